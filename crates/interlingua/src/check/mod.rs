@@ -1,0 +1,178 @@
+//! Whether a stream keeps the laws, and the rules of its dialect.
+//!
+//! Every rule has a name, and every finding a line. The laws are checked by reading the stream:
+//! what the [grammar](crate::grammar) would have to repair is a finding. The rules of a dialect are
+//! in its folder, and look at records as plain JSON values, so that they share nothing with the
+//! writer whose work they judge.
+
+use serde_json::Value;
+
+use crate::dialect::{Decoder, Dialect, Ending, FramingKind};
+use crate::event::{Event, Sink, Unparsed};
+use crate::framing::{Body, Frame, Framing, Limits, Lines, Objects, Sse};
+use crate::grammar::{Exit, Grammar};
+
+/// How many findings are told one by one; the rest are counted.
+const TOLD: usize = 1000;
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule that was broken.
+    pub rule: &'static str,
+    /// The line of the input; the last one for what is missing at the end.
+    pub line: u64,
+    /// What is wrong, for a person to read.
+    pub message: String,
+}
+
+/// The rules of one dialect.
+pub trait Rules: Send {
+    /// Looks at one record.
+    fn record(&mut self, record: &Value, findings: &mut Findings);
+
+    /// Looks at what is missing at the end.
+    fn finish(&mut self, _findings: &mut Findings) {}
+}
+
+/// What was found so far.
+#[derive(Debug, Default)]
+pub struct Findings {
+    told: Vec<Finding>,
+    count: u64,
+    line: u64,
+}
+
+impl Findings {
+    /// Adds a finding about the record at hand.
+    pub fn add(&mut self, rule: &'static str, message: impl Into<String>) {
+        self.count += 1;
+        if self.told.len() < TOLD {
+            self.told.push(Finding { rule, line: self.line, message: message.into() });
+        }
+    }
+
+    /// Adds a finding unless something holds.
+    pub fn require(&mut self, holds: bool, rule: &'static str, message: impl Into<String>) {
+        if !holds {
+            self.add(rule, message);
+        }
+    }
+}
+
+/// Checks a stream, in any split.
+pub struct Checker {
+    framing: Box<dyn Framing + Send>,
+    laws: Option<Laws>,
+    rules: Option<Box<dyn Rules>>,
+    findings: Findings,
+}
+
+/// The laws, seen through the reader of the dialect.
+struct Laws {
+    decoder: Box<dyn Decoder>,
+    ending: Ending,
+    grammar: Grammar,
+}
+
+impl std::fmt::Debug for Checker {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Checker").field("findings", &self.findings).finish_non_exhaustive()
+    }
+}
+
+impl Checker {
+    /// A check of a stream that should be in some dialect.
+    pub fn new(dialect: &'static Dialect, limits: Limits) -> Self {
+        let framing: Box<dyn Framing + Send> = match dialect.framing {
+            FramingKind::Lines => Box::new(Lines::new(limits)),
+            FramingKind::Sse => Box::new(Sse::new(limits)),
+            FramingKind::Objects => Box::new(Objects::new(limits)),
+        };
+        let laws = dialect.decoder.map(|make| Laws {
+            decoder: make(),
+            ending: dialect.ending,
+            grammar: Grammar::default(),
+        });
+        let rules = dialect.rules.map(|make| make());
+        Self { framing, laws, rules, findings: Findings::default() }
+    }
+
+    /// Takes the next bytes.
+    pub fn push(&mut self, chunk: &[u8]) {
+        let Self { framing, laws, rules, findings } = self;
+        framing.push(chunk, &mut |frame| look(&frame, laws, rules, findings));
+    }
+
+    /// Says that no more bytes will come; gives all findings, in the order of their lines.
+    pub fn finish(mut self, exit: &Exit) -> Vec<Finding> {
+        let Self { framing, laws, rules, findings } = &mut self;
+        framing.finish(&mut |frame| look(&frame, laws, rules, findings));
+        if let Some(rules) = rules {
+            rules.finish(findings);
+        }
+        if let Some(laws) = laws {
+            laws.finish(exit, findings);
+        }
+        let mut told = self.findings.told;
+        told.sort_by_key(|finding| finding.line);
+        told
+    }
+}
+
+fn look(
+    frame: &Frame<'_>,
+    laws: &mut Option<Laws>,
+    rules: &mut Option<Box<dyn Rules>>,
+    findings: &mut Findings,
+) {
+    findings.line = frame.line;
+    let text = match &frame.body {
+        Body::Text(text) => text,
+        Body::TooLong { length, limit } => {
+            findings.add("line-length", format!("{length} bytes; the limit is {limit}"));
+            return;
+        }
+        Body::Done => return,
+    };
+    findings.require(text.noise.is_empty(), "only-records", "something stands before the record");
+    findings.require(!text.replaced, "utf-8", "the line is not UTF-8");
+    if let Some(laws) = laws {
+        laws.grammar.at(frame.line, frame.bytes.clone());
+        laws.decoder.decode(text, &mut Reading(&mut laws.grammar));
+    }
+    match serde_json::from_str::<Value>(text.text) {
+        Ok(record) if record.is_object() => {
+            if let Some(rules) = rules {
+                rules.record(&record, findings);
+            }
+        }
+        Ok(_) => findings.add("only-records", "this is JSON, but a record must be an object"),
+        Err(error) => findings.add("only-records", format!("this is not one record: {error}")),
+    }
+}
+
+/// Reads a stream only to learn what of it the grammar would have to repair.
+struct Reading<'g>(&'g mut Grammar);
+
+impl Sink for Reading<'_> {
+    fn event(&mut self, event: Event<'_>) {
+        self.0.push(event, &mut |_| {});
+    }
+
+    fn unreadable(&mut self, unparsed: Unparsed<'_>) {
+        self.0.unreadable(&unparsed);
+    }
+}
+
+impl Laws {
+    fn finish(&mut self, exit: &Exit, findings: &mut Findings) {
+        let Self { decoder, grammar, ending } = self;
+        decoder.finish(&mut Reading(grammar));
+        grammar.finish(exit, *ending, &mut |_| {});
+        for repair in grammar.repairs().told() {
+            findings.line = repair.line;
+            findings.add(repair.kind.name(), repair.what.clone());
+        }
+    }
+}

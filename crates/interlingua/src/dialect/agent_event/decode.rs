@@ -1,0 +1,196 @@
+//! Reads `AgentEvent` streams.
+
+use super::wire::{self, Line};
+use crate::dialect::decode::Own;
+use crate::dialect::{Decoder, each_record, tools, unknown};
+use crate::event::{
+    Block, BlockDelta, BlockEnded, BlockKind, Data, Error, ErrorClass, Event, Native, Notice,
+    Outcome, PlanUpdated, SessionStarted, Sink, ToolEnded, ToolStarted, ToolStatus, TurnEnded,
+    TurnStarted,
+};
+use crate::framing::FrameText;
+use crate::json::{Json, Text};
+
+/// How many todo lists are remembered to know the results of the tools that wrote them.
+const LISTS_KEPT: usize = 64;
+
+/// The reader of `agent-event`.
+#[derive(Debug, Default)]
+pub struct AgentEventDecoder {
+    /// The number of the block at hand, and what it is while it is being said.
+    block: u64,
+    open: Option<BlockKind>,
+    /// The final text, where the stream says it again before the turn ends.
+    final_text: Option<Text<'static>>,
+    /// The lists whose tool was not told.
+    lists: Vec<Text<'static>>,
+}
+
+impl Decoder for AgentEventDecoder {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+        each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
+            self.line(std::mem::take(line), own, sink);
+        });
+    }
+
+    fn finish(&mut self, sink: &mut dyn Sink) {
+        // A final text whose turn never ended is at least text.
+        if let Some(text) = self.final_text.take() {
+            self.end_block(None, sink);
+            let index = self.block;
+            sink.event(Event::new(Block { index, text, ..Block::default() }));
+        }
+    }
+}
+
+impl AgentEventDecoder {
+    fn line<'a>(&mut self, mut line: Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+        let time = line.timestamp.take();
+        let kind = line.kind.take();
+        let kind_body = kind.as_ref().map_or("", Text::body);
+        if kind_body == "text" {
+            self.text(line, time, sink);
+            return;
+        }
+        self.end_block(time.clone(), sink);
+        let data = match kind_body {
+            "session.started" => {
+                let agent = line.agent_type.map(|agent| dialect_name(&agent));
+                let started = SessionStarted { agent, ..SessionStarted::default() };
+                sink.event(Event::new(started).at(time.clone()));
+                Data::from(TurnStarted::default())
+            }
+            "tool.started" => Data::from(call(line)),
+            "tool.completed" if self.wrote_a_list(&line) => {
+                Data::from(Native { name: Text::plain("todo_result"), raw: own.json() })
+            }
+            "tool.completed" => Data::from(answer(&line)),
+            "todo_list" => {
+                self.remember(line.todo_id.as_ref());
+                let items = line.items.as_ref().and_then(tools::plan_items).unwrap_or_default();
+                let plan = PlanUpdated { plan: line.todo_id, call: None, items };
+                sink.event(Event::new(plan).at(time));
+                return;
+            }
+            "error" => Data::from(problem(line)),
+            "turn.completed" => {
+                let outcome = outcome(line.finish_reason.as_ref());
+                let final_text = self.final_text.take();
+                let reason = line.finish_reason;
+                Data::from(TurnEnded { outcome, final_text, reason, ..TurnEnded::default() })
+            }
+            _ => unknown(kind, own),
+        };
+        sink.event(Event::new(data).at(time));
+    }
+
+    fn text(&mut self, line: Line<'_>, time: Option<Json<'_>>, sink: &mut dyn Sink) {
+        let text = line.text.unwrap_or_default();
+        let category = line.category.as_ref().map_or("", Text::body);
+        if category == "result" {
+            self.end_block(time, sink);
+            self.final_text = Some(text.into_owned());
+            return;
+        }
+        if line.role.is_some_and(|role| role == "system") {
+            self.end_block(time.clone(), sink);
+            sink.event(Event::new(Notice { text, ..Notice::default() }).at(time));
+            return;
+        }
+        let kind = match category {
+            "reasoning" | "thinking" => BlockKind::Reasoning,
+            _ => BlockKind::Text,
+        };
+        if self.open.as_ref() != Some(&kind) {
+            self.end_block(time.clone(), sink);
+            self.open = Some(kind.clone());
+        }
+        let delta = BlockDelta { index: self.block, kind, text, ..BlockDelta::default() };
+        sink.event(Event::new(delta).at(time));
+    }
+
+    fn end_block(&mut self, time: Option<Json<'_>>, sink: &mut dyn Sink) {
+        if let Some(kind) = self.open.take() {
+            let ended = BlockEnded { index: self.block, kind, ..BlockEnded::default() };
+            self.block += 1;
+            sink.event(Event::new(ended).at(time));
+        }
+    }
+
+    fn remember(&mut self, list: Option<&Text<'_>>) {
+        let Some(list) = list.filter(|list| !self.lists.contains(list)) else { return };
+        if self.lists.len() == LISTS_KEPT {
+            self.lists.remove(0);
+        }
+        self.lists.push(list.clone().into_owned());
+    }
+
+    /// Whether a result is that of a todo tool whose call was told as a list.
+    fn wrote_a_list(&self, line: &Line<'_>) -> bool {
+        line.tool_id.as_ref().is_some_and(|call| self.lists.contains(call))
+    }
+}
+
+fn dialect_name<'a>(agent_type: &Text<'a>) -> Text<'a> {
+    let plain = agent_type.to_plain();
+    let dialect = wire::dialect_of(&plain);
+    if *agent_type == *dialect { agent_type.clone() } else { Text::from(dialect.to_owned()) }
+}
+
+fn call(line: Line<'_>) -> ToolStarted<'_> {
+    let name = line.tool_name.unwrap_or_default();
+    ToolStarted {
+        call: line.tool_id.unwrap_or_default(),
+        kind: tools::kind_of(&name),
+        name,
+        input: line.input.or_else(|| Some(Json::object(|_| {}))),
+        ..ToolStarted::default()
+    }
+}
+
+fn answer<'a>(line: &Line<'a>) -> ToolEnded<'a> {
+    let error = line.error.as_ref().map(message);
+    ToolEnded {
+        call: line.tool_id.clone().unwrap_or_default(),
+        name: line.tool_name.clone().unwrap_or_default(),
+        status: if error.is_some() { ToolStatus::Failed } else { ToolStatus::Completed },
+        output: line.output.clone(),
+        error,
+        ..ToolEnded::default()
+    }
+}
+
+fn problem(line: Line<'_>) -> Error<'_> {
+    let class = match line.code.as_ref().map_or("", Text::body) {
+        "PROCESS_EXIT" | "PROCESS_SPAWN_ERROR" => ErrorClass::Process,
+        code => match ErrorClass::from(&*code.to_ascii_lowercase()) {
+            ErrorClass::Other(_) => ErrorClass::Unspecified,
+            known => known,
+        },
+    };
+    Error {
+        fatal: class == ErrorClass::Process,
+        class,
+        message: line.error.as_ref().map(message).unwrap_or_default(),
+        code: line.code,
+        ..Error::default()
+    }
+}
+
+/// What an `error` says. Shipped parsers also write one that is no string.
+fn message(error: &Json<'_>) -> Text<'static> {
+    match error.as_text() {
+        Some(text) => text.into_owned(),
+        None => Text::from(error.get().to_owned()),
+    }
+}
+
+fn outcome(reason: Option<&Text<'_>>) -> Outcome {
+    match reason.map_or("", Text::body) {
+        "done" => Outcome::Completed,
+        "error" | "" => Outcome::Failed,
+        "cancelled" => Outcome::Cancelled,
+        "timeout" => Outcome::TimedOut,
+        other => Outcome::from(other),
+    }
+}

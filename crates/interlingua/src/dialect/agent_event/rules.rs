@@ -1,0 +1,199 @@
+//! What consumers of `AgentEvent` streams rely on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use crate::check::{Findings, Rules};
+
+/// The tools whose calls are told as a list, and in no other way.
+const TODO_TOOLS: &[&str] =
+    &["TodoWrite", "write_todos", "TaskCreate", "TaskUpdate", "TaskGet", "TaskList"];
+
+/// The fields of the envelope.
+const ENVELOPE: &[&str] = &["type", "eventId", "agentId", "agentType", "teamMetadata", "timestamp"];
+
+/// The rules of `agent-event`.
+#[derive(Debug, Default)]
+pub(super) struct AgentEventRules {
+    started: bool,
+    ids: BTreeSet<String>,
+    /// The calls, and whether each was answered.
+    calls: BTreeMap<String, bool>,
+    /// Whether something of a turn was said since the last one ended.
+    in_turn: bool,
+}
+
+/// The fields of a type: those that it must have, and those that it may have.
+type Fields = (&'static [(&'static str, Is)], &'static [(&'static str, Is)]);
+
+#[derive(Debug, Clone, Copy)]
+enum Is {
+    Text,
+    Object,
+    List,
+    OneOf(&'static [&'static str]),
+}
+
+impl Is {
+    fn holds(self, value: &Value) -> bool {
+        match self {
+            Self::Text => value.is_string(),
+            Self::Object => value.is_object(),
+            Self::List => value.is_array(),
+            Self::OneOf(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+        }
+    }
+}
+
+fn fields_of(kind: &str) -> Option<Fields> {
+    Some(match kind {
+        "session.started" => (&[], &[]),
+        "text" => (
+            &[("text", Is::Text)],
+            &[("role", Is::OneOf(&["assistant", "system"])), ("category", Is::Text)],
+        ),
+        "tool.started" => {
+            (&[("toolName", Is::Text), ("toolId", Is::Text), ("input", Is::Object)], &[])
+        }
+        "tool.completed" => (
+            &[("toolId", Is::Text)],
+            &[("toolName", Is::Text), ("output", Is::Text), ("error", Is::Text)],
+        ),
+        "turn.completed" => {
+            const REASONS: &[&str] = &["done", "error", "cancelled", "timeout"];
+            (&[("finishReason", Is::OneOf(REASONS))], &[])
+        }
+        "error" => (&[("error", Is::Text)], &[("code", Is::Text), ("stack", Is::Text)]),
+        "todo_list" => (&[("todoId", Is::Text), ("items", Is::List)], &[]),
+        _ => return None,
+    })
+}
+
+impl Rules for AgentEventRules {
+    fn record(&mut self, record: &Value, findings: &mut Findings) {
+        let kind = text(record, "type");
+        self.envelope(record, findings);
+        let Some((required, optional)) = fields_of(kind) else {
+            findings.add("known-type", format!("`{kind}` is no type of this dialect"));
+            return;
+        };
+        if let Some(fields) = record.as_object() {
+            check_fields(kind, fields, required, optional, findings);
+        }
+        self.order(kind, findings);
+        match kind {
+            "tool.started" => self.call(record, findings),
+            "tool.completed" => self.answer(record, findings),
+            "todo_list" => todo_items(record, findings),
+            "turn.completed" => self.turn_completed(findings),
+            _ => {}
+        }
+    }
+
+    fn finish(&mut self, findings: &mut Findings) {
+        let message = "something was said after the last `turn.completed`";
+        findings.require(!self.in_turn, "turn-completed-last", message);
+    }
+}
+
+impl AgentEventRules {
+    fn envelope(&mut self, record: &Value, findings: &mut Findings) {
+        const RULE: &str = "envelope";
+        for name in ["eventId", "agentId", "agentType"] {
+            let there = !text(record, name).is_empty();
+            findings.require(there, RULE, format!("`{name}` must be a string"));
+        }
+        let team = record.get("teamMetadata").is_some_and(Value::is_object);
+        findings.require(team, RULE, "`teamMetadata` must be an object");
+        let time = record.get("timestamp").is_some_and(Value::is_u64);
+        findings.require(time, RULE, "`timestamp` must be a number of milliseconds");
+        let id = text(record, "eventId");
+        let fresh = self.ids.insert(id.to_owned());
+        findings.require(fresh, "fresh-event-id", format!("`{id}` was used before"));
+    }
+
+    fn order(&mut self, kind: &str, findings: &mut Findings) {
+        match kind {
+            "session.started" => self.started = true,
+            // What cannot be read may be what stands before the session.
+            "error" => {}
+            _ => {
+                let message = format!("`{kind}` comes before `session.started`");
+                findings.require(self.started, "session-first", message);
+                self.started = true;
+                self.in_turn = kind != "turn.completed";
+            }
+        }
+    }
+
+    fn call(&mut self, record: &Value, findings: &mut Findings) {
+        let (id, name) = (text(record, "toolId"), text(record, "toolName"));
+        no_todo_tool(name, findings);
+        let known = self.calls.insert(id.to_owned(), false).is_some();
+        findings.require(!known, "fresh-tool-id", format!("`{id}` was used before"));
+    }
+
+    fn answer(&mut self, record: &Value, findings: &mut Findings) {
+        let id = text(record, "toolId");
+        no_todo_tool(text(record, "toolName"), findings);
+        match self.calls.get_mut(id) {
+            Some(answered) => {
+                let again = std::mem::replace(answered, true);
+                findings.require(!again, "tool-answered-once", format!("`{id}` comes again"));
+            }
+            None => findings.add("tool-started-first", format!("nobody started `{id}`")),
+        }
+    }
+
+    fn turn_completed(&mut self, findings: &mut Findings) {
+        for (id, answered) in &mut self.calls {
+            let open = !std::mem::replace(answered, true);
+            findings.require(!open, "tool-answered", format!("`{id}` was never completed"));
+        }
+    }
+}
+
+fn check_fields(
+    kind: &str,
+    fields: &Map<String, Value>,
+    required: &[(&str, Is)],
+    optional: &[(&str, Is)],
+    findings: &mut Findings,
+) {
+    const RULE: &str = "fields";
+    for (name, _) in required {
+        let there = fields.contains_key(*name);
+        findings.require(there, RULE, format!("`{kind}` has no `{name}`"));
+    }
+    for (name, value) in fields.iter().filter(|(name, _)| !ENVELOPE.contains(&&***name)) {
+        match required.iter().chain(optional).find(|(field, _)| field == name) {
+            None => findings.add(RULE, format!("`{kind}` knows no `{name}`")),
+            Some((_, is)) if !is.holds(value) => {
+                findings.add(RULE, format!("`{name}` of `{kind}` is not {is:?}"));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+fn no_todo_tool(name: &str, findings: &mut Findings) {
+    let todo = TODO_TOOLS.contains(&name);
+    findings.require(!todo, "todo-tool-hidden", format!("`{name}` is told by `todo_list` alone"));
+}
+
+fn todo_items(record: &Value, findings: &mut Findings) {
+    const RULE: &str = "todo-items";
+    let statuses = ["pending", "in_progress", "completed", "cancelled"];
+    for item in record.get("items").and_then(Value::as_array).into_iter().flatten() {
+        let (words, status) = (text(item, "text"), text(item, "status"));
+        findings.require(!words.trim().is_empty(), RULE, "an item has no text");
+        findings.require(statuses.contains(&status), RULE, format!("`{status}` is no status"));
+        let size = item.as_object().map_or(0, Map::len);
+        findings.require(size == 2, RULE, "an item has a text and a status, and nothing else");
+    }
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value.get(name).and_then(Value::as_str).unwrap_or("")
+}

@@ -1,0 +1,251 @@
+//! Writes tool calls, and as calls what has no part of its own.
+
+use super::encode::{AiSdkEncoder, metadata};
+use crate::dialect::Output;
+use crate::event::{
+    Artifact, Compacted, Executor, FileChange, FilesChanged, PlanUpdated, ToolEnded, ToolInput,
+    ToolInputDelta, ToolStarted, ToolStatus,
+};
+use crate::json::write::{self, Object};
+use crate::json::{Json, Text};
+
+impl AiSdkEncoder {
+    pub(super) fn tool_started(
+        &mut self,
+        started: &ToolStarted<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        if self.hides(&started.executor) {
+            out.lost("tool call of the agent");
+            return;
+        }
+        if started.executor == Executor::Client {
+            self.client_calls.push(started.call.clone().into_owned());
+        }
+        let (call, name, executor) = (&started.call, &started.name, &started.executor);
+        if let Some(input) = &started.input {
+            tool_call(call, name, executor, Some(input), parent, out);
+            return;
+        }
+        self.inputs.push(call.clone().into_owned());
+        let mut part = out.record("tool-input-start");
+        part.text("id", call).text("toolName", name);
+        if *executor != Executor::Client {
+            part.flag("providerExecuted", true).flag("dynamic", true);
+        }
+        metadata(&mut part, parent, |_| {}, false);
+        part.end();
+    }
+
+    pub(super) fn tool_input_delta(&mut self, delta: &ToolInputDelta<'_>, out: &mut Output) {
+        if delta.text.is_empty() || !self.inputs.contains(&delta.call) {
+            return;
+        }
+        let mut part = out.record("tool-input-delta");
+        part.text("id", &delta.call).text("delta", &delta.text);
+        part.end();
+    }
+
+    pub(super) fn tool_input(
+        &mut self,
+        input: &ToolInput<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        let Some(at) = self.inputs.iter().position(|call| *call == input.call) else { return };
+        self.inputs.swap_remove(at);
+        let mut part = out.record("tool-input-end");
+        part.text("id", &input.call);
+        part.end();
+        let ToolInput { call, name, executor, input, .. } = input;
+        tool_call(call, name, executor, input.as_ref(), parent, out);
+    }
+
+    pub(super) fn tool_ended(
+        &mut self,
+        ended: &ToolEnded<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        if self.hides(&ended.executor) {
+            return;
+        }
+        let of_client = ended.executor == Executor::Client;
+        if of_client {
+            if ended.status == ToolStatus::Abandoned {
+                // Nobody answered it: the client still has to.
+                return;
+            }
+            self.client_calls.retain(|call| *call != ended.call);
+        }
+        let mut part = out.record("tool-result");
+        part.text("toolCallId", &ended.call).text("toolName", &ended.name);
+        result(&mut part, ended);
+        if ended.status != ToolStatus::Completed {
+            part.flag("isError", true);
+        }
+        if !of_client {
+            part.flag("dynamic", true);
+        }
+        let code = |facts: &mut Object<'_>| {
+            if let Some(code) = ended.exit_code {
+                facts.raw("exitCode", &code.to_string());
+            }
+        };
+        metadata(&mut part, parent, code, ended.exit_code.is_some());
+        part.end();
+        if ended.structured.is_some() && ended.output.is_some() {
+            out.lost("structured tool output");
+        }
+        if ended.error.is_some() && !says_nothing(ended.output.as_ref()) {
+            out.lost("tool error beside its output");
+        }
+    }
+
+    /// Whether nothing is said of a call, since the agent answers it itself.
+    fn hides(&self, executor: &Executor) -> bool {
+        self.hides_agent_tools && *executor != Executor::Client
+    }
+
+    /// Says what has no part of its own as a call that the agent made and answered.
+    fn pair(
+        &mut self,
+        (tool, id): (&'static str, &'static str),
+        input: &Json<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        if self.hides_agent_tools {
+            out.lost(tool);
+            return;
+        }
+        let call = Text::from(format!("{id}-{}", self.pairs));
+        self.pairs += 1;
+        let name = Text::plain(tool);
+        tool_call(&call, &name, &Executor::Agent, Some(input), parent, out);
+        let mut part = out.record("tool-result");
+        part.text("toolCallId", &call).text("toolName", &name);
+        part.string("result", "ok").flag("dynamic", true);
+        metadata(&mut part, parent, |_| {}, false);
+        part.end();
+    }
+
+    pub(super) fn plan(
+        &mut self,
+        plan: &PlanUpdated<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        if plan.call.is_some() {
+            return;
+        }
+        let input = Json::object(|fields| {
+            fields.objects("plan", &plan.items, |step, item| {
+                step.text("step", &item.text).string("status", item.status.as_str());
+            });
+        });
+        self.pair(("updatePlan", "plan"), &input, parent, out);
+    }
+
+    pub(super) fn files(
+        &mut self,
+        files: &FilesChanged<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        if files.call.is_some() {
+            return;
+        }
+        let change = |file: &mut Object<'_>, change: &FileChange<'_>| {
+            file.text("path", &change.path).text_if("oldPath", change.old_path.as_ref());
+            file.string("kind", change.kind.as_str()).json_if("diff", change.diff.as_ref());
+        };
+        let input = Json::object(|fields| {
+            fields.objects("changes", &files.changes, change);
+        });
+        self.pair(("fileChange", "file-change"), &input, parent, out);
+    }
+
+    pub(super) fn compacted(
+        &mut self,
+        compacted: &Compacted<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        let input = Json::object(|fields| {
+            fields.text_if("trigger", compacted.trigger.as_ref());
+            fields.number_if("tokensBefore", compacted.tokens_before);
+            fields.number_if("tokensAfter", compacted.tokens_after);
+        });
+        self.pair(("compaction", "compaction"), &input, parent, out);
+    }
+
+    pub(super) fn artifact(
+        &mut self,
+        artifact: &Artifact<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        let input = Json::object(|fields| {
+            fields.text("path", &artifact.path).number_if("size_bytes", artifact.size);
+            fields.text_if("mime_type", artifact.media_type.as_ref());
+            fields.text_if("label", artifact.label.as_ref());
+        });
+        self.pair(("artifact", "artifact"), &input, parent, out);
+    }
+}
+
+fn tool_call(
+    call: &Text<'_>,
+    name: &Text<'_>,
+    executor: &Executor,
+    input: Option<&Json<'_>>,
+    parent: Option<&Text<'_>>,
+    out: &mut Output,
+) {
+    let object = input.filter(|input| input.is_object());
+    if input.is_some_and(|input| !input.is_object() && !input.is_null()) {
+        out.lost("tool input that is no object");
+    }
+    let mut part = out.record("tool-call");
+    part.text("toolCallId", call).text("toolName", name);
+    match object {
+        Some(input) => write::quoted_json(part.name("input"), input),
+        None => write::string(part.name("input"), "{}"),
+    }
+    if *executor != Executor::Client {
+        part.flag("providerExecuted", true).flag("dynamic", true);
+    }
+    metadata(&mut part, parent, |_| {}, false);
+    part.end();
+}
+
+/// What a call gave back: never `null`, which consumers take for no answer.
+fn result(part: &mut Object<'_>, ended: &ToolEnded<'_>) {
+    let output = ended.output.as_ref().or(ended.structured.as_ref());
+    let output = output.filter(|output| !output.is_null());
+    match (output, &ended.error) {
+        (_, Some(error)) if says_nothing(output) => part.text("result", error),
+        (None, _) => part.string("result", ""),
+        (Some(output), _) if names_a_prototype(output) => part.string("result", output.get()),
+        (Some(output), _) => part.json("result", output),
+    };
+}
+
+fn says_nothing(output: Option<&Json<'_>>) -> bool {
+    output.is_none_or(|output| {
+        output.is_null() || output.as_text().is_some_and(|text| text.is_empty())
+    })
+}
+
+/// Whether a value has a field that makes consumers reject the whole record, lest it change their
+/// prototypes. As text it does no harm.
+fn names_a_prototype(value: &Json<'_>) -> bool {
+    if !value.is_object() && !value.is_array() {
+        return false;
+    }
+    let bytes = value.get().as_bytes();
+    let names = |word: &[u8]| memchr::memmem::find(bytes, word).is_some();
+    names(b"proto__\"") || names(b"u005f") || (names(b"\"constructor\"") && names(b"\"prototype\""))
+}

@@ -1,0 +1,54 @@
+//! `claude`: what `claude -p --output-format stream-json --verbose` prints.
+//!
+//! Seen in Claude Code 2.1.197 and 2.1.325. Nested records: `assistant` and `user` hold one content
+//! block each, several share a `message.id`; `stream_event` holds the raw pieces where partial
+//! messages were asked for, and the `assistant` record that repeats a block comes before the
+//! block's end. `system/init` opens every turn, `result` ends it, and both may come several times.
+//! Tools run in parallel; their results come in the order in which they end, even between two blocks
+//! of one message. A sub-agent's records name the call that started it in `parent_tool_use_id`.
+//! `result.usage` is of the turn, `total_cost_usd` of the whole process. A failed request is a
+//! `success` with `is_error`. `type` is not always the first field.
+
+mod aside;
+mod decode;
+mod encode;
+mod partial;
+mod result;
+mod rules;
+mod tasks;
+mod thread;
+pub(super) mod tools;
+mod wire;
+
+use super::{Confidence, Dialect, Ending, FramingKind, Probe};
+
+pub use decode::ClaudeDecoder;
+pub use encode::ClaudeEncoder;
+
+/// The dialect `claude`.
+pub static DIALECT: Dialect = Dialect {
+    name: "claude",
+    aliases: &["claude-code", "stream-json"],
+    about: "Claude Code: claude -p --output-format stream-json --verbose",
+    framing: FramingKind::Lines,
+    ending: Ending::Told,
+    decoder: Some(|| Box::<ClaudeDecoder>::default()),
+    encoder: Some(|options| Box::new(ClaudeEncoder::new(options))),
+    recognise,
+    cannot_say: &["file changes outside a tool", "artifacts", "host facts (sandbox, relay)"],
+    rules: Some(|| Box::<rules::ClaudeRules>::default()),
+};
+
+fn recognise(probe: &Probe<'_>) -> Confidence {
+    let session = probe.has("session_id");
+    match probe.kind().as_str() {
+        "system" if session && probe.has("uuid") => Confidence::Sure,
+        "assistant" | "user" if session && probe.has("message") => Confidence::Sure,
+        "stream_event" if session && probe.has("event") => Confidence::Sure,
+        "result" if session && probe.has("duration_api_ms") => Confidence::Sure,
+        "command_lifecycle" | "control_request" | "control_response" => Confidence::Sure,
+        "assistant" | "user" if probe.has("message") => Confidence::Maybe,
+        "system" if probe.has("subtype") => Confidence::Maybe,
+        _ => Confidence::No,
+    }
+}

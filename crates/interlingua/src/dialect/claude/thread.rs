@@ -1,0 +1,157 @@
+//! Where one thread of messages is: which block is being said in pieces, and which comes whole next.
+
+use super::wire::{Content, StreamEvent};
+use crate::dialect::tools;
+use crate::event::{
+    BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Executor, Sink, ToolInputDelta,
+    ToolStarted, Usage,
+};
+use crate::json::{Json, Text};
+
+/// Where one thread of messages is.
+#[derive(Debug, Default)]
+pub(super) struct Thread {
+    pub(super) parent: Option<Text<'static>>,
+    pub(super) message: Option<Text<'static>>,
+    /// How many blocks of the message came whole.
+    whole: u64,
+    /// The block that is being said in pieces.
+    open: Option<OpenPieces>,
+    pub(super) usage: Option<Usage<'static>>,
+    pub(super) stop_reason: Option<Text<'static>>,
+}
+
+#[derive(Debug)]
+struct OpenPieces {
+    index: u64,
+    kind: BlockKind,
+    /// The call whose input the pieces are.
+    call: Option<Text<'static>>,
+    signature: Option<Text<'static>>,
+}
+
+/// Where the events of one record go, with what they share.
+pub(super) struct Teller<'t, 'a> {
+    pub(super) parent: Option<Text<'a>>,
+    pub(super) time: Option<Json<'a>>,
+    pub(super) sink: &'t mut dyn Sink,
+}
+
+impl<'a> Teller<'_, 'a> {
+    pub(super) fn tell<'d>(&mut self, data: impl Into<Data<'d>>)
+    where
+        'a: 'd,
+    {
+        let data: Data<'d> = data.into();
+        let event: Event<'d> = Event::new(data).within(self.parent.clone()).at(self.time.clone());
+        self.sink.event(event);
+    }
+}
+
+impl Thread {
+    /// The thread of the main agent, or of the sub-agent of a call.
+    pub(super) fn of(parent: Option<Text<'static>>) -> Self {
+        Self { parent, ..Self::default() }
+    }
+
+    /// Begins a message, if it is another one than that at hand.
+    pub(super) fn enter(&mut self, message: Option<&Text<'_>>) {
+        if self.message.as_ref() != message {
+            self.message = message.map(|id| id.clone().into_owned());
+            self.whole = 0;
+            self.open = None;
+        }
+    }
+
+    /// The index of the block that comes whole now: that of the pieces it repeats, or the next one.
+    pub(super) fn next_whole(&mut self) -> u64 {
+        let index = self.open.as_ref().map_or(self.whole, |open| open.index);
+        self.whole = index + 1;
+        index
+    }
+
+    pub(super) fn piece_started<'a>(
+        &mut self,
+        event: &mut StreamEvent<'a>,
+        out: &mut Teller<'_, 'a>,
+    ) {
+        let index = event.index.unwrap_or(self.whole);
+        let content = event.block.take().unwrap_or_default();
+        let mut open = OpenPieces { index, kind: BlockKind::Text, call: None, signature: None };
+        match content.kind.as_ref().map_or("", Text::body) {
+            "tool_use" | "server_tool_use" | "mcp_tool_use" => {
+                open.call = content.id.clone().map(Text::into_owned);
+                self.open = Some(open);
+                let message = self.message.clone();
+                out.tell(ToolStarted { input: None, ..tool_started(content, message) });
+                return;
+            }
+            "text" => {}
+            "thinking" => open.kind = BlockKind::Reasoning,
+            "redacted_thinking" => {
+                open.kind = BlockKind::HiddenReasoning;
+                open.signature = content.data.map(Text::into_owned);
+            }
+            other => open.kind = BlockKind::from(other),
+        }
+        let kind = open.kind.clone();
+        self.open = Some(open);
+        let message = self.message.clone();
+        out.tell(BlockStarted { block: 0, message, index, kind });
+    }
+
+    pub(super) fn piece<'a>(&mut self, event: &mut StreamEvent<'a>, out: &mut Teller<'_, 'a>) {
+        let Some(delta) = &mut event.delta else { return };
+        let index = event.index.unwrap_or(0);
+        let open = self.open.as_mut();
+        let text = match delta.kind.as_ref().map_or("", Text::body) {
+            "input_json_delta" => {
+                if let Some(call) = open.and_then(|open| open.call.clone()) {
+                    let text = delta.partial_json.take().unwrap_or_default();
+                    out.tell(ToolInputDelta { call, text });
+                }
+                return;
+            }
+            "signature_delta" => {
+                if let Some(open) = open {
+                    open.signature = delta.signature.take().map(Text::into_owned);
+                }
+                return;
+            }
+            "thinking_delta" => delta.thinking.take().unwrap_or_default(),
+            _ => delta.text.take().unwrap_or_default(),
+        };
+        let kind = open.map(|open| open.kind.clone()).unwrap_or_default();
+        let message = self.message.as_ref().map(Text::borrowed);
+        let delta = BlockDelta { block: 0, message, index, kind, text };
+        let (parent, time) = (out.parent.clone(), out.time.clone());
+        out.sink.event(Event::new(delta).within(parent).at(time));
+    }
+
+    pub(super) fn piece_ended(&mut self, out: &mut Teller<'_, '_>) {
+        let Some(open) = self.open.take() else { return };
+        if open.call.is_some() {
+            return;
+        }
+        out.tell(BlockEnded {
+            block: 0,
+            message: self.message.clone(),
+            index: open.index,
+            kind: open.kind,
+            signature: open.signature,
+        });
+    }
+}
+
+pub(super) fn tool_started<'a>(content: Content<'a>, message: Option<Text<'a>>) -> ToolStarted<'a> {
+    let provider = content.kind.as_ref().is_some_and(|kind| *kind == "server_tool_use");
+    let name = content.name.unwrap_or_default();
+    ToolStarted {
+        call: content.id.unwrap_or_default(),
+        kind: tools::kind_of(&name),
+        name,
+        executor: if provider { Executor::Provider } else { Executor::Agent },
+        message,
+        input: content.input,
+    }
+}

@@ -1,0 +1,169 @@
+//! The records of Claude Code's stream, as they are on the wire.
+
+use crate::dialect::fields::record;
+
+record! {
+    /// One line. The fields of all record types together: each type has some of them.
+    pub(super) struct Line<'a> {
+        // The most frequent first: fields are compared one after the other.
+        kind: text "type",
+        event: record<StreamEvent> "event",
+        message: shape<Message> "message",
+        session_id: text "session_id",
+        parent: text "parent_tool_use_id",
+        _uuid: text "uuid",
+        api_message_id: text "api_message_id",
+        timestamp: json "timestamp",
+        subtype: text "subtype",
+        tool_use_result: json "tool_use_result",
+        tool_result_meta: records<ResultMeta> "tool_result_meta",
+        is_synthetic: flag "isSynthetic",
+        is_replay: flag "isReplay",
+        // system/init
+        cwd: text "cwd",
+        tools: json "tools",
+        model: text "model",
+        permission_mode: text "permissionMode",
+        version: text "claude_code_version",
+        // failures and retries
+        error: text "error",
+        api_error_status: number "api_error_status",
+        attempt: number "attempt",
+        max_retries: number "max_retries",
+        retry_delay_ms: number "retry_delay_ms",
+        error_status: number "error_status",
+        // result
+        is_error: flag "is_error",
+        result: text "result",
+        errors: json "errors",
+        stop_reason: text "stop_reason",
+        terminal_reason: text "terminal_reason",
+        num_turns: number "num_turns",
+        duration_ms: number "duration_ms",
+        duration_api_ms: number "duration_api_ms",
+        usage: record<Usage> "usage",
+        total_cost_usd: float "total_cost_usd",
+        models_since: json "model_usage_since_last_result",
+        permission_denials: json "permission_denials",
+        structured_output: json "structured_output",
+        unknown_fields: json "unknown_fields",
+        // control, permissions, tasks
+        request_id: text "request_id",
+        request: record<ControlRequest> "request",
+        tool_name: text "tool_name",
+        tool_use_id: text "tool_use_id",
+        decision_reason: text "decision_reason",
+        elapsed_seconds: float "elapsed_time_seconds",
+        compact_metadata: json "compact_metadata",
+        rate_limit_info: json "rate_limit_info",
+        content: text "content",
+        level: text "level",
+        task_id: text "task_id",
+        task_type: text "task_type",
+        description: text "description",
+        subagent_type: text "subagent_type",
+        prompt: text "prompt",
+        summary: text "summary",
+        status: text "status",
+    }
+}
+
+record! {
+    /// A message of the model or in the user's name.
+    pub(super) struct Message<'a> {
+        id: text "id",
+        model: text "model",
+        content: shape<Content> "content",
+        stop_reason: text "stop_reason",
+        usage: record<Usage> "usage",
+    }
+}
+
+record! {
+    /// One content block.
+    pub(super) struct Content<'a> {
+        kind: text "type",
+        text: text "text",
+        thinking: text "thinking",
+        signature: text "signature",
+        data: text "data",
+        source: json "source",
+        id: text "id",
+        name: text "name",
+        input: json "input",
+        tool_use_id: text "tool_use_id",
+        content: json "content",
+        is_error: flag "is_error",
+    }
+}
+
+record! {
+    /// One raw event of the model's API.
+    pub(super) struct StreamEvent<'a> {
+        kind: text "type",
+        index: number "index",
+        message: record<Message> "message",
+        block: record<Content> "content_block",
+        delta: record<Delta> "delta",
+        usage: record<Usage> "usage",
+    }
+}
+
+record! {
+    /// A piece of a block, or the end of a message.
+    pub(super) struct Delta<'a> {
+        kind: text "type",
+        text: text "text",
+        thinking: text "thinking",
+        signature: text "signature",
+        partial_json: text "partial_json",
+        stop_reason: text "stop_reason",
+    }
+}
+
+record! {
+    /// Tokens; input counts leave out the cached ones.
+    pub(super) struct Usage<'a> {
+        input: number "input_tokens",
+        cache_write: number "cache_creation_input_tokens",
+        cache_read: number "cache_read_input_tokens",
+        output: number "output_tokens",
+        details: record<OutputDetails> "output_tokens_details",
+    }
+}
+
+record! {
+    /// What output tokens were.
+    pub(super) struct OutputDetails<'a> {
+        thinking: number "thinking_tokens",
+        _kind: text "type",
+    }
+}
+
+record! {
+    /// What is told of a tool result apart from its content.
+    pub(super) struct ResultMeta<'a> {
+        id: text "id",
+        non_execution_kind: text "non_execution_kind",
+    }
+}
+
+record! {
+    /// What the program asks of its host.
+    pub(super) struct ControlRequest<'a> {
+        subtype: text "subtype",
+        tool_name: text "tool_name",
+        tool_use_id: text "tool_use_id",
+        description: text "description",
+        input: json "input",
+        suggestions: json "permission_suggestions",
+    }
+}
+
+record! {
+    /// What a model has cost since the last result.
+    pub(super) struct ModelCost<'a> {
+        usd: float "costUSD",
+        _provider: text "provider",
+    }
+}

@@ -1,0 +1,370 @@
+//! Reads `codex exec --json`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::wire::{AgentState, Change, Item, Line, Usage as WireUsage};
+use crate::dialect::decode::Own;
+use crate::dialect::{Decoder, each_record, tools, unknown};
+use crate::event::{
+    Block, BlockDelta, BlockEnded, BlockKind, Error, ErrorClass, Event, FileChange, FilesChanged,
+    Native, Notice, Outcome, PlanUpdated, Retry, Scope, SessionStarted, Severity, Sink,
+    SubagentEnded, SubagentStarted, ToolEnded, ToolInput, ToolKind, ToolStarted, ToolStatus,
+    TurnEnded, TurnStarted, Usage,
+};
+use crate::framing::FrameText;
+use crate::json::read;
+use crate::json::{Json, Text};
+
+/// The reader of `codex`.
+#[derive(Debug, Default)]
+pub struct CodexDecoder {
+    thread_known: bool,
+    /// Calls that were announced and not yet completed.
+    announced: Vec<Box<str>>,
+    /// Other agents whose end was told.
+    ended_agents: BTreeSet<String>,
+    /// Which message the pieces of the older form belong to, and its id.
+    message: u64,
+    message_id: String,
+}
+
+impl Decoder for CodexDecoder {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+        each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
+            self.line(line, own, sink);
+        });
+    }
+}
+
+impl CodexDecoder {
+    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+        let kind = line.kind.take();
+        let kind_body = kind.as_ref().map_or("", Text::body);
+        match kind_body {
+            "thread.started" => {
+                self.thread_known = true;
+                started(line.thread_id.take(), None, sink);
+            }
+            "session.created" => {
+                let id = if self.thread_known { None } else { line.id.take() };
+                started(id, line.model.take(), sink);
+            }
+            "turn.started" => sink.event(Event::new(TurnStarted::default())),
+            "item.started" | "item.updated" | "item.completed" => match &mut line.item {
+                Some(item) => self.item(kind_body, item, own, sink),
+                None => sink.event(Event::new(unknown(kind.clone(), own))),
+            },
+            "turn.completed" => {
+                let usage = line.usage.take().map(|usage| counts(usage, Scope::Session));
+                let ended =
+                    TurnEnded { outcome: Outcome::Completed, usage, ..TurnEnded::default() };
+                sink.event(Event::new(ended));
+            }
+            "turn.failed" => failed(line, sink),
+            "error" => problem(line.message.take(), own, sink),
+            "message.output_text.delta" => self.piece(line, sink),
+            "message.output_text.done" => self.whole(line, sink),
+            "response.completed" => {
+                let usage =
+                    line.response.take().and_then(|response| response.usage).or(line.usage.take());
+                let usage = usage.map(|usage| counts(usage, Scope::Turn));
+                let ended =
+                    TurnEnded { outcome: Outcome::Completed, usage, ..TurnEnded::default() };
+                sink.event(Event::new(ended));
+            }
+            _ => sink.event(Event::new(unknown(kind.clone(), own))),
+        }
+    }
+
+    fn item<'a>(&mut self, kind: &str, item: &mut Item<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+        let completed = kind == "item.completed";
+        match item.kind.as_ref().map_or("", Text::body) {
+            "agent_message" if completed => say(item, BlockKind::Text, sink),
+            "reasoning" if completed => say(item, BlockKind::Reasoning, sink),
+            "agent_message" | "reasoning" => {}
+            "error" => {
+                let text = item.message.take().unwrap_or_default();
+                sink.event(Event::new(Notice { severity: Severity::Warning, text }));
+            }
+            "todo_list" => plan(item, sink),
+            "command_execution" | "file_change" | "mcp_tool_call" | "web_search"
+            | "collab_tool_call" => self.call(completed, item, sink),
+            other => {
+                let name = Text::from(format!("{kind}/{other}"));
+                sink.event(Event::new(unknown(Some(name), own)));
+            }
+        }
+    }
+
+    fn call(&mut self, completed: bool, item: &mut Item<'_>, sink: &mut dyn Sink) {
+        let id = item.id.clone().unwrap_or_default();
+        let announced = self.announced.iter().position(|open| id == **open);
+        if announced.is_none() {
+            sink.event(Event::new(call_started(item, completed)));
+        }
+        if !completed {
+            if announced.is_none() {
+                self.announced.push(id.to_plain().into());
+            }
+            return;
+        }
+        if let Some(at) = announced {
+            self.announced.swap_remove(at);
+        }
+        if item.kind.as_ref().is_some_and(|kind| *kind == "web_search") {
+            let input = Some(search_input(item));
+            sink.event(Event::new(ToolInput { call: id, input, ..ToolInput::default() }));
+        }
+        self.other_agents(item, sink);
+        files_changed(item, sink);
+        sink.event(Event::new(call_ended(item)));
+    }
+
+    /// Other agents that a call started, and those it shows to be done.
+    fn other_agents(&mut self, item: &Item<'_>, sink: &mut dyn Sink) {
+        let spawned = item.tool.as_ref().is_some_and(|tool| *tool == "spawn_agent");
+        if let Some(ids) = item.receivers.as_ref().and_then(Json::read::<Vec<String>>)
+            && spawned
+        {
+            for id in ids {
+                sink.event(Event::new(SubagentStarted {
+                    id: Some(Text::from(id)),
+                    call: item.id.clone(),
+                    prompt: item.prompt.as_ref().and_then(Json::as_text),
+                    ..SubagentStarted::default()
+                }));
+            }
+        }
+        let states = item.states.as_ref().and_then(Json::read::<BTreeMap<String, Json<'_>>>);
+        for (id, state) in states.into_iter().flatten() {
+            let Some(state) = read::record_of::<AgentState<'_>>(&state) else { continue };
+            let status = state.status.unwrap_or_default();
+            let running = matches!(status.body(), "pending_init" | "running" | "in_progress");
+            if !running && self.ended_agents.insert(id.clone()) {
+                sink.event(Event::new(SubagentEnded {
+                    id: Some(Text::from(id)),
+                    call: None,
+                    status: Some(status),
+                    summary: state.message,
+                }));
+            }
+        }
+    }
+
+    fn piece(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
+        let message = line.item_id.take();
+        let message = message.unwrap_or_else(|| Text::plain(self.message_id()));
+        let text = line.delta.take().unwrap_or_default();
+        sink.event(Event::new(BlockDelta {
+            message: Some(message),
+            text,
+            ..BlockDelta::default()
+        }));
+    }
+
+    fn whole(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
+        let message = line.item_id.take();
+        let message = message.unwrap_or_else(|| Text::plain(self.message_id()));
+        let text = line.text.take().unwrap_or_default();
+        let whole = Block { message: Some(message.clone()), text, ..Block::default() };
+        sink.event(Event::new(whole));
+        sink.event(Event::new(BlockEnded { message: Some(message), ..BlockEnded::default() }));
+        self.message += 1;
+        self.message_id.clear();
+    }
+
+    /// The id of the message at hand, where the agent gives none.
+    fn message_id(&mut self) -> &str {
+        if self.message_id.is_empty() {
+            self.message_id = format!("message_{}", self.message);
+        }
+        &self.message_id
+    }
+}
+
+fn started(id: Option<Text<'_>>, model: Option<Text<'_>>, sink: &mut dyn Sink) {
+    sink.event(Event::new(SessionStarted {
+        id,
+        model,
+        agent: Some(Text::plain("codex")),
+        ..SessionStarted::default()
+    }));
+}
+
+fn say(item: &mut Item<'_>, kind: BlockKind, sink: &mut dyn Sink) {
+    let text = item.text.take().unwrap_or_default();
+    sink.event(Event::new(Block { message: item.id.take(), kind, text, ..Block::default() }));
+}
+
+fn plan(item: &Item<'_>, sink: &mut dyn Sink) {
+    let items = item.items.as_ref().and_then(tools::plan_items).unwrap_or_default();
+    sink.event(Event::new(PlanUpdated { plan: item.id.clone(), call: None, items }));
+}
+
+fn call_started<'a>(item: &Item<'a>, completed: bool) -> ToolStarted<'a> {
+    let (name, kind, input) = match item.kind.as_ref().map_or("", Text::body) {
+        "command_execution" => {
+            let input = Json::object(|fields| {
+                fields.json_if("command", item.command.as_ref());
+            });
+            (Text::plain("command_execution"), ToolKind::Execute, Some(input))
+        }
+        "file_change" => {
+            let input = Json::object(|fields| {
+                fields.json_if("changes", item.changes.as_ref());
+            });
+            (Text::plain("file_change"), ToolKind::Edit, Some(input))
+        }
+        "mcp_tool_call" => {
+            let server = item.server.as_ref().map(Text::to_plain).unwrap_or_default();
+            let tool = item.tool.as_ref().map(Text::to_plain).unwrap_or_default();
+            let name = Text::from(format!("mcp__{server}__{tool}"));
+            (
+                name,
+                ToolKind::Mcp,
+                Some(item.arguments.clone().unwrap_or_else(|| Json::object(|_| {}))),
+            )
+        }
+        "web_search" => {
+            let input = completed.then(|| search_input(item));
+            (Text::plain("web_search"), ToolKind::WebSearch, input)
+        }
+        _ => {
+            let input = Json::object(|fields| {
+                fields.json_if("prompt", item.prompt.as_ref());
+                fields.json_if("receiver_thread_ids", item.receivers.as_ref());
+            });
+            let name = item.tool.clone().unwrap_or_else(|| Text::plain("collab_tool_call"));
+            (name, ToolKind::Task, Some(input))
+        }
+    };
+    ToolStarted {
+        call: item.id.clone().unwrap_or_default(),
+        name,
+        kind,
+        input,
+        ..ToolStarted::default()
+    }
+}
+
+fn search_input(item: &Item<'_>) -> Json<'static> {
+    Json::object(|fields| {
+        fields.json_if("query", item.query.as_ref());
+        fields.json_if("action", item.action.as_ref());
+    })
+}
+
+fn files_changed(item: &Item<'_>, sink: &mut dyn Sink) {
+    let done = item.status.as_ref().is_some_and(|status| *status == "completed");
+    let Some(changes) = item.changes.as_ref().filter(|_| done) else { return };
+    let Some(changes) = read::records_of::<Change<'_>>(changes) else { return };
+    let changes = changes
+        .into_iter()
+        .map(|change| FileChange {
+            path: change.path.unwrap_or_default(),
+            kind: change.kind.map(|kind| kind.body().into()).unwrap_or_default(),
+            ..FileChange::default()
+        })
+        .collect();
+    sink.event(Event::new(FilesChanged { call: item.id.clone(), changes }));
+}
+
+fn call_ended<'a>(item: &mut Item<'a>) -> ToolEnded<'a> {
+    let status = match item.status.as_ref().map_or("completed", Text::body) {
+        "completed" => ToolStatus::Completed,
+        "failed" => ToolStatus::Failed,
+        "declined" => ToolStatus::Denied,
+        // Completed as far as the stream is concerned, and never finished.
+        "in_progress" => ToolStatus::Abandoned,
+        other => ToolStatus::from(other),
+    };
+    let (mut output, mut structured) = (item.output.take().or(item.states.take()), None);
+    if let Some(result) = item.result.take() {
+        (output, structured) = (result.content, result.structured);
+    }
+    ToolEnded {
+        call: item.id.take().unwrap_or_default(),
+        status,
+        output,
+        structured,
+        exit_code: item.exit_code,
+        error: item.error.take().and_then(|error| error.message),
+        ..ToolEnded::default()
+    }
+}
+
+fn counts(usage: WireUsage<'_>, scope: Scope) -> Usage<'_> {
+    let cached = usage.cached.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
+    Usage {
+        scope,
+        input: usage.input.map(|input| input.saturating_sub(cached)),
+        cache_read: usage.cached,
+        cache_write: usage.cache_write,
+        output: usage.output,
+        reasoning: usage.reasoning,
+        ..Usage::default()
+    }
+}
+
+fn failed(line: &mut Line<'_>, sink: &mut dyn Sink) {
+    let cause = line.error.take().and_then(|error| error.message);
+    let (class, http_status) = cause.as_ref().map(classify).unwrap_or_default();
+    let outcome = if class == ErrorClass::Limit { Outcome::LimitReached } else { Outcome::Failed };
+    let ended = TurnEnded { outcome, cause, http_status, ..TurnEnded::default() };
+    sink.event(Event::new(ended));
+}
+
+/// What `error` tells: a retry, or what `turn.failed` will repeat.
+fn problem<'a>(message: Option<Text<'a>>, own: Own<'a>, sink: &mut dyn Sink) {
+    let Some(message) = message else {
+        let name = Text::plain("error");
+        sink.event(Event::new(Native { name, raw: own.json() }));
+        return;
+    };
+    let (class, http_status) = classify(&message);
+    let plain = message.to_plain().into_owned();
+    let Some(state) = plain.strip_prefix("Reconnecting... ") else {
+        let error = Error { class, message, http_status, ..Error::default() };
+        sink.event(Event::new(error));
+        return;
+    };
+    let numbers = state.split_once(' ').map_or(state, |(numbers, _)| numbers);
+    let (attempt, of) = match numbers.split_once('/') {
+        Some((attempt, of)) => (attempt.parse().ok(), of.parse().ok()),
+        None => (None, None),
+    };
+    let message = Some(message);
+    sink.event(Event::new(Retry { attempt, of, class, http_status, message, delay_ms: None }));
+}
+
+/// What kind of failure a message tells of; Codex has no field for it.
+fn classify(message: &Text<'_>) -> (ErrorClass, Option<u64>) {
+    let text = message.to_plain();
+    if let Some((_, rest)) = text.split_once("unexpected status ") {
+        let status: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        if let Ok(status) = status.parse() {
+            return (ErrorClass::of_http_status(status), Some(status));
+        }
+    }
+    let class = if text.contains("context window") {
+        ErrorClass::ContextOverflow
+    } else if text.contains("high demand") || text.contains("at capacity") {
+        ErrorClass::Overloaded
+    } else if text.contains("usage limit") || text.contains("quota") || text.contains("Quota") {
+        ErrorClass::Quota
+    } else if text.contains("rate limit") {
+        ErrorClass::RateLimit
+    } else if text.contains("stream disconnected")
+        || text.contains("Connection failed")
+        || text.contains("waiting for network")
+    {
+        ErrorClass::Network
+    } else if text.contains("Missing environment variable") || text.contains("Not logged in") {
+        ErrorClass::Authentication
+    } else if text.contains("max_output_tokens") {
+        ErrorClass::Limit
+    } else {
+        ErrorClass::Unspecified
+    };
+    (class, None)
+}

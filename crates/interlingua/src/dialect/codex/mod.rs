@@ -1,0 +1,47 @@
+//! `codex`: what `codex exec --json` prints.
+//!
+//! Seen in Codex 0.166.0. One object a line, `type` first. `thread.started`, `turn.started`, items
+//! that are started, updated and completed, then `turn.completed` or `turn.failed`. There are no
+//! deltas: a message comes whole. Token counts are those of the whole thread so far. Retries and
+//! failures share the record `error`; only `turn.failed` is final. A turn that is interrupted has
+//! no last record. A `web_search` item has two fields named `id`.
+//!
+//! Also read are the names under which an older design knew the same stream:
+//! `session.created`, `message.output_text.delta`, `message.output_text.done`,
+//! `response.completed`.
+
+mod decode;
+mod wire;
+
+use super::{Confidence, Dialect, Ending, FramingKind, Probe};
+
+pub use decode::CodexDecoder;
+
+/// The dialect `codex`.
+pub static DIALECT: Dialect = Dialect {
+    name: "codex",
+    aliases: &["codex-exec"],
+    about: "Codex CLI: codex exec --json",
+    framing: FramingKind::Lines,
+    ending: Ending::Told,
+    decoder: Some(|| Box::<CodexDecoder>::default()),
+    encoder: None,
+    recognise,
+    cannot_say: &[],
+    rules: None,
+};
+
+fn recognise(probe: &Probe<'_>) -> Confidence {
+    match probe.kind().as_str() {
+        "thread.started" | "session.created" => Confidence::Sure,
+        "message.output_text.delta" | "message.output_text.done" | "response.completed" => {
+            Confidence::Sure
+        }
+        "item.started" | "item.updated" | "item.completed" if probe.has("item") => Confidence::Sure,
+        "turn.started" | "turn.failed" | "turn.completed" if !probe.has("eventId") => {
+            Confidence::Sure
+        }
+        "error" if probe.has("message") && !probe.has("severity") => Confidence::Maybe,
+        _ => Confidence::No,
+    }
+}

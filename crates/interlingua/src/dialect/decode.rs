@@ -1,0 +1,83 @@
+//! What every reader shares: records out of a frame, and what is said of the rest.
+
+use crate::event::{Data, Event, Log, LogStream, Sink, TextFlaw, Unknown, Unparsed};
+use crate::framing::FrameText;
+use crate::json::read::{self, Flaw, Record};
+use crate::json::{Json, Text};
+
+/// A reader of one protocol.
+///
+/// It keeps what one record must know of the ones before it, and nothing of order: it may say a
+/// thing again, and the grammar will drop it.
+pub trait Decoder: Send {
+    /// Reads one frame.
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink);
+
+    /// Says what is still to be said when the input ends.
+    fn finish(&mut self, _sink: &mut dyn Sink) {}
+}
+
+/// Reads each record of a frame; there is one as a rule. What is no record becomes an event too.
+pub(crate) fn each_record<'a, R: Record<'a>>(
+    frame: &FrameText<'a>,
+    sink: &mut dyn Sink,
+    mut take: impl FnMut(&mut R, Own<'a>, &mut dyn Sink),
+) {
+    let mut rest = frame.text;
+    loop {
+        let mut record = R::default();
+        match read::record(rest, &mut record) {
+            Ok((own, after)) => {
+                sink.record(own);
+                take(&mut record, Own(own), sink);
+                rest = after.trim_ascii();
+            }
+            Err(flaw) => {
+                sink.unreadable(unparsed(frame, rest, flaw));
+                return;
+            }
+        }
+        if rest.is_empty() {
+            return;
+        }
+        if !rest.starts_with('{') {
+            sink.event(Event::new(Log { stream: LogStream::Output, text: Text::plain(rest) }));
+            return;
+        }
+    }
+}
+
+/// The text of one record.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Own<'a>(pub(crate) &'a str);
+
+impl<'a> Own<'a> {
+    /// The record as a value that is carried.
+    pub(crate) fn json(self) -> Option<Json<'a>> {
+        Some(Json::read_from(self.0))
+    }
+}
+
+/// A record of a kind that nobody knows.
+pub(crate) fn unknown<'a>(name: Option<Text<'a>>, own: Own<'a>) -> Data<'a> {
+    Data::from(Unknown { name: name.unwrap_or_default(), raw: own.json() })
+}
+
+fn unparsed<'a>(frame: &FrameText<'a>, text: &'a str, flaw: Flaw) -> Unparsed<'a> {
+    let (flaw, message) = match flaw {
+        Flaw::Incomplete if frame.unterminated => {
+            (TextFlaw::Truncated, Text::plain("the input ends in the middle of this record"))
+        }
+        Flaw::Incomplete => {
+            (TextFlaw::NotJson, Text::plain("the line ends in the middle of this record"))
+        }
+        Flaw::NotAnObject => {
+            (TextFlaw::NotAnObject, Text::plain("this is JSON, but a record must be an object"))
+        }
+        Flaw::NotJson { column } => {
+            let message = format!("this is not JSON: unexpected character at column {column}");
+            (TextFlaw::NotJson, Text::from(message))
+        }
+    };
+    Unparsed { flaw, message, text: Some(Text::plain(text)) }
+}

@@ -1,0 +1,224 @@
+//! What every writer shares: the output, the ids it makes, and the count of what it cannot say.
+
+use std::collections::BTreeMap;
+
+use super::Dialect;
+use crate::event::Event;
+use crate::json::write::{Bytes, Object};
+
+/// A writer of one protocol.
+///
+/// It may rely on the grammar: calls are open before they are answered, blocks before they go on,
+/// turns end once. What it cannot say it counts with [`Output::lost`].
+pub trait Encoder: Send {
+    /// Writes what one event is in this protocol; may be nothing, may be held back.
+    fn encode(&mut self, event: &Event<'_>, out: &mut Output);
+
+    /// Writes what was held back when the stream is over.
+    fn finish(&mut self, _out: &mut Output) {}
+
+    /// Is told which protocol is read, before the first event.
+    fn reading(&mut self, _dialect: &'static Dialect) {}
+}
+
+impl Encoder for Box<dyn Encoder> {
+    #[inline]
+    fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
+        (**self).encode(event, out);
+    }
+
+    fn finish(&mut self, out: &mut Output) {
+        (**self).finish(out);
+    }
+
+    fn reading(&mut self, dialect: &'static Dialect) {
+        (**self).reading(dialect);
+    }
+}
+
+/// What the caller decides, and what the core cannot know by itself.
+#[derive(Debug, Clone, Default)]
+pub struct EncodeOptions {
+    /// Also write the pieces of messages, for dialects in which that is a choice.
+    pub partial: bool,
+    /// What makes the ids of this stream differ from those of another.
+    pub id_seed: u64,
+    /// Who the agent is, for dialects that name it.
+    pub team: Team,
+}
+
+/// Who an agent is among others, for dialects that say so in every record.
+#[derive(Debug, Clone)]
+pub struct Team {
+    /// The id of the agent.
+    pub agent_id: String,
+    /// The team, as a JSON object.
+    pub metadata: String,
+}
+
+impl Default for Team {
+    fn default() -> Self {
+        Self {
+            agent_id: "agent".into(),
+            metadata: r#"{"teamName":"default","memberName":"agent","memberDisplayName":"agent","memberRole":"agent"}"#
+                .into(),
+        }
+    }
+}
+
+/// Where records go.
+#[derive(Debug, Default)]
+pub struct Output {
+    bytes: Bytes,
+    losses: Losses,
+    now_ms: Option<u64>,
+    muted: bool,
+}
+
+impl Output {
+    /// Opens a record whose first field is its type.
+    #[inline]
+    pub fn record(&mut self, kind: &str) -> Object<'_> {
+        Object::record(&mut self.bytes, kind)
+    }
+
+    /// The bytes, for a writer that knows better.
+    pub fn bytes(&mut self) -> &mut Bytes {
+        &mut self.bytes
+    }
+
+    /// Says that something could not be said.
+    pub fn lost(&mut self, what: &str) {
+        if !self.muted {
+            self.losses.add(what);
+        }
+    }
+
+    /// What could not be said so far.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// The caller's time, in milliseconds since 1970, if the caller gives one.
+    pub fn now_ms(&self) -> Option<u64> {
+        self.now_ms
+    }
+
+    /// Lets a writer write without a trace.
+    pub(crate) fn muted(&mut self, write: impl FnOnce(&mut Self)) {
+        let length = self.bytes.len();
+        self.muted = true;
+        write(self);
+        self.muted = false;
+        self.bytes.truncate(length);
+    }
+
+    pub(crate) fn set_now(&mut self, now_ms: Option<u64>) {
+        self.now_ms = now_ms;
+    }
+}
+
+/// What a writer could not say, counted by kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Losses {
+    counts: BTreeMap<Box<str>, u64>,
+}
+
+impl Losses {
+    fn add(&mut self, what: &str) {
+        match self.counts.get_mut(what) {
+            Some(count) => *count += 1,
+            None => {
+                self.counts.insert(what.into(), 1);
+            }
+        }
+    }
+
+    /// Whether nothing was lost.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// What was lost, and how often, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.counts.iter().map(|(what, count)| (&**what, *count))
+    }
+}
+
+/// Ids that are never the same twice in a stream, and the same for the same input.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// The first half of every id, written once.
+    first_half: [u8; 19],
+    low: u64,
+    next: u64,
+}
+
+impl Identity {
+    /// Ids that differ from those of every other seed.
+    pub fn new(seed: u64) -> Self {
+        let high = mix(seed) & !0xf000 | 0x8000;
+        let mut first_half = *b"________-____-____-";
+        write_digits(&mut first_half, high);
+        Self { first_half, low: mix(seed.wrapping_add(1)), next: 0 }
+    }
+
+    /// The next id, in the form of a UUID (version 8: made by us).
+    pub fn uuid(&mut self) -> Uuid {
+        self.next += 1;
+        let low = (self.low ^ self.next) & (u64::MAX >> 2) | (0b10 << 62);
+        Uuid { first_half: self.first_half, low }
+    }
+}
+
+/// An id in the form of a UUID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Uuid {
+    first_half: [u8; 19],
+    low: u64,
+}
+
+impl Uuid {
+    /// Writes the id with its quotes.
+    pub fn write(self, out: &mut Bytes) {
+        let mut second_half = *b"____-____________\"";
+        write_digits(&mut second_half, self.low);
+        out.push(b'"');
+        out.extend_from_slice(&self.first_half);
+        out.extend_from_slice(&second_half);
+    }
+}
+
+/// Writes the digits of a number in the places that are kept for them, the last one first.
+fn write_digits(places: &mut [u8], mut bits: u64) {
+    for place in places.iter_mut().rev() {
+        if *place == b'_' {
+            let digit = (bits & 15) as u8;
+            *place = if digit < 10 { b'0' + digit } else { b'a' + digit - 10 };
+            bits >>= 4;
+        }
+    }
+}
+
+/// Spreads the bits of a number, so that near numbers look far apart.
+fn mix(mut bits: u64) -> u64 {
+    bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_uuids_and_differ() {
+        let mut identity = Identity::new(7);
+        let (mut one, mut two) = (Bytes::new(), Bytes::new());
+        identity.uuid().write(&mut one);
+        identity.uuid().write(&mut two);
+        assert_ne!(one, two);
+        assert_eq!((one.len(), one[9], one[14], one[15]), (38, b'-', b'-', b'8'));
+    }
+}

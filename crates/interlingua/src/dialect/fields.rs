@@ -1,0 +1,55 @@
+//! The shape of a record, declared once: which fields it takes, and as what.
+
+/// Declares a record that is read field by field; all fields are optional, repeated ones overwrite.
+///
+/// A field is declared as `name: how "key" | "other key"`, where `how` is one of the methods of
+/// [`Field`](crate::json::read::Field): `text`, `json`, `number`, `integer`, `float`, `flag`,
+/// `record<Type>`, `records<Type>` or `shape<Type>`.
+macro_rules! record {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident<'a> {
+        $($(#[$doc:meta])* $field:ident: $how:ident $(<$inner:ident>)? $($key:literal)|+,)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Default, Clone)]
+        $vis struct $name<'a> {
+            $($(#[$doc])* $vis $field: crate::dialect::fields::record!(@type 'a $how $($inner)?),)*
+        }
+
+        impl<'a> crate::json::read::Record<'a> for $name<'a> {
+            #[inline]
+            fn field(
+                &mut self,
+                name: &str,
+                value: crate::json::read::Field<'_, 'a>,
+            ) -> Result<(), crate::json::read::Flaw> {
+                match name {
+                    $($($key)|+ => {
+                        crate::dialect::fields::record!(@take value $how self.$field);
+                    })*
+                    _ => value.skip()?,
+                }
+                Ok(())
+            }
+        }
+    };
+    (@type $a:lifetime text) => { Option<crate::json::Text<$a>> };
+    (@type $a:lifetime json) => { Option<crate::json::Json<$a>> };
+    (@type $a:lifetime number) => { Option<u64> };
+    (@type $a:lifetime integer) => { Option<i64> };
+    (@type $a:lifetime float) => { Option<f64> };
+    (@type $a:lifetime flag) => { Option<bool> };
+    (@type $a:lifetime record $inner:ident) => { Option<$inner<$a>> };
+    (@type $a:lifetime records $inner:ident) => { Vec<$inner<$a>> };
+    (@type $a:lifetime shape $inner:ident) => { crate::json::read::Shaped<$a, $inner<$a>> };
+    (@take $value:ident text $place:expr) => { $place = $value.text()? };
+    (@take $value:ident json $place:expr) => { $place = $value.json()? };
+    (@take $value:ident number $place:expr) => { $place = $value.number()? };
+    (@take $value:ident integer $place:expr) => { $place = $value.integer()? };
+    (@take $value:ident float $place:expr) => { $place = $value.float()? };
+    (@take $value:ident flag $place:expr) => { $place = $value.flag()? };
+    (@take $value:ident record $place:expr) => { $value.record(&mut $place)? };
+    (@take $value:ident records $place:expr) => { $value.records(&mut $place)? };
+    (@take $value:ident shape $place:expr) => { $value.shape(&mut $place)? };
+}
+
+pub(crate) use record;

@@ -1,0 +1,210 @@
+//! Reads Gemini's stream.
+
+use super::wire::{Line, Stats};
+use crate::dialect::decode::Own;
+use crate::dialect::{Decoder, each_record, tools, unknown};
+use crate::event::{
+    Block, BlockDelta, BlockEnded, Data, Error, ErrorClass, Event, Native, Notice, Outcome,
+    PlanUpdated, Scope, SessionStarted, Severity, Sink, ToolEnded, ToolStarted, ToolStatus,
+    TurnEnded, TurnStarted, Usage, UserMessage,
+};
+use crate::framing::FrameText;
+use crate::json::{Json, Text};
+
+/// The reader of `gemini`.
+#[derive(Debug)]
+pub struct GeminiDecoder {
+    agent: &'static str,
+    /// The block at hand: consecutive deltas are one.
+    block: u64,
+    open: bool,
+}
+
+impl Decoder for GeminiDecoder {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+        each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
+            self.line(line, own, sink);
+        });
+    }
+}
+
+impl GeminiDecoder {
+    /// A reader that names its agent.
+    pub fn new(agent: &'static str) -> Self {
+        Self { agent, block: 0, open: false }
+    }
+
+    pub(in crate::dialect) fn line<'a>(
+        &mut self,
+        line: &mut Line<'a>,
+        own: Own<'a>,
+        sink: &mut dyn Sink,
+    ) {
+        let time = line.timestamp.take();
+        let kind = line.kind.take();
+        let kind_body = kind.as_ref().map_or("", Text::body);
+        if kind_body == "message" {
+            self.message(line, time, own, sink);
+            return;
+        }
+        self.end_block(time.clone(), sink);
+        let mut tell = |data: Data<'_>| sink.event(Event::new(data).at(time.clone()));
+        match kind_body {
+            "init" => {
+                tell(Data::from(SessionStarted {
+                    id: line.session_id.take(),
+                    model: line.model.take(),
+                    agent: Some(Text::plain(self.agent)),
+                    ..SessionStarted::default()
+                }));
+                tell(Data::from(TurnStarted::default()));
+            }
+            "tool_use" => call(std::mem::take(line), &mut tell),
+            "tool_result" => tell(Data::from(answer(std::mem::take(line)))),
+            "error" => tell(problem(std::mem::take(line))),
+            "result" => tell(Data::from(ended(std::mem::take(line)))),
+            _ => tell(unknown(kind, own)),
+        }
+    }
+
+    fn message<'a>(
+        &mut self,
+        line: &mut Line<'a>,
+        time: Option<Json<'a>>,
+        own: Own<'a>,
+        sink: &mut dyn Sink,
+    ) {
+        let role = line.role.as_ref().map_or("", Text::body);
+        let text = line.content.take().unwrap_or_default();
+        if role == "assistant" && line.delta == Some(true) {
+            self.open = true;
+            let delta = BlockDelta { index: self.block, text, ..BlockDelta::default() };
+            sink.event(Event::new(delta).at(time));
+            return;
+        }
+        self.end_block(time.clone(), sink);
+        let data = match role {
+            "assistant" => {
+                let index = self.block;
+                self.block += 1;
+                Data::from(Block { index, text, ..Block::default() })
+            }
+            "user" => Data::from(UserMessage { text, ..UserMessage::default() }),
+            _ => Data::from(Native { name: Text::plain("message"), raw: own.json() }),
+        };
+        sink.event(Event::new(data).at(time));
+    }
+
+    pub(in crate::dialect) fn end_block(&mut self, time: Option<Json<'_>>, sink: &mut dyn Sink) {
+        if std::mem::replace(&mut self.open, false) {
+            let ended = BlockEnded { index: self.block, ..BlockEnded::default() };
+            self.block += 1;
+            sink.event(Event::new(ended).at(time));
+        }
+    }
+}
+
+fn call(line: Line<'_>, tell: &mut dyn FnMut(Data<'_>)) {
+    let name = line.tool_name.unwrap_or_default();
+    let call = line.tool_id.unwrap_or_default();
+    let input = line.parameters.or_else(|| Some(Json::object(|_| {})));
+    tell(Data::from(ToolStarted {
+        call: call.clone(),
+        kind: tools::kind_of(&name),
+        name: name.clone(),
+        input: input.clone(),
+        ..ToolStarted::default()
+    }));
+    if let Some(items) = input.as_ref().and_then(|input| tools::plan_written(&name, input)) {
+        tell(Data::from(PlanUpdated { plan: None, call: Some(call.borrowed()), items }));
+    }
+}
+
+fn answer(line: Line<'_>) -> ToolEnded<'_> {
+    let cancelled = line
+        .output
+        .as_ref()
+        .and_then(Json::as_text)
+        .is_some_and(|text| text.body().starts_with("Command cancelled by user"));
+    let status = match line.status.as_ref().map_or("success", Text::body) {
+        "success" if cancelled => ToolStatus::Cancelled,
+        "success" => ToolStatus::Completed,
+        _ => ToolStatus::Failed,
+    };
+    ToolEnded {
+        call: line.tool_id.unwrap_or_default(),
+        status,
+        output: line.output,
+        error: line.error.and_then(|error| error.message),
+        ..ToolEnded::default()
+    }
+}
+
+fn problem(line: Line<'_>) -> Data<'_> {
+    let text = line.message.unwrap_or_default();
+    if line.severity.is_some_and(|severity| severity == "warning") {
+        return Data::from(Notice { severity: Severity::Warning, text });
+    }
+    let (class, http_status) = classify(&text);
+    Data::from(Error { class, message: text, http_status, ..Error::default() })
+}
+
+fn ended(line: Line<'_>) -> TurnEnded<'_> {
+    let success = line.status.as_ref().is_some_and(|status| *status == "success");
+    let (kind, cause) = match line.error {
+        Some(error) => (error.kind, error.message),
+        None => (None, None),
+    };
+    let (class, http_status) = cause.as_ref().map(classify).unwrap_or_default();
+    let outcome = match kind.as_ref().map_or("", Text::body) {
+        _ if success => Outcome::Completed,
+        "FatalCancellationError" => Outcome::Cancelled,
+        "FatalTurnLimitedError" => Outcome::LimitReached,
+        _ if class == ErrorClass::Cancelled => Outcome::Cancelled,
+        _ => Outcome::Failed,
+    };
+    // What a failing run prints where it does not know: nothing was counted, nothing was timed.
+    let known = |number: Option<u64>| number.filter(|number| success || *number > 0);
+    let duration_ms = line.stats.as_ref().and_then(|stats| known(stats.duration_ms));
+    let usage = line.stats.filter(|stats| known(stats.total).is_some()).map(counts);
+    TurnEnded {
+        outcome,
+        cause,
+        reason: kind,
+        http_status,
+        usage,
+        duration_ms,
+        ..TurnEnded::default()
+    }
+}
+
+fn counts(stats: Stats<'_>) -> Usage<'_> {
+    let uncached = stats.input_all.map(|all| all.saturating_sub(stats.cached.unwrap_or(0)));
+    Usage {
+        scope: Scope::Turn,
+        input: stats.input.or(uncached),
+        cache_read: stats.cached,
+        output: stats.output,
+        total: stats.total,
+        ..Usage::default()
+    }
+}
+
+/// What kind of failure a message tells of; Gemini puts the provider's answer into it.
+fn classify(message: &Text<'_>) -> (ErrorClass, Option<u64>) {
+    let text = message.to_plain();
+    if let Some((_, rest)) = text.split_once("\"code\":") {
+        let digits: String = rest.trim_start().chars().take_while(char::is_ascii_digit).collect();
+        if let Ok(status) = digits.parse() {
+            return (ErrorClass::of_http_status(status), Some(status));
+        }
+    }
+    let class = if text.contains("terminated") || text.contains("fetch failed") {
+        ErrorClass::Network
+    } else if text.contains("cancelled") {
+        ErrorClass::Cancelled
+    } else {
+        ErrorClass::Unspecified
+    };
+    (class, None)
+}

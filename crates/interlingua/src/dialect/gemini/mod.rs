@@ -1,0 +1,49 @@
+//! `gemini`: what `gemini --output-format stream-json` prints.
+//!
+//! Seen in Gemini CLI 0.61.0. `init`, the prompt as a `message` of the user, then `message` deltas,
+//! `tool_use`, `tool_result` and `error`, and one `result`. Messages have no ids and turns no marks:
+//! consecutive deltas are one block until something else comes. A tool's output is what the terminal
+//! shows, so it may be empty or absent, and a command that failed is a `success`. Thoughts are never
+//! printed. A signal, or a pipe that is cut at 64 KiB when the program exits, leaves no `result`,
+//! with exit code 0.
+
+mod decode;
+mod wire;
+
+use super::{Confidence, Dialect, Ending, FramingKind, Probe};
+
+pub use decode::GeminiDecoder;
+pub(super) use wire::Line;
+
+/// The dialect `gemini`.
+pub static DIALECT: Dialect = Dialect {
+    name: "gemini",
+    aliases: &["gemini-cli"],
+    about: "Gemini CLI: gemini --output-format stream-json",
+    framing: FramingKind::Lines,
+    ending: Ending::Told,
+    decoder: Some(|| Box::new(GeminiDecoder::new("gemini"))),
+    encoder: None,
+    recognise,
+    cannot_say: &[],
+    rules: None,
+};
+
+/// Gemini stamps every record with its time; the same records without it are `giselle`.
+fn recognise(probe: &Probe<'_>) -> Confidence {
+    let own = probe.has("timestamp") && !probe.has("modelId");
+    if own && is_record(probe) { Confidence::Sure } else { Confidence::No }
+}
+
+/// Whether a record looks like one of Gemini's, but for its time.
+pub(super) fn is_record(probe: &Probe<'_>) -> bool {
+    match probe.kind().as_str() {
+        "init" => probe.has("session_id"),
+        "message" => probe.has("role"),
+        "tool_use" => probe.has("tool_name"),
+        "tool_result" => probe.has("tool_id"),
+        "result" => probe.has("status"),
+        "error" => probe.has("severity"),
+        _ => false,
+    }
+}

@@ -1,0 +1,102 @@
+//! Protocols: one folder each, with all that is known of it.
+//!
+//! A dialect reads records into [events](crate::event), writes events as records, or both. It knows
+//! no bytes (that is [framing](crate::framing)) and no order (that is the
+//! [grammar](crate::grammar)): a decoder says what each record means, and may say a thing twice; an
+//! encoder is told a well-formed stream, and counts what it cannot say.
+//!
+//! To add one: a folder here with a `DIALECT`, and its line in [`ALL`].
+
+pub mod agent_event;
+pub mod ai_sdk;
+pub mod claude;
+pub mod codex;
+pub mod events;
+pub mod gemini;
+pub mod giselle;
+pub mod text;
+pub mod yume;
+
+mod content;
+mod decode;
+mod encode;
+pub(crate) mod fields;
+mod probe;
+mod tools;
+
+pub use decode::Decoder;
+pub(crate) use decode::{each_record, unknown};
+pub use encode::{EncodeOptions, Encoder, Identity, Losses, Output, Team};
+pub use probe::{Confidence, Probe};
+
+/// All dialects, in the order in which they are listed.
+pub static ALL: &[&Dialect] = &[
+    &claude::DIALECT,
+    &codex::DIALECT,
+    &gemini::DIALECT,
+    &giselle::DIALECT,
+    &yume::DIALECT,
+    &agent_event::DIALECT,
+    &ai_sdk::DIALECT,
+    &events::DIALECT,
+    &text::DIALECT,
+];
+
+/// The dialect of some name.
+pub fn find(name: &str) -> Option<&'static Dialect> {
+    ALL.iter().copied().find(|dialect| dialect.name == name || dialect.aliases.contains(&name))
+}
+
+/// A protocol, and what can be done with it.
+#[derive(Debug)]
+pub struct Dialect {
+    /// Its name on the command line and in code.
+    pub name: &'static str,
+    /// Other names by which people look for it.
+    pub aliases: &'static [&'static str],
+    /// What it is, in one line.
+    pub about: &'static str,
+    /// How its records are cut out of bytes.
+    pub framing: FramingKind,
+    /// What happens at the end of a stream that did not say how its turn ended.
+    pub ending: Ending,
+    /// Makes a reader.
+    pub decoder: Option<MakeDecoder>,
+    /// Makes a writer.
+    pub encoder: Option<MakeEncoder>,
+    /// How sure one can be, from a record, that a stream is this.
+    pub recognise: fn(&Probe<'_>) -> Confidence,
+    /// What a writer cannot say, for the table that people read.
+    pub cannot_say: &'static [&'static str],
+    /// The rules that what is written must keep.
+    pub rules: Option<MakeRules>,
+}
+
+/// Makes a reader at the beginning of a stream.
+pub type MakeDecoder = fn() -> Box<dyn Decoder>;
+
+/// Makes a writer at the beginning of a stream.
+pub type MakeEncoder = fn(&EncodeOptions) -> Box<dyn Encoder>;
+
+/// Makes the rules for the beginning of a stream.
+pub type MakeRules = fn() -> Box<dyn crate::check::Rules>;
+
+/// How records are cut out of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FramingKind {
+    /// One record a line.
+    Lines,
+    /// Server-sent events.
+    Sse,
+    /// Objects wherever they stand.
+    Objects,
+}
+
+/// What the end of a stream means, where the stream does not say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The protocol has a record for the end of a turn: without it, the turn did not complete.
+    Told,
+    /// The protocol has none: the end of the stream is the end of the turn.
+    Implied,
+}

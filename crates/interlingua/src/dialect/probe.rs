@@ -1,0 +1,54 @@
+//! Recognising a protocol by its first records.
+
+use crate::json::read::{self, Field, Flaw, Record};
+use crate::json::{Json, Text};
+/// How sure one can be that a stream is in some dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// It is not.
+    No,
+    /// It may be.
+    Maybe,
+    /// Nothing else looks like this.
+    Sure,
+}
+
+/// What can be seen of one record without knowing its protocol.
+#[derive(Debug, Default)]
+pub struct Probe<'a> {
+    fields: Vec<(Box<str>, Json<'a>)>,
+}
+
+impl<'a> Probe<'a> {
+    /// Looks at the text of a record; `None` where it is none.
+    pub fn of(text: &'a str) -> Option<Self> {
+        let mut probe = Self::default();
+        read::record(text, &mut probe).ok().map(|_| probe)
+    }
+
+    /// Whether the record has a field.
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// The text of a field, if it is a string.
+    pub fn text(&self, name: &str) -> Option<Text<'_>> {
+        self.get(name).and_then(Json::as_text)
+    }
+
+    /// The record's `type`, or nothing.
+    pub fn kind(&self) -> String {
+        self.text("type").map(|text| text.to_plain().into_owned()).unwrap_or_default()
+    }
+
+    fn get(&self, name: &str) -> Option<&Json<'a>> {
+        self.fields.iter().find(|(field, _)| **field == *name).map(|(_, value)| value)
+    }
+}
+
+impl<'a> Record<'a> for Probe<'a> {
+    fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
+        self.fields.push((name.into(), value.raw()?));
+        Ok(())
+    }
+}

@@ -1,0 +1,202 @@
+//! The lines of what happens around the work: `!` for what a person should know, `?` for what
+//! could not be read, `|` for what an agent printed beside its records.
+
+use super::line::{self, LINE, one_line};
+use crate::dialect::Output;
+use crate::dialect::fields::record;
+use crate::event::{
+    Artifact, Compacted, Data, Error, ErrorClass, Event, Limit, PermissionRequested,
+    PermissionResolved, QuestionAsked, Retry, SessionStarted, SessionUpdated, SubagentEnded,
+    SubagentStarted, ToolKind, Unparsed,
+};
+use crate::json::read;
+use crate::json::{Json, Text};
+
+/// The lines of an event; none where it is not for a person, which is counted where it says more
+/// than the lines around it.
+pub(super) fn of(event: &Event<'_>, out: &mut Output) -> Vec<String> {
+    let line = event.source.line;
+    match &event.data {
+        Data::SessionStarted(started) => session_started(started).into_iter().collect(),
+        Data::SessionUpdated(update) => session_updated(update, out).into_iter().collect(),
+        Data::PermissionRequested(request) => vec![permission_requested(request)],
+        Data::PermissionResolved(resolved) => vec![permission_resolved(resolved)],
+        Data::QuestionAsked(asked) => questions(asked),
+        Data::QuestionAnswered(answered) => vec![match &answered.answers {
+            Some(answers) => format!("! answered: {}", answers.get()),
+            None => "! answered".to_owned(),
+        }],
+        Data::Limit(limit) => limit_reached(limit, out).into_iter().collect(),
+        Data::Retry(retry) => vec![retried(retry)],
+        Data::Error(error) => vec![failed(error)],
+        Data::Notice(notice) => vec![format!("! {}", notice.text)],
+        Data::Interrupted(_) => vec!["! interrupted".to_owned()],
+        Data::Compacted(compacted) => vec![shortened(compacted)],
+        Data::SubagentStarted(started) => subagent_started(started, out).into_iter().collect(),
+        Data::SubagentEnded(ended) => vec![subagent_ended(ended)],
+        Data::Artifact(artifact) => vec![made(artifact)],
+        Data::Unknown(unknown) => {
+            vec![format!("? line {line}: a record that nobody knows: {}", quoted(&unknown.name))]
+        }
+        Data::Unparsed(unparsed) => vec![unreadable(line, unparsed)],
+        Data::Log(log) => {
+            let text = one_line(&log.text.to_plain(), LINE);
+            if text.is_empty() { Vec::new() } else { vec![format!("| {text}")] }
+        }
+        Data::ToolProgress(progress) if progress.output.is_some() => {
+            out.lost("output of running tools");
+            Vec::new()
+        }
+        Data::Native(_) => {
+            out.lost("records that mean nothing outside their protocol");
+            Vec::new()
+        }
+        // The order of things, the pieces of what comes whole, and counts that the turn's end sums up.
+        _ => Vec::new(),
+    }
+}
+
+fn session_started(started: &SessionStarted<'_>) -> Option<String> {
+    about([&started.model, &started.version, &started.cwd])
+}
+
+fn session_updated(update: &SessionUpdated<'_>, out: &mut Output) -> Option<String> {
+    if update.sandbox.is_some() || update.snapshot.is_some() || update.relay.is_some() {
+        out.lost("host facts (sandbox, relay)");
+    }
+    about([&update.model, &update.version, &update.cwd])
+}
+
+fn about(facts: [&Option<Text<'_>>; 3]) -> Option<String> {
+    let facts: Vec<_> = facts
+        .into_iter()
+        .flatten()
+        .filter(|fact| !fact.is_empty())
+        .map(|fact| fact.to_plain())
+        .collect();
+    (!facts.is_empty()).then(|| format!("● {}", facts.join(" · ")))
+}
+
+fn permission_requested(request: &PermissionRequested<'_>) -> String {
+    let description = request.description.as_ref().map(Text::to_plain);
+    match (&request.tool, &request.input, description) {
+        (Some(tool), Some(input), _) => {
+            let (call, _) = line::call(&tool.to_plain(), &ToolKind::default(), Some(input));
+            format!("! may it? {call}")
+        }
+        (_, _, Some(description)) => format!("! may it? {description}"),
+        (Some(tool), None, None) => format!("! may it? {tool}"),
+        (None, _, None) => "! may it go on?".to_owned(),
+    }
+}
+
+fn permission_resolved(resolved: &PermissionResolved<'_>) -> String {
+    let tool = resolved.tool.as_ref().map(|tool| format!(" {tool}")).unwrap_or_default();
+    let reason = after_colon(resolved.reason.as_ref());
+    format!("! {}{tool}{reason}", line::word(resolved.decision.as_str()))
+}
+
+record! {
+    /// One question, as agents put them.
+    struct Question<'a> {
+        question: text "question" | "text" | "prompt",
+    }
+}
+
+fn questions(asked: &QuestionAsked<'_>) -> Vec<String> {
+    let list = asked.questions.as_ref().and_then(read::records_of::<Question<'_>>);
+    let texts: Vec<String> = list
+        .into_iter()
+        .flatten()
+        .filter_map(|it| it.question)
+        .map(|question| format!("! asks: {question}"))
+        .collect();
+    if texts.is_empty() { vec!["! asks something".to_owned()] } else { texts }
+}
+
+/// A limit is worth a line when it stands in the way.
+fn limit_reached(limit: &Limit<'_>, out: &mut Output) -> Option<String> {
+    let status = limit.status.as_ref()?;
+    if *status == "allowed" {
+        out.lost("limits that are not reached");
+        return None;
+    }
+    let name = limit.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+    Some(format!("! limit{name}: {}", line::word(&status.to_plain())))
+}
+
+fn retried(retry: &Retry<'_>) -> String {
+    let mut line = "! tries again".to_owned();
+    if let Some(attempt) = retry.attempt {
+        line.push_str(&format!(" ({attempt}"));
+        if let Some(of) = retry.of {
+            line.push_str(&format!(" of {of}"));
+        }
+        line.push(')');
+    }
+    if let Some(delay) = retry.delay_ms {
+        line.push_str(&format!(" in {}", line::duration(delay)));
+    }
+    line + &class(&retry.class, retry.http_status) + &after_colon(retry.message.as_ref())
+}
+
+fn failed(error: &Error<'_>) -> String {
+    format!("! error{}: {}", class(&error.class, error.http_status), error.message)
+}
+
+fn class(class: &ErrorClass, http_status: Option<u64>) -> String {
+    let word = (*class != ErrorClass::Unspecified).then(|| line::word(class.as_str()));
+    let status = http_status.map(|status| format!("HTTP {status}"));
+    let facts: Vec<String> = word.into_iter().chain(status).collect();
+    if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) }
+}
+
+fn shortened(compacted: &Compacted<'_>) -> String {
+    match (compacted.tokens_before, compacted.tokens_after) {
+        (Some(before), Some(after)) => {
+            format!("! the conversation was made shorter: {before} tokens, now {after}")
+        }
+        (Some(before), None) => {
+            format!("! the conversation was made shorter: it had {before} tokens")
+        }
+        _ => "! the conversation was made shorter".to_owned(),
+    }
+}
+
+/// The call that started it is a line already; one without a call is told here.
+fn subagent_started(started: &SubagentStarted<'_>, out: &mut Output) -> Option<String> {
+    if started.prompt.is_some() {
+        out.lost("what sub-agents are told");
+    }
+    if started.call.is_some() {
+        return None;
+    }
+    let kind = started.kind.as_ref().map_or("agent".into(), Text::to_plain);
+    Some(format!("▹ {kind}{}", after_colon(started.description.as_ref())))
+}
+
+fn subagent_ended(ended: &SubagentEnded<'_>) -> String {
+    let status = ended.status.as_ref().map_or("done".into(), |it| line::word(&it.to_plain()));
+    format!("▹ sub-agent {status}{}", after_colon(ended.summary.as_ref()))
+}
+
+fn made(artifact: &Artifact<'_>) -> String {
+    let label = artifact.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
+    format!("+ {}{label}", artifact.path)
+}
+
+fn unreadable(line: u64, unparsed: &Unparsed<'_>) -> String {
+    let text = unparsed.text.as_ref().map(Text::to_plain).unwrap_or_default();
+    if text.is_empty() {
+        return format!("? line {line}: {}", unparsed.message);
+    }
+    format!("? line {line}: {}: {}", unparsed.message, one_line(&text, LINE / 2))
+}
+
+fn after_colon(text: Option<&Text<'_>>) -> String {
+    text.filter(|text| !text.is_empty()).map(|text| format!(": {text}")).unwrap_or_default()
+}
+
+fn quoted(name: &Text<'_>) -> String {
+    Json::from(name).get().to_owned()
+}

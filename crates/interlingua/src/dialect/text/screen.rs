@@ -1,0 +1,173 @@
+//! What stands on the terminal, as far as the next line must know; and what may go there at all.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use crate::json::write::Bytes;
+
+/// How far a sub-agent stands from the left.
+const INDENT: &[u8] = b"    ";
+
+/// What was written last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Part {
+    /// Nothing yet.
+    #[default]
+    Nothing,
+    /// A line of ours.
+    Line,
+    /// Text of the agent: the block of this number.
+    Prose(u64),
+    /// The end of a turn.
+    TurnEnd,
+}
+
+/// Where on the terminal the next character goes.
+#[derive(Debug, Default)]
+pub(super) struct Screen {
+    last: Part,
+    /// The current line has text on it.
+    mid_line: bool,
+    /// The line above the current one is empty.
+    below_blank: bool,
+    /// What follows is said by a sub-agent.
+    nested: bool,
+    /// What the lines of a paragraph after its first one start with.
+    hanging: &'static str,
+}
+
+impl Screen {
+    /// What was written last.
+    pub(super) fn last(&self) -> Part {
+        self.last
+    }
+
+    /// Begins a part on a line of its own; only lines follow each other without an empty one.
+    pub(super) fn begin(&mut self, part: Part, nested: bool, out: &mut Bytes) {
+        let apart = !matches!((self.last, part), (Part::Nothing, _) | (Part::Line, Part::Line));
+        self.end_line(out);
+        if apart {
+            self.blank_line(out);
+        }
+        self.last = part;
+        self.nested = nested;
+        self.hanging = "";
+    }
+
+    /// Says what the further lines of this part start with.
+    pub(super) fn hang(&mut self, hanging: &'static str) {
+        self.hanging = hanging;
+    }
+
+    /// Ends the line, if there is something on it.
+    pub(super) fn end_line(&mut self, out: &mut Bytes) {
+        if std::mem::take(&mut self.mid_line) {
+            out.push(b'\n');
+            self.below_blank = false;
+        }
+    }
+
+    /// Leaves a line empty, unless that was done or nothing stands above it.
+    fn blank_line(&mut self, out: &mut Bytes) {
+        self.end_line(out);
+        if self.last != Part::Nothing && !std::mem::replace(&mut self.below_blank, true) {
+            out.push(b'\n');
+        }
+    }
+
+    /// Writes text, without whatever would steer the terminal.
+    pub(super) fn write(&mut self, text: &str, out: &mut Bytes) {
+        if text.is_empty() {
+            return;
+        }
+        if text.bytes().all(is_harmless) {
+            self.begin_line(out);
+            out.extend_from_slice(text.as_bytes());
+            return;
+        }
+        for character in shown(text) {
+            if character == '\n' {
+                self.below_blank = !self.mid_line;
+                self.mid_line = false;
+                out.push(b'\n');
+            } else {
+                self.begin_line(out);
+                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+        }
+    }
+
+    fn begin_line(&mut self, out: &mut Bytes) {
+        if std::mem::replace(&mut self.mid_line, true) {
+            return;
+        }
+        if self.nested {
+            out.extend_from_slice(INDENT);
+        }
+        out.extend_from_slice(self.hanging.as_bytes());
+    }
+}
+
+/// Whether a byte can go to the terminal whatever stands around it. The first byte of the control
+/// characters above ASCII is not harmless, though other characters share it.
+fn is_harmless(byte: u8) -> bool {
+    byte >= 0x20 && byte != 0x7f && byte != 0xc2
+}
+
+/// The characters of a text that may go to a terminal: no control characters but line ends and
+/// tabs, and no remains of colours.
+pub(super) fn shown(text: &str) -> impl Iterator<Item = char> {
+    let mut characters = text.chars().peekable();
+    std::iter::from_fn(move || {
+        loop {
+            match characters.next()? {
+                '\u{1b}' => skip_sequence(&mut characters),
+                character @ ('\n' | '\t') => return Some(character),
+                character if character.is_control() => {}
+                character => return Some(character),
+            }
+        }
+    })
+}
+
+/// Passes over what follows an escape character, if it is a colour or a movement.
+fn skip_sequence(characters: &mut Peekable<Chars<'_>>) {
+    if characters.next_if_eq(&'[').is_some() {
+        while characters.next_if(|it| matches!(it, ' '..='?')).is_some() {}
+        characters.next_if(|it| matches!(it, '@'..='~'));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(pieces: &[&str]) -> String {
+        let (mut screen, mut out) = (Screen::default(), Bytes::new());
+        screen.begin(Part::Prose(1), false, &mut out);
+        pieces.iter().for_each(|piece| screen.write(piece, &mut out));
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn an_agent_cannot_steer_the_terminal() {
+        assert_eq!(written(&["a\u{1b}[2J\u{1b}[1;1Hb\rc\u{8}d\u{7f}e\u{9b}f\0"]), "abcdef");
+        assert_eq!(written(&["\u{1b}]0;title\u{7}"]), "]0;title");
+        assert_eq!(written(&["cut \u{1b}", "[31mhere"]), "cut [31mhere");
+    }
+
+    #[test]
+    fn lines_tabs_and_other_scripts_stay() {
+        assert_eq!(written(&["£ 1\t日本\n\n", "é"]), "£ 1\t日本\n\né");
+    }
+
+    #[test]
+    fn parts_stand_apart_by_one_empty_line() {
+        let (mut screen, mut out) = (Screen::default(), Bytes::new());
+        for part in [Part::Prose(1), Part::Line, Part::Line, Part::Prose(2)] {
+            screen.begin(part, part == Part::Line, &mut out);
+            screen.write("x\ny\n", &mut out);
+        }
+        assert_eq!(String::from_utf8(out).unwrap(), "x\ny\n\n    x\n    y\n    x\n    y\n\nx\ny\n");
+    }
+}

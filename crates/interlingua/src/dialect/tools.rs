@@ -1,0 +1,115 @@
+//! The tools that agents are known to have: what kind of work each does, and which keep the plan.
+//!
+//! Names only: a name that is not here is a tool of an unspecified kind, never an error.
+
+use crate::event::{PlanItem, PlanStatus, ToolKind};
+use crate::json::read::{self, Field, Flaw, Record};
+use crate::json::{Json, Text};
+
+/// What kind of work a tool does, by its name.
+pub(crate) fn kind_of(name: &Text<'_>) -> ToolKind {
+    let name = name.to_plain();
+    match &*name {
+        "Bash" | "command_execution" | "run_shell_command" | "bash" | "shell" => ToolKind::Execute,
+        "Read" | "NotebookRead" | "read_file" | "read_many_files" | "file_read" => ToolKind::Read,
+        "Write" | "write_file" => ToolKind::Write,
+        "Edit" | "MultiEdit" | "NotebookEdit" | "replace" | "edit_file" | "file_change" => {
+            ToolKind::Edit
+        }
+        "Grep" | "grep" | "grep_search" | "search_file_content" => ToolKind::Search,
+        "Glob" | "glob" => ToolKind::Glob,
+        "LS" | "ls" | "list_directory" => ToolKind::List,
+        "WebFetch" | "web_fetch" => ToolKind::Fetch,
+        "WebSearch" | "web_search" | "google_web_search" => ToolKind::WebSearch,
+        "TodoWrite" | "write_todos" | "todo_write" | "TaskCreate" | "TaskUpdate" | "TaskGet"
+        | "TaskList" | "update_plan" => ToolKind::Plan,
+        "Agent" | "Task" | "invoke_agent" | "collab_tool_call" => ToolKind::Task,
+        name if name.starts_with("mcp__") => ToolKind::Mcp,
+        _ => ToolKind::Unspecified,
+    }
+}
+
+/// The whole plan that a tool call writes, if that is what the tool does and the list can be read.
+pub(crate) fn plan_written<'a>(name: &Text<'_>, input: &'a Json<'_>) -> Option<Vec<PlanItem<'a>>> {
+    let writes_all =
+        matches!(&*name.to_plain(), "TodoWrite" | "write_todos" | "todo_write" | "update_plan");
+    if !writes_all {
+        return None;
+    }
+    let list = read::record_of::<PlanInput<'_>>(input)?;
+    Some(list.todos?.into_iter().map(PlanEntry::into_item).collect())
+}
+
+/// The steps of a list that is carried as a value.
+pub(crate) fn plan_items<'a>(list: &'a Json<'_>) -> Option<Vec<PlanItem<'a>>> {
+    let entries = read::records_of::<PlanEntry<'_>>(list)?;
+    Some(entries.into_iter().map(PlanEntry::into_item).collect())
+}
+
+/// The input of a tool that writes the whole plan.
+#[derive(Debug, Default)]
+struct PlanInput<'a> {
+    todos: Option<Vec<PlanEntry<'a>>>,
+}
+
+impl<'a> Record<'a> for PlanInput<'a> {
+    fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
+        match name {
+            "todos" | "plan" | "items" => {
+                let mut shape = read::Shaped::Other;
+                value.shape(&mut shape)?;
+                if let read::Shaped::List(list) = shape {
+                    self.todos = Some(list);
+                }
+                Ok(())
+            }
+            _ => value.skip(),
+        }
+    }
+}
+
+/// One step, under any of the names that agents give its parts.
+#[derive(Debug, Default)]
+struct PlanEntry<'a> {
+    id: Option<Text<'a>>,
+    text: Option<Text<'a>>,
+    status: Option<Json<'a>>,
+    completed: Option<Json<'a>>,
+    active_form: Option<Text<'a>>,
+}
+
+impl<'a> PlanEntry<'a> {
+    fn into_item(self) -> PlanItem<'a> {
+        let (status, raw_status) = match (self.status, self.completed) {
+            (Some(status), _) => (status_of(&status), Some(status)),
+            (None, Some(done)) if done.get() == "true" => (PlanStatus::Completed, Some(done)),
+            (None, done) => (PlanStatus::Pending, done),
+        };
+        PlanItem {
+            id: self.id,
+            text: self.text.unwrap_or_default(),
+            status,
+            raw_status,
+            active_form: self.active_form,
+        }
+    }
+}
+
+fn status_of(raw: &Json<'_>) -> PlanStatus {
+    let Some(word) = raw.as_text() else { return PlanStatus::Pending };
+    PlanStatus::from(&*word.to_plain())
+}
+
+impl<'a> Record<'a> for PlanEntry<'a> {
+    fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
+        match name {
+            "id" => self.id = value.text()?,
+            "content" | "description" | "text" | "step" | "subject" => self.text = value.text()?,
+            "status" => self.status = value.json()?,
+            "completed" => self.completed = value.json()?,
+            "activeForm" | "active_form" => self.active_form = value.text()?,
+            _ => value.skip()?,
+        }
+        Ok(())
+    }
+}

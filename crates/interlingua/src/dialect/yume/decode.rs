@@ -1,0 +1,392 @@
+//! Reads the flat contract, and Claude's nested records among it.
+
+use super::wire::{Answer, CompactMetadata, Counts, Failure, Line};
+use super::{CLIENT, WAITING_FOR_CLIENT};
+use crate::dialect::claude::ClaudeDecoder;
+use crate::dialect::decode::Own;
+use crate::dialect::{Decoder, content, each_record, tools, unknown};
+use crate::event::{
+    BlockDelta, BlockEnded, BlockKind, Compacted, Cost, Data, Error, ErrorClass, Event, Executor,
+    Interrupted, Native, Outcome, PlanUpdated, Scope, SessionStarted, SessionUpdated, Sink,
+    ToolEnded, ToolStarted, ToolStatus, TurnEnded, TurnStarted, Usage,
+};
+use crate::framing::FrameText;
+use crate::json::read::{self, Shaped};
+use crate::json::{Json, Text};
+
+/// The reader of `yume`.
+#[derive(Debug, Default)]
+pub struct YumeDecoder {
+    /// Reads what is Claude's.
+    claude: ClaudeDecoder,
+    /// The block at hand: consecutive records of one type are one.
+    block: u64,
+    open: Option<OpenBlock>,
+    /// Answers of which some parts came.
+    parts: Vec<Parts>,
+    /// What the turn so far says of its end.
+    usage: Option<Usage<'static>>,
+    interrupted: bool,
+}
+
+#[derive(Debug, PartialEq)]
+struct OpenBlock {
+    kind: BlockKind,
+    parent: Option<Text<'static>>,
+}
+
+/// An answer that comes in several records.
+#[derive(Debug)]
+struct Parts {
+    call: Text<'static>,
+    parent: Option<Text<'static>>,
+    text: String,
+    failed: bool,
+}
+
+impl Decoder for YumeDecoder {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+        if frame.text.trim_ascii() == "$" {
+            self.end_block(sink);
+            sink.record(frame.text);
+            sink.event(Event::new(Native { name: Text::plain("$"), raw: None }));
+            return;
+        }
+        each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
+            self.line(std::mem::take(line), own, sink);
+        });
+    }
+
+    fn finish(&mut self, sink: &mut dyn Sink) {
+        self.give_up_parts(sink);
+    }
+}
+
+/// Where the events of one record go, with what they share.
+struct Teller<'t, 'a> {
+    parent: Option<Text<'a>>,
+    time: Option<Json<'a>>,
+    sink: &'t mut dyn Sink,
+}
+
+impl Teller<'_, '_> {
+    fn tell<'d>(&mut self, data: impl Into<Data<'d>>) {
+        let (parent, time) = (&self.parent, &self.time);
+        let parent = parent.as_ref().map(Text::borrowed);
+        let data: Data<'_> = data.into();
+        self.sink.event(Event::new(data).within(parent).at(time.as_ref().map(Json::borrowed)));
+    }
+}
+
+impl YumeDecoder {
+    fn line<'a>(&mut self, mut line: Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+        let kind = line.kind.take();
+        let said = match kind.as_ref().map_or("", Text::body) {
+            "text" => Some(BlockKind::Text),
+            "thinking" => Some(BlockKind::Reasoning),
+            _ => None,
+        };
+        if let Some(block) = said {
+            self.piece(block, line, sink);
+            return;
+        }
+        self.end_block(sink);
+        let mut out = Teller { parent: line.parent.take(), time: line.timestamp.take(), sink };
+        match kind.as_ref().map_or("", Text::body) {
+            "tool_use" => call(line, &mut out),
+            "tool_result" => self.answer(line, &mut out),
+            "usage" => {
+                let usage = line_usage(&line);
+                self.usage = Some(crate::event::own_usage(usage.clone()));
+                out.tell(usage);
+            }
+            "result" => {
+                self.give_up_parts(out.sink);
+                let usage = self.usage.take();
+                let interrupted = std::mem::take(&mut self.interrupted);
+                out.tell(turn_ended(line, usage, interrupted));
+            }
+            "system" => self.system(line, own, &mut out),
+            "error" => out.tell(problem(line)),
+            "interrupt" => {
+                self.interrupted = true;
+                out.tell(Interrupted { text: line.message });
+            }
+            "message_stop" => {
+                out.tell(Native { name: Text::plain("message_stop"), raw: own.json() });
+            }
+            "assistant" | "user" | "stream_event" => self.nested(own, out.sink),
+            _ => out.tell(unknown(kind, own)),
+        }
+    }
+
+    /// The next piece of text or reasoning.
+    fn piece(&mut self, kind: BlockKind, line: Line<'_>, sink: &mut dyn Sink) {
+        let said = line.content.as_ref().and_then(Json::as_text);
+        let said = match kind {
+            BlockKind::Text => said.or(line.text),
+            _ => line.thought.or(said).or(line.text),
+        };
+        let parent = line.parent.clone().map(Text::into_owned);
+        let block = OpenBlock { kind: kind.clone(), parent };
+        if self.open.as_ref() != Some(&block) {
+            self.end_block(sink);
+        }
+        self.open = Some(block);
+        let text = said.unwrap_or_default();
+        let delta = BlockDelta { index: self.block, kind, text, ..BlockDelta::default() };
+        sink.event(Event::new(delta).within(line.parent).at(line.timestamp));
+    }
+
+    fn end_block(&mut self, sink: &mut dyn Sink) {
+        let Some(open) = self.open.take() else { return };
+        let ended = BlockEnded { index: self.block, kind: open.kind, ..BlockEnded::default() };
+        self.block += 1;
+        sink.event(Event::new(ended).within(open.parent));
+    }
+
+    /// A record of Claude's own. The sink knows its text already.
+    fn nested(&mut self, own: Own<'_>, sink: &mut dyn Sink) {
+        let frame =
+            FrameText { text: own.0, noise: "", replaced: false, unterminated: false, event: "" };
+        self.claude.decode(&frame, &mut |event: Event<'_>| sink.event(event));
+    }
+
+    fn system(&mut self, line: Line<'_>, own: Own<'_>, out: &mut Teller<'_, '_>) {
+        match line.subtype.as_ref().map_or("", Text::body) {
+            "init" => {
+                out.tell(SessionStarted {
+                    id: line.session_id,
+                    agent: Some(Text::plain("yume")),
+                    version: None,
+                    model: line.model,
+                    cwd: line.cwd,
+                    permission_mode: line.permission_mode,
+                    tools: line.tools,
+                });
+                out.tell(TurnStarted::default());
+            }
+            "session_id" => {
+                out.tell(SessionUpdated { id: line.session_id, ..SessionUpdated::default() });
+            }
+            "compact_boundary" => out.tell(compacted(line.compact_metadata)),
+            "error" => {
+                let mut error = problem(line);
+                if error.class == ErrorClass::Unspecified {
+                    error.class = ErrorClass::Configuration;
+                }
+                out.tell(error);
+            }
+            // Claude's, or nobody's.
+            _ => self.nested(own, out.sink),
+        }
+    }
+
+    fn answer(&mut self, line: Line<'_>, out: &mut Teller<'_, '_>) {
+        let failed = line.is_error.unwrap_or(false)
+            || line.status.as_ref().is_some_and(|status| *status == "error");
+        let call = line.tool_id.or(line.id).unwrap_or_default();
+        let given = line.content.or(line.output);
+        let given = given.as_ref().map(unwrapped);
+        let at = self.parts.iter().position(|parts| parts.call == call);
+        if line.partial != Some(true) && at.is_none() {
+            out.tell(tool_ended(call, given, failed));
+            return;
+        }
+        let at = at.unwrap_or_else(|| {
+            let parent = out.parent.clone().map(Text::into_owned);
+            let call = call.clone().into_owned();
+            self.parts.push(Parts { call, parent, text: String::new(), failed: false });
+            self.parts.len() - 1
+        });
+        if let Some(parts) = self.parts.get_mut(at) {
+            parts.failed |= failed;
+            if let Some(given) = &given {
+                parts.text.push_str(&content::output_text(given).0.to_plain());
+            }
+        }
+        if line.partial != Some(true) {
+            let parts = self.parts.remove(at);
+            let output = Json::from(&Text::plain(&parts.text));
+            out.tell(tool_ended(call, Some(output), parts.failed));
+        }
+    }
+
+    /// Tells what came of answers whose last part never did.
+    fn give_up_parts(&mut self, sink: &mut dyn Sink) {
+        for parts in self.parts.drain(..) {
+            let output = Some(Json::from(&Text::plain(&parts.text)));
+            let ended = tool_ended(parts.call, output, parts.failed);
+            let ended = ToolEnded { status: ToolStatus::Abandoned, ..ended };
+            sink.event(Event::new(ended).within(parts.parent));
+        }
+    }
+}
+
+fn call(line: Line<'_>, out: &mut Teller<'_, '_>) {
+    let name = line.name.unwrap_or_default();
+    let call = line.id.or(line.tool_id).unwrap_or_default();
+    let input = line.input.unwrap_or_else(|| Json::object(|_| {}));
+    let by_client = line.executor.is_some_and(|executor| executor == CLIENT);
+    out.tell(ToolStarted {
+        call: call.borrowed(),
+        kind: tools::kind_of(&name),
+        name: name.borrowed(),
+        executor: if by_client { Executor::Client } else { Executor::Agent },
+        input: Some(input.borrowed()),
+        ..ToolStarted::default()
+    });
+    if let Some(items) = tools::plan_written(&name, &input) {
+        out.tell(PlanUpdated { plan: None, call: Some(call.borrowed()), items });
+    }
+}
+
+fn tool_ended<'a>(call: Text<'a>, output: Option<Json<'a>>, failed: bool) -> ToolEnded<'a> {
+    let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
+    ToolEnded { call, status, output, ..ToolEnded::default() }
+}
+
+/// What a tool gave back; an object may hold it in `content` or `output`.
+fn unwrapped<'a>(given: &'a Json<'_>) -> Json<'a> {
+    if given.is_object()
+        && let Some(answer) = read::record_of::<Answer<'_>>(given)
+        && let Some(inner) = answer.content.or(answer.output)
+    {
+        return inner;
+    }
+    given.borrowed()
+}
+
+fn line_usage<'a>(line: &Line<'a>) -> Usage<'a> {
+    match &line.usage {
+        Some(counts) => usage(counts),
+        None => Usage {
+            input: line.input_tokens,
+            output: line.output_tokens,
+            cache_write: line.cache_write,
+            cache_read: line.cache_read,
+            estimated: line.estimated.unwrap_or(false),
+            ..Usage::default()
+        },
+    }
+}
+
+fn usage<'a>(counts: &Counts<'a>) -> Usage<'a> {
+    Usage {
+        scope: Scope::Turn,
+        input: counts.input,
+        output: counts.output,
+        cache_write: counts.cache_write,
+        cache_read: counts.cache_read,
+        estimated: counts.estimated.unwrap_or(false),
+        ..Usage::default()
+    }
+}
+
+fn turn_ended<'a>(
+    line: Line<'a>,
+    told_before: Option<Usage<'static>>,
+    interrupted: bool,
+) -> TurnEnded<'a> {
+    let outcome = outcome(&line, interrupted);
+    let errors = line.errors.as_ref().map(error_list).unwrap_or_default();
+    let cause = errors.last().cloned().or(failure_text(line.error));
+    let mut usage = line.usage.as_ref().map(usage).or(told_before);
+    if let Some(usage) = &mut usage {
+        usage.estimated |= line.usage_estimated.unwrap_or(false);
+    }
+    TurnEnded {
+        cause: cause.filter(|_| outcome != Outcome::Completed),
+        outcome,
+        reason: line.subtype,
+        errors,
+        final_text: line.result,
+        structured: line.structured,
+        usage,
+        cost: line.cost.map(|usd| Cost { scope: Scope::Turn, usd, ..Cost::default() }),
+        duration_ms: line.duration_ms,
+        api_duration_ms: line.api_duration_ms,
+        requests: line.requests,
+        denials: line.denials,
+        ..TurnEnded::default()
+    }
+}
+
+fn outcome(line: &Line<'_>, interrupted: bool) -> Outcome {
+    let status = line.status.as_ref().map_or("", Text::body);
+    match (line.subtype.as_ref().map_or("", Text::body), line.is_error) {
+        ("cancelled" | "canceled" | "interrupted", _) => Outcome::Cancelled,
+        // After `interrupt`, the contract lets a cancelled turn be a failed one.
+        (_, Some(true)) if interrupted => Outcome::Cancelled,
+        ("error_max_turns" | "error_max_budget_usd", _) => Outcome::LimitReached,
+        (WAITING_FOR_CLIENT, _) => Outcome::WaitingForClient,
+        (_, Some(true)) => Outcome::Failed,
+        (subtype, _) if subtype.starts_with("error") => Outcome::Failed,
+        (_, Some(false)) | ("success", None) => Outcome::Completed,
+        (_, None) if status == "success" => Outcome::Completed,
+        // A success is never invented.
+        _ => Outcome::Failed,
+    }
+}
+
+/// The errors of a turn: strings by the contract, objects with a message elsewhere.
+fn error_list(list: &Json<'_>) -> Vec<Text<'static>> {
+    let list = list.read::<Vec<Json<'_>>>().unwrap_or_default();
+    let text = |error: &Json<'_>| match error.as_text() {
+        Some(text) => text.into_owned(),
+        None => read::record_of::<Failure<'_>>(error)
+            .and_then(|failure| failure.message.map(Text::into_owned))
+            .unwrap_or_else(|| Text::from(error.get().to_owned())),
+    };
+    list.iter().map(text).collect()
+}
+
+fn problem(line: Line<'_>) -> Error<'_> {
+    let message = line.message.or(failure_text(line.error)).unwrap_or_default();
+    let code = line.code.map(|code| match code.as_text() {
+        Some(text) => text.into_owned(),
+        None => Text::from(code.get().to_owned()),
+    });
+    let (class, http_status) = classify(code.as_ref(), &message);
+    Error { class, message, code, http_status, fatal: false }
+}
+
+fn failure_text<'a>(error: Shaped<'a, Failure<'a>>) -> Option<Text<'a>> {
+    match error {
+        Shaped::Record(failure) => failure.message,
+        Shaped::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// What kind of failure a code tells of, or else the message.
+fn classify(code: Option<&Text<'_>>, message: &Text<'_>) -> (ErrorClass, Option<u64>) {
+    let code = code.map(|code| code.to_plain().to_ascii_lowercase()).unwrap_or_default();
+    if let Ok(status @ 400..=599) = code.parse::<u64>() {
+        return (ErrorClass::of_http_status(status), Some(status));
+    }
+    let message = message.to_plain().to_ascii_lowercase();
+    let says =
+        |words: &[&str]| words.iter().any(|word| code.contains(word) || message.contains(word));
+    let class = if says(&["auth", "api key", "api_key", "log in", "login", "logged in"]) {
+        ErrorClass::Authentication
+    } else if says(&["rate limit", "rate_limit"]) {
+        ErrorClass::RateLimit
+    } else if says(&["timeout", "timed out", "took too long"]) {
+        ErrorClass::TimedOut
+    } else {
+        ErrorClass::Unspecified
+    };
+    (class, None)
+}
+
+fn compacted(details: Option<Json<'_>>) -> Compacted<'static> {
+    let metadata = details.as_ref().and_then(read::record_of::<CompactMetadata<'_>>);
+    let metadata = metadata.unwrap_or_default();
+    Compacted {
+        trigger: metadata.trigger.map(Text::into_owned),
+        tokens_before: metadata.before,
+        tokens_after: metadata.after,
+        details: details.as_ref().map(|details| details.clone().into_owned()),
+    }
+}

@@ -1,0 +1,275 @@
+//! The rules of the flat contract.
+//!
+//! They look at records as plain JSON and share nothing with the writer. A line's length is that of
+//! the record as compact JSON.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::Value;
+
+use crate::check::{Findings, Rules};
+
+/// The rules of `yume`.
+#[derive(Debug, Default)]
+pub(super) struct YumeRules {
+    begun: bool,
+    init: bool,
+    /// The call that waits for its answer.
+    open: Option<String>,
+    calls: HashSet<String>,
+    /// Calls that the client will answer in a later turn.
+    left: HashSet<String>,
+    lines: HashSet<u64>,
+    turn: TurnState,
+}
+
+/// Where a turn is.
+#[derive(Debug, Default)]
+struct TurnState {
+    /// Something was said or done in it.
+    content: bool,
+    usages: u64,
+    interrupts: u64,
+    /// It was interrupted, and nothing was said since.
+    stopped: bool,
+    /// The record before was `usage`.
+    after_usage: bool,
+    /// The record before was `result`.
+    after_result: bool,
+}
+
+impl Rules for YumeRules {
+    fn record(&mut self, record: &Value, findings: &mut Findings) {
+        let kind = word(record, "type");
+        let text = record.to_string();
+        self.order(kind, record, findings);
+        length(&text, findings);
+        match kind {
+            "system" => self.system(record, findings),
+            "text" => require_string(record, "content", "text-fields", findings),
+            "thinking" => require_string(record, "thought", "thinking-fields", findings),
+            "tool_use" => self.call(record, findings),
+            "tool_result" => self.answer(record, findings),
+            "usage" => usage_fields(record.get("usage").unwrap_or(record), findings),
+            "result" => self.result(record, findings),
+            "error" => {
+                require_string(record, "message", "error-fields", findings);
+                let code = record.get("code").is_none_or(Value::is_string);
+                findings.require(code, "error-fields", "`code` must be a string");
+            }
+            "interrupt" => {
+                self.turn.interrupts += 1;
+                let once = self.turn.interrupts == 1;
+                findings.require(once, "interrupt-once", "a turn is interrupted once");
+            }
+            "message_stop" | "assistant" | "user" | "stream_event" => {}
+            other => findings.add("known-type", format!("`{other}` is no type of the contract")),
+        }
+        let is_error = word(record, "subtype") == "error";
+        match kind {
+            // Nobody misses the second one.
+            "usage" | "message_stop" | "interrupt" => {}
+            "system" if !is_error => {}
+            _ => self.twice(kind, &text, findings),
+        }
+        self.remember(kind);
+    }
+
+    fn finish(&mut self, findings: &mut Findings) {
+        if let Some(id) = &self.open {
+            findings.add("tool-answered", format!("call {id} has no `tool_result`"));
+        }
+        findings.require(!self.turn.after_result, "message-stop", "`message_stop` is missing");
+        findings.require(!self.turn.content, "result-told", "the last turn has no `result`");
+        findings.require(self.init, "init-first", "there is no `system` `init`");
+    }
+}
+
+impl YumeRules {
+    /// What may come after what.
+    fn order(&mut self, kind: &str, record: &Value, findings: &mut Findings) {
+        let is_init = kind == "system" && word(record, "subtype") == "init";
+        if is_init {
+            findings.require(!self.init, "init-once", "`init` comes once");
+        } else if !self.begun {
+            findings.add("init-first", "the first record must be `system` `init`");
+            // Told once.
+            self.init = true;
+        }
+        self.begun = true;
+        self.init |= is_init;
+        if let Some(open) = &self.open {
+            let rests = kind == "result" && word(record, "subtype") == "waiting_for_client";
+            let own = rests || kind == "tool_result" && word(record, "tool_use_id") == open;
+            let message = format!("`{kind}` stands between call {open} and its `tool_result`");
+            findings.require(own, "tool-serial", message);
+        }
+        if kind == "message_stop" {
+            let last = self.turn.after_result;
+            findings.require(last, "message-stop", "`message_stop` comes right after `result`");
+        } else if self.turn.after_result {
+            let message = format!("`{kind}` stands between `result` and `message_stop`");
+            findings.add("result-last", message);
+        }
+    }
+
+    fn system(&mut self, record: &Value, findings: &mut Findings) {
+        match word(record, "subtype") {
+            "init" => {
+                for field in ["session_id", "model", "cwd", "permissionMode"] {
+                    require_string(record, field, "init-fields", findings);
+                }
+                let names = record.get("tools").and_then(Value::as_array);
+                let named = names.is_some_and(|names| names.iter().all(Value::is_string));
+                findings.require(named, "init-fields", "`tools` must be an array of names");
+            }
+            "session_id" => require_string(record, "session_id", "session-id-fields", findings),
+            "error" => require_string(record, "message", "system-error-fields", findings),
+            "compact_boundary" => {
+                let metadata = record.get("compact_metadata").is_none_or(Value::is_object);
+                let message = "`compact_metadata` must be an object";
+                findings.require(metadata, "compact-fields", message);
+            }
+            other => {
+                findings.add("system-subtype", format!("`{other}` is no subtype of the contract"));
+            }
+        }
+    }
+
+    fn call(&mut self, record: &Value, findings: &mut Findings) {
+        let (id, name) = (word(record, "id"), word(record, "name"));
+        findings.require(!id.is_empty(), "tool-use-fields", "`id` must be a string");
+        findings.require(!name.is_empty(), "tool-use-fields", "`name` must be a string");
+        let input = record.get("input").and_then(Value::as_object);
+        findings.require(input.is_some(), "tool-use-fields", "`input` must be an object");
+        let for_files = matches!(name, "Read" | "Write" | "Edit" | "MultiEdit");
+        let path = input.is_none_or(|input| input.contains_key("file_path"));
+        findings.require(!for_files || path, "file-path", format!("{name} has no `file_path`"));
+        let new = self.calls.insert(id.to_owned());
+        findings.require(new, "tool-id-unique", format!("call {id} was made before"));
+        if self.open.is_none() {
+            self.open = Some(id.to_owned());
+        }
+    }
+
+    fn answer(&mut self, record: &Value, findings: &mut Findings) {
+        let id = word(record, "tool_use_id");
+        findings.require(!id.is_empty(), "tool-result-fields", "`tool_use_id` must be a string");
+        let content = match record.get("content") {
+            Some(Value::String(_)) => true,
+            Some(Value::Object(fields)) => {
+                fields.contains_key("content") || fields.contains_key("output")
+            }
+            _ => false,
+        };
+        let message = "`content` must be a string, or an object with `content` or `output`";
+        findings.require(content, "tool-result-fields", message);
+        for flag in ["is_error", "partial"] {
+            let is_flag = record.get(flag).is_none_or(Value::is_boolean);
+            let message = format!("`{flag}` must be true or false");
+            findings.require(is_flag, "tool-result-fields", message);
+        }
+        let open = self.open.as_deref() == Some(id);
+        let waits = open || self.left.remove(id);
+        findings.require(waits, "tool-result-open", format!("call {id} does not wait"));
+        if open && record.get("partial") != Some(&Value::Bool(true)) {
+            self.open = None;
+        }
+    }
+
+    fn result(&mut self, record: &Value, findings: &mut Findings) {
+        if word(record, "subtype") == "waiting_for_client" {
+            self.left.extend(self.open.take());
+        }
+        let failed = record.get("is_error").and_then(Value::as_bool);
+        findings.require(failed.is_some(), "result-fields", "`is_error` must be true or false");
+        let subtype = record.get("subtype").is_none_or(Value::is_string);
+        findings.require(subtype, "result-fields", "`subtype` must be a string");
+        if let Some(errors) = record.get("errors") {
+            let list = errors.as_array();
+            let strings = list.is_some_and(|list| list.iter().all(Value::is_string));
+            findings.require(strings, "result-fields", "`errors` must be an array of strings");
+        }
+        for field in ["duration_ms", "duration_api_ms", "num_turns"] {
+            let number = record.get(field).is_none_or(Value::is_u64);
+            findings.require(number, "result-fields", format!("`{field}` must be a number"));
+        }
+        let cost = record.get("total_cost_usd").is_none_or(Value::is_number);
+        findings.require(cost, "result-fields", "`total_cost_usd` must be a number");
+        let usage = record.get("usage");
+        if let Some(usage) = usage {
+            usage_fields(usage, findings);
+        }
+        let completed = failed == Some(false) && word(record, "subtype") == "success";
+        let told = self.turn.usages > 0;
+        let message = "a turn that completed has a `usage` before its `result`";
+        findings.require(!completed || told, "usage-told", message);
+        let right_before = !told || self.turn.after_usage;
+        findings.require(right_before, "usage-told", "`usage` comes right before `result`");
+        let stopped = failed == Some(true) || word(record, "subtype") == "cancelled";
+        let message = "right after `interrupt`, `result` is an error or cancelled";
+        findings.require(!self.turn.stopped || stopped, "interrupt-result", message);
+    }
+
+    /// Yume drops a line that it has seen before: what must not get lost is never the same twice.
+    fn twice(&mut self, kind: &str, text: &str, findings: &mut Findings) {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let new = self.lines.insert(hasher.finish());
+        findings.require(new, "text-unique", format!("the same `{kind}` came before"));
+    }
+
+    fn remember(&mut self, kind: &str) {
+        let turn = &mut self.turn;
+        turn.after_usage = kind == "usage";
+        turn.after_result = kind == "result";
+        match kind {
+            "result" => {
+                *turn = TurnState { after_result: true, ..TurnState::default() };
+            }
+            "usage" => {
+                turn.usages += 1;
+                turn.content = true;
+            }
+            "interrupt" => {
+                turn.stopped = true;
+                turn.content = true;
+            }
+            "tool_result" => turn.content = true,
+            "text" | "thinking" | "tool_use" | "assistant" => {
+                turn.stopped = false;
+                turn.content = true;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn word<'r>(record: &'r Value, field: &str) -> &'r str {
+    record.get(field).and_then(Value::as_str).unwrap_or("")
+}
+
+fn require_string(record: &Value, field: &str, rule: &'static str, findings: &mut Findings) {
+    let is_string = record.get(field).is_some_and(Value::is_string);
+    findings.require(is_string, rule, format!("`{field}` must be a string"));
+}
+
+fn usage_fields(usage: &Value, findings: &mut Findings) {
+    for field in ["input_tokens", "output_tokens"] {
+        let number = usage.get(field).is_some_and(Value::is_u64);
+        findings.require(number, "usage-fields", format!("`{field}` must be a number"));
+    }
+    for field in ["cache_creation_input_tokens", "cache_read_input_tokens"] {
+        let number = usage.get(field).is_none_or(Value::is_u64);
+        findings.require(number, "usage-fields", format!("`{field}` must be a number"));
+    }
+}
+
+/// One line stays below what Yume's parser keeps.
+fn length(text: &str, findings: &mut Findings) {
+    const LIMIT: usize = 100_000;
+    let length = text.len();
+    let message = format!("{length} bytes; a line must stay below {LIMIT}");
+    findings.require(length < LIMIT, "line-length", message);
+}

@@ -1,0 +1,122 @@
+//! The agent itself: what it is, where it runs, how its process ended.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::payload::{Absent, Own, payload};
+use crate::json::{Json, Text};
+
+payload! {
+    /// What is known of an agent when it starts.
+    pub struct SessionStarted<'a> {
+        /// The agent's own id for the session: what a resume takes.
+        pub id: Option<Text<'a>>,
+        /// The dialect that told us.
+        pub agent: Option<Text<'a>>,
+        /// The agent's version.
+        pub version: Option<Text<'a>>,
+        /// The model.
+        pub model: Option<Text<'a>>,
+        /// The folder the agent works in.
+        pub cwd: Option<Text<'a>>,
+        /// What the agent may do without asking, in its own word.
+        pub permission_mode: Option<Text<'a>>,
+        /// The names of its tools: a JSON array of strings.
+        pub tools: Option<Json<'a>>,
+    }
+}
+
+payload! {
+    /// What changed or became known of a session.
+    pub struct SessionUpdated<'a> {
+        /// The agent's own id for the session.
+        pub id: Option<Text<'a>>,
+        /// The agent's version.
+        pub version: Option<Text<'a>>,
+        /// The model.
+        pub model: Option<Text<'a>>,
+        /// The folder the agent works in.
+        pub cwd: Option<Text<'a>>,
+        /// What the agent may do without asking, in its own word.
+        pub permission_mode: Option<Text<'a>>,
+        /// The names of its tools: a JSON array of strings.
+        pub tools: Option<Json<'a>>,
+        /// The sandbox the agent runs in.
+        pub sandbox: Option<Text<'a>>,
+        /// The snapshot that was taken of that sandbox.
+        pub snapshot: Option<Text<'a>>,
+        /// Where the client's tools are reached.
+        pub relay: Option<Relay<'a>>,
+    }
+}
+
+payload! {
+    /// Where a client that runs tools for the agent is reached.
+    pub struct Relay<'a> {
+        /// The relay's id for the session.
+        pub session: Option<Text<'a>>,
+        /// What the relay wants to see.
+        pub token: Option<Secret<'a>>,
+        /// The relay's address.
+        pub url: Option<Text<'a>>,
+        /// When the relay forgets the session, as the host wrote it.
+        pub expires_at: Option<Json<'a>>,
+    }
+}
+
+payload! {
+    /// How the agent's process or stream ended.
+    pub struct SessionEnded<'a> {
+        /// The exit code, if one was seen.
+        pub exit_code: Option<i64>,
+        /// The signal that ended the process, if one did.
+        pub signal: Option<i64>,
+        /// The last lines of standard error, if they were kept.
+        pub stderr: Option<Text<'a>>,
+    }
+}
+
+/// A secret on its way through: it is never printed, and our own events do not carry it.
+#[derive(Clone, PartialEq, Default)]
+pub struct Secret<'a>(Text<'a>);
+
+impl<'a> Secret<'a> {
+    /// Keeps a secret.
+    pub fn new(secret: Text<'a>) -> Self {
+        Self(secret)
+    }
+
+    /// The secret itself, for a consumer that must have it.
+    pub fn reveal(&self) -> &Text<'a> {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("[secret]")
+    }
+}
+
+impl Serialize for Secret<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("[secret]")
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Secret<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Text::deserialize(deserializer).map(Self)
+    }
+}
+
+impl Own for Secret<'_> {
+    type Owned = Secret<'static>;
+
+    fn own(self) -> Secret<'static> {
+        Secret(self.0.into_owned())
+    }
+}
+
+impl Absent for Secret<'_> {}

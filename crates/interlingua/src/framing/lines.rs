@@ -1,0 +1,250 @@
+//! One record per line, as newline-delimited JSON has it.
+//!
+//! Knows line feeds, UTF-8 and what an opening brace looks like; does not know whether a line is
+//! valid JSON. Only LF ends a line: CR, U+2028 and U+2029 are text. One CR at the end of a line is
+//! left out of the frame's text, but its byte range always covers it, and the limit counts it.
+//!
+//! Also home to the two things that every framing needs: bytes carried from chunk to chunk, and
+//! text made of bytes.
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr_iter};
+
+use super::{Body, Frame, FrameText, Framing, Limits};
+
+/// Cuts newline-delimited JSON into lines.
+///
+/// A line that lies wholly inside one chunk is handed on as it stands there, without a copy. Blank
+/// lines are counted, but give no frame.
+#[derive(Debug)]
+pub struct Lines {
+    limits: Limits,
+    /// The number of the current line.
+    line: u64,
+    /// Where the current line starts in the input.
+    start: u64,
+    /// How much of the current line earlier chunks held. More than is carried if it is too long.
+    length: u64,
+    carry: Carry,
+    /// How many bytes came since a line was carried over.
+    since_carried: usize,
+}
+
+impl Lines {
+    /// Starts at the first line of an input.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, line: 1, start: 0, length: 0, carry: Carry::default(), since_carried: 0 }
+    }
+
+    /// How much memory is in use for what is held back between two chunks.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.carry.capacity()
+    }
+
+    fn hold(&mut self, part: &[u8]) {
+        self.length += part.len() as u64;
+        if self.length > self.limits.frame as u64 {
+            self.carry.clear();
+        } else {
+            self.carry.extend(part, self.limits.frame);
+        }
+    }
+
+    /// Takes the last part of the current line and hands the line on.
+    fn end_line(&mut self, part: &[u8], unterminated: bool, sink: &mut dyn FnMut(Frame<'_>)) {
+        let limit = self.limits.frame;
+        let length = self.length + part.len() as u64;
+        let place = (self.line, self.start..self.start + length);
+        self.line += 1;
+        self.start += length + u64::from(!unterminated);
+        self.length = 0;
+
+        if length > limit as u64 {
+            let (line, bytes) = place;
+            self.carry.clear();
+            sink(Frame { line, bytes, body: Body::TooLong { length, limit } });
+        } else if self.carry.is_empty() {
+            hand_on(place, part, unterminated, sink);
+        } else {
+            self.carry.extend(part, limit);
+            hand_on(place, self.carry.as_slice(), unterminated, sink);
+            self.carry.empty();
+        }
+    }
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Framing for Lines {
+    fn push(&mut self, chunk: &[u8], sink: &mut dyn FnMut(Frame<'_>)) {
+        let mut start = 0;
+        for end in memchr_iter(b'\n', chunk) {
+            self.end_line(chunk.get(start..end).unwrap_or_default(), false, sink);
+            start = end + 1;
+        }
+        self.hold(chunk.get(start..).unwrap_or_default());
+        // Large lines often come one after the other, and memory that is given back between them has
+        // to be cleared anew for each. It is given back when they are over.
+        self.since_carried =
+            if self.carry.is_empty() { self.since_carried + chunk.len() } else { 0 };
+        if self.since_carried > Carry::RETAINED {
+            self.carry.clear();
+        }
+    }
+
+    fn finish(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
+        if self.length > 0 {
+            self.end_line(b"", true, sink);
+        }
+    }
+}
+
+fn hand_on(
+    (line, bytes): (u64, std::ops::Range<u64>),
+    raw: &[u8],
+    unterminated: bool,
+    sink: &mut dyn FnMut(Frame<'_>),
+) {
+    let raw = raw.strip_suffix(b"\r").unwrap_or(raw);
+    if raw.trim_ascii_start().is_empty() {
+        return;
+    }
+    // The line as a whole is decoded, never its parts: a character may lie over two chunks.
+    let decoded = decode(raw);
+    let replaced = matches!(decoded, Cow::Owned(_));
+    let (noise, text) = split_noise(&decoded);
+    let text = FrameText { text, noise, replaced, unterminated, event: "" };
+    sink(Frame { line, bytes, body: Body::Text(text) });
+}
+
+/// Parts what stood before the record from the record.
+///
+/// A line that starts with a brace, indented or not, is a record whatever follows. Otherwise the
+/// record starts at the first brace that could open an object, since prose and terminal codes may
+/// hold braces too. Without such a brace all is text, for the decoder to complain about.
+fn split_noise(line: &str) -> (&str, &str) {
+    let unindented = line.trim_ascii_start();
+    if unindented.starts_with('{') {
+        return ("", unindented);
+    }
+    object_start(line.as_bytes()).and_then(|at| line.split_at_checked(at)).unwrap_or(("", line))
+}
+
+/// Finds the first brace that a key or a closing brace follows.
+fn object_start(line: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let brace = from + memchr(b'{', line.get(from..)?)?;
+        from = brace + 1;
+        if let [b'"' | b'}', ..] = line.get(from..)?.trim_ascii_start() {
+            return Some(brace);
+        }
+    }
+}
+
+/// Makes text of bytes: as they are if they are UTF-8, or else a copy with U+FFFD in place of
+/// whatever is not.
+pub(super) fn decode(bytes: &[u8]) -> Cow<'_, str> {
+    match simdutf8::basic::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
+}
+
+/// Bytes that are held back from one chunk to the next.
+#[derive(Debug, Default)]
+pub(super) struct Carry(Vec<u8>);
+
+impl Carry {
+    /// As much memory is kept for the next frame; what a larger frame took is given back.
+    const RETAINED: usize = 1 << 20;
+
+    /// Appends `part`. Grows by doubling like any vector, but not past `ceiling` unless it must:
+    /// a frame just below its limit should not cost twice the limit.
+    pub(super) fn extend(&mut self, part: &[u8], ceiling: usize) {
+        let needed = self.0.len() + part.len();
+        if needed > self.0.capacity() {
+            let roomy = self.0.capacity().saturating_mul(2).min(ceiling);
+            self.0.reserve_exact(needed.max(roomy) - self.0.len());
+        }
+        self.0.extend_from_slice(part);
+    }
+
+    /// Drops the first `count` bytes.
+    pub(super) fn drop_front(&mut self, count: usize) {
+        if count > 0 {
+            self.0.drain(..count.min(self.0.len()));
+            self.release();
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+        self.release();
+    }
+
+    /// As [`Carry::clear`], but keeps the memory for a frame that may need it soon.
+    pub(super) fn empty(&mut self) {
+        self.0.clear();
+    }
+
+    fn release(&mut self) {
+        if self.0.capacity() > Self::RETAINED {
+            self.0.shrink_to(Self::RETAINED);
+        }
+    }
+
+    pub(super) fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_ends_at_the_first_brace_that_could_open_an_object() {
+        assert_eq!(split_noise(r#"{"a":1}"#), ("", r#"{"a":1}"#));
+        assert_eq!(split_noise(" \t{ }"), ("", "{ }"));
+        assert_eq!(split_noise(r#"a {b} { "c":1}"#), ("a {b} ", r#"{ "c":1}"#));
+        assert_eq!(split_noise("a {b} {"), ("", "a {b} {"));
+        assert_eq!(split_noise(" {x {}"), ("", "{x {}"));
+    }
+
+    #[test]
+    fn the_carry_neither_outgrows_its_ceiling_nor_keeps_what_a_large_frame_took() {
+        let mut carry = Carry::default();
+        for _ in 0..3 << 10 {
+            carry.extend(&[b'x'; 1 << 10], 3 << 20);
+            assert!(carry.capacity() <= 3 << 20);
+        }
+        carry.clear();
+        assert!(carry.capacity() <= Carry::RETAINED);
+    }
+
+    #[test]
+    fn the_carry_drops_no_more_than_it_holds() {
+        let mut carry = Carry::default();
+        carry.extend(b"abc", 8);
+        carry.drop_front(2);
+        assert_eq!(carry.as_slice(), b"c");
+        carry.drop_front(2);
+        assert!(carry.is_empty());
+    }
+}

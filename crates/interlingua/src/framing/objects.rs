@@ -1,0 +1,736 @@
+//! JSON objects wherever they stand: glued together, spread over lines, behind prose.
+//!
+//! Knows the grammar of JSON and nothing of what an object means. The rules:
+//!
+//! - Outside an object only an opening brace means something: it opens a candidate. The candidate
+//!   is an object if it reads as JSON up to its closing brace, and becomes a frame.
+//! - What stands before an object on its line is that frame's noise. What stands on a line after
+//!   its last object, or on a line without any, is a frame of its own. White space, commas and
+//!   square brackets between objects are nothing.
+//! - At the first byte that cannot continue a candidate, the candidate is noise, line by line,
+//!   except for the complete objects in it that were the first thing on a line. Reading goes on at
+//!   that byte; but if a broken record is what stands before it on its line (one that got as far
+//!   as a colon), then only at the next line, lest the record's own parts be taken for records. A
+//!   brace that opens where none may is a new record that was glued to a broken one, and is read.
+//! - A frame that grows too long is reported and skipped up to the end of the line.
+//! - At the end of the input an open candidate is one unterminated frame, unless it is prose or
+//!   has swallowed an object from the first column of a line, where nobody puts a part of a record.
+//!
+//! The grammar sees each byte once. Noise is looked at once more, for the ends of its lines.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::{memchr, memchr_iter, memchr2};
+
+use super::lines::{Carry, decode};
+use super::{Body, Frame, FrameText, Framing, Limits};
+
+/// Finds the JSON objects in a stream that need not have one per line.
+#[derive(Debug)]
+pub struct Objects {
+    limits: Limits,
+    scanner: Scanner,
+    carry: Carry,
+}
+
+impl Objects {
+    /// Starts at the first line of an input.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, scanner: Scanner::new(limits.frame as u64), carry: Carry::default() }
+    }
+
+    /// How much memory is in use for what is held back between two chunks. Places of objects
+    /// inside objects come on top, with 1 MiB at most.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.carry.capacity()
+    }
+}
+
+impl Default for Objects {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Framing for Objects {
+    fn push(&mut self, chunk: &[u8], sink: &mut dyn FnMut(Frame<'_>)) {
+        let limit = self.limits.frame;
+        let base = self.scanner.kept_from();
+        if self.carry.is_empty() {
+            let window = Window { bytes: chunk, base };
+            self.scanner.scan(window, &mut |piece| piece.hand_on(window, limit, sink));
+            let rest = window.get(self.scanner.kept_from()..window.end());
+            self.carry.extend(rest, limit);
+        } else {
+            self.carry.extend(chunk, limit);
+            let window = Window { bytes: self.carry.as_slice(), base };
+            self.scanner.scan(window, &mut |piece| piece.hand_on(window, limit, sink));
+            self.carry.drop_front((self.scanner.kept_from() - base) as usize);
+        }
+    }
+
+    fn finish(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
+        let window = Window { bytes: self.carry.as_slice(), base: self.scanner.kept_from() };
+        let limit = self.limits.frame;
+        self.scanner.finish(window, &mut |piece| piece.hand_on(window, limit, sink));
+        self.carry.clear();
+    }
+}
+
+/// The complete objects in `buffer`, and the rest: the object that is still open at its end, or
+/// nothing.
+///
+/// For callers that have no stream but a growing string: they keep the rest, append what comes
+/// next, and ask again.
+#[must_use]
+pub fn extract_json_objects(buffer: &str) -> (Vec<&str>, &str) {
+    let mut scanner = Scanner::new(u64::MAX);
+    let mut objects = Vec::new();
+    scanner.scan(Window { bytes: buffer.as_bytes(), base: 0 }, &mut |piece| {
+        if let What::Object { brace, .. } = piece.what {
+            objects.extend(buffer.get(brace as usize..piece.bytes.end as usize));
+        }
+    });
+    let rest = match scanner.place {
+        Place::Inside => buffer.get(scanner.candidate.start as usize..).unwrap_or_default(),
+        _ => "",
+    };
+    (objects, rest)
+}
+
+/// A stretch of the input that is in memory. All positions are offsets into the whole input.
+#[derive(Clone, Copy)]
+struct Window<'a> {
+    bytes: &'a [u8],
+    base: u64,
+}
+
+impl<'a> Window<'a> {
+    fn end(self) -> u64 {
+        self.base + self.bytes.len() as u64
+    }
+
+    fn get(self, range: Range<u64>) -> &'a [u8] {
+        let relative = (range.start - self.base) as usize..(range.end - self.base) as usize;
+        self.bytes.get(relative).unwrap_or_default()
+    }
+
+    /// Narrows `range` to what stands in it without the white space around.
+    fn trim(self, range: Range<u64>) -> Range<u64> {
+        let untrimmed = self.get(range.clone());
+        let end = range.start + untrimmed.trim_ascii_end().len() as u64;
+        let start = range.end - untrimmed.trim_ascii_start().len() as u64;
+        start.min(end)..end
+    }
+
+    fn count_line_feeds(self, range: Range<u64>) -> u64 {
+        memchr_iter(b'\n', self.get(range)).count() as u64
+    }
+
+    fn has_only_separators(self, range: Range<u64>) -> bool {
+        let separator = |byte: &u8| byte.is_ascii_whitespace() || b",[]".contains(byte);
+        self.get(range).iter().all(separator)
+    }
+}
+
+/// A frame before its bytes are made text.
+struct Piece {
+    line: u64,
+    bytes: Range<u64>,
+    what: What,
+}
+
+enum What {
+    /// An object that starts at `brace`, behind noise.
+    Object {
+        brace: u64,
+        unterminated: bool,
+    },
+    Noise {
+        unterminated: bool,
+    },
+    TooLong,
+}
+
+impl Piece {
+    fn hand_on(self, window: Window<'_>, limit: usize, sink: &mut dyn FnMut(Frame<'_>)) {
+        let Self { line, bytes, what } = self;
+        let (brace, unterminated) = match what {
+            What::Object { brace, unterminated } => (brace, unterminated),
+            What::Noise { unterminated } => (bytes.start, unterminated),
+            What::TooLong => {
+                let length = bytes.end - bytes.start;
+                return sink(Frame { line, bytes, body: Body::TooLong { length, limit } });
+            }
+        };
+        // A brace is a character of its own whatever the bytes around it, so that decoding its two
+        // sides apart gives what decoding them together would.
+        let noise = decode(window.get(bytes.start..brace));
+        let text = decode(window.get(brace..bytes.end));
+        let replaced = matches!((&noise, &text), (Cow::Owned(_), _) | (_, Cow::Owned(_)));
+        let (noise, text) = (noise.as_ref(), text.as_ref());
+        let text = FrameText { text, noise, replaced, unterminated, event: "" };
+        sink(Frame { line, bytes, body: Body::Text(text) });
+    }
+}
+
+/// Where the scanner is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Outside any candidate.
+    Between,
+    /// Behind a broken record, on its last line: no candidate opens here.
+    Behind,
+    /// Inside the candidate.
+    Inside,
+    /// In the last line of a frame that is too long, and that passed so many line ends before.
+    TooLong { line_feeds: u64 },
+}
+
+/// Cuts the input into pieces. Holds no bytes, only positions.
+#[derive(Debug)]
+struct Scanner {
+    limit: u64,
+    /// The next byte to look at.
+    at: u64,
+    /// The first byte that belongs to no piece yet, and its line.
+    start: u64,
+    line: u64,
+    /// What stands from `start` up to the candidate is known to be more than separators.
+    noisy: bool,
+    place: Place,
+    candidate: Candidate,
+}
+
+impl Scanner {
+    fn new(limit: u64) -> Self {
+        Self {
+            limit,
+            at: 0,
+            start: 0,
+            line: 1,
+            noisy: false,
+            place: Place::Between,
+            candidate: Candidate::default(),
+        }
+    }
+
+    /// The first byte that the next window must still hold.
+    fn kept_from(&self) -> u64 {
+        match self.place {
+            Place::TooLong { .. } => self.at,
+            _ => self.start,
+        }
+    }
+
+    fn scan(&mut self, window: Window<'_>, sink: &mut dyn FnMut(Piece)) {
+        while self.at < window.end() {
+            match self.place {
+                Place::Between => self.scan_between(window, sink),
+                Place::Behind => self.scan_behind(window, sink),
+                Place::Inside => self.scan_inside(window, sink),
+                Place::TooLong { line_feeds } => self.skip_line(line_feeds, window, sink),
+            }
+        }
+    }
+
+    fn finish(&mut self, window: Window<'_>, sink: &mut dyn FnMut(Piece)) {
+        let end = self.at;
+        match self.place {
+            Place::TooLong { .. } => {
+                return sink(Piece {
+                    line: self.line,
+                    bytes: self.start..end,
+                    what: What::TooLong,
+                });
+            }
+            Place::Inside if self.candidate.is_unfinished_record() => {
+                let end = window.trim(self.candidate.start..end).end;
+                return self.end_object(self.candidate.start..end, true, window, sink);
+            }
+            Place::Inside => self.give_up(window, sink),
+            Place::Between | Place::Behind => {}
+        }
+        self.end_noise(end, true, window, sink);
+    }
+
+    /// How far to look in this window: one byte past the limit, where a line may still end.
+    fn reach(&self, window: Window<'_>) -> u64 {
+        window.end().min(self.start.saturating_add(self.limit).saturating_add(1))
+    }
+
+    fn scan_between(&mut self, window: Window<'_>, sink: &mut dyn FnMut(Piece)) {
+        let reach = self.reach(window);
+        let ahead = window.get(self.at..reach);
+        let Some(found) = memchr2(b'{', b'\n', ahead) else {
+            self.at = reach;
+            return self.check_length(window);
+        };
+        self.at += found as u64;
+        if ahead.get(found) == Some(&b'\n') {
+            return self.end_line(window, sink);
+        }
+        self.noisy = self.noisy || !window.has_only_separators(self.start..self.at);
+        if !self.noisy {
+            self.start = self.at;
+        }
+        self.candidate.open(self.at);
+        self.place = Place::Inside;
+        self.at += 1;
+        self.check_length(window);
+    }
+
+    fn scan_behind(&mut self, window: Window<'_>, sink: &mut dyn FnMut(Piece)) {
+        let reach = self.reach(window);
+        match memchr(b'\n', window.get(self.at..reach)) {
+            Some(found) => {
+                self.at += found as u64;
+                self.end_line(window, sink);
+            }
+            None => {
+                self.at = reach;
+                self.check_length(window);
+            }
+        }
+    }
+
+    fn scan_inside(&mut self, window: Window<'_>, sink: &mut dyn FnMut(Piece)) {
+        let ahead = window.get(self.at..self.reach(window));
+        let (read, verdict) = self.candidate.read(ahead, self.at);
+        self.at += read as u64;
+        match verdict {
+            Verdict::Open => self.check_length(window),
+            Verdict::Complete if self.at - self.start > self.limit => self.check_length(window),
+            Verdict::Complete => {
+                self.end_object(self.candidate.start..self.at, false, window, sink);
+            }
+            Verdict::Broken | Verdict::TooDeep => {
+                let glued = verdict == Verdict::Broken && ahead.get(read) == Some(&b'{');
+                self.give_up(window, sink);
+                self.noisy = self.noisy || !window.has_only_separators(self.start..self.at);
+                if self.noisy && self.candidate.has_colon && !glued {
+                    self.place = Place::Behind;
+                }
+            }
+        }
+    }
+
+    /// Turns to skipping once more bytes than the limit allows belong to no piece yet.
+    fn check_length(&mut self, window: Window<'_>) {
+        if self.at - self.start > self.limit {
+            // The last byte is left to the skipping: it may be the end of the line.
+            self.at -= 1;
+            let line_feeds = window.count_line_feeds(self.start..self.at);
+            self.place = Place::TooLong { line_feeds };
+        }
+    }
+
+    fn skip_line(&mut self, line_feeds: u64, window: Window<'_>, sink: &mut dyn FnMut(Piece)) {
+        let Some(found) = memchr(b'\n', window.get(self.at..window.end())) else {
+            self.at = window.end();
+            return;
+        };
+        self.at += found as u64;
+        sink(Piece { line: self.line, bytes: self.start..self.at, what: What::TooLong });
+        self.line += line_feeds;
+        self.begin_line();
+    }
+
+    /// Ends a line outside any candidate.
+    fn end_line(&mut self, window: Window<'_>, sink: &mut dyn FnMut(Piece)) {
+        self.end_noise(self.at, false, window, sink);
+        self.begin_line();
+    }
+
+    /// Steps over a line feed.
+    fn begin_line(&mut self) {
+        self.at += 1;
+        self.line += 1;
+        self.start_between(self.at);
+    }
+
+    fn start_between(&mut self, start: u64) {
+        self.start = start;
+        self.noisy = false;
+        self.place = Place::Between;
+    }
+
+    fn end_noise(
+        &mut self,
+        end: u64,
+        unterminated: bool,
+        window: Window<'_>,
+        sink: &mut dyn FnMut(Piece),
+    ) {
+        if self.noisy || !window.has_only_separators(self.start..end) {
+            let bytes = window.trim(self.start..end);
+            sink(Piece { line: self.line, bytes, what: What::Noise { unterminated } });
+        }
+    }
+
+    fn end_object(
+        &mut self,
+        object: Range<u64>,
+        unterminated: bool,
+        window: Window<'_>,
+        sink: &mut dyn FnMut(Piece),
+    ) {
+        let brace = object.start;
+        let start = window.trim(self.start..object.end).start;
+        let what = What::Object { brace, unterminated };
+        sink(Piece { line: self.line, bytes: start..object.end, what });
+        self.line += window.count_line_feeds(object.clone());
+        self.start_between(object.end);
+    }
+
+    /// Turns the candidate into noise up to here, apart from the objects that it has swallowed.
+    fn give_up(&mut self, window: Window<'_>, sink: &mut dyn FnMut(Piece)) {
+        let swallowed = std::mem::take(&mut self.candidate.swallowed);
+        for object in &swallowed {
+            self.cut_lines(object.start, window, sink);
+            self.end_object(object.clone(), false, window, sink);
+        }
+        self.candidate.swallowed = swallowed;
+        self.cut_lines(self.at, window, sink);
+        self.place = Place::Between;
+    }
+
+    /// Hands on, as noise, the lines that end before `until`.
+    fn cut_lines(&mut self, until: u64, window: Window<'_>, sink: &mut dyn FnMut(Piece)) {
+        // What stands before the candidate is on one line, and may have been noise for long.
+        let from = self.start.max(self.candidate.start);
+        for found in memchr_iter(b'\n', window.get(from..until)) {
+            let end = from + found as u64;
+            self.end_noise(end, false, window, sink);
+            self.line += 1;
+            self.start_between(end + 1);
+        }
+    }
+}
+
+/// What may come next inside a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Expect {
+    #[default]
+    KeyOrEnd,
+    Key,
+    Colon,
+    Value,
+    ValueOrEnd,
+    CommaOrEnd,
+    /// Inside a string.
+    Character,
+    /// After a backslash.
+    Escape,
+    /// So many more digits of a `\u` escape.
+    Hex(u8),
+    /// The rest of `true`, `false` or `null`.
+    Literal(&'static [u8]),
+    Number(Number),
+}
+
+/// How far a number has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Number {
+    Minus,
+    Zero,
+    Whole,
+    Point,
+    Fraction,
+    Exponent,
+    ExponentSign,
+    ExponentDigits,
+}
+
+impl Number {
+    fn next(self, byte: u8) -> Option<Self> {
+        Some(match (self, byte) {
+            (Self::Minus, b'0') => Self::Zero,
+            (Self::Minus, b'1'..=b'9') | (Self::Whole, b'0'..=b'9') => Self::Whole,
+            (Self::Zero | Self::Whole, b'.') => Self::Point,
+            (Self::Point | Self::Fraction, b'0'..=b'9') => Self::Fraction,
+            (Self::Zero | Self::Whole | Self::Fraction, b'e' | b'E') => Self::Exponent,
+            (Self::Exponent, b'+' | b'-') => Self::ExponentSign,
+            (Self::Exponent | Self::ExponentSign | Self::ExponentDigits, b'0'..=b'9') => {
+                Self::ExponentDigits
+            }
+            _ => return None,
+        })
+    }
+
+    fn may_end(self) -> bool {
+        matches!(self, Self::Zero | Self::Whole | Self::Fraction | Self::ExponentDigits)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Array,
+    Object {
+        /// Where the object starts, if it is the first thing on its line.
+        opens_line: Option<u64>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Open,
+    Complete,
+    /// The next byte cannot continue any JSON object.
+    Broken,
+    /// The next byte could, but would nest deeper than [`Candidate::MAX_DEPTH`].
+    TooDeep,
+}
+
+/// What began with a brace and reads as JSON so far: a pushdown automaton for the grammar of
+/// RFC 8259 that can stop and go on at any byte.
+#[derive(Debug, Default)]
+struct Candidate {
+    start: u64,
+    expect: Expect,
+    /// The string being read is a key.
+    in_key: bool,
+    levels: Vec<Level>,
+    /// A colon was read: this is a record, whole or broken, rather than a brace in prose.
+    has_colon: bool,
+    /// Only white space was read on this line, which starts at `line_start`.
+    line_is_blank: bool,
+    line_start: u64,
+    /// The complete objects inside that were the first thing on a line, outermost only, in order.
+    swallowed: Vec<Range<u64>>,
+    /// One of them, complete or not, began in the first column.
+    has_first_column: bool,
+}
+
+impl Candidate {
+    /// Deeper than any record is nested, and than JSON readers follow.
+    const MAX_DEPTH: usize = 512;
+
+    /// Bounds the memory for swallowed objects. Those beyond are handed on line by line.
+    const MAX_SWALLOWED: usize = 1 << 16;
+
+    fn open(&mut self, start: u64) {
+        self.start = start;
+        self.expect = Expect::KeyOrEnd;
+        self.levels.clear();
+        self.levels.push(Level::Object { opens_line: None });
+        self.has_colon = false;
+        self.line_is_blank = false;
+        self.swallowed.clear();
+        self.has_first_column = false;
+    }
+
+    /// Whether, if no more bytes come, this is a record that was cut off.
+    fn is_unfinished_record(&self) -> bool {
+        self.has_colon && !self.has_first_column
+    }
+
+    /// Reads on, with the first of `bytes` at `at`, until the candidate is complete or broken.
+    /// Gives how many bytes belong to it.
+    fn read(&mut self, bytes: &[u8], at: u64) -> (usize, Verdict) {
+        let mut read = 0;
+        while let Some(&byte) = bytes.get(read) {
+            if self.expect == Expect::Character {
+                let plain = plain_length(bytes.get(read..).unwrap_or_default());
+                if plain > 0 {
+                    read += plain;
+                    continue;
+                }
+            }
+            match self.step(byte, at + read as u64) {
+                Verdict::Open => read += 1,
+                Verdict::Complete => return (read + 1, Verdict::Complete),
+                broken => return (read, broken),
+            }
+        }
+        (read, Verdict::Open)
+    }
+
+    fn step(&mut self, byte: u8, at: u64) -> Verdict {
+        self.expect = match (self.expect, byte) {
+            (Expect::Character, b'"') if self.in_key => Expect::Colon,
+            (Expect::Character, b'"') => Expect::CommaOrEnd,
+            (Expect::Character, b'\\') => Expect::Escape,
+            (Expect::Character, 0x20..) => Expect::Character,
+            (Expect::Escape, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                Expect::Character
+            }
+            (Expect::Escape, b'u') => Expect::Hex(4),
+            (Expect::Hex(1), byte) if byte.is_ascii_hexdigit() => Expect::Character,
+            (Expect::Hex(more), byte) if byte.is_ascii_hexdigit() => Expect::Hex(more - 1),
+            (Expect::Literal([last]), byte) if *last == byte => Expect::CommaOrEnd,
+            (Expect::Literal([next, rest @ ..]), byte) if *next == byte => Expect::Literal(rest),
+            (Expect::Character | Expect::Escape | Expect::Hex(_) | Expect::Literal(_), _) => {
+                return Verdict::Broken;
+            }
+            (Expect::Number(number), byte) => match number.next(byte) {
+                Some(number) => Expect::Number(number),
+                None if number.may_end() => {
+                    self.expect = Expect::CommaOrEnd;
+                    return self.step_between_tokens(byte, at);
+                }
+                None => return Verdict::Broken,
+            },
+            _ => return self.step_between_tokens(byte, at),
+        };
+        Verdict::Open
+    }
+
+    fn step_between_tokens(&mut self, byte: u8, at: u64) -> Verdict {
+        match byte {
+            b'\n' => {
+                self.line_is_blank = true;
+                self.line_start = at + 1;
+                return Verdict::Open;
+            }
+            b' ' | b'\t' | b'\r' => return Verdict::Open,
+            _ => {}
+        }
+        let opens_line = std::mem::take(&mut self.line_is_blank).then_some(at);
+        let value = matches!(self.expect, Expect::Value | Expect::ValueOrEnd);
+        self.expect = match (self.expect, byte) {
+            (Expect::KeyOrEnd | Expect::Key, b'"') => {
+                self.in_key = true;
+                Expect::Character
+            }
+            (Expect::Colon, b':') => {
+                self.has_colon = true;
+                Expect::Value
+            }
+            (Expect::CommaOrEnd, b',') => match self.levels.last() {
+                Some(Level::Array) => Expect::Value,
+                _ => Expect::Key,
+            },
+            (Expect::KeyOrEnd | Expect::CommaOrEnd, b'}')
+            | (Expect::ValueOrEnd | Expect::CommaOrEnd, b']') => return self.ascend(byte, at),
+            (_, b'{') if value => {
+                self.has_first_column |= opens_line == Some(self.line_start);
+                return self.descend(Level::Object { opens_line }, Expect::KeyOrEnd);
+            }
+            (_, b'[') if value => return self.descend(Level::Array, Expect::ValueOrEnd),
+            (_, byte) if value => match self.begin_scalar(byte) {
+                Some(expect) => expect,
+                None => return Verdict::Broken,
+            },
+            _ => return Verdict::Broken,
+        };
+        Verdict::Open
+    }
+
+    fn begin_scalar(&mut self, byte: u8) -> Option<Expect> {
+        Some(match byte {
+            b'"' => {
+                self.in_key = false;
+                Expect::Character
+            }
+            b't' => Expect::Literal(b"rue"),
+            b'f' => Expect::Literal(b"alse"),
+            b'n' => Expect::Literal(b"ull"),
+            b'-' => Expect::Number(Number::Minus),
+            b'0' => Expect::Number(Number::Zero),
+            b'1'..=b'9' => Expect::Number(Number::Whole),
+            _ => return None,
+        })
+    }
+
+    fn descend(&mut self, level: Level, expect: Expect) -> Verdict {
+        if self.levels.len() == Self::MAX_DEPTH {
+            return Verdict::TooDeep;
+        }
+        self.levels.push(level);
+        self.expect = expect;
+        Verdict::Open
+    }
+
+    fn ascend(&mut self, closing: u8, at: u64) -> Verdict {
+        match (closing, self.levels.pop()) {
+            (b']', Some(Level::Array)) => {}
+            (b'}', Some(Level::Object { opens_line })) => {
+                if let Some(start) = opens_line {
+                    self.swallow(start..at + 1);
+                }
+            }
+            _ => return Verdict::Broken,
+        }
+        self.expect = Expect::CommaOrEnd;
+        if self.levels.is_empty() { Verdict::Complete } else { Verdict::Open }
+    }
+
+    fn swallow(&mut self, object: Range<u64>) {
+        while self.swallowed.pop_if(|inner| inner.start > object.start).is_some() {}
+        if self.swallowed.len() < Self::MAX_SWALLOWED {
+            self.swallowed.push(object);
+        }
+    }
+}
+
+/// How many of the bytes at the start of `rest` are characters of a string as they stand.
+fn plain_length(rest: &[u8]) -> usize {
+    // Most strings are short, and a plain loop is through them before vectors have warmed up.
+    let (near, far) = rest.split_at_checked(16).unwrap_or((rest, &[]));
+    let special = |byte: &u8| *byte == b'"' || *byte == b'\\' || *byte < 0x20;
+    if let Some(plain) = near.iter().position(special) {
+        return plain;
+    }
+    let plain = memchr2(b'"', b'\\', far).unwrap_or(far.len());
+    let far = far.get(..plain).unwrap_or_default();
+    // The least byte is sought without a way out half-way, which lets the compiler use vectors.
+    let least = far.iter().fold(u8::MAX, |least, byte| least.min(*byte));
+    if least >= 0x20 {
+        return near.len() + far.len();
+    }
+    near.len() + far.iter().position(special).unwrap_or(far.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many bytes the grammar reads of `text` as one object, or where it stops.
+    fn verdict(text: &str) -> (usize, Verdict) {
+        let mut candidate = Candidate::default();
+        candidate.open(0);
+        let (read, verdict) = candidate.read(&text.as_bytes()[1..], 1);
+        (read + 1, verdict)
+    }
+
+    #[test]
+    fn the_grammar_takes_what_serde_json_takes() {
+        let numbers = "0 -0 10 1.5 1e9 1E+9 1.25e-3 01 - 1. .5 1e 1e+ +1 --1 1.5.2 0x1";
+        let literals = "true false null tru True nul nulll 'a'";
+        let strings = r#""" "\"\\\/\b\f\n\r\t\u00e9" "\x" "\u12g4" "é" "a"#;
+        let nested = r#"[] [1,[2],{}] {} {"b":{}} [1,] [,] {,} {"b"} {"b":} {"b":1,} [1} {] ]"#;
+        let spaced = ["", "[ ]", "{ \"b\" :\r\n{ } }", "\"\t\"", "\"\n\"", "\"\u{2028}\"", "\x0c1"];
+        let words = [numbers, literals, strings, nested].into_iter().flat_map(|set| set.split(' '));
+        for value in words.chain(spaced) {
+            let text = format!(r#"{{"a":{value}}}"#);
+            let valid = serde_json::from_str::<serde_json::Value>(&text).is_ok();
+            assert_eq!(verdict(&text) == (text.len(), Verdict::Complete), valid, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_grammar_stops_at_the_first_byte_that_cannot_be() {
+        assert_eq!(verdict("{x"), (1, Verdict::Broken));
+        assert_eq!(verdict(r#"{"a":1 {"#), (7, Verdict::Broken));
+        assert_eq!(verdict(r#"{"a":12"#), (7, Verdict::Open));
+        assert_eq!(verdict("{}}"), (2, Verdict::Complete));
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let deep = r#"{"a":"#.repeat(Candidate::MAX_DEPTH + 1);
+        assert_eq!(verdict(&deep), (5 * Candidate::MAX_DEPTH, Verdict::TooDeep));
+    }
+
+    #[test]
+    fn of_swallowed_objects_only_the_outermost_is_kept() {
+        let mut candidate = Candidate::default();
+        candidate.open(0);
+        candidate.read(b"\"a\":[\n{\"b\":\n{}\n},\n{}", 1);
+        assert_eq!(candidate.swallowed, [7..17, 19..21]);
+    }
+}

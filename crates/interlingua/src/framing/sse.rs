@@ -1,0 +1,275 @@
+//! Server-sent events, as the WHATWG defines them.
+//!
+//! Knows fields, line ends and the `[DONE]` of chat servers; does not know what an event's data
+//! means. It parts from a browser in one point: an event that is still open when the input ends is
+//! handed on, marked as unterminated, so that nothing is lost.
+//!
+//! A frame covers the event from the start of its first field to the end of its last. Comments
+//! before and after are not part of it, and all of that range counts against the limit.
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+
+use super::lines::{Carry, decode};
+use super::{Body, Frame, FrameText, Framing, Limits};
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Cuts a stream of server-sent events into the data of its events.
+///
+/// The data of an event with a single `data:` line that lies wholly inside one chunk is handed on
+/// as it stands there, without a copy.
+#[derive(Debug)]
+pub struct Sse {
+    limits: Limits,
+    /// How much of a byte order mark was seen; nothing once the input has really begun.
+    mark: Option<usize>,
+    /// The last byte was a CR: if an LF comes next, it belongs to the same line end.
+    after_cr: bool,
+    /// Where in the input the next byte stands.
+    offset: u64,
+    /// The number of the current line, and where it starts.
+    line: u64,
+    line_start: u64,
+    /// What earlier chunks held of the current line: all of it, or just its first byte if the rest
+    /// does not matter.
+    carry: Carry,
+    event: Event,
+}
+
+/// The event whose fields are being read.
+#[derive(Debug, Default)]
+struct Event {
+    /// The line and the offset at which its first field starts, once there is one.
+    place: Option<(u64, u64)>,
+    /// Where its last field ends.
+    end: u64,
+    name: Carry,
+    has_data: bool,
+    /// Its data, unless that still stands in the chunk.
+    data: Carry,
+}
+
+impl Sse {
+    /// Starts at the beginning of a stream.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            mark: Some(0),
+            after_cr: false,
+            offset: 0,
+            line: 1,
+            line_start: 0,
+            carry: Carry::default(),
+            event: Event::default(),
+        }
+    }
+
+    /// How much memory is in use for what is held back between two chunks.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.carry.capacity() + self.event.data.capacity() + self.event.name.capacity()
+    }
+
+    /// Skips a byte order mark, which may stand at the start of the input and nowhere else.
+    fn skip_mark<'c>(&mut self, chunk: &'c [u8]) -> &'c [u8] {
+        let Some(seen) = self.mark else { return chunk };
+        let expected = BYTE_ORDER_MARK.get(seen..).unwrap_or_default();
+        let same = expected.iter().zip(chunk).take_while(|(mark, byte)| mark == byte).count();
+        if same == expected.len() {
+            self.mark = None;
+            self.offset = BYTE_ORDER_MARK.len() as u64;
+            self.line_start = self.offset;
+        } else if same == chunk.len() {
+            self.mark = Some(seen + same);
+        } else {
+            // It only looked like a mark: what was held back of it is the start of the first line.
+            self.mark = None;
+            self.hold(BYTE_ORDER_MARK.get(..seen).unwrap_or_default());
+            return chunk;
+        }
+        chunk.get(same..).unwrap_or_default()
+    }
+
+    /// Cuts the next line off `rest`, if it ends there, and says where it ends in the input.
+    fn cut_line<'c>(&mut self, rest: &mut &'c [u8]) -> Option<(&'c [u8], u64)> {
+        if self.after_cr && !rest.is_empty() {
+            self.after_cr = false;
+            if let Some(after) = rest.strip_prefix(b"\n") {
+                *rest = after;
+                self.offset += 1;
+                self.line_start += 1;
+            }
+        }
+        let (line, end_and_after) = rest.split_at_checked(memchr2(b'\r', b'\n', rest)?)?;
+        let (end, after) = end_and_after.split_first()?;
+        *rest = after;
+        self.after_cr = *end == b'\r';
+        let end = self.offset + line.len() as u64;
+        self.offset = end + 1;
+        Some((line, end))
+    }
+
+    /// Keeps the part of a line with which a chunk ends.
+    fn hold(&mut self, part: &[u8]) {
+        let Some(first) = self.carry.as_slice().first().or(part.first()).copied() else { return };
+        self.offset += part.len() as u64;
+        let (_, start) = self.event.place.unwrap_or((self.line, self.line_start));
+        if first == b':' || self.offset - start > self.limits.frame as u64 {
+            // A comment, or too long: all that matters now is which of the two.
+            self.carry.clear();
+            self.carry.extend(&[first], 1);
+        } else {
+            self.carry.extend(part, self.limits.frame);
+        }
+    }
+
+    fn take_line<'c>(
+        &mut self,
+        line: &'c [u8],
+        end: u64,
+        in_place: &mut Option<&'c [u8]>,
+        sink: &mut dyn FnMut(Frame<'_>),
+    ) {
+        match line {
+            [] => self.dispatch(in_place.take(), false, sink),
+            [b':', ..] => {}
+            field => {
+                let (_, start) = *self.event.place.get_or_insert((self.line, self.line_start));
+                self.event.end = end;
+                if end - start <= self.limits.frame as u64 {
+                    self.event.take_field(field, in_place, self.limits);
+                } else {
+                    *in_place = None;
+                    self.event.forget_data();
+                }
+            }
+        }
+        self.line += 1;
+        self.line_start = self.offset;
+    }
+
+    /// Hands on the event that was read, and begins the next.
+    fn dispatch(
+        &mut self,
+        in_place: Option<&[u8]>,
+        unterminated: bool,
+        sink: &mut dyn FnMut(Frame<'_>),
+    ) {
+        let event = &mut self.event;
+        let Some((line, start)) = event.place.take() else { return };
+        let bytes = start..event.end;
+        let length = bytes.end - bytes.start;
+        let limit = self.limits.frame;
+        if length > limit as u64 {
+            sink(Frame { line, bytes, body: Body::TooLong { length, limit } });
+        } else if event.has_data {
+            let data = in_place.unwrap_or(event.data.as_slice());
+            if data.trim_ascii() == b"[DONE]" {
+                sink(Frame { line, bytes, body: Body::Done });
+            } else {
+                let (text, name) = (decode(data), decode(event.name.as_slice()));
+                let replaced = matches!((&text, &name), (Cow::Owned(_), _) | (_, Cow::Owned(_)));
+                let (text, event) = (text.as_ref(), name.as_ref());
+                let text = FrameText { text, noise: "", replaced, unterminated, event };
+                sink(Frame { line, bytes, body: Body::Text(text) });
+            }
+        }
+        event.forget_data();
+    }
+}
+
+impl Event {
+    fn take_field<'c>(&mut self, field: &'c [u8], in_place: &mut Option<&'c [u8]>, limits: Limits) {
+        // Of all fields only these two matter here, so there is no need to look for the colon.
+        if let Some(value) = value_of(b"data", field) {
+            if self.has_data {
+                self.keep(in_place.take(), limits);
+                self.data.extend(b"\n", limits.frame);
+                self.data.extend(value, limits.frame);
+            } else {
+                self.has_data = true;
+                *in_place = Some(value);
+            }
+        } else if let Some(value) = value_of(b"event", field) {
+            self.name.clear();
+            self.name.extend(value, limits.frame);
+        }
+    }
+
+    /// Copies the data that stood in a chunk which is about to go away.
+    fn keep(&mut self, in_place: Option<&[u8]>, limits: Limits) {
+        self.data.extend(in_place.unwrap_or_default(), limits.frame);
+    }
+
+    fn forget_data(&mut self) {
+        self.has_data = false;
+        self.data.clear();
+        self.name.clear();
+    }
+}
+
+/// The value of the field called `name`, if `field` is one. Without a colon the value is empty.
+fn value_of<'c>(name: &[u8], field: &'c [u8]) -> Option<&'c [u8]> {
+    match field.strip_prefix(name)? {
+        [] => Some(&[]),
+        [b':', b' ', value @ ..] | [b':', value @ ..] => Some(value),
+        _ => None,
+    }
+}
+
+impl Default for Sse {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Framing for Sse {
+    fn push(&mut self, chunk: &[u8], sink: &mut dyn FnMut(Frame<'_>)) {
+        let mut rest = self.skip_mark(chunk);
+        let mut in_place = None;
+        let mut carried = std::mem::take(&mut self.carry);
+        if !carried.is_empty() {
+            let Some((part, end)) = self.cut_line(&mut rest) else {
+                self.carry = carried;
+                return self.hold(rest);
+            };
+            carried.extend(part, self.limits.frame);
+            self.take_line(carried.as_slice(), end, &mut in_place, sink);
+        }
+        while let Some((line, end)) = self.cut_line(&mut rest) {
+            self.take_line(line, end, &mut in_place, sink);
+        }
+        self.event.keep(in_place, self.limits);
+        carried.clear();
+        self.carry = carried;
+        self.hold(rest);
+    }
+
+    fn finish(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
+        let carried = std::mem::take(&mut self.carry);
+        let mut in_place = None;
+        if !carried.is_empty() {
+            self.take_line(carried.as_slice(), self.offset, &mut in_place, sink);
+        }
+        // Data of earlier lines was kept already; only the last line can still be in place.
+        self.dispatch(in_place, true, sink);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_its_whole_name_and_loses_one_space_at_most() {
+        assert_eq!(value_of(b"data", b"data: x"), Some(&b"x"[..]));
+        assert_eq!(value_of(b"data", b"data:  x"), Some(&b" x"[..]));
+        assert_eq!(value_of(b"data", b"data:x"), Some(&b"x"[..]));
+        assert_eq!(value_of(b"data", b"data"), Some(&b""[..]));
+        assert_eq!(value_of(b"data", b"database: x"), None);
+        assert_eq!(value_of(b"data", b"data : x"), None);
+    }
+}

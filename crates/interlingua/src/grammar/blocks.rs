@@ -1,0 +1,316 @@
+//! Every block begins once, ends once, and says each thing once.
+//!
+//! Agents say a block in pieces, or whole, or both. What makes two of them one block is the parent
+//! call, the message id and the index, never a flag. A whole block that repeats its pieces is
+//! dropped; one that goes further adds only the rest.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use super::fingerprint::{Fingerprint, FingerprintHasher};
+use super::pieces::{Pieces, Relation, literal_body};
+use super::{Emit, RepairKind, Stream};
+use crate::event::{Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Reason};
+use crate::json::Text;
+
+/// How many blocks that are over are remembered from turn to turn.
+const REMEMBERED: usize = 4096;
+
+#[derive(Debug)]
+pub(super) struct Blocks {
+    /// The blocks that are open; one as a rule, a few where sub-agents speak at the same time.
+    open: Vec<OpenBlock>,
+    /// The blocks that are over and may be said again.
+    over: HashMap<Key, Said, BuildHasherDefault<FingerprintHasher>>,
+    /// Room for what is said of the next block.
+    spare: Pieces,
+    /// The number of the next block. The first is 1: a decoder that knows no numbers says 0.
+    next: u64,
+    /// The agent itself said something, ever: a last word may then be one that it said before.
+    spoke: bool,
+}
+
+impl Default for Blocks {
+    fn default() -> Self {
+        Self {
+            open: Vec::new(),
+            over: HashMap::default(),
+            spare: Pieces::default(),
+            next: 1,
+            spoke: false,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct OpenBlock {
+    number: u64,
+    kind: BlockKind,
+    parent: Option<Text<'static>>,
+    message: Option<Text<'static>>,
+    index: u64,
+    /// The number that a grammar gave it before, in our own events.
+    told_number: u64,
+    said: Pieces,
+    /// The length of the whole block that repeated it.
+    whole: Option<usize>,
+}
+
+/// What of a block was said, once it is over: enough to tell whether a whole one repeats it.
+#[derive(Debug, Clone, Copy)]
+enum Said {
+    InPieces(Fingerprint),
+    Whole { length: usize },
+}
+
+/// What names a block.
+#[derive(Clone, Copy)]
+struct Name<'n, 'a> {
+    parent: &'n Option<Text<'a>>,
+    message: &'n Option<Text<'a>>,
+    index: u64,
+    number: u64,
+}
+
+impl Blocks {
+    #[inline]
+    pub(super) fn push(&mut self, event: &mut Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+        match event.data {
+            Data::BlockDelta(_) => self.piece(event, stream, emit),
+            Data::BlockStarted(_) => self.start(event, stream, emit),
+            Data::BlockEnded(_) => self.end(event, stream, emit),
+            Data::Block(_) => self.whole(event, stream, emit),
+            _ => {}
+        }
+    }
+
+    /// Says the last word of a turn, if the agent said it in no other way.
+    pub(super) fn last_word(&mut self, text: &Text<'_>, stream: &mut Stream, emit: Emit<'_>) {
+        if !self.spoke && !text.is_empty() {
+            let block = Block { index: self.next, text: text.borrowed(), ..Block::default() };
+            self.whole(&mut Event::new(block), stream, emit);
+        }
+    }
+
+    /// Ends what is still open.
+    pub(super) fn end_turn(&mut self, reason: Reason, stream: &mut Stream, emit: Emit<'_>) {
+        for block in std::mem::take(&mut self.open) {
+            self.remember(&block);
+            stream.repaired(RepairKind::BlockNotEnded, || format!("block {}", block.number));
+            let ended = BlockEnded {
+                block: block.number,
+                message: block.message.as_ref().map(Text::borrowed),
+                index: block.index,
+                kind: block.kind,
+                signature: None,
+            };
+            let mut event = Event::new(ended).within(block.parent.as_ref().map(Text::borrowed));
+            stream.added(&mut event, reason.clone(), emit);
+        }
+        if self.over.len() > REMEMBERED {
+            self.over.clear();
+        }
+    }
+
+    fn start(&mut self, event: &mut Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+        let Data::BlockStarted(started) = &mut event.data else { return };
+        let name = Name::of(&event.parent, &started.message, started.index, started.block);
+        if self.find(name).is_some() || self.over.contains_key(&name.key()) {
+            return;
+        }
+        started.block = self.begin(name, &started.kind);
+        stream.said(event, emit);
+    }
+
+    #[inline]
+    fn piece(&mut self, event: &mut Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+        let Data::BlockDelta(delta) = &mut event.data else { return };
+        let name = Name::of(&event.parent, &delta.message, delta.index, delta.block);
+        let at = self.find(name).unwrap_or_else(|| self.imply(name, &delta.kind, stream, emit));
+        self.spoke |= speaks(&delta.kind, &delta.text, &event.parent);
+        if let Some(open) = self.open.get_mut(at) {
+            delta.block = open.number;
+            // Only a message that has an id can be said again as a whole.
+            if delta.message.is_some() {
+                open.said.add(&delta.text);
+            }
+        }
+        stream.said(event, emit);
+    }
+
+    /// Begins a block that goes on without having begun; gives its place among the open ones.
+    fn imply(
+        &mut self,
+        name: Name<'_, '_>,
+        kind: &BlockKind,
+        stream: &mut Stream,
+        emit: Emit<'_>,
+    ) -> usize {
+        if self.over.remove(&name.key()).is_some() {
+            stream.repaired(RepairKind::PieceAfterEnd, || format!("index {}", name.index));
+        }
+        let block = self.begin(name, kind);
+        let (message, index) = (name.message.clone(), name.index);
+        let started = BlockStarted { block, message, index, kind: kind.clone() };
+        let mut started = Event::new(started).within(name.parent.clone());
+        stream.added(&mut started, Reason::Implied, emit);
+        self.open.len() - 1
+    }
+
+    fn end(&mut self, event: &mut Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+        let Data::BlockEnded(ended) = &mut event.data else { return };
+        let name = Name::of(&event.parent, &ended.message, ended.index, ended.block);
+        let Some(at) = self.find(name) else { return };
+        let mut block = self.open.remove(at);
+        self.remember(&block);
+        self.spare = std::mem::take(&mut block.said).emptied();
+        ended.block = block.number;
+        ended.kind = block.kind;
+        stream.said(event, emit);
+    }
+
+    fn whole(&mut self, event: &mut Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+        let Data::Block(block) = &mut event.data else { return };
+        self.spoke |= speaks(&block.kind, &block.text, &event.parent);
+        let name = Name::of(&event.parent, &block.message, block.index, block.block);
+        let relation = match self.find(name).and_then(|at| self.open.get(at)) {
+            Some(open) => Some(open.said.relation(&block.text)),
+            None => self.over.get(&name.key()).map(|said| said.relation(&block.text)),
+        };
+        match relation {
+            Some(Relation::Repeats) => {
+                if let Some(open) = self.find(name).and_then(|at| self.open.get_mut(at)) {
+                    // Said whole by now, which is less work to remember.
+                    open.whole = Some(block.text.body().len());
+                }
+                self.end_pieces(event, stream, emit);
+            }
+            Some(Relation::GoesOn(rest)) => {
+                self.go_on(event, rest, stream, emit);
+                self.end_pieces(event, stream, emit);
+            }
+            relation => {
+                if relation.is_some() {
+                    stream.repaired(RepairKind::BlockDiffers, || format!("index {}", block.index));
+                }
+                if block.message.is_some() {
+                    let length = block.text.body().len();
+                    self.over.entry(name.key()).or_insert(Said::Whole { length });
+                }
+                block.block = self.next;
+                self.next += 1;
+                stream.said(event, emit);
+            }
+        }
+    }
+
+    /// Says what a whole block has and its pieces had not.
+    fn go_on(&mut self, event: &Event<'_>, rest: String, stream: &mut Stream, emit: Emit<'_>) {
+        let Data::Block(block) = &event.data else { return };
+        let delta = BlockDelta {
+            block: block.block,
+            message: block.message.clone(),
+            index: block.index,
+            kind: block.kind.clone(),
+            text: Text::from(rest),
+        };
+        let delta = Event::new(delta).within(event.parent.clone()).at(event.time.clone());
+        self.piece(&mut { delta }, stream, emit);
+    }
+
+    /// Ends the pieces of a block that has now been said as a whole.
+    fn end_pieces(&mut self, event: &Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+        let Data::Block(block) = &event.data else { return };
+        let ended = BlockEnded {
+            block: block.block,
+            message: block.message.clone(),
+            index: block.index,
+            kind: block.kind.clone(),
+            signature: block.signature.clone(),
+        };
+        let ended = Event::new(ended).within(event.parent.clone()).at(event.time.clone());
+        self.end(&mut { ended }, stream, emit);
+    }
+
+    fn begin(&mut self, name: Name<'_, '_>, kind: &BlockKind) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.open.push(OpenBlock {
+            number,
+            kind: kind.clone(),
+            parent: name.parent.clone().map(Text::into_owned),
+            message: name.message.clone().map(Text::into_owned),
+            index: name.index,
+            told_number: name.number,
+            said: std::mem::take(&mut self.spare),
+            whole: None,
+        });
+        number
+    }
+
+    /// The place of a block among those that are open.
+    #[inline]
+    fn find(&self, name: Name<'_, '_>) -> Option<usize> {
+        self.open.iter().rposition(|open| {
+            open.index == name.index
+                && open.told_number == name.number
+                && open.message == *name.message
+                && open.parent == *name.parent
+        })
+    }
+
+    /// Remembers a block that is over, if its message has an id: without one it is never said again.
+    fn remember(&mut self, block: &OpenBlock) {
+        if block.message.is_some() {
+            let name = Name::of(&block.parent, &block.message, block.index, block.told_number);
+            let said = match block.whole {
+                Some(length) => Said::Whole { length },
+                None => Said::InPieces(block.said.fingerprint()),
+            };
+            self.over.insert(name.key(), said);
+        }
+    }
+}
+
+/// Whether a block is something that the agent itself says to the user.
+fn speaks(kind: &BlockKind, text: &Text<'_>, parent: &Option<Text<'_>>) -> bool {
+    *kind == BlockKind::Text && parent.is_none() && !text.is_empty()
+}
+
+impl Said {
+    fn relation(self, whole: &Text<'_>) -> Relation {
+        let same = match self {
+            Self::InPieces(said) => said == Fingerprint::of(literal_body(whole).as_bytes()),
+            Self::Whole { length } => whole.body().len() == length,
+        };
+        if same { Relation::Repeats } else { Relation::Differs }
+    }
+}
+
+impl<'n, 'a> Name<'n, 'a> {
+    #[inline]
+    fn of(
+        parent: &'n Option<Text<'a>>,
+        message: &'n Option<Text<'a>>,
+        index: u64,
+        number: u64,
+    ) -> Self {
+        Self { parent, message, index, number }
+    }
+
+    fn key(&self) -> Key {
+        let mut fingerprint = Fingerprint::of(&self.index.to_le_bytes());
+        fingerprint.add(&self.number.to_le_bytes());
+        for part in [self.parent, self.message] {
+            fingerprint.add(&[u8::from(part.is_some())]);
+            if let Some(text) = part {
+                fingerprint.add(text.to_plain().as_bytes());
+            }
+        }
+        Key(fingerprint.number())
+    }
+}
+
+/// A block's name, as a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key(u64);

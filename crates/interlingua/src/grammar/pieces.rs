@@ -1,0 +1,123 @@
+//! What was said of a block in pieces, and how a whole block relates to it.
+
+use std::borrow::Cow;
+
+use super::fingerprint::Fingerprint;
+use crate::json::{Text, write};
+
+/// How much text is kept to be compared; of a longer block only a fingerprint is.
+const KEPT: usize = 4 << 20;
+
+/// How much room for text is kept from block to block.
+const ROOM: usize = 64 << 10;
+
+/// The pieces of a block, in the form that they have in a literal: a whole block by the same agent
+/// escapes what its pieces escape, so that as a rule nothing has to be unescaped.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    body: String,
+    /// Of all pieces, once they are too long to be kept.
+    fingerprint: Option<Fingerprint>,
+}
+
+/// How a whole block relates to its pieces.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Relation {
+    /// It says the same.
+    Repeats,
+    /// It says the same, and then this.
+    GoesOn(String),
+    /// It says something else.
+    Differs,
+}
+
+impl Pieces {
+    /// Takes the next piece.
+    #[inline]
+    pub(super) fn add(&mut self, piece: &Text<'_>) {
+        let body = literal_body(piece);
+        match &mut self.fingerprint {
+            Some(fingerprint) => fingerprint.add(body.as_bytes()),
+            None => {
+                self.body.push_str(&body);
+                if self.body.len() > KEPT {
+                    self.fingerprint = Some(Fingerprint::of(self.body.as_bytes()));
+                    self.body = String::new();
+                }
+            }
+        }
+    }
+
+    /// The same without any pieces; it keeps the room, unless there is much.
+    pub(super) fn emptied(mut self) -> Self {
+        self.body.clear();
+        self.body.shrink_to(ROOM);
+        Self { body: self.body, fingerprint: None }
+    }
+
+    /// The fingerprint of all pieces.
+    pub(super) fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint.unwrap_or_else(|| Fingerprint::of(self.body.as_bytes()))
+    }
+
+    /// How a whole block relates to the pieces.
+    pub(super) fn relation(&self, whole: &Text<'_>) -> Relation {
+        let body = literal_body(whole);
+        if let Some(said) = self.fingerprint {
+            let start = body.as_bytes().get(..said.length());
+            return match start {
+                Some(start) if Fingerprint::of(start) == said => match body.get(start.len()..) {
+                    Some("") => Relation::Repeats,
+                    Some(rest) => Relation::GoesOn(unescaped(rest)),
+                    None => Relation::Differs,
+                },
+                _ => Relation::Differs,
+            };
+        }
+        if *body == *self.body {
+            return Relation::Repeats;
+        }
+        // Another way to escape the same text is no other text.
+        let (said, whole) = (unescaped(&self.body), whole.to_plain());
+        match whole.strip_prefix(&*said) {
+            Some("") => Relation::Repeats,
+            Some(rest) => Relation::GoesOn(rest.to_owned()),
+            None => Relation::Differs,
+        }
+    }
+}
+
+/// What stands between the quotes of the literal for some text.
+pub(super) fn literal_body<'t>(text: &'t Text<'_>) -> Cow<'t, str> {
+    match text {
+        Text::Literal(_) => Cow::Borrowed(text.body()),
+        Text::Plain(plain) => {
+            let mut body = Vec::new();
+            write::escape(&mut body, plain);
+            String::from_utf8(body).map_or(Cow::Borrowed(""), Cow::Owned)
+        }
+    }
+}
+
+fn unescaped(body: &str) -> String {
+    serde_json::from_str(&format!("\"{body}\"")).unwrap_or_else(|_| body.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_block_is_compared_by_its_fingerprint() {
+        let piece = "x".repeat(KEPT / 2 + 1);
+        let mut pieces = Pieces::default();
+        for _ in 0..3 {
+            pieces.add(&Text::plain(&piece));
+        }
+        let whole = piece.repeat(3);
+        assert_eq!(pieces.relation(&Text::plain(&whole)), Relation::Repeats);
+        let more = format!("{whole}\n!");
+        assert_eq!(pieces.relation(&Text::plain(&more)), Relation::GoesOn("\n!".to_owned()));
+        assert_eq!(pieces.relation(&Text::plain("x")), Relation::Differs);
+    }
+}

@@ -1,0 +1,125 @@
+//! The session starts once and ends once; what is said of it again is an update, or nothing.
+
+use super::{Emit, Exit, Stream};
+use crate::event::{Data, Event, Reason, SessionEnded, SessionStarted, SessionUpdated};
+use crate::json::{Json, Text};
+
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    started: bool,
+    ended: bool,
+    told_exit: Exit,
+    id: Option<Text<'static>>,
+    version: Option<Text<'static>>,
+    model: Option<Text<'static>>,
+    cwd: Option<Text<'static>>,
+    permission_mode: Option<Text<'static>>,
+    tools: Option<Json<'static>>,
+}
+
+impl Session {
+    pub(super) fn push(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+        let Event { parent, time, data, .. } = event;
+        let update = match data {
+            Data::SessionStarted(started) if !self.started => {
+                self.started = true;
+                self.remember(&started);
+                stream.said(&mut Event::new(*started).within(parent).at(time), emit);
+                return;
+            }
+            Data::SessionStarted(again) => as_update(*again),
+            Data::SessionUpdated(update) => *update,
+            _ => return,
+        };
+        self.ensure_started(stream, emit);
+        if let Some(news) = self.news(update) {
+            stream.said(&mut Event::new(news).within(parent).at(time), emit);
+        }
+    }
+
+    pub(super) fn ensure_started(&mut self, stream: &mut Stream, emit: Emit<'_>) {
+        if !self.started {
+            self.started = true;
+            stream.added(&mut Event::new(SessionStarted::default()), Reason::Implied, emit);
+        }
+    }
+
+    /// The end, as the stream itself tells it.
+    pub(super) fn told_end(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+        let Data::SessionEnded(ended) = &event.data else { return };
+        self.told_exit = Exit {
+            code: ended.exit_code,
+            signal: ended.signal,
+            stderr: ended.stderr.as_ref().map(ToString::to_string),
+        };
+        if !std::mem::replace(&mut self.ended, true) {
+            stream.said(&mut { event }, emit);
+        }
+    }
+
+    /// What is known of the end: what the caller saw, or else what the stream told.
+    pub(super) fn exit(&self, seen: &Exit) -> Exit {
+        Exit {
+            code: seen.code.or(self.told_exit.code),
+            signal: seen.signal.or(self.told_exit.signal),
+            stderr: seen.stderr.clone().or_else(|| self.told_exit.stderr.clone()),
+        }
+    }
+
+    pub(super) fn end(&mut self, exit: &Exit, stream: &mut Stream, emit: Emit<'_>) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        let ended = SessionEnded {
+            exit_code: exit.code,
+            signal: exit.signal,
+            stderr: exit.stderr.as_deref().map(Text::plain),
+        };
+        let reason = if exit.code.is_some() || exit.signal.is_some() {
+            Reason::ProcessEnded
+        } else {
+            Reason::InputEnded
+        };
+        stream.added(&mut Event::new(ended), reason, emit);
+    }
+
+    fn remember(&mut self, started: &SessionStarted<'_>) {
+        self.news(as_update(started.clone()));
+    }
+
+    /// What of an update was not known before; `None` where it says nothing new.
+    fn news<'a>(&mut self, mut update: SessionUpdated<'a>) -> Option<SessionUpdated<'a>> {
+        let mut any =
+            update.sandbox.is_some() || update.snapshot.is_some() || update.relay.is_some();
+        macro_rules! keep_news {
+            ($($fact:ident)+) => {$(
+                if let Some(news) = news_of(self.$fact.clone(), &mut update.$fact) {
+                    self.$fact = Some(news.into_owned());
+                    any = true;
+                }
+            )+};
+        }
+        keep_news!(id version model cwd permission_mode tools);
+        any.then_some(update)
+    }
+}
+
+/// Keeps what is new of a fact, and takes it out of the update where it is not.
+fn news_of<T: PartialEq + Clone>(known: Option<T>, told: &mut Option<T>) -> Option<T> {
+    if *told == known {
+        *told = None;
+    }
+    told.clone()
+}
+
+fn as_update(started: SessionStarted<'_>) -> SessionUpdated<'_> {
+    SessionUpdated {
+        id: started.id,
+        version: started.version,
+        model: started.model,
+        cwd: started.cwd,
+        permission_mode: started.permission_mode,
+        tools: started.tools,
+        ..SessionUpdated::default()
+    }
+}

@@ -1,0 +1,379 @@
+//! A place in JSON text, and the steps from one value to the next.
+//!
+//! Every value that is stepped over is checked to be JSON, since it may be copied to the output as it
+//! stands; nothing is unescaped, copied or kept. Strings are what most of the text is made of, so
+//! short ones are looked at in words of eight bytes, and long ones searched with vector instructions.
+
+use super::read::Flaw;
+
+/// How deep values may lie in each other before a reader that needs no stack is asked.
+const DEPTH: u32 = 64;
+
+/// How many words of a string are looked at one by one: names and ids are not worth a search.
+const SHORT: usize = 6;
+
+/// A place in JSON text.
+#[derive(Debug)]
+pub(super) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+    /// The last string that was stepped over has escapes.
+    escaped: bool,
+    /// There is no control character in all of the text, so none is in a string.
+    clean: bool,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0, escaped: false, clean: !has_controls(text.as_bytes()) }
+    }
+
+    /// Whether the last string that was stepped over has escapes.
+    #[inline]
+    pub(super) fn escaped(&self) -> bool {
+        self.escaped
+    }
+
+    /// How far the text was read.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The next byte that is no white space.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        loop {
+            let byte = *self.text.as_bytes().get(self.at)?;
+            if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+                return Some(byte);
+            }
+            self.at += 1;
+        }
+    }
+
+    /// Steps over a byte that must come now.
+    #[inline]
+    pub(super) fn expect(&mut self, byte: u8) -> Result<(), Flaw> {
+        match self.peek() {
+            Some(next) if next == byte => {
+                self.at += 1;
+                Ok(())
+            }
+            _ => Err(self.flaw()),
+        }
+    }
+
+    /// Steps over the comma or the end of an object or array; says whether it goes on.
+    #[inline]
+    pub(super) fn goes_on(&mut self, end: u8) -> Result<bool, Flaw> {
+        match self.peek() {
+            Some(b',') => {
+                self.at += 1;
+                Ok(true)
+            }
+            Some(next) if next == end => {
+                self.at += 1;
+                Ok(false)
+            }
+            _ => Err(self.flaw()),
+        }
+    }
+
+    /// Steps over a value; gives its text.
+    #[inline]
+    pub(super) fn value(&mut self) -> Result<&'a str, Flaw> {
+        self.peek();
+        let start = self.at;
+        self.skip(0)?;
+        Ok(self.since(start))
+    }
+
+    /// Steps over a string; gives its literal, quotes included.
+    #[inline]
+    pub(super) fn string(&mut self) -> Result<&'a str, Flaw> {
+        match self.peek() {
+            Some(b'"') => {
+                let start = self.at;
+                self.skip_string()?;
+                Ok(self.since(start))
+            }
+            _ => Err(self.flaw()),
+        }
+    }
+
+    fn since(&self, start: usize) -> &'a str {
+        self.text.get(start..self.at).unwrap_or("")
+    }
+
+    fn skip(&mut self, depth: u32) -> Result<(), Flaw> {
+        match self.peek() {
+            Some(b'"') => self.skip_string(),
+            Some(b'{' | b'[') if depth == DEPTH => self.skip_deep(),
+            Some(b'{') => self.skip_object(depth + 1),
+            Some(b'[') => self.skip_array(depth + 1),
+            Some(b'-' | b'0'..=b'9') => self.skip_number(),
+            Some(b't') => self.skip_word("true"),
+            Some(b'f') => self.skip_word("false"),
+            Some(b'n') => self.skip_word("null"),
+            _ => Err(self.flaw()),
+        }
+    }
+
+    fn skip_object(&mut self, depth: u32) -> Result<(), Flaw> {
+        self.at += 1;
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            self.string()?;
+            self.expect(b':')?;
+            self.skip(depth)?;
+            if !self.goes_on(b'}')? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn skip_array(&mut self, depth: u32) -> Result<(), Flaw> {
+        self.at += 1;
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            self.skip(depth)?;
+            if !self.goes_on(b']')? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Steps over a value that lies too deep for recursion.
+    fn skip_deep(&mut self) -> Result<(), Flaw> {
+        let rest = self.text.get(self.at..).unwrap_or("");
+        let mut values =
+            serde_json::Deserializer::from_str(rest).into_iter::<serde::de::IgnoredAny>();
+        match values.next() {
+            Some(Ok(_)) => {
+                self.at += values.byte_offset();
+                Ok(())
+            }
+            Some(Err(error)) if !error.is_eof() => {
+                self.at += error.column().saturating_sub(1);
+                Err(self.flaw())
+            }
+            _ => Err(Flaw::Incomplete),
+        }
+    }
+
+    #[inline]
+    fn skip_string(&mut self) -> Result<(), Flaw> {
+        self.at += 1;
+        self.escaped = false;
+        let bytes = self.text.as_bytes();
+        loop {
+            let rest = bytes.get(self.at..).unwrap_or(&[]);
+            let Some(found) = end_of_run(rest, self.clean) else {
+                self.at = bytes.len();
+                return Err(Flaw::Incomplete);
+            };
+            self.at += found;
+            match bytes.get(self.at) {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => {
+                    self.escaped = true;
+                    self.skip_escape()?;
+                }
+                _ => return Err(self.flaw()),
+            }
+        }
+    }
+
+    #[inline]
+    fn skip_escape(&mut self) -> Result<(), Flaw> {
+        let escape = self.text.as_bytes().get(self.at + 1).copied();
+        match escape {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 2;
+                Ok(())
+            }
+            Some(b'u') => {
+                let digits = self.text.as_bytes().get(self.at + 2..self.at + 6);
+                let Some(digits) = digits else { return Err(Flaw::Incomplete) };
+                if !digits.iter().all(u8::is_ascii_hexdigit) {
+                    return Err(self.flaw());
+                }
+                self.at += 6;
+                Ok(())
+            }
+            Some(_) => Err(self.flaw()),
+            None => Err(Flaw::Incomplete),
+        }
+    }
+
+    fn skip_number(&mut self) -> Result<(), Flaw> {
+        if self.text.as_bytes().get(self.at) == Some(&b'-') {
+            self.at += 1;
+        }
+        match self.text.as_bytes().get(self.at) {
+            Some(b'0') => self.at += 1,
+            _ => self.skip_digits()?,
+        }
+        if self.text.as_bytes().get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.skip_digits()?;
+        }
+        if matches!(self.text.as_bytes().get(self.at), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.text.as_bytes().get(self.at), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.skip_digits()?;
+        }
+        Ok(())
+    }
+
+    fn skip_digits(&mut self) -> Result<(), Flaw> {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or(&[]);
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits == 0 {
+            return Err(self.flaw());
+        }
+        self.at += digits;
+        Ok(())
+    }
+
+    fn skip_word(&mut self, word: &str) -> Result<(), Flaw> {
+        let rest = self.text.get(self.at..).unwrap_or("");
+        if rest.starts_with(word) {
+            self.at += word.len();
+            return Ok(());
+        }
+        let cut_off = word.starts_with(rest);
+        Err(if cut_off { Flaw::Incomplete } else { self.flaw() })
+    }
+
+    /// What is wrong at this place.
+    pub(super) fn flaw(&self) -> Flaw {
+        if self.at >= self.text.len() {
+            Flaw::Incomplete
+        } else {
+            Flaw::NotJson { column: u32::try_from(self.at + 1).unwrap_or(u32::MAX) }
+        }
+    }
+}
+
+/// Where a string ends, or has an escape, or a control character that has no place in it.
+#[inline]
+fn end_of_run(bytes: &[u8], clean: bool) -> Option<usize> {
+    let (words, tail) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().take(SHORT).enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let found = bytes_equal(word, b'"') | bytes_equal(word, b'\\') | control_bytes(word);
+        if found != 0 {
+            return Some(at * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let looked_at = words.len().min(SHORT) * 8;
+    let rest = if words.len() > SHORT { bytes.get(looked_at..)? } else { tail };
+    let end = memchr::memchr2(b'"', b'\\', rest);
+    if clean {
+        return end.map(|found| looked_at + found);
+    }
+    let run = rest.get(..end.unwrap_or(rest.len()))?;
+    let control = if has_controls(run) { run.iter().position(|byte| *byte < 0x20) } else { None };
+    control.or(end).map(|found| looked_at + found)
+}
+
+/// A bit in each byte of a word that has some value; what stands above the lowest bit may be wrong.
+#[inline]
+fn bytes_equal(word: u64, value: u8) -> u64 {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    let zero = word ^ (LOW * u64::from(value));
+    zero.wrapping_sub(LOW) & !zero & (LOW << 7)
+}
+
+/// The same for bytes that are control characters.
+#[inline]
+fn control_bytes(word: u64) -> u64 {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    word.wrapping_sub(LOW * 0x20) & !word & (LOW << 7)
+}
+
+/// Whether there are control characters; a loop without a way out, which becomes vector code.
+fn has_controls(bytes: &[u8]) -> bool {
+    bytes.chunks(1024).any(|chunk| chunk.iter().fold(false, |found, byte| found | (*byte < 0x20)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn accepts(text: &str) -> bool {
+        let mut cursor = Cursor::new(text);
+        cursor.value().is_ok() && cursor.peek().is_none()
+    }
+
+    #[test]
+    fn what_is_json_is_accepted_and_nothing_else() {
+        let long = "x".repeat(100);
+        for text in [
+            r#"{"a":[1,-0.5e+3,true,false,null,"é\n\u00e9\"\\",{}],"b":{"c":[]}}"#,
+            " [ 1 , 2 ] ",
+            "\"\"",
+            "0",
+            &format!("\"{long}\\\"{long}\""),
+            &format!("{}1{}", "[".repeat(200), "]".repeat(200)),
+        ] {
+            assert!(accepts(text), "{text}");
+        }
+        for text in [
+            "",
+            "{",
+            "[1,]",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{a:1}",
+            "01",
+            "1.",
+            "-",
+            "1e",
+            "tru",
+            "nul",
+            "\"\\x\"",
+            "\"\\u12g4\"",
+            "\"\n\"",
+            "\"a\tb\"",
+            "[1 2]",
+            "{\"a\":1,}",
+            "'a'",
+            "\"\\",
+        ] {
+            assert!(!accepts(text), "{text}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: 4000,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(7),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        /// The judge is a reader that everybody trusts.
+        #[test]
+        fn accepts_what_serde_json_accepts(
+            text in "[\\[\\]{}:,\"\\\\0-9.eE+tfnualsr\u{1}\n\u{e9} -]{0,24}"
+        ) {
+            let judge = serde_json::from_str::<&serde_json::value::RawValue>(&text).is_ok();
+            prop_assert_eq!(accepts(&text), judge, "{:?}", text);
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The fields of a record, taken in one pass.
+//!
+//! Derived readers reject a repeated key, which a real agent prints, and a DOM costs ten times as
+//! much. A [`Record`] is told each field as it comes, in any order and as often as it comes, and
+//! takes it raw, as text, or as a record of its own. A field of another type than expected is
+//! absent, not an error: only text that is not JSON at all is one.
+
+use super::cursor::Cursor;
+use super::{Json, Text};
+
+/// Something that is filled field by field.
+pub trait Record<'a>: Default {
+    /// Takes one field, or [skips](Field::skip) it.
+    fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw>;
+}
+
+/// The value of the field at hand; it must be taken or skipped.
+#[derive(Debug)]
+pub struct Field<'c, 'a> {
+    cursor: &'c mut Cursor<'a>,
+}
+
+impl<'a> Field<'_, 'a> {
+    /// The value as it stands.
+    #[inline]
+    pub fn raw(self) -> Result<Json<'a>, Flaw> {
+        self.cursor.value().map(Json::read_from)
+    }
+
+    /// The value as it stands; `None` for `null`.
+    #[inline]
+    pub fn json(self) -> Result<Option<Json<'a>>, Flaw> {
+        let text = self.cursor.value()?;
+        Ok((text != "null").then(|| Json::read_from(text)))
+    }
+
+    /// The value, if it is a string.
+    #[inline]
+    pub fn text(self) -> Result<Option<Text<'a>>, Flaw> {
+        if self.cursor.peek() == Some(b'"') {
+            return self.cursor.string().map(Text::read_from);
+        }
+        self.skip().map(|()| None)
+    }
+
+    /// The value, if it is a whole number that is not negative.
+    pub fn number(self) -> Result<Option<u64>, Flaw> {
+        Ok(self.cursor.value()?.parse().ok())
+    }
+
+    /// The value, if it is a whole number.
+    pub fn integer(self) -> Result<Option<i64>, Flaw> {
+        Ok(self.cursor.value()?.parse().ok())
+    }
+
+    /// The value, if it is a number.
+    pub fn float(self) -> Result<Option<f64>, Flaw> {
+        Ok(self.cursor.value()?.parse().ok())
+    }
+
+    /// The value, if it is true or false.
+    pub fn flag(self) -> Result<Option<bool>, Flaw> {
+        Ok(self.cursor.value()?.parse().ok())
+    }
+
+    /// Reads the value into a record of its own, in its place; `None` where it is no object.
+    ///
+    /// In its place, since records are large, and moving them costs more than reading them.
+    #[inline]
+    pub fn record<R: Record<'a>>(self, place: &mut Option<R>) -> Result<(), Flaw> {
+        if self.cursor.peek() != Some(b'{') {
+            *place = None;
+            return self.skip();
+        }
+        fill(self.cursor, place.insert(R::default()))
+    }
+
+    /// Reads the value into a list of records, or the text that some protocols put in its place.
+    pub fn shape<R: Record<'a>>(self, place: &mut Shaped<'a, R>) -> Result<(), Flaw> {
+        match self.cursor.peek() {
+            Some(b'{') => {
+                *place = Shaped::Record(R::default());
+                match place {
+                    Shaped::Record(record) => fill(self.cursor, record),
+                    _ => Ok(()),
+                }
+            }
+            Some(b'[') => {
+                *place = Shaped::List(list(self.cursor)?);
+                Ok(())
+            }
+            _ => {
+                let text = self.text()?;
+                *place = text.map_or(Shaped::Other, Shaped::Text);
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads the value into a list of records; empty where it is none.
+    pub fn records<R: Record<'a>>(self, place: &mut Vec<R>) -> Result<(), Flaw> {
+        place.clear();
+        if self.cursor.peek() == Some(b'[') {
+            *place = list(self.cursor)?;
+            return Ok(());
+        }
+        self.skip()
+    }
+
+    /// Passes over the value.
+    #[inline]
+    pub fn skip(self) -> Result<(), Flaw> {
+        self.cursor.value().map(drop)
+    }
+}
+
+/// What a value turned out to be.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Shaped<'a, R> {
+    /// An object.
+    Record(R),
+    /// An array; what is not an object in it is left out.
+    List(Vec<R>),
+    /// A string.
+    Text(Text<'a>),
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+/// Why text is not a record.
+///
+/// It is small and a copy, since every step through a record may give one back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// It is JSON, but not an object.
+    NotAnObject,
+    /// It ends in the middle.
+    Incomplete,
+    /// It is not JSON, from about here on.
+    NotJson {
+        /// Which byte, counted from 1.
+        column: u32,
+    },
+}
+
+/// Reads the object at the start of some text into a record; gives the object's own text, and what
+/// follows it.
+pub fn record<'a, R: Record<'a>>(text: &'a str, into: &mut R) -> Result<(&'a str, &'a str), Flaw> {
+    let mut cursor = Cursor::new(text);
+    if cursor.peek() != Some(b'{') {
+        cursor.value()?;
+        return Err(Flaw::NotAnObject);
+    }
+    fill(&mut cursor, into)?;
+    text.split_at_checked(cursor.at()).ok_or(Flaw::Incomplete)
+}
+
+/// Reads a value that was carried, if it is an object.
+pub fn record_of<'a, R: Record<'a>>(value: &'a Json<'_>) -> Option<R> {
+    let mut into = R::default();
+    record(value.get(), &mut into).ok().map(|_| into)
+}
+
+/// Reads a value that was carried, if it is an array; what is not an object in it is left out.
+pub fn records_of<'a, R: Record<'a>>(value: &'a Json<'_>) -> Option<Vec<R>> {
+    let mut cursor = Cursor::new(value.get());
+    if cursor.peek() == Some(b'[') { list(&mut cursor).ok() } else { None }
+}
+
+/// Reads an object, field by field.
+#[inline]
+fn fill<'a, R: Record<'a>>(cursor: &mut Cursor<'a>, record: &mut R) -> Result<(), Flaw> {
+    cursor.expect(b'{')?;
+    if cursor.peek() == Some(b'}') {
+        return cursor.expect(b'}');
+    }
+    loop {
+        let literal = cursor.string()?;
+        let escaped = cursor.escaped();
+        cursor.expect(b':')?;
+        let body = literal.get(1..literal.len().saturating_sub(1)).unwrap_or("");
+        if escaped {
+            record.field(&unescaped(literal), Field { cursor })?;
+        } else {
+            record.field(body, Field { cursor })?;
+        }
+        if !cursor.goes_on(b'}')? {
+            return Ok(());
+        }
+    }
+}
+
+/// Reads an array; what is not an object in it is left out.
+fn list<'a, R: Record<'a>>(cursor: &mut Cursor<'a>) -> Result<Vec<R>, Flaw> {
+    let mut list = Vec::with_capacity(1);
+    cursor.expect(b'[')?;
+    if cursor.peek() == Some(b']') {
+        cursor.expect(b']')?;
+        return Ok(list);
+    }
+    loop {
+        if cursor.peek() == Some(b'{') {
+            list.push(R::default());
+            if let Some(record) = list.last_mut() {
+                fill(cursor, record)?;
+            }
+        } else {
+            cursor.value()?;
+        }
+        if !cursor.goes_on(b']')? {
+            return Ok(list);
+        }
+    }
+}
+
+/// The text that a literal stands for.
+fn unescaped(literal: &str) -> String {
+    serde_json::from_str(literal).unwrap_or_else(|_| literal.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq)]
+    struct Item<'a> {
+        ids: Vec<Text<'a>>,
+        inner: Option<Box<Item<'a>>>,
+    }
+
+    impl<'a> Record<'a> for Item<'a> {
+        fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
+            match name {
+                "id" => self.ids.extend(value.text()?),
+                "inner" => {
+                    let mut inner = None;
+                    value.record(&mut inner)?;
+                    self.inner = inner.map(Box::new);
+                }
+                _ => value.skip()?,
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_repeated_key_is_told_twice() {
+        let mut item = Item::default();
+        let (own, rest) =
+            record(r#"{"id":"a","x":[1],"id":"b","inner":{"id":"c"}} tail"#, &mut item).unwrap();
+        assert_eq!(item.ids, [Text::plain("a"), Text::plain("b")]);
+        assert_eq!(item.inner.unwrap().ids, [Text::plain("c")]);
+        assert!(own.ends_with('}'));
+        assert_eq!(rest, " tail");
+    }
+
+    #[test]
+    fn a_field_of_another_type_is_absent() {
+        let mut item = Item::default();
+        record(r#"{"id":7,"inner":"text"}"#, &mut item).unwrap();
+        assert_eq!(item, Item::default());
+    }
+
+    #[test]
+    fn flaws_are_told_apart() {
+        let flaw = |text| record(text, &mut Item::default()).unwrap_err();
+        assert_eq!(flaw("[1]"), Flaw::NotAnObject);
+        assert_eq!(flaw(r#"{"id":"#), Flaw::Incomplete);
+        assert!(matches!(flaw("{no}"), Flaw::NotJson { .. }));
+    }
+}

@@ -1,0 +1,187 @@
+//! A string, as the literal of a frame or as plain text.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// A string on its way through.
+///
+/// The literal form is copied to the output as it stands, which is what makes translation fast;
+/// the plain form is for text that we made ourselves or had to keep. Both compare by meaning.
+#[derive(Clone)]
+pub enum Text<'a> {
+    /// A JSON string literal with its quotes, borrowed from the frame.
+    Literal(Literal<'a>),
+    /// Plain text, not escaped.
+    Plain(Cow<'a, str>),
+}
+
+/// A JSON string literal, quotes included, that was read as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Literal<'a>(&'a str);
+
+impl<'a> Literal<'a> {
+    /// The literal.
+    pub fn get(self) -> &'a str {
+        self.0
+    }
+}
+
+impl<'a> Text<'a> {
+    /// The text of a JSON value, if that value is a string.
+    pub fn of(raw: &'a RawValue) -> Option<Self> {
+        Self::read_from(raw.get())
+    }
+
+    /// As [`Text::of`], for text that is known to be a JSON value.
+    #[inline]
+    pub(super) fn read_from(value: &'a str) -> Option<Self> {
+        value.starts_with('"').then_some(Self::Literal(Literal(value)))
+    }
+
+    /// Plain text that lives as long as the caller says.
+    pub const fn plain(text: &'a str) -> Self {
+        Self::Plain(Cow::Borrowed(text))
+    }
+
+    /// What stands between the quotes of a literal, or the plain text itself.
+    ///
+    /// The two differ in meaning only where [`Text::has_escapes`] says so.
+    pub fn body(&self) -> &str {
+        match self {
+            Self::Literal(raw) => {
+                let quoted = raw.get();
+                quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or("")
+            }
+            Self::Plain(text) => text,
+        }
+    }
+
+    /// Whether [`Text::body`] is an escaped form rather than the text itself.
+    pub fn has_escapes(&self) -> bool {
+        matches!(self, Self::Literal(_)) && memchr::memchr(b'\\', self.body().as_bytes()).is_some()
+    }
+
+    /// The text itself; copied only where it had to be unescaped.
+    pub fn to_plain(&self) -> Cow<'_, str> {
+        match self {
+            Self::Plain(text) => Cow::Borrowed(text),
+            Self::Literal(raw) if self.has_escapes() => Cow::Owned(
+                serde_json::from_str(raw.get()).unwrap_or_else(|_| self.body().to_owned()),
+            ),
+            Self::Literal(_) => Cow::Borrowed(self.body()),
+        }
+    }
+
+    /// Whether there is no text at all.
+    pub fn is_empty(&self) -> bool {
+        self.body().is_empty()
+    }
+
+    /// A copy that does not borrow from the frame.
+    pub fn into_owned(self) -> Text<'static> {
+        match self {
+            Self::Plain(text) => Text::Plain(Cow::Owned(text.into_owned())),
+            Self::Literal(_) => Text::Plain(Cow::Owned(self.to_plain().into_owned())),
+        }
+    }
+
+    /// The same text, borrowed from this one.
+    pub fn borrowed(&self) -> Text<'_> {
+        match self {
+            Self::Literal(raw) => Text::Literal(*raw),
+            Self::Plain(text) => Text::Plain(Cow::Borrowed(text)),
+        }
+    }
+}
+
+impl Default for Text<'_> {
+    fn default() -> Self {
+        Self::plain("")
+    }
+}
+
+impl PartialEq for Text<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let same_form = matches!(
+            (self, other),
+            (Self::Literal(_), Self::Literal(_)) | (Self::Plain(_), Self::Plain(_))
+        );
+        (same_form && self.body() == other.body()) || self.to_plain() == other.to_plain()
+    }
+}
+
+impl Eq for Text<'_> {}
+
+impl PartialEq<str> for Text<'_> {
+    fn eq(&self, other: &str) -> bool {
+        if self.has_escapes() { self.to_plain() == other } else { self.body() == other }
+    }
+}
+
+impl PartialEq<&str> for Text<'_> {
+    fn eq(&self, other: &&str) -> bool {
+        *self == **other
+    }
+}
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_plain(), out)
+    }
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.to_plain())
+    }
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::plain(text)
+    }
+}
+
+impl From<String> for Text<'_> {
+    fn from(text: String) -> Self {
+        Self::Plain(Cow::Owned(text))
+    }
+}
+
+impl Serialize for Text<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Literal(raw) => super::value::pass_on(raw.get(), serializer),
+            Self::Plain(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        Self::of(raw).ok_or_else(|| serde::de::Error::custom("expected a string"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_literal_and_its_meaning_are_equal() {
+        let raw: &RawValue = serde_json::from_str(r#""a\u0062\n""#).unwrap();
+        let literal = Text::of(raw).unwrap();
+        assert_eq!(literal, Text::plain("ab\n"));
+        assert_eq!(literal.into_owned(), Text::plain("ab\n"));
+    }
+
+    #[test]
+    fn only_a_string_is_text() {
+        let raw: &RawValue = serde_json::from_str("12").unwrap();
+        assert!(Text::of(raw).is_none());
+    }
+}

@@ -1,0 +1,135 @@
+//! A JSON value that is carried, not read.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::Text;
+use super::cursor::Cursor;
+
+/// The value that says nothing.
+const NULL: Json<'static> = Json(Cow::Borrowed("null"));
+
+/// Any JSON value, as it stood in the frame.
+#[derive(Clone)]
+pub struct Json<'a>(Cow<'a, str>);
+
+impl<'a> Json<'a> {
+    /// The value that a caller made; `None` where it cannot be said in JSON.
+    pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Option<Json<'static>> {
+        serde_json::to_string(value).ok().map(|text| Json(Cow::Owned(text)))
+    }
+
+    /// JSON text that a caller put together; `None` where it is not JSON.
+    pub fn from_text(text: String) -> Option<Json<'static>> {
+        let mut cursor = Cursor::new(&text);
+        let whole = cursor.value().is_ok_and(|value| value.len() == text.len());
+        if whole { Some(Json(Cow::Owned(text))) } else { None }
+    }
+
+    /// Text that is known to be a JSON value.
+    #[inline]
+    pub(crate) fn read_from(text: &'a str) -> Self {
+        Json(Cow::Borrowed(text))
+    }
+
+    /// An object, put together field by field.
+    pub fn object(fields: impl FnOnce(&mut super::write::Object<'_>)) -> Json<'static> {
+        let mut bytes = Vec::with_capacity(256);
+        let mut object = super::write::Object::open(&mut bytes);
+        fields(&mut object);
+        object.close();
+        // What an `Object` puts together is JSON.
+        String::from_utf8(bytes).map_or(NULL, |text| Json(Cow::Owned(text)))
+    }
+
+    /// The JSON text.
+    pub fn get(&self) -> &str {
+        &self.0
+    }
+
+    /// The text, if the value is a string.
+    pub fn as_text(&self) -> Option<Text<'_>> {
+        Text::read_from(&self.0)
+    }
+
+    /// Whether the value is an object.
+    pub fn is_object(&self) -> bool {
+        self.get().starts_with('{')
+    }
+
+    /// Whether the value is an array.
+    pub fn is_array(&self) -> bool {
+        self.get().starts_with('[')
+    }
+
+    /// Whether the value is `null`.
+    pub fn is_null(&self) -> bool {
+        self.get() == "null"
+    }
+
+    /// The same value, borrowed from this one.
+    pub fn borrowed(&self) -> Json<'_> {
+        Json(Cow::Borrowed(&self.0))
+    }
+
+    /// A copy that does not borrow from the frame.
+    pub fn into_owned(self) -> Json<'static> {
+        Json(Cow::Owned(self.0.into_owned()))
+    }
+
+    /// Reads the value into a type that borrows from it; `None` where it has another shape.
+    pub fn read<'s, T: Deserialize<'s>>(&'s self) -> Option<T> {
+        serde_json::from_str(self.get()).ok()
+    }
+}
+
+impl<'a> From<&'a RawValue> for Json<'a> {
+    fn from(raw: &'a RawValue) -> Self {
+        Self(Cow::Borrowed(raw.get()))
+    }
+}
+
+impl From<&Text<'_>> for Json<'static> {
+    fn from(text: &Text<'_>) -> Self {
+        let mut literal = Vec::with_capacity(text.body().len() + 2);
+        super::write::text(&mut literal, text);
+        String::from_utf8(literal).map_or(NULL, |text| Json(Cow::Owned(text)))
+    }
+}
+
+impl PartialEq for Json<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+            || matches!(
+                (self.read::<serde_json::Value>(), other.read::<serde_json::Value>()),
+                (Some(one), Some(two)) if one == two
+            )
+    }
+}
+
+impl fmt::Debug for Json<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.get())
+    }
+}
+
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        pass_on(&self.0, serializer)
+    }
+}
+
+/// Writes a value as it stands.
+pub(super) fn pass_on<S: Serializer>(value: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let raw: &RawValue = serde_json::from_str(value).map_err(serde::ser::Error::custom)?;
+    raw.serialize(serializer)
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Json<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(Self::from)
+    }
+}

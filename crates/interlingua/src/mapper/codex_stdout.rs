@@ -1,0 +1,95 @@
+//! What Codex prints, as the three records that a chat of the Giselle API reads.
+
+use super::lines;
+use crate::dialect::giselle::GiselleEncoder;
+use crate::dialect::{EncodeOptions, Encoder, Output, codex};
+use crate::event::{Data, Event};
+use crate::translate::{Options, Translator};
+use crate::{CannotTranslate, Exit};
+
+/// Maps the stdout of `codex exec --json` to `init`, `message` and `stderr` records.
+///
+/// All else is left out, as are lines that cannot be read: this mapper stands in front of a reader
+/// that knows no more. To keep everything, translate from `codex` to `giselle`.
+///
+/// ```
+/// use interlingua::mapper::CodexStdoutMapper;
+///
+/// let mut mapper = CodexStdoutMapper::new();
+/// assert!(mapper.push(br#"{"type":"message.output_text.delta","del"#).is_empty());
+/// let lines = mapper.push(b"ta\":\"Hi\"}\n");
+/// assert_eq!(
+///     lines,
+///     ["{\"type\":\"message\",\"role\":\"assistant\",\"content\":\"Hi\",\"delta\":true}\n"]
+/// );
+/// assert!(mapper.flush().is_empty());
+/// ```
+#[derive(Debug)]
+pub struct CodexStdoutMapper {
+    translator: Result<Translator<ChatRecords>, CannotTranslate>,
+}
+
+impl CodexStdoutMapper {
+    /// A mapper at the beginning of a stream.
+    pub fn new() -> Self {
+        let records = ChatRecords(GiselleEncoder::new(&EncodeOptions::default()));
+        let options = Options::default();
+        let translator =
+            Translator::with_encoder(Some(&codex::DIALECT), "giselle", records, &options);
+        Self { translator }
+    }
+
+    /// Takes a chunk of stdout; gives the lines that are now known.
+    pub fn push(&mut self, chunk: &[u8]) -> Vec<String> {
+        match &mut self.translator {
+            Ok(translator) => lines(translator.push(chunk)),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Says that no more will come; gives what was held back, and begins anew.
+    pub fn flush(&mut self) -> Vec<String> {
+        let last = match &mut self.translator {
+            Ok(translator) => lines(translator.finish(&Exit::default())),
+            Err(_) => Vec::new(),
+        };
+        self.reset();
+        last
+    }
+
+    /// Forgets everything.
+    pub fn reset(&mut self) {
+        *self = Self::new();
+    }
+}
+
+impl Default for CodexStdoutMapper {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Of all that can be said in `giselle`, what a chat reads.
+#[derive(Debug)]
+struct ChatRecords(GiselleEncoder);
+
+impl Encoder for ChatRecords {
+    fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
+        match &event.data {
+            Data::SessionStarted(_)
+            | Data::SessionUpdated(_)
+            | Data::BlockDelta(_)
+            | Data::Block(_)
+            | Data::Error(_)
+            | Data::Retry(_) => self.0.encode(event, out),
+            // An error without a message: all of it is the message.
+            Data::Native(native) if native.name == "error" => {
+                let whole = native.raw.as_ref().map(|raw| raw.get().to_owned());
+                let mut record = out.record("stderr");
+                record.string("content", &whole.unwrap_or_default());
+                record.end();
+            }
+            _ => {}
+        }
+    }
+}
