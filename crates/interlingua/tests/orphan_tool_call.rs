@@ -1,0 +1,88 @@
+//! Law 7: every tool call is answered exactly once; an orphan is closed as abandoned.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod support;
+
+use serde_json::Value;
+use support::{Case, translate, translate_lines};
+
+const STARTED: &str = r#"{"type":"item.started","item":{"id":"item_0","type":"command_execution","command":"sleep 9","aggregated_output":"","exit_code":null,"status":"in_progress"}}"#;
+const COMPLETED: &str = r#"{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"sleep 9","aggregated_output":"done","exit_code":0,"status":"completed"}}"#;
+const TURN_ENDED: &str =
+    r#"{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}"#;
+
+fn of_kind<'r>(records: &'r [Value], kind: &str) -> Vec<&'r Value> {
+    records.iter().filter(|event| event["type"] == kind).collect()
+}
+
+#[test]
+fn a_call_that_nobody_answers_is_abandoned_before_the_turn_ends() {
+    let written = translate_lines("codex", "events", &[STARTED, TURN_ENDED]);
+    let records = written.records();
+    let ended = of_kind(&records, "tool_ended");
+    assert_eq!(ended.len(), 1);
+    assert_eq!(
+        (&ended[0]["status"], &ended[0]["synthetic"], &ended[0]["name"]),
+        (&"abandoned".into(), &"turn_ended".into(), &"command_execution".into())
+    );
+    let place = |kind| records.iter().position(|event| event["type"] == kind).unwrap();
+    assert!(place("tool_ended") < place("turn_ended"));
+    let repairs = written.translator.repairs().told();
+    assert_eq!(repairs[0].kind.name(), "call-not-answered");
+    assert_eq!(repairs[0].line, 2);
+}
+
+#[test]
+fn an_answer_without_a_call_gets_its_call() {
+    let result =
+        r#"{"type":"tool_result","timestamp":"t","tool_id":"x","status":"success","output":"ok"}"#;
+    let records = translate_lines("gemini", "events", &[result]).records();
+    let started = of_kind(&records, "tool_started");
+    assert_eq!(
+        (&started[0]["name"], &started[0]["synthetic"]),
+        (&"unknown".into(), &"implied".into())
+    );
+    assert_eq!(of_kind(&records, "tool_ended").len(), 1);
+}
+
+#[test]
+fn a_second_answer_is_dropped() {
+    let records = translate_lines("codex", "events", &[STARTED, COMPLETED, COMPLETED]).records();
+    assert_eq!(of_kind(&records, "tool_started").len(), 1);
+    assert_eq!(of_kind(&records, "tool_ended").len(), 1);
+}
+
+#[test]
+fn an_answer_after_the_turn_is_set_aside_and_not_lost() {
+    let written = translate_lines("codex", "events", &[STARTED, TURN_ENDED, COMPLETED]);
+    let records = written.records();
+    assert_eq!(of_kind(&records, "tool_ended").len(), 1);
+    let late = of_kind(&records, "native");
+    assert_eq!((&late[0]["name"], &late[0]["raw"]), (&"late_answer".into(), &"done".into()));
+}
+
+#[test]
+fn a_client_call_stays_open_while_the_turn_rests() {
+    let request = r#"{"type":"snapshot_request","requestId":"r","instruction":"x"}"#;
+    let records = translate_lines("giselle", "events", &[request]).records();
+    assert_eq!(of_kind(&records, "tool_ended").len(), 0);
+    assert_eq!(of_kind(&records, "turn_ended")[0]["outcome"], "waiting_for_client");
+}
+
+#[test]
+fn every_call_of_every_transcript_is_answered_once() {
+    for case in Case::all() {
+        let records = translate("events", &case.input, &case.exit).records();
+        let client = |event: &Value| event["executor"] == "client";
+        let ids = |kind| {
+            let calls = of_kind(&records, kind).into_iter().filter(|event| !client(event));
+            let mut ids: Vec<_> = calls.map(|event| event["call"].to_string()).collect();
+            ids.sort();
+            ids
+        };
+        assert_eq!(ids("tool_started"), ids("tool_ended"), "{}", case.name);
+        let mut unique = ids("tool_started");
+        unique.dedup();
+        assert_eq!(unique, ids("tool_started"), "{}", case.name);
+    }
+}
