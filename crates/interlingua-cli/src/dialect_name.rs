@@ -1,0 +1,180 @@
+//! The name of a dialect on the command line, and what to say of one that cannot be used.
+
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Command, Error};
+use interlingua::dialect::{self, Dialect};
+
+/// Finds a dialect by its name, for a use that not every dialect has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DialectName {
+    Read,
+    Written,
+    Checked,
+    Any,
+}
+
+impl DialectName {
+    fn allows(self, dialect: &Dialect) -> bool {
+        match self {
+            Self::Read => dialect.decoder.is_some(),
+            Self::Written => dialect.encoder.is_some(),
+            Self::Checked => dialect.decoder.is_some() || dialect.rules.is_some(),
+            Self::Any => true,
+        }
+    }
+
+    /// The dialect of that name, or what to tell the person who asked for it.
+    fn find(self, name: &str) -> Result<&'static Dialect, String> {
+        let Some(dialect) = dialect::find(name) else { return Err(unknown(name)) };
+        if self.allows(dialect) {
+            return Ok(dialect);
+        }
+        let cannot = match self {
+            Self::Read => "can be written, but not read",
+            Self::Written => "can be read, but not written",
+            Self::Checked | Self::Any => "has no rules to check",
+        };
+        Err(format!(
+            "`{}` {cannot}\n\n`interlingua dialects` lists what can be done with each",
+            dialect.name
+        ))
+    }
+
+    fn names(self) -> impl Iterator<Item = PossibleValue> {
+        let usable = dialect::ALL.iter().copied().filter(move |dialect| self.allows(dialect));
+        usable.map(|dialect| PossibleValue::new(dialect.name).help(dialect.about))
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let near = near_matches(name);
+    let advice = "`interlingua dialects` lists all";
+    if near.is_empty() {
+        return format!("no dialect is called `{name}`\n\n{advice}");
+    }
+    format!("no dialect is called `{name}`; did you mean {}?\n\n{advice}", near.join(" or "))
+}
+
+/// The dialects whose names somebody may have meant, the nearest first.
+fn near_matches(name: &str) -> Vec<String> {
+    let name = name.to_lowercase();
+    let mut near: Vec<(usize, &str)> = dialect::ALL
+        .iter()
+        .filter_map(|dialect| {
+            let names = std::iter::once(&dialect.name).chain(dialect.aliases);
+            let nearest = names.map(|known| distance(&name, known)).min()?;
+            Some((nearest, dialect.name))
+        })
+        .filter(|(distance, _)| *distance <= 2)
+        .collect();
+    near.sort_unstable();
+    near.into_iter().map(|(_, name)| format!("`{name}`")).collect()
+}
+
+/// How many letters must change to make one name of another; a part of a name is near to it.
+fn distance(typed: &str, known: &str) -> usize {
+    if typed.len() > 2 && known.contains(typed) {
+        return 1;
+    }
+    let known: Vec<char> = known.chars().collect();
+    let mut row: Vec<usize> = (0..=known.len()).collect();
+    for (index, letter) in typed.chars().enumerate() {
+        let mut above_left = index;
+        let mut left = index + 1;
+        for (place, other) in row.iter_mut().skip(1).zip(&known) {
+            let changed = above_left + usize::from(letter != *other);
+            above_left = *place;
+            left = changed.min(left + 1).min(*place + 1);
+            *place = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = index + 1;
+        }
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}
+
+impl TypedValueParser for DialectName {
+    type Value = &'static Dialect;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        _: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Self::Value, Error> {
+        self.find(&value.to_string_lossy())
+            .map_err(|what| Error::raw(ErrorKind::InvalidValue, what + "\n").with_cmd(command))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.names()))
+    }
+}
+
+/// A dialect that was named, or the wish to have it recognised.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Source {
+    Recognised,
+    Named(&'static Dialect),
+}
+
+impl Source {
+    /// The dialect, if one was named.
+    pub(crate) fn dialect(self) -> Option<&'static Dialect> {
+        match self {
+            Self::Recognised => None,
+            Self::Named(dialect) => Some(dialect),
+        }
+    }
+}
+
+/// Finds a dialect to read, or takes `auto`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SourceName;
+
+impl TypedValueParser for SourceName {
+    type Value = Source;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Self::Value, Error> {
+        if value == "auto" {
+            return Ok(Source::Recognised);
+        }
+        DialectName::Read.parse_ref(command, argument, value).map(Source::Named)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let auto = PossibleValue::new("auto").help("Recognise it");
+        Some(Box::new(std::iter::once(auto).chain(DialectName::Read.names())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_near_when_a_letter_or_two_differ() {
+        assert_eq!(distance("cluade", "claude"), 2);
+        assert_eq!(distance("codx", "codex"), 1);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(near_matches("Codx"), ["`codex`"]);
+        assert!(near_matches("something").is_empty());
+    }
+
+    #[test]
+    fn a_dialect_is_refused_for_what_it_cannot_do() {
+        assert!(DialectName::Read.find("text").unwrap_err().contains("not read"));
+        assert!(DialectName::Written.find("codex").unwrap_err().contains("not written"));
+        assert!(DialectName::Checked.find("text").unwrap_err().contains("no rules"));
+        assert_eq!(DialectName::Any.find("text").unwrap().name, "text");
+    }
+}

@@ -1,0 +1,101 @@
+//! `interlingua dialects` and `interlingua completions`: what there is to know before one starts.
+
+use std::io::{self, Write};
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+use interlingua::dialect::{self, Dialect, Ending, FramingKind};
+
+use crate::WHOLE;
+use crate::arguments::{Arguments, CompletionsArguments, DialectsArguments};
+
+/// Lists the dialects, or tells all about one.
+pub(crate) fn run(arguments: &DialectsArguments) -> Result<u8> {
+    let told = match arguments.name {
+        Some(dialect) => details(dialect),
+        None => table(dialect::ALL),
+    };
+    print(told.as_bytes())
+}
+
+/// Prints the script that completes our arguments.
+pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Arguments::command(), "interlingua", &mut script);
+    print(&script)
+}
+
+fn print(text: &[u8]) -> Result<u8> {
+    let mut out = io::stdout().lock();
+    out.write_all(text).and_then(|()| out.flush()).context("cannot write to standard output")?;
+    Ok(WHOLE)
+}
+
+fn table(dialects: &[&Dialect]) -> String {
+    let heading = ["NAME", "READ", "WRITTEN", "ABOUT", "CANNOT SAY"].map(str::to_owned);
+    let rows = dialects.iter().map(|dialect| {
+        [
+            dialect.name.to_owned(),
+            yes(dialect.decoder.is_some()).to_owned(),
+            yes(dialect.encoder.is_some()).to_owned(),
+            dialect.about.to_owned(),
+            cannot_say(dialect),
+        ]
+    });
+    aligned(&std::iter::once(heading).chain(rows).collect::<Vec<_>>())
+}
+
+fn details(dialect: &Dialect) -> String {
+    let framing = match dialect.framing {
+        FramingKind::Lines => "lines: one record a line",
+        FramingKind::Sse => "sse: server-sent events",
+        FramingKind::Objects => "objects: records wherever they stand",
+    };
+    let ending = match dialect.ending {
+        Ending::Told => "a record says how a turn ended; without it, the turn did not complete",
+        Ending::Implied => "the end of the stream is the end of the turn",
+    };
+    let aliases = dialect.aliases.join(", ");
+    let rows = [
+        ("name", dialect.name.to_owned()),
+        ("about", dialect.about.to_owned()),
+        ("also called", if aliases.is_empty() { "-".to_owned() } else { aliases }),
+        ("read", yes(dialect.decoder.is_some()).to_owned()),
+        ("written", yes(dialect.encoder.is_some()).to_owned()),
+        ("own rules", yes(dialect.rules.is_some()).to_owned()),
+        ("framing", framing.to_owned()),
+        ("ending", ending.to_owned()),
+        ("cannot say", cannot_say(dialect)),
+    ];
+    aligned(&rows.map(|(what, value)| [what.to_owned(), value]))
+}
+
+fn yes(holds: bool) -> &'static str {
+    if holds { "yes" } else { "-" }
+}
+
+/// What the writer cannot say; without a writer there is nothing to say of it.
+fn cannot_say(dialect: &Dialect) -> String {
+    match dialect.cannot_say {
+        [] => "-".to_owned(),
+        kinds => kinds.join(", "),
+    }
+}
+
+/// Rows with their columns below each other, two spaces apart.
+fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let mut widths = [0; N];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let mut lines = String::new();
+    for row in rows {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        let line = cells.collect::<Vec<_>>().join("  ");
+        lines.push_str(line.trim_end());
+        lines.push('\n');
+    }
+    lines
+}
