@@ -1,0 +1,89 @@
+//! What must hold for any bytes at all: shared by the fuzz targets and by the test that runs their
+//! corpora.
+#![allow(dead_code)]
+
+use interlingua::check::Checker;
+use interlingua::dialect::{self, Dialect};
+use interlingua::framing::{Body, Frame, Framing, Limits, Lines, Objects, Sse};
+use interlingua::{Exit, Options, Translator};
+
+/// Frames are the same however the bytes are cut, lie in order, and are never longer than the limit.
+pub(crate) fn framing(data: &[u8]) {
+    let limits = Limits { frame: 1 << 12 };
+    let make: [fn(Limits) -> Box<dyn Framing>; 3] = [
+        |limits| Box::new(Lines::new(limits)),
+        |limits| Box::new(Sse::new(limits)),
+        |limits| Box::new(Objects::new(limits)),
+    ];
+    for make in make {
+        let whole = frames(make(limits), [data]);
+        let size = data.first().map_or(1, |byte| usize::from(*byte % 13) + 1);
+        assert_eq!(whole, frames(make(limits), data.chunks(size)));
+        for frame in &whole {
+            assert!(frame.end <= data.len() as u64 && frame.start <= frame.end, "{frame:?}");
+            assert!(frame.text.len() <= 3 * limits.frame + 3, "{frame:?}");
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct Seen {
+    line: u64,
+    start: u64,
+    end: u64,
+    text: String,
+}
+
+fn frames<'c>(
+    mut framing: Box<dyn Framing>,
+    chunks: impl IntoIterator<Item = &'c [u8]>,
+) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    let mut take = |frame: Frame<'_>| {
+        let text = match &frame.body {
+            Body::Text(text) => format!("{}{}", text.noise, text.text),
+            other => format!("{other:?}"),
+        };
+        seen.push(Seen { line: frame.line, start: frame.bytes.start, end: frame.bytes.end, text });
+    };
+    for chunk in chunks {
+        framing.push(chunk, &mut take);
+    }
+    framing.finish(&mut take);
+    seen
+}
+
+/// A decoder reads anything; every writer writes what keeps the rules of its dialect.
+pub(crate) fn decoder(name: &str, data: &[u8]) {
+    let Some(from) = dialect::find(name) else { return };
+    for to in dialect::ALL.iter().copied().filter(|dialect| dialect.encoder.is_some()) {
+        let written = translate(from, to, [data]);
+        if to.name == "events" {
+            let size = data.first().map_or(1, |byte| usize::from(*byte % 13) + 1);
+            assert_eq!(written, translate(from, to, data.chunks(size)));
+        }
+        // Records that are passed on as they are may break rules of their own.
+        if to.rules.is_some() && to.name != from.name {
+            let mut checker = Checker::new(to, Limits::default());
+            checker.push(&written);
+            let findings = checker.finish(&Exit::default());
+            assert!(findings.is_empty(), "{name} -> {}: {findings:#?}", to.name);
+        }
+    }
+}
+
+fn translate<'c>(
+    from: &'static Dialect,
+    to: &'static Dialect,
+    chunks: impl IntoIterator<Item = &'c [u8]>,
+) -> Vec<u8> {
+    let Ok(mut translator) = Translator::new(Some(from), to, Options::default()) else {
+        return Vec::new();
+    };
+    let mut written = Vec::new();
+    for chunk in chunks {
+        written.extend_from_slice(translator.push(chunk));
+    }
+    written.extend_from_slice(translator.finish(&Exit::default()));
+    written
+}
