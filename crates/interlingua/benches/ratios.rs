@@ -1,0 +1,96 @@
+//! How each pair compares with its limit: the two take turns, so that a busy machine slows both.
+//!
+//! Each row is measured in a process of its own, as a translator runs: what an allocator learned
+//! from the rows before would change the next one by half. `--only TEXT` measures the rows whose name
+//! has that text; `--write DIR` writes the corpora there instead, for programs that are measured from
+//! outside.
+
+#![allow(clippy::expect_used, reason = "a benchmark that cannot start has nothing to measure")]
+#![allow(clippy::print_stdout, reason = "it prints a table")]
+
+mod corpus;
+mod limit;
+mod pairs;
+
+use std::hint::black_box;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use corpus::{Shape, Size};
+use pairs::{PAIRS, Pair};
+
+/// How often the two take turns; the best of each counts.
+const TURNS: usize = 9;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let after = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1).map(String::as_str)
+    };
+    if let Some(folder) = after("--write") {
+        write_corpora(Path::new(folder));
+    } else if let Some(row) = after("--row") {
+        each_row(|pair, shape, name| {
+            if name == row {
+                print_ratio(pair, shape, name);
+            }
+        });
+    } else {
+        print_table(after("--only").unwrap_or_default());
+    }
+}
+
+fn write_corpora(folder: &Path) {
+    for pair in PAIRS {
+        for shape in Shape::ALL {
+            let path = folder.join(format!("{}-{}.jsonl", pair.from, shape.name()));
+            std::fs::write(path, pair.corpus(shape, Size::FULL)).expect("the folder is writable");
+        }
+    }
+}
+
+fn print_table(only: &str) {
+    println!("| pair | corpus | limit, MB/s | interlingua, MB/s | of the limit |");
+    println!("|---|---|--:|--:|--:|");
+    let program = std::env::current_exe().expect("a program knows where it is");
+    each_row(|_, _, name| {
+        if name.contains(only) {
+            let row = Command::new(&program).args(["--row", name]).status();
+            assert!(row.is_ok_and(|status| status.success()), "{name} could not be measured");
+        }
+    });
+}
+
+fn each_row(mut measure: impl FnMut(Pair, Shape, &str)) {
+    for pair in PAIRS {
+        for shape in Shape::ALL {
+            let name = format!("{} → {} | {}", pair.from, pair.to, shape.name());
+            measure(pair, shape, &name);
+        }
+    }
+}
+
+fn print_ratio(pair: Pair, shape: Shape, name: &str) {
+    let corpus = pair.corpus(shape, Size::FULL);
+    let limit = pair.limit(shape);
+    let (mut of_limit, mut of_ours) = (Duration::MAX, Duration::MAX);
+    for _ in 0..TURNS {
+        of_limit = of_limit.min(time(|| limit(black_box(&corpus), &mut discard)));
+        of_ours = of_ours.min(time(|| drop(pair.translate(black_box(&corpus), &mut discard))));
+    }
+    let speed = |took: Duration| corpus.len() as f64 / took.as_secs_f64() / 1e6;
+    let ratio = of_limit.as_secs_f64() / of_ours.as_secs_f64();
+    println!("| {name} | {:.0} | {:.0} | {ratio:.2} |", speed(of_limit), speed(of_ours));
+}
+
+fn discard(out: &[u8]) {
+    black_box(out);
+}
+
+fn time(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
