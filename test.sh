@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# The one test command: formatting, lints, all tests, doc tests, documentation.
+#
+# It needs Rust and nothing else. Components of Rust that are missing are added where rustup can;
+# what cannot be installed is said, and what it would have checked is reported as skipped.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+skipped=()
+
+step() {
+  printf '\n== %s\n' "$1"
+}
+
+have_component() {
+  cargo "$1" --version >/dev/null 2>&1 && return
+  rustup component add "$2" >/dev/null 2>&1 && cargo "$1" --version >/dev/null 2>&1
+}
+
+command -v cargo >/dev/null || { echo "cargo is not here: install Rust 1.95 or newer from rustup.rs"; exit 1; }
+
+step "formatting"
+if have_component fmt rustfmt; then
+  cargo fmt --all --check
+else
+  skipped+=("formatting: rustfmt is not here and cannot be installed")
+fi
+
+step "lints"
+if have_component clippy clippy; then
+  cargo clippy --workspace --all-targets --locked -- -D warnings
+else
+  skipped+=("lints: clippy is not here and cannot be installed")
+fi
+
+step "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+
+step "tests"
+# Each test file is a program of its own; the transcripts are among them, a test a case.
+cargo test --workspace --lib --bins --tests --locked
+
+step "doc tests"
+cargo test --workspace --doc --locked
+
+for what in "${skipped[@]+"${skipped[@]}"}"; do
+  echo "SKIPPED $what"
+done
+step "all passed"
