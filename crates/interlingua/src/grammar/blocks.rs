@@ -192,8 +192,10 @@ impl Blocks {
             relation => {
                 if relation.is_some() {
                     stream.repaired(RepairKind::BlockDiffers, || format!("index {}", block.index));
-                }
-                if block.message.is_some() {
+                    // Another block than the one that has this name needs another name.
+                    block.message = None;
+                    block.index = self.next;
+                } else if block.message.is_some() {
                     let length = block.text.body().len();
                     self.over.entry(name.key()).or_insert(Said::Whole { length });
                 }

@@ -131,8 +131,11 @@ impl Calls {
         }
     }
 
-    fn start(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
-        let Data::ToolStarted(started) = &event.data else { return };
+    fn start(&mut self, mut event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+        let Data::ToolStarted(started) = &mut event.data else { return };
+        if started.name.is_empty() {
+            started.name = Text::plain("unknown");
+        }
         let key = key(&started.call);
         match self.calls.get(&key) {
             None => {

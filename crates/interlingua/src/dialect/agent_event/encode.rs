@@ -2,7 +2,7 @@
 
 use super::{time, wire};
 use crate::dialect::content::output_text;
-use crate::dialect::{Dialect, EncodeOptions, Encoder, Identity, Output};
+use crate::dialect::{Dialect, EncodeOptions, Encoder, Identity, Output, tools};
 use crate::event::{
     BlockDelta, BlockKind, Data, Error, ErrorClass, Event, Executor, Outcome, PlanItem, PlanStatus,
     PlanUpdated, Reason, SessionEnded, SessionStarted, ToolEnded, ToolKind, ToolStatus, TurnEnded,
@@ -213,7 +213,7 @@ impl AgentEventEncoder {
             out.lost("tool call for the client");
             return;
         }
-        if *kind == ToolKind::Plan {
+        if keeps_the_plan(kind, name) {
             return;
         }
         let mut record = self.envelope.record("tool.started", out);
@@ -233,7 +233,7 @@ impl AgentEventEncoder {
         if ended.executor == Executor::Client {
             return;
         }
-        if ended.kind == ToolKind::Plan {
+        if keeps_the_plan(&ended.kind, &ended.name) {
             if failed {
                 out.lost("failure of a todo tool");
             }
@@ -259,6 +259,11 @@ impl AgentEventEncoder {
             out.lost("structured tool output");
         }
     }
+}
+
+/// Whether a tool keeps the plan, by its kind or by its name.
+fn keeps_the_plan(kind: &ToolKind, name: &Text<'_>) -> bool {
+    *kind == ToolKind::Plan || tools::kind_of(name) == ToolKind::Plan
 }
 
 /// What went wrong: in the agent's words, by the exit code, or else by how it ended.
