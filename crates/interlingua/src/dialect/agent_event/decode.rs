@@ -1,5 +1,7 @@
 //! Reads `AgentEvent` streams.
 
+use std::collections::BTreeSet;
+
 use super::wire::{self, Line};
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, each_record, tools, unknown};
@@ -24,6 +26,8 @@ pub struct AgentEventDecoder {
     final_text: Option<Text<'static>>,
     /// The lists whose tool was not told.
     lists: Vec<Text<'static>>,
+    /// The calls that were told and not yet answered.
+    calls: BTreeSet<String>,
 }
 
 impl Decoder for AgentEventDecoder {
@@ -60,7 +64,10 @@ impl AgentEventDecoder {
                 sink.event(Event::new(started).at(time.clone()));
                 Data::from(TurnStarted::default())
             }
-            "tool.started" => Data::from(call(line)),
+            "tool.started" => {
+                self.calls.extend(line.tool_id.as_ref().map(ToString::to_string));
+                Data::from(call(line))
+            }
             "tool.completed" if self.wrote_a_list(&line) => {
                 Data::from(Native { name: Text::plain("todo_result"), raw: own.json() })
             }
@@ -126,8 +133,9 @@ impl AgentEventDecoder {
     }
 
     /// Whether a result is that of a todo tool whose call was told as a list.
-    fn wrote_a_list(&self, line: &Line<'_>) -> bool {
-        line.tool_id.as_ref().is_some_and(|call| self.lists.contains(call))
+    fn wrote_a_list(&mut self, line: &Line<'_>) -> bool {
+        let Some(call) = &line.tool_id else { return false };
+        !self.calls.remove(&*call.to_plain()) && self.lists.contains(call)
     }
 }
 
