@@ -4,7 +4,7 @@
 //! this form, the kind of event, its place in the stream, where in the agent's output it comes from
 //! (with `synthetic` and a reason where the grammar added it), the `parent` call of a sub-agent, the
 //! agent's own `time`, and then the fields of the event as [`crate::event`] has them. Absent fields
-//! are left out. Secrets are not written.
+//! are left out. Secrets are not written. `docs/events.schema.json` is the schema.
 //!
 //! The version changes when a reader of the old form would misunderstand the new one; new kinds and
 //! new fields do not change it.
