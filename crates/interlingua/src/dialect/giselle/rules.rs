@@ -9,7 +9,6 @@ use crate::check::{Findings, Rules};
 /// The rules of `giselle`.
 #[derive(Debug, Default)]
 pub(super) struct GiselleRules {
-    seen_any: bool,
     snapshot_taken: bool,
     /// Calls that were made, and whether they were answered.
     calls: BTreeMap<String, bool>,
@@ -26,7 +25,6 @@ impl Rules for GiselleRules {
                 findings.require(told, "init-fields", "`init` has neither session_id nor modelId");
             }
             "relay.session" => {
-                findings.require(!self.seen_any, "relay-first", "`relay.session` is not first");
                 for field in ["sessionId", "token", "relayUrl"] {
                     require_text(record, field, "relay-fields", findings);
                 }
@@ -57,7 +55,6 @@ impl Rules for GiselleRules {
             "artifact" => require_text(record, "path", "artifact-fields", findings),
             other => findings.add("known-type", format!("no record is called {other:?}")),
         }
-        self.seen_any = true;
     }
 
     fn finish(&mut self, findings: &mut Findings) {
