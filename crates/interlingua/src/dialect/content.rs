@@ -1,8 +1,7 @@
 //! What a tool gave back, as text.
 
-use crate::dialect::fields::record;
 use crate::json::read;
-use crate::json::{Json, Text};
+use crate::json::{Json, Text, record};
 
 record! {
     /// A content block, as Claude and MCP servers write them.

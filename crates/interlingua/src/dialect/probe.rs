@@ -1,7 +1,8 @@
 //! Recognising a protocol by its first records.
 
-use crate::json::read::{self, Field, Flaw, Record};
+use crate::json::read::{self, Fields};
 use crate::json::{Json, Text};
+
 /// How sure one can be that a stream is in some dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
@@ -14,16 +15,16 @@ pub enum Confidence {
 }
 
 /// What can be seen of one record without knowing its protocol.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Probe<'a> {
-    fields: Vec<(Box<str>, Json<'a>)>,
+    fields: Fields<'a>,
 }
 
 impl<'a> Probe<'a> {
     /// Looks at the text of a record; `None` where it is none.
     pub fn of(text: &'a str) -> Option<Self> {
-        let mut probe = Self::default();
-        read::record(text, &mut probe).ok().map(|_| probe)
+        let mut fields = Fields::default();
+        read::record(text, &mut fields).ok().map(|_| Self { fields })
     }
 
     /// Whether the record has a field.
@@ -42,13 +43,6 @@ impl<'a> Probe<'a> {
     }
 
     fn get(&self, name: &str) -> Option<&Json<'a>> {
-        self.fields.iter().find(|(field, _)| **field == *name).map(|(_, value)| value)
-    }
-}
-
-impl<'a> Record<'a> for Probe<'a> {
-    fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
-        self.fields.push((name.into(), value.raw()?));
-        Ok(())
+        self.fields.0.iter().find(|(field, _)| **field == *name).map(|(_, value)| value)
     }
 }

@@ -7,11 +7,15 @@
 
 mod cursor;
 pub mod read;
+mod record;
+mod shape;
 mod surrogates;
 mod text;
 mod value;
 pub mod write;
 
+pub(crate) use record::{known, record};
+pub use shape::{KnownField, Shape};
 pub(crate) use surrogates::Mender;
 pub use surrogates::mend_surrogates;
 pub use text::{Literal, Text};

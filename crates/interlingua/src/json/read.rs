@@ -6,12 +6,28 @@
 //! absent, not an error: only text that is not JSON at all is one.
 
 use super::cursor::Cursor;
-use super::{Json, Text};
+use super::{Json, Shape, Text};
 
 /// Something that is filled field by field.
 pub trait Record<'a>: Default {
     /// Takes one field, or [skips](Field::skip) it.
     fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw>;
+
+    /// Which fields it takes, for those who look for what is new.
+    fn shape() -> Shape {
+        Shape::Anything
+    }
+}
+
+/// All fields of an object, as they stand.
+#[derive(Debug, Default)]
+pub struct Fields<'a>(pub Vec<(Box<str>, Json<'a>)>);
+
+impl<'a> Record<'a> for Fields<'a> {
+    fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
+        self.0.push((name.into(), value.raw()?));
+        Ok(())
+    }
 }
 
 /// The value of the field at hand; it must be taken or skipped.

@@ -1,10 +1,9 @@
 //! A tool's result as the relay's response, and back.
 
-use crate::dialect::fields::record;
 use crate::dialect::giselle::{EXECUTE_TOOL, SNAPSHOT_TOOL};
 use crate::json::read;
 use crate::json::write::Object;
-use crate::json::{Json, Text};
+use crate::json::{Json, Text, record};
 
 /// What a relay's response says, for a consumer that knows tools.
 #[derive(Debug, Clone, PartialEq)]

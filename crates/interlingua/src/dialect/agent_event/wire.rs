@@ -1,6 +1,6 @@
 //! The records of an `AgentEvent` stream, as they are on the wire.
 
-use crate::dialect::fields::record;
+use crate::json::record;
 
 record! {
     /// One line.

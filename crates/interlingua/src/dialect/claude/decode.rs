@@ -425,7 +425,7 @@ fn failure<'a>(code: Text<'a>, status: Option<u64>, message: &Message<'a>) -> Er
 }
 
 fn compacted(details: Option<Json<'_>>) -> Compacted<'static> {
-    crate::dialect::fields::record! {
+    crate::json::record! {
         struct Metadata<'a> {
             trigger: text "trigger",
             before: number "pre_tokens",

@@ -1,10 +1,9 @@
 //! The `result` that ends a turn, and the content of tool results.
 
-use crate::dialect::fields::record;
 use crate::event::{Cost, Outcome, TurnEnded, Usage};
 use crate::json::read;
 use crate::json::write::Object;
-use crate::json::{Json, Text};
+use crate::json::{Json, Text, record};
 
 /// Writes all of a `result` but whose it is.
 ///

@@ -5,11 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::dialect::fields::record;
 use crate::dialect::tools;
 use crate::event::{PlanItem, PlanStatus, PlanUpdated};
 use crate::json::read;
-use crate::json::{Json, Text};
+use crate::json::{Json, Text, record};
 
 /// The tasks that were created, and the calls that wait for an answer.
 #[derive(Debug, Default)]

@@ -7,12 +7,11 @@
 
 use std::borrow::Cow;
 
-use crate::dialect::fields::record;
 use crate::dialect::tools;
 use crate::event::{PlanItem, ToolKind};
-use crate::json::read::{self, Field, Flaw, Record};
+use crate::json::read::{self, Fields};
 use crate::json::write::Object;
-use crate::json::{Json, Text};
+use crate::json::{Json, Text, record};
 
 /// The names under which agents give a file's path.
 const PATH_NAMES: &[&str] = &["path", "filePath", "absolute_path", "notebook_path"];
@@ -68,17 +67,6 @@ pub(in crate::dialect) fn todo_input(items: &[PlanItem<'_>]) -> Json<'static> {
             todo.text("activeForm", item.active_form.as_ref().unwrap_or(&item.text));
         });
     })
-}
-
-/// The fields of an object, as they stand.
-#[derive(Debug, Default)]
-struct Fields<'a>(Vec<(Box<str>, Json<'a>)>);
-
-impl<'a> Record<'a> for Fields<'a> {
-    fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
-        self.0.push((name.into(), value.raw()?));
-        Ok(())
-    }
 }
 
 record! {

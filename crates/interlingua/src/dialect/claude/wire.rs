@@ -1,6 +1,6 @@
 //! The records of Claude Code's stream, as they are on the wire.
 
-use crate::dialect::fields::record;
+use crate::json::record;
 
 record! {
     /// One line. The fields of all record types together: each type has some of them.

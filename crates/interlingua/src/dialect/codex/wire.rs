@@ -1,8 +1,7 @@
 //! The records of `codex exec --json`, as they are on the wire.
 
-use crate::dialect::fields::record;
 use crate::json::read::{Field, Flaw, Record};
-use crate::json::{Json, Text};
+use crate::json::{Json, Shape, Text, known, record};
 
 record! {
     /// One line.
@@ -103,6 +102,31 @@ impl<'a> Record<'a> for Item<'a> {
             _ => value.skip()?,
         }
         Ok(())
+    }
+
+    fn shape() -> Shape {
+        known!(
+            "id",
+            "type",
+            "status",
+            "text",
+            "message",
+            "command",
+            "aggregated_output",
+            "exit_code",
+            "changes",
+            "server",
+            "tool",
+            "arguments",
+            "result" => McpResult,
+            "error" => Failure,
+            "query",
+            "action",
+            "items",
+            "prompt",
+            "receiver_thread_ids",
+            "agents_states",
+        )
     }
 }
 

@@ -1,10 +1,10 @@
 //! Reads our own events.
 
-use crate::dialect::fields::record;
 use crate::dialect::{Decoder, each_record, unknown};
 use crate::event::{Data, Event, Sink, TextFlaw, Unparsed};
 use crate::framing::FrameText;
 use crate::json::Text;
+use crate::json::record;
 
 /// The reader of `events`.
 #[derive(Debug, Default)]

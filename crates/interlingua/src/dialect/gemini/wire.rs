@@ -1,6 +1,6 @@
 //! The records of Gemini's stream, as they are on the wire; some names have an older form.
 
-use crate::dialect::fields::record;
+use crate::json::record;
 
 record! {
     /// One line.

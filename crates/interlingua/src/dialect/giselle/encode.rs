@@ -170,7 +170,7 @@ fn tool_use(
     record.end();
 }
 
-crate::dialect::fields::record! {
+crate::json::record! {
     /// The input of the tools that a client runs.
     struct ClientInput<'a> {
         instruction: json "instruction",

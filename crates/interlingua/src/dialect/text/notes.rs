@@ -3,14 +3,13 @@
 
 use super::line::{self, LINE, one_line};
 use crate::dialect::Output;
-use crate::dialect::fields::record;
 use crate::event::{
     Artifact, Compacted, Data, Error, ErrorClass, Event, Limit, PermissionRequested,
     PermissionResolved, QuestionAsked, Retry, SessionStarted, SessionUpdated, SubagentEnded,
     SubagentStarted, ToolKind, Unparsed,
 };
 use crate::json::read;
-use crate::json::{Json, Text};
+use crate::json::{Json, Text, record};
 
 /// The lines of an event; none where it is not for a person, which is counted where it says more
 /// than the lines around it.

@@ -5,12 +5,11 @@ use std::borrow::Cow;
 use super::pieces::{self, Piece};
 use super::{FILE_TOOLS, LINE_LIMIT, NAME_LIMIT};
 use crate::dialect::claude::tools as claude;
-use crate::dialect::fields::record;
 use crate::dialect::tools;
 use crate::event::ToolKind;
 use crate::json::read;
 use crate::json::write::{Bytes, Object};
-use crate::json::{Json, Text};
+use crate::json::{Json, Text, record};
 
 /// The room for a tool's input or output in a line, beside ids and names.
 pub(super) const TOOL_ROOM: usize = LINE_LIMIT - 400 - NAME_LIMIT * 8;

@@ -5,7 +5,7 @@
 //! is room for them. Knows JSON text, and no tool.
 
 use super::pieces;
-use crate::json::read::{self, Field, Flaw, Record};
+use crate::json::read::{self, Fields};
 use crate::json::write::{Bytes, Object};
 use crate::json::{Json, Text};
 
@@ -68,17 +68,6 @@ fn literal_length(text: &str) -> usize {
         }
     }
     bytes.len()
-}
-
-/// The fields of an object, as they stand.
-#[derive(Debug, Default)]
-struct Fields<'a>(Vec<(Box<str>, Json<'a>)>);
-
-impl<'a> Record<'a> for Fields<'a> {
-    fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
-        self.0.push((name.into(), value.raw()?));
-        Ok(())
-    }
 }
 
 /// The object with its short fields, and a word in the place of each long one.

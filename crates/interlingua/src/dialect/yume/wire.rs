@@ -1,6 +1,6 @@
 //! The records of the flat contract, as they are on the wire; some fields have several names.
 
-use crate::dialect::fields::record;
+use crate::json::record;
 
 record! {
     /// One line. The fields of all record types together: each type has some of them.

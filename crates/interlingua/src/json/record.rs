@@ -12,7 +12,7 @@ macro_rules! record {
         $(#[$meta])*
         #[derive(Debug, Default, Clone)]
         $vis struct $name<'a> {
-            $($(#[$doc])* $vis $field: crate::dialect::fields::record!(@type 'a $how $($inner)?),)*
+            $($(#[$doc])* $vis $field: crate::json::record!(@type 'a $how $($inner)?),)*
         }
 
         impl<'a> crate::json::read::Record<'a> for $name<'a> {
@@ -24,11 +24,15 @@ macro_rules! record {
             ) -> Result<(), crate::json::read::Flaw> {
                 match name {
                     $($($key)|+ => {
-                        crate::dialect::fields::record!(@take value $how self.$field);
+                        crate::json::record!(@take value $how self.$field);
                     })*
                     _ => value.skip()?,
                 }
                 Ok(())
+            }
+
+            fn shape() -> crate::json::Shape {
+                crate::json::known!($($($key)|+ $(=> $inner)?,)*)
             }
         }
     };
@@ -52,4 +56,17 @@ macro_rules! record {
     (@take $value:ident shape $place:expr) => { $value.shape(&mut $place)? };
 }
 
-pub(crate) use record;
+/// The [`Shape`](crate::json::Shape) of a record that is read by hand: `"key" | "other key"`, and
+/// `=> Type` where the value is a record of its own.
+macro_rules! known {
+    ($($($key:literal)|+ $(=> $inner:ident)?,)*) => {
+        crate::json::Shape::Fields(&[$(crate::json::KnownField {
+            names: &[$($key),+],
+            inside: crate::json::known!(@inside $($inner)?),
+        },)*])
+    };
+    (@inside) => { crate::json::Shape::anything };
+    (@inside $inner:ident) => { <$inner<'static> as crate::json::read::Record<'static>>::shape };
+}
+
+pub(crate) use {known, record};
