@@ -49,6 +49,7 @@ fn details(dialect: &Dialect) -> String {
     let framing = match dialect.framing {
         FramingKind::Lines => "lines: one record a line",
         FramingKind::Sse => "sse: server-sent events",
+        FramingKind::LinesOrSse => "lines, or server-sent events with the same records",
         FramingKind::Objects => "objects: records wherever they stand",
     };
     let ending = match dialect.ending {

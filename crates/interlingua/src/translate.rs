@@ -7,7 +7,7 @@ use crate::dialect::{
     Output, Probe,
 };
 use crate::event::{Data, Event, Log, LogStream, Notice, Severity, Sink, TextFlaw, Unparsed};
-use crate::framing::{Body, Frame, FrameText, Framing, Limits, Lines, Objects, Sse};
+use crate::framing::{Body, Frame, FrameText, Framing, Limits};
 use crate::grammar::{Exit, Grammar, Repairs};
 use crate::json::{Mender, Text};
 
@@ -77,7 +77,7 @@ struct HeldFrame {
 }
 
 enum HeldBody {
-    Text { text: String, noise: String, replaced: bool, unterminated: bool },
+    Text { text: String, noise: String, event: String, replaced: bool, unterminated: bool },
     TooLong { length: u64, limit: usize },
 }
 
@@ -139,8 +139,8 @@ impl<E: Encoder> Translator<E> {
         options: &Options,
     ) -> Result<Self, CannotTranslate> {
         let kind = options.framing.or(from.map(|dialect| dialect.framing));
-        let kind = kind.unwrap_or(FramingKind::Lines);
-        let framing = framing_of(kind, options.limits);
+        let kind = kind.unwrap_or(FramingKind::LinesOrSse);
+        let framing = kind.at_start(options.limits);
         let (grammar, out) = (Grammar::default(), Output::default());
         let several_lines = kind != FramingKind::Lines;
         let mut pipe = Pipe { grammar, encoder, to, out, several_lines, identity: None };
@@ -208,15 +208,6 @@ impl<E: Encoder> Translator<E> {
     /// What of the input had to be repaired so far.
     pub fn repairs(&self) -> &Repairs {
         self.pipe.grammar.repairs()
-    }
-}
-
-/// The framing of some kind.
-fn framing_of(kind: FramingKind, limits: Limits) -> Box<dyn Framing + Send> {
-    match kind {
-        FramingKind::Lines => Box::new(Lines::new(limits)),
-        FramingKind::Sse => Box::new(Sse::new(limits)),
-        FramingKind::Objects => Box::new(Objects::new(limits)),
     }
 }
 
@@ -293,6 +284,7 @@ impl HeldFrame {
             Body::Text(text) => HeldBody::Text {
                 text: text.text.to_owned(),
                 noise: text.noise.to_owned(),
+                event: text.event.to_owned(),
                 replaced: text.replaced,
                 unterminated: text.unterminated,
             },
@@ -318,13 +310,15 @@ impl HeldFrame {
 
     fn with(&self, take: impl FnOnce(&Frame<'_>)) {
         let body = match &self.body {
-            HeldBody::Text { text, noise, replaced, unterminated } => Body::Text(FrameText {
-                text,
-                noise,
-                replaced: *replaced,
-                unterminated: *unterminated,
-                event: "",
-            }),
+            HeldBody::Text { text, noise, event, replaced, unterminated } => {
+                Body::Text(FrameText {
+                    text,
+                    noise,
+                    replaced: *replaced,
+                    unterminated: *unterminated,
+                    event,
+                })
+            }
             HeldBody::TooLong { length, limit } => Body::TooLong { length: *length, limit: *limit },
         };
         take(&Frame { line: self.line, bytes: self.bytes.clone(), body });

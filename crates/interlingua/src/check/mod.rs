@@ -7,9 +7,9 @@
 
 use serde_json::Value;
 
-use crate::dialect::{Decoder, Dialect, Ending, FramingKind};
+use crate::dialect::{Decoder, Dialect, Ending};
 use crate::event::{Event, Sink, Unparsed};
-use crate::framing::{Body, Frame, Framing, Limits, Lines, Objects, Sse};
+use crate::framing::{Body, Frame, Framing, Limits};
 use crate::grammar::{Exit, Grammar};
 
 /// How many findings are told one by one; the rest are counted.
@@ -84,11 +84,7 @@ impl std::fmt::Debug for Checker {
 impl Checker {
     /// A check of a stream that should be in some dialect.
     pub fn new(dialect: &'static Dialect, limits: Limits) -> Self {
-        let framing: Box<dyn Framing + Send> = match dialect.framing {
-            FramingKind::Lines => Box::new(Lines::new(limits)),
-            FramingKind::Sse => Box::new(Sse::new(limits)),
-            FramingKind::Objects => Box::new(Objects::new(limits)),
-        };
+        let framing = dialect.framing.at_start(limits);
         let laws = dialect.decoder.map(|make| Laws {
             decoder: make(),
             ending: dialect.ending,

@@ -20,10 +20,10 @@ pub mod yume;
 mod content;
 mod decode;
 mod encode;
-pub(crate) mod fields;
 mod probe;
 mod tools;
 
+pub use crate::framing::FramingKind;
 pub use decode::Decoder;
 pub(crate) use decode::{each_record, unknown};
 pub use encode::{EncodeOptions, Encoder, Identity, Losses, Output, Team};
@@ -80,17 +80,6 @@ pub type MakeEncoder = fn(&EncodeOptions) -> Box<dyn Encoder>;
 
 /// Makes the rules for the beginning of a stream.
 pub type MakeRules = fn() -> Box<dyn crate::check::Rules>;
-
-/// How records are cut out of bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FramingKind {
-    /// One record a line.
-    Lines,
-    /// Server-sent events.
-    Sse,
-    /// Objects wherever they stand.
-    Objects,
-}
 
 /// What the end of a stream means, where the stream does not say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

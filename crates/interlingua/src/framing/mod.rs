@@ -8,15 +8,43 @@
 //! frames, each byte is looked at a bounded number of times, and never more than
 //! [`Limits::frame`] bytes are held back.
 
+mod either;
 mod lines;
 mod objects;
 mod sse;
 
 use std::ops::Range;
 
+pub use either::LinesOrSse;
 pub use lines::Lines;
 pub use objects::{Objects, extract_json_objects};
 pub use sse::Sse;
+
+/// How records are cut out of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FramingKind {
+    /// One record a line.
+    Lines,
+    /// Server-sent events.
+    Sse,
+    /// Lines or server-sent events, whichever the stream turns out to be.
+    LinesOrSse,
+    /// Objects wherever they stand.
+    Objects,
+}
+
+impl FramingKind {
+    /// A framing of this kind, at the beginning of a stream.
+    #[must_use]
+    pub fn at_start(self, limits: Limits) -> Box<dyn Framing + Send> {
+        match self {
+            Self::Lines => Box::new(Lines::new(limits)),
+            Self::Sse => Box::new(Sse::new(limits)),
+            Self::LinesOrSse => Box::new(LinesOrSse::new(limits)),
+            Self::Objects => Box::new(Objects::new(limits)),
+        }
+    }
+}
 
 /// What one frame may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,134 @@
+//! Lines or server-sent events, whichever the stream turns out to be.
+//!
+//! Some agents print the same records as lines and serve them as events. Which of the two it is,
+//! the first field name tells; until it is complete, a few bytes are held back.
+
+use super::{Frame, Framing, Limits, Lines, Sse};
+
+/// How a stream of server-sent events can start: with a field, or with a comment.
+const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
+
+/// How many empty lines, in bytes, are waited through.
+const PATIENCE: usize = 4096;
+
+/// Cuts a stream into the data of its events if it looks like server-sent events, and else into
+/// lines.
+pub struct LinesOrSse {
+    limits: Limits,
+    state: State,
+}
+
+enum State {
+    /// What was held back until it is clear what the stream is.
+    Undecided(Vec<u8>),
+    Decided(Box<dyn Framing + Send>),
+}
+
+impl LinesOrSse {
+    /// Starts at the beginning of a stream.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, state: State::Undecided(Vec::new()) }
+    }
+}
+
+impl std::fmt::Debug for LinesOrSse {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let decided = matches!(self.state, State::Decided(_));
+        out.debug_struct("LinesOrSse").field("decided", &decided).finish_non_exhaustive()
+    }
+}
+
+impl Framing for LinesOrSse {
+    fn push(&mut self, chunk: &[u8], sink: &mut dyn FnMut(Frame<'_>)) {
+        match &mut self.state {
+            State::Decided(framing) => framing.push(chunk, sink),
+            State::Undecided(held) => {
+                // As much as tells what it is; the rest of the chunk need not be copied.
+                let (start, rest) = chunk.split_at(chunk.len().min(PATIENCE));
+                held.extend_from_slice(start);
+                if let Some(is_sse) = looks_like_sse(held) {
+                    let start = std::mem::take(held);
+                    let mut framing = self.decide(is_sse);
+                    framing.push(&start, sink);
+                    framing.push(rest, sink);
+                    self.state = State::Decided(framing);
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
+        if let State::Undecided(held) = &mut self.state {
+            let start = std::mem::take(held);
+            let mut framing = self.decide(false);
+            framing.push(&start, sink);
+            self.state = State::Decided(framing);
+        }
+        if let State::Decided(framing) = &mut self.state {
+            framing.finish(sink);
+        }
+    }
+}
+
+impl LinesOrSse {
+    fn decide(&self, is_sse: bool) -> Box<dyn Framing + Send> {
+        if is_sse { Box::new(Sse::new(self.limits)) } else { Box::new(Lines::new(self.limits)) }
+    }
+}
+
+/// Whether the start of a stream is that of server-sent events; `None` while it may be either.
+fn looks_like_sse(start: &[u8]) -> Option<bool> {
+    let unmarked = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start);
+    let text = unmarked.trim_ascii_start();
+    if FIELDS.iter().any(|field| text.starts_with(field)) {
+        return Some(true);
+    }
+    let may_become = FIELDS.iter().any(|field| field.starts_with(text));
+    let may_be_mark = b"\xEF\xBB\xBF".starts_with(start);
+    if (may_become || may_be_mark) && start.len() < PATIENCE { None } else { Some(false) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Body;
+    use super::*;
+
+    fn texts<'c>(chunks: impl IntoIterator<Item = &'c [u8]>) -> Vec<String> {
+        let mut framing = LinesOrSse::new(Limits::default());
+        let mut seen = Vec::new();
+        let mut take = |frame: Frame<'_>| match frame.body {
+            Body::Text(text) => seen.push(format!("{}|{}", text.noise, text.text)),
+            other => seen.push(format!("{other:?}")),
+        };
+        for chunk in chunks {
+            framing.push(chunk, &mut take);
+        }
+        framing.finish(&mut take);
+        seen
+    }
+
+    #[test]
+    fn the_first_field_tells_in_any_split() {
+        let streams: [(&[u8], &[&str]); 5] = [
+            (b"data: {\"a\":1}\n\ndata: {\"b\":2}\n\n", &["|{\"a\":1}", "|{\"b\":2}"]),
+            (b"\xEF\xBB\xBF\n: hello\n\nevent: x\ndata: {}\n\n", &["|{}"]),
+            (b"\n\n{\"a\":1}\n{\"b\":2}\n", &["|{\"a\":1}", "|{\"b\":2}"]),
+            (b"dat", &["|dat"]),
+            (b"date {\"a\":1}\n", &["date |{\"a\":1}"]),
+        ];
+        for (stream, expected) in streams {
+            for size in 1..=stream.len() {
+                assert_eq!(texts(stream.chunks(size)), expected, "{stream:?} by {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn empty_lines_are_not_held_back_for_ever() {
+        let blank = vec![b'\n'; PATIENCE * 2];
+        let mut framing = LinesOrSse::new(Limits::default());
+        framing.push(&blank, &mut |_| {});
+        assert!(matches!(framing.state, State::Decided(_)));
+    }
+}
