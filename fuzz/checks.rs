@@ -1,24 +1,21 @@
 //! What must hold for any bytes at all: shared by the fuzz targets and by the test that runs their
 //! corpora.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::expect_used)]
 
 use interlingua::check::Checker;
 use interlingua::dialect::{self, Dialect};
-use interlingua::framing::{Body, Frame, Framing, Limits, Lines, Objects, Sse};
+use interlingua::framing::{Body, Frame, Framing, FramingKind, Limits};
 use interlingua::{Exit, Options, Translator};
 
 /// Frames are the same however the bytes are cut, lie in order, and are never longer than the limit.
 pub(crate) fn framing(data: &[u8]) {
     let limits = Limits { frame: 1 << 12 };
-    let make: [fn(Limits) -> Box<dyn Framing>; 3] = [
-        |limits| Box::new(Lines::new(limits)),
-        |limits| Box::new(Sse::new(limits)),
-        |limits| Box::new(Objects::new(limits)),
-    ];
-    for make in make {
-        let whole = frames(make(limits), [data]);
+    let kinds =
+        [FramingKind::Lines, FramingKind::Sse, FramingKind::LinesOrSse, FramingKind::Objects];
+    for kind in kinds {
+        let whole = frames(kind.at_start(limits), [data]);
         let size = data.first().map_or(1, |byte| usize::from(*byte % 13) + 1);
-        assert_eq!(whole, frames(make(limits), data.chunks(size)));
+        assert_eq!(whole, frames(kind.at_start(limits), data.chunks(size)));
         for frame in &whole {
             assert!(frame.end <= data.len() as u64 && frame.start <= frame.end, "{frame:?}");
             assert!(frame.text.len() <= 3 * limits.frame + 3, "{frame:?}");
@@ -35,7 +32,7 @@ struct Seen {
 }
 
 fn frames<'c>(
-    mut framing: Box<dyn Framing>,
+    mut framing: Box<dyn Framing + Send>,
     chunks: impl IntoIterator<Item = &'c [u8]>,
 ) -> Vec<Seen> {
     let mut seen = Vec::new();
@@ -55,7 +52,7 @@ fn frames<'c>(
 
 /// A decoder reads anything; every writer writes what keeps the rules of its dialect.
 pub(crate) fn decoder(name: &str, data: &[u8]) {
-    let Some(from) = dialect::find(name) else { return };
+    let from = dialect::find(name).expect("the name of a dialect");
     for to in dialect::ALL.iter().copied().filter(|dialect| dialect.encoder.is_some()) {
         let written = translate(from, to, [data]);
         if to.name == "events" {
