@@ -43,7 +43,7 @@ fn main() {
 }
 
 fn write_corpora(folder: &Path) {
-    for pair in PAIRS {
+    for pair in PAIRS.iter().copied() {
         for shape in Shape::ALL {
             let path = folder.join(format!("{}-{}.jsonl", pair.from, shape.name()));
             std::fs::write(path, pair.corpus(shape, Size::FULL)).expect("the folder is writable");
@@ -64,7 +64,7 @@ fn print_table(only: &str) {
 }
 
 fn each_row(mut measure: impl FnMut(Pair, Shape, &str)) {
-    for pair in PAIRS {
+    for pair in PAIRS.iter().copied() {
         for shape in Shape::ALL {
             let name = format!("{} → {} | {}", pair.from, pair.to, shape.name());
             measure(pair, shape, &name);
@@ -74,7 +74,7 @@ fn each_row(mut measure: impl FnMut(Pair, Shape, &str)) {
 
 fn print_ratio(pair: Pair, shape: Shape, name: &str) {
     let corpus = pair.corpus(shape, Size::FULL);
-    let limit = pair.limit(shape);
+    let limit = (pair.limit)(shape);
     let (mut of_limit, mut of_ours) = (Duration::MAX, Duration::MAX);
     for _ in 0..TURNS {
         of_limit = of_limit.min(time(|| limit(black_box(&corpus), &mut discard)));

@@ -16,41 +16,24 @@ fn main() {
     divan::main();
 }
 
-#[divan::bench_group(sample_count = 8, sample_size = 1)]
-mod codex_to_claude {
-    super::benchmarks!(0);
+/// All rows: which pair, on which shape.
+fn rows() -> impl Iterator<Item = String> {
+    PAIRS.iter().flat_map(|pair| {
+        Shape::ALL.map(|shape| format!("{} → {} {}", pair.from, pair.to, shape.name()))
+    })
 }
 
-#[divan::bench_group(sample_count = 8, sample_size = 1)]
-mod claude_to_ai_sdk {
-    super::benchmarks!(1);
+/// The pair and the shape of a row.
+fn row(name: &str) -> (Pair, Shape) {
+    let all = PAIRS.iter().flat_map(|pair| Shape::ALL.map(|shape| (*pair, shape)));
+    all.zip(rows()).find(|(_, row)| row == name).expect("the row has a name").0
 }
 
-#[divan::bench_group(sample_count = 8, sample_size = 1)]
-mod gemini_to_giselle {
-    super::benchmarks!(2);
-}
-
-/// The two benchmarks of a pair, for each shape.
-macro_rules! benchmarks {
-    ($pair:literal) => {
-        #[divan::bench(args = ["small", "kilobyte", "huge"])]
-        fn limit(bencher: divan::Bencher<'_, '_>, shape: &str) {
-            super::limit_of(bencher, super::PAIRS[$pair], shape);
-        }
-
-        #[divan::bench(args = ["small", "kilobyte", "huge"])]
-        fn interlingua(bencher: divan::Bencher<'_, '_>, shape: &str) {
-            super::interlingua(bencher, super::PAIRS[$pair], shape);
-        }
-    };
-}
-use benchmarks;
-
-fn limit_of(bencher: Bencher<'_, '_>, pair: Pair, shape: &str) {
-    let shape = shape_named(shape);
+#[divan::bench(args = rows(), sample_count = 8, sample_size = 1)]
+fn limit(bencher: Bencher<'_, '_>, name: &str) {
+    let (pair, shape) = row(name);
     let corpus = pair.corpus(shape, Size::FULL);
-    let limit = pair.limit(shape);
+    let limit = (pair.limit)(shape);
     bencher.counter(BytesCount::new(corpus.len())).bench_local(|| {
         limit(black_box(&corpus), &mut |out| {
             black_box(out);
@@ -58,15 +41,13 @@ fn limit_of(bencher: Bencher<'_, '_>, pair: Pair, shape: &str) {
     });
 }
 
-fn interlingua(bencher: Bencher<'_, '_>, pair: Pair, shape: &str) {
-    let corpus = pair.corpus(shape_named(shape), Size::FULL);
+#[divan::bench(args = rows(), sample_count = 8, sample_size = 1)]
+fn interlingua(bencher: Bencher<'_, '_>, name: &str) {
+    let (pair, shape) = row(name);
+    let corpus = pair.corpus(shape, Size::FULL);
     bencher.counter(BytesCount::new(corpus.len())).bench_local(|| {
         pair.translate(black_box(&corpus), &mut |out| {
             black_box(out);
         })
     });
-}
-
-fn shape_named(name: &str) -> Shape {
-    Shape::ALL.into_iter().find(|shape| shape.name() == name).expect("the shape has a name")
 }

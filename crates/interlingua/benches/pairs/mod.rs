@@ -1,9 +1,13 @@
-//! What is measured: pairs of protocols, on each shape of stream.
+//! What is measured: pairs of protocols, on each shape of stream. One file a pair: the stream, and the
+//! limit.
+
+mod claude_to_ai_sdk;
+mod codex_to_claude;
+mod gemini_to_giselle;
 
 use interlingua::{Exit, Options, Translator, dialect};
 
-use crate::corpus::{Agent, Shape, Size, generate};
-use crate::limit;
+use crate::corpus::{Shape, Size, Stream};
 
 /// As much of the input comes at once: what a pipe holds.
 const CHUNK: usize = 1 << 16;
@@ -14,31 +18,45 @@ pub(crate) type Limit = fn(&[u8], &mut dyn FnMut(&[u8]));
 /// One way to translate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pair {
-    pub(crate) agent: Agent,
     pub(crate) from: &'static str,
     pub(crate) to: &'static str,
+    /// Makes a stream of some shape.
+    make: fn(&mut Stream, Shape, Size),
+    /// The hand-written translator for streams of some shape.
+    pub(crate) limit: fn(Shape) -> Limit,
 }
 
 /// The pairs that have a limit to be held against.
-pub(crate) const PAIRS: [Pair; 3] = [
-    Pair { agent: Agent::Codex, from: "codex", to: "claude" },
-    Pair { agent: Agent::Claude, from: "claude", to: "ai-sdk" },
-    Pair { agent: Agent::Gemini, from: "gemini", to: "giselle" },
+pub(crate) const PAIRS: &[Pair] = &[
+    Pair {
+        from: "codex",
+        to: "claude",
+        make: codex_to_claude::corpus,
+        limit: |_| codex_to_claude::codex_to_claude,
+    },
+    Pair {
+        from: "claude",
+        to: "ai-sdk",
+        make: claude_to_ai_sdk::corpus,
+        // Claude's small records are pieces; the other shapes have none.
+        limit: |shape| match shape {
+            Shape::Small => claude_to_ai_sdk::claude_pieces_to_ai_sdk,
+            _ => claude_to_ai_sdk::claude_whole_to_ai_sdk,
+        },
+    },
+    Pair {
+        from: "gemini",
+        to: "giselle",
+        make: gemini_to_giselle::corpus,
+        limit: |_| gemini_to_giselle::gemini_to_giselle,
+    },
 ];
 
 impl Pair {
     pub(crate) fn corpus(self, shape: Shape, size: Size) -> Vec<u8> {
-        generate(self.agent, shape, size)
-    }
-
-    /// The limit for this pair. Claude's small records are pieces; the other shapes have none.
-    pub(crate) fn limit(self, shape: Shape) -> Limit {
-        match (self.agent, shape) {
-            (Agent::Codex, _) => limit::codex_to_claude,
-            (Agent::Gemini, _) => limit::gemini_to_giselle,
-            (Agent::Claude, Shape::Small) => limit::claude_pieces_to_ai_sdk,
-            (Agent::Claude, _) => limit::claude_whole_to_ai_sdk,
-        }
+        let mut stream = Stream::default();
+        (self.make)(&mut stream, shape, size);
+        stream.bytes
     }
 
     pub(crate) fn translator(self) -> Translator {
