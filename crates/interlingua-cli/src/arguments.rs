@@ -55,6 +55,10 @@ pub(crate) struct TranslateArguments {
     /// At the end, say on standard error what the target could not say and what was repaired.
     #[arg(long)]
     pub(crate) loss_report: bool,
+    /// At the end, list on standard error the record types and fields that the reader does not know,
+    /// with counts and an example of each: what a new release of an agent has brought.
+    #[arg(long)]
+    pub(crate) explain_unknown: bool,
     /// Exit with 1 if anything was lost, repaired or unreadable.
     #[arg(long)]
     pub(crate) strict: bool,

@@ -68,7 +68,10 @@ fn details(dialect: &Dialect) -> String {
         ("ending", ending.to_owned()),
         ("cannot say", cannot_say(dialect)),
     ];
-    aligned(&rows.map(|(what, value)| [what.to_owned(), value]))
+    let facts = aligned(&rows.map(|(what, value)| [what.to_owned(), value]));
+    // The guide starts with the name, which is the first of the facts.
+    let guide = dialect.guide.split_once("\n\n").map_or("", |(_, guide)| guide);
+    format!("{facts}\n{guide}")
 }
 
 fn yes(holds: bool) -> &'static str {

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use interlingua::dialect::Losses;
+use interlingua::explain::{Explanation, Seen};
 use interlingua::{RepairKind, Repairs};
 
 /// Smaller inputs are done before anybody wonders.
@@ -90,6 +91,32 @@ pub(crate) fn losses_and_repairs(name: &str, to: &str, losses: &Losses, repairs:
         if more > 0 {
             report.push_str(&format!("  and {more} more\n"));
         }
+    }
+    let _ = io::stderr().lock().write_all(report.as_bytes());
+}
+
+/// Tells which record types and fields nobody knows.
+pub(crate) fn explanation(name: &str, explanation: &Explanation) {
+    let mut report = String::new();
+    if explanation.is_empty() {
+        report.push_str(&format!("all record types and fields of {name} are known\n"));
+    }
+    let mut list = |what: &str, seen: Vec<(&str, &Seen)>| {
+        if seen.is_empty() {
+            return;
+        }
+        report.push_str(&format!("{what} of {name} that are not known:\n"));
+        let width = seen.iter().map(|(_, seen)| seen.count.to_string().len()).max().unwrap_or(0);
+        for (which, Seen { count, line, example }) in seen {
+            let (which, example) = (on_one_line(which), on_one_line(example));
+            report.push_str(&format!("  {count:>width$}  {which}\n"));
+            report.push_str(&format!("  {:>width$}    line {line}: {example}\n", ""));
+        }
+    };
+    list("record types", explanation.types().collect());
+    list("fields", explanation.fields().collect());
+    if explanation.further() > 0 {
+        report.push_str(&format!("and {} more\n", explanation.further()));
     }
     let _ = io::stderr().lock().write_all(report.as_bytes());
 }

@@ -37,6 +37,8 @@ fn options(arguments: &TranslateArguments) -> Options {
             id_seed: arguments.id_seed,
             ..EncodeOptions::default()
         },
+        explain_unknown: arguments.explain_unknown,
+        ..Options::default()
     }
 }
 
@@ -109,6 +111,9 @@ impl Run<'_> {
             report::losses_and_repairs(name, to, losses, repairs);
         } else if !self.arguments.strict && self.seen.understood {
             report::unreadable_lines(name, repairs);
+        }
+        if let Some(explanation) = self.translator.explanation() {
+            report::explanation(name, explanation);
         }
         if self.seen.is_blank() {
             report::warning(&format!("the input is empty ({name})"));

@@ -41,7 +41,8 @@
 //!    [grammar] does, and marks it as synthetic. A success is never invented.
 //! 7. **Every tool call is answered exactly once.** An orphan is closed as abandoned.
 //! 8. **Nothing is said twice.** Pieces and the whole block that repeats them are one text; identity
-//!    is the parent call, the message id and the block's index.
+//!    is the parent call, the message id and the block's index. What a retry takes back and says
+//!    again is one text too, also where a target has no words for taking back.
 //! 9. **Numbers are honest.** Counts have a scope, and cumulative ones become differences; estimates
 //!    say that they are; what is unknown is absent.
 //! 10. **Encoders rely on the grammar, and report what they cannot say** in [`dialect::Losses`].
@@ -51,6 +52,8 @@
 pub mod check;
 pub mod dialect;
 pub mod event;
+pub mod explain;
+mod fit;
 pub mod framing;
 pub mod grammar;
 pub mod json;

@@ -4,9 +4,13 @@ use std::borrow::Cow;
 
 use crate::dialect::{
     self, Confidence, Decoder, Dialect, EncodeOptions, Encoder, Ending, FramingKind, Losses,
-    Output, Probe,
+    Output, Probe, Withdraws,
 };
-use crate::event::{Data, Event, Log, LogStream, Notice, Severity, Sink, TextFlaw, Unparsed};
+use crate::event::{
+    Data, Event, Log, LogStream, Notice, Severity, Sink, TextFlaw, Unparsed, Usage,
+};
+use crate::explain::Explanation;
+use crate::fit::Fit;
 use crate::framing::{Body, Frame, FrameText, Framing, Limits};
 use crate::grammar::{Exit, Grammar, Repairs};
 use crate::json::{Mender, Text};
@@ -26,6 +30,11 @@ pub struct Options {
     pub framing: Option<FramingKind>,
     /// What the writer is told.
     pub encode: EncodeOptions,
+    /// Take note of record types and fields that the reader does not know.
+    pub explain_unknown: bool,
+    /// What the session had used before this stream, where its counts go on from there: those of a
+    /// resumed thread of Codex do.
+    pub usage_before: Option<Usage<'static>>,
 }
 
 /// Why a translator cannot be made.
@@ -89,8 +98,13 @@ struct Pipe<E> {
     out: Output,
     /// A frame may stand on several lines.
     several_lines: bool,
+    /// Where the source takes back what it said, or tells the past, and the target cannot.
+    fit: Option<Fit>,
     /// Where the same protocol is read and written: the record at hand, which is passed on as it is.
     identity: Option<PassedRecord>,
+    /// What the reader does not know, where the caller wants to know it.
+    explains: bool,
+    explanation: Option<Explanation>,
 }
 
 #[derive(Default)]
@@ -141,9 +155,22 @@ impl<E: Encoder> Translator<E> {
         let kind = options.framing.or(from.map(|dialect| dialect.framing));
         let kind = kind.unwrap_or(FramingKind::LinesOrSse);
         let framing = kind.at_start(options.limits);
-        let (grammar, out) = (Grammar::default(), Output::default());
+        let (mut grammar, out) = (Grammar::default(), Output::default());
+        if let Some(usage) = &options.usage_before {
+            grammar.set_usage_before(usage.clone());
+        }
         let several_lines = kind != FramingKind::Lines;
-        let mut pipe = Pipe { grammar, encoder, to, out, several_lines, identity: None };
+        let mut pipe = Pipe {
+            grammar,
+            encoder,
+            to,
+            out,
+            several_lines,
+            fit: None,
+            identity: None,
+            explains: options.explain_unknown,
+            explanation: None,
+        };
         let reader = match from {
             Some(dialect) => pipe.reading(dialect)?,
             None => Reader::Guessing(Vec::new()),
@@ -203,6 +230,12 @@ impl<E: Encoder> Translator<E> {
     /// What the target could not say so far.
     pub fn losses(&self) -> &Losses {
         self.pipe.out.losses()
+    }
+
+    /// What of the input the reader does not know, if [`Options::explain_unknown`] asked for it and
+    /// the protocol is known.
+    pub fn explanation(&self) -> Option<&Explanation> {
+        self.pipe.explanation.as_ref()
     }
 
     /// What of the input had to be repaired so far.
@@ -328,12 +361,21 @@ impl HeldFrame {
 impl<E: Encoder> Sink for Pipe<E> {
     #[inline]
     fn event(&mut self, event: Event<'_>) {
-        let Self { grammar, encoder, out, identity, .. } = self;
-        match identity {
-            None => grammar.push(event, &mut |event| encoder.encode(event, out)),
-            Some(record) => grammar.push(event, &mut |event| {
-                pass_on(event, encoder, record, out);
-            }),
+        let Self { grammar, encoder, out, fit, identity, explanation, .. } = self;
+        if let (Some(explanation), Data::Unknown(unknown)) = (explanation, &event.data) {
+            explanation.unknown(unknown, grammar.line());
+        }
+        match (identity, fit) {
+            (None, None) => grammar.push(event, &mut |event| encoder.encode(event, out)),
+            (None, Some(fit)) => grammar.push(event, &mut |event| fit.pass(event, encoder, out)),
+            (Some(record), _) => {
+                // Our own events may say that they were added before: they are there already.
+                let added_before = event.source.synthetic.is_some();
+                grammar.push(event, &mut |event| {
+                    let added = event.source.synthetic.is_some() && !added_before;
+                    pass_on(event, added, encoder, record, out);
+                });
+            }
         }
     }
 
@@ -343,6 +385,9 @@ impl<E: Encoder> Sink for Pipe<E> {
     }
 
     fn record(&mut self, text: &str) {
+        if let Some(explanation) = &mut self.explanation {
+            explanation.record(text, self.grammar.line());
+        }
         if let Some(record) = &mut self.identity {
             record.pass(&mut self.out);
             record.text.clear();
@@ -357,6 +402,7 @@ impl<E: Encoder> Sink for Pipe<E> {
 /// that it knows what is open.
 fn pass_on(
     event: &Event<'_>,
+    added: bool,
     encoder: &mut dyn Encoder,
     record: &mut PassedRecord,
     out: &mut Output,
@@ -368,11 +414,11 @@ fn pass_on(
             | Data::BlockStarted(_)
             | Data::PlanUpdated(_)
     );
-    if event.source.synthetic.is_some() && !begins {
+    if added && !begins {
         encoder.encode(event, out);
         return;
     }
-    if event.source.synthetic.is_none() {
+    if !added {
         record.pass(out);
     }
     out.muted(|out| encoder.encode(event, out));
@@ -384,6 +430,9 @@ impl<E: Encoder> Pipe<E> {
         let make = dialect.decoder.ok_or(CannotTranslate::NotRead(dialect.name))?;
         self.encoder.reading(dialect);
         let same = dialect.name == self.to;
+        let fits = self.encoder.withdraws() == Withdraws::AnyBlock && self.encoder.tells_the_past();
+        self.explanation = self.explains.then(|| Explanation::of(dialect));
+        self.fit = (dialect.retells && !fits).then(Fit::default);
         self.identity = same.then(|| PassedRecord { text: String::new(), written: true });
         Ok(Reader::Known { dialect, decoder: make() })
     }
@@ -427,10 +476,14 @@ impl<E: Encoder> Pipe<E> {
     }
 
     fn finish(&mut self, exit: &Exit, ending: Ending) {
-        let Self { grammar, encoder, out, identity, .. } = self;
-        grammar.finish(exit, ending, &mut |event| match identity {
-            None => encoder.encode(event, out),
-            Some(record) => pass_on(event, encoder, record, out),
+        if let Some(explanation) = &mut self.explanation {
+            explanation.settle();
+        }
+        let Self { grammar, encoder, out, fit, identity, .. } = self;
+        grammar.finish(exit, ending, &mut |event| match (&mut *identity, &mut *fit) {
+            (None, None) => encoder.encode(event, out),
+            (None, Some(fit)) => fit.pass(event, encoder, out),
+            (Some(record), _) => pass_on(event, true, encoder, record, out),
         });
         encoder.finish(out);
     }

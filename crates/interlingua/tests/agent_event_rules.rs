@@ -146,3 +146,18 @@ fn a_turn_ends_with_turn_completed() {
     let records = [json!({"type":"session.started"}), json!({"type":"text","text":"a"})];
     assert!(broken(&enveloped(&records)).contains(&"turn-completed-last"));
 }
+
+#[test]
+fn a_list_is_news() {
+    let list = json!({"type":"todo_list","todoId":"t","items":[]});
+    assert_eq!(broken_between(&[list.clone(), list]), ["todo-list-news"]);
+}
+
+#[test]
+fn a_failed_turn_says_why() {
+    let records = [
+        json!({"type":"session.started"}),
+        json!({"type":"turn.completed","finishReason":"error"}),
+    ];
+    assert_eq!(broken(&enveloped(&records)), ["error-told"]);
+}

@@ -17,6 +17,8 @@ fn translate(from: &str, to: &str, lines: &[&str], exit: &Exit) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+const CODEX_END: &str = r#"{"type":"turn.completed"}"#;
+
 /// What is written of a stream, without what every event has.
 fn written(from: &str, lines: &[&str]) -> Vec<Value> {
     bare(translate(from, "agent-event", lines, &Exit::default()))
@@ -201,7 +203,65 @@ fn a_stopped_turn_is_cancelled() {
 fn a_tool_that_the_client_runs_is_not_told() {
     let line = r#"{"type":"snapshot_request","requestId":"r"}"#;
     let events = written("giselle", &[line]);
-    assert_eq!(events[1..], [json!({"type":"turn.completed","finishReason":"done"})]);
+    assert_eq!(
+        events[1..],
+        [
+            json!({"type":"error","error":"the agent waits for a tool of the client"}),
+            json!({"type":"turn.completed","finishReason":"error"}),
+        ]
+    );
+}
+
+#[test]
+fn a_failure_has_the_code_of_its_class() {
+    let failed = r#"{"type":"turn.failed","error":{"message":"Codex ran out of room in the model's context window."}}"#;
+    let events = written("codex", &[r#"{"type":"turn.started"}"#, failed]);
+    assert_eq!(events[1]["code"], "CONTEXT_OVERFLOW");
+    let result = r#"{"type":"result","status":"error"}"#;
+    let events = written("gemini", &[result]);
+    assert_eq!(events[1]["error"], "the turn failed, and the agent does not say why");
+    assert_eq!(events[2], json!({"type":"turn.completed","finishReason":"error"}));
+}
+
+#[test]
+fn a_notice_is_a_text_of_the_system_while_somebody_reads() {
+    let notice =
+        r#"{"type":"item.completed","item":{"id":"item_9","type":"error","message":"careful"}}"#;
+    let lines = [r#"{"type":"thread.started","thread_id":"t"}"#, notice, CODEX_END];
+    let events = written("codex", &lines);
+    assert_eq!(
+        events[1..],
+        [
+            json!({"type":"text","text":"careful","role":"system","category":"notice"}),
+            json!({"type":"turn.completed","finishReason":"done"}),
+        ]
+    );
+    // It is read as what it was.
+    let lines: Vec<String> = translate("codex", "agent-event", &lines, &Exit::default())
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let read = translate("agent-event", "events", &lines, &Exit::default());
+    assert_eq!(read.iter().filter(|event| event["type"] == "notice").count(), 1);
+    // After the end of a turn there may be nobody to read it, and before the session nobody is there.
+    let late = written("codex", &[CODEX_END, notice]);
+    assert!(late.iter().all(|event| event["type"] != "text"), "{late:?}");
+}
+
+#[test]
+fn what_a_signature_and_a_denial_say_is_counted() {
+    let to = dialect::find("agent-event").unwrap();
+    let mut translator = Translator::new(dialect::find("claude"), to, Options::default()).unwrap();
+    let lines = [
+        r#"{"type":"assistant","session_id":"s","message":{"id":"m","content":[{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"tool_use","id":"c","name":"Bash","input":{}}]}}"#,
+        r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s","result":"ok"}"#,
+    ];
+    translator.push(lines.join("\n").as_bytes());
+    translator.finish(&Exit::default());
+    let lost: Vec<_> = translator.losses().iter().map(|(what, _)| what).collect();
+    assert!(lost.contains(&"signature"), "{lost:?}");
+    assert!(lost.contains(&"how a call failed (denied, cancelled, abandoned)"), "{lost:?}");
 }
 
 #[test]
@@ -255,7 +315,8 @@ fn ends_are_read() {
         &event(json!({"type":"error","error":"too busy","code":"OVERLOADED"})),
         &event(json!({"type":"turn.completed","finishReason":"error"})),
     ]);
-    assert_eq!(parts[0]["error"], json!({"message":"too busy","isRetryable":true}));
+    let error = json!({"message":"too busy","code":"overloaded","isRetryable":true});
+    assert_eq!(parts[0]["error"], error);
 }
 
 #[test]

@@ -226,3 +226,27 @@ fn a_refused_list_is_put_back_under_its_id() {
     assert_eq!(lists[2]["items"], lists[0]["items"]);
     assert_eq!(lists[2]["todoId"], "call_2");
 }
+
+#[test]
+fn a_list_that_did_not_change_is_told_once() {
+    // All its steps are invalid, and what stood before it was no list at all.
+    let call = r#"{"type":"tool_use","tool_name":"write_todos","tool_id":"c","parameters":{"todos":[{"description":"","status":"pending"}]}}"#;
+    let refused = r#"{"type":"tool_result","tool_id":"c","status":"error"}"#;
+    let events = events("gemini", &[call, refused]);
+    let list = json!({"type":"todo_list","todoId":"c","items":[]});
+    assert_eq!(of_type(&events, "todo_list"), [list]);
+}
+
+#[test]
+fn a_sub_agents_list_does_not_replace_the_main_one() {
+    let list = |step: &str| json!({"todos":[{"content":step,"status":"pending","activeForm":""}]});
+    let of_subagent = |call: String| call.replacen('{', r#"{"parent_tool_use_id":"task-1","#, 1);
+    let lines = [
+        claude_call("a", "TodoWrite", &list("main")),
+        of_subagent(claude_call("b", "TodoWrite", &list("side"))),
+    ];
+    let events = events("claude", &lines.each_ref().map(String::as_str));
+    let lists = of_type(&events, "todo_list");
+    assert_eq!(lists.len(), 1);
+    assert_eq!(lists[0]["items"][0]["text"], "main");
+}

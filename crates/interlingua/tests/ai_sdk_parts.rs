@@ -1,12 +1,11 @@
 //! What AI SDK consumers are told of an agent's stream.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
 
-use interlingua::dialect::ai_sdk::AiSdkEncoder;
+use interlingua::dialect::ai_sdk::{AiSdkEncoder, Specification};
 use interlingua::dialect::{self, EncodeOptions, Encoder, Output};
 use interlingua::event::{
     Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Cost, Data, Error, ErrorClass, Event,
-    Executor, FileChange, FilesChanged, Outcome, SessionStarted, ToolEnded, ToolStarted,
-    ToolStatus, TurnEnded, Usage,
+    Notice, Outcome, SessionStarted, Severity, ToolEnded, ToolStatus, TurnEnded, Usage,
 };
 use interlingua::json::{Json, Text};
 use interlingua::{Exit, Options, Translator};
@@ -49,6 +48,11 @@ fn completed() -> Data<'static> {
     Data::from(TurnEnded { outcome: Outcome::Completed, ..TurnEnded::default() })
 }
 
+/// The metadata by which the next run finds its session.
+fn of_session(id: &str) -> Value {
+    json!({"interlingua":{"sessionId":id}})
+}
+
 const CODEX_START: &str = r#"{"type":"thread.started","thread_id":"t-1"}"#;
 const CODEX_END: &str = r#"{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":4,"output_tokens":5}}"#;
 
@@ -74,7 +78,7 @@ fn a_small_stream_is_these_parts() {
             json!({"type":"reasoning-end","id":"b1"}),
             json!({"type":"text-start","id":"b2"}),
             json!({"type":"text-delta","id":"b2","delta":"Hello"}),
-            json!({"type":"text-end","id":"b2"}),
+            json!({"type":"text-end","id":"b2","providerMetadata":of_session("t-1")}),
             json!({
                 "type":"finish",
                 "finishReason":{"unified":"stop","raw":"completed"},
@@ -188,135 +192,63 @@ fn hidden_reasoning_is_lost_and_counted() {
 }
 
 #[test]
-fn input_is_a_json_string() {
-    for (given, expected) in [
-        (Some(r#"{"a":"b\n\"c\""}"#), r#"{"a":"b\n\"c\""}"#),
-        (Some(r#""text""#), "{}"),
-        (Some("[1]"), "{}"),
-        (Some("null"), "{}"),
-    ] {
-        let input = given.and_then(|json| Json::from_text(json.to_owned()));
-        let started = ToolStarted { call: "c".into(), input, ..ToolStarted::default() };
-        let (parts, _) = encoded(encoder(), vec![started.into(), completed()]);
-        assert_eq!(of_type(&parts, "tool-call")[0]["input"], expected, "{given:?}");
-    }
-}
-
-#[test]
-fn agent_tools_are_provider_executed_and_dynamic() {
-    let parts = parts(
-        "codex",
-        &[
-            CODEX_START,
-            r#"{"type":"item.started","item":{"id":"item_0","type":"command_execution","command":"false"}}"#,
-            r#"{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"false","aggregated_output":"no\n","exit_code":3,"status":"failed"}}"#,
-            CODEX_END,
-        ],
-    );
-    let call = json!({
-        "type":"tool-call","toolCallId":"item_0","toolName":"command_execution",
-        "input":"{\"command\":\"false\"}","providerExecuted":true,"dynamic":true
-    });
-    let result = json!({
-        "type":"tool-result","toolCallId":"item_0","toolName":"command_execution",
-        "result":"no\n","isError":true,"dynamic":true,
-        "providerMetadata":{"interlingua":{"exitCode":3}}
-    });
-    assert_eq!(parts[2..4], [call, result]);
-    assert_eq!(parts[4]["finishReason"]["unified"], "stop");
-}
-
-#[test]
-fn an_input_that_comes_in_pieces_is_told_in_pieces() {
-    let stream = |event: &str| {
-        format!(r#"{{"type":"stream_event","session_id":"s","uuid":"u","event":{event}}}"#)
-    };
-    let parts = parts(
-        "claude",
-        &[
-            &stream(r#"{"type":"message_start","message":{"id":"m"}}"#),
-            &stream(
-                r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"Bash","input":{}}}"#,
-            ),
-            &stream(
-                r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"command\":"}}"#,
-            ),
-            &stream(
-                r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"\"ls\"}"}}"#,
-            ),
-            r#"{"type":"assistant","session_id":"s","message":{"id":"m","content":[{"type":"tool_use","id":"c","name":"Bash","input":{"command":"ls"}}]}}"#,
-            &stream(r#"{"type":"content_block_stop","index":0}"#),
-            r#"{"type":"user","session_id":"s","message":{"content":[{"type":"tool_result","tool_use_id":"c","content":"a.txt"}]}}"#,
-        ],
-    );
-    assert_eq!(
-        parts[1..7],
-        [
-            json!({"type":"tool-input-start","id":"c","toolName":"Bash","providerExecuted":true,"dynamic":true}),
-            json!({"type":"tool-input-delta","id":"c","delta":"{\"command\":"}),
-            json!({"type":"tool-input-delta","id":"c","delta":"\"ls\"}"}),
-            json!({"type":"tool-input-end","id":"c"}),
-            json!({"type":"tool-call","toolCallId":"c","toolName":"Bash","input":"{\"command\":\"ls\"}","providerExecuted":true,"dynamic":true}),
-            json!({"type":"tool-result","toolCallId":"c","toolName":"Bash","result":"a.txt","dynamic":true}),
-        ]
-    );
-}
-
-#[test]
-fn a_result_is_never_null() {
-    let result = |ended: ToolEnded<'_>| {
-        let (parts, _) = encoded(encoder(), vec![ended.into(), completed()]);
-        of_type(&parts, "tool-result")[0].clone()
-    };
-    let json = |text: &str| Json::from_text(text.to_owned());
-    let failed = ToolEnded {
+fn what_is_told_is_not_counted_as_lost() {
+    let ended = ToolEnded {
         status: ToolStatus::Failed,
-        output: json("\"\""),
-        error: Some("no such file".into()),
+        output: Json::from_text("\"no\"".to_owned()),
+        error: Some("no".into()),
         ..ToolEnded::default()
     };
-    assert_eq!(result(ToolEnded::default())["result"], "");
-    assert_eq!(result(ToolEnded { output: json("null"), ..ToolEnded::default() })["result"], "");
-    assert_eq!(result(failed)["result"], "no such file");
-    let blocks = r#"[{"type":"text","text":"a"}]"#;
-    let listed = result(ToolEnded { output: json(blocks), ..ToolEnded::default() });
-    assert_eq!(listed["result"], json!([{"type":"text","text":"a"}]));
-    assert_eq!(listed.get("isError"), None);
-}
-
-#[test]
-fn a_result_that_names_a_prototype_is_told_as_text() {
-    let output = Json::from_text(r#"{"a":{"__proto__":{"x":1}}}"#.to_owned());
-    let ended = ToolEnded { output, ..ToolEnded::default() };
-    let (parts, _) = encoded(encoder(), vec![ended.into(), completed()]);
-    assert_eq!(of_type(&parts, "tool-result")[0]["result"], r#"{"a":{"__proto__":{"x":1}}}"#);
-}
-
-#[test]
-fn a_clients_tool_has_no_flags_and_ends_the_stream_with_tool_calls() {
-    let parts = parts(
-        "giselle",
-        &[
-            r#"{"type":"init","session_id":"s","modelId":"m"}"#,
-            r#"{"type":"message","role":"assistant","content":"Look.","delta":true}"#,
-            r#"{"type":"snapshot_request","requestId":"req-1","instruction":"fill"}"#,
-        ],
-    );
+    let error = Error { message: "too long".into(), ..Error::default() };
+    let limit = |cause: &'static str| {
+        let cause = Some(Text::plain(cause));
+        TurnEnded { outcome: Outcome::LimitReached, cause, ..TurnEnded::default() }
+    };
+    let events = vec![ended.into(), error.clone().into(), limit("it was too long").into()];
+    assert_eq!(encoded(encoder(), events).1, [""; 0]);
+    let events = vec![error.into(), limit("another").into(), completed()];
     assert_eq!(
-        parts[2..],
-        [
-            json!({"type":"text-start","id":"b1"}),
-            json!({"type":"text-delta","id":"b1","delta":"Look."}),
-            json!({"type":"text-end","id":"b1"}),
-            json!({"type":"tool-call","toolCallId":"req-1","toolName":"getFormSnapshot","input":"{\"instruction\":\"fill\"}"}),
-            json!({
-                "type":"finish",
-                "finishReason":{"unified":"tool-calls","raw":"waiting_for_client"},
-                "usage":{"inputTokens":{},"outputTokens":{}},
-                "providerMetadata":{"interlingua":{"sessionId":"s","outcome":"waiting_for_client"}}
-            }),
-        ]
+        encoded(encoder(), events).1,
+        ["error that did not end the turn", "why a turn before the last one ended"]
     );
+}
+
+/// The agent's process was killed: version 4 has a word for it.
+#[test]
+fn a_stream_that_was_cut_off_is_interrupted_in_version_4() {
+    let finish = |to: &str, exit: &Exit, lines: &[&str]| {
+        let to = dialect::find(to).unwrap();
+        let mut translator =
+            Translator::new(dialect::find("codex"), to, Options::default()).unwrap();
+        let mut written = translator.push(lines.join("\n").as_bytes()).to_vec();
+        written.extend_from_slice(translator.finish(exit));
+        let parts = read(&written);
+        let errors = of_type(&parts, "error").len();
+        (parts.last().unwrap()["finishReason"]["unified"].clone(), errors)
+    };
+    let killed = Exit { signal: Some(9), ..Exit::default() };
+    let stopped = Exit { signal: Some(15), ..Exit::default() };
+    let turn = [CODEX_START, r#"{"type":"turn.started"}"#];
+    assert_eq!(finish("ai-sdk", &killed, &turn), (json!("error"), 1));
+    assert_eq!(finish("ai-sdk-v4", &killed, &turn), (json!("interrupted"), 1));
+    assert_eq!(finish("ai-sdk-v4", &stopped, &turn), (json!("interrupted"), 0));
+    let failed = [CODEX_START, r#"{"type":"turn.failed","error":{"message":"no"}}"#];
+    assert_eq!(finish("ai-sdk-v4", &killed, &failed), (json!("error"), 1));
+    let done = [CODEX_START, CODEX_END];
+    assert_eq!(finish("ai-sdk-v4", &Exit::default(), &done), (json!("stop"), 0));
+}
+
+#[test]
+fn a_notice_is_a_custom_part_in_version_4() {
+    let notice = || Data::from(Notice { severity: Severity::Warning, text: "careful".into() });
+    let (parts, losses) = encoded(encoder(), vec![notice(), completed()]);
+    assert_eq!((parts.len(), losses), (2, vec!["notice".to_owned()]));
+    let version_4 = encoder().in_version(Specification::V4);
+    let (parts, losses) = encoded(version_4, vec![notice(), completed()]);
+    let metadata = json!({"interlingua":{"severity":"warning","text":"careful"}});
+    let custom = json!({"type":"custom","kind":"interlingua.notice","providerMetadata":metadata});
+    assert_eq!(parts[1], custom);
+    assert_eq!(losses, [""; 0]);
 }
 
 #[test]
@@ -337,7 +269,7 @@ fn a_failed_turn_is_an_error_and_a_finish() {
     assert_eq!(
         parts[1..],
         [
-            json!({"type":"error","error":{"message":"too busy","statusCode":529,"isRetryable":true}}),
+            json!({"type":"error","error":{"message":"too busy","statusCode":529,"code":"overloaded","isRetryable":true}}),
             json!({
                 "type":"finish",
                 "finishReason":{"unified":"error","raw":"failed"},
@@ -366,19 +298,24 @@ fn a_cancelled_turn_is_no_error() {
 
 #[test]
 fn outcomes_have_their_reasons() {
-    for (outcome, unified) in [
-        (Outcome::Completed, "stop"),
-        (Outcome::LimitReached, "length"),
-        (Outcome::Refused, "content-filter"),
-        (Outcome::Cancelled, "other"),
-        (Outcome::TimedOut, "error"),
-        (Outcome::Failed, "error"),
+    // What ended these three was not the model.
+    for (outcome, unified, raw) in [
+        (Outcome::Completed, "stop", "word"),
+        (Outcome::LimitReached, "length", "word"),
+        (Outcome::Refused, "content-filter", "word"),
+        (Outcome::Cancelled, "other", "cancelled"),
+        (Outcome::TimedOut, "error", "timed_out"),
+        (Outcome::Failed, "error", "failed"),
     ] {
         let ended = TurnEnded { outcome, stop_reason: Some("word".into()), ..TurnEnded::default() };
+        let with_reason = TurnEnded { reason: Some("told".into()), ..ended.clone() };
         let (parts, _) = encoded(encoder(), vec![ended.into()]);
-        let reason = json!({"unified":unified,"raw":"word"});
+        let reason = json!({"unified":unified,"raw":raw});
         assert_eq!(parts.last().unwrap()["finishReason"], reason);
         assert_eq!(of_type(&parts, "error").len(), usize::from(unified == "error"));
+        let (parts, _) = encoded(encoder(), vec![with_reason.into()]);
+        let raw = if raw == "word" { raw } else { "told" };
+        assert_eq!(parts.last().unwrap()["finishReason"]["raw"], raw);
     }
 }
 
@@ -425,54 +362,6 @@ fn what_a_sub_agent_does_names_its_call() {
 }
 
 #[test]
-fn a_plan_that_no_call_wrote_is_a_pair() {
-    let parts = parts(
-        "codex",
-        &[
-            CODEX_START,
-            r#"{"type":"item.started","item":{"id":"item_0","type":"todo_list","items":[{"text":"Look","completed":false}]}}"#,
-            CODEX_END,
-        ],
-    );
-    assert_eq!(
-        parts[2..4],
-        [
-            json!({"type":"tool-call","toolCallId":"plan-0","toolName":"updatePlan","input":"{\"plan\":[{\"step\":\"Look\",\"status\":\"pending\"}]}","providerExecuted":true,"dynamic":true}),
-            json!({"type":"tool-result","toolCallId":"plan-0","toolName":"updatePlan","result":"ok","dynamic":true}),
-        ]
-    );
-}
-
-#[test]
-fn a_plan_that_a_call_wrote_is_that_call() {
-    let call = r#"{"type":"tool_use","tool_name":"write_todos","tool_id":"c","parameters":{"todos":[{"description":"a","status":"pending"}]}}"#;
-    let parts = parts("gemini", &[call]);
-    let names: Vec<_> = of_type(&parts, "tool-call").iter().map(|call| &call["toolName"]).collect();
-    assert_eq!(names, ["write_todos"]);
-}
-
-#[test]
-fn artifacts_compaction_and_file_changes_are_pairs() {
-    let artifact =
-        r#"{"type":"artifact","path":"a.png","size_bytes":3,"mime_type":"image/png","label":"A"}"#;
-    let compact = r#"{"type":"system","subtype":"compact_boundary","session_id":"s","uuid":"u","compact_metadata":{"trigger":"auto","pre_tokens":9,"post_tokens":2}}"#;
-    let artifact = parts("giselle", &[artifact]);
-    let compaction = parts("claude", &[compact]);
-    let change = FileChange { path: "a.rs".into(), ..FileChange::default() };
-    let (changes, _) = encoded(
-        encoder(),
-        vec![FilesChanged { call: None, changes: vec![change] }.into(), completed()],
-    );
-    let input = |parts: &[Value]| of_type(parts, "tool-call")[0]["input"].clone();
-    assert_eq!(
-        input(&artifact),
-        r#"{"path":"a.png","size_bytes":3,"mime_type":"image/png","label":"A"}"#
-    );
-    assert_eq!(input(&compaction), r#"{"trigger":"auto","tokensBefore":9,"tokensAfter":2}"#);
-    assert_eq!(input(&changes), r#"{"changes":[{"path":"a.rs","kind":"update"}]}"#);
-}
-
-#[test]
 fn metadata_comes_again_with_news() {
     let parts = parts(
         "giselle",
@@ -504,26 +393,4 @@ fn a_writer_that_pauses_finishes_each_turn() {
     assert_eq!(finishes[0], finishes[1]);
     assert_eq!(finishes[1]["usage"]["outputTokens"], json!({"total":1}));
     assert_eq!(finishes[1]["providerMetadata"]["interlingua"]["sessionId"], "s");
-}
-
-#[test]
-fn agent_tools_can_be_hidden() {
-    let call = |executor: Executor| ToolStarted {
-        call: executor.as_str().to_owned().into(),
-        executor,
-        input: Some(Json::object(|_| {})),
-        ..ToolStarted::default()
-    };
-    let answer = ToolEnded { call: "agent".into(), ..ToolEnded::default() };
-    let events = vec![
-        call(Executor::Agent).into(),
-        answer.into(),
-        call(Executor::Client).into(),
-        Data::from(TurnEnded { outcome: Outcome::WaitingForClient, ..TurnEnded::default() }),
-    ];
-    let (parts, losses) = encoded(encoder().hiding_agent_tools(), events);
-    let kinds: Vec<_> = parts.iter().map(|part| part["type"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["stream-start", "tool-call", "finish"]);
-    assert_eq!(parts[2]["finishReason"]["unified"], "tool-calls");
-    assert_eq!(losses, ["tool call of the agent"]);
 }

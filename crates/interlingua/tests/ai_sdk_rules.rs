@@ -19,7 +19,11 @@ fn finish(unified: &str) -> String {
 
 /// The names of the rules that some parts break, in order and without repetition.
 fn broken(parts: &[&str]) -> Vec<&'static str> {
-    let mut checker = Checker::new(dialect::find("ai-sdk").unwrap(), Limits::default());
+    broken_in("ai-sdk", parts)
+}
+
+fn broken_in(version: &str, parts: &[&str]) -> Vec<&'static str> {
+    let mut checker = Checker::new(dialect::find(version).unwrap(), Limits::default());
     checker.push(parts.join("\n").as_bytes());
     let mut rules: Vec<_> =
         checker.finish(&Exit::default()).into_iter().map(|finding| finding.rule).collect();
@@ -164,4 +168,49 @@ fn a_finish_has_a_reason_and_counts() {
     assert_eq!(broken(&[START, &null]), ["finish-usage"]);
     let other = STOP.replace(r#""inputTokens":{}"#, r#""inputTokens":{"all":1}"#);
     assert_eq!(broken(&[START, &other]), ["finish-usage"]);
+}
+
+#[test]
+fn a_call_that_failed_says_something() {
+    let failed = RESULT.replace(r#""dynamic""#, r#""isError":true,"dynamic""#);
+    assert_eq!(broken_between(&[CALL, &failed]), ["failure-said"]);
+}
+
+#[test]
+fn version_4_has_parts_that_version_3_does_not_know() {
+    for (part, broken_in_3) in [
+        (r#"{"type":"ping"}"#, "known-part"),
+        (r#"{"type":"custom","kind":"a.b","providerMetadata":{"a":{}}}"#, "known-part"),
+        (
+            r#"{"type":"reasoning-file","mediaType":"image/png","data":{"type":"data","data":""}}"#,
+            "known-part",
+        ),
+        (
+            r#"{"type":"file","mediaType":"image/png","data":{"type":"url","url":"u"}}"#,
+            "part-fields",
+        ),
+    ] {
+        assert_eq!(broken_in("ai-sdk-v4", &[START, part, STOP]), [""; 0], "{part}");
+        assert_eq!(broken_between(&[part]), [broken_in_3], "{part}");
+    }
+    let start =
+        r#"{"type":"stream-start","warnings":[{"type":"deprecated","setting":"s","message":"m"}]}"#;
+    let cited =
+        [r#"{"type":"text-start","id":"b"}"#, r#"{"type":"text-end","id":"b","citations":[]}"#];
+    let parts = [start, cited[0], cited[1], &finish("interrupted")];
+    assert_eq!(broken_in("ai-sdk-v4", &parts), [""; 0]);
+    assert_eq!(broken(&parts), ["part-fields", "finish-reason"]);
+}
+
+#[test]
+fn version_4_has_rules_too() {
+    for part in [
+        r#"{"type":"file","mediaType":"image/png","data":"AA=="}"#,
+        r#"{"type":"file","mediaType":"image/png","data":{"type":"data"}}"#,
+        r#"{"type":"custom","kind":"no-point"}"#,
+        r#"{"type":"ping","id":"x"}"#,
+    ] {
+        assert_eq!(broken_in("ai-sdk-v4", &[START, part, STOP]), ["part-fields"], "{part}");
+    }
+    assert_eq!(broken_in("ai-sdk-v4", &[START, CALL, STOP]), ["call-answered"]);
 }

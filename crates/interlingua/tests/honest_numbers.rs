@@ -88,12 +88,19 @@ fn where_a_number_must_be_there_an_unknown_one_is_named() {
     let result = records.iter().find(|record| record["type"] == "result").unwrap();
     assert_eq!(
         result["unknown_fields"],
-        json!(["usage", "total_cost_usd", "duration_ms", "duration_api_ms"])
+        json!([
+            "usage",
+            "modelUsage",
+            "total_cost_usd",
+            "duration_ms",
+            "duration_api_ms",
+            "num_turns"
+        ])
     );
     let text = written.text();
     let lines: Vec<&str> = text.lines().collect();
     let turn = turns("claude", &lines).remove(0);
-    for field in ["usage", "cost", "duration_ms"] {
+    for field in ["usage", "by_model", "cost", "duration_ms", "steps"] {
         assert!(turn.get(field).is_none(), "{field} is read back as unknown");
     }
 }

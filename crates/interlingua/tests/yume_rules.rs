@@ -87,6 +87,16 @@ fn calls_have_their_fields() {
 }
 
 #[test]
+fn what_yume_would_draw_wrong_is_found() {
+    let blocked = r#"{"type":"tool_use","id":"a","name":"TodoWrite","input":{"todos":[{"content":"x","status":"blocked"}]}}"#;
+    assert_eq!(broken_by(&[blocked, ANSWER]), ["todo-status"]);
+    let parent = r#"{"type":"text","content":"x","parent_tool_use_id":7}"#;
+    assert_eq!(broken_by(&[parent]), ["parent-fields"]);
+    let zero = r#"{"type":"result","is_error":false,"subtype":"success","usage":{"input_tokens":0,"output_tokens":0}}"#;
+    assert_eq!(broken(&[INIT, USAGE, zero, STOP]), ["usage-not-zero"]);
+}
+
+#[test]
 fn tools_come_one_after_the_other() {
     let other = CALL.replace("\"a\"", "\"b\"");
     let other_answer = ANSWER.replace("\"a\"", "\"b\"");

@@ -20,8 +20,8 @@ fn a_record_appears_before_the_input_is_closed() {
     for line in TURN.lines().take(3) {
         writeln!(stdin, "{line}").unwrap();
     }
-    let first = lines.recv_timeout(Duration::from_secs(60)).unwrap();
-    assert_eq!(first, "Hello.");
+    let next = || lines.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!([next(), next(), next()], ["● codex · session t", "", "Hello."]);
     writeln!(stdin, "{}", TURN.lines().last().unwrap()).unwrap();
     drop(stdin);
     assert!(child.wait().unwrap().success());
@@ -46,5 +46,5 @@ fn the_clock_and_the_framing_can_be_chosen() {
         ["translate", "--to", "text", "--live", "--framing", "objects", "--id-seed", "7"];
     let ran = run(&arguments, TURN.replace('\n', " ").as_bytes());
     assert_eq!((ran.code, ran.told.as_str()), (Some(0), ""));
-    assert_eq!(ran.out, "Hello.\n\n— 5 tokens in, 2 out\n");
+    assert_eq!(ran.out, "● codex · session t\n\nHello.\n\n— 5 tokens in, 2 out\n");
 }

@@ -1,4 +1,4 @@
-//! What a tool gave back, as text.
+//! What several writers put into the same words: what a tool gave back, and a retry.
 
 use crate::json::read;
 use crate::json::{Json, Text, record};
@@ -35,8 +35,25 @@ pub(crate) fn answer_text<'a>(ended: &'a crate::event::ToolEnded<'_>) -> (Text<'
         Some(output) => output_text(output),
         None => (Text::default(), 0),
     };
-    match &ended.error {
-        Some(error) if text.is_empty() => (error.borrowed(), others),
-        _ => (text, others),
+    let Some(error) = &ended.error else { return (text, others) };
+    let (said, wrong) = (text.to_plain(), error.to_plain());
+    if said.is_empty() || wrong.contains(&*said) {
+        (error.borrowed(), others)
+    } else if said.contains(&*wrong) {
+        (text, others)
+    } else {
+        (Text::from(format!("{said}\n{wrong}")), others)
     }
+}
+
+/// What a retry says whose agent has no words for it.
+pub(crate) fn retry_in_words(retry: &crate::event::Retry<'_>) -> String {
+    let status = retry.http_status.map_or(String::new(), |it| format!(", HTTP status {it}"));
+    let attempt = match (retry.attempt, retry.of) {
+        (Some(attempt), Some(of)) => format!("attempt {attempt} of {of}"),
+        (Some(attempt), None) => format!("attempt {attempt}"),
+        (None, _) => "another attempt".to_owned(),
+    };
+    let delay = retry.delay_ms.map_or(String::new(), |it| format!(" after {it} ms"));
+    format!("a request failed ({}{status}); {attempt} follows{delay}", retry.class.as_str())
 }

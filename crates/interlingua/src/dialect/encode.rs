@@ -19,6 +19,28 @@ pub trait Encoder: Send {
 
     /// Is told which protocol is read, before the first event.
     fn reading(&mut self, _dialect: &'static Dialect) {}
+
+    /// What it can take back; it is told of [`Withdrawn`](crate::event::Withdrawn) blocks of this kind
+    /// alone, and what stands in spite of it is not said to it again.
+    fn withdraws(&self) -> Withdraws {
+        Withdraws::Nothing
+    }
+
+    /// Whether it can tell a turn of the past from one that happens now; it is told no other.
+    fn tells_the_past(&self) -> bool {
+        false
+    }
+}
+
+/// What of the text that a writer was told can be taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withdraws {
+    /// Nothing: it writes every piece as it comes.
+    Nothing,
+    /// A block that has not ended: it writes blocks when they are whole.
+    OpenBlocks,
+    /// Any block: it has words for that.
+    AnyBlock,
 }
 
 impl Encoder for Box<dyn Encoder> {
@@ -33,6 +55,14 @@ impl Encoder for Box<dyn Encoder> {
 
     fn reading(&mut self, dialect: &'static Dialect) {
         (**self).reading(dialect);
+    }
+
+    fn withdraws(&self) -> Withdraws {
+        (**self).withdraws()
+    }
+
+    fn tells_the_past(&self) -> bool {
+        (**self).tells_the_past()
     }
 }
 

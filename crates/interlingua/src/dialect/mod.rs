@@ -23,10 +23,12 @@ mod encode;
 mod probe;
 mod tools;
 
+pub use crate::explain::Ignored;
 pub use crate::framing::FramingKind;
+use crate::json::Shape;
 pub use decode::Decoder;
 pub(crate) use decode::{each_record, unknown};
-pub use encode::{EncodeOptions, Encoder, Identity, Losses, Output, Team};
+pub use encode::{EncodeOptions, Encoder, Identity, Losses, Output, Team, Withdraws};
 pub use probe::{Confidence, Probe};
 
 /// All dialects, in the order in which they are listed.
@@ -38,6 +40,7 @@ pub static ALL: &[&Dialect] = &[
     &yume::DIALECT,
     &agent_event::DIALECT,
     &ai_sdk::DIALECT,
+    &ai_sdk::DIALECT_V4,
     &events::DIALECT,
     &text::DIALECT,
 ];
@@ -60,6 +63,8 @@ pub struct Dialect {
     pub framing: FramingKind,
     /// What happens at the end of a stream that did not say how its turn ended.
     pub ending: Ending,
+    /// It may take back what it said, or tell the past again.
+    pub retells: bool,
     /// Makes a reader.
     pub decoder: Option<MakeDecoder>,
     /// Makes a writer.
@@ -70,6 +75,33 @@ pub struct Dialect {
     pub cannot_say: &'static [&'static str],
     /// The rules that what is written must keep.
     pub rules: Option<MakeRules>,
+    /// What is read of a record.
+    pub reads: fn() -> Shape,
+    /// What is left out on purpose, and why.
+    pub ignores: &'static [Ignored],
+    /// All that a person should know of it, as Markdown.
+    pub guide: &'static str,
+}
+
+impl Dialect {
+    /// A protocol of which nothing is known yet; a dialect names what it has, and takes the rest from
+    /// here.
+    pub const BLANK: Self = Self {
+        name: "",
+        aliases: &[],
+        about: "",
+        framing: FramingKind::Lines,
+        ending: Ending::Told,
+        retells: false,
+        decoder: None,
+        encoder: None,
+        recognise: |_| Confidence::No,
+        cannot_say: &[],
+        rules: None,
+        reads: Shape::anything,
+        ignores: &[],
+        guide: "",
+    };
 }
 
 /// Makes a reader at the beginning of a stream.

@@ -95,6 +95,21 @@ payload! {
     }
 }
 
+payload! {
+    /// What the agent said is taken back: it is said again, or not at all. Blocks that are open end
+    /// with it.
+    pub struct Withdrawn<'a> {
+        /// The message that is taken back.
+        pub message: Option<Text<'a>>,
+        /// The first of its blocks that is, by its place in the message.
+        pub index: u64,
+        /// The numbers of these blocks in the stream; the grammar gives them.
+        pub blocks: Vec<u64>,
+        /// Why, for a person to read.
+        pub reason: Option<Text<'a>>,
+    }
+}
+
 open_enum! {
     /// What a block is.
     #[derive(Default)]

@@ -206,6 +206,8 @@ data! {
     BlockEnded(BlockEnded) = "block_ended",
     /// A block said at once: the same as started, one piece, ended.
     Block(Block) = "block",
+    /// What was said is taken back.
+    Withdrawn(Withdrawn) = "withdrawn",
     /// A tool was called.
     ToolStarted(ToolStarted) = "tool_started",
     /// The next piece of a call's input, as JSON text.

@@ -70,6 +70,9 @@ owned!(u32, u64, i64, f64);
 
 /// Whether a field has nothing to say and is left out.
 pub(crate) trait Absent {
+    /// Whether a list of these is left out where it is empty.
+    const NONE_IS_ABSENT: bool = true;
+
     fn absent(&self) -> bool {
         false
     }
@@ -84,9 +87,9 @@ impl<T> Absent for Option<T> {
     }
 }
 
-impl<T> Absent for Vec<T> {
+impl<T: Absent> Absent for Vec<T> {
     fn absent(&self) -> bool {
-        self.is_empty()
+        self.is_empty() && T::NONE_IS_ABSENT
     }
 }
 
@@ -104,9 +107,15 @@ impl Own for bool {
     }
 }
 
-/// Declares a payload.
+/// Declares a payload. Of a `listed` one, a list is written also where it is empty.
 macro_rules! payload {
-    ($(#[$meta:meta])* pub struct $name:ident<'a> {
+    ($(#[$meta:meta])* pub struct $name:ident<'a> $fields:tt) => {
+        payload!(@declare true $(#[$meta])* $name $fields);
+    };
+    ($(#[$meta:meta])* pub listed struct $name:ident<'a> $fields:tt) => {
+        payload!(@declare false $(#[$meta])* $name $fields);
+    };
+    (@declare $absent:literal $(#[$meta:meta])* $name:ident {
         $($(#[$doc:meta])* pub $field:ident: $kind:ty,)*
     }) => {
         $(#[$meta])*
@@ -127,7 +136,9 @@ macro_rules! payload {
                 $name { $($field: self.$field.own(),)* }
             }
         }
-        impl crate::event::payload::Absent for $name<'_> {}
+        impl crate::event::payload::Absent for $name<'_> {
+            const NONE_IS_ABSENT: bool = $absent;
+        }
     };
 }
 

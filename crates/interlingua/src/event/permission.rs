@@ -33,6 +33,8 @@ payload! {
         pub tool: Option<Text<'a>>,
         /// What was decided.
         pub decision: Decision,
+        /// Who decided, in the agent's word.
+        pub by: Option<Text<'a>>,
         /// Why, for a person to read.
         pub reason: Option<Text<'a>>,
     }

@@ -18,7 +18,7 @@ payload! {
 
 payload! {
     /// One step.
-    pub struct PlanItem<'a> {
+    pub listed struct PlanItem<'a> {
         /// The agent's id for it.
         pub id: Option<Text<'a>>,
         /// What is to be done.

@@ -32,6 +32,8 @@ payload! {
     pub struct SessionUpdated<'a> {
         /// The agent's own id for the session.
         pub id: Option<Text<'a>>,
+        /// The dialect that told us.
+        pub agent: Option<Text<'a>>,
         /// The agent's version.
         pub version: Option<Text<'a>>,
         /// The model.
@@ -57,7 +59,7 @@ payload! {
         /// The relay's id for the session.
         pub session: Option<Text<'a>>,
         /// What the relay wants to see.
-        pub token: Option<Secret<'a>>,
+        pub token: Secret<'a>,
         /// The relay's address.
         pub url: Option<Text<'a>>,
         /// When the relay forgets the session, as the host wrote it.
@@ -77,19 +79,20 @@ payload! {
     }
 }
 
-/// A secret on its way through: it is never printed, and our own events do not carry it.
+/// A secret on its way through, if there is one: it is never printed, and our own events do not
+/// carry it.
 #[derive(Clone, PartialEq, Default)]
-pub struct Secret<'a>(Text<'a>);
+pub struct Secret<'a>(Option<Text<'a>>);
 
 impl<'a> Secret<'a> {
     /// Keeps a secret.
-    pub fn new(secret: Text<'a>) -> Self {
+    pub fn new(secret: Option<Text<'a>>) -> Self {
         Self(secret)
     }
 
     /// The secret itself, for a consumer that must have it.
-    pub fn reveal(&self) -> &Text<'a> {
-        &self.0
+    pub fn reveal(&self) -> Option<&Text<'a>> {
+        self.0.as_ref()
     }
 }
 
@@ -107,7 +110,8 @@ impl Serialize for Secret<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Secret<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Text::deserialize(deserializer).map(Self)
+        // What stands there is no secret, but our own word for one.
+        serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self(None))
     }
 }
 
@@ -115,8 +119,12 @@ impl Own for Secret<'_> {
     type Owned = Secret<'static>;
 
     fn own(self) -> Secret<'static> {
-        Secret(self.0.into_owned())
+        Secret(self.0.map(Text::into_owned))
     }
 }
 
-impl Absent for Secret<'_> {}
+impl Absent for Secret<'_> {
+    fn absent(&self) -> bool {
+        true
+    }
+}

@@ -98,7 +98,7 @@ payload! {
 
 payload! {
     /// One file changed.
-    pub struct FileChange<'a> {
+    pub listed struct FileChange<'a> {
         /// The file.
         pub path: Text<'a>,
         /// Where it was before.

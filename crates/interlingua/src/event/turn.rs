@@ -1,5 +1,6 @@
 //! A turn: one prompt and all that the agent does about it.
 
+use super::failure::ErrorClass;
 use super::open::open_enum;
 use super::payload::{owned, payload};
 use super::usage::{Cost, Usage};
@@ -10,6 +11,8 @@ payload! {
     pub struct TurnStarted<'a> {
         /// The agent's own id for the turn.
         pub id: Option<Text<'a>>,
+        /// The turn is of the past, told again: nothing of it happens now.
+        pub replay: bool,
     }
 }
 
@@ -20,6 +23,8 @@ payload! {
         pub outcome: Outcome,
         /// Why, for a turn that did not complete: for a person to read.
         pub cause: Option<Text<'a>>,
+        /// What kind of thing went wrong, where that is known.
+        pub class: Option<ErrorClass>,
         /// What the agent calls the end, in its own word.
         pub reason: Option<Text<'a>>,
         /// Why the model stopped, in its own word.
@@ -34,16 +39,21 @@ payload! {
         pub structured: Option<Json<'a>>,
         /// The tokens of this turn.
         pub usage: Option<Usage<'a>>,
+        /// The tokens of this turn for each model, where the agent says so; those of other agents
+        /// that it started may be among them, and not in `usage`.
+        pub by_model: Vec<Usage<'a>>,
         /// What this turn cost.
         pub cost: Option<Cost<'a>>,
         /// How long it took.
         pub duration_ms: Option<u64>,
         /// How long the model took.
         pub api_duration_ms: Option<u64>,
-        /// How many requests went to the model.
-        pub requests: Option<u64>,
+        /// How many steps the turn had, as the agent counts them.
+        pub steps: Option<u64>,
         /// The tool calls that were refused, as the agent lists them.
         pub denials: Option<Json<'a>>,
+        /// The turn is of the past, told again; the grammar repeats it.
+        pub replay: bool,
     }
 }
 

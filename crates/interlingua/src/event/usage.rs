@@ -34,6 +34,12 @@ impl Usage<'_> {
         add(add(self.input, self.cache_read), self.cache_write)
     }
 
+    /// All tokens that were counted, whatever they were.
+    pub fn all(&self) -> u64 {
+        let counted = add(self.input_total(), self.output).unwrap_or(0);
+        counted.max(self.total.unwrap_or(0))
+    }
+
     /// The counts as numbers, in one order: for arithmetic on all of them.
     fn counts(&mut self) -> [&mut Option<u64>; 6] {
         [

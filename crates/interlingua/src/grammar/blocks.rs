@@ -4,11 +4,11 @@
 //! call, the message id and the index, never a flag. A whole block that repeats its pieces is
 //! dropped; one that goes further adds only the rest.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 
 use super::fingerprint::{Fingerprint, FingerprintHasher};
-use super::pieces::{Pieces, Relation, literal_body};
+use super::pieces::{Pieces, Relation};
 use super::{Emit, RepairKind, Stream};
 use crate::event::{Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Reason};
 use crate::json::Text;
@@ -16,12 +16,17 @@ use crate::json::Text;
 /// How many blocks that are over are remembered from turn to turn.
 const REMEMBERED: usize = 4096;
 
+/// How many blocks can be taken back at once.
+const RECENT: usize = 64;
+
 #[derive(Debug)]
 pub(super) struct Blocks {
     /// The blocks that are open; one as a rule, a few where sub-agents speak at the same time.
     open: Vec<OpenBlock>,
     /// The blocks that are over and may be said again.
     over: HashMap<Key, Said, BuildHasherDefault<FingerprintHasher>>,
+    /// The last blocks that were said since a tool was answered: those that may be taken back.
+    recent: VecDeque<Recent>,
     /// Room for what is said of the next block.
     spare: Pieces,
     /// The number of the next block. The first is 1: a decoder that knows no numbers says 0.
@@ -35,11 +40,22 @@ impl Default for Blocks {
         Self {
             open: Vec::new(),
             over: HashMap::default(),
+            recent: VecDeque::new(),
             spare: Pieces::default(),
             next: 1,
             spoke: false,
         }
     }
+}
+
+/// A block that may be taken back.
+#[derive(Debug)]
+struct Recent {
+    number: u64,
+    index: u64,
+    /// The agent and the message that it is of.
+    speaker: u64,
+    message: u64,
 }
 
 #[derive(Debug)]
@@ -51,14 +67,22 @@ struct OpenBlock {
     index: u64,
     /// The number that a grammar gave it before, in our own events.
     told_number: u64,
+    /// Its name is that of a block that is over, so that it is told without one.
+    renamed: bool,
     said: Pieces,
     /// The length of the whole block that repeated it.
     whole: Option<usize>,
 }
 
-/// What of a block was said, once it is over: enough to tell whether a whole one repeats it.
+/// A block that is over: enough to tell whether a whole one repeats it.
 #[derive(Debug, Clone, Copy)]
-enum Said {
+struct Said {
+    number: u64,
+    how: How,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum How {
     InPieces(Fingerprint),
     Whole { length: usize },
 }
@@ -84,6 +108,30 @@ impl Blocks {
         }
     }
 
+    /// Begins a new step: what was said before a tool was answered is never taken back.
+    pub(super) fn step(&mut self) {
+        self.recent.clear();
+    }
+
+    /// Takes back what was said of a message, or all that was said in this step.
+    pub(super) fn withdraw(&mut self, mut event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+        let Data::Withdrawn(withdrawn) = &mut event.data else { return };
+        let (speaker, message) = (hash(&event.parent), hash(&withdrawn.message));
+        let (all, from) = (withdrawn.message.is_none(), withdrawn.index);
+        let taken = |recent: &Recent| {
+            recent.speaker == speaker && (all || recent.message == message && recent.index >= from)
+        };
+        let numbers: Vec<u64> =
+            self.recent.iter().filter(|recent| taken(recent)).map(|recent| recent.number).collect();
+        self.recent.retain(|recent| !numbers.contains(&recent.number));
+        self.over.retain(|_, said| !numbers.contains(&said.number));
+        self.open.retain(|open| !numbers.contains(&open.number));
+        if !numbers.is_empty() {
+            withdrawn.blocks = numbers;
+            stream.said(&mut event, emit);
+        }
+    }
+
     /// Says the last word of a turn, if the agent said it in no other way.
     pub(super) fn last_word(&mut self, text: &Text<'_>, stream: &mut Stream, emit: Emit<'_>) {
         if !self.spoke && !text.is_empty() {
@@ -97,16 +145,14 @@ impl Blocks {
         for block in std::mem::take(&mut self.open) {
             self.remember(&block);
             stream.repaired(RepairKind::BlockNotEnded, || format!("block {}", block.number));
-            let ended = BlockEnded {
-                block: block.number,
-                message: block.message.as_ref().map(Text::borrowed),
-                index: block.index,
-                kind: block.kind,
-                signature: None,
-            };
+            let message = block.message.as_ref().filter(|_| !block.renamed).map(Text::borrowed);
+            let index = if block.renamed { block.number } else { block.index };
+            let (number, kind) = (block.number, block.kind);
+            let ended = BlockEnded { block: number, message, index, kind, signature: None };
             let mut event = Event::new(ended).within(block.parent.as_ref().map(Text::borrowed));
             stream.added(&mut event, reason.clone(), emit);
         }
+        self.recent.clear();
         if self.over.len() > REMEMBERED {
             self.over.clear();
         }
@@ -134,6 +180,9 @@ impl Blocks {
             if delta.message.is_some() {
                 open.said.add(&delta.text);
             }
+            if open.renamed {
+                (delta.message, delta.index) = (None, open.number);
+            }
         }
         stream.said(event, emit);
     }
@@ -146,11 +195,16 @@ impl Blocks {
         stream: &mut Stream,
         emit: Emit<'_>,
     ) -> usize {
-        if self.over.remove(&name.key()).is_some() {
+        let renamed = self.over.remove(&name.key()).is_some();
+        if renamed {
             stream.repaired(RepairKind::PieceAfterEnd, || format!("index {}", name.index));
         }
         let block = self.begin(name, kind);
-        let (message, index) = (name.message.clone(), name.index);
+        if let Some(open) = self.open.last_mut() {
+            open.renamed = renamed;
+        }
+        let (message, index) =
+            if renamed { (None, block) } else { (name.message.clone(), name.index) };
         let started = BlockStarted { block, message, index, kind: kind.clone() };
         let mut started = Event::new(started).within(name.parent.clone());
         stream.added(&mut started, Reason::Implied, emit);
@@ -166,6 +220,9 @@ impl Blocks {
         self.spare = std::mem::take(&mut block.said).emptied();
         ended.block = block.number;
         ended.kind = block.kind;
+        if block.renamed {
+            (ended.message, ended.index) = (None, block.number);
+        }
         stream.said(event, emit);
     }
 
@@ -197,10 +254,14 @@ impl Blocks {
                     block.index = self.next;
                 } else if block.message.is_some() {
                     let length = block.text.body().len();
-                    self.over.entry(name.key()).or_insert(Said::Whole { length });
+                    let said = Said { number: self.next, how: How::Whole { length } };
+                    self.over.entry(name.key()).or_insert(said);
                 }
                 block.block = self.next;
                 self.next += 1;
+                let name = Name::of(&event.parent, &block.message, block.index, block.block);
+                self.recent.push_back(Recent::of(name, block.block));
+                self.forget_oldest();
                 stream.said(event, emit);
             }
         }
@@ -237,6 +298,8 @@ impl Blocks {
     fn begin(&mut self, name: Name<'_, '_>, kind: &BlockKind) -> u64 {
         let number = self.next;
         self.next += 1;
+        self.recent.push_back(Recent::of(name, number));
+        self.forget_oldest();
         self.open.push(OpenBlock {
             number,
             kind: kind.clone(),
@@ -244,6 +307,7 @@ impl Blocks {
             message: name.message.clone().map(Text::into_owned),
             index: name.index,
             told_number: name.number,
+            renamed: false,
             said: std::mem::take(&mut self.spare),
             whole: None,
         });
@@ -261,17 +325,35 @@ impl Blocks {
         })
     }
 
+    fn forget_oldest(&mut self) {
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+    }
+
     /// Remembers a block that is over, if its message has an id: without one it is never said again.
     fn remember(&mut self, block: &OpenBlock) {
         if block.message.is_some() {
             let name = Name::of(&block.parent, &block.message, block.index, block.told_number);
-            let said = match block.whole {
-                Some(length) => Said::Whole { length },
-                None => Said::InPieces(block.said.fingerprint()),
+            let how = match block.whole {
+                Some(length) => How::Whole { length },
+                None => How::InPieces(block.said.fingerprint()),
             };
-            self.over.insert(name.key(), said);
+            self.over.insert(name.key(), Said { number: block.number, how });
         }
     }
+}
+
+impl Recent {
+    fn of(name: Name<'_, '_>, number: u64) -> Self {
+        let (speaker, message) = (hash(name.parent), hash(name.message));
+        Self { number, index: name.index, speaker, message }
+    }
+}
+
+/// A name that may be absent, as a number.
+fn hash(name: &Option<Text<'_>>) -> u64 {
+    name.as_ref().map_or(0, |name| Fingerprint::of(name.to_plain().as_bytes()).number())
 }
 
 /// Whether a block is something that the agent itself says to the user.
@@ -281,9 +363,9 @@ fn speaks(kind: &BlockKind, text: &Text<'_>, parent: &Option<Text<'_>>) -> bool 
 
 impl Said {
     fn relation(self, whole: &Text<'_>) -> Relation {
-        let same = match self {
-            Self::InPieces(said) => said == Fingerprint::of(literal_body(whole).as_bytes()),
-            Self::Whole { length } => whole.body().len() == length,
+        let same = match self.how {
+            How::InPieces(said) => said == Fingerprint::of(whole.literal_body().as_bytes()),
+            How::Whole { length } => whole.body().len() == length,
         };
         if same { Relation::Repeats } else { Relation::Differs }
     }

@@ -22,7 +22,7 @@ use calls::Calls;
 use plans::Plans;
 pub use repair::{Repair, RepairKind, Repairs};
 use session::Session;
-use turns::Turns;
+use turns::{End, Turns};
 
 /// How an agent's process or stream ended, as far as the caller saw it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,7 +63,9 @@ impl Stream {
     #[inline]
     fn said(&mut self, event: &mut Event<'_>, emit: Emit<'_>) {
         event.sequence = self.sequence;
-        event.source = self.source.clone();
+        // Our own events may say that they were added when they were first written.
+        let synthetic = event.source.synthetic.take();
+        event.source = Source { synthetic, ..self.source.clone() };
         self.sequence += 1;
         emit(event);
     }
@@ -87,6 +89,11 @@ impl Grammar {
         self.stream.source = Source { line, bytes, synthetic: None };
     }
 
+    /// The line of the input that the next events come from.
+    pub(crate) fn line(&self) -> u64 {
+        self.stream.source.line
+    }
+
     /// Notes that the frame at hand could not be read, before the event that says so.
     pub fn unreadable(&mut self, unparsed: &Unparsed<'_>) {
         self.cut_off |= unparsed.flaw == TextFlaw::Truncated;
@@ -95,6 +102,12 @@ impl Grammar {
             _ => RepairKind::Unreadable,
         };
         self.stream.repaired(kind, || unparsed.message.to_string());
+    }
+
+    /// What the session had used before this stream, where its counts go on from there: those of a
+    /// resumed thread of Codex do.
+    pub fn set_usage_before(&mut self, usage: crate::event::Usage<'_>) {
+        self.turns.set_usage_before(usage);
     }
 
     /// What was repaired so far.
@@ -131,10 +144,14 @@ impl Grammar {
                 self.session.ensure_started(stream, emit);
                 self.turns.start(event, stream, emit);
             }
-            Data::TurnEnded(_) => self.end_turn(event, None, emit),
+            Data::TurnEnded(_) => {
+                let added = event.source.synthetic.take();
+                self.end_turn(event, added, emit);
+            }
             Data::BlockStarted(_) | Data::BlockDelta(_) | Data::BlockEnded(_) | Data::Block(_) => {
                 self.blocks.push(&mut event, stream, emit);
             }
+            Data::Withdrawn(_) => self.blocks.withdraw(event, stream, emit),
             Data::ToolStarted(_)
             | Data::ToolInputDelta(_)
             | Data::ToolInput(_)
@@ -142,6 +159,7 @@ impl Grammar {
             Data::ToolEnded(_) => {
                 // Outside a turn nobody is told of plans.
                 let refused = self.plans.refused_by(&event).filter(|_| self.turns.is_open());
+                self.blocks.step();
                 self.calls.push(event, stream, emit);
                 self.plans.put_back(refused, stream, emit);
             }
@@ -162,7 +180,8 @@ impl Grammar {
             let clean = ending == Ending::Implied
                 && !self.cut_off
                 && !self.turns.nothing_said(&self.stream);
-            let (ended, reason) = self.turns.ending(&exit, clean);
+            let end = End { exit: &exit, clean, cut_off: self.cut_off };
+            let (ended, reason) = self.turns.ending(&end);
             let kind = RepairKind::TurnNotEnded;
             if reason != Reason::StreamEnded {
                 self.stream.repaired(kind, || {

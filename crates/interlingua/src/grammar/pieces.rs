@@ -1,9 +1,7 @@
 //! What was said of a block in pieces, and how a whole block relates to it.
 
-use std::borrow::Cow;
-
 use super::fingerprint::Fingerprint;
-use crate::json::{Text, write};
+use crate::json::Text;
 
 /// How much text is kept to be compared; of a longer block only a fingerprint is.
 const KEPT: usize = 4 << 20;
@@ -35,7 +33,7 @@ impl Pieces {
     /// Takes the next piece.
     #[inline]
     pub(super) fn add(&mut self, piece: &Text<'_>) {
-        let body = literal_body(piece);
+        let body = piece.literal_body();
         match &mut self.fingerprint {
             Some(fingerprint) => fingerprint.add(body.as_bytes()),
             None => {
@@ -62,13 +60,13 @@ impl Pieces {
 
     /// How a whole block relates to the pieces.
     pub(super) fn relation(&self, whole: &Text<'_>) -> Relation {
-        let body = literal_body(whole);
+        let body = whole.literal_body();
         if let Some(said) = self.fingerprint {
             let start = body.as_bytes().get(..said.length());
             return match start {
                 Some(start) if Fingerprint::of(start) == said => match body.get(start.len()..) {
                     Some("") => Relation::Repeats,
-                    Some(rest) => Relation::GoesOn(unescaped(rest)),
+                    Some(rest) => Relation::GoesOn(Text::of_literal_body(rest)),
                     None => Relation::Differs,
                 },
                 _ => Relation::Differs,
@@ -78,29 +76,13 @@ impl Pieces {
             return Relation::Repeats;
         }
         // Another way to escape the same text is no other text.
-        let (said, whole) = (unescaped(&self.body), whole.to_plain());
+        let (said, whole) = (Text::of_literal_body(&self.body), whole.to_plain());
         match whole.strip_prefix(&*said) {
             Some("") => Relation::Repeats,
             Some(rest) => Relation::GoesOn(rest.to_owned()),
             None => Relation::Differs,
         }
     }
-}
-
-/// What stands between the quotes of the literal for some text.
-pub(super) fn literal_body<'t>(text: &'t Text<'_>) -> Cow<'t, str> {
-    match text {
-        Text::Literal(_) => Cow::Borrowed(text.body()),
-        Text::Plain(plain) => {
-            let mut body = Vec::new();
-            write::escape(&mut body, plain);
-            String::from_utf8(body).map_or(Cow::Borrowed(""), Cow::Owned)
-        }
-    }
-}
-
-fn unescaped(body: &str) -> String {
-    serde_json::from_str(&format!("\"{body}\"")).unwrap_or_else(|_| body.to_owned())
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub struct Repair {
 pub enum RepairKind {
     /// A turn did not end; it was ended.
     TurnNotEnded,
+    /// A turn began while another was open; until that one ends, both are told as one.
+    TurnInTurn,
     /// A tool call was never answered; it was closed as abandoned.
     CallNotAnswered,
     /// An answer came for a call that nobody made; the call was added.
@@ -46,6 +48,7 @@ impl RepairKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::TurnNotEnded => "turn-not-ended",
+            Self::TurnInTurn => "turn-in-turn",
             Self::CallNotAnswered => "call-not-answered",
             Self::AnswerWithoutCall => "answer-without-call",
             Self::AnswerTooLate => "answer-too-late",

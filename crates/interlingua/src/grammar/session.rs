@@ -10,6 +10,7 @@ pub(super) struct Session {
     ended: bool,
     told_exit: Exit,
     id: Option<Text<'static>>,
+    agent: Option<Text<'static>>,
     version: Option<Text<'static>>,
     model: Option<Text<'static>>,
     cwd: Option<Text<'static>>,
@@ -99,7 +100,7 @@ impl Session {
                 }
             )+};
         }
-        keep_news!(id version model cwd permission_mode tools);
+        keep_news!(id agent version model cwd permission_mode tools);
         any.then_some(update)
     }
 }
@@ -115,6 +116,7 @@ fn news_of<T: PartialEq + Clone>(known: Option<T>, told: &mut Option<T>) -> Opti
 fn as_update(started: SessionStarted<'_>) -> SessionUpdated<'_> {
     SessionUpdated {
         id: started.id,
+        agent: started.agent,
         version: started.version,
         model: started.model,
         cwd: started.cwd,

@@ -1,7 +1,9 @@
 //! A turn starts once and ends once; its counts are its own.
 
-use super::{Emit, Exit, Stream};
-use crate::event::{Cost, Data, Event, Outcome, Reason, Scope, TurnEnded, TurnStarted, Usage};
+use super::{Emit, Exit, RepairKind, Stream};
+use crate::event::{
+    Cost, Data, ErrorClass, Event, Outcome, Reason, Scope, TurnEnded, TurnStarted, Usage,
+};
 use crate::json::Text;
 
 /// How many errors of a turn are kept for its end.
@@ -11,6 +13,7 @@ const ERRORS_KEPT: usize = 100;
 pub(super) struct Turns {
     open: Option<OpenTurn>,
     count: u64,
+    /// What the session had used at the end of the turn before.
     usage_so_far: Usage<'static>,
     cost_so_far: f64,
 }
@@ -18,8 +21,11 @@ pub(super) struct Turns {
 #[derive(Debug, Default)]
 struct OpenTurn {
     errors: Vec<Text<'static>>,
-    interrupted: bool,
+    /// What kind of thing the last error was.
+    class: Option<ErrorClass>,
+    interrupted: Option<Text<'static>>,
     implied: bool,
+    replay: bool,
     started_at: u64,
 }
 
@@ -33,6 +39,11 @@ impl Turns {
         self.count
     }
 
+    /// What the session had used before this stream began.
+    pub(super) fn set_usage_before(&mut self, usage: Usage<'_>) {
+        self.usage_so_far = crate::event::own_usage(usage);
+    }
+
     /// Whether the open turn exists only because the input ended.
     pub(super) fn nothing_said(&self, stream: &Stream) -> bool {
         let only_started = |turn: &OpenTurn| turn.implied && turn.started_at + 1 == stream.sequence;
@@ -40,10 +51,21 @@ impl Turns {
     }
 
     pub(super) fn start(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
-        if self.open.is_none() {
-            self.begin(false, stream);
-            stream.said(&mut { event }, emit);
+        if let Some(open) = &self.open {
+            // Agents that say twice that a turn begins say it at once.
+            if open.started_at + 1 < stream.sequence {
+                stream.repaired(RepairKind::TurnInTurn, || {
+                    "a turn began before the one before it had ended".to_owned()
+                });
+            }
+            return;
         }
+        let replay = matches!(&event.data, Data::TurnStarted(started) if started.replay);
+        self.begin(false, stream);
+        if let Some(open) = &mut self.open {
+            open.replay = replay;
+        }
+        stream.said(&mut { event }, emit);
     }
 
     pub(super) fn imply(&mut self, stream: &mut Stream, emit: Emit<'_>) {
@@ -61,9 +83,13 @@ impl Turns {
         let Some(turn) = &mut self.open else { return };
         let message = match data {
             Data::Retry(retry) => retry.message.clone(),
-            Data::Error(error) => Some(error.message.clone()),
-            Data::Interrupted(_) => {
-                turn.interrupted = true;
+            Data::Error(error) => {
+                turn.class = Some(error.class.clone());
+                Some(error.message.clone())
+            }
+            Data::Interrupted(interrupted) => {
+                let text = interrupted.text.clone().unwrap_or_default();
+                turn.interrupted = Some(text.into_owned());
                 None
             }
             _ => None,
@@ -86,11 +112,24 @@ impl Turns {
         let turn = self.open.take().unwrap_or_default();
         let Event { parent, time, data, .. } = event;
         let Data::TurnEnded(mut ended) = data else { return };
-        if ended.errors.is_empty() {
-            ended.errors = turn.errors.iter().map(Text::borrowed).collect();
+        let told = std::mem::take(&mut ended.errors);
+        ended.errors = turn.errors.iter().map(Text::borrowed).collect();
+        let news: Vec<_> = told.into_iter().filter(|error| !turn.errors.contains(error)).collect();
+        ended.errors.extend(news);
+        ended.replay = turn.replay;
+        if ended.outcome != Outcome::Completed {
+            let stopped = turn
+                .interrupted
+                .as_ref()
+                .filter(|text| ended.outcome == Outcome::Cancelled && !text.is_empty());
+            ended.cause = ended
+                .cause
+                .take()
+                .or_else(|| stopped.map(Text::borrowed))
+                .or_else(|| turn.errors.last().map(Text::borrowed));
         }
-        if ended.cause.is_none() && ended.outcome != Outcome::Completed {
-            ended.cause = turn.errors.last().map(Text::borrowed);
+        if ended.outcome == Outcome::Failed && ended.class.is_none() {
+            ended.class = turn.class.filter(|class| *class != ErrorClass::Unspecified);
         }
         ended.usage = ended.usage.take().map(|usage| self.usage_of_turn(usage));
         ended.cost = ended.cost.take().map(|cost| self.cost_of_turn(cost));
@@ -122,35 +161,77 @@ impl Turns {
     }
 
     /// How a turn ended whose agent did not say so. A success is never invented.
-    pub(super) fn ending(&self, exit: &Exit, clean: bool) -> (TurnEnded<'static>, Reason) {
-        let interrupted = self.open.as_ref().is_some_and(|turn| turn.interrupted);
-        let (outcome, cause, reason) = match (exit.code, exit.signal) {
-            (None | Some(0), None) if clean => (Outcome::Completed, None, Reason::StreamEnded),
+    pub(super) fn ending(&self, end: &End<'_>) -> (TurnEnded<'static>, Reason) {
+        let turn = self.open.as_ref();
+        let interrupted = turn.is_some_and(|turn| turn.interrupted.is_some());
+        let unless_stopped = |outcome| if interrupted { Outcome::Cancelled } else { outcome };
+        let (outcome, what, reason) = match (end.exit.code, end.exit.signal) {
+            (None | Some(0), None) if end.clean => {
+                let ended = TurnEnded { outcome: Outcome::Completed, ..TurnEnded::default() };
+                return (ended, Reason::StreamEnded);
+            }
             (_, Some(signal)) => (
                 if is_request_to_stop(signal) { Outcome::Cancelled } else { Outcome::Failed },
-                Some(format!("the agent was ended by signal {signal} before its turn was over")),
+                format!("the agent was ended by signal {signal} before its turn was over"),
                 Reason::ProcessEnded,
             ),
             (Some(code @ (129 | 130 | 143)), None) => (
                 Outcome::Cancelled,
-                Some(format!("the agent was stopped (exit code {code}) before its turn was over")),
+                format!("the agent was stopped (exit code {code}) before its turn was over"),
+                Reason::ProcessEnded,
+            ),
+            (Some(code), None) if end.cut_off => (
+                unless_stopped(Outcome::Failed),
+                format!(
+                    "the agent's output was cut off in the middle of a record (exit code {code})"
+                ),
                 Reason::ProcessEnded,
             ),
             (Some(code), None) => (
-                if interrupted { Outcome::Cancelled } else { Outcome::Failed },
-                Some(format!(
-                    "the agent exited with code {code} and did not say how its turn ended"
-                )),
+                unless_stopped(Outcome::Failed),
+                format!("the agent exited with code {code} and did not say how its turn ended"),
                 Reason::ProcessEnded,
             ),
+            (None, None) if end.cut_off => (
+                unless_stopped(Outcome::Failed),
+                "the output was cut off in the middle of a record".to_owned(),
+                Reason::InputEnded,
+            ),
             (None, None) => (
-                if interrupted { Outcome::Cancelled } else { Outcome::Failed },
-                Some("the output ended and did not say how the turn ended".to_owned()),
+                unless_stopped(Outcome::Failed),
+                "the output ended and did not say how the turn ended".to_owned(),
                 Reason::InputEnded,
             ),
         };
-        (TurnEnded { outcome, cause: cause.map(Text::from), ..TurnEnded::default() }, reason)
+        let last_error = turn.and_then(|turn| turn.errors.last()).map(ToString::to_string);
+        let cause = match last_error.or_else(|| last_line(end.exit)) {
+            Some(error) => format!("{what}; the last error was: {error}"),
+            None => what,
+        };
+        let errors = end.exit.stderr.clone().filter(|tail| !tail.trim().is_empty());
+        let ended = TurnEnded {
+            outcome,
+            cause: Some(Text::from(cause)),
+            errors: errors.map(Text::from).into_iter().collect(),
+            ..TurnEnded::default()
+        };
+        (ended, reason)
     }
+}
+
+/// What is known of the end of a stream.
+pub(super) struct End<'e> {
+    pub(super) exit: &'e Exit,
+    /// By its own contract the stream says that all is well by ending here.
+    pub(super) clean: bool,
+    /// The stream ended in the middle of a record.
+    pub(super) cut_off: bool,
+}
+
+/// The last line that the agent wrote to standard error.
+fn last_line(exit: &Exit) -> Option<String> {
+    let lines = exit.stderr.as_deref()?.lines().rev();
+    lines.map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
 /// Whether a signal is how people and supervisors ask a program to stop.

@@ -75,6 +75,24 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// What stands between the quotes of the literal for this text; copied only where it had to be
+    /// escaped.
+    pub fn literal_body(&self) -> Cow<'_, str> {
+        match self {
+            Self::Literal(_) => Cow::Borrowed(self.body()),
+            Self::Plain(plain) => {
+                let mut body = Vec::new();
+                super::write::escape(&mut body, plain);
+                String::from_utf8(body).map_or(Cow::Borrowed(""), Cow::Owned)
+            }
+        }
+    }
+
+    /// The text for which this would stand between the quotes of a literal.
+    pub fn of_literal_body(body: &str) -> String {
+        serde_json::from_str(&format!("\"{body}\"")).unwrap_or_else(|_| body.to_owned())
+    }
+
     /// Whether there is no text at all.
     pub fn is_empty(&self) -> bool {
         self.body().is_empty()

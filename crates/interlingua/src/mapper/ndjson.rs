@@ -136,7 +136,7 @@ impl Encoder for Parts {
                 remember(&mut self.session.sandbox_id, update.sandbox.as_ref());
                 if let Some(relay) = &update.relay {
                     remember(&mut self.session.relay_session_id, relay.session.as_ref());
-                    let token = relay.token.as_ref().map(|token| token.reveal());
+                    let token = relay.token.reveal();
                     remember(&mut self.session.relay_token, token);
                     remember(&mut self.session.relay_url, relay.url.as_ref());
                 }

@@ -8,12 +8,19 @@ use serde_json::Value;
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Story {
     pub text: String,
+    /// The same without what sub-agents said, where our own events tell it.
+    pub own_text: String,
     pub calls: BTreeMap<String, Call>,
-    pub plan: Option<Vec<(String, String)>>,
+    pub plan: Option<Plan>,
     /// Uncached input, cached input, output.
     pub usage: Option<(u64, u64, u64)>,
     pub ends: usize,
+    /// The last call that wrote a plan, and the plan before it.
+    replaced: Option<(String, Option<Plan>)>,
 }
+
+/// The text and the status of every step.
+pub type Plan = Vec<(String, String)>;
 
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Call {
@@ -33,7 +40,7 @@ impl Story {
                 "claude" => story.claude(record),
                 "yume" => story.yume(record),
                 "giselle" => story.giselle(record),
-                "ai-sdk" => story.ai_sdk(record),
+                "ai-sdk" | "ai-sdk-v4" => story.ai_sdk(record),
                 "agent-event" => story.agent_event(record),
                 "events" => story.events(record),
                 other => panic!("no story is told in {other}"),
@@ -52,7 +59,9 @@ impl Story {
         let name = string(name);
         if PLAN_TOOLS.contains(&&*name) || name == "updatePlan" {
             let list = ["todos", "plan", "items"].iter().find_map(|key| input.get(key)?.as_array());
+            let before = self.plan.clone();
             self.plan = list.map(|list| steps(list)).or(self.plan.take());
+            self.replaced = Some((string(id), before));
         }
         let call = Call { name, input, ..Call::default() };
         assert!(self.calls.insert(string(id), call).is_none(), "a call is made twice: {id}");
@@ -62,6 +71,10 @@ impl Story {
         let call = self.calls.get_mut(&string(id)).unwrap_or_else(|| panic!("no call {id}"));
         call.output = Some(call.output.take().unwrap_or_default() + &output);
         call.failed = failed;
+        // A plan whose call failed does not stand.
+        if failed && let Some((_, before)) = self.replaced.take_if(|(call, _)| id == &**call) {
+            self.plan = Some(before.unwrap_or_default());
+        }
     }
 
     fn count(&mut self, input: Option<u64>, cached: Option<u64>, output: Option<u64>) {
@@ -78,6 +91,8 @@ impl Story {
 
     fn claude(&mut self, record: &Value) {
         match record["type"].as_str().unwrap_or_default() {
+            // What the program says in the model's place is an error, not text.
+            "assistant" if record.get("error").is_some() => {}
             "assistant" => {
                 for block in record["message"]["content"].as_array().into_iter().flatten() {
                     match block["type"].as_str().unwrap_or_default() {
@@ -145,9 +160,7 @@ impl Story {
                 self.call(&record["tool_id"], &record["tool_name"], record["parameters"].clone());
             }
             "tool_result" => {
-                let said = flat(&record["output"]);
-                let error = flat(&record["error"]["message"]);
-                let said = if said.is_empty() { error } else { said };
+                let said = answered(flat(&record["output"]), flat(&record["error"]["message"]));
                 self.answer(&record["tool_id"], said, record["status"] != "success");
             }
             "snapshot_request" => {
@@ -195,7 +208,7 @@ impl Story {
 
     fn agent_event(&mut self, event: &Value) {
         match event["type"].as_str().unwrap_or_default() {
-            "text" if event["category"] != "reasoning" => {
+            "text" if event["category"] != "reasoning" && event["role"] != "system" => {
                 self.text += event["text"].as_str().unwrap()
             }
             "tool.started" => {
@@ -204,7 +217,9 @@ impl Story {
             "tool.completed" => {
                 let (said, error) = (flat(&event["output"]), flat(&event["error"]));
                 let failed = event.get("error").is_some();
-                self.answer(&event["toolId"], if said.is_empty() { error } else { said }, failed);
+                let code_only = error.starts_with("Exit code: ") && !said.is_empty();
+                let said = if code_only { said } else { answered(said, error) };
+                self.answer(&event["toolId"], said, failed);
             }
             "todo_list" => self.plan = Some(steps(event["items"].as_array().unwrap())),
             "turn.completed" => self.ends += 1,
@@ -215,7 +230,11 @@ impl Story {
     fn events(&mut self, event: &Value) {
         match event["type"].as_str().unwrap_or_default() {
             "block" | "block_delta" if event["kind"] == "text" => {
-                self.text += event["text"].as_str().unwrap();
+                let text = event["text"].as_str().unwrap();
+                self.text += text;
+                if event.get("parent").is_none() {
+                    self.own_text += text;
+                }
             }
             "tool_started" | "tool_input" => {
                 if let Some(input) = event.get("input") {
@@ -226,8 +245,7 @@ impl Story {
                 }
             }
             "tool_ended" => {
-                let (said, error) = (flat(&event["output"]), flat(&event["error"]));
-                let said = if said.is_empty() { error } else { said };
+                let said = answered(flat(&event["output"]), flat(&event["error"]));
                 self.answer(&event["call"], said, event["status"] != "completed");
             }
             "plan_updated" => {
@@ -265,6 +283,15 @@ fn flat(value: &Value) -> String {
     }
 }
 
+/// What was said of a call: what it gave back, and what went wrong where that says more.
+fn answered(said: String, error: String) -> String {
+    match () {
+        () if error.contains(&said) => error,
+        () if said.contains(&error) => said,
+        () => format!("{said}\n{error}"),
+    }
+}
+
 /// JSON with its fields in one order; any other text as it is.
 fn normal(text: String) -> String {
     match serde_json::from_str::<Value>(&text) {
@@ -273,7 +300,7 @@ fn normal(text: String) -> String {
     }
 }
 
-fn steps(list: &[Value]) -> Vec<(String, String)> {
+fn steps(list: &[Value]) -> Plan {
     list.iter()
         .map(|step| {
             let text = ["content", "description", "text", "step"];

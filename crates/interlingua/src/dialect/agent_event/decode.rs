@@ -22,6 +22,10 @@ pub struct AgentEventDecoder {
     /// The number of the block at hand, and what it is while it is being said.
     block: u64,
     open: Option<BlockKind>,
+    /// Something was said since the last turn ended.
+    in_turn: bool,
+    /// What was said last to the user.
+    said: String,
     /// The final text, where the stream says it again before the turn ends.
     final_text: Option<Text<'static>>,
     /// The lists whose tool was not told.
@@ -52,6 +56,7 @@ impl AgentEventDecoder {
         let time = line.timestamp.take();
         let kind = line.kind.take();
         let kind_body = kind.as_ref().map_or("", Text::body);
+        let in_turn = std::mem::replace(&mut self.in_turn, kind_body != "turn.completed");
         if kind_body == "text" {
             self.text(line, time, sink);
             return;
@@ -61,8 +66,12 @@ impl AgentEventDecoder {
             "session.started" => {
                 let agent = line.agent_type.map(|agent| dialect_name(&agent));
                 let started = SessionStarted { agent, ..SessionStarted::default() };
-                sink.event(Event::new(started).at(time.clone()));
-                Data::from(TurnStarted::default())
+                if in_turn {
+                    Data::from(started)
+                } else {
+                    sink.event(Event::new(started).at(time.clone()));
+                    Data::from(TurnStarted::default())
+                }
             }
             "tool.started" => {
                 self.calls.extend(line.tool_id.as_ref().map(ToString::to_string));
@@ -95,7 +104,15 @@ impl AgentEventDecoder {
         let text = line.text.unwrap_or_default();
         let category = line.category.as_ref().map_or("", Text::body);
         if category == "result" {
-            self.end_block(time, sink);
+            self.end_block(time.clone(), sink);
+            // As a rule it repeats the last message; where it does not, it is one.
+            let repeats = self.said.is_empty() || *self.said == *text.to_plain();
+            if !repeats {
+                let index = self.block;
+                self.block += 1;
+                let block = Block { index, text: text.borrowed(), ..Block::default() };
+                sink.event(Event::new(block).at(time));
+            }
             self.final_text = Some(text.into_owned());
             return;
         }
@@ -111,6 +128,12 @@ impl AgentEventDecoder {
         if self.open.as_ref() != Some(&kind) {
             self.end_block(time.clone(), sink);
             self.open = Some(kind.clone());
+            if kind == BlockKind::Text {
+                self.said.clear();
+            }
+        }
+        if kind == BlockKind::Text {
+            self.said.push_str(&text.to_plain());
         }
         let delta = BlockDelta { index: self.block, kind, text, ..BlockDelta::default() };
         sink.event(Event::new(delta).at(time));

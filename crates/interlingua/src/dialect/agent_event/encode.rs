@@ -4,9 +4,9 @@ use super::{time, wire};
 use crate::dialect::content::output_text;
 use crate::dialect::{Dialect, EncodeOptions, Encoder, Identity, Output, tools};
 use crate::event::{
-    BlockDelta, BlockKind, Data, Error, ErrorClass, Event, Executor, Outcome, PlanItem, PlanStatus,
-    PlanUpdated, Reason, SessionEnded, SessionStarted, ToolEnded, ToolKind, ToolStatus, TurnEnded,
-    Unparsed,
+    BlockDelta, BlockKind, Data, Error, ErrorClass, Event, Executor, Notice, Outcome, PlanItem,
+    PlanStatus, PlanUpdated, Reason, SessionEnded, SessionStarted, ToolEnded, ToolKind, ToolStatus,
+    TurnEnded, Unparsed,
 };
 use crate::json::write::{self, Object};
 use crate::json::{Json, Text};
@@ -18,10 +18,13 @@ const ERRORS_KEPT: usize = 100;
 #[derive(Debug)]
 pub struct AgentEventEncoder {
     envelope: Envelope,
-    /// The list that was told last.
+    /// The id of the list that was told last, and the fields that told it.
     list: Text<'static>,
+    list_told: Option<Json<'static>>,
     /// The errors that were told in the turn at hand.
     errors: Vec<Text<'static>>,
+    /// A turn has ended and no other has begun: a reader may have gone.
+    rests: bool,
 }
 
 /// What every record of a stream has; texts are kept as the literals that are written.
@@ -47,8 +50,9 @@ impl AgentEventEncoder {
             team: team.unwrap_or_else(|| "{}".to_owned()),
             time: 0,
         };
+        // Before the session starts there is nobody to tell anything either.
         let list = Text::plain("plan");
-        Self { envelope, list, errors: Vec::new() }
+        Self { envelope, list, list_told: None, errors: Vec::new(), rests: true }
     }
 }
 
@@ -96,9 +100,11 @@ impl Encoder for AgentEventEncoder {
             }
             Data::Block(block) => {
                 lose_block(&block.kind, out);
+                lose_signature(block.signature.as_ref(), out);
                 self.text(&block.kind, &block.text, of_subagent, out);
             }
             Data::BlockStarted(started) => lose_block(&started.kind, out),
+            Data::BlockEnded(ended) => lose_signature(ended.signature.as_ref(), out),
             Data::ToolStarted(started) => {
                 if let Some(input) = &started.input {
                     let call = (&started.call, &started.name);
@@ -110,12 +116,18 @@ impl Encoder for AgentEventEncoder {
                 self.tool_started(call, &input.kind, &input.executor, input.input.as_ref(), out);
             }
             Data::ToolEnded(ended) => self.tool_ended(ended, out),
+            // There is one list, and it is the main agent's.
+            Data::PlanUpdated(_) if of_subagent => out.lost("todo list of a sub-agent"),
             Data::PlanUpdated(plan) => self.todo_list(plan, out),
+            Data::Notice(notice) if !self.rests => self.notice(notice, out),
             Data::SessionStarted(started) => self.session_started(started, out),
             Data::SessionEnded(ended) => session_ended(ended, out),
             Data::Error(error) => self.error(error, out),
             Data::Unparsed(unparsed) => self.unreadable(unparsed, out),
-            Data::TurnStarted(_) => self.errors.clear(),
+            Data::TurnStarted(_) => {
+                self.errors.clear();
+                self.rests = false;
+            }
             Data::TurnEnded(ended) => self.turn_ended(ended, event, out),
             other => unsayable(other, out),
         }
@@ -155,21 +167,32 @@ impl AgentEventEncoder {
             }
         }
         let sayable = plan.items.iter().filter_map(|item| Some((item, todo_status(item)?)));
-        let mut record = self.envelope.record("todo_list", out);
-        record.text("todoId", &self.list);
-        record.objects("items", sayable, |todo, (item, status)| {
-            todo.text("text", &item.text).string("status", status);
+        let list = Json::object(|fields| {
+            fields.text("todoId", &self.list).objects("items", sayable, |todo, (item, status)| {
+                todo.text("text", &item.text).string("status", status);
+            });
         });
+        if self.list_told.as_ref() == Some(&list) {
+            return;
+        }
+        let mut record = self.envelope.record("todo_list", out);
+        record.fields_of(list.get());
+        record.end();
+        self.list_told = Some(list);
+    }
+
+    /// Tells a notice in a category of its own, which is no part of the answer.
+    fn notice(&mut self, notice: &Notice<'_>, out: &mut Output) {
+        let mut record = self.envelope.record("text", out);
+        record.text("text", &notice.text).raw("role", "\"system\"").raw("category", "\"notice\"");
         record.end();
     }
 }
 
 /// Counts what a sub-agent says and does: nothing here tells which one it was.
 fn lose_lineage(event: &Event<'_>, out: &mut Output) {
-    let begins = matches!(
-        event.data,
-        Data::Block(_) | Data::BlockStarted(_) | Data::ToolStarted(_) | Data::PlanUpdated(_)
-    );
+    let begins =
+        matches!(event.data, Data::Block(_) | Data::BlockStarted(_) | Data::ToolStarted(_));
     if begins && event.parent.is_some() {
         out.lost("which sub-agent it was");
     }
@@ -181,6 +204,12 @@ fn lose_block(kind: &BlockKind, out: &mut Output) {
         BlockKind::HiddenReasoning => out.lost("hidden reasoning"),
         BlockKind::Image => out.lost("picture"),
         BlockKind::Other(_) => out.lost("block of an unknown kind"),
+    }
+}
+
+fn lose_signature(signature: Option<&Text<'_>>, out: &mut Output) {
+    if signature.is_some() {
+        out.lost("signature");
     }
 }
 
@@ -252,6 +281,9 @@ impl AgentEventEncoder {
             failure(&mut record, ended, &output);
         }
         record.end();
+        if !matches!(ended.status, ToolStatus::Completed | ToolStatus::Failed) {
+            out.lost("how a call failed (denied, cancelled, abandoned)");
+        }
         for _ in 0..others {
             out.lost("tool output that is no text");
         }
@@ -294,17 +326,15 @@ impl AgentEventEncoder {
             self.envelope.agent_type = literal(wire::agent_type(&agent.to_plain()));
         }
         self.envelope.record("session.started", out).end();
+        self.rests = false;
         if started.id.is_some() || started.model.is_some() || started.cwd.is_some() {
             out.lost("session facts");
         }
     }
 
     fn error(&mut self, error: &Error<'_>, out: &mut Output) {
-        let code = match (&error.class, &error.code) {
-            (ErrorClass::Unspecified, code) => code.as_ref().map(Text::borrowed),
-            (class, _) => Some(Text::from(class.as_str().to_ascii_uppercase())),
-        };
-        self.problem(&error.message, code.as_ref(), out);
+        let code = code(&error.class);
+        self.problem(&error.message, code.as_ref().or(error.code.as_ref()), out);
     }
 
     fn unreadable(&mut self, unparsed: &Unparsed<'_>, out: &mut Output) {
@@ -326,43 +356,59 @@ impl AgentEventEncoder {
 
     fn turn_ended(&mut self, ended: &TurnEnded<'_>, event: &Event<'_>, out: &mut Output) {
         let reason = match &ended.outcome {
-            Outcome::Completed | Outcome::WaitingForClient => "done",
+            Outcome::Completed => "done",
             Outcome::Cancelled => "cancelled",
             Outcome::TimedOut => "timeout",
             _ => "error",
         };
-        if let Some(cause) = &ended.cause {
-            self.cause(cause, reason, code_of(ended, event), out);
+        if reason == "error" {
+            self.cause(ended, event, out);
+        } else if ended.cause.is_some() {
+            out.lost("why the turn was stopped");
         }
         let mut record = self.envelope.record("turn.completed", out);
         record.string("finishReason", reason);
         record.end();
         self.errors.clear();
+        self.rests = true;
         lose_counts(ended, out);
     }
 
     /// Says why a turn failed, unless that was said before.
-    fn cause(&mut self, cause: &Text<'_>, reason: &str, code: Option<String>, out: &mut Output) {
-        if reason != "error" {
-            out.lost("why the turn was stopped");
-        } else if !self.errors.contains(cause) {
-            self.problem(cause, code.map(Text::from).as_ref(), out);
-        }
+    fn cause(&mut self, ended: &TurnEnded<'_>, event: &Event<'_>, out: &mut Output) {
+        let told = |cause: &Text<'_>| self.errors.contains(cause);
+        let cause = match &ended.cause {
+            Some(cause) if told(cause) => return,
+            Some(cause) => cause.borrowed(),
+            // Its call was not told: nobody here could answer it.
+            None if ended.outcome == Outcome::WaitingForClient => {
+                Text::plain("the agent waits for a tool of the client")
+            }
+            None => Text::plain("the turn failed, and the agent does not say why"),
+        };
+        self.problem(&cause, code_of(ended, event).as_ref(), out);
     }
 }
 
 /// What kind of failure ended a turn, as far as its end says so.
-fn code_of(ended: &TurnEnded<'_>, event: &Event<'_>) -> Option<String> {
-    let class = match (&ended.outcome, ended.http_status) {
+fn code_of(ended: &TurnEnded<'_>, event: &Event<'_>) -> Option<Text<'static>> {
+    let class = match (&ended.outcome, &ended.class, ended.http_status) {
         _ if event.source.synthetic == Some(Reason::ProcessEnded) => {
-            return Some("PROCESS_EXIT".to_owned());
+            return Some(Text::plain("PROCESS_EXIT"));
         }
-        (Outcome::LimitReached, _) => ErrorClass::Limit,
-        (Outcome::Refused, _) => ErrorClass::Refusal,
-        (_, Some(status)) => ErrorClass::of_http_status(status),
-        _ => return None,
+        (Outcome::LimitReached, ..) => ErrorClass::Limit,
+        (Outcome::Refused, ..) => ErrorClass::Refusal,
+        (_, Some(class), _) => class.clone(),
+        (_, None, Some(status)) => ErrorClass::of_http_status(status),
+        (_, None, None) => return None,
     };
-    Some(class.as_str().to_ascii_uppercase())
+    code(&class)
+}
+
+/// The code for a class of errors.
+fn code(class: &ErrorClass) -> Option<Text<'static>> {
+    let known = *class != ErrorClass::Unspecified;
+    known.then(|| Text::from(class.as_str().to_ascii_uppercase()))
 }
 
 fn lose_counts(ended: &TurnEnded<'_>, out: &mut Output) {
@@ -387,10 +433,7 @@ fn session_ended(ended: &SessionEnded<'_>, out: &mut Output) {
 /// Counts what has no record; what only frames other events has nothing to lose.
 fn unsayable(data: &Data<'_>, out: &mut Output) {
     let what = match data {
-        Data::MessageStarted(_)
-        | Data::MessageEnded(_)
-        | Data::BlockEnded(_)
-        | Data::ToolInputDelta(_) => return,
+        Data::MessageStarted(_) | Data::MessageEnded(_) | Data::ToolInputDelta(_) => return,
         // The call has told it.
         Data::FilesChanged(files) if files.call.is_some() => return,
         Data::FilesChanged(_) => "file change",

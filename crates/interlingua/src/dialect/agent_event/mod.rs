@@ -9,16 +9,21 @@
 //!
 //! What is written is the clean form of the contract: a tool that keeps the todo list is told by
 //! `todo_list` alone, neither its call nor its result; outputs are text; a failed turn says why in an
-//! `error` before its end. What is read may also be the form that was shipped, in which the
-//! result of a todo tool leaks and the final text is said again with the category `result`.
+//! `error` before its end, and so does one that waits for a tool of the client. There is one list,
+//! the main agent's. A notice is a `text` of the role `system`, in the category `notice`.
+//!
+//! What is read may also be the form that was shipped, in which the result of a todo tool leaks and
+//! the final text is said again with the category `result`.
 
 mod decode;
 mod encode;
+mod ignored;
 mod rules;
 mod time;
 mod wire;
 
-use super::{Confidence, Dialect, Ending, FramingKind, Probe};
+use super::{Confidence, Dialect, Probe};
+use crate::json::read::Record;
 
 pub use decode::AgentEventDecoder;
 pub use encode::AgentEventEncoder;
@@ -28,8 +33,6 @@ pub static DIALECT: Dialect = Dialect {
     name: "agent-event",
     aliases: &["agent-events", "agentevent", "agent-chatter"],
     about: "The unified AgentEvent: text, tools and todo lists of any agent",
-    framing: FramingKind::Lines,
-    ending: Ending::Told,
     decoder: Some(|| Box::<AgentEventDecoder>::default()),
     encoder: Some(|options| Box::new(AgentEventEncoder::new(options))),
     recognise,
@@ -37,16 +40,21 @@ pub static DIALECT: Dialect = Dialect {
         "session facts (id, model, folder, tools)",
         "usage, cost and duration",
         "user messages",
-        "hidden reasoning",
+        "hidden reasoning and signatures",
         "tool progress",
         "tools that the client runs",
         "file changes, artifacts and compaction",
         "permissions and questions",
+        "how a call failed (denied, cancelled, abandoned)",
         "sub-agents, apart from what they say and do",
-        "retries, notices and limits",
+        "retries and limits",
         "unknown records",
     ],
     rules: Some(|| Box::<rules::AgentEventRules>::default()),
+    reads: <wire::Line<'static> as Record<'static>>::shape,
+    ignores: ignored::IGNORED,
+    guide: include_str!("guide.md"),
+    ..Dialect::BLANK
 };
 
 fn recognise(probe: &Probe<'_>) -> Confidence {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::check::{Findings, Rules};
 
@@ -22,6 +22,10 @@ pub(super) struct AgentEventRules {
     calls: BTreeMap<String, bool>,
     /// Whether something of a turn was said since the last one ended.
     in_turn: bool,
+    /// Whether an error was told since then.
+    error_told: bool,
+    /// The list that was told last.
+    list: Option<Value>,
 }
 
 /// The fields of a type: those that it must have, and those that it may have.
@@ -85,8 +89,9 @@ impl Rules for AgentEventRules {
         match kind {
             "tool.started" => self.call(record, findings),
             "tool.completed" => self.answer(record, findings),
-            "todo_list" => todo_items(record, findings),
-            "turn.completed" => self.turn_completed(findings),
+            "todo_list" => self.todo_list(record, findings),
+            "error" => self.error_told = true,
+            "turn.completed" => self.turn_completed(record, findings),
             _ => {}
         }
     }
@@ -146,7 +151,18 @@ impl AgentEventRules {
         }
     }
 
-    fn turn_completed(&mut self, findings: &mut Findings) {
+    fn todo_list(&mut self, record: &Value, findings: &mut Findings) {
+        todo_items(record, findings);
+        let list = json!([record.get("todoId"), record.get("items")]);
+        let repeats = self.list.as_ref() == Some(&list);
+        findings.require(!repeats, "todo-list-news", "the list is the one before it");
+        self.list = Some(list);
+    }
+
+    fn turn_completed(&mut self, record: &Value, findings: &mut Findings) {
+        let told = std::mem::take(&mut self.error_told);
+        let failed = text(record, "finishReason") == "error";
+        findings.require(told || !failed, "error-told", "no `error` said why the turn failed");
         for (id, answered) in &mut self.calls {
             let open = !std::mem::replace(answered, true);
             findings.require(!open, "tool-answered", format!("`{id}` was never completed"));

@@ -1,10 +1,12 @@
 //! Writes tool calls, and as calls what has no part of its own.
 
-use super::encode::{AiSdkEncoder, metadata};
+use super::encode::AiSdkEncoder;
+use super::facts::Facts;
 use crate::dialect::Output;
+use crate::dialect::content::answer_text;
 use crate::event::{
-    Artifact, Compacted, Executor, FileChange, FilesChanged, PlanUpdated, ToolEnded, ToolInput,
-    ToolInputDelta, ToolStarted, ToolStatus,
+    Artifact, Compacted, Event, Executor, FileChange, FilesChanged, PlanUpdated, Reason, ToolEnded,
+    ToolInput, ToolInputDelta, ToolStarted, ToolStatus,
 };
 use crate::json::write::{self, Object};
 use crate::json::{Json, Text};
@@ -25,7 +27,7 @@ impl AiSdkEncoder {
         }
         let (call, name, executor) = (&started.call, &started.name, &started.executor);
         if let Some(input) = &started.input {
-            tool_call(call, name, executor, Some(input), parent, out);
+            self.tool_call(call, name, executor, Some(input), parent, out);
             return;
         }
         self.inputs.push(call.clone().into_owned());
@@ -34,7 +36,7 @@ impl AiSdkEncoder {
         if *executor != Executor::Client {
             part.flag("providerExecuted", true).flag("dynamic", true);
         }
-        metadata(&mut part, parent, |_| {}, false);
+        Facts { parent, ..Facts::default() }.write(&mut part);
         part.end();
     }
 
@@ -59,7 +61,33 @@ impl AiSdkEncoder {
         part.text("id", &input.call);
         part.end();
         let ToolInput { call, name, executor, input, .. } = input;
-        tool_call(call, name, executor, input.as_ref(), parent, out);
+        self.tool_call(call, name, executor, input.as_ref(), parent, out);
+    }
+
+    fn tool_call(
+        &self,
+        call: &Text<'_>,
+        name: &Text<'_>,
+        executor: &Executor,
+        input: Option<&Json<'_>>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        let object = input.filter(|input| input.is_object());
+        if input.is_some_and(|input| !input.is_object() && !input.is_null()) {
+            out.lost("tool input that is no object");
+        }
+        let mut part = out.record("tool-call");
+        part.text("toolCallId", call).text("toolName", name);
+        match object {
+            Some(input) => write::quoted_json(part.name("input"), input),
+            None => write::string(part.name("input"), "{}"),
+        }
+        if *executor != Executor::Client {
+            part.flag("providerExecuted", true).flag("dynamic", true);
+        }
+        Facts { session: self.session.as_ref(), parent, ..Facts::default() }.write(&mut part);
+        part.end();
     }
 
     pub(super) fn tool_ended(
@@ -79,27 +107,31 @@ impl AiSdkEncoder {
             }
             self.client_calls.retain(|call| *call != ended.call);
         }
+        let failed = ended.status != ToolStatus::Completed;
         let mut part = out.record("tool-result");
         part.text("toolCallId", &ended.call).text("toolName", &ended.name);
-        result(&mut part, ended);
-        if ended.status != ToolStatus::Completed {
+        let mut others = 0;
+        if failed {
+            others = failure(&mut part, ended);
             part.flag("isError", true);
+        } else {
+            result(&mut part, ended);
         }
         if !of_client {
             part.flag("dynamic", true);
         }
-        let code = |facts: &mut Object<'_>| {
-            if let Some(code) = ended.exit_code {
-                facts.raw("exitCode", &code.to_string());
-            }
-        };
-        metadata(&mut part, parent, code, ended.exit_code.is_some());
+        let status = Some(ended.status.as_str())
+            .filter(|_| !matches!(ended.status, ToolStatus::Completed | ToolStatus::Failed));
+        Facts { parent, status, exit_code: ended.exit_code, ..Facts::default() }.write(&mut part);
         part.end();
-        if ended.structured.is_some() && ended.output.is_some() {
+        for _ in 0..others {
+            out.lost("output of a failed call that is no text");
+        }
+        if ended.structured.is_some() && (failed || ended.output.is_some()) {
             out.lost("structured tool output");
         }
-        if ended.error.is_some() && !says_nothing(ended.output.as_ref()) {
-            out.lost("tool error beside its output");
+        if ended.error.is_some() && !failed {
+            out.lost("error of a call that did not fail");
         }
     }
 
@@ -111,7 +143,7 @@ impl AiSdkEncoder {
     /// Says what has no part of its own as a call that the agent made and answered.
     fn pair(
         &mut self,
-        (tool, id): (&'static str, &'static str),
+        (tool, kind): (&'static str, &'static str),
         input: &Json<'_>,
         parent: Option<&Text<'_>>,
         out: &mut Output,
@@ -120,24 +152,19 @@ impl AiSdkEncoder {
             out.lost(tool);
             return;
         }
-        let call = Text::from(format!("{id}-{}", self.pairs));
-        self.pairs += 1;
+        let call = self.made_up_id(kind);
         let name = Text::plain(tool);
-        tool_call(&call, &name, &Executor::Agent, Some(input), parent, out);
+        self.tool_call(&call, &name, &Executor::Agent, Some(input), parent, out);
         let mut part = out.record("tool-result");
         part.text("toolCallId", &call).text("toolName", &name);
         part.string("result", "ok").flag("dynamic", true);
-        metadata(&mut part, parent, |_| {}, false);
+        Facts { parent, ..Facts::default() }.write(&mut part);
         part.end();
     }
 
-    pub(super) fn plan(
-        &mut self,
-        plan: &PlanUpdated<'_>,
-        parent: Option<&Text<'_>>,
-        out: &mut Output,
-    ) {
-        if plan.call.is_some() {
+    pub(super) fn plan(&mut self, plan: &PlanUpdated<'_>, event: &Event<'_>, out: &mut Output) {
+        // A call tells it: the one that wrote it, or the one that failed to write another.
+        if plan.call.is_some() || event.source.synthetic == Some(Reason::Refused) {
             return;
         }
         let input = Json::object(|fields| {
@@ -145,7 +172,7 @@ impl AiSdkEncoder {
                 step.text("step", &item.text).string("status", item.status.as_str());
             });
         });
-        self.pair(("updatePlan", "plan"), &input, parent, out);
+        self.pair(("updatePlan", "plan"), &input, event.parent.as_ref(), out);
     }
 
     pub(super) fn files(
@@ -196,47 +223,28 @@ impl AiSdkEncoder {
     }
 }
 
-fn tool_call(
-    call: &Text<'_>,
-    name: &Text<'_>,
-    executor: &Executor,
-    input: Option<&Json<'_>>,
-    parent: Option<&Text<'_>>,
-    out: &mut Output,
-) {
-    let object = input.filter(|input| input.is_object());
-    if input.is_some_and(|input| !input.is_object() && !input.is_null()) {
-        out.lost("tool input that is no object");
-    }
-    let mut part = out.record("tool-call");
-    part.text("toolCallId", call).text("toolName", name);
-    match object {
-        Some(input) => write::quoted_json(part.name("input"), input),
-        None => write::string(part.name("input"), "{}"),
-    }
-    if *executor != Executor::Client {
-        part.flag("providerExecuted", true).flag("dynamic", true);
-    }
-    metadata(&mut part, parent, |_| {}, false);
-    part.end();
-}
-
 /// What a call gave back: never `null`, which consumers take for no answer.
 fn result(part: &mut Object<'_>, ended: &ToolEnded<'_>) {
     let output = ended.output.as_ref().or(ended.structured.as_ref());
-    let output = output.filter(|output| !output.is_null());
-    match (output, &ended.error) {
-        (_, Some(error)) if says_nothing(output) => part.text("result", error),
-        (None, _) => part.string("result", ""),
-        (Some(output), _) if names_a_prototype(output) => part.string("result", output.get()),
-        (Some(output), _) => part.json("result", output),
+    match output.filter(|output| !output.is_null()) {
+        None => part.string("result", ""),
+        Some(output) if names_a_prototype(output) => part.string("result", output.get()),
+        Some(output) => part.json("result", output),
     };
 }
 
-fn says_nothing(output: Option<&Json<'_>>) -> bool {
-    output.is_none_or(|output| {
-        output.is_null() || output.as_text().is_some_and(|text| text.is_empty())
-    })
+/// What went wrong, as text, since consumers show it as that; gives the number of blocks that are none.
+fn failure(part: &mut Object<'_>, ended: &ToolEnded<'_>) -> usize {
+    let (text, others) = match &ended.output {
+        Some(output) if output.is_null() => (ended.error.clone().unwrap_or_default(), 0),
+        _ => answer_text(ended),
+    };
+    match ended.exit_code {
+        _ if !text.is_empty() => part.text("result", &text),
+        Some(code) if code != 0 => part.string("result", &format!("Exit code: {code}")),
+        _ => part.string("result", ended.status.as_str()),
+    };
+    others
 }
 
 /// Whether a value has a field that makes consumers reject the whole record, lest it change their

@@ -1,20 +1,21 @@
 //! Writes stream parts.
 
-use super::ending::{Finish, is_failure};
-use crate::dialect::{EncodeOptions, Encoder, Output};
+use super::Specification;
+use super::ending::{Errors, Finish, error_part, is_failure};
+use super::facts::Facts;
+use crate::dialect::{EncodeOptions, Encoder, Identity, Output};
 use crate::event::{
-    Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Error, ErrorClass, Event,
-    Outcome, SessionEnded, SessionStarted, SessionUpdated, TurnEnded,
+    Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Notice, SessionEnded,
+    SessionStarted, SessionUpdated, TurnEnded,
 };
 use crate::json::Text;
 use crate::json::write::{self, Object};
 
-/// How many errors of a turn are kept to find its cause among them.
-const ERRORS_KEPT: usize = 100;
-
-/// The writer of `ai-sdk`.
+/// The writer of `ai-sdk` and `ai-sdk-v4`.
 #[derive(Debug, Default)]
 pub struct AiSdkEncoder {
+    specification: Specification,
+    id_seed: u64,
     finishes_each_turn: bool,
     pub(super) hides_agent_tools: bool,
     started: bool,
@@ -24,15 +25,13 @@ pub struct AiSdkEncoder {
     pub(super) inputs: Vec<Text<'static>>,
     /// The calls that the client must answer.
     pub(super) client_calls: Vec<Text<'static>>,
-    /// How many calls were made up to say what has no part of its own.
-    pub(super) pairs: u64,
+    /// The session's id.
+    pub(super) session: Option<Text<'static>>,
+    /// The ids of the calls that are made up to say what has no part of its own.
+    made_up: Option<Identity>,
     errors: Errors,
     finish: Finish,
 }
-
-/// The errors of the turn at hand, until it is known which of them ended it.
-#[derive(Debug, Default)]
-struct Errors(Vec<(Text<'static>, ErrorClass)>);
 
 /// What a block is in this dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +68,15 @@ impl Shape {
 
 impl AiSdkEncoder {
     /// A writer of one stream with one `finish` at its end, however many turns it has.
-    pub fn new(_options: &EncodeOptions) -> Self {
-        Self::default()
+    pub fn new(options: &EncodeOptions) -> Self {
+        Self { id_seed: options.id_seed, ..Self::default() }
+    }
+
+    /// The same writer, in another version of the parts.
+    #[must_use]
+    pub fn in_version(mut self, specification: Specification) -> Self {
+        self.specification = specification;
+        self
     }
 
     /// The same writer, with a `finish` at the end of each turn and none at the end of the stream:
@@ -101,6 +107,20 @@ impl AiSdkEncoder {
             part.end();
         }
     }
+
+    /// An id for a call that the agent did not make. Agents count from zero in every run of a
+    /// session; this one is of the session and of the caller's run.
+    pub(super) fn made_up_id(&mut self, kind: &str) -> Text<'static> {
+        let session = self.session.as_ref().map(Text::to_plain).unwrap_or_default();
+        let seed = session.bytes().fold(self.id_seed, |seed, byte| {
+            (seed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let identity = self.made_up.get_or_insert_with(|| Identity::new(seed));
+        let mut id = write::Bytes::new();
+        identity.uuid().write(&mut id);
+        let id = String::from_utf8(id).unwrap_or_default();
+        Text::from(format!("{kind}-{}", id.trim_matches('"')))
+    }
 }
 
 impl Encoder for AiSdkEncoder {
@@ -116,7 +136,7 @@ impl Encoder for AiSdkEncoder {
             Data::ToolInputDelta(delta) => self.tool_input_delta(delta, out),
             Data::ToolInput(input) => self.tool_input(input, parent, out),
             Data::ToolEnded(ended) => self.tool_ended(ended, parent, out),
-            Data::PlanUpdated(plan) => self.plan(plan, parent, out),
+            Data::PlanUpdated(plan) => self.plan(plan, event, out),
             Data::FilesChanged(files) => self.files(files, parent, out),
             Data::Compacted(compacted) => self.compacted(compacted, parent, out),
             Data::Artifact(artifact) => self.artifact(artifact, parent, out),
@@ -124,7 +144,8 @@ impl Encoder for AiSdkEncoder {
             Data::SessionUpdated(update) => self.session_updated(update, out),
             Data::SessionEnded(ended) => session_ended(ended, out),
             Data::Error(error) => self.errors.add(error, out),
-            Data::TurnEnded(ended) => self.turn_ended(ended, out),
+            Data::Notice(notice) => self.notice(notice, parent, out),
+            Data::TurnEnded(ended) => self.turn_ended(ended, event, out),
             other => unsayable(other, out),
         }
     }
@@ -133,7 +154,7 @@ impl Encoder for AiSdkEncoder {
         self.start(out);
         self.errors.forget(None, out);
         if !self.finishes_each_turn {
-            self.finish.write(!self.client_calls.is_empty(), out);
+            self.write_finish(out);
         }
     }
 }
@@ -170,7 +191,7 @@ impl AiSdkEncoder {
         };
         let (_, shape) = self.open.remove(at);
         if shape != Shape::Unsayable {
-            block_end(shape, ended.block, parent, ended.signature.as_ref(), out);
+            self.block_end(shape, ended.block, parent, ended.signature.as_ref(), out);
         }
     }
 
@@ -184,14 +205,42 @@ impl AiSdkEncoder {
         if !block.text.is_empty() {
             block_delta(shape, block.block, &block.text, out);
         }
-        block_end(shape, block.block, parent, block.signature.as_ref(), out);
+        self.block_end(shape, block.block, parent, block.signature.as_ref(), out);
+    }
+
+    fn block_end(
+        &self,
+        shape: Shape,
+        block: u64,
+        parent: Option<&Text<'_>>,
+        signature: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        let session = self.session.as_ref().filter(|_| shape == Shape::Text);
+        let mut part = out.record(shape.end());
+        block_id(&mut part, block);
+        Facts { session, parent, signature, ..Facts::default() }.write(&mut part);
+        part.end();
+    }
+
+    /// Version 4 has words for what is neither text nor a call.
+    fn notice(&mut self, notice: &Notice<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
+        if self.specification == Specification::V3 {
+            out.lost("notice");
+            return;
+        }
+        let mut part = out.record("custom");
+        part.string("kind", "interlingua.notice");
+        let notice = Some((&notice.severity, &notice.text));
+        Facts { parent, notice, ..Facts::default() }.write(&mut part);
+        part.end();
     }
 }
 
 fn block_start(shape: Shape, block: u64, parent: Option<&Text<'_>>, out: &mut Output) {
     let mut part = out.record(shape.start());
     block_id(&mut part, block);
-    metadata(&mut part, parent, |_| {}, false);
+    Facts { parent, ..Facts::default() }.write(&mut part);
     part.end();
 }
 
@@ -203,48 +252,12 @@ fn block_delta(shape: Shape, block: u64, text: &Text<'_>, out: &mut Output) {
     part.end();
 }
 
-fn block_end(
-    shape: Shape,
-    block: u64,
-    parent: Option<&Text<'_>>,
-    signature: Option<&Text<'_>>,
-    out: &mut Output,
-) {
-    let mut part = out.record(shape.end());
-    block_id(&mut part, block);
-    let sign = |facts: &mut Object<'_>| {
-        facts.text_if("signature", signature);
-    };
-    metadata(&mut part, parent, sign, signature.is_some());
-    part.end();
-}
-
 #[inline]
 fn block_id(part: &mut Object<'_>, block: u64) {
     let out = part.name("id");
     out.extend_from_slice(b"\"b");
     write::number(out, block);
     out.push(b'"');
-}
-
-/// What a part says beyond its own fields; nothing is written where there is nothing to say.
-///
-/// The pieces of a block do not repeat it: consumers keep what its start or its end says.
-pub(super) fn metadata(
-    part: &mut Object<'_>,
-    parent: Option<&Text<'_>>,
-    more: impl FnOnce(&mut Object<'_>),
-    has_more: bool,
-) {
-    if parent.is_none() && !has_more {
-        return;
-    }
-    part.object("providerMetadata", |metadata| {
-        metadata.object("interlingua", |facts| {
-            facts.text_if("parentToolCallId", parent);
-            more(facts);
-        });
-    });
 }
 
 /// Sessions and turns.
@@ -281,7 +294,9 @@ impl AiSdkEncoder {
         model: Option<&Text<'_>>,
         out: &mut Output,
     ) {
-        self.finish.of_session(id);
+        if let Some(id) = id {
+            self.session = Some(id.clone().into_owned());
+        }
         if id.is_some() || model.is_some() {
             let mut part = out.record("response-metadata");
             part.text_if("id", id).text_if("modelId", model);
@@ -289,70 +304,25 @@ impl AiSdkEncoder {
         }
     }
 
-    fn turn_ended(&mut self, ended: &TurnEnded<'_>, out: &mut Output) {
+    fn turn_ended(&mut self, ended: &TurnEnded<'_>, event: &Event<'_>, out: &mut Output) {
         if ended.structured.is_some() {
             out.lost("structured answer");
         }
         if is_failure(&ended.outcome) {
-            let class = self.errors.class_of(ended);
-            error_part(ended, class, out);
+            error_part(ended, out);
         }
-        let told = ended.cause.as_ref().filter(|_| is_failure(&ended.outcome));
-        self.errors.forget(told, out);
-        self.finish.add(ended);
+        self.errors.forget(ended.cause.as_ref(), out);
+        self.finish.add(ended, event, out);
         if self.finishes_each_turn {
-            self.finish.write(!self.client_calls.is_empty(), out);
+            self.write_finish(out);
             self.client_calls.clear();
         }
     }
-}
 
-impl Errors {
-    /// Keeps an error until it is known whether the turn failed of it.
-    fn add(&mut self, error: &Error<'_>, out: &mut Output) {
-        if self.0.len() < ERRORS_KEPT {
-            self.0.push((error.message.clone().into_owned(), error.class.clone()));
-        } else {
-            out.lost("error that did not end the turn");
-        }
+    fn write_finish(&mut self, out: &mut Output) {
+        let client_must_answer = !self.client_calls.is_empty();
+        self.finish.write(self.specification, self.session.as_ref(), client_must_answer, out);
     }
-
-    fn class_of(&self, ended: &TurnEnded<'_>) -> ErrorClass {
-        let cause = ended.cause.as_ref();
-        let told = self.0.iter().rev().find(|(message, _)| Some(message) == cause);
-        match (told, ended.http_status) {
-            (Some((_, class)), _) if *class != ErrorClass::Unspecified => class.clone(),
-            (_, Some(status)) => ErrorClass::of_http_status(status),
-            _ => ErrorClass::Unspecified,
-        }
-    }
-
-    /// Counts the errors that no part told.
-    fn forget(&mut self, told: Option<&Text<'_>>, out: &mut Output) {
-        for (message, _) in self.0.drain(..) {
-            if Some(&message) != told {
-                out.lost("error that did not end the turn");
-            }
-        }
-    }
-}
-
-fn error_part(ended: &TurnEnded<'_>, class: ErrorClass, out: &mut Output) {
-    let mut part = out.record("error");
-    part.object("error", |error| {
-        match &ended.cause {
-            Some(cause) => error.text("message", cause),
-            None if ended.outcome == Outcome::TimedOut => {
-                error.string("message", "the turn took too long")
-            }
-            None => error.string("message", "the turn failed, and the agent does not say why"),
-        };
-        error.number_if("statusCode", ended.http_status);
-        if class != ErrorClass::Unspecified {
-            error.flag("isRetryable", class.may_be_retried());
-        }
-    });
-    part.end();
 }
 
 fn session_ended(ended: &SessionEnded<'_>, out: &mut Output) {
@@ -375,7 +345,6 @@ fn unsayable(data: &Data<'_>, out: &mut Output) {
         Data::Usage(_) => "usage within a turn",
         Data::Limit(_) => "limit",
         Data::Retry(_) => "retry",
-        Data::Notice(_) => "notice",
         Data::Interrupted(_) => "interruption",
         Data::SubagentStarted(_) => "sub-agent start",
         Data::SubagentEnded(_) => "sub-agent end",

@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::Specification;
 use crate::check::{Findings, Rules};
 
-/// The rules of `ai-sdk`.
+/// The rules of `ai-sdk` and `ai-sdk-v4`.
 #[derive(Debug, Default)]
 pub(super) struct AiSdkRules {
+    specification: Specification,
     started: bool,
     finishes: u64,
     error_told: bool,
@@ -47,8 +49,15 @@ enum Is {
     Flag,
     Metadata,
     Warnings,
+    /// As in version 4, which knows one more kind.
+    WarningsOfV4,
     AnyButNull,
     Object,
+    List,
+    /// A file in version 4, which says whether it is here or elsewhere.
+    FileOfV4,
+    /// A name with a point in it: whose kind, and which.
+    CustomKind,
 }
 
 type Fields = &'static [(&'static str, Is)];
@@ -114,19 +123,48 @@ fn fields_of(kind: &str) -> Option<(Fields, Fields)> {
     })
 }
 
+/// As [`fields_of`], for the parts that version 4 added or changed.
+fn fields_of_v4(kind: &str) -> Option<(Fields, Fields)> {
+    const METADATA: Fields = &[("providerMetadata", Is::Metadata)];
+    Some(match kind {
+        "stream-start" => (&[("warnings", Is::WarningsOfV4)], &[]),
+        "text-end" => {
+            (&[("id", Is::Text)], &[("citations", Is::List), ("providerMetadata", Is::Metadata)])
+        }
+        "file" | "reasoning-file" => (&[("mediaType", Is::Text), ("data", Is::FileOfV4)], METADATA),
+        "custom" => (&[("kind", Is::CustomKind)], METADATA),
+        "ping" => (&[], &[]),
+        _ => return None,
+    })
+}
+
 impl Is {
     fn holds(self, value: &Value) -> bool {
         match self {
             Self::Text => value.is_string(),
             Self::Flag => value.is_boolean(),
             Self::Object => value.is_object(),
+            Self::List => value.is_array(),
             Self::AnyButNull => !value.is_null(),
             Self::Metadata => {
                 value.as_object().is_some_and(|providers| providers.values().all(Value::is_object))
             }
             Self::Warnings => value.as_array().is_some_and(|list| list.iter().all(is_warning)),
+            Self::WarningsOfV4 => value.as_array().is_some_and(|list| {
+                list.iter().all(|warning| is_warning(warning) || is_deprecation(warning))
+            }),
+            Self::FileOfV4 => match text(value, "type") {
+                kind @ ("data" | "url") => value.get(kind).is_some_and(Value::is_string),
+                _ => false,
+            },
+            Self::CustomKind => value.as_str().is_some_and(|kind| kind.contains('.')),
         }
     }
+}
+
+fn is_deprecation(warning: &Value) -> bool {
+    text(warning, "type") == "deprecated"
+        && ["setting", "message"].iter().all(|field| warning[field].is_string())
 }
 
 fn is_warning(warning: &Value) -> bool {
@@ -142,7 +180,8 @@ impl Rules for AiSdkRules {
     fn record(&mut self, part: &Value, findings: &mut Findings) {
         let kind = text(part, "type");
         self.order(kind, findings);
-        let Some((required, optional)) = fields_of(kind) else {
+        let changed = fields_of_v4(kind).filter(|_| self.specification == Specification::V4);
+        let Some((required, optional)) = changed.or_else(|| fields_of(kind)) else {
             findings.add("known-part", format!("`{kind}` is no part; a consumer stops here"));
             return;
         };
@@ -173,6 +212,10 @@ impl Rules for AiSdkRules {
 }
 
 impl AiSdkRules {
+    pub(super) fn new(specification: Specification) -> Self {
+        Self { specification, ..Self::default() }
+    }
+
     fn order(&mut self, kind: &str, findings: &mut Findings) {
         let start = kind == "stream-start";
         if start == self.started {
@@ -244,6 +287,8 @@ impl AiSdkRules {
         };
         let again = std::mem::replace(&mut call.settled, true);
         findings.require(!again, "one-result", format!("`{id}` was answered before"));
+        let silent = flag(part, "isError") && part.get("result") == Some(&Value::from(""));
+        findings.require(!silent, "failure-said", format!("`{id}` failed and does not say how"));
         let message = format!("`{id}` is a call to `{}`, not to `{name}`", call.name);
         findings.require(call.name == name, "result-of-a-call", message);
     }
@@ -276,7 +321,12 @@ impl AiSdkRules {
         let Some(reason) = part.get("finishReason") else { return };
         let unified = text(reason, "unified");
         let known = ["stop", "length", "content-filter", "tool-calls", "error", "other"];
-        findings.require(known.contains(&unified), RULE, format!("`{unified}` is no reason"));
+        let of_v4 = unified == "interrupted" && self.specification == Specification::V4;
+        findings.require(
+            of_v4 || known.contains(&unified),
+            RULE,
+            format!("`{unified}` is no reason"),
+        );
         let raw = reason.get("raw").is_none_or(Value::is_string);
         findings.require(raw, RULE, "`raw` is a string where it is there");
         only(reason, &["unified", "raw"], RULE, findings);

@@ -1,10 +1,11 @@
-//! Writes what stands beside the conversation: notices, permissions, sub-agents; and counts what has
-//! no record at all.
+//! Writes what stands beside the conversation: notices, retries, permissions, sub-agents; and counts
+//! what has no record at all.
 
 use super::encode::ClaudeEncoder;
+use super::result::{retry_code, write_names};
 use crate::dialect::Output;
 use crate::event::{
-    Data, Decision, PermissionRequested, PermissionResolved, SubagentEnded, SubagentStarted,
+    Data, Decision, PermissionRequested, PermissionResolved, Retry, SubagentEnded, SubagentStarted,
 };
 use crate::json::Text;
 
@@ -13,10 +14,11 @@ impl ClaudeEncoder {
     pub(super) fn aside(&mut self, data: &Data<'_>, out: &mut Output) {
         match data {
             Data::Notice(notice) => {
-                let mut record = out.record("system");
-                record.string("subtype", "informational").text("content", &notice.text);
-                record.string("level", notice.severity.as_str());
-                self.stamp.end(record);
+                self.informational(&notice.text, notice.severity.as_str(), out);
+            }
+            // The end of a turn tells its errors: only then it is known what they came to.
+            Data::Error(error) if !self.turn.open => {
+                self.informational(&error.message, "error", out);
             }
             Data::Compacted(compacted) => {
                 let mut record = out.record("system");
@@ -51,15 +53,51 @@ impl ClaudeEncoder {
                 self.stamp.end(record);
             }
             Data::FilesChanged(changed) if changed.call.is_none() => out.lost("file changes"),
+            Data::FilesChanged(changed) => self.changed(changed),
+            Data::SessionEnded(ended) => self.session_ended(ended, out),
             Data::Native(native) => out.lost(&format!("records of its own: {}", native.name)),
             Data::Unknown(unknown) => out.lost(&format!("unknown records: {}", unknown.name)),
             Data::Unparsed(_) => out.lost("unreadable lines"),
             Data::Log(_) => out.lost("lines between the records"),
             Data::Artifact(_) => out.lost("artifacts"),
             Data::QuestionAnswered(_) => out.lost("answers to questions"),
-            // Errors are told by the result; message bounds and pieces of input by the records.
+            // Message bounds and pieces of input are told by the records.
             _ => {}
         }
+    }
+
+    /// A line for a person to read.
+    pub(super) fn informational(&mut self, text: &Text<'_>, level: &str, out: &mut Output) {
+        let mut record = out.record("system");
+        record.string("subtype", "informational").text("content", text).string("level", level);
+        self.stamp.end(record);
+    }
+
+    /// That a request is tried again. Claude Code says why with a code, so what another agent says in
+    /// words stands beside it.
+    pub(super) fn retry(&mut self, retry: &Retry<'_>, out: &mut Output) {
+        let mut record = out.record("system");
+        record.string("subtype", "api_retry");
+        record.number("attempt", retry.attempt.unwrap_or(0));
+        record.number("max_retries", retry.of.unwrap_or(0));
+        record.number("retry_delay_ms", retry.delay_ms.unwrap_or(0));
+        match retry.http_status {
+            Some(status) => record.number("error_status", status),
+            None => record.raw("error_status", "null"),
+        };
+        record.string("error", retry_code(&retry.class));
+        record.text_if("message", retry.message.as_ref());
+        write_names(
+            &mut record,
+            "unknown_fields",
+            &[
+                ("attempt", retry.attempt.is_none()),
+                ("max_retries", retry.of.is_none()),
+                ("retry_delay_ms", retry.delay_ms.is_none()),
+            ],
+        );
+        self.stamp.end(record);
+        self.turn.retries.extend(retry.message.clone().map(Text::into_owned));
     }
 
     fn permission_resolved(&mut self, resolved: &PermissionResolved<'_>, out: &mut Output) {

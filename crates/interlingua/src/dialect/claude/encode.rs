@@ -1,24 +1,29 @@
 //! Writes what Claude Code prints: nested records, one content block a line.
 
-use super::partial::Pieces;
-use super::result::write_result;
-use super::tools;
+mod calls;
+mod session;
+
+use super::partial::{self, Pieces};
+use super::result::{Seen, Spent, Verdict, error_code, write_result};
 use crate::dialect::encode::Identity;
-use crate::dialect::{Dialect, EncodeOptions, Encoder, Output};
+use crate::dialect::{Dialect, EncodeOptions, Encoder, Output, Withdraws};
 use crate::event::{
-    Block, BlockKind, Data, Event, Interrupted, PlanUpdated, Retry, SessionStarted, SessionUpdated,
-    ToolEnded, ToolKind, ToolProgress, ToolStatus, TurnEnded, UserMessage, own_session,
+    Block, BlockKind, Data, Event, Interrupted, Reason, SessionStarted, TurnEnded, UserMessage,
+    Withdrawn,
 };
 use crate::json::write::{self, Bytes, Object};
 use crate::json::{Json, Text};
+use calls::Calls;
 
 /// The writer of `claude`.
 #[derive(Debug)]
 pub struct ClaudeEncoder {
     pub(super) stamp: Stamp,
     facts: SessionStarted<'static>,
-    /// The next turn must be opened by an `init`.
-    init_due: bool,
+    pub(super) turn: Turn,
+    /// What came before the first `init`, which says whose records these are.
+    early: Vec<Event<'static>>,
+    introduced: bool,
     /// Blocks whose text is being collected, since a record holds a whole one.
     open: Vec<OpenBlock>,
     /// A buffer that the next block may use.
@@ -27,10 +32,26 @@ pub struct ClaudeEncoder {
     pieces: Option<Pieces>,
     /// Claude's own records are passed on: only their pieces have an end that can be missing.
     passing: bool,
+    /// A message of theirs has begun, and not ended.
+    passed_message: bool,
     last_text: Bytes,
+    calls: Calls,
     plans: u64,
-    spent_usd: f64,
-    turn_began_ms: Option<u64>,
+    spent: Spent,
+}
+
+/// The turn at hand.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// Its `init` was written, and its `result` was not.
+    pub(super) open: bool,
+    began_ms: Option<u64>,
+    /// What was said when a request was tried again: the end need not say it once more.
+    pub(super) retries: Vec<Text<'static>>,
+    /// The last thing that happened is that a call was stopped.
+    stopped_in_call: bool,
+    /// The grammar ended the last turn, and said all that is known of the end.
+    pub(super) end_added: bool,
 }
 
 /// What every record ends with.
@@ -52,7 +73,10 @@ struct OpenBlock {
 pub(super) struct Messages {
     /// The id of the message at hand, as a literal; empty between messages.
     id: Bytes,
-    pub(super) count: u64,
+    /// How many requests they were, as far as one can tell: an answer to a call begins another.
+    requests: u64,
+    /// The message at hand is of a request that was counted.
+    counted: bool,
     unnamed: u64,
 }
 
@@ -72,20 +96,19 @@ enum Content<'c> {
 impl Encoder for ClaudeEncoder {
     #[inline]
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
-        let parent = event.parent.as_ref();
         match &event.data {
             Data::BlockStarted(block) => {
                 let mut literal = std::mem::take(&mut self.spare);
                 literal.clear();
                 literal.push(b'"');
                 self.open.push(OpenBlock { number: block.block, literal });
-                self.begin_pieces(&block.kind, block.message.as_ref(), parent, out);
+                self.begin_pieces(&block.kind, block.message.as_ref(), event, out);
             }
             Data::BlockDelta(delta) => {
                 if let Some(open) = self.open.iter_mut().rfind(|open| open.number == delta.block) {
                     write::text_body(&mut open.literal, &delta.text);
                 }
-                if let Some(pieces) = self.pieces.as_mut().filter(|_| parent.is_none()) {
+                if let Some(pieces) = self.pieces.as_mut().filter(|_| event.parent.is_none()) {
                     pieces.delta(&delta.kind, &delta.text, &mut self.stamp, out);
                 }
             }
@@ -95,50 +118,39 @@ impl Encoder for ClaudeEncoder {
                 };
                 let mut literal = self.open.remove(at).literal;
                 literal.push(b'"');
-                let signature = ended.signature.as_ref();
-                let last = self.said(
-                    &ended.kind,
-                    &literal,
-                    signature,
-                    ended.message.as_ref(),
-                    parent,
-                    out,
-                );
-                if last {
+                let (signature, message) = (ended.signature.as_ref(), ended.message.as_ref());
+                if self.said(&ended.kind, &literal, signature, message, event, out) {
                     std::mem::swap(&mut self.last_text, &mut literal);
                 }
                 self.spare = literal;
-                self.end_pieces(parent, out);
+                self.end_pieces(event, out);
                 if self.passing {
-                    super::partial::stop_block(ended.index, &mut self.stamp, out);
+                    partial::stop_block(ended.index, &mut self.stamp, out);
                 }
             }
-            Data::Block(block) => self.whole(block, parent, out),
+            Data::Block(block) => self.whole(block, event, out),
+            Data::Withdrawn(withdrawn) => self.withdraw(withdrawn, event, out),
             Data::ToolStarted(started) if started.input.is_some() => {
                 let call = (&started.call, &started.name, &started.kind);
-                self.call(call, started.input.as_ref(), started.message.as_ref(), parent, out);
+                self.call(call, started.input.as_ref(), started.message.as_ref(), event, out);
             }
             Data::ToolInput(input) => {
                 let call = (&input.call, &input.name, &input.kind);
-                self.call(call, input.input.as_ref(), input.message.as_ref(), parent, out);
+                self.call(call, input.input.as_ref(), input.message.as_ref(), event, out);
             }
-            Data::ToolEnded(ended) => self.answer(ended, parent, out),
+            Data::ToolEnded(ended) => self.answer(ended, event, out),
             Data::ToolProgress(progress) => self.progress(progress, out),
-            Data::TurnStarted(_) => {
-                self.turn_began_ms = out.now_ms();
-                self.open_turn(out);
-            }
-            Data::TurnEnded(ended) => self.end_turn(ended, out),
-            Data::SessionStarted(started) => {
-                self.learn(started);
-                self.open_turn(out);
-            }
+            Data::TurnStarted(_) => self.open_turn(out),
+            Data::TurnEnded(ended) => self.end_turn(ended, event, out),
+            Data::SessionStarted(started) => self.learn(started),
             Data::SessionUpdated(update) => self.update(update, out),
-            Data::UserMessage(message) => self.user_message(message, parent, out),
-            Data::Interrupted(interrupted) => self.interrupted(interrupted, parent, out),
-            Data::PlanUpdated(plan) => self.plan(plan, parent, out),
+            Data::MessageStarted(_) if event.parent.is_none() => self.passed_message = true,
+            Data::MessageEnded(_) if event.parent.is_none() => self.passed_message = false,
+            Data::UserMessage(message) => self.user_message(message, event, out),
+            Data::Interrupted(interrupted) => self.interrupted(interrupted, event, out),
+            Data::PlanUpdated(plan) => self.plan(plan, event, out),
             Data::Retry(retry) => self.retry(retry, out),
-            other => self.aside(other, out),
+            _ => self.beside(event, out),
         }
     }
 
@@ -147,6 +159,10 @@ impl Encoder for ClaudeEncoder {
         if self.passing {
             self.pieces = None;
         }
+    }
+
+    fn withdraws(&self) -> Withdraws {
+        Withdraws::OpenBlocks
     }
 }
 
@@ -159,117 +175,122 @@ impl ClaudeEncoder {
         Self {
             stamp: Stamp { identity, session_id },
             facts: SessionStarted::default(),
-            init_due: true,
+            turn: Turn::default(),
+            early: Vec::new(),
+            introduced: false,
             open: Vec::new(),
             spare: Bytes::new(),
             messages: Messages::default(),
             pieces: options.partial.then(Pieces::default),
             passing: false,
+            passed_message: false,
             last_text: Bytes::new(),
+            calls: Calls::default(),
             plans: 0,
-            spent_usd: 0.0,
-            turn_began_ms: None,
+            spent: Spent::default(),
         }
     }
 
-    fn learn(&mut self, started: &SessionStarted<'_>) {
-        self.facts = own_session(started.clone());
-        if let Some(id) = &started.id {
-            self.stamp.session_id.clear();
-            write::text(&mut self.stamp.session_id, id);
+    fn end_turn(&mut self, ended: &TurnEnded<'_>, event: &Event<'_>, out: &mut Output) {
+        let added = event.source.synthetic.is_some();
+        let verdict = Verdict::of(ended, added, self.turn.stopped_in_call);
+        self.end_message(verdict.message_stop_reason(), verdict.is_error, out);
+        if std::mem::take(&mut self.passed_message) && self.passing {
+            partial::stop_message(None, &mut self.stamp, out);
         }
-    }
-
-    fn update(&mut self, update: &SessionUpdated<'_>, out: &mut Output) {
-        let own = |text: &Option<Text<'_>>| text.clone().map(Text::into_owned);
-        self.facts.model = own(&update.model).or(self.facts.model.take());
-        self.facts.cwd = own(&update.cwd).or(self.facts.cwd.take());
-        if let Some(id) = &update.id {
-            self.stamp.session_id.clear();
-            write::text(&mut self.stamp.session_id, id);
-        }
-        if let Some(mode) = &update.permission_mode {
-            self.facts.permission_mode = Some(mode.clone().into_owned());
-            let mut record = out.record("system");
-            record.string("subtype", "status").raw("status", "null");
-            record.text("permissionMode", mode);
-            self.stamp.end(record);
-        }
-        if update.sandbox.is_some() || update.snapshot.is_some() || update.relay.is_some() {
-            out.lost("host facts (sandbox, relay)");
-        }
-    }
-
-    /// Writes the `init` of a turn, once.
-    fn open_turn(&mut self, out: &mut Output) {
-        if !std::mem::replace(&mut self.init_due, false) {
-            return;
-        }
-        let unknown = Text::plain("unknown");
-        let (nowhere, usual) = (Text::default(), Text::plain("default"));
-        let mut record = out.record("system");
-        record.string("subtype", "init").text("cwd", self.facts.cwd.as_ref().unwrap_or(&nowhere));
-        record.raw_bytes("session_id", &self.stamp.session_id);
-        match self.facts.tools.as_ref().filter(|tools| tools.is_array()) {
-            Some(tools) => record.json("tools", tools),
-            None => record.raw("tools", "[]"),
-        };
-        record.raw("mcp_servers", "[]");
-        record.text("model", self.facts.model.as_ref().unwrap_or(&unknown));
-        record.text("permissionMode", self.facts.permission_mode.as_ref().unwrap_or(&usual));
-        record.raw("slash_commands", "[]").string("apiKeySource", "none");
-        record.text_if("claude_code_version", self.facts.version.as_ref());
-        record.string("output_style", "default");
-        record.raw("agents", "[]").raw("skills", "[]").raw("plugins", "[]");
-        self.stamp.identity.uuid().write(record.name("uuid"));
-        record.end();
-    }
-
-    fn end_turn(&mut self, ended: &TurnEnded<'_>, out: &mut Output) {
-        self.end_message(true, out);
-        self.spent_usd += ended.cost.as_ref().map_or(0.0, |cost| cost.usd);
-        let duration = ended.duration_ms.or_else(|| {
-            let began = self.turn_began_ms?;
+        self.spent.add(ended, session::model(&self.facts));
+        let duration_ms = ended.duration_ms.or_else(|| {
+            let began = self.turn.began_ms?;
             out.now_ms().map(|now| now.saturating_sub(began).max(1))
         });
-        let said = std::mem::take(&mut self.last_text);
-        let mut record = out.record("result");
-        write_result(&mut record, ended, &said, duration, self.messages.count, self.spent_usd);
-        if let (Some(model), Some(usage)) = (&self.facts.model, &ended.usage) {
-            super::result::write_model_usage(&mut record, model, usage, ended.cost.as_ref());
+        let retries = std::mem::take(&mut self.turn.retries);
+        let cause = ended.cause.as_ref();
+        let untold = |error: &&Text<'_>| cause != Some(*error) && !retries.contains(error);
+        let mut errors: Vec<&Text<'_>> = ended.errors.iter().filter(untold).collect();
+        if verdict.subtype == "success" {
+            // A `success` has no list of errors, whether it is one or not.
+            errors.drain(..).for_each(|error| self.informational(error, "error", out));
+        } else {
+            errors.splice(..0, cause);
         }
+        if let Some(failure) = verdict.failure {
+            self.in_the_models_place(failure, ended, event, out);
+        }
+        let seen = Seen {
+            last_text: &std::mem::take(&mut self.last_text),
+            duration_ms,
+            requests: std::mem::take(&mut self.messages.requests).max(1),
+            denials: &self.calls.take_denials(),
+            errors: &errors,
+        };
+        let mut record = out.record("result");
+        write_result(&mut record, ended, &verdict, &seen, &self.spent);
         self.stamp.end(record);
-        self.messages.count = 0;
-        self.init_due = true;
+        let end_added =
+            matches!(event.source.synthetic, Some(Reason::ProcessEnded | Reason::InputEnded));
+        self.turn = Turn { end_added, ..Turn::default() };
     }
 
-    fn whole(&mut self, block: &Block<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
-        self.begin_pieces(&block.kind, block.message.as_ref(), parent, out);
-        if let Some(pieces) = self.pieces.as_mut().filter(|_| parent.is_none()) {
+    /// What the program says where the model could not: programs that show the stream show it.
+    fn in_the_models_place(
+        &mut self,
+        failure: &Text<'_>,
+        ended: &TurnEnded<'_>,
+        event: &Event<'_>,
+        out: &mut Output,
+    ) {
+        let mut record = out.record("assistant");
+        record.object("message", |fields| {
+            self.stamp.identity.uuid().write(fields.name("id"));
+            fields.fixed(r#""type":"message","role":"assistant","model":"<synthetic>""#);
+            fields.objects("content", [failure], |block, failure| {
+                block.raw("type", "\"text\"").text("text", failure);
+            });
+            fields.fixed(r#""stop_reason":"stop_sequence","stop_sequence":"""#);
+            fields.raw("usage", NOT_COUNTED_YET);
+        });
+        record.string("error", error_code(ended.class.as_ref())).flag("is_api_error_message", true);
+        record.number_if("api_error_status", ended.http_status);
+        self.stamp.end_within(record, event);
+    }
+
+    /// Forgets blocks that were not written yet; where their pieces were, says that they are void.
+    fn withdraw(&mut self, withdrawn: &Withdrawn<'_>, event: &Event<'_>, out: &mut Output) {
+        self.open.retain(|open| !withdrawn.blocks.contains(&open.number));
+        if let Some(pieces) = self.pieces.as_mut().filter(|_| event.parent.is_none())
+            && pieces.abandon(&mut self.stamp, out)
+        {
+            self.messages.begin_another();
+        }
+    }
+
+    fn whole(&mut self, block: &Block<'_>, event: &Event<'_>, out: &mut Output) {
+        self.begin_pieces(&block.kind, block.message.as_ref(), event, out);
+        if let Some(pieces) = self.pieces.as_mut().filter(|_| event.parent.is_none()) {
             pieces.delta(&block.kind, &block.text, &mut self.stamp, out);
         }
         if block.kind == BlockKind::Image {
             let content = Content::Image(block.content.as_ref());
-            self.assistant(&content, block.message.as_ref(), parent, out);
+            self.assistant(&content, block.message.as_ref(), event, out);
         } else if let Text::Literal(raw) = &block.text {
-            self.said_at_once(block, raw.get().as_bytes(), parent, out);
+            self.said_at_once(block, raw.get().as_bytes(), event, out);
         } else {
             let mut literal = Bytes::new();
             write::text(&mut literal, &block.text);
-            self.said_at_once(block, &literal, parent, out);
+            self.said_at_once(block, &literal, event, out);
         }
-        self.end_pieces(parent, out);
+        self.end_pieces(event, out);
     }
 
     fn said_at_once(
         &mut self,
         block: &Block<'_>,
         literal: &[u8],
-        parent: Option<&Text<'_>>,
+        event: &Event<'_>,
         out: &mut Output,
     ) {
         let signature = block.signature.as_ref();
-        if self.said(&block.kind, literal, signature, block.message.as_ref(), parent, out) {
+        if self.said(&block.kind, literal, signature, block.message.as_ref(), event, out) {
             self.last_text.clear();
             self.last_text.extend_from_slice(literal);
         }
@@ -282,7 +303,7 @@ impl ClaudeEncoder {
         literal: &[u8],
         signature: Option<&Text<'_>>,
         message: Option<&Text<'_>>,
-        parent: Option<&Text<'_>>,
+        event: &Event<'_>,
         out: &mut Output,
     ) -> bool {
         let content = match kind {
@@ -295,50 +316,24 @@ impl ClaudeEncoder {
                 return false;
             }
         };
-        self.assistant(&content, message, parent, out);
-        *kind == BlockKind::Text && parent.is_none()
-    }
-
-    fn call(
-        &mut self,
-        (call, name, kind): (&Text<'_>, &Text<'_>, &ToolKind),
-        input: Option<&Json<'_>>,
-        message: Option<&Text<'_>>,
-        parent: Option<&Text<'_>>,
-        out: &mut Output,
-    ) {
-        let input = tools::input(name, kind, input);
-        let name = tools::name(name, kind);
-        self.messages.enter(message);
-        if let Some(pieces) = self.pieces.as_mut().filter(|_| parent.is_none()) {
-            pieces.call(
-                &self.messages,
-                self.facts.model.as_ref(),
-                call,
-                &name,
-                &mut self.stamp,
-                out,
-            );
-            pieces.input(&input, &mut self.stamp, out);
-        }
-        let content = Content::ToolUse { call, name: &name, input: &input };
-        self.assistant(&content, message, parent, out);
-        self.end_pieces(parent, out);
+        self.assistant(&content, message, event, out);
+        *kind == BlockKind::Text && event.parent.is_none()
     }
 
     fn assistant(
         &mut self,
         content: &Content<'_>,
         message: Option<&Text<'_>>,
-        parent: Option<&Text<'_>>,
+        event: &Event<'_>,
         out: &mut Output,
     ) {
         self.messages.enter(message);
+        self.turn.stopped_in_call = false;
         let mut record = out.record("assistant");
         record.object("message", |fields| {
             fields.raw_bytes("id", &self.messages.id);
             fields.fixed(r#""type":"message","role":"assistant""#);
-            fields.text_if("model", self.facts.model.as_ref());
+            fields.text("model", session::model(&self.facts));
             let out = fields.name("content");
             out.push(b'[');
             write_content(out, content);
@@ -346,76 +341,25 @@ impl ClaudeEncoder {
             fields.raw("stop_reason", "null").raw("stop_sequence", "null");
             fields.raw("usage", NOT_COUNTED_YET);
         });
-        self.stamp.end_within(record, parent);
-    }
-
-    fn answer(&mut self, ended: &ToolEnded<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
-        self.end_message(false, out);
-        let failed = ended.status != ToolStatus::Completed;
-        if ended.exit_code.is_some_and(|code| code != 0) {
-            out.lost("exit codes");
+        let cut = matches!(event.source.synthetic, Some(Reason::ProcessEnded | Reason::InputEnded));
+        if cut {
+            record.flag("aborted", true);
         }
-        let (text, _) = match &ended.output {
-            Some(output) if output.is_array() => (None, 0),
-            _ => {
-                let (text, others) = crate::dialect::content::answer_text(ended);
-                (Some(text), others)
-            }
-        };
-        let mut record = out.record("user");
-        record.object("message", |fields| {
-            fields.raw("role", "\"user\"");
-            fields.objects("content", [ended], |block, ended| {
-                block.text("tool_use_id", &ended.call).raw("type", "\"tool_result\"");
-                match (&text, &ended.output) {
-                    (Some(text), _) => {
-                        block.text("content", text);
-                    }
-                    (None, Some(blocks)) => super::result::write_blocks(block, blocks),
-                    (None, None) => {}
-                }
-                if failed {
-                    block.flag("is_error", true);
-                }
-            });
-        });
-        record.json_if("tool_use_result", ended.structured.as_ref());
-        self.stamp.end_within(record, parent);
+        self.stamp.end_within(record, event);
     }
 
-    fn progress(&mut self, progress: &ToolProgress<'_>, out: &mut Output) {
-        if progress.output.is_some() {
-            out.lost("output of running tools");
-        }
-        let mut record = out.record("tool_progress");
-        record.text("tool_use_id", &progress.call);
-        let seconds = progress.elapsed_ms.unwrap_or(0) / 1000;
-        record.raw("parent_tool_use_id", "null").number("elapsed_time_seconds", seconds);
-        self.stamp.end(record);
-    }
-
-    fn user_message(
-        &mut self,
-        message: &UserMessage<'_>,
-        parent: Option<&Text<'_>>,
-        out: &mut Output,
-    ) {
-        self.end_message(false, out);
+    fn user_message(&mut self, message: &UserMessage<'_>, event: &Event<'_>, out: &mut Output) {
+        self.end_message(None, false, out);
         let mut record = out.record("user");
         record.object("message", |fields| {
             fields.raw("role", "\"user\"").text("content", &message.text);
         });
         let mark = if message.injected { "isSynthetic" } else { "isReplay" };
         record.flag(mark, true);
-        self.stamp.end_within(record, parent);
+        self.stamp.end_within(record, event);
     }
 
-    fn interrupted(
-        &mut self,
-        interrupted: &Interrupted<'_>,
-        parent: Option<&Text<'_>>,
-        out: &mut Output,
-    ) {
+    fn interrupted(&mut self, interrupted: &Interrupted<'_>, event: &Event<'_>, out: &mut Output) {
         let usual = Text::plain("[Request interrupted by user]");
         let text = interrupted.text.as_ref().unwrap_or(&usual);
         let mut record = out.record("user");
@@ -425,69 +369,37 @@ impl ClaudeEncoder {
                 block.raw("type", "\"text\"").text("text", text);
             });
         });
-        self.stamp.end_within(record, parent);
-    }
-
-    /// A plan that no tool call wrote is told by the tool that Claude has for it.
-    fn plan(&mut self, plan: &PlanUpdated<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
-        if plan.call.is_some() {
-            return;
-        }
-        self.plans += 1;
-        let call = Text::from(format!("plan-{}", self.plans));
-        let input = tools::todo_input(&plan.items);
-        let name = Text::plain("TodoWrite");
-        let requests = self.messages.count;
-        self.call((&call, &name, &ToolKind::Plan), Some(&input), None, parent, out);
-        let done = Json::from(&Text::plain("Todos have been modified successfully"));
-        let ended = ToolEnded { call, name, output: Some(done), ..ToolEnded::default() };
-        self.answer(&ended, parent, out);
-        self.messages.count = requests;
-    }
-
-    fn retry(&mut self, retry: &Retry<'_>, out: &mut Output) {
-        let mut record = out.record("system");
-        record.string("subtype", "api_retry");
-        record.number_if("attempt", retry.attempt).number_if("max_retries", retry.of);
-        record.number_if("retry_delay_ms", retry.delay_ms);
-        match retry.http_status {
-            Some(status) => record.number("error_status", status),
-            None => record.raw("error_status", "null"),
-        };
-        match &retry.message {
-            Some(message) => record.text("error", message),
-            None => record.string("error", retry.class.as_str()),
-        };
-        self.stamp.end(record);
+        self.stamp.end_within(record, event);
     }
 
     fn begin_pieces(
         &mut self,
         kind: &BlockKind,
         message: Option<&Text<'_>>,
-        parent: Option<&Text<'_>>,
+        event: &Event<'_>,
         out: &mut Output,
     ) {
-        if parent.is_some() || self.pieces.is_none() {
+        if event.parent.is_some() || self.pieces.is_none() {
             return;
         }
         self.messages.enter(message);
         if let Some(pieces) = &mut self.pieces {
-            let model = self.facts.model.as_ref();
+            let model = session::model(&self.facts);
             pieces.block(&self.messages, model, kind, &mut self.stamp, out);
         }
     }
 
-    fn end_pieces(&mut self, parent: Option<&Text<'_>>, out: &mut Output) {
-        if let Some(pieces) = self.pieces.as_mut().filter(|_| parent.is_none()) {
+    fn end_pieces(&mut self, event: &Event<'_>, out: &mut Output) {
+        if let Some(pieces) = self.pieces.as_mut().filter(|_| event.parent.is_none()) {
             pieces.end_block(&mut self.stamp, out);
         }
     }
 
-    fn end_message(&mut self, last: bool, out: &mut Output) {
+    /// Ends the message at hand: why, and whether it was cut off.
+    fn end_message(&mut self, stop_reason: Option<&Text<'_>>, cut: bool, out: &mut Output) {
         self.messages.leave();
         if let Some(pieces) = &mut self.pieces {
-            pieces.end_message(last, &mut self.stamp, out);
+            pieces.end_message(stop_reason, cut, &mut self.stamp, out);
         }
     }
 }
@@ -500,12 +412,15 @@ impl Stamp {
         record.end();
     }
 
-    /// As [`Stamp::end`], for a record that a sub-agent may have said.
-    pub(super) fn end_within(&mut self, mut record: Object<'_>, parent: Option<&Text<'_>>) {
-        match parent {
+    /// As [`Stamp::end`], for a record that a sub-agent may have said, at a time of its own.
+    fn end_within(&mut self, mut record: Object<'_>, event: &Event<'_>) {
+        match &event.parent {
             Some(parent) => record.text("parent_tool_use_id", parent),
             None => record.fixed(r#""parent_tool_use_id":null"#),
         };
+        if let Some(time) = event.time.as_ref().filter(|time| time.get().starts_with('"')) {
+            record.json("timestamp", time);
+        }
         self.end(record);
     }
 }
@@ -518,22 +433,17 @@ impl Messages {
 
     /// Begins the message that a block belongs to, if it is another one than that at hand.
     fn enter(&mut self, told: Option<&Text<'_>>) {
+        if !std::mem::replace(&mut self.counted, true) {
+            self.requests += 1;
+        }
         match told {
+            Some(Text::Literal(raw)) if raw.get().as_bytes() == self.id => {}
             Some(id) => {
-                let same = match id {
-                    Text::Literal(raw) => raw.get().as_bytes() == self.id,
-                    Text::Plain(_) => false,
-                };
-                if !same {
-                    let mut literal = Bytes::with_capacity(id.body().len() + 2);
-                    write::text(&mut literal, id);
-                    self.count += u64::from(literal != self.id);
-                    self.id = literal;
-                }
+                self.id.clear();
+                write::text(&mut self.id, id);
             }
             None if self.id.is_empty() => {
                 self.unnamed += 1;
-                self.count += 1;
                 self.id.extend_from_slice(b"\"msg_");
                 write::number(&mut self.id, self.unnamed);
                 self.id.push(b'"');
@@ -543,8 +453,14 @@ impl Messages {
     }
 
     /// The next block without an id belongs to another message.
-    fn leave(&mut self) {
+    fn begin_another(&mut self) {
         self.id.clear();
+    }
+
+    /// As [`Messages::begin_another`], and that is of another request.
+    fn leave(&mut self) {
+        self.begin_another();
+        self.counted = false;
     }
 }
 

@@ -9,18 +9,23 @@
 //! `result.usage` is of the turn, `total_cost_usd` of the whole process. A failed request is a
 //! `success` with `is_error`. `type` is not always the first field.
 
+mod answers;
 mod aside;
 mod decode;
 mod encode;
+mod ended;
+mod ignored;
 mod partial;
 mod result;
 mod rules;
+mod system;
 mod tasks;
 mod thread;
 pub(super) mod tools;
 mod wire;
 
-use super::{Confidence, Dialect, Ending, FramingKind, Probe};
+use super::{Confidence, Dialect, Probe};
+use crate::json::read::Record;
 
 pub use decode::ClaudeDecoder;
 pub use encode::ClaudeEncoder;
@@ -30,13 +35,16 @@ pub static DIALECT: Dialect = Dialect {
     name: "claude",
     aliases: &["claude-code", "stream-json"],
     about: "Claude Code: claude -p --output-format stream-json --verbose",
-    framing: FramingKind::Lines,
-    ending: Ending::Told,
+    retells: true,
     decoder: Some(|| Box::<ClaudeDecoder>::default()),
     encoder: Some(|options| Box::new(ClaudeEncoder::new(options))),
     recognise,
     cannot_say: &["file changes outside a tool", "artifacts", "host facts (sandbox, relay)"],
     rules: Some(|| Box::<rules::ClaudeRules>::default()),
+    reads: <wire::Line<'static> as Record<'static>>::shape,
+    ignores: ignored::IGNORED,
+    guide: include_str!("guide.md"),
+    ..Dialect::BLANK
 };
 
 fn recognise(probe: &Probe<'_>) -> Confidence {

@@ -24,7 +24,7 @@ impl Pieces {
     pub(super) fn block(
         &mut self,
         messages: &Messages,
-        model: Option<&Text<'_>>,
+        model: &Text<'_>,
         kind: &BlockKind,
         stamp: &mut Stamp,
         out: &mut Output,
@@ -42,7 +42,7 @@ impl Pieces {
     pub(super) fn call(
         &mut self,
         messages: &Messages,
-        model: Option<&Text<'_>>,
+        model: &Text<'_>,
         call: &Text<'_>,
         name: &Text<'_>,
         stamp: &mut Stamp,
@@ -92,31 +92,48 @@ impl Pieces {
         }
     }
 
-    /// Ends the message at hand.
-    pub(super) fn end_message(&mut self, last: bool, stamp: &mut Stamp, out: &mut Output) {
+    /// Ends the message at hand. One that called tools stopped for them, unless it was cut off.
+    pub(super) fn end_message(
+        &mut self,
+        stop_reason: Option<&Text<'_>>,
+        cut: bool,
+        stamp: &mut Stamp,
+        out: &mut Output,
+    ) {
         if self.message.is_empty() {
             return;
         }
         self.end_block(stamp, out);
-        let reason = match (self.called, last) {
-            (true, _) => "\"tool_use\"",
-            (false, true) => "\"end_turn\"",
-            (false, false) => "null",
-        };
-        event(stamp, out, "message_delta", |event| {
-            event.object("delta", |delta| {
-                delta.raw("stop_reason", reason).raw("stop_sequence", "null");
-            });
-            event.raw("usage", NOT_COUNTED_YET);
-        });
-        event(stamp, out, "message_stop", |_| {});
+        let for_tools = Text::plain("tool_use");
+        let called = (self.called && !cut).then_some(&for_tools);
+        stop_message(called.or(stop_reason), stamp, out);
         *self = Self::default();
+    }
+
+    /// Ends the message at hand, and takes back the block of it that is open; `false` where none is.
+    pub(super) fn abandon(&mut self, stamp: &mut Stamp, out: &mut Output) -> bool {
+        if !self.open {
+            return false;
+        }
+        self.end_block(stamp, out);
+        message_delta(None, stamp, out);
+        let mut record = out.record("stream_event");
+        record.object("event", |event| {
+            event.raw("type", "\"message_stop\"");
+        });
+        record.object("abandoned_blocks", |blocks| {
+            blocks.raw_bytes("api_message_id", &self.message);
+            blocks.number("from_block_index", self.next_index - 1);
+        });
+        end(stamp, record);
+        *self = Self::default();
+        true
     }
 
     fn enter(
         &mut self,
         messages: &Messages,
-        model: Option<&Text<'_>>,
+        model: &Text<'_>,
         stamp: &mut Stamp,
         out: &mut Output,
     ) {
@@ -124,12 +141,12 @@ impl Pieces {
         if self.message == messages.id() {
             return;
         }
-        self.end_message(false, stamp, out);
+        self.end_message(None, false, stamp, out);
         self.message = messages.id().to_vec();
         event(stamp, out, "message_start", |event| {
             event.object("message", |fields| {
                 fields.raw_bytes("id", messages.id()).raw("type", "\"message\"");
-                fields.raw("role", "\"assistant\"").text_if("model", model);
+                fields.raw("role", "\"assistant\"").text("model", model);
                 fields.raw("content", "[]").raw("stop_reason", "null");
                 fields.raw("stop_sequence", "null").raw("usage", NOT_COUNTED_YET);
             });
@@ -161,11 +178,36 @@ pub(super) fn stop_block(index: u64, stamp: &mut Stamp, out: &mut Output) {
     });
 }
 
+/// Ends a message of pieces.
+pub(super) fn stop_message(stop_reason: Option<&Text<'_>>, stamp: &mut Stamp, out: &mut Output) {
+    message_delta(stop_reason, stamp, out);
+    event(stamp, out, "message_stop", |_| {});
+}
+
+fn message_delta(stop_reason: Option<&Text<'_>>, stamp: &mut Stamp, out: &mut Output) {
+    event(stamp, out, "message_delta", |event| {
+        event.object("delta", |delta| {
+            match stop_reason {
+                Some(reason) => delta.text("stop_reason", reason),
+                None => delta.raw("stop_reason", "null"),
+            };
+            delta.raw("stop_sequence", "null");
+        });
+        event.raw("usage", NOT_COUNTED_YET);
+    });
+}
+
 fn event(stamp: &mut Stamp, out: &mut Output, kind: &str, fields: impl FnOnce(&mut Object<'_>)) {
     let mut record = out.record("stream_event");
     record.object("event", |event| {
         write::string(event.name("type"), kind);
         fields(event);
     });
-    stamp.end_within(record, None);
+    end(stamp, record);
+}
+
+/// Pieces are those of the main thread alone.
+fn end(stamp: &mut Stamp, mut record: Object<'_>) {
+    record.fixed(r#""parent_tool_use_id":null"#);
+    stamp.end(record);
 }

@@ -1,9 +1,164 @@
 //! The `result` that ends a turn, and the content of tool results.
 
-use crate::event::{Cost, Outcome, TurnEnded, Usage};
+use crate::event::{ErrorClass, Outcome, TurnEnded, Usage};
 use crate::json::read;
 use crate::json::write::Object;
 use crate::json::{Json, Text, record};
+
+/// What Claude Code calls the end of a turn.
+#[derive(Debug)]
+pub(super) struct Verdict<'e> {
+    pub(super) subtype: &'static str,
+    pub(super) is_error: bool,
+    /// Why the program stopped; absent where nobody said so.
+    terminal_reason: Option<&'e str>,
+    /// Why the model stopped.
+    stop_reason: Option<Text<'e>>,
+    /// What the program says in the model's place, and again in the result.
+    pub(super) failure: Option<&'e Text<'e>>,
+}
+
+/// The ends that Claude Code has words for, apart from its own success.
+const TERMINAL_REASONS: &[&str] = &[
+    "api_error",
+    "prompt_too_long",
+    "image_error",
+    "aborted_streaming",
+    "aborted_tools",
+    "max_turns",
+    "budget_exhausted",
+];
+
+impl<'e> Verdict<'e> {
+    /// The words for how a turn ended; `added` where the agent did not say so itself.
+    pub(super) fn of(ended: &'e TurnEnded<'_>, added: bool, stopped_in_call: bool) -> Self {
+        let told = ended.stop_reason.as_ref().map(Text::borrowed);
+        let failed = |terminal_reason, stop_reason| Self {
+            subtype: "error_during_execution",
+            is_error: true,
+            terminal_reason,
+            stop_reason,
+            failure: None,
+        };
+        let success = |stop_reason| Self {
+            subtype: "success",
+            is_error: false,
+            terminal_reason: Some("completed"),
+            stop_reason: Some(stop_reason),
+            failure: None,
+        };
+        let word = Text::plain;
+        let own = ended.reason.as_ref().map(Text::body);
+        let own = own.filter(|own| TERMINAL_REASONS.contains(own));
+        match ended.outcome {
+            Outcome::Completed => success(told.unwrap_or(word("end_turn"))),
+            Outcome::WaitingForClient => success(word("tool_use")),
+            Outcome::Refused => Self { is_error: true, ..success(word("refusal")) },
+            Outcome::Cancelled if stopped_in_call => failed(own.or(Some("aborted_tools")), told),
+            Outcome::Cancelled => failed(own.or(Some("aborted_streaming")), told),
+            Outcome::LimitReached => match limit(ended) {
+                Limit::Turns => {
+                    Self { subtype: "error_max_turns", ..failed(Some("max_turns"), told) }
+                }
+                Limit::Money => Self {
+                    subtype: "error_max_budget_usd",
+                    ..failed(Some("budget_exhausted"), told)
+                },
+                Limit::Tokens => failed(None, Some(word("max_tokens"))),
+                Limit::Unknown => failed(None, told),
+            },
+            Outcome::Failed if !added => {
+                let too_long = ended.class == Some(ErrorClass::ContextOverflow);
+                let reason = if too_long { "prompt_too_long" } else { "api_error" };
+                let reason = own.or(Some(reason));
+                match &ended.cause {
+                    Some(cause) => Self {
+                        subtype: "success",
+                        failure: Some(cause),
+                        ..failed(reason, told.or(Some(word("stop_sequence"))))
+                    },
+                    None => failed(reason, told),
+                }
+            }
+            _ => failed(None, told),
+        }
+    }
+
+    /// Why the last message of the turn stopped, as far as that is known: one that was cut off says
+    /// nothing of it.
+    pub(super) fn message_stop_reason(&self) -> Option<&Text<'e>> {
+        let known = |reason: &&Text<'_>| {
+            !self.is_error || **reason == "max_tokens" || **reason == "refusal"
+        };
+        self.stop_reason.as_ref().filter(known)
+    }
+}
+
+/// Which limit a turn ran into.
+enum Limit {
+    Turns,
+    Money,
+    Tokens,
+    Unknown,
+}
+
+fn limit(ended: &TurnEnded<'_>) -> Limit {
+    let words = [&ended.reason, &ended.stop_reason];
+    let says = |parts: &[&str]| {
+        words.into_iter().flatten().any(|word| {
+            let word = word.body().to_ascii_lowercase();
+            word != "end_turn" && parts.iter().any(|part| word.contains(part))
+        })
+    };
+    if says(&["budget", "cost"]) {
+        Limit::Money
+    } else if says(&["turn"]) {
+        Limit::Turns
+    } else if says(&["token", "length"]) {
+        Limit::Tokens
+    } else {
+        Limit::Unknown
+    }
+}
+
+/// The code with which Claude Code says that a request failed for good.
+pub(super) fn error_code(class: Option<&ErrorClass>) -> &'static str {
+    match class {
+        Some(ErrorClass::Authentication | ErrorClass::Permission) => "authentication_failed",
+        Some(ErrorClass::Quota) => "billing_error",
+        Some(ErrorClass::RateLimit) => "rate_limit",
+        Some(ErrorClass::NotFound) => "model_not_found",
+        Some(ErrorClass::BadRequest | ErrorClass::ContextOverflow) => "invalid_request",
+        Some(
+            ErrorClass::Overloaded
+            | ErrorClass::Internal
+            | ErrorClass::Network
+            | ErrorClass::TimedOut,
+        ) => "server_error",
+        _ => "unknown",
+    }
+}
+
+/// The code with which Claude Code says that a request failed and is tried again.
+pub(super) fn retry_code(class: &ErrorClass) -> &'static str {
+    match class {
+        ErrorClass::Overloaded => "overloaded",
+        class => error_code(Some(class)),
+    }
+}
+
+/// What the writer itself saw of a turn.
+#[derive(Debug)]
+pub(super) struct Seen<'s> {
+    /// The literal of the last text; empty where there was none.
+    pub(super) last_text: &'s [u8],
+    pub(super) duration_ms: Option<u64>,
+    pub(super) requests: u64,
+    /// The calls that were refused: a JSON array.
+    pub(super) denials: &'s [u8],
+    /// What went wrong and stands nowhere else.
+    pub(super) errors: &'s [&'s Text<'s>],
+}
 
 /// Writes all of a `result` but whose it is.
 ///
@@ -13,57 +168,67 @@ use crate::json::{Json, Text, record};
 pub(super) fn write_result(
     record: &mut Object<'_>,
     ended: &TurnEnded<'_>,
-    last_text: &[u8],
-    duration_ms: Option<u64>,
-    messages: u64,
-    spent_usd: f64,
+    verdict: &Verdict<'_>,
+    seen: &Seen<'_>,
+    spent: &Spent,
 ) {
-    let (subtype, is_error, terminal) = verdict(&ended.outcome);
-    record.string("subtype", subtype).flag("is_error", is_error);
-    record.number("duration_ms", duration_ms.unwrap_or(0));
+    record.string("subtype", verdict.subtype).flag("is_error", verdict.is_error);
+    record.number("duration_ms", seen.duration_ms.unwrap_or(0));
     record.number("duration_api_ms", ended.api_duration_ms.unwrap_or(0));
-    record.number("num_turns", ended.requests.unwrap_or(messages));
-    if subtype == "success" {
-        write_last_word(record, ended, last_text);
+    record.number("num_turns", ended.steps.unwrap_or(seen.requests));
+    if verdict.subtype == "success" {
+        let refused = ended.cause.as_ref().filter(|_| verdict.is_error);
+        match verdict.failure.or(ended.final_text.as_ref()).or(refused) {
+            Some(text) => record.text("result", text),
+            None if seen.last_text.is_empty() => record.raw("result", "\"\""),
+            None => record.raw_bytes("result", seen.last_text),
+        };
     }
-    let usual = match ended.outcome {
-        Outcome::Completed => Some("end_turn"),
-        Outcome::WaitingForClient => Some("tool_use"),
-        _ => None,
+    match &verdict.stop_reason {
+        Some(reason) => record.text("stop_reason", reason),
+        None => record.raw("stop_reason", "null"),
     };
-    match (&ended.stop_reason, usual) {
-        (Some(reason), _) => record.text("stop_reason", reason),
-        (None, Some(reason)) => record.string("stop_reason", reason),
-        (None, None) => record.raw("stop_reason", "null"),
-    };
-    record.raw("total_cost_usd", &dollars(spent_usd));
+    record.raw("total_cost_usd", &dollars(spent.usd));
     record.object("usage", |usage| write_usage(usage, ended.usage.as_ref()));
+    spent.write_models(record);
     match &ended.denials {
         Some(denials) => record.json("permission_denials", denials),
-        None => record.raw("permission_denials", "[]"),
+        None => record.raw_bytes("permission_denials", seen.denials),
     };
-    record.string("terminal_reason", terminal);
-    if let Some(status) = ended.http_status {
-        record.number("api_error_status", status);
+    if let Some(reason) = verdict.terminal_reason {
+        record.string("terminal_reason", reason);
     }
+    record.number_if("api_error_status", ended.http_status);
     record.json_if("structured_output", ended.structured.as_ref());
-    write_errors(record, ended, subtype == "success");
-    write_unknown_fields(record, ended, duration_ms);
+    if verdict.subtype != "success" {
+        write_errors(record, seen.errors);
+    }
+    write_unknown_fields(record, ended, seen);
 }
 
-fn write_unknown_fields(record: &mut Object<'_>, ended: &TurnEnded<'_>, duration_ms: Option<u64>) {
+fn write_unknown_fields(record: &mut Object<'_>, ended: &TurnEnded<'_>, seen: &Seen<'_>) {
     let usage = ended.usage.as_ref();
+    let models = ended.by_model.len();
     let unknown = [
         ("usage", usage.is_none()),
         ("usage.input_tokens", usage.is_some_and(|usage| usage.input.is_none())),
         ("usage.output_tokens", usage.is_some_and(|usage| usage.output.is_none())),
+        ("modelUsage", models == 0),
+        ("modelUsage.costUSD", models > 1 || (models == 1 && ended.cost.is_none())),
+        ("modelUsage.contextWindow", models > 0),
         ("total_cost_usd", ended.cost.is_none()),
-        ("duration_ms", duration_ms.is_none()),
+        ("duration_ms", seen.duration_ms.is_none()),
         ("duration_api_ms", ended.api_duration_ms.is_none()),
+        ("num_turns", ended.steps.is_none()),
     ];
-    let mut names = unknown.into_iter().filter(|(_, unknown)| *unknown).map(|(name, _)| name);
+    write_names(record, "unknown_fields", &unknown);
+}
+
+/// Writes a list of those names that are marked, if there are any.
+pub(super) fn write_names(record: &mut Object<'_>, field: &str, names: &[(&str, bool)]) {
+    let mut names = names.iter().filter(|(_, marked)| *marked).map(|(name, _)| name);
     let Some(first) = names.next() else { return };
-    let out = record.name("unknown_fields");
+    let out = record.name(field);
     out.push(b'[');
     crate::json::write::string(out, first);
     for name in names {
@@ -73,32 +238,10 @@ fn write_unknown_fields(record: &mut Object<'_>, ended: &TurnEnded<'_>, duration
     out.push(b']');
 }
 
-fn verdict(outcome: &Outcome) -> (&'static str, bool, &'static str) {
-    match outcome {
-        Outcome::Completed | Outcome::WaitingForClient => ("success", false, "completed"),
-        Outcome::Refused => ("success", true, "completed"),
-        Outcome::Cancelled => ("error_during_execution", true, "aborted_streaming"),
-        Outcome::LimitReached => ("error_max_turns", true, "max_turns"),
-        _ => ("error_during_execution", true, "api_error"),
-    }
-}
-
-fn write_last_word(record: &mut Object<'_>, ended: &TurnEnded<'_>, last_text: &[u8]) {
-    match &ended.final_text {
-        Some(text) => record.text("result", text),
-        None if last_text.is_empty() => record.raw("result", "\"\""),
-        None => record.raw_bytes("result", last_text),
-    };
-}
-
-fn write_errors(record: &mut Object<'_>, ended: &TurnEnded<'_>, success: bool) {
-    let untold = ended.cause.as_ref().filter(|cause| !ended.errors.contains(cause));
-    if success && ended.errors.is_empty() && untold.is_none() {
-        return;
-    }
+fn write_errors(record: &mut Object<'_>, errors: &[&Text<'_>]) {
     let out = record.name("errors");
     out.push(b'[');
-    for (at, error) in ended.errors.iter().chain(untold).enumerate() {
+    for (at, error) in errors.iter().enumerate() {
         if at > 0 {
             out.push(b',');
         }
@@ -123,24 +266,55 @@ fn write_usage(fields: &mut Object<'_>, counts: Option<&Usage<'_>>) {
     }
 }
 
-/// Writes the counts once more, under the name of the model.
-pub(super) fn write_model_usage(
-    record: &mut Object<'_>,
-    model: &Text<'_>,
-    counts: &Usage<'_>,
-    cost: Option<&Cost<'_>>,
-) {
-    record.object("modelUsage", |models| {
-        let mut fields = Object::open(models.escaped_name(&model.to_plain()));
-        fields.number_if("inputTokens", counts.input);
-        fields.number_if("outputTokens", counts.output);
-        fields.number_if("cacheReadInputTokens", counts.cache_read);
-        fields.number_if("cacheCreationInputTokens", counts.cache_write);
-        if let Some(cost) = cost {
-            fields.raw("costUSD", &dollars(cost.usd));
+/// What the session has used so far: Claude Code tells cost and the counts of each model as totals.
+#[derive(Debug, Default)]
+pub(super) struct Spent {
+    usd: f64,
+    models: Vec<ModelSpent>,
+}
+
+#[derive(Debug)]
+struct ModelSpent {
+    model: String,
+    usage: Usage<'static>,
+    usd: f64,
+}
+
+impl Spent {
+    /// Adds a turn. Where the agent does not say which model took what, the model of the session did.
+    pub(super) fn add(&mut self, ended: &TurnEnded<'_>, model: &Text<'_>) {
+        let usd = ended.cost.as_ref().map_or(0.0, |cost| cost.usd);
+        self.usd += usd;
+        let alone = ended.by_model.len() < 2;
+        let whole = ended.usage.as_ref().filter(|_| ended.by_model.is_empty());
+        for usage in ended.by_model.iter().chain(whole) {
+            let model = usage.model.as_ref().unwrap_or(model).to_plain();
+            let at = self.models.iter().position(|spent| spent.model == *model);
+            let before = at.map(|at| self.models.remove(at));
+            let (counted, paid) =
+                before.map(|before| (before.usage, before.usd)).unwrap_or_default();
+            self.models.push(ModelSpent {
+                model: model.into_owned(),
+                usage: counted.plus(usage),
+                usd: if alone { paid + usd } else { paid },
+            });
         }
-        fields.close();
-    });
+    }
+
+    fn write_models(&self, record: &mut Object<'_>) {
+        record.object("modelUsage", |models| {
+            for ModelSpent { model, usage, usd } in &self.models {
+                let mut fields = Object::open(models.escaped_name(model));
+                fields.number("inputTokens", usage.input.unwrap_or(0));
+                fields.number("outputTokens", usage.output.unwrap_or(0));
+                fields.number("cacheReadInputTokens", usage.cache_read.unwrap_or(0));
+                fields.number("cacheCreationInputTokens", usage.cache_write.unwrap_or(0));
+                fields.number("webSearchRequests", 0).raw("costUSD", &dollars(*usd));
+                fields.number("contextWindow", 0).number_if("thinkingTokens", usage.reasoning);
+                fields.close();
+            }
+        });
+    }
 }
 
 fn dollars(amount: f64) -> String {

@@ -14,6 +14,7 @@ pub(super) struct ClaudeRules {
     calls: BTreeMap<String, bool>,
     results: u64,
     waiting: bool,
+    session: Option<String>,
 }
 
 /// Records that belong to the control protocol and carry neither session nor id.
@@ -55,8 +56,7 @@ impl Rules for ClaudeRules {
 
 impl ClaudeRules {
     fn stamped(&mut self, record: &Value, findings: &mut Findings) {
-        let session = record.get("session_id").is_some_and(Value::is_string);
-        findings.require(session, "session-id", "`session_id` is not a string");
+        self.session(record, findings);
         match record.get("uuid").and_then(Value::as_str) {
             Some(uuid) => {
                 let fresh = self.uuids.insert(uuid.to_owned());
@@ -67,14 +67,30 @@ impl ClaudeRules {
         }
     }
 
+    /// Every record names the one session; another one begins with an `init` after a `result`.
+    fn session(&mut self, record: &Value, findings: &mut Findings) {
+        let Some(id) = record.get("session_id").and_then(Value::as_str) else {
+            findings.add("session-id", "`session_id` is not a string");
+            return;
+        };
+        let init = record.get("subtype").and_then(Value::as_str) == Some("init");
+        if self.session.is_none() || (init && self.results > 0) {
+            self.session = Some(id.to_owned());
+        }
+        let same = self.session.as_deref() == Some(id);
+        findings.require(same, "one-session", format!("{id} is not the session at hand"));
+    }
+
     fn assistant(&mut self, record: &Value, findings: &mut Findings) {
         for (field, expected) in [("type", "message"), ("role", "assistant")] {
             let told = record.pointer(&format!("/message/{field}")).and_then(Value::as_str);
             let message = format!("message.{field} is not {expected:?}");
             findings.require(told == Some(expected), "message", message);
         }
-        let id = record.pointer("/message/id").is_some_and(Value::is_string);
-        findings.require(id, "message", "message.id is not a string");
+        for field in ["id", "model"] {
+            let text = record.pointer(&format!("/message/{field}")).is_some_and(Value::is_string);
+            findings.require(text, "message", format!("message.{field} is not a string"));
+        }
         let Some(blocks) = record.pointer("/message/content").and_then(Value::as_array) else {
             findings.add("content", "message.content is not an array");
             return;
@@ -140,6 +156,7 @@ impl ClaudeRules {
             ("is_error", record.get("is_error").is_some_and(Value::is_boolean)),
             ("num_turns", record.get("num_turns").is_some_and(Value::is_u64)),
             ("usage", record.get("usage").is_some_and(Value::is_object)),
+            ("modelUsage", record.get("modelUsage").is_some_and(Value::is_object)),
             ("total_cost_usd", record.get("total_cost_usd").is_some_and(Value::is_number)),
             ("duration_ms", record.get("duration_ms").is_some_and(Value::is_u64)),
             ("permission_denials", record.get("permission_denials").is_some_and(Value::is_array)),
@@ -155,6 +172,27 @@ impl ClaudeRules {
         findings.require(!success || said, "result-fields", "a success without `result`");
         let errors = record.get("errors").is_some_and(Value::is_array);
         findings.require(success || errors, "result-fields", "a failure without `errors`");
+        findings.require(!success || !errors, "result-fields", "a success with `errors`");
+        model_usage(record, findings);
+    }
+}
+
+/// What is told of every model, as a number.
+const MODEL_COUNTS: &[&str] = &[
+    "inputTokens",
+    "outputTokens",
+    "cacheReadInputTokens",
+    "cacheCreationInputTokens",
+    "webSearchRequests",
+    "costUSD",
+    "contextWindow",
+];
+
+fn model_usage(record: &Value, findings: &mut Findings) {
+    for (model, counts) in record["modelUsage"].as_object().into_iter().flatten() {
+        for field in MODEL_COUNTS.iter().filter(|field| !counts[**field].is_number()) {
+            findings.add("model-usage", format!("`{field}` of {model} is not a number"));
+        }
     }
 }
 
@@ -168,6 +206,15 @@ fn system(record: &Value, findings: &mut Findings) {
         }
         let tools = record.get("tools").is_some_and(Value::is_array);
         findings.require(tools, "init-fields", "`tools` is not an array");
+    }
+    if subtype == "api_retry" {
+        for field in ["attempt", "max_retries", "retry_delay_ms"] {
+            let number = record.get(field).is_some_and(Value::is_number);
+            findings.require(number, "retry-fields", format!("`{field}` is not a number"));
+        }
+        let code = record.get("error").and_then(Value::as_str).unwrap_or_default();
+        let word = !code.is_empty() && !code.contains(char::is_whitespace);
+        findings.require(word, "retry-fields", "`error` is not a code");
     }
 }
 

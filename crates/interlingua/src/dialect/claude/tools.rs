@@ -3,12 +3,12 @@
 //! Programs that show Claude's stream know its tools by name: `Bash`, `Read`, `Edit`, `TodoWrite`.
 //! A tool of another agent that does the same work is given the same name, and a file's path the
 //! name `file_path`; everything else of the input stays as it was. A tool that Claude has no
-//! counterpart for keeps its own name.
+//! counterpart for, or that is not told what Claude's own cannot do without, keeps its own name.
 
 use std::borrow::Cow;
 
 use crate::dialect::tools;
-use crate::event::{PlanItem, ToolKind};
+use crate::event::{PlanItem, PlanStatus, ToolKind};
 use crate::json::read::{self, Fields};
 use crate::json::write::Object;
 use crate::json::{Json, Text, record};
@@ -16,7 +16,54 @@ use crate::json::{Json, Text, record};
 /// The names under which agents give a file's path.
 const PATH_NAMES: &[&str] = &["path", "filePath", "absolute_path", "notebook_path"];
 
-/// The name of a tool in Claude's stream.
+/// A call in Claude's stream: the name of the tool, and its input.
+pub(in crate::dialect) fn call<'a>(
+    tool: &Text<'a>,
+    kind: &ToolKind,
+    given: Option<&'a Json<'_>>,
+) -> (Text<'a>, Cow<'a, str>) {
+    let (mut own, input) = (name(tool, kind), input(tool, kind, given));
+    if own == *tool {
+        return (own, input);
+    }
+    if *kind == ToolKind::Edit && given.is_some_and(is_one_new_file) {
+        own = Text::plain("Write");
+    }
+    if needed(own.body()).is_none_or(|field| has(&input, field)) {
+        return (own, input);
+    }
+    match given.filter(|given| given.is_object()) {
+        Some(given) => (tool.clone(), Cow::Borrowed(given.get())),
+        None => (tool.clone(), input),
+    }
+}
+
+/// What a tool of Claude's cannot do without.
+fn needed(tool: &str) -> Option<&'static str> {
+    Some(match tool {
+        "Bash" => "command",
+        "Read" | "Write" | "Edit" => "file_path",
+        "Grep" | "Glob" => "pattern",
+        "LS" => "path",
+        "WebFetch" => "url",
+        "WebSearch" => "query",
+        "TodoWrite" => "todos",
+        "Agent" => "prompt",
+        _ => return None,
+    })
+}
+
+/// Whether an object has a field; most have the one that matters first.
+fn has(object: &str, field: &str) -> bool {
+    let first = object.strip_prefix("{\"").and_then(|rest| rest.strip_prefix(field));
+    if first.is_some_and(|rest| rest.starts_with("\":")) {
+        return true;
+    }
+    let mut fields = Fields::default();
+    read::record(object, &mut fields).is_ok() && fields.0.iter().any(|(name, _)| **name == *field)
+}
+
+/// The name of a tool in Claude's stream, whatever its input.
 pub(in crate::dialect) fn name<'a>(name: &Text<'a>, kind: &ToolKind) -> Text<'a> {
     let own = match (kind, &*name.to_plain()) {
         (ToolKind::Execute, _) => "Bash",
@@ -32,7 +79,7 @@ pub(in crate::dialect) fn name<'a>(name: &Text<'a>, kind: &ToolKind) -> Text<'a>
         (ToolKind::Fetch, _) => "WebFetch",
         (ToolKind::WebSearch, _) => "WebSearch",
         (ToolKind::Plan, "write_todos" | "todo_write" | "update_plan") => "TodoWrite",
-        (ToolKind::Task, "invoke_agent") => "Task",
+        (ToolKind::Task, "invoke_agent" | "spawn_agent") => "Agent",
         _ => return name.clone(),
     };
     Text::plain(own)
@@ -50,6 +97,8 @@ pub(in crate::dialect) fn input<'a>(
             tools::plan_written(name, input).map(|items| todo_input(&items))
         }
         ToolKind::Read | ToolKind::Write | ToolKind::Edit => with_file_path(input),
+        ToolKind::List => renamed(input, &["dir_path"], "path"),
+        ToolKind::Task => renamed(input, &["agent_name"], "subagent_type"),
         _ => None,
     };
     match changed {
@@ -58,42 +107,90 @@ pub(in crate::dialect) fn input<'a>(
     }
 }
 
-/// The input with which `TodoWrite` writes a plan.
+/// The input with which `TodoWrite` writes a plan. Claude's steps are pending, in progress or
+/// completed: one that was given up is over, and says so in words; any other is not begun.
 pub(in crate::dialect) fn todo_input(items: &[PlanItem<'_>]) -> Json<'static> {
     Json::object(|fields| {
         fields.objects("todos", items, |todo, item| {
-            todo.text("content", &item.text);
-            todo.string("status", item.status.as_str());
-            todo.text("activeForm", item.active_form.as_ref().unwrap_or(&item.text));
+            let text = match item.status {
+                PlanStatus::Cancelled => &Text::from(format!("{} (cancelled)", item.text)),
+                _ => &item.text,
+            };
+            let status = match &item.status {
+                PlanStatus::Cancelled => PlanStatus::Completed.as_str(),
+                status if has_word_for(status) => status.as_str(),
+                _ => PlanStatus::Pending.as_str(),
+            };
+            todo.text("content", text).string("status", status);
+            todo.text("activeForm", item.active_form.as_ref().unwrap_or(text));
         });
     })
 }
 
+/// Whether Claude's plan can say how far a step is.
+pub(in crate::dialect) fn has_word_for(status: &PlanStatus) -> bool {
+    matches!(status, PlanStatus::Pending | PlanStatus::InProgress | PlanStatus::Completed)
+}
+
 record! {
-    /// One file of a change that has several.
-    struct Change<'a> {
-        path: json "path",
+    /// What was done to files.
+    struct Changes<'a> {
+        changes: json "changes",
     }
 }
 
-/// The input with its path under the name that Claude gives it; `None` where it has that already.
+record! {
+    /// What was done to one of them.
+    struct Change<'a> {
+        path: json "path",
+        kind: text "kind",
+    }
+}
+
+/// What was done to a file, where it was one file, and it is still there.
+fn one_change<'j>(changes: &'j Json<'_>) -> Option<Change<'j>> {
+    let mut changes = read::records_of::<Change<'_>>(changes)?;
+    let change = changes.pop().filter(|_| changes.is_empty())?;
+    let gone = change.kind.as_ref().is_some_and(|kind| *kind == "delete");
+    Some(change).filter(|_| !gone)
+}
+
+/// Whether an input says that one file was made.
+fn is_one_new_file(input: &Json<'_>) -> bool {
+    let changes = read::record_of::<Changes<'_>>(input).and_then(|input| input.changes);
+    let change = changes.as_ref().and_then(one_change);
+    change.and_then(|change| change.kind).is_some_and(|kind| kind == "add")
+}
+
+/// The input with its path under the name that Claude gives it; `None` where it has that already, or
+/// has none.
 fn with_file_path(input: &Json<'_>) -> Option<Json<'static>> {
-    let Fields(fields) = read::record_of(input)?;
-    if fields.iter().any(|(name, _)| &**name == "file_path") {
+    if let Some(renamed) = renamed(input, PATH_NAMES, "file_path") {
+        return Some(renamed);
+    }
+    if has(input.get(), "file_path") {
         return None;
     }
-    let named = fields.iter().position(|(name, _)| PATH_NAMES.contains(&&**name));
-    let path = match named {
-        Some(at) => fields.get(at).map(|(_, path)| path.clone().into_owned()),
-        None => fields.iter().find(|(name, _)| &**name == "changes").and_then(|(_, changes)| {
-            let changes = read::records_of::<Change<'_>>(changes)?;
-            changes.into_iter().next()?.path.map(Json::into_owned)
-        }),
-    }?;
+    let changes = read::record_of::<Changes<'_>>(input)?.changes?;
+    let path = one_change(&changes)?.path?;
     Some(Json::object(|object: &mut Object<'_>| {
-        object.json("file_path", &path);
+        object.json("file_path", &path).fields_of(input.get());
+    }))
+}
+
+/// The input with the first field of some names under another one, in front of all others; `None`
+/// where it has that already, or has none of them.
+fn renamed(input: &Json<'_>, names: &[&str], to: &str) -> Option<Json<'static>> {
+    let Fields(fields) = read::record_of(input)?;
+    if fields.iter().any(|(name, _)| **name == *to) {
+        return None;
+    }
+    let named = fields.iter().position(|(name, _)| names.contains(&&**name))?;
+    let (_, value) = fields.get(named)?;
+    Some(Json::object(|object: &mut Object<'_>| {
+        object.json(to, value);
         for (at, (name, value)) in fields.iter().enumerate() {
-            if named != Some(at) {
+            if named != at {
                 let out = object.escaped_name(name);
                 out.extend_from_slice(value.get().as_bytes());
             }
@@ -117,10 +214,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_file_of_a_change_is_its_path() {
-        let given = r#"{"changes":[{"path":"/a","kind":"add"},{"path":"/b"}]}"#;
-        let expected = r#"{"file_path":"/a","changes":[{"path":"/a","kind":"add"},{"path":"/b"}]}"#;
+    fn the_one_file_of_a_change_is_its_path() {
+        let given = r#"{"changes":[{"path":"/a","kind":"update"}]}"#;
+        let expected = r#"{"file_path":"/a","changes":[{"path":"/a","kind":"update"}]}"#;
         assert_eq!(as_claude(ToolKind::Edit, given), expected);
+        let several = r#"{"changes":[{"path":"/a","kind":"update"},{"path":"/b"}]}"#;
+        assert_eq!(as_claude(ToolKind::Edit, several), several);
     }
 
     #[test]

@@ -13,6 +13,7 @@ record! {
         parent: text "parent_tool_use_id",
         _uuid: text "uuid",
         api_message_id: text "api_message_id",
+        abandoned: record<Abandoned> "abandoned_blocks",
         timestamp: json "timestamp",
         subtype: text "subtype",
         tool_use_result: json "tool_use_result",
@@ -25,12 +26,13 @@ record! {
         model: text "model",
         permission_mode: text "permissionMode",
         version: text "claude_code_version",
+        mcp_servers: records<McpServer> "mcp_servers",
         // failures and retries
         error: text "error",
         api_error_status: number "api_error_status",
         attempt: number "attempt",
         max_retries: number "max_retries",
-        retry_delay_ms: number "retry_delay_ms",
+        retry_delay_ms: float "retry_delay_ms",
         error_status: number "error_status",
         // result
         is_error: flag "is_error",
@@ -43,6 +45,7 @@ record! {
         duration_api_ms: number "duration_api_ms",
         usage: record<Usage> "usage",
         total_cost_usd: float "total_cost_usd",
+        models: json "modelUsage",
         models_since: json "model_usage_since_last_result",
         permission_denials: json "permission_denials",
         structured_output: json "structured_output",
@@ -145,6 +148,32 @@ record! {
     pub(super) struct ResultMeta<'a> {
         id: text "id",
         non_execution_kind: text "non_execution_kind",
+        permission_decision: record<PermissionDecision> "permission_decision",
+    }
+}
+
+record! {
+    /// What was decided about a call, and by whom.
+    pub(super) struct PermissionDecision<'a> {
+        decision: text "decision",
+        source: text "source",
+        reason: text "reason_type",
+    }
+}
+
+record! {
+    /// A server that brings tools.
+    pub(super) struct McpServer<'a> {
+        name: text "name",
+        status: text "status",
+    }
+}
+
+record! {
+    /// Which blocks of a message were given up.
+    pub(super) struct Abandoned<'a> {
+        message: text "api_message_id",
+        from: number "from_block_index",
     }
 }
 
@@ -161,9 +190,14 @@ record! {
 }
 
 record! {
-    /// What a model has cost since the last result.
-    pub(super) struct ModelCost<'a> {
+    /// What a model used, and what that cost.
+    pub(super) struct ModelUsage<'a> {
         usd: float "costUSD",
+        input: number "inputTokens",
+        cache_read: number "cacheReadInputTokens",
+        cache_write: number "cacheCreationInputTokens",
+        output: number "outputTokens",
+        thinking: number "thinkingTokens",
         _provider: text "provider",
     }
 }

@@ -6,10 +6,10 @@ use super::wire::{AgentState, Change, Item, Line, Usage as WireUsage};
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, each_record, tools, unknown};
 use crate::event::{
-    Block, BlockDelta, BlockEnded, BlockKind, Error, ErrorClass, Event, FileChange, FilesChanged,
-    Native, Notice, Outcome, PlanUpdated, Retry, Scope, SessionStarted, Severity, Sink,
-    SubagentEnded, SubagentStarted, ToolEnded, ToolInput, ToolKind, ToolStarted, ToolStatus,
-    TurnEnded, TurnStarted, Usage,
+    Block, BlockDelta, BlockEnded, BlockKind, Error, ErrorClass, Event, Executor, FileChange,
+    FilesChanged, Native, Notice, Outcome, PlanUpdated, Retry, Scope, SessionStarted, Severity,
+    Sink, SubagentEnded, SubagentStarted, ToolEnded, ToolInput, ToolKind, ToolStarted, ToolStatus,
+    TurnEnded, TurnStarted, Usage, Withdrawn,
 };
 use crate::framing::FrameText;
 use crate::json::read;
@@ -23,6 +23,8 @@ pub struct CodexDecoder {
     announced: Vec<Box<str>>,
     /// Other agents whose end was told.
     ended_agents: BTreeSet<String>,
+    /// The calls that started other agents, by the agent's id.
+    agents: BTreeMap<String, Text<'static>>,
     /// Which message the pieces of the older form belong to, and its id.
     message: u64,
     message_id: String,
@@ -55,7 +57,7 @@ impl CodexDecoder {
                 None => sink.event(Event::new(unknown(kind.clone(), own))),
             },
             "turn.completed" => {
-                let usage = line.usage.take().map(|usage| counts(usage, Scope::Session));
+                let usage = line.usage.take().and_then(|usage| counts(usage, Scope::Session));
                 let ended =
                     TurnEnded { outcome: Outcome::Completed, usage, ..TurnEnded::default() };
                 sink.event(Event::new(ended));
@@ -67,7 +69,7 @@ impl CodexDecoder {
             "response.completed" => {
                 let usage =
                     line.response.take().and_then(|response| response.usage).or(line.usage.take());
-                let usage = usage.map(|usage| counts(usage, Scope::Turn));
+                let usage = usage.and_then(|usage| counts(usage, Scope::Turn));
                 let ended =
                     TurnEnded { outcome: Outcome::Completed, usage, ..TurnEnded::default() };
                 sink.event(Event::new(ended));
@@ -127,6 +129,8 @@ impl CodexDecoder {
             && spawned
         {
             for id in ids {
+                let call = item.id.clone().unwrap_or_default();
+                self.agents.insert(id.clone(), call.into_owned());
                 sink.event(Event::new(SubagentStarted {
                     id: Some(Text::from(id)),
                     call: item.id.clone(),
@@ -142,8 +146,8 @@ impl CodexDecoder {
             let running = matches!(status.body(), "pending_init" | "running" | "in_progress");
             if !running && self.ended_agents.insert(id.clone()) {
                 sink.event(Event::new(SubagentEnded {
+                    call: self.agents.get(&id).map(Text::borrowed),
                     id: Some(Text::from(id)),
-                    call: None,
                     status: Some(status),
                     summary: state.message,
                 }));
@@ -238,10 +242,13 @@ fn call_started<'a>(item: &Item<'a>, completed: bool) -> ToolStarted<'a> {
             (name, ToolKind::Task, Some(input))
         }
     };
+    // The model's provider searches the web, not the agent.
+    let executor = if kind == ToolKind::WebSearch { Executor::Provider } else { Executor::Agent };
     ToolStarted {
         call: item.id.clone().unwrap_or_default(),
         name,
         kind,
+        executor,
         input,
         ..ToolStarted::default()
     }
@@ -293,9 +300,10 @@ fn call_ended<'a>(item: &mut Item<'a>) -> ToolEnded<'a> {
     }
 }
 
-fn counts(usage: WireUsage<'_>, scope: Scope) -> Usage<'_> {
+/// Tokens. `codex exec review` prints zeros, which are no counts.
+fn counts(usage: WireUsage<'_>, scope: Scope) -> Option<Usage<'_>> {
     let cached = usage.cached.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
-    Usage {
+    let usage = Usage {
         scope,
         input: usage.input.map(|input| input.saturating_sub(cached)),
         cache_read: usage.cached,
@@ -303,14 +311,19 @@ fn counts(usage: WireUsage<'_>, scope: Scope) -> Usage<'_> {
         output: usage.output,
         reasoning: usage.reasoning,
         ..Usage::default()
-    }
+    };
+    Some(usage).filter(|usage| usage.all() > 0)
 }
 
 fn failed(line: &mut Line<'_>, sink: &mut dyn Sink) {
     let cause = line.error.take().and_then(|error| error.message);
     let (class, http_status) = cause.as_ref().map(classify).unwrap_or_default();
     let outcome = if class == ErrorClass::Limit { Outcome::LimitReached } else { Outcome::Failed };
-    let ended = TurnEnded { outcome, cause, http_status, ..TurnEnded::default() };
+    // The only limit that Codex names is that on the tokens of an answer.
+    let stop_reason = (class == ErrorClass::Limit).then(|| Text::plain("max_output_tokens"));
+    let class = Some(class).filter(|class| *class != ErrorClass::Unspecified);
+    let ended =
+        TurnEnded { outcome, cause, class, stop_reason, http_status, ..TurnEnded::default() };
     sink.event(Event::new(ended));
 }
 
@@ -334,6 +347,8 @@ fn problem<'a>(message: Option<Text<'a>>, own: Own<'a>, sink: &mut dyn Sink) {
         None => (None, None),
     };
     let message = Some(message);
+    // What the request that failed had said, the next one says again, as new items.
+    sink.event(Event::new(Withdrawn { reason: message.clone(), ..Withdrawn::default() }));
     sink.event(Event::new(Retry { attempt, of, class, http_status, message, delay_ms: None }));
 }
 
@@ -346,6 +361,12 @@ fn classify(message: &Text<'_>) -> (ErrorClass, Option<u64>) {
             return (ErrorClass::of_http_status(status), Some(status));
         }
     }
+    // A request that the provider did not understand is answered with its whole body.
+    if let Some(kind) = text.split_once("\"type\":").map(|(_, rest)| rest.trim_start())
+        && kind.starts_with("\"invalid_request_error\"")
+    {
+        return (ErrorClass::BadRequest, None);
+    }
     let class = if text.contains("context window") {
         ErrorClass::ContextOverflow
     } else if text.contains("high demand") || text.contains("at capacity") {
@@ -354,6 +375,8 @@ fn classify(message: &Text<'_>) -> (ErrorClass, Option<u64>) {
         ErrorClass::Quota
     } else if text.contains("rate limit") {
         ErrorClass::RateLimit
+    } else if text.contains("idle timeout") {
+        ErrorClass::TimedOut
     } else if text.contains("stream disconnected")
         || text.contains("Connection failed")
         || text.contains("waiting for network")

@@ -11,9 +11,11 @@
 //! `response.completed`.
 
 mod decode;
+mod ignored;
 mod wire;
 
-use super::{Confidence, Dialect, Ending, FramingKind, Probe};
+use super::{Confidence, Dialect, Probe};
+use crate::json::read::Record;
 
 pub use decode::CodexDecoder;
 
@@ -22,13 +24,14 @@ pub static DIALECT: Dialect = Dialect {
     name: "codex",
     aliases: &["codex-exec"],
     about: "Codex CLI: codex exec --json",
-    framing: FramingKind::Lines,
-    ending: Ending::Told,
+    retells: true,
     decoder: Some(|| Box::<CodexDecoder>::default()),
-    encoder: None,
     recognise,
-    cannot_say: &[],
     rules: None,
+    reads: <wire::Line<'static> as Record<'static>>::shape,
+    ignores: ignored::IGNORED,
+    guide: include_str!("guide.md"),
+    ..Dialect::BLANK
 };
 
 fn recognise(probe: &Probe<'_>) -> Confidence {

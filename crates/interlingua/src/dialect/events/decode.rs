@@ -1,7 +1,7 @@
 //! Reads our own events.
 
 use crate::dialect::{Decoder, each_record, unknown};
-use crate::event::{Data, Event, Sink, TextFlaw, Unparsed};
+use crate::event::{Data, Event, Reason, Sink, TextFlaw, Unparsed};
 use crate::framing::FrameText;
 use crate::json::Text;
 use crate::json::record;
@@ -16,13 +16,14 @@ record! {
         kind: text "type",
         parent: text "parent",
         time: json "time",
+        synthetic: text "synthetic",
     }
 }
 
 impl Decoder for EventsDecoder {
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
         each_record(frame, sink, |envelope: &mut Envelope<'_>, own, sink| {
-            let Envelope { kind, parent, time } = std::mem::take(envelope);
+            let Envelope { kind, parent, time, synthetic } = std::mem::take(envelope);
             let data = match Data::read_payload(kind.as_ref().map_or("", Text::body), own.0) {
                 Some(Ok(data)) => data,
                 None => unknown(kind, own),
@@ -35,7 +36,9 @@ impl Decoder for EventsDecoder {
                     return;
                 }
             };
-            sink.event(Event::new(data).within(parent).at(time));
+            let mut event = Event::new(data).within(parent).at(time);
+            event.source.synthetic = synthetic.map(|reason| Reason::from(reason.body()));
+            sink.event(event);
         });
     }
 }

@@ -1,7 +1,7 @@
 //! Writes our own events.
 
 use super::VERSION;
-use crate::dialect::{EncodeOptions, Encoder, Output};
+use crate::dialect::{EncodeOptions, Encoder, Output, Withdraws};
 use crate::event::{Data, Event};
 use crate::json::write;
 
@@ -22,7 +22,9 @@ impl Encoder for EventsEncoder {
             out.lost("events that cannot be written");
             return;
         };
-        if matches!(&event.data, Data::SessionUpdated(update) if update.relay.is_some()) {
+        if let Data::SessionUpdated(update) = &event.data
+            && update.relay.as_ref().is_some_and(|relay| relay.token.reveal().is_some())
+        {
             out.lost("secrets");
         }
         let mut record = write::Object::open(out.bytes());
@@ -40,5 +42,13 @@ impl Encoder for EventsEncoder {
         record.text_if("parent", event.parent.as_ref()).json_if("time", event.time.as_ref());
         record.fields_of(&payload);
         record.end();
+    }
+
+    fn withdraws(&self) -> Withdraws {
+        Withdraws::AnyBlock
+    }
+
+    fn tells_the_past(&self) -> bool {
+        true
     }
 }

@@ -13,7 +13,7 @@ mod decode;
 mod encode;
 mod rules;
 
-use super::{Confidence, Dialect, Ending, FramingKind, Probe};
+use super::{Confidence, Dialect, Probe};
 
 pub use decode::EventsDecoder;
 pub use encode::EventsEncoder;
@@ -26,13 +26,14 @@ pub static DIALECT: Dialect = Dialect {
     name: "events",
     aliases: &["interlingua"],
     about: "Interlingua's own events as JSON lines",
-    framing: FramingKind::Lines,
-    ending: Ending::Told,
+    retells: true,
     decoder: Some(|| Box::<EventsDecoder>::default()),
     encoder: Some(|options| Box::new(EventsEncoder::new(options))),
     recognise,
     cannot_say: &["secrets"],
     rules: Some(|| Box::<rules::EventsRules>::default()),
+    guide: include_str!("guide.md"),
+    ..Dialect::BLANK
 };
 
 fn recognise(probe: &Probe<'_>) -> Confidence {

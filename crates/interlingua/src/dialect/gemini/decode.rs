@@ -1,14 +1,17 @@
 //! Reads Gemini's stream.
 
+use std::collections::BTreeMap;
+
 use super::wire::{Line, Stats};
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, each_record, tools, unknown};
 use crate::event::{
     Block, BlockDelta, BlockEnded, Data, Error, ErrorClass, Event, Native, Notice, Outcome,
     PlanUpdated, Scope, SessionStarted, Severity, Sink, ToolEnded, ToolStarted, ToolStatus,
-    TurnEnded, TurnStarted, Usage, UserMessage,
+    TurnEnded, TurnStarted, Usage, UserMessage, own_usage,
 };
 use crate::framing::FrameText;
+use crate::json::read;
 use crate::json::{Json, Text};
 
 /// The reader of `gemini`.
@@ -62,7 +65,13 @@ impl GeminiDecoder {
             "tool_use" => call(std::mem::take(line), &mut tell),
             "tool_result" => tell(Data::from(answer(std::mem::take(line)))),
             "error" => tell(problem(std::mem::take(line))),
-            "result" => tell(Data::from(ended(std::mem::take(line)))),
+            "result" => {
+                let ended = ended(std::mem::take(line));
+                if let Some(error) = failure(&ended) {
+                    tell(Data::from(error));
+                }
+                tell(Data::from(ended));
+            }
             _ => tell(unknown(kind, own)),
         }
     }
@@ -156,38 +165,70 @@ fn ended(line: Line<'_>) -> TurnEnded<'_> {
         None => (None, None),
     };
     let (class, http_status) = cause.as_ref().map(classify).unwrap_or_default();
+    let class = Some(class).filter(|class| *class != ErrorClass::Unspecified);
     let outcome = match kind.as_ref().map_or("", Text::body) {
         _ if success => Outcome::Completed,
         "FatalCancellationError" => Outcome::Cancelled,
         "FatalTurnLimitedError" => Outcome::LimitReached,
-        _ if class == ErrorClass::Cancelled => Outcome::Cancelled,
         _ => Outcome::Failed,
     };
     // What a failing run prints where it does not know: nothing was counted, nothing was timed.
     let known = |number: Option<u64>| number.filter(|number| success || *number > 0);
     let duration_ms = line.stats.as_ref().and_then(|stats| known(stats.duration_ms));
+    let models = line.stats.as_ref().and_then(|stats| stats.models.as_ref());
+    let by_model = models.map(models_of).unwrap_or_default();
     let usage = line.stats.filter(|stats| known(stats.total).is_some()).map(counts);
     TurnEnded {
         outcome,
         cause,
+        class,
         reason: kind,
         http_status,
         usage,
+        by_model,
         duration_ms,
         ..TurnEnded::default()
     }
 }
 
+/// The failure that ended a turn, where its end says what it was.
+fn failure<'a>(ended: &TurnEnded<'a>) -> Option<Error<'a>> {
+    let failed = ended.outcome == Outcome::Failed;
+    let message = ended.cause.clone().filter(|_| failed)?;
+    Some(Error {
+        class: ended.class.clone().unwrap_or_default(),
+        message,
+        code: ended.reason.clone(),
+        http_status: ended.http_status,
+        fatal: true,
+    })
+}
+
 fn counts(stats: Stats<'_>) -> Usage<'_> {
     let uncached = stats.input_all.map(|all| all.saturating_sub(stats.cached.unwrap_or(0)));
+    // The total has the tokens of thoughts, and the output has not.
+    let spoken = stats.input_all.zip(stats.output).map(|(input, output)| input + output);
+    let thoughts = stats.total.zip(spoken).map(|(total, spoken)| total.saturating_sub(spoken));
+    let thoughts = thoughts.filter(|thoughts| *thoughts > 0);
     Usage {
         scope: Scope::Turn,
         input: stats.input.or(uncached),
         cache_read: stats.cached,
-        output: stats.output,
+        output: stats.output.map(|output| output + thoughts.unwrap_or(0)),
+        reasoning: thoughts,
         total: stats.total,
         ..Usage::default()
     }
+}
+
+/// What each model used.
+fn models_of(models: &Json<'_>) -> Vec<Usage<'static>> {
+    let models: BTreeMap<String, Json<'_>> = models.read().unwrap_or_default();
+    let usage = |(name, model): (String, Json<'_>)| {
+        let usage = counts(read::record_of::<Stats<'_>>(&model)?);
+        Some(own_usage(Usage { model: Some(Text::from(name)), ..usage }))
+    };
+    models.into_iter().filter_map(usage).filter(|usage| usage.all() > 0).collect()
 }
 
 /// What kind of failure a message tells of; Gemini puts the provider's answer into it.
@@ -201,8 +242,8 @@ fn classify(message: &Text<'_>) -> (ErrorClass, Option<u64>) {
     }
     let class = if text.contains("terminated") || text.contains("fetch failed") {
         ErrorClass::Network
-    } else if text.contains("cancelled") {
-        ErrorClass::Cancelled
+    } else if text.contains("quota") || text.contains("rate limit") {
+        ErrorClass::RateLimit
     } else {
         ErrorClass::Unspecified
     };

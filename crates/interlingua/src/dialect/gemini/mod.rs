@@ -8,9 +8,11 @@
 //! with exit code 0.
 
 mod decode;
+pub(super) mod ignored;
 mod wire;
 
-use super::{Confidence, Dialect, Ending, FramingKind, Probe};
+use super::{Confidence, Dialect, Probe};
+use crate::json::read::Record;
 
 pub use decode::GeminiDecoder;
 pub(super) use wire::Line;
@@ -20,13 +22,13 @@ pub static DIALECT: Dialect = Dialect {
     name: "gemini",
     aliases: &["gemini-cli"],
     about: "Gemini CLI: gemini --output-format stream-json",
-    framing: FramingKind::Lines,
-    ending: Ending::Told,
     decoder: Some(|| Box::new(GeminiDecoder::new("gemini"))),
-    encoder: None,
     recognise,
-    cannot_say: &[],
     rules: None,
+    reads: <wire::Line<'static> as Record<'static>>::shape,
+    ignores: ignored::IGNORED,
+    guide: include_str!("guide.md"),
+    ..Dialect::BLANK
 };
 
 /// Gemini stamps every record with its time; the same records without it are `giselle`.

@@ -43,7 +43,7 @@ record! {
 record! {
     /// Why a tool or a turn failed.
     pub(in crate::dialect) struct Failure<'a> {
-        kind: text "type",
+        kind: text "type" | "code",
         message: text "message",
     }
 }
@@ -57,6 +57,6 @@ record! {
         cached: number "cached",
         input: number "input",
         duration_ms: number "duration_ms",
-        _scope: text "scope",
+        models: json "models",
     }
 }

@@ -3,10 +3,10 @@
 use super::{EXECUTE_TOOL, SNAPSHOT_TOOL};
 use crate::dialect::decode::Own;
 use crate::dialect::gemini::{GeminiDecoder, Line};
-use crate::dialect::{Decoder, each_record};
+use crate::dialect::{Decoder, each_record, unknown};
 use crate::event::{
     Artifact, Data, Event, Executor, Log, LogStream, Outcome, Relay, Secret, SessionUpdated, Sink,
-    ToolStarted, TurnEnded,
+    ToolEnded, ToolStarted, ToolStatus, TurnEnded,
 };
 use crate::framing::FrameText;
 use crate::json::{Json, Text};
@@ -15,11 +15,14 @@ use crate::json::{Json, Text};
 #[derive(Debug)]
 pub struct GiselleDecoder {
     agent: GeminiDecoder,
+    /// What the client was asked for, and whether the agent has gone on since.
+    asked: Vec<Text<'static>>,
+    went_on: bool,
 }
 
 impl Default for GiselleDecoder {
     fn default() -> Self {
-        Self { agent: GeminiDecoder::new("giselle") }
+        Self { agent: GeminiDecoder::new("giselle"), asked: Vec::new(), went_on: false }
     }
 }
 
@@ -33,6 +36,7 @@ impl Decoder for GiselleDecoder {
     fn finish(&mut self, sink: &mut dyn Sink) {
         // By this protocol the end of the stream is an end like any other.
         self.agent.end_block(None, sink);
+        self.settle(sink);
     }
 }
 
@@ -59,22 +63,66 @@ impl GiselleDecoder {
             }),
             "snapshot_request" | "execute_request" => {
                 self.agent.end_block(None, sink);
-                ask_client(line, sink);
+                if line.request_id.is_none() {
+                    let name = line.kind.clone();
+                    sink.event(Event::new(unknown(name, own)));
+                } else {
+                    self.asked.extend(line.request_id.clone().map(Text::into_owned));
+                    self.went_on = false;
+                    ask_client(line, sink);
+                }
                 return;
             }
             _ => {
+                self.agent_goes_on(&line, sink);
                 self.agent.line(&mut line, own, sink);
                 return;
             }
         };
         sink.event(Event::new(data));
     }
+
+    /// Before a record of the agent's own.
+    fn agent_goes_on(&mut self, line: &Line<'_>, sink: &mut dyn Sink) {
+        if self.asked.is_empty() {
+            return;
+        }
+        match line.kind.as_ref().map_or("", Text::body) {
+            "result" => {
+                self.agent.end_block(None, sink);
+                self.went_on = true;
+                self.settle(sink);
+            }
+            "tool_result" => {
+                self.went_on = true;
+                self.asked.retain(|call| line.tool_id.as_ref() != Some(call));
+            }
+            "message" | "tool_use" => self.went_on = true,
+            _ => {}
+        }
+    }
+
+    /// Ends the calls without whose answer the agent cannot have gone on: it was given to the relay,
+    /// and nobody here knows what it was.
+    fn settle(&mut self, sink: &mut dyn Sink) {
+        if !std::mem::replace(&mut self.went_on, false) {
+            return;
+        }
+        for call in self.asked.drain(..) {
+            sink.event(Event::new(ToolEnded {
+                call,
+                status: ToolStatus::Abandoned,
+                error: Some(Text::plain("the client's answer is no part of this stream")),
+                ..ToolEnded::default()
+            }));
+        }
+    }
 }
 
 fn relay(line: Line<'_>) -> SessionUpdated<'_> {
     let relay = Relay {
         session: line.relay_session,
-        token: line.relay_token.map(Secret::new),
+        token: Secret::new(line.relay_token),
         url: line.relay_url,
         expires_at: line.relay_expires,
     };
@@ -83,7 +131,7 @@ fn relay(line: Line<'_>) -> SessionUpdated<'_> {
 
 /// The client has to run a tool; until it has, the turn rests.
 fn ask_client(line: Line<'_>, sink: &mut dyn Sink) {
-    let Some(call) = line.request_id.clone() else { return };
+    let call = line.request_id.clone().unwrap_or_default();
     let snapshot = line.kind.as_ref().is_some_and(|kind| *kind == "snapshot_request");
     let input = Json::object(|fields| {
         if snapshot {

@@ -1,11 +1,12 @@
 //! Writes the NDJSON of the Giselle API.
 
 use super::{EXECUTE_TOOL, SNAPSHOT_TOOL};
-use crate::dialect::content::answer_text;
-use crate::dialect::{EncodeOptions, Encoder, Output};
+use crate::dialect::content::output_text;
+use crate::dialect::content::retry_in_words;
+use crate::dialect::{Dialect, EncodeOptions, Encoder, Output};
 use crate::event::{
-    Artifact, BlockKind, Data, Event, Executor, Outcome, PlanUpdated, Relay, SessionStarted,
-    SessionUpdated, Severity, ToolEnded, ToolStatus, TurnEnded, Usage,
+    Artifact, BlockKind, Data, Event, Executor, Outcome, PlanUpdated, Reason, Relay,
+    SessionStarted, SessionUpdated, Severity, ToolEnded, ToolStatus, TurnEnded, Usage,
 };
 use crate::json::read;
 use crate::json::write::{self, Object};
@@ -15,52 +16,95 @@ use crate::json::{Json, Text};
 #[derive(Debug, Default)]
 pub struct GiselleEncoder {
     plans: u64,
+    turn: Turn,
+    /// The block whose pieces were written, while a reader takes the next piece for one of it.
+    open_text: Option<u64>,
+    /// Calls that the client must answer, and that this protocol has no request for.
+    left_to_client: Vec<Text<'static>>,
+    /// Written when the run is over: it is the last that a run says.
+    snapshot: Option<Text<'static>>,
+    /// The stream that is read is in this dialect, and its records are passed on as they are.
+    passed_on: bool,
+}
+
+/// What the end of a turn has to know.
+#[derive(Debug, Default)]
+struct Turn {
+    /// How many tools were called.
+    calls: u64,
+    /// The client was asked for something, and that says that the turn rests.
+    asked: bool,
 }
 
 impl Encoder for GiselleEncoder {
+    fn reading(&mut self, dialect: &'static Dialect) {
+        self.passed_on = dialect.name == super::DIALECT.name;
+    }
+
     #[inline]
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
         let time = event.time.as_ref();
+        let aside = event.parent.is_some();
         match &event.data {
-            Data::BlockDelta(delta) => match delta.kind {
-                BlockKind::Text => say(&delta.text, true, time, out),
-                _ => out.lost("reasoning"),
-            },
-            Data::Block(block) => match block.kind {
-                BlockKind::Text => say(&block.text, false, time, out),
-                BlockKind::Image => out.lost("pictures"),
-                _ => out.lost("reasoning"),
-            },
+            Data::BlockDelta(piece) => {
+                if piece.kind == BlockKind::Text && !aside {
+                    self.piece(piece.block, &piece.text, time, out);
+                }
+            }
+            Data::BlockStarted(block) => count_block(&block.kind, aside, out),
+            Data::Block(block) => {
+                count_block(&block.kind, aside, out);
+                if block.kind == BlockKind::Text && !aside && !block.text.is_empty() {
+                    self.open_text = None;
+                    say(&block.text, false, time, out);
+                }
+            }
             Data::ToolStarted(started) => {
+                if aside {
+                    out.lost("which sub-agent called a tool");
+                }
                 if let Some(input) = &started.input {
                     let call = (&started.call, &started.name, &started.executor);
-                    tool_use(call, Some(input), time, out);
+                    self.call(call, Some(input), time, out);
                 }
             }
             Data::ToolInput(input) => {
                 let call = (&input.call, &input.name, &input.executor);
-                tool_use(call, input.input.as_ref(), time, out);
+                self.call(call, input.input.as_ref(), time, out);
             }
-            Data::ToolEnded(ended) => tool_result(ended, time, out),
+            Data::ToolEnded(ended) => self.answer(ended, time, out),
             Data::SessionStarted(started) => init(started, time, out),
-            Data::SessionUpdated(update) => updated(update, time, out),
-            Data::TurnEnded(ended) => result(ended, event.source.synthetic.is_some(), time, out),
-            Data::UserMessage(message) if !message.injected && event.parent.is_none() => {
+            Data::SessionUpdated(update) => self.updated(update, time, out),
+            Data::TurnEnded(ended) => {
+                self.ended(ended, event.source.synthetic.is_some(), time, out);
+            }
+            Data::UserMessage(message) if !message.injected && !aside => {
                 let mut record = out.record("message");
                 stamp(&mut record, time);
                 record.raw("role", "\"user\"").text("content", &message.text);
                 record.end();
             }
+            // A plan that was refused was never shown.
+            Data::PlanUpdated(_) if event.source.synthetic == Some(Reason::Refused) => {}
             Data::PlanUpdated(plan) => self.plan(plan, time, out),
             Data::Error(error) => stderr(&error.message, out),
             Data::Retry(retry) => match &retry.message {
                 Some(message) => stderr(message, out),
-                None => out.lost("retries"),
+                None => stderr(&Text::from(retry_in_words(retry)), out),
             },
             Data::Log(log) => stderr(&log.text, out),
             Data::Notice(notice) => problem(&notice.severity, &notice.text, time, out),
-            Data::Artifact(made) => artifact(made, out),
+            Data::Artifact(made) => {
+                self.open_text = None;
+                artifact(made, out);
+            }
             other => lose(other, out),
+        }
+    }
+
+    fn finish(&mut self, out: &mut Output) {
+        if !self.passed_on {
+            self.end_run(out);
         }
     }
 }
@@ -71,21 +115,161 @@ impl GiselleEncoder {
         Self::default()
     }
 
+    /// Writes the next piece of a block. Pieces have no ids: where another block begins, an empty
+    /// message says that the one before it is whole.
+    #[inline]
+    fn piece(&mut self, block: u64, text: &Text<'_>, time: Option<&Json<'_>>, out: &mut Output) {
+        if text.is_empty() {
+            return;
+        }
+        if self.open_text.is_some_and(|open| open != block) {
+            say(&Text::default(), false, time, out);
+        }
+        self.open_text = Some(block);
+        say(text, true, time, out);
+    }
+
     /// A plan that no tool call wrote is told by the tool that Gemini has for it.
     fn plan(&mut self, plan: &PlanUpdated<'_>, time: Option<&Json<'_>>, out: &mut Output) {
         if plan.call.is_some() {
             return;
         }
         self.plans += 1;
+        self.open_text = None;
         let call = Text::from(format!("plan-{}", self.plans));
         let input = Json::object(|fields| {
             fields.objects("todos", &plan.items, |todo, item| {
                 todo.text("description", &item.text).string("status", item.status.as_str());
             });
         });
-        let name = Text::plain("write_todos");
-        tool_use((&call, &name, &Executor::Agent), Some(&input), time, out);
+        tool_use(&call, &Text::plain("write_todos"), Some(&input), time, out);
         tool_result(&ToolEnded { call, ..ToolEnded::default() }, time, out);
+    }
+
+    fn call(
+        &mut self,
+        (call, name, executor): (&Text<'_>, &Text<'_>, &Executor),
+        input: Option<&Json<'_>>,
+        time: Option<&Json<'_>>,
+        out: &mut Output,
+    ) {
+        self.open_text = None;
+        if is_request(name, executor) {
+            self.turn.asked = true;
+            request(call, name, input, out);
+            return;
+        }
+        self.turn.calls += 1;
+        if *executor == Executor::Client {
+            self.left_to_client.push(call.clone().into_owned());
+        }
+        tool_use(call, name, input, time, out);
+    }
+
+    /// Writes an answer; what the client answers does not come this way.
+    fn answer(&mut self, ended: &ToolEnded<'_>, time: Option<&Json<'_>>, out: &mut Output) {
+        if ended.executor == Executor::Client {
+            let left = self.left_to_client.iter().position(|call| *call == ended.call);
+            match left {
+                Some(at) => drop(self.left_to_client.swap_remove(at)),
+                None => {
+                    if ended.status != ToolStatus::Abandoned {
+                        out.lost("answers of the client");
+                    }
+                    return;
+                }
+            }
+        }
+        tool_result(ended, time, out);
+    }
+
+    /// Closes the calls that a turn leaves to the client: the run goes on elsewhere.
+    fn close_calls(&mut self, out: &mut Output) {
+        for call in self.left_to_client.drain(..) {
+            let ended = ToolEnded {
+                call,
+                status: ToolStatus::Abandoned,
+                error: Some(Text::plain("the client has to run this tool")),
+                ..ToolEnded::default()
+            };
+            tool_result(&ended, None, out);
+        }
+    }
+
+    fn updated(&mut self, update: &SessionUpdated<'_>, time: Option<&Json<'_>>, out: &mut Output) {
+        if update.relay.is_some() || update.sandbox.is_some() {
+            self.end_run(out);
+        }
+        if let Some(relay) = &update.relay {
+            relay_session(relay, out);
+        }
+        if let Some(sandbox) = &update.sandbox {
+            let mut record = out.record("sandbox");
+            record.text("sandbox_id", sandbox);
+            record.end();
+        }
+        if update.id.is_some() || update.model.is_some() {
+            let mut record = out.record("init");
+            stamp(&mut record, time);
+            record.text_if("session_id", update.id.as_ref());
+            record.text_if("modelId", update.model.as_ref());
+            record.end();
+        }
+        if let Some(snapshot) = &update.snapshot
+            && self.snapshot.replace(snapshot.clone().into_owned()).is_some()
+        {
+            out.lost("earlier snapshots");
+        }
+        if update.cwd.is_some() || update.tools.is_some() || update.permission_mode.is_some() {
+            out.lost("session details (folder, tools, permission mode)");
+        }
+    }
+
+    /// The run is over: another one begins, or the stream ends.
+    fn end_run(&mut self, out: &mut Output) {
+        if let Some(snapshot) = self.snapshot.take() {
+            let mut record = out.record("snapshot");
+            record.text("snapshot_id", &snapshot);
+            record.end();
+        }
+    }
+
+    fn ended(
+        &mut self,
+        ended: &TurnEnded<'_>,
+        added: bool,
+        time: Option<&Json<'_>>,
+        out: &mut Output,
+    ) {
+        self.open_text = None;
+        let turn = std::mem::take(&mut self.turn);
+        let rests = ended.outcome == Outcome::WaitingForClient;
+        if rests {
+            self.close_calls(out);
+        }
+        // A turn that rests was told by the request; one that ends with the stream ends with it.
+        if rests && turn.asked {
+            if ended.usage.is_some() {
+                out.lost("usage of a turn that rests");
+            }
+        } else if !(added && ended.outcome == Outcome::Completed) {
+            result(ended, turn.calls, time, out);
+        }
+    }
+}
+
+/// Whether this protocol has a request for the tool.
+fn is_request(name: &Text<'_>, executor: &Executor) -> bool {
+    *executor == Executor::Client && (*name == SNAPSHOT_TOOL || *name == EXECUTE_TOOL)
+}
+
+/// Counts what a block is that is not written.
+fn count_block(kind: &BlockKind, aside: bool, out: &mut Output) {
+    match kind {
+        BlockKind::Text if aside => out.lost("what sub-agents said"),
+        BlockKind::Text => {}
+        BlockKind::Image => out.lost("pictures"),
+        _ => out.lost("reasoning"),
     }
 }
 
@@ -116,50 +300,27 @@ fn init(started: &SessionStarted<'_>, time: Option<&Json<'_>>, out: &mut Output)
     }
 }
 
-fn updated(update: &SessionUpdated<'_>, time: Option<&Json<'_>>, out: &mut Output) {
-    if update.id.is_some() || update.model.is_some() {
-        let mut record = out.record("init");
-        stamp(&mut record, time);
-        record.text_if("session_id", update.id.as_ref()).text_if("modelId", update.model.as_ref());
-        record.end();
-    }
-    if let Some(sandbox) = &update.sandbox {
-        let mut record = out.record("sandbox");
-        record.text("sandbox_id", sandbox);
-        record.end();
-    }
-    if let Some(relay) = &update.relay {
-        relay_session(relay, out);
-    }
-    if let Some(snapshot) = &update.snapshot {
-        let mut record = out.record("snapshot");
-        record.text("snapshot_id", snapshot);
-        record.end();
-    }
-    if update.cwd.is_some() || update.tools.is_some() || update.permission_mode.is_some() {
-        out.lost("session details (folder, tools, permission mode)");
-    }
-}
-
+/// Tells where the client's tools are reached; of no use to anybody who lacks a part of it.
 fn relay_session(relay: &Relay<'_>, out: &mut Output) {
+    let (Some(url), Some(session), Some(token)) =
+        (&relay.url, &relay.session, relay.token.reveal())
+    else {
+        out.lost("relay without its token");
+        return;
+    };
     let mut record = out.record("relay.session");
-    record.text_if("relayUrl", relay.url.as_ref());
-    record.text_if("sessionId", relay.session.as_ref());
-    record.text_if("token", relay.token.as_ref().map(|token| token.reveal()));
+    record.text("relayUrl", url).text("sessionId", session).text("token", token);
     record.json_if("expiresAt", relay.expires_at.as_ref());
     record.end();
 }
 
 fn tool_use(
-    (call, name, executor): (&Text<'_>, &Text<'_>, &Executor),
+    call: &Text<'_>,
+    name: &Text<'_>,
     input: Option<&Json<'_>>,
     time: Option<&Json<'_>>,
     out: &mut Output,
 ) {
-    if *executor == Executor::Client && (*name == SNAPSHOT_TOOL || *name == EXECUTE_TOOL) {
-        request(call, name, input, out);
-        return;
-    }
     let mut record = out.record("tool_use");
     stamp(&mut record, time);
     record.text("tool_name", name).text("tool_id", call);
@@ -198,40 +359,38 @@ fn request(call: &Text<'_>, name: &Text<'_>, input: Option<&Json<'_>>, out: &mut
 
 fn tool_result(ended: &ToolEnded<'_>, time: Option<&Json<'_>>, out: &mut Output) {
     let failed = ended.status != ToolStatus::Completed;
-    let (text, others) = answer_text(ended);
-    if others > 0 {
+    let code = ended.exit_code.filter(|code| *code != 0);
+    let said = ended.output.as_ref().map(output_text);
+    if said.as_ref().is_some_and(|(_, others)| *others > 0) {
         out.lost("tool output that is no text");
     }
-    if ended.exit_code.is_some_and(|code| code != 0) {
+    if code.is_some() && (!failed || ended.error.is_some()) {
         out.lost("exit codes");
     }
     let mut record = out.record("tool_result");
     stamp(&mut record, time);
     record.text("tool_id", &ended.call);
     record.string("status", if failed { "error" } else { "success" });
-    if ended.output.is_some() {
-        record.text("output", &text);
+    if let Some((text, _)) = &said {
+        record.text("output", text);
     }
     if failed {
         record.object("error", |error| {
             error.string("type", ended.status.as_str());
-            error.text("message", ended.error.as_ref().unwrap_or(&text));
+            // What the output says is not said twice.
+            let code = code.map(|code| Text::from(format!("Exit code {code}")));
+            error.text_if("message", ended.error.as_ref().or(code.as_ref()));
         });
     }
     record.end();
 }
 
-fn result(ended: &TurnEnded<'_>, added: bool, time: Option<&Json<'_>>, out: &mut Output) {
-    // A turn that rests was told by the request; one that ends with the stream ends with the stream.
-    let told = ended.outcome == Outcome::WaitingForClient;
-    if told || (added && ended.outcome == Outcome::Completed) {
-        return;
-    }
-    let completed = ended.outcome == Outcome::Completed;
+fn result(ended: &TurnEnded<'_>, calls: u64, time: Option<&Json<'_>>, out: &mut Output) {
+    let fine = matches!(ended.outcome, Outcome::Completed | Outcome::WaitingForClient);
     let mut record = out.record("result");
     stamp(&mut record, time);
-    record.string("status", if completed { "success" } else { "error" });
-    if !completed {
+    record.string("status", if fine { "success" } else { "error" });
+    if !fine {
         record.object("error", |error| {
             match &ended.reason {
                 Some(reason) => error.text("type", reason),
@@ -243,17 +402,33 @@ fn result(ended: &TurnEnded<'_>, added: bool, time: Option<&Json<'_>>, out: &mut
             };
         });
     }
-    if ended.usage.is_some() || ended.duration_ms.is_some() {
+    let counted = |usage: &&Usage<'_>| usage.model.is_some() && usage.all() > 0;
+    let by_model: Vec<&Usage<'_>> = ended.by_model.iter().filter(counted).collect();
+    if ended.usage.is_some() || ended.duration_ms.is_some() || !by_model.is_empty() {
         record.object("stats", |stats| {
             if let Some(usage) = &ended.usage {
                 counts(stats, usage);
             }
             stats.number_if("duration_ms", ended.duration_ms);
+            stats.number("tool_calls", calls);
+            if !by_model.is_empty() {
+                stats.object("models", |models| counts_by_model(models, &by_model));
+            }
         });
     }
     record.end();
     if ended.cost.is_some() {
         out.lost("cost");
+    }
+}
+
+fn counts_by_model(models: &mut Object<'_>, by_model: &[&Usage<'_>]) {
+    for usage in by_model {
+        if let Some(name) = &usage.model {
+            let mut model = Object::open(models.escaped_name(&name.to_plain()));
+            counts(&mut model, usage);
+            model.close();
+        }
     }
 }
 

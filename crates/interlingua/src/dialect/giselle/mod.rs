@@ -1,9 +1,11 @@
 //! `giselle`: the normalized NDJSON that the Giselle API streams.
 //!
-//! Gemini's records, without their times, and those of the host around them: `relay.session`,
-//! `sandbox`, `snapshot_request` and `execute_request` for tools that the client runs, `artifact`,
-//! `snapshot`, and `stderr` for what is not part of any. The end of the stream is the end of the
-//! turn where no `result` says more.
+//! Gemini's records, with the agent's time where it gives one, and those of the host around them. A run
+//! begins with `relay.session`, where the client runs tools, and `sandbox`, and ends with `snapshot`;
+//! `snapshot_request` and `execute_request` ask the client to run a tool, and let the turn rest: the
+//! answer goes to the relay, and is no part of the stream. `artifact` tells of a file, `stderr` what
+//! is not part of any record. The end of the stream is the end of the turn where no `result` says
+//! more.
 
 mod decode;
 mod encode;
@@ -11,6 +13,7 @@ mod rules;
 
 use super::gemini::is_record;
 use super::{Confidence, Dialect, Ending, FramingKind, Probe};
+use crate::json::read::Record;
 
 pub use decode::GiselleDecoder;
 pub use encode::GiselleEncoder;
@@ -30,8 +33,20 @@ pub static DIALECT: Dialect = Dialect {
     decoder: Some(|| Box::<GiselleDecoder>::default()),
     encoder: Some(|options| Box::new(GiselleEncoder::new(options))),
     recognise,
-    cannot_say: &["reasoning", "tool progress", "permissions", "cost", "sub-agents", "compaction"],
+    cannot_say: &[
+        "reasoning",
+        "tool progress",
+        "permissions",
+        "cost",
+        "sub-agents and what they say",
+        "compaction",
+        "answers of the client",
+    ],
     rules: Some(|| Box::<rules::GiselleRules>::default()),
+    reads: <super::gemini::Line<'static> as Record<'static>>::shape,
+    ignores: super::gemini::ignored::IGNORED,
+    guide: include_str!("guide.md"),
+    ..Dialect::BLANK
 };
 
 fn recognise(probe: &Probe<'_>) -> Confidence {

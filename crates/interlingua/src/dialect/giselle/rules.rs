@@ -9,15 +9,37 @@ use crate::check::{Findings, Rules};
 /// The rules of `giselle`.
 #[derive(Debug, Default)]
 pub(super) struct GiselleRules {
-    snapshot_taken: bool,
-    /// Calls that were made, and whether they were answered.
-    calls: BTreeMap<String, bool>,
+    run: Run,
+    calls: BTreeMap<String, Call>,
+}
+
+/// Where a run is: one begins with the stream, and after what ends or rests the one before it.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Run {
+    /// Nothing was said in it.
+    #[default]
+    Begins,
+    /// The one before it has a result, and may have made artifacts.
+    AfterResult,
+    /// The one before it is over.
+    AfterSnapshot,
+    /// The agent has said or done something.
+    Speaks,
+}
+
+/// A call that was made.
+#[derive(Debug, PartialEq, Eq)]
+enum Call {
+    Open,
+    /// The client was asked, and answers elsewhere.
+    OfClient,
+    Answered,
 }
 
 impl Rules for GiselleRules {
     fn record(&mut self, record: &Value, findings: &mut Findings) {
         let kind = record.get("type").and_then(Value::as_str).unwrap_or_default();
-        findings.require(!self.snapshot_taken, "snapshot-last", "a record follows `snapshot`");
+        self.order(kind, findings);
         match kind {
             "init" => {
                 let told = is_text(record, "session_id") || is_text(record, "modelId");
@@ -30,15 +52,13 @@ impl Rules for GiselleRules {
                 }
             }
             "sandbox" => require_text(record, "sandbox_id", "sandbox-fields", findings),
-            "snapshot" => {
-                require_text(record, "snapshot_id", "snapshot-fields", findings);
-                self.snapshot_taken = true;
-            }
+            "snapshot" => require_text(record, "snapshot_id", "snapshot-fields", findings),
             "message" => self.message(record, findings),
             "tool_use" => self.call(record, findings),
             "tool_result" => self.answer(record, findings),
             "snapshot_request" | "execute_request" => {
                 require_text(record, "requestId", "request-fields", findings);
+                self.made(record, "requestId", Call::OfClient, findings);
             }
             "result" => {
                 let status = record.get("status").and_then(Value::as_str).unwrap_or_default();
@@ -58,13 +78,40 @@ impl Rules for GiselleRules {
     }
 
     fn finish(&mut self, findings: &mut Findings) {
-        for (call, _) in self.calls.iter().filter(|(_, answered)| !**answered) {
+        for (call, _) in self.calls.iter().filter(|(_, state)| **state == Call::Open) {
             findings.add("call-answered", format!("call {call} was never answered"));
         }
     }
 }
 
 impl GiselleRules {
+    /// What may come after what in a run.
+    fn order(&mut self, kind: &str, findings: &mut Findings) {
+        let begins = matches!(kind, "relay.session" | "sandbox" | "init");
+        let message = format!("`{kind}` follows `snapshot` and begins no run");
+        findings.require(begins || self.run != Run::AfterSnapshot, "snapshot-last", message);
+        if kind == "relay.session" {
+            let message = "the agent spoke before `relay.session`";
+            findings.require(self.run != Run::Speaks, "relay-first", message);
+        }
+        self.run = match (kind, &self.run) {
+            ("result", _) => Run::AfterResult,
+            ("artifact", Run::AfterResult) => Run::AfterResult,
+            ("snapshot", _) => Run::AfterSnapshot,
+            ("snapshot_request" | "execute_request", _) => Run::Begins,
+            ("message" | "tool_use" | "tool_result" | "artifact", _) => Run::Speaks,
+            (_, Run::AfterSnapshot) if begins => Run::Begins,
+            _ => return,
+        };
+    }
+
+    /// Notes that a call was made.
+    fn made(&mut self, record: &Value, field: &str, call: Call, findings: &mut Findings) {
+        let id = record.get(field).and_then(Value::as_str).unwrap_or_default();
+        let before = self.calls.insert(id.to_owned(), call);
+        findings.require(before.is_none(), "call-unique", format!("call {id} was made before"));
+    }
+
     fn message(&mut self, record: &Value, findings: &mut Findings) {
         let role = record.get("role").and_then(Value::as_str).unwrap_or_default();
         let known = matches!(role, "user" | "assistant");
@@ -80,9 +127,7 @@ impl GiselleRules {
         require_text(record, "tool_id", "call-fields", findings);
         let object = record.get("parameters").is_some_and(Value::is_object);
         findings.require(object, "call-fields", "parameters are not an object");
-        let id = record.get("tool_id").and_then(Value::as_str).unwrap_or_default();
-        let before = self.calls.insert(id.to_owned(), false);
-        findings.require(before.is_none(), "call-unique", format!("call {id} was made before"));
+        self.made(record, "tool_id", Call::Open, findings);
     }
 
     fn answer(&mut self, record: &Value, findings: &mut Findings) {
@@ -90,9 +135,11 @@ impl GiselleRules {
         let status = record.get("status").and_then(Value::as_str).unwrap_or_default();
         let known = matches!(status, "success" | "error");
         findings.require(known, "answer-fields", format!("status is {status:?}"));
-        match self.calls.insert(id.to_owned(), true) {
-            Some(false) => {}
-            Some(true) => findings.add("answer-once", format!("call {id} was answered before")),
+        match self.calls.insert(id.to_owned(), Call::Answered) {
+            Some(Call::Open | Call::OfClient) => {}
+            Some(Call::Answered) => {
+                findings.add("answer-once", format!("call {id} was answered before"))
+            }
             None => findings.add("answer-of-call", format!("nobody made call {id}")),
         }
     }

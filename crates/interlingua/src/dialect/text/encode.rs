@@ -9,8 +9,9 @@ use super::screen::{Part, Screen};
 use crate::dialect::content::answer_text;
 use crate::dialect::{Encoder, Output};
 use crate::event::{
-    Block, BlockKind, Data, Event, Executor, FileChangeKind, FilesChanged, Outcome, PlanStatus,
-    PlanUpdated, SessionEnded, ToolEnded, ToolInput, ToolKind, ToolStarted, TurnEnded, UserMessage,
+    Block, BlockKind, Data, Decision, Event, Executor, FileChangeKind, FilesChanged, Outcome,
+    PermissionResolved, PlanStatus, PlanUpdated, Reason, SessionEnded, ToolEnded, ToolInput,
+    ToolKind, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 use crate::json::{Json, Text};
 
@@ -23,26 +24,46 @@ const STDERR_LINES: usize = 10;
 #[derive(Debug, Default)]
 pub struct TextEncoder {
     screen: Screen,
-    /// The call whose line was written last: its answer needs no name.
+    /// The calls that wait for their answers.
+    open: Vec<OpenCall>,
+    /// The call whose line is the last one about tools: its answer needs no name.
     last_call: String,
     /// What was said to have gone wrong last: the turn's end does not say it again.
     last_error: String,
+    /// Why the last turn did not complete: how the process ended may be a part of it.
+    last_cause: String,
+}
+
+/// A call that waits for its answer.
+#[derive(Debug)]
+struct OpenCall {
+    call: String,
+    parent: Option<Text<'static>>,
+    /// What to call it where its line stands further up.
+    name: String,
+    /// Its line says all of that.
+    told: bool,
 }
 
 impl Encoder for TextEncoder {
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
         let nested = event.parent.is_some();
+        let parent = event.parent.as_ref();
         match &event.data {
             Data::BlockDelta(delta) => {
                 self.piece(delta.block, &delta.kind, &delta.text, nested, out);
             }
             Data::BlockEnded(_) => self.screen.end_line(out.bytes()),
             Data::Block(block) => self.block(block, nested, out),
-            Data::ToolStarted(started) => self.tool_started(started, nested, out),
-            Data::ToolInput(input) => self.tool_input(input, nested, out),
-            Data::ToolEnded(ended) => self.answer(ended, nested, out),
+            Data::ToolStarted(started) => self.tool_started(started, parent, out),
+            Data::ToolInput(input) => self.tool_input(input, parent, out),
+            Data::ToolEnded(ended) => self.answer(ended, parent, out),
             Data::FilesChanged(changed) => self.files(changed, nested, out),
-            Data::PlanUpdated(plan) => self.plan(plan, nested, out),
+            Data::PlanUpdated(plan) => {
+                let refused = event.source.synthetic == Some(Reason::Refused);
+                self.plan(plan, refused, nested, out);
+            }
+            Data::PermissionResolved(resolved) if self.answer_will_say(resolved) => {}
             Data::UserMessage(message) => self.user_message(message, nested, out),
             Data::TurnStarted(_) => {}
             Data::TurnEnded(ended) => self.turn_ended(ended, out),
@@ -122,16 +143,21 @@ impl TextEncoder {
 
 /// What its tools do.
 impl TextEncoder {
-    fn tool_started(&mut self, started: &ToolStarted<'_>, nested: bool, out: &mut Output) {
+    fn tool_started(
+        &mut self,
+        started: &ToolStarted<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
         let ToolStarted { call, name, kind, executor, input, .. } = started;
         if input.is_some() {
-            self.call(call, (name, kind, executor), input.as_ref(), nested, out);
+            self.call(call, (name, kind, executor), input.as_ref(), parent, out);
         }
     }
 
-    fn tool_input(&mut self, known: &ToolInput<'_>, nested: bool, out: &mut Output) {
+    fn tool_input(&mut self, known: &ToolInput<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
         let ToolInput { call, name, kind, executor, input, .. } = known;
-        self.call(call, (name, kind, executor), input.as_ref(), nested, out);
+        self.call(call, (name, kind, executor), input.as_ref(), parent, out);
     }
 
     fn call(
@@ -139,34 +165,62 @@ impl TextEncoder {
         call: &Text<'_>,
         (name, kind, executor): (&Text<'_>, &ToolKind, &Executor),
         input: Option<&Json<'_>>,
-        nested: bool,
+        parent: Option<&Text<'_>>,
         out: &mut Output,
     ) {
-        let (line, more) = line::call(&name.to_plain(), kind, input);
+        let line::Call { line, files, more } = line::call(&name.to_plain(), kind, input);
         let whose = if *executor == Executor::Client { " (for the client to run)" } else { "" };
-        self.write_line(&format!("▸ {line}{whose}"), nested, out);
+        self.write_line(&format!("▸ {line}{whose}"), parent.is_some(), out);
         if more {
             out.lost("tool inputs beyond one value");
         }
         self.last_call.clear();
         self.last_call.push_str(&call.to_plain());
+        self.open.push(OpenCall {
+            call: self.last_call.clone(),
+            parent: parent.cloned().map(Text::into_owned),
+            told: files.is_none(),
+            name: files.unwrap_or(line),
+        });
     }
 
-    fn answer(&mut self, ended: &ToolEnded<'_>, nested: bool, out: &mut Output) {
+    fn answer(&mut self, ended: &ToolEnded<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
         let (text, others) = answer_text(ended);
         let (answer, more) = line::answer(ended, &text.to_plain());
-        let line = if ended.call == *self.last_call {
-            format!("  ⎿ {answer}")
-        } else {
-            format!("  ⎿ {}: {answer}", one_line(&ended.name.to_plain(), LINE / 2))
+        let line = match self.name_for_answer(ended, parent) {
+            Some(name) => format!("  ⎿ ({}) {answer}", one_line(&name, LINE / 2)),
+            None => format!("  ⎿ {answer}"),
         };
-        self.write_line(&line, nested, out);
+        self.write_line(&line, parent.is_some(), out);
         if more {
             out.lost("tool outputs beyond one line");
         }
         if others > 0 {
             out.lost("tool outputs that are no text");
         }
+    }
+
+    /// The name of a call that is answered, unless its line says it: it stands right above, and no
+    /// other call could be meant.
+    fn name_for_answer(
+        &mut self,
+        ended: &ToolEnded<'_>,
+        parent: Option<&Text<'_>>,
+    ) -> Option<String> {
+        let near = ended.call == *std::mem::take(&mut self.last_call);
+        let Some(at) = self.open.iter().position(|open| ended.call == *open.call) else {
+            return Some(ended.name.to_string());
+        };
+        let alone = self.open.iter().filter(|open| open.parent.as_ref() == parent).count() == 1;
+        let OpenCall { name, told, .. } = self.open.remove(at);
+        let clear = near && alone && (told || ended.status == ToolStatus::Completed);
+        (!clear).then_some(name)
+    }
+
+    /// Whether a decision is told again by the answer of its call.
+    fn answer_will_say(&self, resolved: &PermissionResolved<'_>) -> bool {
+        let call = resolved.call.as_ref().filter(|_| resolved.decision == Decision::Denied);
+        call.is_some_and(|call| self.open.iter().any(|open| *call == *open.call))
     }
 
     fn files(&mut self, changed: &FilesChanged<'_>, nested: bool, out: &mut Output) {
@@ -188,9 +242,17 @@ impl TextEncoder {
         }
     }
 
-    fn plan(&mut self, plan: &PlanUpdated<'_>, nested: bool, out: &mut Output) {
-        let empty = if plan.items.is_empty() { " (empty)" } else { "" };
-        self.write_line(&format!("plan:{empty}"), nested, out);
+    /// Draws a plan; one that stands again, since another was refused, is further up.
+    fn plan(&mut self, plan: &PlanUpdated<'_>, refused: bool, nested: bool, out: &mut Output) {
+        match (refused, plan.items.is_empty()) {
+            (true, true) => return self.write_line("! the plan was refused", nested, out),
+            (true, false) => {
+                let line = "! the plan was refused: the one before it stands";
+                return self.write_line(line, nested, out);
+            }
+            (false, true) => self.write_line("plan: (empty)", nested, out),
+            (false, false) => self.write_line("plan:", nested, out),
+        }
         for item in &plan.items {
             let mark = match &item.status {
                 PlanStatus::Pending => "[ ]",
@@ -220,8 +282,15 @@ impl TextEncoder {
             self.screen.write(&format!("— {}", facts.join(" · ")), out.bytes());
             self.screen.end_line(out.bytes());
         }
+        self.open.clear();
         self.last_call.clear();
         self.last_error.clear();
+        self.last_cause = ended.cause.as_ref().map(ToString::to_string).unwrap_or_default();
+    }
+
+    /// Whether the end of the turn was told with these words.
+    fn has_said(&self, words: &str) -> bool {
+        self.last_cause.contains(words)
     }
 
     fn facts_of(&self, ended: &TurnEnded<'_>) -> Vec<String> {
@@ -237,7 +306,8 @@ impl TextEncoder {
             });
         }
         facts.extend(ended.usage.as_ref().and_then(line::tokens));
-        if let Some(cost) = &ended.cost {
+        // Nobody pays less than what this many digits can say.
+        if let Some(cost) = ended.cost.as_ref().filter(|cost| cost.usd >= 0.000_05) {
             let about = if cost.estimated { "about " } else { "" };
             facts.push(format!("{about}${:.4}", cost.usd));
         }
@@ -246,9 +316,11 @@ impl TextEncoder {
     }
 
     fn session_ended(&mut self, ended: &SessionEnded<'_>, out: &mut Output) {
-        if let Some(signal) = ended.signal {
+        let signal = ended.signal.filter(|it| !self.has_said(&format!("signal {it} ")));
+        let code = ended.exit_code.filter(|it| *it != 0 && !self.has_said(&format!("code {it}")));
+        if let Some(signal) = signal {
             self.line(&format!("! signal {signal} ended the agent"), false, out);
-        } else if let Some(code) = ended.exit_code.filter(|code| *code != 0) {
+        } else if let Some(code) = code {
             self.line(&format!("! the agent exited with code {code}"), false, out);
         }
         let Some(stderr) = &ended.stderr else { return };
@@ -282,102 +354,5 @@ impl TextEncoder {
         self.screen.begin(Part::Line, nested, out.bytes());
         self.screen.write(line, out.bytes());
         self.screen.end_line(out.bytes());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::dialect::{self, FramingKind};
-    use crate::{Exit, Options, Translator};
-
-    /// What a person sees of a stream, and what was lost.
-    fn shown_of(from: &str, lines: &str, exit: &Exit) -> (String, Vec<String>) {
-        let options = Options { framing: Some(FramingKind::Lines), ..Options::default() };
-        let to = dialect::find("text").unwrap();
-        let mut translator = Translator::new(dialect::find(from), to, options).unwrap();
-        let mut shown = translator.push(lines.as_bytes()).to_vec();
-        shown.extend_from_slice(translator.finish(exit));
-        let lost = translator.losses().iter().map(|(what, count)| format!("{count} {what}"));
-        let lost = lost.collect();
-        (String::from_utf8(shown).unwrap(), lost)
-    }
-
-    const CODEX: &str = r#"{"type":"thread.started","thread_id":"t"}
-{"type":"turn.started"}
-{"type":"item.completed","item":{"id":"0","type":"reasoning","text":"Look first.\nThen act."}}
-{"type":"item.started","item":{"id":"1","type":"command_execution","command":"cat a\n  b","aggregated_output":"","exit_code":null,"status":"in_progress"}}
-{"type":"item.completed","item":{"id":"1","type":"command_execution","command":"cat a","aggregated_output":"one\ntwo\nthree\n","exit_code":2,"status":"failed"}}
-{"type":"item.completed","item":{"id":"2","type":"file_change","changes":[{"path":"a.txt","kind":"add"},{"path":"b.txt","kind":"delete"}],"status":"completed"}}
-{"type":"item.completed","item":{"id":"3","type":"todo_list","items":[{"text":"Look","completed":true},{"text":"Act","completed":false}]}}
-{"type":"item.completed","item":{"id":"4","type":"agent_message","text":"Done\u001b[2J.\rReally."}}
-not a record
-{"type":"nobody.knows","x":1}
-{"type":"turn.completed","usage":{"input_tokens":12345,"cached_input_tokens":40,"output_tokens":20}}
-"#;
-
-    #[test]
-    fn a_turn_reads_well() {
-        let (shown, lost) = shown_of("codex", CODEX, &Exit::default());
-        assert_eq!(
-            shown,
-            "\
-thinking: Look first.
-  Then act.
-
-▸ command_execution: cat a b
-  ⎿ failed, exit code 2: one … (+2 lines)
-▸ file_change
-  + a.txt
-  - b.txt
-  ⎿ done
-plan:
-  [x] Look
-  [ ] Act
-
-Done.Really.
-
-? line 9: this is not JSON: unexpected character at column 1: not a record
-? line 10: a record that nobody knows: \"nobody.knows\"
-
-— 12,345 tokens in (40 cached), 20 out
-"
-        );
-        assert_eq!(lost, ["1 tool outputs beyond one line"]);
-    }
-
-    #[test]
-    fn a_turn_that_was_cut_off_says_so() {
-        let line = r#"{"type":"item.started","item":{"id":"1","type":"command_execution","command":"sleep 9","status":"in_progress"}}"#;
-        let exit = Exit { code: Some(1), stderr: Some("boom\n".to_owned()), ..Exit::default() };
-        let (shown, _) = shown_of("codex", &format!("{line}\n"), &exit);
-        assert!(shown.starts_with("▸ command_execution: sleep 9\n  ⎿ abandoned: "), "{shown}");
-        assert!(shown.contains("\n\n— failed: the agent exited with code 1"), "{shown}");
-        assert!(shown.ends_with("\n! the agent exited with code 1\n| boom\n"), "{shown}");
-    }
-
-    #[test]
-    fn pieces_are_written_as_they_come() {
-        let to = dialect::find("text").unwrap();
-        let codex = dialect::find("codex");
-        let mut translator = Translator::new(codex, to, Options::default()).unwrap();
-        let piece = |text| {
-            format!(
-                "{{\"type\":\"message.output_text.delta\",\"item_id\":\"a\",\"delta\":\"{text}\"}}\n"
-            )
-        };
-        assert_eq!(translator.push(piece("Hel").as_bytes()), b"Hel");
-        assert_eq!(translator.push(piece("lo\\n").as_bytes()), b"lo\n");
-        assert_eq!(translator.push(piece("you").as_bytes()), b"you");
-    }
-
-    #[test]
-    fn a_sub_agent_stands_to_the_right() {
-        let lines = r#"{"type":"assistant","session_id":"s","message":{"id":"m","content":[{"type":"tool_use","id":"c","name":"Task","input":{"description":"look","prompt":"Look."}}]}}
-{"type":"assistant","session_id":"s","parent_tool_use_id":"c","message":{"id":"n","content":[{"type":"text","text":"one\ntwo"}]}}
-{"type":"user","session_id":"s","message":{"content":[{"type":"tool_result","tool_use_id":"c","content":"found"}]}}
-"#;
-        let (shown, _) = shown_of("claude", lines, &Exit::default());
-        let start = "▸ Task: look\n\n    one\n    two\n\n  ⎿ found\n";
-        assert!(shown.starts_with(start), "{shown}");
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::screen::shown;
 use crate::event::{ToolEnded, ToolKind, ToolStatus, Usage};
 use crate::json::read::{self, Field, Flaw, Record};
-use crate::json::{Json, Text};
+use crate::json::{Json, Text, record};
 
 /// The longest line of ours, in characters.
 pub(super) const LINE: usize = 120;
@@ -49,9 +49,20 @@ pub(super) fn one_line(text: &str, limit: usize) -> String {
     line
 }
 
-/// A call by its name and its most telling value; the flag says that the input says more.
-pub(super) fn call(name: &str, kind: &ToolKind, input: Option<&Json<'_>>) -> (String, bool) {
-    let name_alone = || (one_line(name, CALL), false);
+/// A call on one line.
+#[derive(Debug)]
+pub(super) struct Call {
+    /// Its name and its most telling value.
+    pub(super) line: String,
+    /// What to call it when its line stands further up, where that says more than the line.
+    pub(super) files: Option<String>,
+    /// The input says more than the line.
+    pub(super) more: bool,
+}
+
+/// A call by its name and its most telling value.
+pub(super) fn call(name: &str, kind: &ToolKind, input: Option<&Json<'_>>) -> Call {
+    let name_alone = || Call { line: one_line(name, CALL), files: None, more: false };
     let Some(input) = input.filter(|input| !matches!(input.get(), "{}" | "null")) else {
         return name_alone();
     };
@@ -59,24 +70,40 @@ pub(super) fn call(name: &str, kind: &ToolKind, input: Option<&Json<'_>>) -> (St
     let value = match &telling.best {
         Some((_, value)) => value,
         // The plan and the files are shown in their own right.
-        None if matches!(kind, ToolKind::Plan | ToolKind::Edit) => return name_alone(),
+        None if matches!(kind, ToolKind::Plan | ToolKind::Edit) => {
+            let paths = telling.changes.iter().filter_map(|change| change.path.as_ref());
+            let paths: Vec<_> = paths.map(Text::to_plain).collect();
+            let files = (!paths.is_empty()).then(|| format!("{name}: {}", paths.join(", ")));
+            return Call { files: files.map(|files| one_line(&files, CALL)), ..name_alone() };
+        }
         None => input,
     };
     let text = value.as_text().unwrap_or(Text::plain(value.get()));
     let line = one_line(&format!("{name}: {}", text.to_plain().trim()), CALL);
     let more = telling.fields > 1 || line.ends_with('…');
-    (line, more)
+    Call { line, files: None, more }
+}
+
+record! {
+    /// One file that a call changes.
+    struct Change<'a> {
+        path: text "path",
+    }
 }
 
 #[derive(Debug, Default)]
 struct Telling<'a> {
     best: Option<(usize, Json<'a>)>,
     fields: usize,
+    changes: Vec<Change<'a>>,
 }
 
 impl<'a> Record<'a> for Telling<'a> {
     fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
         self.fields += 1;
+        if name == "changes" {
+            return value.records(&mut self.changes);
+        }
         let place = TELLING.iter().position(|telling| *telling == name);
         let best = self.best.as_ref().map_or(usize::MAX, |(place, _)| *place);
         match place.filter(|place| *place <= best) {
@@ -94,7 +121,8 @@ impl<'a> Record<'a> for Telling<'a> {
 /// The line of an answer; the flag says that the answer says more than the line.
 pub(super) fn answer(ended: &ToolEnded<'_>, text: &str) -> (String, bool) {
     let text = text.trim();
-    let mut rest = text.lines().skip_while(|line| line.trim().is_empty());
+    let says_nothing = |line: &&str| line.trim().is_empty() || is_exit_code(line, ended.exit_code);
+    let mut rest = text.lines().skip_while(says_nothing);
     let first = rest.next().unwrap_or_default();
     let further = rest.count();
     let mut line = match (state(ended), first.is_empty()) {
@@ -110,6 +138,13 @@ pub(super) fn answer(ended: &ToolEnded<'_>, text: &str) -> (String, bool) {
         let _ = write!(line, "{cut} (+{further} {lines})");
     }
     (line, more)
+}
+
+/// Whether a line says no more than the exit code, which is told anyway.
+fn is_exit_code(line: &str, code: Option<i64>) -> bool {
+    let told =
+        line.trim().strip_prefix("Exit code").map(|rest| rest.trim_start_matches([':', ' ']));
+    told.is_some_and(|told| code.is_some_and(|code| told == code.to_string()))
 }
 
 /// How a call went, unless it went well.
@@ -161,10 +196,11 @@ fn grouped(number: u64) -> String {
 
 /// A time that passed.
 pub(super) fn duration(ms: u64) -> String {
+    let (tenths, seconds) = (ms.saturating_add(50) / 100, ms.saturating_add(500) / 1000);
     match ms {
         0..1_000 => format!("{ms} ms"),
-        1_000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
-        _ => format!("{} min {} s", ms / 60_000, ms / 1000 % 60),
+        1_000..59_950 => format!("{}.{} s", tenths / 10, tenths % 10),
+        _ => format!("{} min {} s", seconds / 60, seconds % 60),
     }
 }
 
@@ -174,7 +210,7 @@ mod tests {
 
     fn line_of(name: &str, input: &str) -> String {
         let input = Json::from_text(input.to_owned()).unwrap();
-        call(name, &ToolKind::default(), Some(&input)).0
+        call(name, &ToolKind::default(), Some(&input)).line
     }
 
     #[test]
@@ -204,6 +240,11 @@ mod tests {
             answer(&failed, "\nno\nb\nc\n"),
             ("failed, exit code 2: no … (+2 lines)".to_owned(), true)
         );
+        assert_eq!(
+            answer(&failed, "Exit code 2\nout\nerr"),
+            ("failed, exit code 2: out … (+1 line)".to_owned(), true)
+        );
+        assert_eq!(answer(&failed, "Exit code: 2").0, "failed, exit code 2");
         assert_eq!(answer(&ToolEnded::default(), " "), ("done".to_owned(), false));
         assert_eq!(answer(&ToolEnded::default(), "one\n"), ("one".to_owned(), false));
     }
@@ -219,8 +260,8 @@ mod tests {
         assert_eq!(tokens(&usage).unwrap(), "1,000,234 tokens in (1,000,000 cached), 5 out");
         assert_eq!(tokens(&Usage::default()), None);
         assert_eq!(
-            [duration(9), duration(3_450), duration(125_000)],
-            ["9 ms", "3.4 s", "2 min 5 s"]
+            [9, 1_199, 3_450, 59_960, 125_000].map(duration),
+            ["9 ms", "1.2 s", "3.5 s", "1 min 0 s", "2 min 5 s"]
         );
     }
 }

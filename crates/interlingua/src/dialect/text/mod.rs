@@ -11,7 +11,7 @@ mod line;
 mod notes;
 mod screen;
 
-use super::{Confidence, Dialect, Ending, FramingKind};
+use super::Dialect;
 
 pub use encode::TextEncoder;
 
@@ -20,11 +20,7 @@ pub static DIALECT: Dialect = Dialect {
     name: "text",
     aliases: &["terminal", "plain"],
     about: "For a person at a terminal",
-    framing: FramingKind::Lines,
-    ending: Ending::Told,
-    decoder: None,
     encoder: Some(|_| Box::<TextEncoder>::default()),
-    recognise: |_| Confidence::No,
     cannot_say: &[
         "tool inputs beyond one value",
         "tool outputs beyond one line",
@@ -33,4 +29,6 @@ pub static DIALECT: Dialect = Dialect {
         "host facts (sandbox, relay)",
     ],
     rules: None,
+    guide: include_str!("guide.md"),
+    ..Dialect::BLANK
 };

@@ -56,23 +56,22 @@ pub(super) fn of(event: &Event<'_>, out: &mut Output) -> Vec<String> {
 }
 
 fn session_started(started: &SessionStarted<'_>) -> Option<String> {
-    about([&started.model, &started.version, &started.cwd])
+    let SessionStarted { agent, version, model, cwd, id, .. } = started;
+    about([agent, version, model, cwd], id)
 }
 
 fn session_updated(update: &SessionUpdated<'_>, out: &mut Output) -> Option<String> {
     if update.sandbox.is_some() || update.snapshot.is_some() || update.relay.is_some() {
         out.lost("host facts (sandbox, relay)");
     }
-    about([&update.model, &update.version, &update.cwd])
+    let SessionUpdated { agent, version, model, cwd, id, .. } = update;
+    about([agent, version, model, cwd], id)
 }
 
-fn about(facts: [&Option<Text<'_>>; 3]) -> Option<String> {
-    let facts: Vec<_> = facts
-        .into_iter()
-        .flatten()
-        .filter(|fact| !fact.is_empty())
-        .map(|fact| fact.to_plain())
-        .collect();
+fn about(facts: [&Option<Text<'_>>; 4], session: &Option<Text<'_>>) -> Option<String> {
+    let facts = facts.into_iter().flatten().filter(|fact| !fact.is_empty());
+    let session = session.as_ref().filter(|id| !id.is_empty()).map(|id| format!("session {id}"));
+    let facts: Vec<_> = facts.map(ToString::to_string).chain(session).collect();
     (!facts.is_empty()).then(|| format!("● {}", facts.join(" · ")))
 }
 
@@ -80,8 +79,8 @@ fn permission_requested(request: &PermissionRequested<'_>) -> String {
     let description = request.description.as_ref().map(Text::to_plain);
     match (&request.tool, &request.input, description) {
         (Some(tool), Some(input), _) => {
-            let (call, _) = line::call(&tool.to_plain(), &ToolKind::default(), Some(input));
-            format!("! may it? {call}")
+            let call = line::call(&tool.to_plain(), &ToolKind::default(), Some(input));
+            format!("! may it? {}", call.line)
         }
         (_, _, Some(description)) => format!("! may it? {description}"),
         (Some(tool), None, None) => format!("! may it? {tool}"),
@@ -126,21 +125,23 @@ fn limit_reached(limit: &Limit<'_>, out: &mut Output) -> Option<String> {
 
 fn retried(retry: &Retry<'_>) -> String {
     let mut line = "! tries again".to_owned();
-    if let Some(attempt) = retry.attempt {
-        line.push_str(&format!(" ({attempt}"));
-        if let Some(of) = retry.of {
-            line.push_str(&format!(" of {of}"));
-        }
-        line.push(')');
+    let message = retry.message.as_ref().map(Text::to_plain).unwrap_or_default();
+    match (retry.attempt, retry.of) {
+        // Some agents count in their own words.
+        (Some(attempt), Some(of)) if message.contains(&format!("{attempt}/{of}")) => {}
+        (Some(attempt), Some(of)) => line.push_str(&format!(" ({attempt} of {of})")),
+        (Some(attempt), None) => line.push_str(&format!(" ({attempt})")),
+        (None, _) => {}
     }
     if let Some(delay) = retry.delay_ms {
         line.push_str(&format!(" in {}", line::duration(delay)));
     }
-    line + &class(&retry.class, retry.http_status) + &after_colon(retry.message.as_ref())
+    line + &class(&retry.class, retry.http_status) + &news(&retry.class, retry.message.as_ref())
 }
 
 fn failed(error: &Error<'_>) -> String {
-    format!("! error{}: {}", class(&error.class, error.http_status), error.message)
+    let class = class(&error.class, error.http_status);
+    format!("! error{class}{}", news(&error.class, Some(&error.message)))
 }
 
 fn class(class: &ErrorClass, http_status: Option<u64>) -> String {
@@ -148,6 +149,11 @@ fn class(class: &ErrorClass, http_status: Option<u64>) -> String {
     let status = http_status.map(|status| format!("HTTP {status}"));
     let facts: Vec<String> = word.into_iter().chain(status).collect();
     if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) }
+}
+
+/// What a message says beyond the class of what went wrong.
+fn news(class: &ErrorClass, message: Option<&Text<'_>>) -> String {
+    after_colon(message.filter(|message| **message != *class.as_str()))
 }
 
 fn shortened(compacted: &Compacted<'_>) -> String {

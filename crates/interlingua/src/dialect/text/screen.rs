@@ -1,8 +1,5 @@
 //! What stands on the terminal, as far as the next line must know; and what may go there at all.
 
-use std::iter::Peekable;
-use std::str::Chars;
-
 use crate::json::write::Bytes;
 
 /// How far a sub-agent stands from the left.
@@ -34,6 +31,20 @@ pub(super) struct Screen {
     nested: bool,
     /// What the lines of a paragraph after its first one start with.
     hanging: &'static str,
+    /// Where the text of this part stands in an escape sequence, which pieces may cut anywhere.
+    escape: Escape,
+}
+
+/// How much of an escape sequence was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Escape {
+    /// Nothing: this is text.
+    #[default]
+    Outside,
+    /// The escape character.
+    Begun,
+    /// The start of a colour or a movement.
+    Inside,
 }
 
 impl Screen {
@@ -52,6 +63,7 @@ impl Screen {
         self.last = part;
         self.nested = nested;
         self.hanging = "";
+        self.escape = Escape::Outside;
     }
 
     /// Says what the further lines of this part start with.
@@ -80,21 +92,36 @@ impl Screen {
         if text.is_empty() {
             return;
         }
-        if text.bytes().all(is_harmless) {
+        if self.escape == Escape::Outside && text.bytes().all(is_harmless) {
             self.begin_line(out);
             out.extend_from_slice(text.as_bytes());
             return;
         }
-        for character in shown(text) {
-            if character == '\n' {
-                self.below_blank = !self.mid_line;
-                self.mid_line = false;
-                out.push(b'\n');
-            } else {
-                self.begin_line(out);
-                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        for character in text.chars() {
+            match self.escape.shown(character) {
+                Some('\n') => self.new_line(out),
+                Some(character) => {
+                    self.begin_line(out);
+                    out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+                None => {}
             }
         }
+    }
+
+    fn new_line(&mut self, out: &mut Bytes) {
+        let mark = self.hanging.trim_end();
+        if !self.mid_line && !mark.is_empty() {
+            // An empty line belongs to the paragraph too.
+            self.mid_line = true;
+            if self.nested {
+                out.extend_from_slice(INDENT);
+            }
+            out.extend_from_slice(mark.as_bytes());
+        }
+        self.below_blank = !self.mid_line;
+        self.mid_line = false;
+        out.push(b'\n');
     }
 
     fn begin_line(&mut self, out: &mut Bytes) {
@@ -117,24 +144,27 @@ fn is_harmless(byte: u8) -> bool {
 /// The characters of a text that may go to a terminal: no control characters but line ends and
 /// tabs, and no remains of colours.
 pub(super) fn shown(text: &str) -> impl Iterator<Item = char> {
-    let mut characters = text.chars().peekable();
-    std::iter::from_fn(move || {
-        loop {
-            match characters.next()? {
-                '\u{1b}' => skip_sequence(&mut characters),
-                character @ ('\n' | '\t') => return Some(character),
-                character if character.is_control() => {}
-                character => return Some(character),
-            }
-        }
-    })
+    let mut escape = Escape::default();
+    text.chars().filter_map(move |character| escape.shown(character))
 }
 
-/// Passes over what follows an escape character, if it is a colour or a movement.
-fn skip_sequence(characters: &mut Peekable<Chars<'_>>) {
-    if characters.next_if_eq(&'[').is_some() {
-        while characters.next_if(|it| matches!(it, ' '..='?')).is_some() {}
-        characters.next_if(|it| matches!(it, '@'..='~'));
+impl Escape {
+    /// The next character of a text, if it may go to a terminal.
+    fn shown(&mut self, character: char) -> Option<char> {
+        let before = std::mem::take(self);
+        match (before, character) {
+            (Self::Begun, '[') | (Self::Inside, ' '..='?') => {
+                *self = Self::Inside;
+                None
+            }
+            (Self::Inside, '@'..='~') => None,
+            (_, '\u{1b}') => {
+                *self = Self::Begun;
+                None
+            }
+            (_, '\n' | '\t') => Some(character),
+            (_, character) => Some(character).filter(|it| !it.is_control()),
+        }
     }
 }
 
@@ -153,7 +183,10 @@ mod tests {
     fn an_agent_cannot_steer_the_terminal() {
         assert_eq!(written(&["a\u{1b}[2J\u{1b}[1;1Hb\rc\u{8}d\u{7f}e\u{9b}f\0"]), "abcdef");
         assert_eq!(written(&["\u{1b}]0;title\u{7}"]), "]0;title");
-        assert_eq!(written(&["cut \u{1b}", "[31mhere"]), "cut [31mhere");
+        assert_eq!(
+            written(&["cut \u{1b}", "[31mhere \u{1b}[", "0", "mand there"]),
+            "cut here and there"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::pieces::{self, Piece};
 use super::{FILE_TOOLS, LINE_LIMIT, NAME_LIMIT};
 use crate::dialect::claude::tools as claude;
 use crate::dialect::tools;
-use crate::event::ToolKind;
+use crate::event::{FileChange, PlanItem, ToolKind};
 use crate::json::read;
 use crate::json::write::{Bytes, Object};
 use crate::json::{Json, Text, record};
@@ -21,38 +21,72 @@ pub(super) fn named<'t>(text: &'t Text<'_>) -> Text<'t> {
     if text.is_empty() { Text::plain("unknown") } else { pieces::bounded(text, NAME_LIMIT) }
 }
 
-/// Writes a call; one that the client must answer says so.
-pub(super) fn write_call(
-    lines: &mut Bytes,
-    (id, name): (&Text<'_>, &Text<'_>),
-    input: &str,
-    by_client: bool,
-) {
-    let mut record = Object::record(lines, "tool_use");
-    record.text("id", id).text("name", name).raw("input", input);
-    if by_client {
-        record.string("executor", super::CLIENT);
-    }
-    record.end();
+/// A call that is written: its id, whose sub-agent made it, and who answers it.
+#[derive(Clone, Copy)]
+pub(super) struct Written<'w> {
+    pub(super) id: &'w Text<'w>,
+    pub(super) parent: Option<&'w Text<'w>>,
+    pub(super) by_client: bool,
 }
 
-/// Writes an answer; a long one in several records, of which all but the last say so.
-pub(super) fn write_answer(lines: &mut Bytes, id: &Text<'_>, text: &Text<'_>, failed: bool) {
-    let mut pieces = pieces::pieces(text, TOOL_ROOM).peekable();
-    let mut part = 0;
-    while let Some(piece) = pieces.next() {
-        part += 1;
-        let mut record = Object::record(lines, "tool_result");
-        record.text("tool_use_id", id);
-        piece.write(record.name("content"));
-        if failed {
-            record.flag("is_error", true);
+impl Written<'_> {
+    /// Writes the call; one that the client must answer says so.
+    pub(super) fn call(self, lines: &mut Bytes, name: &Text<'_>, input: &str) {
+        let mut record = Object::record(lines, "tool_use");
+        record.text("id", self.id).text("name", name).raw("input", input);
+        if self.by_client {
+            record.string("executor", super::CLIENT);
         }
-        if pieces.peek().is_some() {
-            record.flag("partial", true).number("part", part);
-        }
+        write_parent(&mut record, self.parent);
         record.end();
     }
+
+    /// Writes the answer; a long one in several records, of which all but the last say so.
+    pub(super) fn answer(self, lines: &mut Bytes, text: &Text<'_>, failed: bool) {
+        let mut pieces = pieces::pieces(text, TOOL_ROOM).peekable();
+        let mut part = 0;
+        while let Some(piece) = pieces.next() {
+            part += 1;
+            let mut record = Object::record(lines, "tool_result");
+            record.text("tool_use_id", self.id);
+            piece.write(record.name("content"));
+            if failed {
+                record.flag("is_error", true);
+            }
+            if pieces.peek().is_some() {
+                record.flag("partial", true).number("part", part);
+            }
+            write_parent(&mut record, self.parent);
+            record.end();
+        }
+    }
+}
+
+/// Says whose sub-agent it was.
+#[inline]
+pub(super) fn write_parent(record: &mut Object<'_>, parent: Option<&Text<'_>>) {
+    if let Some(parent) = parent {
+        record.text("parent_tool_use_id", &pieces::bounded(parent, NAME_LIMIT));
+    }
+}
+
+/// An answer with the exit code before it, as Claude tells it.
+pub(super) fn with_exit_code(code: i64, text: Text<'_>) -> Text<'_> {
+    let plain = text.to_plain();
+    if plain.starts_with("Exit code ") {
+        return text;
+    }
+    let line = if plain.is_empty() { "" } else { "\n" };
+    Text::from(format!("Exit code {code}{line}{plain}"))
+}
+
+/// The files that a call changed, one a line.
+pub(super) fn listed(changes: &[FileChange<'_>]) -> String {
+    let lines = changes.iter().map(|change| match &change.old_path {
+        Some(old) => format!("{} {old} -> {}", change.kind.as_str(), change.path),
+        None => format!("{} {}", change.kind.as_str(), change.path),
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The tools by the names under which they will be called.
@@ -60,7 +94,8 @@ pub(super) fn tool_names(list: &Json<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in list.read::<Vec<Json<'_>>>().unwrap_or_default() {
         let Some(name) = name.as_text() else { continue };
-        let own = claude::name(&name, &tools::kind_of(&name)).to_plain().into_owned();
+        let kind = tools::kind_of(&name);
+        let own = drawn_name(claude::name(&name, &kind), &kind).to_plain().into_owned();
         if !names.contains(&own) {
             names.push(own);
         }
@@ -92,26 +127,50 @@ record! {
     }
 }
 
-/// The tool as Claude would have called it. One that says which file it works on, under a name of
-/// Claude's, does so; another keeps its own name, or has an empty path.
-pub(super) fn as_file_tool<'a>(
+/// A tool as Claude would have called it.
+pub(super) struct ClaudeTool<'t> {
+    pub(super) name: Text<'t>,
+    pub(super) input: Cow<'t, str>,
+    /// Some steps of a plan have another status than the agent gave them.
+    pub(super) steps_changed: bool,
+}
+
+/// The tool as Claude would have called it, under a name that Yume draws; one that works on a file says
+/// on which, if only that nobody knows.
+pub(super) fn as_claude_tool<'a>(
     name: &Text<'a>,
     kind: &ToolKind,
     input: Option<&'a Json<'_>>,
-) -> (Text<'a>, Cow<'a, str>) {
-    let (own_name, own_input) = (claude::name(name, kind), claude::input(name, kind, input));
-    let for_files = FILE_TOOLS.contains(&&*own_name.to_plain());
+) -> ClaudeTool<'a> {
+    let (own_name, own_input) = claude::call(name, kind, input);
+    if *kind == ToolKind::Plan
+        && let Some(items) = input.and_then(|input| tools::plan_written(name, input))
+        && !all_drawn(&items)
+    {
+        let input = claude::todo_input(&items).get().to_owned().into();
+        return ClaudeTool { name: own_name, input, steps_changed: true };
+    }
     let has_path = |input: &str| {
         let mut file = FileInput::default();
         read::record(input, &mut file).is_ok() && file.file_path.is_some()
     };
-    if !for_files || has_path(&own_input) {
-        return (own_name, own_input);
-    }
-    if own_name != *name && !FILE_TOOLS.contains(&&*name.to_plain()) {
-        return (name.clone(), own_input);
-    }
-    let fields = own_input.trim_ascii_start().strip_prefix('{').unwrap_or("}");
-    let comma = if fields.trim_ascii_start().starts_with('}') { "" } else { "," };
-    (own_name, format!("{{\"file_path\":\"\"{comma}{fields}").into())
+    let for_files = FILE_TOOLS.contains(&&*own_name.to_plain());
+    let input = if !for_files || has_path(&own_input) {
+        own_input
+    } else {
+        let fields = own_input.trim_ascii_start().strip_prefix('{').unwrap_or("}");
+        let comma = if fields.trim_ascii_start().starts_with('}') { "" } else { "," };
+        format!("{{\"file_path\":\"\"{comma}{fields}").into()
+    };
+    ClaudeTool { name: drawn_name(own_name, kind), input, steps_changed: false }
+}
+
+/// The name under which Yume draws a tool of Claude's: it knows `Agent` by its older name alone.
+fn drawn_name<'a>(name: Text<'a>, kind: &ToolKind) -> Text<'a> {
+    if *kind == ToolKind::Task && name == "Agent" { Text::plain("Task") } else { name }
+}
+
+/// Whether Yume draws every step of a plan as the agent told it.
+pub(super) fn all_drawn(items: &[PlanItem<'_>]) -> bool {
+    items.iter().all(|item| claude::has_word_for(&item.status))
 }

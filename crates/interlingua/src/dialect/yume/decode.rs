@@ -1,7 +1,7 @@
 //! Reads the flat contract, and Claude's nested records among it.
 
 use super::wire::{Answer, CompactMetadata, Counts, Failure, Line};
-use super::{CLIENT, WAITING_FOR_CLIENT};
+use super::{CLIENT, LIMIT_REACHED, WAITING_FOR_CLIENT};
 use crate::dialect::claude::ClaudeDecoder;
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, content, each_record, tools, unknown};
@@ -306,7 +306,7 @@ fn turn_ended<'a>(
         cost: line.cost.map(|usd| Cost { scope: Scope::Turn, usd, ..Cost::default() }),
         duration_ms: line.duration_ms,
         api_duration_ms: line.api_duration_ms,
-        requests: line.requests,
+        steps: line.requests,
         denials: line.denials,
         ..TurnEnded::default()
     }
@@ -318,7 +318,7 @@ fn outcome(line: &Line<'_>, interrupted: bool) -> Outcome {
         ("cancelled" | "canceled" | "interrupted", _) => Outcome::Cancelled,
         // After `interrupt`, the contract lets a cancelled turn be a failed one.
         (_, Some(true)) if interrupted => Outcome::Cancelled,
-        ("error_max_turns" | "error_max_budget_usd", _) => Outcome::LimitReached,
+        ("error_max_turns" | "error_max_budget_usd" | LIMIT_REACHED, _) => Outcome::LimitReached,
         (WAITING_FOR_CLIENT, _) => Outcome::WaitingForClient,
         (_, Some(true)) => Outcome::Failed,
         (subtype, _) if subtype.starts_with("error") => Outcome::Failed,

@@ -1,30 +1,36 @@
 //! Writes the flat contract.
 
+use std::borrow::Cow;
+
 use super::calls::{
-    TOOL_ROOM, TOOLS_ROOM, as_file_tool, named, tool_names, write_answer, write_call, write_names,
+    TOOL_ROOM, Written, all_drawn, as_claude_tool, listed, named, with_exit_code, write_parent,
 };
 use super::hold::Hold;
 use super::pieces::{self, Piece};
 use super::result::Closing;
+use super::session::Session;
 use super::shorten;
 use super::turn::Turn;
 use super::{LINE_LIMIT, NAME_LIMIT};
 use crate::dialect::claude::tools as claude;
 use crate::dialect::{Dialect, EncodeOptions, Encoder, Identity, Output, content};
 use crate::event::{
-    Block, BlockKind, Compacted, Data, Error, ErrorClass, Event, Executor, Outcome, PlanUpdated,
-    SessionStarted, SessionUpdated, ToolEnded, ToolKind, ToolStatus, TurnEnded,
+    Block, BlockKind, Compacted, Data, Error, ErrorClass, Event, Executor, FilesChanged, Outcome,
+    PlanUpdated, Reason, SessionStarted, SessionUpdated, ToolEnded, ToolKind, ToolStatus,
+    TurnEnded,
 };
 use crate::json::write::{self, Bytes, Object};
 use crate::json::{Json, Text};
 
 /// The room for a text in a line, beside the fields around it.
-const TEXT_ROOM: usize = LINE_LIMIT - 200;
+const TEXT_ROOM: usize = LINE_LIMIT - 200 - NAME_LIMIT;
 /// The room for the message of an error.
 const MESSAGE_ROOM: usize = LINE_LIMIT / 2;
 
 /// What `TodoWrite` says when it has done its work.
 const PLAN_WRITTEN: &str = "Todos have been modified successfully";
+/// What is said of a list that is shown again, since the one after it was refused.
+const PLAN_STANDS: &str = "The earlier list stands";
 
 /// The writer of `yume`.
 #[derive(Debug)]
@@ -32,10 +38,11 @@ pub struct YumeEncoder {
     identity: Identity,
     hold: Hold,
     turn: Turn,
-    /// The id of the session, once `init` was written.
-    session: Option<Text<'static>>,
+    session: Session,
     chunks: u64,
     plans: u64,
+    /// The files that a call changed, as a list, until the call is answered.
+    changed: Option<(Text<'static>, String)>,
     /// The stream that is read is in this dialect, and its records are passed on as they are.
     passed_on: bool,
 }
@@ -47,9 +54,10 @@ impl YumeEncoder {
             identity: Identity::new(options.id_seed),
             hold: Hold::default(),
             turn: Turn::default(),
-            session: None,
+            session: Session::default(),
             chunks: 0,
             plans: 0,
+            changed: None,
             passed_on: false,
         }
     }
@@ -62,31 +70,32 @@ impl Encoder for YumeEncoder {
 
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
         self.hold.forget(self.passed_on && event.source.synthetic.is_none());
-        let aside = event.parent.is_some();
+        let parent = event.parent.as_ref();
         match &event.data {
             Data::BlockDelta(piece) => {
-                self.say(&piece.kind, piece.block, &piece.text, aside, out);
+                self.say(&piece.kind, piece.block, &piece.text, parent, out);
             }
-            Data::Block(block) => self.block(block, aside, out),
-            Data::BlockStarted(block) => count_block(&block.kind, aside, out),
+            Data::Block(block) => self.block(block, parent, out),
+            Data::BlockStarted(block) => count_block(&block.kind, out),
             Data::BlockEnded(block) if block.signature.is_some() => out.lost("signature"),
             Data::ToolStarted(call) => {
-                if aside {
-                    out.lost("which sub-agent said it");
-                }
                 if call.input.is_some() {
                     let by_client = call.executor == Executor::Client;
                     let tool = (&call.name, &call.kind, call.input.as_ref());
-                    self.call(&call.call, tool, by_client, out);
+                    self.call(Written { id: &call.call, parent, by_client }, tool, out);
                 }
             }
             Data::ToolInput(call) => {
                 let by_client = call.executor == Executor::Client;
                 let tool = (&call.name, &call.kind, call.input.as_ref());
-                self.call(&call.call, tool, by_client, out);
+                self.call(Written { id: &call.call, parent, by_client }, tool, out);
             }
-            Data::ToolEnded(ended) => self.answer(ended, out),
-            Data::PlanUpdated(plan) => self.plan(plan, out),
+            Data::ToolEnded(ended) => self.answer(ended, parent, out),
+            Data::FilesChanged(files) => self.files(files, out),
+            Data::PlanUpdated(plan) => {
+                let refused = event.source.synthetic == Some(Reason::Refused);
+                self.plan(plan, parent, refused, out);
+            }
             Data::SessionStarted(started) => self.started(started, out),
             Data::SessionUpdated(updated) => self.updated(updated, out),
             Data::TurnEnded(ended) => self.ended(ended, out),
@@ -95,6 +104,10 @@ impl Encoder for YumeEncoder {
             Data::Compacted(compacted) => self.compacted(compacted, out),
             other => self.count(other, out),
         }
+    }
+
+    fn finish(&mut self, out: &mut Output) {
+        self.ensure_init(out);
     }
 }
 
@@ -109,83 +122,62 @@ impl YumeEncoder {
     /// The first record of the stream is always `init`.
     #[inline]
     fn ensure_init(&mut self, out: &mut Output) {
-        if self.session.is_none() {
-            self.init(&SessionStarted::default(), out);
+        if !self.session.is_told() {
+            let identity = &mut self.identity;
+            self.session.write_init(|| own_id(identity), out);
         }
-    }
-
-    fn init(&mut self, started: &SessionStarted<'_>, out: &mut Output) {
-        let session = match &started.id {
-            Some(id) => pieces::bounded(id, NAME_LIMIT).into_owned(),
-            None => Text::from(self.own_id()),
-        };
-        let tools = started.tools.as_ref().map(tool_names).unwrap_or_default();
-        if tools.iter().map(|name| name.len() + 3).sum::<usize>() > TOOLS_ROOM {
-            out.lost("names of tools over the line limit");
-        }
-        let or = |text: &Option<Text<'_>>, default: &'static str| match text {
-            Some(text) => pieces::bounded(text, NAME_LIMIT).into_owned(),
-            None => Text::plain(default),
-        };
-        let mut record = out.record("system");
-        record.string("subtype", "init");
-        record.text("session_id", &session);
-        record.text("model", &or(&started.model, "unknown"));
-        record.text("cwd", &or(&started.cwd, ""));
-        record.text("permissionMode", &or(&started.permission_mode, "default"));
-        write_names(record.name("tools"), &tools);
-        record.end();
-        self.session = Some(session);
     }
 
     fn started(&mut self, started: &SessionStarted<'_>, out: &mut Output) {
         if started.version.is_some() {
             out.lost("version of the agent");
         }
-        if self.session.is_none() {
-            self.init(started, out);
-        } else if let Some(id) = &started.id {
-            self.renamed(id, out);
+        self.session.started(started);
+        if self.passed_on {
+            // The stream has one of its own.
+            self.ensure_init(out);
         }
     }
 
     fn updated(&mut self, updated: &SessionUpdated<'_>, out: &mut Output) {
-        if let Some(id) = &updated.id {
+        if let Some(id) = &updated.id
+            && self.session.is_renamed_by(id)
+        {
             self.renamed(id, out);
         }
+        let told = self.session.is_told();
+        if !told {
+            self.session.learn(updated);
+        }
         let news = [
-            (updated.model.is_some(), "change of model"),
-            (updated.cwd.is_some(), "change of folder"),
-            (updated.permission_mode.is_some(), "change of permission mode"),
-            (updated.tools.is_some(), "change of tools"),
+            (told && updated.model.is_some(), "change of model"),
+            (told && updated.cwd.is_some(), "change of folder"),
+            (told && updated.permission_mode.is_some(), "change of permission mode"),
+            (told && updated.tools.is_some(), "change of tools"),
             (updated.version.is_some(), "version of the agent"),
             (updated.sandbox.is_some() || updated.snapshot.is_some(), "sandbox of the host"),
             (updated.relay.is_some(), "relay of the host"),
         ];
-        for (_, what) in news.into_iter().filter(|(told, _)| *told) {
+        for (_, what) in news.into_iter().filter(|(lost, _)| *lost) {
             out.lost(what);
         }
     }
 
     /// The session has another id from now on.
     fn renamed(&mut self, id: &Text<'_>, out: &mut Output) {
-        self.ensure_init(out);
-        let id = pieces::bounded(id, NAME_LIMIT);
-        if self.session.as_ref() == Some(&id) {
-            return;
-        }
-        let mut record = Object::record(self.hold.lines(out.bytes()), "system");
-        record.string("subtype", "session_id").text("session_id", &id);
+        let mut record = Object::record(self.lines(out), "system");
+        record.string("subtype", "session_id");
+        record.text("session_id", &pieces::bounded(id, NAME_LIMIT));
         record.end();
-        self.session = Some(id.into_owned());
+        self.session.renamed(id);
     }
 
-    fn block(&mut self, block: &Block<'_>, aside: bool, out: &mut Output) {
-        count_block(&block.kind, aside, out);
+    fn block(&mut self, block: &Block<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
+        count_block(&block.kind, out);
         if block.signature.is_some() && block.kind != BlockKind::HiddenReasoning {
             out.lost("signature");
         }
-        self.say(&block.kind, block.block, &block.text, aside, out);
+        self.say(&block.kind, block.block, &block.text, parent, out);
     }
 
     /// Writes text or reasoning, in as many records as it takes.
@@ -195,7 +187,7 @@ impl YumeEncoder {
         kind: &BlockKind,
         block: u64,
         text: &Text<'_>,
-        aside: bool,
+        parent: Option<&Text<'_>>,
         out: &mut Output,
     ) {
         if text.is_empty() {
@@ -210,7 +202,7 @@ impl YumeEncoder {
             _ => return,
         };
         let is_text = *kind == BlockKind::Text;
-        if is_text && !aside {
+        if is_text && parent.is_none() {
             self.turn.said(block, text);
         } else {
             self.turn.said_aside(text);
@@ -222,15 +214,15 @@ impl YumeEncoder {
             let mut record = Object::record(lines, if is_text { "text" } else { "thinking" });
             write(&mut record, piece);
             write_chunk_id(record.name("id"), self.chunks);
+            write_parent(&mut record, parent);
             record.end();
         }
     }
 
     fn call(
         &mut self,
-        id: &Text<'_>,
+        call: Written<'_>,
         (name, kind, input): (&Text<'_>, &ToolKind, Option<&Json<'_>>),
-        by_client: bool,
         out: &mut Output,
     ) {
         self.ensure_init(out);
@@ -238,19 +230,18 @@ impl YumeEncoder {
         if input.is_some_and(|input| !input.is_object()) {
             out.lost("tool input that is no object");
         }
-        let (name, input) = as_file_tool(name, kind, input);
-        let short = (input.len() > TOOL_ROOM).then(|| shorten::object(&input, TOOL_ROOM));
-        if short.is_some() {
-            out.lost("tool input over the line limit");
+        let tool = as_claude_tool(name, kind, input);
+        if tool.steps_changed {
+            out.lost("status of a step");
         }
-        let id = named(id);
+        let input = fitting(&tool.input, out);
+        let id = named(call.id);
         self.hold.call(&id.to_plain(), out.bytes(), |lines| {
-            let input = short.as_deref().unwrap_or(&input);
-            write_call(lines, (&id, &named(&name)), input, by_client);
+            Written { id: &id, ..call }.call(lines, &named(&tool.name), &input);
         });
     }
 
-    fn answer(&mut self, ended: &ToolEnded<'_>, out: &mut Output) {
+    fn answer(&mut self, ended: &ToolEnded<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
         self.ensure_init(out);
         let (text, others) = content::answer_text(ended);
         for _ in 0..others {
@@ -259,38 +250,60 @@ impl YumeEncoder {
         if ended.structured.is_some() {
             out.lost("structured tool output");
         }
-        if ended.exit_code.is_some() {
+        let failed = ended.status != ToolStatus::Completed;
+        let code = ended.exit_code.filter(|code| failed && *code != 0);
+        if code.is_none() && ended.exit_code.is_some() {
             out.lost("exit code of a command");
         }
-        let failed = ended.status != ToolStatus::Completed;
+        let changed = self.changed.take_if(|(call, _)| *call == ended.call);
+        let text = match (code, changed) {
+            (Some(code), _) => with_exit_code(code, text),
+            (None, Some((_, files))) if text.is_empty() && !failed => Text::from(files),
+            _ => text,
+        };
         let id = named(&ended.call);
         let waited_for = self.hold.answer(&id.to_plain(), out.bytes(), |lines| {
-            write_answer(lines, &id, &text, failed);
+            Written { id: &id, parent, by_client: false }.answer(lines, &text, failed);
         });
         if !waited_for {
             out.lost("answer that came after its turn");
         }
     }
 
-    /// A plan that no tool call wrote is told as one.
-    fn plan(&mut self, plan: &PlanUpdated<'_>, out: &mut Output) {
+    /// Keeps which files a call changed, for an answer that says nothing.
+    fn files(&mut self, files: &FilesChanged<'_>, out: &mut Output) {
+        match &files.call {
+            Some(call) => self.changed = Some((call.clone().into_owned(), listed(&files.changes))),
+            None => out.lost("file changes outside a tool"),
+        }
+    }
+
+    /// A plan that no tool call wrote is told as one. A refused one leaves the list before it, which
+    /// is shown again if there was any.
+    fn plan(
+        &mut self,
+        plan: &PlanUpdated<'_>,
+        parent: Option<&Text<'_>>,
+        refused: bool,
+        out: &mut Output,
+    ) {
         // In a stream that is passed on, every plan is there already.
-        if plan.call.is_some() || self.passed_on {
+        if plan.call.is_some() || self.passed_on || (refused && plan.items.is_empty()) {
             return;
         }
         self.turn.called();
         self.plans += 1;
         let id = Text::from(format!("plan-{}", self.plans));
         let input = claude::todo_input(&plan.items);
-        let short =
-            (input.get().len() > TOOL_ROOM).then(|| shorten::object(input.get(), TOOL_ROOM));
-        if short.is_some() {
-            out.lost("tool input over the line limit");
+        if !all_drawn(&plan.items) {
+            out.lost("status of a step");
         }
+        let input = fitting(input.get(), out);
         let lines = self.lines(out);
-        let input = short.as_deref().unwrap_or(input.get());
-        write_call(lines, (&id, &Text::plain("TodoWrite")), input, false);
-        write_answer(lines, &id, &Text::plain(PLAN_WRITTEN), false);
+        let written = Written { id: &id, parent, by_client: false };
+        written.call(lines, &Text::plain("TodoWrite"), &input);
+        let answer = if refused { PLAN_STANDS } else { PLAN_WRITTEN };
+        written.answer(lines, &Text::plain(answer), false);
     }
 
     fn interrupted(&mut self, out: &mut Output) {
@@ -316,9 +329,11 @@ impl YumeEncoder {
         if !self.turn.is_news(message) {
             return;
         }
-        let not_set_up = matches!(class, ErrorClass::Authentication | ErrorClass::Configuration)
-            && self.turn.no_response_but(message);
-        let uuid = self.own_id();
+        let not_set_up = matches!(
+            class,
+            ErrorClass::Authentication | ErrorClass::Permission | ErrorClass::Configuration
+        ) && self.turn.no_response_but(message);
+        let uuid = own_id(&mut self.identity);
         let lines = self.lines(out);
         let (message, _) = pieces::start(message, MESSAGE_ROOM);
         let mut record;
@@ -359,10 +374,9 @@ impl YumeEncoder {
             self.interrupted(out);
         }
         self.tell_cause(ended, out);
-        let uuid = format!("\"{}\"", self.own_id());
+        let uuid = format!("\"{}\"", own_id(&mut self.identity));
         let turn = std::mem::take(&mut self.turn);
-        let session = self.session.clone().unwrap_or_default();
-        Closing { turn: &turn, session: &session, uuid: &uuid }.write(ended, out);
+        Closing { turn: &turn, session: &self.session.id(), uuid: &uuid }.write(ended, out);
     }
 
     /// Tells why a turn failed, where no record has told it yet.
@@ -380,7 +394,8 @@ impl YumeEncoder {
             | (_, None) => return,
             (_, Some(cause)) => cause,
         };
-        let class = ended.http_status.map(ErrorClass::of_http_status).unwrap_or_default();
+        let class = ended.class.clone();
+        let class = class.or(ended.http_status.map(ErrorClass::of_http_status)).unwrap_or_default();
         let code = ended.http_status.map(|status| Text::from(status.to_string()));
         self.tell_error(&class, cause, code.as_ref(), out);
     }
@@ -402,8 +417,6 @@ impl YumeEncoder {
             | Data::MessageEnded(_)
             | Data::BlockEnded(_)
             | Data::ToolInputDelta(_) => return,
-            Data::FilesChanged(files) if files.call.is_some() => return,
-            Data::FilesChanged(_) => "file changes outside a tool",
             Data::SessionEnded(end) if end.exit_code.is_none_or(|code| code == 0) => {
                 match (end.signal, &end.stderr) {
                     (None, None) => return,
@@ -427,19 +440,27 @@ impl YumeEncoder {
         };
         out.lost(what);
     }
-
-    /// A new id, as plain text.
-    fn own_id(&mut self) -> String {
-        let mut quoted = Bytes::new();
-        self.identity.uuid().write(&mut quoted);
-        String::from_utf8_lossy(&quoted).trim_matches('"').to_owned()
-    }
 }
 
-/// Counts what a block is that cannot be written, and who said it.
-fn count_block(kind: &BlockKind, aside: bool, out: &mut Output) {
+/// A new id, as plain text.
+fn own_id(identity: &mut Identity) -> String {
+    let mut quoted = Bytes::new();
+    identity.uuid().write(&mut quoted);
+    String::from_utf8_lossy(&quoted).trim_matches('"').to_owned()
+}
+
+/// The input of a tool, made short enough for a line.
+fn fitting<'i>(input: &'i str, out: &mut Output) -> Cow<'i, str> {
+    if input.len() <= TOOL_ROOM {
+        return Cow::Borrowed(input);
+    }
+    out.lost("tool input over the line limit");
+    Cow::Owned(shorten::object(input, TOOL_ROOM))
+}
+
+/// Counts what a block is that cannot be written.
+fn count_block(kind: &BlockKind, out: &mut Output) {
     match kind {
-        BlockKind::Text | BlockKind::Reasoning if aside => out.lost("which sub-agent said it"),
         BlockKind::Text | BlockKind::Reasoning => {}
         BlockKind::HiddenReasoning => out.lost("hidden reasoning"),
         BlockKind::Image => out.lost("picture"),

@@ -23,8 +23,9 @@
 //! `"estimated":true` in `usage` and `"usage_estimated":true` in `result`. A `tool_use` that the
 //! client must answer says `"executor":"client"`; a turn that rests until it has ends with the
 //! subtype `waiting_for_client`, which is no error, and the `tool_result` comes in a later turn. A
-//! plan that no tool wrote is told as a call of `TodoWrite`. Tools have the names that Claude gives
-//! them.
+//! cancelled turn is no error either, since Yume forgets the session of a failed one. A plan that no
+//! tool wrote is told as a call of `TodoWrite`. Tools have the names that Claude gives them. What a
+//! sub-agent says and does has the call that started it as `parent_tool_use_id`.
 //!
 //! Read are also Claude's nested `assistant`, `user` and `stream_event` records, other names that
 //! Yume's own programs use (`tool_name`, `tool_id`, `parameters`, nested `usage`), and the `$` that
@@ -34,14 +35,17 @@ mod calls;
 mod decode;
 mod encode;
 mod hold;
+mod ignored;
 mod pieces;
 mod result;
 mod rules;
+mod session;
 mod shorten;
 mod turn;
 mod wire;
 
-use super::{Confidence, Dialect, Ending, FramingKind, Probe};
+use super::{Confidence, Dialect, Probe};
+use crate::json::read::Record;
 
 pub use decode::YumeDecoder;
 pub use encode::YumeEncoder;
@@ -54,6 +58,8 @@ const NAME_LIMIT: usize = 500;
 const CLIENT: &str = "client";
 /// The subtype of a turn that rests until the client has run a tool.
 const WAITING_FOR_CLIENT: &str = "waiting_for_client";
+/// The subtype of a turn that ran into a limit other than on turns or money.
+const LIMIT_REACHED: &str = "error_limit_reached";
 /// The tools that work on one file, and say which in `file_path`.
 const FILE_TOOLS: &[&str] = &["Read", "Write", "Edit", "MultiEdit"];
 
@@ -62,17 +68,15 @@ pub static DIALECT: Dialect = Dialect {
     name: "yume",
     aliases: &["yume-flat", "yume-cli"],
     about: "Yume's flat contract: text, tool_use, tool_result, usage, result, message_stop",
-    framing: FramingKind::Lines,
-    ending: Ending::Told,
     decoder: Some(|| Box::<YumeDecoder>::default()),
     encoder: Some(|options| Box::new(YumeEncoder::new(options))),
     recognise,
     cannot_say: &[
         "user messages",
         "hidden reasoning, signatures, pictures",
-        "which sub-agent said it",
         "tools that run at the same time",
-        "tool progress, structured output, exit codes",
+        "tool progress, structured output",
+        "steps of a plan that are blocked or cancelled",
         "tool inputs over 100 KB",
         "file changes outside a tool",
         "permissions and questions",
@@ -81,6 +85,10 @@ pub static DIALECT: Dialect = Dialect {
         "host facts (sandbox, relay)",
     ],
     rules: Some(|| Box::<rules::YumeRules>::default()),
+    reads: <wire::Line<'static> as Record<'static>>::shape,
+    ignores: ignored::IGNORED,
+    guide: include_str!("guide.md"),
+    ..Dialect::BLANK
 };
 
 /// Claude stamps its `system` records with a `uuid`, Gemini names a tool in `tool_name`; the same

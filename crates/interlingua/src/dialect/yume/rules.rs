@@ -45,6 +45,9 @@ impl Rules for YumeRules {
         let text = record.to_string();
         self.order(kind, record, findings);
         length(&text, findings);
+        let parent = record.get("parent_tool_use_id");
+        let parent = parent.is_none_or(|parent| parent.is_string() || parent.is_null());
+        findings.require(parent, "parent-fields", "`parent_tool_use_id` must be a string");
         match kind {
             "system" => self.system(record, findings),
             "text" => require_string(record, "content", "text-fields", findings),
@@ -146,6 +149,9 @@ impl YumeRules {
         let for_files = matches!(name, "Read" | "Write" | "Edit" | "MultiEdit");
         let path = input.is_none_or(|input| input.contains_key("file_path"));
         findings.require(!for_files || path, "file-path", format!("{name} has no `file_path`"));
+        if name == "TodoWrite" {
+            todo_words(input.and_then(|input| input.get("todos")), findings);
+        }
         let new = self.calls.insert(id.to_owned());
         findings.require(new, "tool-id-unique", format!("call {id} was made before"));
         if self.open.is_none() {
@@ -202,6 +208,10 @@ impl YumeRules {
             usage_fields(usage, findings);
         }
         let completed = failed == Some(false) && word(record, "subtype") == "success";
+        let zero = |field: &str| usage.and_then(|usage| usage.get(field)?.as_u64()) == Some(0);
+        let none = zero("input_tokens") && zero("output_tokens");
+        let message = "Yume takes a result without tokens for a compaction";
+        findings.require(!completed || !none, "usage-not-zero", message);
         let told = self.turn.usages > 0;
         let message = "a turn that completed has a `usage` before its `result`";
         findings.require(!completed || told, "usage-told", message);
@@ -253,6 +263,15 @@ fn word<'r>(record: &'r Value, field: &str) -> &'r str {
 fn require_string(record: &Value, field: &str, rule: &'static str, findings: &mut Findings) {
     let is_string = record.get(field).is_some_and(Value::is_string);
     findings.require(is_string, rule, format!("`{field}` must be a string"));
+}
+
+/// The words that Yume draws a step with.
+fn todo_words(todos: Option<&Value>, findings: &mut Findings) {
+    for todo in todos.and_then(Value::as_array).into_iter().flatten() {
+        let status = todo.get("status").and_then(Value::as_str);
+        let drawn = matches!(status, None | Some("pending" | "in_progress" | "completed"));
+        findings.require(drawn, "todo-status", format!("a step is {status:?}"));
+    }
 }
 
 fn usage_fields(usage: &Value, findings: &mut Findings) {

@@ -2,9 +2,10 @@
 
 use super::LINE_LIMIT;
 use super::pieces::{self, Piece};
+use crate::dialect::content;
 use crate::event::{Retry, TurnEnded};
 use crate::json::Text;
-use crate::json::write::{self, Bytes};
+use crate::json::write::Bytes;
 
 /// The turn at hand.
 #[derive(Debug, Default)]
@@ -111,7 +112,7 @@ impl Turn {
         }
         let text = match &retry.message {
             Some(message) => message.clone().into_owned(),
-            None => Text::from(retry_in_words(retry)),
+            None => Text::from(content::retry_in_words(retry)),
         };
         if self.retries.last() != Some(&text) {
             self.retries.push(text);
@@ -171,17 +172,6 @@ impl Turn {
 /// How many bytes a token has, more or less.
 const BYTES_OF_A_TOKEN: usize = 4;
 
-fn retry_in_words(retry: &Retry<'_>) -> String {
-    let mut words = Bytes::from(b"a request failed (");
-    words.extend_from_slice(retry.class.as_str().as_bytes());
-    if let Some(status) = retry.http_status {
-        words.extend_from_slice(b", HTTP status ");
-        write::number(&mut words, status);
-    }
-    words.extend_from_slice(b") and was tried again");
-    String::from_utf8_lossy(&words).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,6 +209,20 @@ mod tests {
     }
 
     #[test]
+    fn a_retry_says_all_that_is_known_of_it() {
+        let retry = Retry {
+            attempt: Some(1),
+            of: Some(2),
+            delay_ms: Some(500),
+            http_status: Some(429),
+            ..Retry::default()
+        };
+        let words =
+            "a request failed (unknown, HTTP status 429); attempt 1 of 2 follows after 500 ms";
+        assert_eq!(content::retry_in_words(&retry), words);
+    }
+
+    #[test]
     fn retries_and_the_cause_are_told_once() {
         let mut turn = Turn::default();
         let message = Some(Text::plain("busy"));
@@ -230,7 +234,7 @@ mod tests {
             ..TurnEnded::default()
         };
         let errors: Vec<String> = turn.errors(&ended).iter().map(ToString::to_string).collect();
-        let in_words = "a request failed (unknown, HTTP status 529) and was tried again";
+        let in_words = "a request failed (unknown, HTTP status 529); another attempt follows";
         assert_eq!(errors, [in_words, "busy", "gone"]);
     }
 }

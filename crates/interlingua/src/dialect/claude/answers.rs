@@ -1,0 +1,145 @@
+//! Answers to tool calls in Claude's stream: how a call went, what it did to files, and who let it.
+
+use std::collections::BTreeMap;
+
+use super::thread::Teller;
+use super::wire::{Content, PermissionDecision, ResultMeta};
+use crate::event::{
+    Decision, FileChange, FileChangeKind, FilesChanged, PermissionResolved, ToolEnded, ToolStatus,
+};
+use crate::json::read;
+use crate::json::{Json, Text, record};
+
+record! {
+    /// What a tool that changes a file says of it.
+    struct FileResult<'a> {
+        kind: text "type",
+        path: text "filePath",
+        patch: json "structuredPatch",
+    }
+}
+
+/// The permissions that were asked for, by call.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    requests: BTreeMap<String, Text<'static>>,
+}
+
+impl Asked {
+    /// Remembers that somebody was asked about a call.
+    pub(super) fn about(&mut self, call: Option<&Text<'_>>, request: &Text<'_>) {
+        if let Some(call) = call {
+            self.requests.insert(call.to_string(), request.clone().into_owned());
+        }
+    }
+
+    /// What was decided about a call, if anybody was asked. Older versions do not say it: there the
+    /// answer tells.
+    fn resolved<'a>(
+        &mut self,
+        status: &ToolStatus,
+        call: &Text<'a>,
+        decision: Option<PermissionDecision<'a>>,
+    ) -> Option<PermissionResolved<'a>> {
+        if self.requests.is_empty() {
+            return None;
+        }
+        let request = self.requests.remove(&*call.to_plain())?;
+        let decision = decision.unwrap_or_default();
+        let accepted = match decision.decision.as_ref().map(Text::body) {
+            Some(word) => word == "accept",
+            None => *status != ToolStatus::Denied,
+        };
+        Some(PermissionResolved {
+            request: Some(request),
+            call: Some(call.clone()),
+            tool: None,
+            decision: if accepted { Decision::Allowed } else { Decision::Denied },
+            by: decision.source,
+            reason: decision.reason,
+        })
+    }
+
+    /// Tells the answer to a call, and before it what was decided about the call.
+    pub(super) fn answered<'a>(
+        &mut self,
+        content: Content<'a>,
+        meta: Option<ResultMeta<'a>>,
+        structured: Option<Json<'a>>,
+        out: &mut Teller<'_, 'a>,
+    ) {
+        let meta = meta.unwrap_or_default();
+        let call = content.tool_use_id.clone().unwrap_or_default();
+        let ended = answer(content, meta.non_execution_kind, structured);
+        if let Some(resolved) = self.resolved(&ended.status, &call, meta.permission_decision) {
+            out.tell(resolved);
+        }
+        if let Some(changed) = files_changed(&ended) {
+            out.tell(changed);
+        }
+        out.tell(ended);
+    }
+}
+
+fn answer<'a>(
+    content: Content<'a>,
+    non_execution_kind: Option<Text<'a>>,
+    structured: Option<Json<'a>>,
+) -> ToolEnded<'a> {
+    let said = content.content.as_ref().and_then(Json::as_text);
+    let said = said.as_ref().map_or("", Text::body);
+    let rejected = structured
+        .as_ref()
+        .and_then(Json::as_text)
+        .is_some_and(|text| text == "User rejected tool use");
+    let status = match (content.is_error, non_execution_kind) {
+        (Some(true), Some(_)) if said.contains("this call was stopped while running") => {
+            ToolStatus::Cancelled
+        }
+        (Some(true), Some(_)) => ToolStatus::Denied,
+        // Versions that have no kinds say this of a call that was stopped.
+        (Some(true), None) if rejected && said.contains("The user doesn't want to") => {
+            ToolStatus::Cancelled
+        }
+        (Some(true), None) => ToolStatus::Failed,
+        _ => ToolStatus::Completed,
+    };
+    let exit_code = said.strip_prefix("Exit code ").and_then(|rest| {
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok()
+    });
+    ToolEnded {
+        call: content.tool_use_id.unwrap_or_default(),
+        status,
+        exit_code,
+        output: content.content,
+        structured,
+        ..ToolEnded::default()
+    }
+}
+
+/// The file that a call changed, where its answer tells.
+fn files_changed<'a>(ended: &ToolEnded<'a>) -> Option<FilesChanged<'a>> {
+    let result = ended.structured.as_ref().filter(|_| ended.status == ToolStatus::Completed)?;
+    // Most answers are of tools that change nothing, and may be long.
+    memchr::memmem::find(result.get().as_bytes(), b"\"structuredPatch\"")?;
+    let result = read::record_of::<FileResult<'_>>(result)?;
+    let diff = result.patch.filter(|patch| patch.get() != "[]");
+    let created = result.kind.is_some_and(|kind| kind == "create");
+    let change = FileChange {
+        path: result.path?.into_owned(),
+        old_path: None,
+        kind: if created { FileChangeKind::Add } else { FileChangeKind::Update },
+        diff: diff.map(Json::into_owned),
+    };
+    Some(FilesChanged { call: Some(ended.call.clone()), changes: vec![change] })
+}
+
+/// The answer to a call that the provider ran.
+pub(super) fn provider_answer(content: Content<'_>) -> ToolEnded<'_> {
+    ToolEnded {
+        call: content.tool_use_id.unwrap_or_default(),
+        output: content.content,
+        ..ToolEnded::default()
+    }
+}

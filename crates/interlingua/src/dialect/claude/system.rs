@@ -1,0 +1,249 @@
+//! The records of Claude's stream that are about the program: its start, its retries, its tasks, and
+//! what it asks of its host.
+
+use std::collections::BTreeSet;
+
+use super::thread::Teller;
+use super::wire::{Line, McpServer, Message};
+use crate::dialect::decode::Own;
+use crate::dialect::unknown;
+use crate::event::{
+    Compacted, Decision, Error, ErrorClass, Limit, Native, Notice, PermissionRequested,
+    PermissionResolved, QuestionAsked, Retry, SessionStarted, SessionUpdated, Severity,
+    SubagentEnded, SubagentStarted, TurnStarted,
+};
+use crate::json::read::{self, Shaped};
+use crate::json::{Json, Text, record};
+
+/// Other agents that the program started.
+#[derive(Debug, Default)]
+pub(super) struct Agents {
+    ids: BTreeSet<String>,
+}
+
+impl Agents {
+    /// Tells a record of the type `system`.
+    pub(super) fn system<'a>(&mut self, line: Line<'a>, own: Own<'a>, out: &mut Teller<'_, 'a>) {
+        let subtype = line.subtype.clone().unwrap_or_default();
+        match subtype.body() {
+            "init" => started(line, out),
+            "api_retry" => out.tell(Retry {
+                attempt: line.attempt,
+                of: line.max_retries,
+                delay_ms: line.retry_delay_ms.map(|ms| ms.round() as u64),
+                class: class_of(line.error.as_ref().map_or("", Text::body), line.error_status),
+                http_status: line.error_status,
+                // Not printed by the program itself, but by our own writer.
+                message: text_of(line.message),
+            }),
+            "permission_denied" => out.tell(PermissionResolved {
+                call: line.tool_use_id,
+                tool: line.tool_name,
+                decision: Decision::Denied,
+                reason: text_of(line.message).or(line.decision_reason),
+                ..PermissionResolved::default()
+            }),
+            "compact_boundary" => out.tell(compacted(line.compact_metadata)),
+            "informational" | "notification" => out.tell(Notice {
+                severity: line.level.map(|level| level.body().into()).unwrap_or_default(),
+                text: line.content.or_else(|| text_of(line.message)).unwrap_or_default(),
+            }),
+            "task_started" if line.task_type.as_ref().is_none_or(|kind| *kind == "local_agent") => {
+                self.ids.extend(line.task_id.as_ref().map(ToString::to_string));
+                out.tell(SubagentStarted {
+                    id: line.task_id,
+                    call: line.tool_use_id,
+                    kind: line.subagent_type,
+                    description: line.description,
+                    prompt: line.prompt,
+                });
+            }
+            "task_notification" if self.started(line.task_id.as_ref()) => out.tell(SubagentEnded {
+                id: line.task_id,
+                call: line.tool_use_id,
+                status: line.status,
+                summary: line.summary,
+            }),
+            "status" if line.permission_mode.is_some() => out.tell(SessionUpdated {
+                permission_mode: line.permission_mode,
+                ..SessionUpdated::default()
+            }),
+            known if SUBTYPES_OF_ITS_OWN.contains(&known) => {
+                let name = Text::from(format!("system/{known}"));
+                out.tell(Native { name, raw: own.json() });
+            }
+            other => {
+                let name = Text::from(format!("system/{other}"));
+                out.tell(unknown(Some(name), own));
+            }
+        }
+    }
+
+    /// Whether a task is an agent: commands in the background are tasks too.
+    fn started(&self, task: Option<&Text<'_>>) -> bool {
+        task.is_some_and(|task| self.ids.contains(&*task.to_plain()))
+    }
+}
+
+/// Records of `system` that are understood and mean nothing to anybody else.
+const SUBTYPES_OF_ITS_OWN: &[&str] = &[
+    "status",
+    "thinking_tokens",
+    "hook_started",
+    "hook_progress",
+    "hook_response",
+    "task_started",
+    "task_progress",
+    "task_updated",
+    "task_notification",
+    "background_tasks_changed",
+    "commands_changed",
+    "control_request_progress",
+    "elicitation_complete",
+    "files_persisted",
+    "local_command_output",
+    "memory_recall",
+    "mirror_error",
+    "model_refusal_fallback",
+    "model_refusal_no_fallback",
+    "plugin_install",
+    "session_state_changed",
+    "session_writes_lost",
+    "worker_shutting_down",
+];
+
+fn started<'a>(line: Line<'a>, out: &mut Teller<'_, 'a>) {
+    out.tell(SessionStarted {
+        id: line.session_id,
+        agent: Some(Text::plain("claude")),
+        version: line.version,
+        model: line.model,
+        cwd: line.cwd,
+        permission_mode: line.permission_mode,
+        tools: line.tools,
+    });
+    out.tell(TurnStarted::default());
+    for server in line.mcp_servers {
+        if let Some(text) = cannot_be_used(server) {
+            out.tell(Notice { severity: Severity::Warning, text });
+        }
+    }
+}
+
+/// That an MCP server cannot be used, if so.
+fn cannot_be_used(server: McpServer<'_>) -> Option<Text<'static>> {
+    let status = server.status?;
+    let known = matches!(status.body(), "failed" | "needs-auth" | "disabled");
+    let name = server.name.unwrap_or_default();
+    known.then(|| Text::from(format!("the MCP server {name} cannot be used: {status}")))
+}
+
+record! {
+    struct Questions<'a> {
+        questions: json "questions",
+    }
+}
+
+/// What the program asks of its host.
+pub(super) fn control_request<'a>(
+    line: Line<'a>,
+    own: Own<'a>,
+    asked: &mut super::answers::Asked,
+    out: &mut Teller<'_, 'a>,
+) {
+    let request = line.request.unwrap_or_default();
+    let id = line.request_id.unwrap_or_default();
+    let asks = request.subtype.as_ref().is_some_and(|subtype| *subtype == "can_use_tool");
+    if !asks {
+        out.tell(Native { name: Text::plain("control_request"), raw: own.json() });
+    } else if request.tool_name.as_ref().is_some_and(|tool| *tool == "AskUserQuestion") {
+        let questions = request.input.as_ref().and_then(read::record_of::<Questions<'_>>);
+        let questions = questions.and_then(|input| input.questions).map(Json::into_owned);
+        out.tell(QuestionAsked {
+            request: id,
+            call: request.tool_use_id,
+            questions: questions.or(request.input),
+        });
+    } else {
+        asked.about(request.tool_use_id.as_ref(), &id);
+        out.tell(PermissionRequested {
+            request: id,
+            call: request.tool_use_id,
+            tool: request.tool_name,
+            description: request.description,
+            input: request.input,
+            options: request.suggestions,
+        });
+    }
+}
+
+record! {
+    struct RateLimit<'a> {
+        name: text "rateLimitType",
+        status: text "status",
+        resets_at: json "resetsAt",
+    }
+}
+
+/// A limit of the account.
+pub(super) fn limit(details: Option<Json<'_>>) -> Limit<'static> {
+    let told = details.as_ref().and_then(read::record_of::<RateLimit<'_>>).unwrap_or_default();
+    Limit {
+        name: told.name.map(Text::into_owned),
+        status: told.status.map(Text::into_owned),
+        resets_at: told.resets_at.map(Json::into_owned),
+        details: details.map(Json::into_owned),
+    }
+}
+
+/// What the program says in the model's place when a request has failed for good.
+pub(super) fn failure<'a>(code: Text<'a>, status: Option<u64>, message: &Message<'a>) -> Error<'a> {
+    let said = match &message.content {
+        Shaped::List(list) => list.first().and_then(|content| content.text.clone()),
+        Shaped::Text(text) => Some(text.clone()),
+        _ => None,
+    };
+    let too_long = said.as_ref().is_some_and(|said| said.body().starts_with("Prompt is too long"));
+    let class = if too_long { ErrorClass::ContextOverflow } else { class_of(code.body(), status) };
+    let message = said.unwrap_or_else(|| code.clone());
+    Error { class, message, code: Some(code), http_status: status, fatal: true }
+}
+
+fn class_of(code: &str, status: Option<u64>) -> ErrorClass {
+    match (code, status) {
+        ("authentication_failed", _) => ErrorClass::Authentication,
+        ("billing_error", _) => ErrorClass::Quota,
+        (_, Some(status)) => ErrorClass::of_http_status(status),
+        ("rate_limit", _) => ErrorClass::RateLimit,
+        ("overloaded", _) => ErrorClass::Overloaded,
+        ("invalid_request", _) => ErrorClass::BadRequest,
+        ("server_error", _) => ErrorClass::Internal,
+        _ => ErrorClass::Unspecified,
+    }
+}
+
+record! {
+    struct CompactMetadata<'a> {
+        trigger: text "trigger",
+        before: number "pre_tokens",
+        after: number "post_tokens",
+    }
+}
+
+fn compacted(details: Option<Json<'_>>) -> Compacted<'static> {
+    let metadata = details.as_ref().and_then(read::record_of::<CompactMetadata<'_>>);
+    let metadata = metadata.unwrap_or_default();
+    Compacted {
+        trigger: metadata.trigger.map(Text::into_owned),
+        tokens_before: metadata.before,
+        tokens_after: metadata.after,
+        details: details.map(Json::into_owned),
+    }
+}
+
+fn text_of<'a>(shape: Shaped<'a, Message<'a>>) -> Option<Text<'a>> {
+    match shape {
+        Shaped::Text(text) => Some(text),
+        _ => None,
+    }
+}

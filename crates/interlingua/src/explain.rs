@@ -1,0 +1,256 @@
+//! What of a stream its reader does not know: for the day on which an agent has a new release.
+//!
+//! A decoder passes over fields that it does not read, and keeps records of a type that nobody knows.
+//! Here both are counted, with one example each. What a dialect leaves out on purpose, with a reason,
+//! is no news. Knows the [shape](crate::json::Shape) of the records that a dialect reads; it is in
+//! nobody's way who does not ask.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::dialect::Dialect;
+use crate::event::Unknown;
+use crate::json::Shape;
+
+/// How long an example may be.
+const EXAMPLE: usize = 160;
+
+/// How many things are told apart; the rest is only counted.
+const TOLD_APART: usize = 1000;
+
+/// Something that a dialect leaves out on purpose.
+#[derive(Debug, Clone, Copy)]
+pub struct Ignored {
+    /// Types of records with all that is in them, or fields by their path: `type`, or
+    /// `type: field.inner`. A `*` stands for any text.
+    pub what: &'static [&'static str],
+    /// Why nothing is lost by it.
+    pub why: &'static str,
+}
+
+/// What of a stream was not known, by kind.
+#[derive(Debug, Clone)]
+pub struct Explanation {
+    dialect: &'static Dialect,
+    types: BTreeMap<String, Seen>,
+    fields: BTreeMap<String, Seen>,
+    /// The record at hand: of one that nobody knows, the fields are no news.
+    at_hand: Option<(String, u64)>,
+    /// Things beyond the number that is told apart.
+    further: u64,
+}
+
+/// How often something was seen, and one example of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// How often.
+    pub count: u64,
+    /// The line of the input on which it was seen first.
+    pub line: u64,
+    /// What it looked like there, shortened.
+    pub example: String,
+}
+
+impl Explanation {
+    pub(crate) fn of(dialect: &'static Dialect) -> Self {
+        let (types, fields) = (BTreeMap::new(), BTreeMap::new());
+        Self { dialect, types, fields, at_hand: None, further: 0 }
+    }
+
+    /// The types of records that nobody knows.
+    pub fn types(&self) -> impl Iterator<Item = (&str, &Seen)> {
+        self.types.iter().map(|(name, seen)| (&**name, seen))
+    }
+
+    /// The fields that are not read: the type of the record, and the path of the field in it.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &Seen)> {
+        self.fields.iter().map(|(path, seen)| (&**path, seen))
+    }
+
+    /// How many things were seen beyond those that are told one by one.
+    pub fn further(&self) -> u64 {
+        self.further
+    }
+
+    /// Whether all was known.
+    pub fn is_empty(&self) -> bool {
+        self.types.is_empty() && self.fields.is_empty()
+    }
+
+    /// Takes note of a record that nobody knows.
+    pub(crate) fn unknown(&mut self, unknown: &Unknown<'_>, line: u64) {
+        self.at_hand = None;
+        let name = unknown.name.to_string();
+        let name = if name.is_empty() { "(no type)".to_owned() } else { name };
+        let raw = unknown.raw.as_ref().map(|raw| raw.get()).unwrap_or_default();
+        let value = serde_json::from_str(raw).unwrap_or(Value::Null);
+        note(&mut self.types, &mut self.further, name, &value, line);
+    }
+
+    /// Begins the next record.
+    pub(crate) fn record(&mut self, text: &str, line: u64) {
+        self.settle();
+        self.at_hand = Some((text.to_owned(), line));
+    }
+
+    /// Looks for fields of the record at hand that its reader passes over.
+    pub(crate) fn settle(&mut self) {
+        let Some((text, line)) = self.at_hand.take() else { return };
+        let Ok(value) = serde_json::from_str::<Value>(&text) else { return };
+        let name = name_of(&value);
+        if self.is_ignored(&name) {
+            return;
+        }
+        let shape = (self.dialect.reads)();
+        self.look(&value, shape, &mut format!("{name}: "), line);
+    }
+
+    fn look(&mut self, value: &Value, shape: Shape, path: &mut String, line: u64) {
+        match (value, shape) {
+            (_, Shape::Anything) => {}
+            (Value::Object(fields), shape) => {
+                for (name, value) in fields {
+                    let length = path.len();
+                    let dot = if path.ends_with(": ") { "" } else { "." };
+                    let _ = write!(path, "{dot}{name}");
+                    match shape.of_field(name) {
+                        Some(inside) => self.look(value, inside, path, line),
+                        None if self.is_ignored(path) => {}
+                        None => {
+                            let path = path.clone();
+                            note(&mut self.fields, &mut self.further, path, value, line);
+                        }
+                    }
+                    path.truncate(length);
+                }
+            }
+            (Value::Array(list), shape) => {
+                let length = path.len();
+                path.push_str("[]");
+                for value in list {
+                    self.look(value, shape, path, line);
+                }
+                path.truncate(length);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_ignored(&self, path: &str) -> bool {
+        self.dialect.ignores.iter().any(|ignored| ignored.covers(path))
+    }
+}
+
+impl Ignored {
+    /// Whether this is about a type, or about the field of a path.
+    pub fn covers(&self, what: &str) -> bool {
+        self.what.iter().any(|pattern| matches(pattern, what))
+    }
+}
+
+/// Whether some text is as a pattern says, in which `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.find(part) {
+            Some(at) => rest = rest.get(at + part.len()..).unwrap_or_default(),
+            None => return false,
+        }
+    }
+    true
+}
+
+/// What a record calls itself, in one of the ways in which protocols do that.
+fn name_of(record: &Value) -> String {
+    let word = |name: &str| record.get(name).and_then(Value::as_str);
+    let kind = word("type").or_else(|| word("method")).unwrap_or("(no type)");
+    match word("subtype") {
+        Some(subtype) => format!("{kind}/{subtype}"),
+        None => kind.to_owned(),
+    }
+}
+
+fn note(
+    seen: &mut BTreeMap<String, Seen>,
+    further: &mut u64,
+    name: String,
+    value: &Value,
+    line: u64,
+) {
+    if let Some(seen) = seen.get_mut(&name) {
+        seen.count += 1;
+    } else if seen.len() < TOLD_APART {
+        let example = example(&name, value);
+        seen.insert(name, Seen { count: 1, line, example });
+    } else {
+        *further += 1;
+    }
+}
+
+/// A value in a few words. What may be a secret is not shown.
+fn example(name: &str, value: &Value) -> String {
+    let mut value = value.clone();
+    hide_secrets(name, &mut value);
+    let text = value.to_string();
+    match text.char_indices().nth(EXAMPLE) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text,
+    }
+}
+
+/// Words in the names of fields that hold secrets.
+const SECRET_NAMES: &[&str] =
+    &["token", "secret", "password", "apikey", "api_key", "authorization", "cookie", "credential"];
+
+fn hide_secrets(name: &str, value: &mut Value) {
+    let name = name.to_ascii_lowercase();
+    let secret = SECRET_NAMES.iter().any(|word| name.contains(word));
+    match value {
+        Value::String(text) if secret => *text = "[secret]".to_owned(),
+        Value::Object(fields) => {
+            for (name, value) in fields.iter_mut() {
+                hide_secrets(name, value);
+            }
+        }
+        Value::Array(list) => {
+            for value in list {
+                hide_secrets(&name, value);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, text) in [("a", "a"), ("a*", "abc"), ("*: x", "t: x"), ("a*c*e", "abcde")] {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [("a", "ab"), ("a*", "b"), ("*: x", "t: xy"), ("a*c*e", "abde")] {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let value = serde_json::json!({ "accessToken": "abc", "tokens": 7, "list": ["x"] });
+        let shown = example("t: auth", &value);
+        assert_eq!(shown, r#"{"accessToken":"[secret]","list":["x"],"tokens":7}"#);
+        assert_eq!(example("t: apiKey", &serde_json::json!("abc")), r#""[secret]""#);
+    }
+}

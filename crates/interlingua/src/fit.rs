@@ -1,0 +1,451 @@
+//! Fits a well-formed stream to a target that cannot take back what it said, or cannot tell the past.
+//!
+//! A retry throws away what was already shown, and then says most of it again. A target that has no
+//! words for that keeps what it has shown, and is told only what the second try says beyond it: its
+//! text is never doubled. Where the second try says something else, it is told as a block of its own,
+//! and counted as a loss. A turn of the past that an agent tells again on resume is left out where it
+//! would look like one that happens now.
+//!
+//! Knows events and what a target can say; knows no protocol. It is only in the way of streams whose
+//! dialect [retells](crate::dialect::Dialect::retells).
+
+use std::ops::Range;
+
+use crate::dialect::{Encoder, Output, Withdraws};
+use crate::event::{
+    Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Withdrawn,
+};
+use crate::json::Text;
+
+/// How much of a block is remembered, to recognise it when it is said again.
+const KEPT: usize = 1 << 20;
+
+/// What stands between the grammar and such a target.
+#[derive(Debug, Default)]
+pub(crate) struct Fit {
+    shown: Shown,
+    /// The blocks that were taken back and still stand in the target.
+    standing: Vec<Standing>,
+    /// The block that says one of them again.
+    again: Option<Again>,
+    /// A turn of the past is being told.
+    past: bool,
+}
+
+/// A block that was taken back, and that the target still shows.
+#[derive(Debug)]
+struct Standing {
+    number: u64,
+    kind: BlockKind,
+    parent: Option<Text<'static>>,
+    text: String,
+    open: bool,
+}
+
+/// A block that says again what stands in the target.
+#[derive(Debug)]
+struct Again {
+    number: u64,
+    standing: Standing,
+    /// How much of the standing text it has said so far.
+    said: usize,
+    /// The number under which the target knows it, once it says more.
+    told_as: Option<u64>,
+}
+
+impl Fit {
+    /// Hands an event on to a target, as far as the target can say it.
+    #[inline]
+    pub(crate) fn pass<E: Encoder>(&mut self, event: &Event<'_>, target: &mut E, out: &mut Output) {
+        // As a rule nothing was taken back: then it is enough to remember what was shown.
+        if self.standing.is_empty() && self.again.is_none() && !self.past && self.shown.see(event) {
+            target.encode(event, out);
+        } else {
+            self.retell(event, target, out);
+        }
+    }
+
+    fn retell(&mut self, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
+        if self.is_past(event, target, out) {
+            return;
+        }
+        match &event.data {
+            Data::BlockStarted(started) => self.started(event, started, target, out),
+            Data::BlockDelta(delta) => self.piece(event, delta, target, out),
+            Data::BlockEnded(ended) => self.ended(event, ended, target, out),
+            Data::Block(block) => self.whole(event, block, target, out),
+            Data::Withdrawn(withdrawn) => self.withdrawn(event, withdrawn, target, out),
+            Data::ToolStarted(_)
+            | Data::ToolEnded(_)
+            | Data::TurnStarted(_)
+            | Data::TurnEnded(_) => {
+                self.close(event, target, out);
+                self.shown.see(event);
+                target.encode(event, out);
+            }
+            _ => target.encode(event, out),
+        }
+    }
+
+    /// Whether an event is of the past, and the target would take it for the present.
+    fn is_past(&mut self, event: &Event<'_>, target: &dyn Encoder, out: &mut Output) -> bool {
+        match &event.data {
+            Data::TurnStarted(started) if started.replay && !target.tells_the_past() => {
+                out.lost("turns of the past, told again");
+                self.past = true;
+                true
+            }
+            Data::TurnEnded(_) if self.past => {
+                self.past = false;
+                true
+            }
+            Data::SessionStarted(_) | Data::SessionUpdated(_) | Data::SessionEnded(_) => false,
+            _ => self.past,
+        }
+    }
+
+    fn started(
+        &mut self,
+        event: &Event<'_>,
+        started: &BlockStarted<'_>,
+        target: &mut dyn Encoder,
+        out: &mut Output,
+    ) {
+        match self.take_standing(&started.kind, &event.parent) {
+            Some(standing) => {
+                let number = started.block;
+                self.again = Some(Again { number, standing, said: 0, told_as: None });
+            }
+            None => self.show(event, target, out),
+        }
+    }
+
+    fn piece(
+        &mut self,
+        event: &Event<'_>,
+        delta: &BlockDelta<'_>,
+        target: &mut dyn Encoder,
+        out: &mut Output,
+    ) {
+        let Some(mut again) = self.again.take_if(|again| again.number == delta.block) else {
+            self.show(event, target, out);
+            return;
+        };
+        let text = delta.text.to_plain();
+        match (again.told_as, again.compare(&text)) {
+            (Some(number), _) => {
+                again.standing.text.push_str(&text);
+                again.said = again.standing.text.len();
+                send(event, BlockDelta { block: number, ..delta.clone() }, target, out);
+            }
+            (None, Compared::Same(length)) => again.said += length,
+            (None, Compared::More(rest)) => again.go_on(rest, event, target, out),
+            (None, Compared::Other) => {
+                let whole = format!("{}{text}", again.said_text());
+                self.say_anew(again, &whole, event, target, out);
+                return;
+            }
+        }
+        self.again = Some(again);
+    }
+
+    fn ended(
+        &mut self,
+        event: &Event<'_>,
+        ended: &BlockEnded<'_>,
+        target: &mut dyn Encoder,
+        out: &mut Output,
+    ) {
+        let Some(again) = self.again.take_if(|again| again.number == ended.block) else {
+            self.show(event, target, out);
+            return;
+        };
+        if again.said < again.standing.text.len() {
+            out.lost("text that the agent took back");
+        }
+        let number = again.told_as.or(again.standing.open.then_some(again.standing.number));
+        if let Some(number) = number {
+            send(event, BlockEnded { block: number, ..ended.clone() }, target, out);
+        }
+        self.shown.remember(again.number, again.standing);
+    }
+
+    fn whole(
+        &mut self,
+        event: &Event<'_>,
+        block: &Block<'_>,
+        target: &mut dyn Encoder,
+        out: &mut Output,
+    ) {
+        let Some(standing) = self.take_standing(&block.kind, &event.parent) else {
+            self.show(event, target, out);
+            return;
+        };
+        let text = block.text.to_plain();
+        let mut again = Again { number: block.block, standing, said: 0, told_as: None };
+        match again.compare(&text) {
+            Compared::Same(length) => {
+                again.said = length;
+                self.again = Some(again);
+            }
+            Compared::More(rest) => {
+                again.go_on(rest, event, target, out);
+                self.again = Some(again);
+            }
+            Compared::Other => self.say_anew(again, &text, event, target, out),
+        }
+        let ended = BlockEnded {
+            block: block.block,
+            message: block.message.clone(),
+            index: block.index,
+            kind: block.kind.clone(),
+            signature: block.signature.clone(),
+        };
+        let event = Event { data: Data::from(ended.clone()), ..event.clone() };
+        self.ended(&event, &ended, target, out);
+    }
+
+    /// Keeps what was taken back and stands in the target; what the target has not written yet it is
+    /// told to forget.
+    fn withdrawn(
+        &mut self,
+        event: &Event<'_>,
+        withdrawn: &Withdrawn<'_>,
+        target: &mut dyn Encoder,
+        out: &mut Output,
+    ) {
+        // A second try that is taken back too: what of it was told stands under its own number.
+        if let Some(again) = self.again.take_if(|again| withdrawn.blocks.contains(&again.number)) {
+            let open = again.told_as.is_some() || again.standing.open;
+            let number = again.told_as.unwrap_or(again.standing.number);
+            self.standing.push(Standing { open, number, ..again.standing });
+        }
+        let unwritten = |standing: &Standing| match target.withdraws() {
+            Withdraws::Nothing => false,
+            Withdraws::OpenBlocks => standing.open,
+            Withdraws::AnyBlock => true,
+        };
+        let taken = self.shown.take(&withdrawn.blocks);
+        let (forget, stand): (Vec<_>, Vec<_>) = taken.into_iter().partition(unwritten);
+        if !forget.is_empty() {
+            let blocks = forget.iter().map(|block| block.number).collect();
+            send(event, Withdrawn { blocks, ..withdrawn.clone() }, target, out);
+        }
+        self.standing.extend(stand);
+    }
+
+    /// Ends what was taken back and not said again: the target has shown it, and goes on.
+    fn close(&mut self, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
+        let again = self.again.take().map(|again| again.standing);
+        for standing in self.standing.drain(..).chain(again) {
+            out.lost("text that the agent took back");
+            if standing.open {
+                standing.end(event, target, out);
+            }
+        }
+    }
+
+    /// Says a block that turned out to say something else than the one that stands.
+    fn say_anew(
+        &mut self,
+        again: Again,
+        text: &str,
+        event: &Event<'_>,
+        target: &mut dyn Encoder,
+        out: &mut Output,
+    ) {
+        out.lost("text that the agent took back");
+        let (block, kind) = (again.number, again.standing.kind.clone());
+        if again.standing.open {
+            again.standing.end(event, target, out);
+        }
+        let started = BlockStarted { block, kind: kind.clone(), ..BlockStarted::default() };
+        let text = Text::plain(text);
+        let delta = BlockDelta { block, kind, text, ..BlockDelta::default() };
+        for data in [Data::from(started), Data::from(delta)] {
+            self.show(&Event { data, ..event.clone() }, target, out);
+        }
+    }
+
+    fn show(&mut self, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
+        self.shown.see(event);
+        target.encode(event, out);
+    }
+
+    /// The oldest block of some kind and agent that stands though it was taken back.
+    fn take_standing(&mut self, kind: &BlockKind, parent: &Option<Text<'_>>) -> Option<Standing> {
+        let same = |standing: &Standing| standing.kind == *kind && standing.parent == *parent;
+        let at = self.standing.iter().position(same)?;
+        Some(self.standing.remove(at))
+    }
+}
+
+/// How the next piece of a block relates to the text that stands.
+enum Compared<'t> {
+    /// It says the same, so far.
+    Same(usize),
+    /// It says the same, and then this.
+    More(&'t str),
+    /// It says something else.
+    Other,
+}
+
+impl Again {
+    fn compare<'t>(&self, piece: &'t str) -> Compared<'t> {
+        let standing = self.standing.text.get(self.said..).unwrap_or_default();
+        if standing.starts_with(piece) {
+            Compared::Same(piece.len())
+        } else if let Some(rest) = piece.strip_prefix(standing) {
+            Compared::More(rest)
+        } else {
+            Compared::Other
+        }
+    }
+
+    fn said_text(&self) -> &str {
+        self.standing.text.get(..self.said).unwrap_or_default()
+    }
+
+    /// Says what a block says beyond the one that stands.
+    fn go_on(&mut self, rest: &str, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
+        let kind = self.standing.kind.clone();
+        let block = if self.standing.open { self.standing.number } else { self.number };
+        if !self.standing.open {
+            let kind = kind.clone();
+            send(event, BlockStarted { block, kind, ..BlockStarted::default() }, target, out);
+        }
+        let text = Text::plain(rest);
+        send(event, BlockDelta { block, kind, text, ..BlockDelta::default() }, target, out);
+        self.told_as = Some(block);
+        self.standing.text.push_str(rest);
+        self.said = self.standing.text.len();
+    }
+}
+
+impl Standing {
+    fn end(self, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
+        let ended = BlockEnded { block: self.number, kind: self.kind, ..BlockEnded::default() };
+        let ended = Event::new(ended).within(self.parent);
+        let ended = Event { sequence: event.sequence, source: event.source.clone(), ..ended };
+        target.encode(&ended, out);
+    }
+}
+
+/// Tells a target something in the place of an event.
+fn send<'a>(
+    event: &Event<'a>,
+    data: impl Into<Data<'a>>,
+    target: &mut dyn Encoder,
+    out: &mut Output,
+) {
+    target.encode(&Event { data: data.into(), ..event.clone() }, out);
+}
+
+/// What the target was told in this step, as cheaply as it can be remembered: blocks, and their text one
+/// after the other in one piece of memory, in the form that it has in a literal.
+#[derive(Debug, Default)]
+struct Shown {
+    blocks: Vec<ShownBlock>,
+    text: String,
+}
+
+#[derive(Debug)]
+struct ShownBlock {
+    number: u64,
+    kind: BlockKind,
+    parent: Option<Text<'static>>,
+    text: Range<usize>,
+    open: bool,
+    /// Not all of its text could be kept: no second try will be found to repeat it.
+    in_part: bool,
+}
+
+impl Shown {
+    /// Remembers what an event shows; false for one that must be looked at more closely.
+    #[inline]
+    fn see(&mut self, event: &Event<'_>) -> bool {
+        match &event.data {
+            Data::BlockDelta(delta) => self.add(delta.block, &delta.text),
+            Data::BlockStarted(started) => {
+                self.begin(started.block, &started.kind, &event.parent, true);
+            }
+            Data::BlockEnded(ended) => {
+                if let Some(shown) = self.find(ended.block) {
+                    shown.open = false;
+                }
+            }
+            Data::Block(block) => {
+                self.begin(block.block, &block.kind, &event.parent, false);
+                self.add(block.block, &block.text);
+            }
+            Data::ToolEnded(_) => self.forget(),
+            Data::TurnStarted(started) if started.replay => return false,
+            Data::TurnStarted(_) | Data::TurnEnded(_) => self.forget(),
+            Data::Withdrawn(_) => return false,
+            _ => {}
+        }
+        true
+    }
+
+    fn forget(&mut self) {
+        self.blocks.clear();
+        self.text.clear();
+        self.text.shrink_to(KEPT);
+    }
+
+    fn find(&mut self, number: u64) -> Option<&mut ShownBlock> {
+        self.blocks.iter_mut().rfind(|shown| shown.number == number)
+    }
+
+    fn begin(&mut self, number: u64, kind: &BlockKind, parent: &Option<Text<'_>>, open: bool) {
+        let parent = parent.as_ref().map(|parent| parent.clone().into_owned());
+        let text = self.text.len()..self.text.len();
+        self.blocks.push(ShownBlock {
+            number,
+            kind: kind.clone(),
+            parent,
+            text,
+            open,
+            in_part: false,
+        });
+    }
+
+    fn add(&mut self, number: u64, text: &Text<'_>) {
+        let end = self.text.len();
+        let Some(shown) = self.blocks.iter_mut().rfind(|shown| shown.number == number) else {
+            return;
+        };
+        // Blocks that are told in turns, as those of sub-agents are, do not lie in one piece.
+        if shown.in_part || shown.text.end != end || end + text.body().len() > KEPT {
+            shown.in_part = true;
+            return;
+        }
+        self.text.push_str(&text.literal_body());
+        shown.text.end = self.text.len();
+    }
+
+    /// Takes blocks out, to be kept in full.
+    fn take(&mut self, numbers: &[u64]) -> Vec<Standing> {
+        let (taken, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.blocks)
+            .into_iter()
+            .partition(|shown| numbers.contains(&shown.number));
+        self.blocks = kept;
+        let standing = |shown: ShownBlock| {
+            let body = self.text.get(shown.text).unwrap_or_default();
+            let mut text = Text::of_literal_body(body);
+            if shown.in_part {
+                // No text has this character, so that none is taken for the rest of this one.
+                text.push('\u{FFFF}');
+            }
+            let (kind, parent) = (shown.kind, shown.parent);
+            Standing { number: shown.number, kind, parent, text, open: shown.open }
+        };
+        taken.into_iter().map(standing).collect()
+    }
+
+    /// Remembers a block that stood, and that was said again under another number.
+    fn remember(&mut self, number: u64, standing: Standing) {
+        self.begin(number, &standing.kind, &standing.parent, false);
+        self.add(number, &Text::plain(&standing.text));
+    }
+}
