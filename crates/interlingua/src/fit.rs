@@ -26,8 +26,8 @@ pub(crate) struct Fit {
     shown: Shown,
     /// The blocks that were taken back and still stand in the target.
     standing: Vec<Standing>,
-    /// The block that says one of them again.
-    again: Option<Again>,
+    /// The blocks that say some of them again; several where sub-agents speak at the same time.
+    again: Vec<Again>,
     /// A turn of the past is being told.
     past: bool,
 }
@@ -58,11 +58,16 @@ impl Fit {
     #[inline]
     pub(crate) fn pass<E: Encoder>(&mut self, event: &Event<'_>, target: &mut E, out: &mut Output) {
         // As a rule nothing was taken back: then it is enough to remember what was shown.
-        if self.standing.is_empty() && self.again.is_none() && !self.past && self.shown.see(event) {
+        if self.is_idle() && self.shown.see(event) {
             target.encode(event, out);
         } else {
             self.retell(event, target, out);
         }
+    }
+
+    #[inline]
+    fn is_idle(&self) -> bool {
+        self.standing.is_empty() && self.again.is_empty() && !self.past
     }
 
     fn retell(&mut self, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
@@ -114,7 +119,7 @@ impl Fit {
         match self.take_standing(&started.kind, &event.parent) {
             Some(standing) => {
                 let number = started.block;
-                self.again = Some(Again { number, standing, said: 0, told_as: None });
+                self.again.push(Again { number, standing, said: 0, told_as: None });
             }
             None => self.show(event, target, out),
         }
@@ -127,7 +132,7 @@ impl Fit {
         target: &mut dyn Encoder,
         out: &mut Output,
     ) {
-        let Some(mut again) = self.again.take_if(|again| again.number == delta.block) else {
+        let Some(mut again) = self.take_again(delta.block) else {
             self.show(event, target, out);
             return;
         };
@@ -146,7 +151,7 @@ impl Fit {
                 return;
             }
         }
-        self.again = Some(again);
+        self.again.push(again);
     }
 
     fn ended(
@@ -156,7 +161,7 @@ impl Fit {
         target: &mut dyn Encoder,
         out: &mut Output,
     ) {
-        let Some(again) = self.again.take_if(|again| again.number == ended.block) else {
+        let Some(again) = self.take_again(ended.block) else {
             self.show(event, target, out);
             return;
         };
@@ -186,11 +191,11 @@ impl Fit {
         match again.compare(&text) {
             Compared::Same(length) => {
                 again.said = length;
-                self.again = Some(again);
+                self.again.push(again);
             }
             Compared::More(rest) => {
                 again.go_on(rest, event, target, out);
-                self.again = Some(again);
+                self.again.push(again);
             }
             Compared::Other => self.say_anew(again, &text, event, target, out),
         }
@@ -215,7 +220,8 @@ impl Fit {
         out: &mut Output,
     ) {
         // A second try that is taken back too: what of it was told stands under its own number.
-        if let Some(again) = self.again.take_if(|again| withdrawn.blocks.contains(&again.number)) {
+        for number in &withdrawn.blocks {
+            let Some(again) = self.take_again(*number) else { continue };
             let open = again.told_as.is_some() || again.standing.open;
             let number = again.told_as.unwrap_or(again.standing.number);
             self.standing.push(Standing { open, number, ..again.standing });
@@ -236,7 +242,7 @@ impl Fit {
 
     /// Ends what was taken back and not said again: the target has shown it, and goes on.
     fn close(&mut self, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
-        let again = self.again.take().map(|again| again.standing);
+        let again = self.again.drain(..).map(|again| again.standing);
         for standing in self.standing.drain(..).chain(again) {
             out.lost("text that the agent took back");
             if standing.open {
@@ -270,6 +276,12 @@ impl Fit {
     fn show(&mut self, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
         self.shown.see(event);
         target.encode(event, out);
+    }
+
+    /// The block of some number, if it says again what stands.
+    fn take_again(&mut self, number: u64) -> Option<Again> {
+        let at = self.again.iter().position(|again| again.number == number)?;
+        Some(self.again.remove(at))
     }
 
     /// The oldest block of some kind and agent that stands though it was taken back.

@@ -1,5 +1,7 @@
 //! Where one thread of messages is: which block is being said in pieces, and which comes whole next.
 
+use std::collections::VecDeque;
+
 use super::wire::{Content, StreamEvent};
 use crate::dialect::tools;
 use crate::event::{
@@ -8,6 +10,9 @@ use crate::event::{
 };
 use crate::json::{Json, Text};
 
+/// How many messages are remembered that are not the one at hand.
+const EARLIER: usize = 4;
+
 /// Where one thread of messages is.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
@@ -15,6 +20,8 @@ pub(super) struct Thread {
     pub(super) message: Option<Text<'static>>,
     /// How many blocks of the message came whole.
     whole: u64,
+    /// The messages before it, and how many blocks of each came whole: some are gone back to.
+    earlier: VecDeque<(Option<Text<'static>>, u64)>,
     /// The block that is being said in pieces.
     open: Option<OpenPieces>,
     pub(super) usage: Option<Usage<'static>>,
@@ -56,11 +63,18 @@ impl Thread {
 
     /// Begins a message, if it is another one than that at hand.
     pub(super) fn enter(&mut self, message: Option<&Text<'_>>) {
-        if self.message.as_ref() != message {
-            self.message = message.map(|id| id.clone().into_owned());
-            self.whole = 0;
-            self.open = None;
+        if self.message.as_ref() == message {
+            return;
         }
+        let known = self.earlier.iter().rposition(|(id, _)| id.as_ref() == message);
+        let known = known.and_then(|at| self.earlier.remove(at));
+        let (id, whole) = known.unwrap_or_else(|| (message.map(|id| id.clone().into_owned()), 0));
+        let left = std::mem::replace(&mut self.message, id);
+        self.earlier.push_back((left, std::mem::replace(&mut self.whole, whole)));
+        if self.earlier.len() > EARLIER {
+            self.earlier.pop_front();
+        }
+        self.open = None;
     }
 
     /// The index of the block that comes whole now: that of the pieces it repeats, or the next one.
