@@ -30,7 +30,9 @@ proptest! {
         at in any::<prop::sample::Index>(),
         lines in prop::collection::vec((any::<prop::sample::Index>(), noise()), 1..6),
     ) {
-        let cases = Case::small();
+        // Between server-sent events, lines that are no fields are passed over: so it is defined.
+        let mut cases = Case::small();
+        cases.retain(|case| !case.input.starts_with(b"data:"));
         let case = at.get(&cases);
         let from = support::translate("events", &case.input, &case.exit).translator.from();
         let text = String::from_utf8(case.input.clone()).unwrap();

@@ -14,6 +14,10 @@ fn the_story_is_the_same_in_every_dialect_that_can_tell_it() {
         let from = told.translator.from().unwrap().name;
         let story = Story::of("events", &told.records());
         for to in written().filter(|to| !["events", "text"].contains(&to.name)) {
+            // What agents say in ACP has many forms: those of our writer alone are known here.
+            if from == "acp" && to.name == "acp" {
+                continue;
+            }
             let records = translate(to.name, &case.input, &case.exit).records();
             let other = Story::of(to.name, &records);
             let context = format!("{} -> {}", case.name, to.name);
@@ -25,26 +29,28 @@ fn the_story_is_the_same_in_every_dialect_that_can_tell_it() {
 fn compare(story: &Story, other: &Story, from: &str, to: &str, context: &str) {
     // `giselle` has no words for who speaks, and leaves out what sub-agents say.
     let text = if to == "giselle" { &story.own_text } else { &story.text };
-    assert_eq!(*text, other.text, "{context}: text");
+    // A target that can take text back, or has not written it yet, shows only what stands.
+    if other.text != story.standing_text() {
+        assert_eq!(*text, other.text, "{context}: text");
+    }
     // `agent-event` shows no todo tool, and no call that the client must answer.
-    let hidden =
-        |call: &Call| to == "agent-event" && (is_plan_tool(&call.name) || call.output.is_none());
+    let hidden = |call: &Call| to == "agent-event" && (call.plans || call.output.is_none());
     let calls = || story.calls.iter().filter(|(_, call)| !hidden(call));
     let ids: Vec<_> = calls().map(|(id, _)| id).collect();
     assert_eq!(ids, other.calls.keys().collect::<Vec<_>>(), "{context}: calls");
     for (id, call) in calls() {
         let told = &other.calls[id];
         // These tell the exit code where a failed call gave back nothing.
-        let tells_code = matches!(to, "agent-event" | "ai-sdk" | "ai-sdk-v4" | "giselle");
+        let tells_code = matches!(
+            to,
+            "agent-event" | "ai-sdk" | "ai-sdk-v4" | "ui-message" | "ag-ui" | "giselle"
+        );
         let code_only = tells_code && call.failed && call.output.as_deref() == Some("");
         // `yume` closes a call that waits for the client, since it must.
         let waits = to == "yume" && call.output.is_none();
         assert!(code_only || waits || same_output(to, call, told), "{context}: output of {id}");
         assert!(waits || call.failed == told.failed, "{context}: outcome of {id}");
-        assert!(
-            is_plan_tool(&call.name) || same_input(&call.input, &told.input),
-            "{context}: {id}"
-        );
+        assert!(call.plans || same_input(&call.input, &told.input), "{context}: {id}");
     }
     // Where records are passed on as they are, the agent's own tools tell the plan.
     if from != to {
@@ -57,12 +63,9 @@ fn compare(story: &Story, other: &Story, from: &str, to: &str, context: &str) {
     if counted && to != "agent-event" {
         assert_eq!(story.usage, other.usage, "{context}: usage");
     }
-    let one_end = matches!(to, "ai-sdk" | "ai-sdk-v4") || (to == "giselle" && other.ends == 0);
+    let one_end =
+        matches!(to, "ai-sdk" | "ai-sdk-v4" | "ui-message") || (to == "giselle" && other.ends == 0);
     assert!(one_end || story.ends == other.ends || to == "giselle", "{context}: ends");
-}
-
-fn is_plan_tool(name: &str) -> bool {
-    ["TodoWrite", "write_todos", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"].contains(&name)
 }
 
 /// The same output, and behind it what went wrong where that is said apart; but `claude`
@@ -87,7 +90,7 @@ fn same_input(one: &Value, two: &Value) -> bool {
     one.iter().all(|(key, value)| {
         let other = match key.as_str() {
             "agent_name" => "subagent_type",
-            key if key.contains("path") => "file_path",
+            key if key.to_ascii_lowercase().contains("path") => "file_path",
             key => key,
         };
         [key, other].iter().any(|key| two.get(*key) == Some(value))

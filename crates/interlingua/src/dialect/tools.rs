@@ -29,11 +29,10 @@ pub(crate) fn kind_of(name: &Text<'_>) -> ToolKind {
     }
 }
 
-/// The whole plan that a tool call writes, if that is what the tool does and the list can be read.
-pub(crate) fn plan_written<'a>(name: &Text<'_>, input: &'a Json<'_>) -> Option<Vec<PlanItem<'a>>> {
-    let writes_all =
-        matches!(&*name.to_plain(), "TodoWrite" | "write_todos" | "todo_write" | "update_plan");
-    if !writes_all {
+/// The whole plan that a call writes, if its tool keeps the plan and the list can be read. Tools that
+/// change a single step have no list.
+pub(crate) fn plan_written<'a>(kind: &ToolKind, input: &'a Json<'_>) -> Option<Vec<PlanItem<'a>>> {
+    if *kind != ToolKind::Plan {
         return None;
     }
     let list = read::record_of::<PlanInput<'_>>(input)?;

@@ -81,8 +81,12 @@ impl Written {
         String::from_utf8(self.bytes.clone()).unwrap()
     }
 
+    /// The records, one a line or as server-sent events.
     pub fn records(&self) -> Vec<serde_json::Value> {
-        self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let text = self.text();
+        let lines = text.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
+        let records = lines.filter(|line| !line.is_empty() && *line != "[DONE]");
+        records.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 

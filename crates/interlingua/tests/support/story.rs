@@ -8,6 +8,8 @@ use serde_json::Value;
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Story {
     pub text: String,
+    /// The text of every block that was not taken back, where that is told.
+    standing: Vec<(Value, String)>,
     /// The same without what sub-agents said, where our own events tell it.
     pub own_text: String,
     pub calls: BTreeMap<String, Call>,
@@ -15,6 +17,8 @@ pub struct Story {
     /// Uncached input, cached input, output.
     pub usage: Option<(u64, u64, u64)>,
     pub ends: usize,
+    /// A turn of the past is being told.
+    past: bool,
     /// The last call that wrote a plan, and the plan before it.
     replaced: Option<(String, Option<Plan>)>,
 }
@@ -25,12 +29,12 @@ pub type Plan = Vec<(String, String)>;
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Call {
     pub name: String,
+    /// Its tool keeps the plan, as our own events tell.
+    pub plans: bool,
     pub input: Value,
     pub output: Option<String>,
     pub failed: bool,
 }
-
-const PLAN_TOOLS: &[&str] = &["TodoWrite", "write_todos", "todo_write", "update_plan"];
 
 impl Story {
     pub fn of(dialect: &str, records: &[Value]) -> Self {
@@ -41,7 +45,10 @@ impl Story {
                 "yume" => story.yume(record),
                 "giselle" => story.giselle(record),
                 "ai-sdk" | "ai-sdk-v4" => story.ai_sdk(record),
+                "ui-message" => story.ui_message(record),
+                "ag-ui" => story.ag_ui(record),
                 "agent-event" => story.agent_event(record),
+                "acp" => story.acp(record),
                 "events" => story.events(record),
                 other => panic!("no story is told in {other}"),
             }
@@ -55,13 +62,16 @@ impl Story {
         story
     }
 
+    /// The text without what was taken back.
+    pub fn standing_text(&self) -> String {
+        self.standing.iter().map(|(_, text)| &**text).collect()
+    }
+
     fn call(&mut self, id: &Value, name: &Value, input: Value) {
         let name = string(name);
-        if PLAN_TOOLS.contains(&&*name) || name == "updatePlan" {
-            let list = ["todos", "plan", "items"].iter().find_map(|key| input.get(key)?.as_array());
-            let before = self.plan.clone();
-            self.plan = list.map(|list| steps(list)).or(self.plan.take());
-            self.replaced = Some((string(id), before));
+        let list = ["todos", "plan", "items"].iter().find_map(|key| input.get(key)?.as_array());
+        if let Some(list) = list.filter(|list| list.iter().all(is_step)) {
+            self.replaced = Some((string(id), self.plan.replace(steps(list))));
         }
         let call = Call { name, input, ..Call::default() };
         assert!(self.calls.insert(string(id), call).is_none(), "a call is made twice: {id}");
@@ -206,6 +216,76 @@ impl Story {
         }
     }
 
+    fn ui_message(&mut self, chunk: &Value) {
+        match chunk["type"].as_str().unwrap_or_default() {
+            "text-delta" => self.text += chunk["delta"].as_str().unwrap(),
+            "tool-input-available" => {
+                self.call(&chunk["toolCallId"], &chunk["toolName"], chunk["input"].clone());
+            }
+            "tool-output-available" => {
+                self.answer(&chunk["toolCallId"], flat(&chunk["output"]), false);
+            }
+            "tool-output-error" => {
+                self.answer(&chunk["toolCallId"], flat(&chunk["errorText"]), true);
+            }
+            "data-plan" => {
+                let items = chunk["data"]["items"].as_array().map(|list| steps(list));
+                self.plan = Some(items.unwrap_or_default());
+            }
+            "finish" => {
+                self.ends += 1;
+                let usage = &chunk["messageMetadata"]["usage"];
+                self.count(
+                    usage["inputTokenDetails"]["noCacheTokens"].as_u64(),
+                    usage["inputTokenDetails"]["cacheReadTokens"].as_u64(),
+                    usage["outputTokens"].as_u64(),
+                );
+            }
+            _ => {}
+        }
+    }
+
+    fn ag_ui(&mut self, event: &Value) {
+        match event["type"].as_str().unwrap_or_default() {
+            "TEXT_MESSAGE_CONTENT" => self.text += event["delta"].as_str().unwrap(),
+            "TOOL_CALL_START" => {
+                self.call(&event["toolCallId"], &event["toolCallName"], Value::from(""));
+            }
+            "TOOL_CALL_ARGS" => {
+                let call = self.calls.get_mut(event["toolCallId"].as_str().unwrap()).unwrap();
+                let so_far = call.input.as_str().unwrap().to_owned();
+                call.input = Value::from(so_far + event["delta"].as_str().unwrap());
+            }
+            "TOOL_CALL_END" => {
+                // Its input was told in pieces: now that it is whole, it is made again.
+                let call = self.calls.remove(event["toolCallId"].as_str().unwrap()).unwrap();
+                let text = call.input.as_str().unwrap();
+                let input = serde_json::from_str(text).unwrap_or_else(|_| serde_json::json!({}));
+                self.call(&event["toolCallId"], &Value::from(call.name), input);
+            }
+            "TOOL_CALL_RESULT" => {
+                let failed = event["metadata"]["status"] != "completed";
+                self.answer(&event["toolCallId"], flat(&event["content"]), failed);
+            }
+            "ACTIVITY_SNAPSHOT" if event["activityType"] == "PLAN" => {
+                self.plan = event["content"]["items"].as_array().map(|list| steps(list));
+            }
+            "RUN_FINISHED" | "RUN_ERROR" => {
+                self.ends += 1;
+                let usage = &event["usage"][0];
+                let count = |name: &str| usage[name].as_u64();
+                let cached = count("cachedInputTokens").unwrap_or(0)
+                    + count("cacheWriteInputTokens").unwrap_or(0);
+                self.count(
+                    count("inputTokens").map(|all| all - cached),
+                    count("cachedInputTokens"),
+                    count("outputTokens"),
+                );
+            }
+            _ => {}
+        }
+    }
+
     fn agent_event(&mut self, event: &Value) {
         match event["type"].as_str().unwrap_or_default() {
             "text" if event["category"] != "reasoning" && event["role"] != "system" => {
@@ -227,14 +307,81 @@ impl Story {
         }
     }
 
+    fn acp(&mut self, message: &Value) {
+        let update = &message["params"]["update"];
+        if update["_meta"]["interlingua"]["replay"] == true {
+            return;
+        }
+        match update["sessionUpdate"].as_str().unwrap_or_default() {
+            "agent_message_chunk" => {
+                self.text += update["content"]["text"].as_str().unwrap_or_default()
+            }
+            "tool_call" => {
+                self.call(&update["toolCallId"], &update["name"], acp_input(update));
+            }
+            "tool_call_update" => {
+                if update.get("rawInput").is_some() {
+                    let id = string(&update["toolCallId"]);
+                    let name = self.calls.remove(&id).map(|call| call.name).unwrap_or_default();
+                    self.call(&update["toolCallId"], &Value::from(name), acp_input(update));
+                }
+                if ["completed", "failed"].iter().any(|word| update["status"] == *word) {
+                    let parts = update["content"].as_array().into_iter().flatten();
+                    let texts: Vec<_> =
+                        parts.filter_map(|part| part["content"]["text"].as_str()).collect();
+                    let failed = update["status"] == "failed";
+                    let error = flat(&update["_meta"]["interlingua"]["error"]);
+                    let said = answered(texts.join("\n"), error);
+                    self.answer(&update["toolCallId"], said, failed);
+                }
+            }
+            "plan" => {
+                let entries = update["entries"].as_array().unwrap();
+                let exact = |entry: &Value| {
+                    let status = &entry["_meta"]["interlingua"]["status"];
+                    let status = if status.is_string() { status } else { &entry["status"] };
+                    (string(&entry["content"]), string(status))
+                };
+                self.plan = Some(entries.iter().map(exact).collect());
+            }
+            _ => {}
+        }
+        if message.get("method").is_none() {
+            self.ends += 1;
+            let ours = &message["error"]["data"]["interlingua"];
+            let ours =
+                if ours.is_object() { ours } else { &message["result"]["_meta"]["interlingua"] };
+            let (told, usage) = (&message["result"]["usage"], &ours["usage"]);
+            if told.is_object() {
+                let thought = told["thoughtTokens"].as_u64().unwrap_or(0);
+                let output = told["outputTokens"].as_u64().map(|output| output + thought);
+                self.count(told["inputTokens"].as_u64(), told["cachedReadTokens"].as_u64(), output);
+            } else {
+                let (input, cached) = (usage["input"].as_u64(), usage["cacheRead"].as_u64());
+                self.count(input, cached, usage["output"].as_u64());
+            }
+        }
+    }
+
     fn events(&mut self, event: &Value) {
+        let kind = event["type"].as_str().unwrap_or_default();
+        self.past |= kind == "turn_started" && event["replay"] == true;
+        if self.past {
+            self.past = kind != "turn_ended";
+            return;
+        }
         match event["type"].as_str().unwrap_or_default() {
             "block" | "block_delta" if event["kind"] == "text" => {
                 let text = event["text"].as_str().unwrap();
                 self.text += text;
+                self.standing.push((event["block"].clone(), text.to_owned()));
                 if event.get("parent").is_none() {
                     self.own_text += text;
                 }
+            }
+            "withdrawn" => {
+                let gone = event["blocks"].as_array().unwrap();
+                self.standing.retain(|(block, _)| !gone.contains(block));
             }
             "tool_started" | "tool_input" => {
                 if let Some(input) = event.get("input") {
@@ -242,6 +389,9 @@ impl Story {
                     self.call(&event["call"], &event["name"], input.clone());
                 } else if event["type"] == "tool_started" {
                     self.call(&event["call"], &event["name"], Value::Object(Default::default()));
+                }
+                if let Some(call) = self.calls.get_mut(&string(&event["call"])) {
+                    call.plans = event["kind"] == "plan";
                 }
             }
             "tool_ended" => {
@@ -294,10 +444,27 @@ fn answered(said: String, error: String) -> String {
 
 /// JSON with its fields in one order; any other text as it is.
 fn normal(text: String) -> String {
+    fn sorted(value: Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                let mut fields: Vec<_> = fields.into_iter().collect();
+                fields.sort_by(|one, two| one.0.cmp(&two.0));
+                fields.into_iter().map(|(name, value)| (name, sorted(value))).collect()
+            }
+            Value::Array(list) => list.into_iter().map(sorted).collect(),
+            other => other,
+        }
+    }
     match serde_json::from_str::<Value>(&text) {
-        Ok(value) if value.is_object() || value.is_array() => value.to_string(),
+        Ok(value) if value.is_object() || value.is_array() => sorted(value).to_string(),
         _ => text,
     }
+}
+
+/// Whether this is a step of a plan: it says what to do, and how far it is.
+fn is_step(step: &Value) -> bool {
+    let says = |names: &[&str]| names.iter().any(|name| step.get(name).is_some());
+    says(&["content", "description", "text", "step"]) && says(&["status", "completed"])
 }
 
 fn steps(list: &[Value]) -> Plan {
@@ -309,4 +476,8 @@ fn steps(list: &[Value]) -> Plan {
             (text.to_owned(), status.to_owned())
         })
         .collect()
+}
+
+fn acp_input(update: &Value) -> Value {
+    update.get("rawInput").cloned().unwrap_or_else(|| Value::Object(Default::default()))
 }

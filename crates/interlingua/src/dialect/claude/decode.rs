@@ -160,7 +160,9 @@ impl ClaudeDecoder {
         self.tasks.called(&call, &name, content.input.as_ref());
         let input = content.input.clone();
         out.tell(tool_started(content, message));
-        if let Some(items) = input.as_ref().and_then(|input| tools::plan_written(&name, input)) {
+        if let Some(items) =
+            input.as_ref().and_then(|input| tools::plan_written(&tools::kind_of(&name), input))
+        {
             let (parent, time) = (out.parent.clone(), out.time.clone());
             let plan = PlanUpdated { plan: None, call: Some(call), items };
             out.sink.event(Event::new(plan).within(parent).at(time));

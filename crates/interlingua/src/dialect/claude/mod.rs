@@ -50,10 +50,14 @@ pub static DIALECT: Dialect = Dialect {
 fn recognise(probe: &Probe<'_>) -> Confidence {
     let session = probe.has("session_id");
     match probe.kind().as_str() {
-        "system" if session && probe.has("uuid") => Confidence::Sure,
+        "system" if session && probe.has("uuid") && !probe.has("qwen_code_version") => {
+            Confidence::Sure
+        }
         "assistant" | "user" if session && probe.has("message") => Confidence::Sure,
         "stream_event" if session && probe.has("event") => Confidence::Sure,
-        "result" if session && probe.has("duration_api_ms") => Confidence::Sure,
+        "result" if session && probe.has("duration_api_ms") && !probe.has("error") => {
+            Confidence::Sure
+        }
         "command_lifecycle" | "control_request" | "control_response" => Confidence::Sure,
         "assistant" | "user" if probe.has("message") => Confidence::Maybe,
         "system" if probe.has("subtype") => Confidence::Maybe,

@@ -78,8 +78,8 @@ pub(in crate::dialect) fn name<'a>(name: &Text<'a>, kind: &ToolKind) -> Text<'a>
         (ToolKind::List, _) => "LS",
         (ToolKind::Fetch, _) => "WebFetch",
         (ToolKind::WebSearch, _) => "WebSearch",
-        (ToolKind::Plan, "write_todos" | "todo_write" | "update_plan") => "TodoWrite",
-        (ToolKind::Task, "invoke_agent" | "spawn_agent") => "Agent",
+        (ToolKind::Plan, own) if !own.starts_with("Task") => "TodoWrite",
+        (ToolKind::Task, "invoke_agent" | "spawn_agent" | "task" | "agent") => "Agent",
         _ => return name.clone(),
     };
     Text::plain(own)
@@ -94,7 +94,7 @@ pub(in crate::dialect) fn input<'a>(
     let Some(input) = input.filter(|input| input.is_object()) else { return Cow::Borrowed("{}") };
     let changed = match kind {
         ToolKind::Plan if *name != "TodoWrite" => {
-            tools::plan_written(name, input).map(|items| todo_input(&items))
+            tools::plan_written(kind, input).map(|items| todo_input(&items))
         }
         ToolKind::Read | ToolKind::Write | ToolKind::Edit => with_file_path(input),
         ToolKind::List => renamed(input, &["dir_path"], "path"),

@@ -36,7 +36,8 @@ pub static DIALECT: Dialect = Dialect {
 
 fn recognise(probe: &Probe<'_>) -> Confidence {
     match probe.kind().as_str() {
-        "thread.started" | "session.created" => Confidence::Sure,
+        "thread.started" => Confidence::Sure,
+        "session.created" if !probe.has("properties") => Confidence::Sure,
         "message.output_text.delta" | "message.output_text.done" | "response.completed" => {
             Confidence::Sure
         }

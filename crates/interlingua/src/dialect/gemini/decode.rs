@@ -124,7 +124,9 @@ fn call(line: Line<'_>, tell: &mut dyn FnMut(Data<'_>)) {
         input: input.clone(),
         ..ToolStarted::default()
     }));
-    if let Some(items) = input.as_ref().and_then(|input| tools::plan_written(&name, input)) {
+    if let Some(items) =
+        input.as_ref().and_then(|input| tools::plan_written(&tools::kind_of(&name), input))
+    {
         tell(Data::from(PlanUpdated { plan: None, call: Some(call.borrowed()), items }));
     }
 }

@@ -143,8 +143,7 @@ pub(super) fn as_claude_tool<'a>(
     input: Option<&'a Json<'_>>,
 ) -> ClaudeTool<'a> {
     let (own_name, own_input) = claude::call(name, kind, input);
-    if *kind == ToolKind::Plan
-        && let Some(items) = input.and_then(|input| tools::plan_written(name, input))
+    if let Some(items) = input.and_then(|input| tools::plan_written(kind, input))
         && !all_drawn(&items)
     {
         let input = claude::todo_input(&items).get().to_owned().into();

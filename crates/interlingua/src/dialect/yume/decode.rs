@@ -236,7 +236,7 @@ fn call(line: Line<'_>, out: &mut Teller<'_, '_>) {
         input: Some(input.borrowed()),
         ..ToolStarted::default()
     });
-    if let Some(items) = tools::plan_written(&name, &input) {
+    if let Some(items) = tools::plan_written(&tools::kind_of(&name), &input) {
         out.tell(PlanUpdated { plan: None, call: Some(call.borrowed()), items });
     }
 }
