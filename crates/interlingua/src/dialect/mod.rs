@@ -11,6 +11,7 @@ pub mod agent_event;
 pub mod ai_sdk;
 pub mod claude;
 pub mod codex;
+pub mod codex_app_server;
 pub mod events;
 pub mod gemini;
 pub mod giselle;
@@ -35,6 +36,7 @@ pub use probe::{Confidence, Probe};
 pub static ALL: &[&Dialect] = &[
     &claude::DIALECT,
     &codex::DIALECT,
+    &codex_app_server::DIALECT,
     &gemini::DIALECT,
     &giselle::DIALECT,
     &yume::DIALECT,

@@ -1,0 +1,278 @@
+//! Items that are tool calls.
+
+use std::collections::BTreeMap;
+
+use super::decode::CodexAppServerDecoder;
+use super::teller::Teller;
+use super::threads::Threads;
+use super::wire::{AgentState, Change, Item, McpResult};
+use crate::event::{
+    Artifact, Executor, FileChange, FileChangeKind, FilesChanged, SubagentEnded, SubagentStarted,
+    ToolEnded, ToolInput, ToolKind, ToolStarted, ToolStatus,
+};
+use crate::json::read;
+use crate::json::{Json, Text};
+
+/// The calls that are being made.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    /// Those that were announced and not yet completed.
+    announced: Vec<Box<str>>,
+}
+
+/// A tool: its name, the kind of its work, and who runs it.
+pub(super) type Tool<'a> = (Text<'a>, ToolKind, Executor);
+
+impl Calls {
+    pub(super) fn started<'a>(
+        &mut self,
+        tool: Tool<'a>,
+        item: &Item<'a>,
+        threads: &mut Threads,
+        teller: &mut Teller<'_, 'a>,
+    ) {
+        let id = item.id.clone().unwrap_or_default();
+        if starts_agent(item) {
+            threads.begin_start(&id);
+        }
+        self.announced.push(id.to_plain().into());
+        teller.tell(start(tool, item, false));
+    }
+
+    /// Whether a call was announced; it is over now.
+    fn take(&mut self, id: &Text<'_>) -> bool {
+        let at = self.announced.iter().position(|open| *id == **open);
+        at.map(|at| self.announced.swap_remove(at)).is_some()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.announced.clear();
+    }
+}
+
+impl CodexAppServerDecoder {
+    pub(super) fn call_completed<'a>(
+        &mut self,
+        tool: Tool<'a>,
+        item: &mut Item<'a>,
+        teller: &mut Teller<'_, 'a>,
+    ) {
+        let id = item.id.clone().unwrap_or_default();
+        let kind = tool.1.clone();
+        if !self.calls.take(&id) {
+            teller.tell(start(tool, item, true));
+        }
+        if kind == ToolKind::WebSearch {
+            let (call, input) = (id.clone(), Some(search_input(item)));
+            teller.tell(ToolInput { call, input, ..ToolInput::default() });
+        }
+        if kind == ToolKind::Task {
+            self.threads.end_start(&id);
+            other_agents(item, &mut self.threads, teller);
+        }
+        let ended = end(item);
+        self.asked.call_shows(&id, Some(&ended.status), teller);
+        if ended.status == ToolStatus::Completed {
+            self.files_changed(item, teller);
+            artifact(item, teller);
+        }
+        teller.tell(ended);
+    }
+
+    fn files_changed(&mut self, item: &Item<'_>, teller: &mut Teller<'_, '_>) {
+        let changes = item.changes.as_ref().and_then(read::records_of::<Change<'_>>);
+        let Some(changes) = changes.filter(|changes| !changes.is_empty()) else { return };
+        let changes: Vec<_> = changes.into_iter().map(file_change).collect();
+        changes.iter().for_each(|change| self.files.add(&change.path));
+        teller.tell(FilesChanged { call: item.id.clone(), changes });
+    }
+}
+
+fn starts_agent(item: &Item<'_>) -> bool {
+    item.tool.as_ref().is_some_and(|tool| *tool == "spawnAgent")
+}
+
+fn start<'a>(
+    (name, kind, executor): Tool<'a>,
+    item: &Item<'a>,
+    completed: bool,
+) -> ToolStarted<'a> {
+    let call = item.id.clone().unwrap_or_default();
+    let input = input(item, &kind, completed);
+    ToolStarted { call, name, kind, executor, input, message: None }
+}
+
+/// What a tool is given; a search on the web does not say it before it is over.
+fn input<'a>(item: &Item<'a>, kind: &ToolKind, completed: bool) -> Option<Json<'a>> {
+    let of = |fields: &[(&str, &Option<Json<'_>>)]| {
+        Json::object(|object| {
+            for (name, value) in fields {
+                object.json_if(name, value.as_ref());
+            }
+        })
+    };
+    Some(match item.kind.as_ref().map_or("", Text::body) {
+        "commandExecution" => of(&[("command", &item.command), ("cwd", &item.cwd)]),
+        "fileChange" => of(&[("changes", &item.changes)]),
+        "imageView" => of(&[("path", &item.path)]),
+        "imageGeneration" => of(&[("prompt", &item.prompt)]),
+        "collabAgentToolCall" => {
+            let receivers = item.receivers.clone().filter(|receivers| receivers.get() != "[]");
+            of(&[("prompt", &item.prompt), ("receiverThreadIds", &receivers)])
+        }
+        _ if *kind == ToolKind::WebSearch => return completed.then(|| search_input(item)),
+        _ => item.arguments.clone().unwrap_or_else(|| Json::object(|_| {})),
+    })
+}
+
+fn search_input(item: &Item<'_>) -> Json<'static> {
+    Json::object(|fields| {
+        fields.json_if("query", item.query.as_ref());
+        fields.json_if("action", item.action.as_ref());
+    })
+}
+
+fn end<'a>(item: &mut Item<'a>) -> ToolEnded<'a> {
+    let status = match item.status.as_ref().map_or("completed", Text::body) {
+        "completed" => ToolStatus::Completed,
+        "failed" => ToolStatus::Failed,
+        "declined" => ToolStatus::Denied,
+        // Completed as far as the stream is concerned, and never finished.
+        "inProgress" => ToolStatus::Abandoned,
+        other => ToolStatus::from(other),
+    };
+    let (output, structured) = output(item);
+    ToolEnded {
+        call: item.id.clone().unwrap_or_default(),
+        status,
+        output,
+        structured,
+        exit_code: item.exit_code,
+        error: item.error.take().and_then(|error| error.message),
+        ..ToolEnded::default()
+    }
+}
+
+/// What a call gave back, and the same for a program.
+fn output<'a>(item: &mut Item<'a>) -> (Option<Json<'a>>, Option<Json<'a>>) {
+    if let Some(result) = item.result.as_ref().and_then(read::record_of::<McpResult<'_>>) {
+        return (result.content.map(Json::into_owned), result.structured.map(Json::into_owned));
+    }
+    let states = item.states.take().filter(|states| states.get() != "{}");
+    let output = item.output.take().or(item.results.take()).or(item.content_items.take());
+    (output.or(states), None)
+}
+
+fn file_change(change: Change<'_>) -> FileChange<'_> {
+    let path = change.path.unwrap_or_default();
+    let kind = change.kind.unwrap_or_default();
+    match kind.move_path {
+        Some(new) => FileChange {
+            path: new,
+            old_path: Some(path),
+            kind: FileChangeKind::Move,
+            diff: change.diff,
+        },
+        None => FileChange {
+            path,
+            old_path: None,
+            kind: kind.kind.map(|kind| kind.body().into()).unwrap_or_default(),
+            diff: change.diff,
+        },
+    }
+}
+
+/// A picture that was drawn and kept.
+fn artifact(item: &Item<'_>, teller: &mut Teller<'_, '_>) {
+    if let Some(path) = item.saved_path.clone() {
+        teller.tell(Artifact { path, ..Artifact::default() });
+    }
+}
+
+/// Other agents that a call started, and those it shows to be done.
+fn other_agents(item: &Item<'_>, threads: &mut Threads, teller: &mut Teller<'_, '_>) {
+    let call = item.id.clone().unwrap_or_default();
+    let receivers = item.receivers.as_ref().and_then(Json::read::<Vec<String>>);
+    for thread in receivers.into_iter().flatten().filter(|_| starts_agent(item)) {
+        let agent = threads.started_by(&thread, &call);
+        if !std::mem::replace(&mut agent.told, true) {
+            teller.tell(SubagentStarted {
+                id: Some(Text::from(thread)),
+                call: Some(call.borrowed()),
+                prompt: item.prompt.as_ref().and_then(Json::as_text),
+                ..SubagentStarted::default()
+            });
+        }
+    }
+    let states = item.states.as_ref().and_then(Json::read::<BTreeMap<String, Json<'_>>>);
+    for (thread, state) in states.into_iter().flatten() {
+        let Some(state) = read::record_of::<AgentState<'_>>(&state) else { continue };
+        let status = state.status.unwrap_or_default();
+        if matches!(status.body(), "pendingInit" | "running" | "inProgress") {
+            continue;
+        }
+        let agent = threads.started_by(&thread, &call);
+        if !std::mem::replace(&mut agent.ended, true) {
+            let call = agent.told.then(|| agent.call.borrowed());
+            teller.tell(SubagentEnded {
+                id: Some(Text::plain(&thread)),
+                call,
+                status: Some(status),
+                summary: state.message,
+            });
+        }
+    }
+}
+
+/// What another agent does, where no call tells it.
+pub(super) fn activity<'a>(
+    item: &Item<'a>,
+    threads: &mut Threads,
+    teller: &mut Teller<'_, 'a>,
+) -> bool {
+    let (Some(thread), Some(id)) = (&item.agent, &item.id) else { return false };
+    if threads.is_main(thread) {
+        return false;
+    }
+    match item.activity.as_ref().map_or("", Text::body) {
+        "started" => {
+            let agent = threads.started_by(&thread.to_plain(), id);
+            if std::mem::replace(&mut agent.told, true) {
+                return false;
+            }
+            let call = agent.call.clone();
+            let input = Json::object(|fields| {
+                fields.text_if("agentPath", item.agent_path.as_ref());
+            });
+            teller.tell(ToolStarted {
+                call: call.borrowed(),
+                name: Text::plain("spawn_agent"),
+                kind: ToolKind::Task,
+                input: Some(input),
+                ..ToolStarted::default()
+            });
+            teller.tell(SubagentStarted {
+                id: Some(thread.clone()),
+                call: Some(call.borrowed()),
+                description: item.agent_path.clone(),
+                ..SubagentStarted::default()
+            });
+            teller.tell(ToolEnded { call, ..ToolEnded::default() });
+            true
+        }
+        "completed" | "interrupted" => {
+            let agent = threads.started_by(&thread.to_plain(), id);
+            if std::mem::replace(&mut agent.ended, true) {
+                return false;
+            }
+            teller.tell(SubagentEnded {
+                id: Some(thread.clone()),
+                call: agent.told.then(|| agent.call.borrowed()),
+                status: item.activity.clone(),
+                summary: None,
+            });
+            true
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,120 @@
+//! The client's side, where it is in the stream too, and the answers of both sides.
+//!
+//! A message says by its shape whose it is: the methods of the two sides differ, and so do their
+//! answers. The ids do not: both sides count from zero.
+
+use super::asked::request_id;
+use super::decode::{CodexAppServerDecoder, Request, is_left_out};
+use super::failures;
+use super::items::text_of;
+use super::teller::Teller;
+use super::turns;
+use super::wire::{Message, Params, Refusal};
+use crate::event::{Error, Interrupted, SessionUpdated, UserMessage};
+use crate::json::{Json, Text};
+
+/// How many requests of the client are remembered until they are answered.
+const REMEMBERED: usize = 64;
+
+impl CodexAppServerDecoder {
+    /// A request of the client's.
+    pub(super) fn client_asks<'a>(
+        &mut self,
+        name: &str,
+        id: &Text<'_>,
+        params: &mut Params<'a>,
+        teller: &mut Teller<'_, 'a>,
+    ) {
+        self.client_heard = true;
+        let request = if name == "turn/start" { Request::Turn } else { Request::Other };
+        if self.requests.len() == REMEMBERED {
+            self.requests.remove(0);
+        }
+        self.requests.push((id.clone().into_owned(), request));
+        let of_session = params.thread_id.as_ref().is_none_or(|id| self.threads.is_main(id));
+        match name {
+            // The agent says when it begins; what it is to do is told then.
+            "turn/start" if of_session && !self.turn.open => {
+                self.turn.prompt = Some(text_of(&params.input).into_owned());
+                let (model, cwd) = (params.model.take(), params.cwd.take());
+                if model.is_some() || cwd.is_some() {
+                    teller.tell(SessionUpdated { model, cwd, ..SessionUpdated::default() });
+                }
+                teller.native("turn/start");
+            }
+            "turn/interrupt" if of_session && self.turn.open => {
+                self.turn.interrupted = true;
+                teller.tell(Interrupted::default());
+            }
+            // What is in it may be a key.
+            "account/login/start" => teller.native_without_text("account/login/start"),
+            _ if is_left_out(name) => teller.native(name.to_owned()),
+            _ => teller.unknown(Text::from(name.to_owned())),
+        }
+    }
+
+    /// The answer of either side.
+    pub(super) fn response<'a>(&mut self, message: &mut Message<'a>, teller: &mut Teller<'_, 'a>) {
+        let (Some(id), true) = (&message.id, message.result.is_some() || message.error.is_some())
+        else {
+            // An answer may also be a value that is no object.
+            return match &message.id {
+                Some(id) => {
+                    self.take_request(id);
+                    teller.native("response");
+                }
+                None => teller.unknown(Text::default()),
+            };
+        };
+        if let Some(refusal) = &message.error {
+            return self.refusal(id, refusal, teller);
+        }
+        let Some(answer) = &mut message.result else { return };
+        if self.asked.answer(id, answer, teller) {
+            return;
+        }
+        self.take_request(id);
+        // Of a thread that is only read, the model is not told.
+        if answer.secret.is_some() {
+            teller.native_without_text("response");
+        } else if answer.thread.is_some() && answer.model.is_some() {
+            self.thread_opened(answer, teller);
+        } else {
+            teller.native("response");
+        }
+    }
+
+    fn refusal<'a>(&mut self, id: &Json<'_>, refusal: &Refusal<'a>, teller: &mut Teller<'_, 'a>) {
+        let request = self.take_request(id);
+        let by_client = request.is_none() && self.client_heard;
+        if by_client && self.asked.refuse(id, refusal.message.as_ref(), teller) {
+            return;
+        }
+        let error = failures::refusal(refusal);
+        if request == Some(Request::Turn) && !self.turn.open {
+            if let Some(text) = self.turn.prompt.take() {
+                teller.tell(UserMessage { text, ..UserMessage::default() });
+            }
+            teller.tell(Error { fatal: true, ..error.clone() });
+            self.told_turns.insert(Box::default());
+            return teller.tell(turns::refused(&error));
+        }
+        self.refused = Some(owned(&error));
+        teller.tell(error);
+    }
+
+    fn take_request(&mut self, id: &Json<'_>) -> Option<Request> {
+        let id = request_id(id);
+        let at = self.requests.iter().position(|(request, _)| *request == id)?;
+        Some(self.requests.remove(at).1)
+    }
+}
+
+fn owned(error: &Error<'_>) -> Error<'static> {
+    Error {
+        class: error.class.clone(),
+        message: error.message.clone().into_owned(),
+        code: error.code.clone().map(Text::into_owned),
+        ..Error::default()
+    }
+}
