@@ -12,6 +12,7 @@ pub mod ai_sdk;
 pub mod claude;
 pub mod codex;
 pub mod codex_app_server;
+pub mod copilot;
 pub mod events;
 pub mod gemini;
 pub mod giselle;
@@ -38,6 +39,7 @@ pub static ALL: &[&Dialect] = &[
     &codex::DIALECT,
     &codex_app_server::DIALECT,
     &gemini::DIALECT,
+    &copilot::DIALECT,
     &giselle::DIALECT,
     &yume::DIALECT,
     &agent_event::DIALECT,

@@ -1,0 +1,141 @@
+//! Tool calls of Copilot: how they are made, how they go, and what they do to files.
+
+use super::thread::Teller;
+use super::tools;
+use super::wire::{Details, Permission, ToolRequest, ToolResult};
+use crate::event::{
+    Decision, FileChange, FileChangeKind, FilesChanged, PermissionRequested, PermissionResolved,
+    ToolEnded, ToolStarted, ToolStatus,
+};
+use crate::json::read::{self, Shaped};
+use crate::json::{Json, Text};
+
+/// A call that a message makes.
+pub(super) fn requested<'a>(
+    request: ToolRequest<'a>,
+    message: Option<Text<'a>>,
+) -> ToolStarted<'a> {
+    let name = request.name.unwrap_or_default();
+    ToolStarted {
+        call: request.call.unwrap_or_default(),
+        kind: tools::kind_of(&name, request.mcp_server.as_ref()),
+        name,
+        message,
+        input: Some(request.arguments.unwrap_or_else(|| Json::object(|_| {}))),
+        ..ToolStarted::default()
+    }
+}
+
+/// A call that begins to run; its message has made it before, unless the user asked for it.
+pub(super) fn started<'a>(details: &mut Details<'a>) -> ToolStarted<'a> {
+    let request = ToolRequest {
+        call: details.call.take(),
+        name: details.tool.take(),
+        arguments: details.arguments.take(),
+        mcp_server: details.mcp_server.take(),
+    };
+    requested(request, None)
+}
+
+/// The answer to a call, and what comes with it.
+pub(super) fn ended<'a>(details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
+    let call = details.call.take().unwrap_or_default();
+    let result = details.result.take().unwrap_or_default();
+    let error = match std::mem::take(&mut details.error) {
+        Shaped::Record(error) => error,
+        _ => Default::default(),
+    };
+    let status = match error.code.as_ref().map(Text::body) {
+        Some("denied" | "rejected") => ToolStatus::Denied,
+        Some("cancelled" | "aborted") => ToolStatus::Cancelled,
+        Some("timeout") => ToolStatus::TimedOut,
+        Some(_) => ToolStatus::Failed,
+        None if details.success == Some(false) => ToolStatus::Failed,
+        None => ToolStatus::Completed,
+    };
+    if status == ToolStatus::Denied {
+        out.tell(PermissionResolved {
+            call: Some(call.clone()),
+            decision: Decision::Denied,
+            reason: error.message.clone(),
+            ..PermissionResolved::default()
+        });
+    }
+    if let Some(changed) = files_changed(details, &call, &result) {
+        out.tell(changed);
+    }
+    out.tell(ToolEnded {
+        call,
+        status,
+        output: result.content,
+        exit_code: details.shell.as_ref().and_then(|shell| shell.exit_code),
+        error: error.message,
+        ..ToolEnded::default()
+    });
+}
+
+/// The files that a call changed. What the screen shows of a change to one file is its diff.
+fn files_changed<'a>(
+    details: &mut Details<'a>,
+    call: &Text<'a>,
+    result: &ToolResult<'a>,
+) -> Option<FilesChanged<'a>> {
+    let edits = std::mem::take(&mut details.file_edits);
+    if edits.is_empty() {
+        return None;
+    }
+    let is_diff = |shown: &&Json<'_>| shown.as_text().is_some_and(|text| is_diff(&text));
+    let diff = result.shown.as_ref().filter(|_| edits.len() == 1).filter(is_diff).cloned();
+    let changes = edits.into_iter().map(|edit| FileChange {
+        path: edit.path.unwrap_or_default(),
+        old_path: None,
+        kind: edit.kind.as_ref().map(|kind| change_kind(kind.body())).unwrap_or_default(),
+        diff: diff.clone(),
+    });
+    Some(FilesChanged { call: Some(call.clone()), changes: changes.collect() })
+}
+
+fn is_diff(text: &Text<'_>) -> bool {
+    let text = text.to_plain();
+    text.trim_start().starts_with("diff --git ")
+}
+
+fn change_kind(word: &str) -> FileChangeKind {
+    match word {
+        "create" | "created" | "add" => FileChangeKind::Add,
+        "edit" | "edited" | "update" | "updated" | "modified" => FileChangeKind::Update,
+        "delete" | "deleted" | "remove" => FileChangeKind::Delete,
+        "rename" | "renamed" | "move" => FileChangeKind::Move,
+        other => FileChangeKind::from(other),
+    }
+}
+
+/// What the agent asks to be allowed.
+pub(super) fn permission_requested<'a>(details: &mut Details<'a>) -> PermissionRequested<'a> {
+    let input = details.permission.take();
+    let asked = input.as_ref().and_then(read::record_of::<Permission<'_>>).unwrap_or_default();
+    let owned = |text: Option<Text<'_>>| text.map(Text::into_owned);
+    PermissionRequested {
+        request: details.request.take().unwrap_or_default(),
+        call: owned(asked.call),
+        tool: owned(asked.tool.or(asked.kind)),
+        description: owned(asked.intention),
+        options: None,
+        input,
+    }
+}
+
+/// What was decided about it.
+pub(super) fn permission_resolved<'a>(details: &mut Details<'a>) -> PermissionResolved<'a> {
+    let result = details.result.take().unwrap_or_default();
+    let kind = result.kind.as_ref().map_or("", Text::body);
+    let decision = if kind.starts_with("approved") { Decision::Allowed } else { Decision::Denied };
+    PermissionResolved {
+        request: details.request.take(),
+        call: details.call.take(),
+        decision,
+        by: result.kind,
+        reason: result.feedback,
+        ..PermissionResolved::default()
+    }
+}
