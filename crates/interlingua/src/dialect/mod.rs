@@ -16,6 +16,7 @@ pub mod copilot;
 pub mod events;
 pub mod gemini;
 pub mod giselle;
+pub mod opencode;
 pub mod text;
 pub mod yume;
 
@@ -40,6 +41,7 @@ pub static ALL: &[&Dialect] = &[
     &codex_app_server::DIALECT,
     &gemini::DIALECT,
     &copilot::DIALECT,
+    &opencode::DIALECT,
     &giselle::DIALECT,
     &yume::DIALECT,
     &agent_event::DIALECT,

@@ -1,0 +1,167 @@
+//! The text of a message: pieces, and snapshots that repeat them.
+//!
+//! What was said of a part is counted, so that a snapshot that says no more than the pieces did (it
+//! may be trimmed) adds nothing.
+
+use super::sessions::Speaker;
+use crate::event::{Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Event, Sink};
+use crate::json::{Json, Text};
+
+/// How many parts are remembered.
+const REMEMBERED: usize = 256;
+
+/// The text parts that were told.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    id: String,
+    session: usize,
+    message: String,
+    index: u64,
+    kind: BlockKind,
+    /// How many bytes of its text were said, as they are escaped on the wire.
+    said: usize,
+    state: State,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// It ended since a tool was called; it may go on.
+    Interrupted,
+    Over,
+}
+
+/// A part of some message, as a record names it.
+pub(super) struct Named<'n, 'a> {
+    pub(super) id: &'n Text<'a>,
+    pub(super) message: &'n Text<'a>,
+    pub(super) session: usize,
+    pub(super) parent: Option<Text<'static>>,
+    pub(super) time: Option<Json<'a>>,
+}
+
+impl Parts {
+    /// The next piece of a part. A part that nobody has announced is text.
+    pub(super) fn piece(
+        &mut self,
+        part: Named<'_, '_>,
+        text: Text<'_>,
+        speaker: &mut Speaker,
+        sink: &mut dyn Sink,
+    ) {
+        let at = self.find(part.id).unwrap_or_else(|| self.add(&part, BlockKind::Text, speaker));
+        let Some(known) = self.parts.get_mut(at) else { return };
+        if known.state != State::Open {
+            known.index = speaker.take_index();
+            known.state = State::Open;
+        }
+        known.said += text.body().len();
+        let delta = BlockDelta {
+            message: Some(part.message.borrowed()),
+            index: known.index,
+            kind: known.kind.clone(),
+            text,
+            ..BlockDelta::default()
+        };
+        sink.event(Event::new(delta).within(part.parent).at(part.time));
+    }
+
+    /// A snapshot of a part; whether it said anything new.
+    pub(super) fn snapshot(
+        &mut self,
+        part: Named<'_, '_>,
+        kind: BlockKind,
+        text: Text<'_>,
+        over: bool,
+        speaker: &mut Speaker,
+        sink: &mut dyn Sink,
+    ) -> bool {
+        let found = self.find(part.id);
+        let is_new = found.is_none();
+        let at = found.unwrap_or_else(|| self.add(&part, kind.clone(), speaker));
+        let Some(known) = self.parts.get_mut(at) else { return false };
+        let message = Some(part.message.borrowed());
+        let index = known.index;
+        if is_new && !over {
+            let started = BlockStarted { message, index, kind, ..BlockStarted::default() };
+            sink.event(Event::new(started).within(part.parent.clone()).at(part.time.clone()));
+            if !text.is_empty() {
+                self.piece(part, text, speaker, sink);
+            }
+            return true;
+        }
+        if !over || known.state != State::Open {
+            return false;
+        }
+        known.state = State::Over;
+        let (parent, time) = (part.parent, part.time);
+        if text.body().len() > known.said {
+            known.said = text.body().len();
+            let block = Block {
+                message: message.clone(),
+                index,
+                kind: kind.clone(),
+                text,
+                ..Block::default()
+            };
+            sink.event(Event::new(block).within(parent.clone()).at(time.clone()));
+        }
+        let ended = BlockEnded { message, index, kind, ..BlockEnded::default() };
+        sink.event(Event::new(ended).within(parent).at(time));
+        true
+    }
+
+    /// Ends what a session is saying, since it calls a tool, or its turn ends.
+    pub(super) fn end(&mut self, session: usize, parent: Option<&Text<'_>>, sink: &mut dyn Sink) {
+        let open = |part: &&mut Part| part.session == session && part.state == State::Open;
+        for part in self.parts.iter_mut().filter(open) {
+            part.state = State::Interrupted;
+            let ended = BlockEnded {
+                message: Some(Text::plain(&part.message)),
+                index: part.index,
+                kind: part.kind.clone(),
+                ..BlockEnded::default()
+            };
+            sink.event(Event::new(ended).within(parent.map(Text::borrowed)));
+        }
+    }
+
+    /// Forgets what a session said, since it was taken back.
+    pub(super) fn withdraw(&mut self, session: usize) {
+        let open = |part: &&mut Part| part.session == session && part.state == State::Open;
+        self.parts.iter_mut().filter(open).for_each(|part| part.state = State::Over);
+    }
+
+    fn find(&self, id: &Text<'_>) -> Option<usize> {
+        self.parts.iter().rposition(|part| *id == *part.id)
+    }
+
+    fn add(&mut self, part: &Named<'_, '_>, kind: BlockKind, speaker: &mut Speaker) -> usize {
+        if self.parts.len() == REMEMBERED {
+            self.parts.drain(..REMEMBERED / 2);
+        }
+        self.parts.push(Part {
+            id: part.id.to_plain().into_owned(),
+            session: part.session,
+            message: part.message.to_plain().into_owned(),
+            index: speaker.take_index(),
+            kind,
+            said: 0,
+            state: State::Open,
+        });
+        self.parts.len() - 1
+    }
+}
+
+impl Speaker {
+    fn take_index(&mut self) -> u64 {
+        let index = self.next;
+        self.next += 1;
+        index
+    }
+}

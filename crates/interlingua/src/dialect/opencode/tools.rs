@@ -1,0 +1,77 @@
+//! The tools of opencode, and what their metadata says about files.
+
+use super::wire::{Input, Metadata};
+use crate::dialect::tools;
+use crate::event::{FileChange, FileChangeKind, ToolKind, ToolStatus};
+use crate::json::Text;
+
+/// What kind of work a tool does.
+pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
+    match name.body() {
+        "read" => ToolKind::Read,
+        "write" => ToolKind::Write,
+        "edit" | "multiedit" | "patch" | "apply_patch" => ToolKind::Edit,
+        "list" => ToolKind::List,
+        "webfetch" => ToolKind::Fetch,
+        "websearch" | "codesearch" => ToolKind::WebSearch,
+        "todowrite" | "todoread" => ToolKind::Plan,
+        "task" => ToolKind::Task,
+        _ => tools::kind_of(name),
+    }
+}
+
+/// How a call went that opencode says is over.
+pub(super) fn status_of(
+    word: &str,
+    tool: &str,
+    denied: bool,
+    metadata: &Metadata<'_>,
+    said: &str,
+) -> ToolStatus {
+    if denied || said.starts_with("The user rejected permission") {
+        return ToolStatus::Denied;
+    }
+    // The text is looked at as it is escaped on the wire.
+    let aborted = said.ends_with(r"User aborted the command\n</shell_metadata>")
+        || said.starts_with("Tool execution aborted");
+    if aborted {
+        return ToolStatus::Cancelled;
+    }
+    let failed = metadata.exit.is_some_and(|code| code != 0);
+    match word {
+        "error" => ToolStatus::Failed,
+        // A tool that does not exist was called, or with arguments that it does not take.
+        _ if tool == "invalid" || failed => ToolStatus::Failed,
+        _ => ToolStatus::Completed,
+    }
+}
+
+/// The files that a call changed.
+pub(super) fn files_changed<'a>(
+    tool: &str,
+    input: Input<'a>,
+    metadata: Metadata<'a>,
+) -> Vec<FileChange<'a>> {
+    let (kind, path) = match tool {
+        "write" if metadata.exists == Some(false) => (FileChangeKind::Add, metadata.path),
+        "write" => (FileChangeKind::Update, metadata.path),
+        "edit" | "multiedit" => {
+            (FileChangeKind::Update, metadata.filediff.and_then(|diff| diff.file))
+        }
+        "patch" | "apply_patch" => {
+            return metadata.files.into_iter().filter_map(patched).collect();
+        }
+        _ => return Vec::new(),
+    };
+    let Some(path) = path.or(input.path) else { return Vec::new() };
+    vec![FileChange { path, kind, diff: metadata.diff, old_path: None }]
+}
+
+fn patched(file: super::wire::PatchedFile<'_>) -> Option<FileChange<'_>> {
+    let kind = file.kind.as_ref().map(|kind| kind.body().into()).unwrap_or_default();
+    let (path, old_path) = match file.to {
+        Some(to) => (to, file.path),
+        None => (file.path?, None),
+    };
+    Some(FileChange { path, old_path, kind, diff: file.diff })
+}
