@@ -17,6 +17,7 @@ pub mod events;
 pub mod gemini;
 pub mod giselle;
 pub mod opencode;
+pub mod qwen;
 pub mod text;
 pub mod yume;
 
@@ -42,6 +43,7 @@ pub static ALL: &[&Dialect] = &[
     &gemini::DIALECT,
     &copilot::DIALECT,
     &opencode::DIALECT,
+    &qwen::DIALECT,
     &giselle::DIALECT,
     &yume::DIALECT,
     &agent_event::DIALECT,
