@@ -16,6 +16,7 @@ pub mod copilot;
 pub mod events;
 pub mod gemini;
 pub mod giselle;
+pub mod goose;
 pub mod opencode;
 pub mod qwen;
 pub mod text;
@@ -44,6 +45,7 @@ pub static ALL: &[&Dialect] = &[
     &copilot::DIALECT,
     &opencode::DIALECT,
     &qwen::DIALECT,
+    &goose::DIALECT,
     &giselle::DIALECT,
     &yume::DIALECT,
     &agent_event::DIALECT,

@@ -1,0 +1,71 @@
+//! What goose's banner says of the session; nothing else in the stream does.
+//!
+//! ```text
+//!     __( O)>  ● new session · openai gpt-4o
+//!    \____)    20261115_18 · /home/me/project
+//!      L L     goose is ready
+//! ```
+
+use crate::event::SessionStarted;
+use crate::json::Text;
+
+/// What a line that is no record is.
+#[derive(Debug)]
+pub(super) enum Prose<'a> {
+    /// A line of the banner that tells the session.
+    Session(SessionStarted<'a>),
+    /// Another line of the banner.
+    Banner,
+    /// Anything else.
+    Other,
+}
+
+/// What the lines of the banner have told so far.
+#[derive(Debug, Default)]
+pub(super) struct Banner {
+    model: Option<String>,
+}
+
+impl Banner {
+    /// Reads a line that is no record.
+    pub(super) fn line<'a>(&mut self, line: &'a str) -> Prose<'a> {
+        let line = line.trim();
+        if let Some((_, first)) = line.split_once("( O)>") {
+            let model = first.rsplit_once(" · ").map(|(_, names)| names.trim());
+            self.model = model.and_then(|names| names.rsplit(' ').next()).map(str::to_owned);
+            return Prose::Banner;
+        }
+        let second = line.strip_prefix("\\____)").and_then(|second| second.split_once(" · "));
+        if let Some((id, cwd)) = second {
+            return Prose::Session(SessionStarted {
+                id: Some(Text::plain(id.trim())),
+                model: self.model.take().map(Text::from),
+                cwd: Some(Text::plain(cwd.trim())),
+                agent: Some(Text::plain("goose")),
+                ..SessionStarted::default()
+            });
+        }
+        if line.starts_with("L L ") { Prose::Banner } else { Prose::Other }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_banner_tells_the_session() {
+        let mut banner = Banner::default();
+        let first = banner.line("    __( O)>  ● new session · openai gpt-4o");
+        assert!(matches!(first, Prose::Banner));
+        let Prose::Session(session) = banner.line("   \\____)    20261115_18 · /srv/my project")
+        else {
+            panic!("the second line tells the session");
+        };
+        assert_eq!(session.id.unwrap(), "20261115_18");
+        assert_eq!(session.model.unwrap(), "gpt-4o");
+        assert_eq!(session.cwd.unwrap(), "/srv/my project");
+        assert!(matches!(banner.line("     L L     goose is ready"), Prose::Banner));
+        assert!(matches!(banner.line("anything else"), Prose::Other));
+    }
+}

@@ -1,0 +1,313 @@
+//! Reads goose's stream.
+
+use super::banner::{Banner, Prose};
+use super::failure;
+use super::tools;
+use super::wire::{Call, Content, Given, Line, Message, Ran};
+use crate::dialect::decode::Own;
+use crate::dialect::{Decoder, each_record, unknown};
+use crate::event::{
+    Block, BlockDelta, BlockEnded, BlockKind, Data, Error, ErrorClass, Event, Interrupted, Log,
+    LogStream, Native, Notice, Outcome, PermissionRequested, PlanItem, PlanUpdated, Scope,
+    SessionStarted, SessionUpdated, Severity, Sink, ToolEnded, ToolStarted, ToolStatus, TurnEnded,
+    TurnStarted, Usage, UserMessage,
+};
+use crate::framing::FrameText;
+use crate::json::read;
+use crate::json::{Json, Text};
+
+/// What goose asks a person whose interrupt stopped it; in a pipe it stands in front of `complete`.
+const ASKS_AFTER_INTERRUPT: &str = "what would you like me to do?";
+
+/// The reader of `goose`.
+#[derive(Debug, Default)]
+pub struct GooseDecoder {
+    banner: Banner,
+    started: bool,
+    turn: bool,
+    /// The message at hand, and the block of it that is open.
+    message: String,
+    block: u64,
+    open: Option<BlockKind>,
+    /// Calls without an answer.
+    calls: Vec<String>,
+    /// The plan that a call writes, until it is answered.
+    plan: Option<(String, Vec<PlanItem<'static>>)>,
+    interrupted: bool,
+    failure: Option<Error<'static>>,
+}
+
+impl Decoder for GooseDecoder {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+        let prose = if frame.text.starts_with('{') { frame.noise } else { frame.text };
+        self.interrupted |= self.turn && prose.contains(ASKS_AFTER_INTERRUPT);
+        if !frame.text.starts_with('{') && self.is_banner(frame.text, sink) {
+            return;
+        }
+        each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
+            self.line(line, own, sink);
+        });
+    }
+}
+
+impl GooseDecoder {
+    /// Reads a line of the banner, if it is one.
+    fn is_banner(&mut self, line: &str, sink: &mut dyn Sink) -> bool {
+        match self.banner.line(line) {
+            Prose::Session(session) if !std::mem::replace(&mut self.started, true) => {
+                sink.event(Event::new(session));
+            }
+            Prose::Session(_) | Prose::Banner => {
+                let log = Log { stream: LogStream::Output, text: Text::plain(line) };
+                sink.event(Event::new(log));
+            }
+            Prose::Other => return false,
+        }
+        true
+    }
+
+    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+        if !std::mem::replace(&mut self.started, true) {
+            let agent = Some(Text::plain("goose"));
+            sink.event(Event::new(SessionStarted { agent, ..SessionStarted::default() }));
+        }
+        let kind = line.kind.take();
+        match (kind.as_ref().map_or("", Text::body), line.message.take()) {
+            ("message", Some(message)) => self.message(message, own, sink),
+            ("complete", _) => self.complete(line, sink),
+            ("error", _) => {
+                let message = line.error.take().unwrap_or_default();
+                let error = Error { message, fatal: true, ..Error::default() };
+                self.fail(error.clone());
+                sink.event(Event::new(error));
+            }
+            ("model_change", _) => {
+                let model = line.model.take();
+                sink.event(Event::new(SessionUpdated { model, ..SessionUpdated::default() }));
+            }
+            ("notification", _) => {
+                let name = Text::plain("notification");
+                sink.event(Event::new(Native { name, raw: own.json() }));
+            }
+            _ => sink.event(Event::new(unknown(kind.clone(), own))),
+        }
+    }
+
+    fn message<'a>(&mut self, message: Message<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+        if !std::mem::replace(&mut self.turn, true) {
+            sink.event(Event::new(TurnStarted::default()));
+        }
+        let user = message.role.as_ref().is_some_and(|role| *role == "user");
+        let same = message.id.as_ref().map_or(self.message.is_empty(), |id| *id == *self.message);
+        if !same {
+            self.end_block(sink);
+            self.block = 0;
+            self.message = message.id.as_ref().map(Text::to_plain).unwrap_or_default().into();
+        }
+        let named = message.id.is_some();
+        if message.content.is_empty() {
+            sink.event(Event::new(Native { name: Text::plain("message/empty"), raw: own.json() }));
+        }
+        for content in message.content {
+            self.content(content, user, named, own, sink);
+        }
+    }
+
+    fn content<'a>(
+        &mut self,
+        content: Content<'a>,
+        user: bool,
+        named: bool,
+        own: Own<'a>,
+        sink: &mut dyn Sink,
+    ) {
+        let kind = content.kind.clone().unwrap_or_default();
+        let text = || content.text.clone().unwrap_or_default();
+        match kind.body() {
+            "text" if user => {
+                let event = UserMessage { text: text(), injected: true, ..UserMessage::default() };
+                sink.event(Event::new(event));
+            }
+            "text" => match failure::of_prose(&text()).filter(|_| !named) {
+                Some(error) => {
+                    self.end_block(sink);
+                    self.fail(error.clone());
+                    sink.event(Event::new(error));
+                }
+                None => self.piece(BlockKind::Text, text(), sink),
+            },
+            "thinking" | "reasoning" => self.piece(BlockKind::Reasoning, text(), sink),
+            "redactedThinking" => self.whole(BlockKind::HiddenReasoning, content, sink),
+            "image" => self.whole(BlockKind::Image, content, sink),
+            "toolRequest" | "frontendToolRequest" => self.call(content, sink),
+            "toolResponse" => self.answer(content, sink),
+            "toolConfirmationRequest" => sink.event(Event::new(PermissionRequested {
+                request: content.id.clone().unwrap_or_default(),
+                call: content.id,
+                tool: content.name,
+                description: content.prompt,
+                input: content.arguments,
+                options: None,
+            })),
+            "systemNotification" | "contextLengthExceeded" | "summarizationRequested" => {
+                let severity = Severity::Info;
+                sink.event(Event::new(Notice { severity, text: text() }));
+            }
+            "actionRequired" => {
+                let name = Text::plain("message/actionRequired");
+                sink.event(Event::new(Native { name, raw: own.json() }));
+            }
+            other => {
+                let name = Text::from(format!("message/{other}"));
+                sink.event(Event::new(unknown(Some(name), own)));
+            }
+        }
+    }
+
+    /// The next piece of a block; pieces of one kind that follow each other are one block.
+    fn piece(&mut self, kind: BlockKind, text: Text<'_>, sink: &mut dyn Sink) {
+        if self.open.as_ref().is_some_and(|open| *open != kind) {
+            self.end_block(sink);
+        }
+        let (message, index) = (self.message_id(), self.block);
+        let delta =
+            BlockDelta { message, index, kind: kind.clone(), text, ..BlockDelta::default() };
+        sink.event(Event::new(delta));
+        self.open = Some(kind);
+    }
+
+    fn whole(&mut self, kind: BlockKind, content: Content<'_>, sink: &mut dyn Sink) {
+        self.end_block(sink);
+        let (message, index) = (self.message_id(), self.block);
+        let block = Block {
+            message,
+            index,
+            kind,
+            content: Some(Json::object(|fields| {
+                fields.text_if("type", content.kind.as_ref());
+                fields.json_if("data", content.data.as_ref());
+                fields.text_if("mimeType", content.media_type.as_ref());
+            })),
+            ..Block::default()
+        };
+        sink.event(Event::new(block));
+        self.block += 1;
+    }
+
+    fn end_block(&mut self, sink: &mut dyn Sink) {
+        if let Some(kind) = self.open.take() {
+            let (message, index) = (self.message_id(), self.block);
+            sink.event(Event::new(BlockEnded { message, index, kind, ..BlockEnded::default() }));
+            self.block += 1;
+        }
+    }
+
+    fn message_id(&self) -> Option<Text<'_>> {
+        Some(Text::plain(&self.message)).filter(|id| !id.is_empty())
+    }
+
+    fn call(&mut self, content: Content<'_>, sink: &mut dyn Sink) {
+        self.end_block(sink);
+        let call = content.id.unwrap_or_default();
+        let Call { value, error, .. } = content.call.unwrap_or_default();
+        let request = value.unwrap_or_default();
+        // What the model said was no call: goose answers it with the error.
+        let wrong = error.map(|error| {
+            Json::object(|fields| {
+                fields.text("error", &error);
+            })
+        });
+        let name = request.name.unwrap_or_default();
+        let input = request.arguments.or(wrong).or_else(|| Some(Json::object(|_| {})));
+        self.calls.push(call.to_plain().into_owned());
+        sink.event(Event::new(ToolStarted {
+            call: call.clone(),
+            kind: tools::kind_of(&name),
+            name: name.clone(),
+            message: self.message_id(),
+            input: input.clone(),
+            ..ToolStarted::default()
+        }));
+        if let Some(items) = input.and_then(|input| tools::plan_written(&name, &input)) {
+            self.plan = Some((call.to_plain().into_owned(), items));
+        }
+    }
+
+    fn answer(&mut self, content: Content<'_>, sink: &mut dyn Sink) {
+        let call = content.id.unwrap_or_default();
+        self.calls.retain(|open| call != **open);
+        let answer = content.answer.unwrap_or_default();
+        let failed = answer.status.is_some_and(|status| status == "error");
+        let Given { content, structured, is_error } = answer.value.unwrap_or_default();
+        let exit_code = structured.as_ref().and_then(read::record_of::<Ran<'_>>);
+        let exit_code = exit_code.and_then(|ran| ran.exit_code);
+        let failed = failed || answer.error.is_some() || is_error == Some(true);
+        // The list stands once it was taken. The call has it in words that only goose understands.
+        let written = self.plan.take_if(|(by, _)| call == **by);
+        if let Some((_, items)) = written.filter(|_| !failed) {
+            sink.event(Event::new(PlanUpdated { plan: None, call: None, items }));
+        }
+        sink.event(Event::new(ToolEnded {
+            call,
+            status: if failed { ToolStatus::Failed } else { ToolStatus::Completed },
+            output: content,
+            structured,
+            exit_code,
+            error: answer.error,
+            ..ToolEnded::default()
+        }));
+    }
+
+    fn fail(&mut self, error: Error<'_>) {
+        let Data::Error(error) = Data::from(error).into_owned() else { return };
+        self.failure = Some(*error);
+    }
+
+    fn complete(&mut self, line: &Line<'_>, sink: &mut dyn Sink) {
+        self.end_block(sink);
+        self.turn = false;
+        let failure = self.failure.take();
+        let unanswered = !std::mem::take(&mut self.calls).is_empty();
+        let asked = std::mem::take(&mut self.interrupted);
+        // A turn that nobody stopped has counts.
+        let stopped = asked || unanswered || line.total.is_none();
+        if stopped && failure.is_none() {
+            let text = asked.then(|| Text::plain("goose was interrupted"));
+            sink.event(Event::new(Interrupted { text }));
+        }
+        let mut ended = TurnEnded { usage: counts(line), ..TurnEnded::default() };
+        match failure {
+            Some(failure) => {
+                ended.outcome = Outcome::Failed;
+                ended.cause = Some(failure.message);
+                ended.class = Some(failure.class).filter(|it| *it != ErrorClass::Unspecified);
+                ended.http_status = failure.http_status;
+            }
+            None if stopped => {
+                ended.outcome = Outcome::Cancelled;
+                let cause = if asked {
+                    "goose was interrupted"
+                } else if unanswered {
+                    "goose ended its turn before a tool had answered, as it does when interrupted"
+                } else {
+                    "goose ended its turn without counts, as it does when interrupted"
+                };
+                ended.cause = Some(Text::plain(cause));
+            }
+            None => ended.outcome = Outcome::Completed,
+        }
+        sink.event(Event::new(ended));
+    }
+}
+
+/// Tokens of the session so far, of all its requests; how many were cached is not told.
+fn counts(line: &Line<'_>) -> Option<Usage<'static>> {
+    let usage = Usage {
+        scope: Scope::Session,
+        input: line.input,
+        output: line.output,
+        total: line.total,
+        ..Usage::default()
+    };
+    Some(usage).filter(|usage| usage.all() > 0)
+}

@@ -1,0 +1,66 @@
+//! The tools of goose. Those of an extension are named `extension__tool`, but for its own developer
+//! tools.
+
+use super::wire::PlanInput;
+use crate::dialect::tools;
+use crate::event::{PlanItem, PlanStatus, ToolKind};
+use crate::json::read;
+use crate::json::{Json, Text};
+
+/// What kind of work a tool does.
+pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
+    let name = name.to_plain();
+    let (extension, tool) = name.split_once("__").unwrap_or(("", &name));
+    match (extension, tool) {
+        ("" | "developer", "shell") => ToolKind::Execute,
+        ("" | "developer", "write") => ToolKind::Write,
+        ("" | "developer", "edit" | "text_editor") => ToolKind::Edit,
+        ("" | "developer", "tree") => ToolKind::List,
+        ("" | "developer", "read_image" | "image_processor") => ToolKind::Read,
+        ("todo", "todo_write" | "todo_read") => ToolKind::Plan,
+        ("" | "summon" | "subagent" | "dynamic_task", "delegate" | "subagent" | "execute_task") => {
+            ToolKind::Task
+        }
+        ("", _) => tools::kind_of(&Text::plain(&name)),
+        _ => ToolKind::Mcp,
+    }
+}
+
+/// The plan that a call writes: a list in Markdown, with boxes to tick.
+pub(super) fn plan_written(name: &Text<'_>, input: &Json<'_>) -> Option<Vec<PlanItem<'static>>> {
+    if *name != "todo__todo_write" {
+        return None;
+    }
+    let list = read::record_of::<PlanInput<'_>>(input)?.content?;
+    Some(list.to_plain().lines().filter_map(step).collect())
+}
+
+/// `- [x] What was to be done`.
+fn step(line: &str) -> Option<PlanItem<'static>> {
+    let item = line.trim_start().strip_prefix(['-', '*', '+'])?.trim_start();
+    let (mark, text) = item.strip_prefix('[')?.split_once(']')?;
+    let status = match mark.trim() {
+        "" => PlanStatus::Pending,
+        "x" | "X" => PlanStatus::Completed,
+        "-" | "~" | "/" => PlanStatus::InProgress,
+        _ => return None,
+    };
+    Some(PlanItem { text: Text::from(text.trim().to_owned()), status, ..PlanItem::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_that_are_ticked_are_done() {
+        let texts: Vec<_> = "# Plan\n- [x] one\n  * [ ] two\n- plain\n- [link](there)"
+            .lines()
+            .filter_map(step)
+            .map(|item| (item.text.to_string(), item.status))
+            .collect();
+        let expected =
+            [("one".to_owned(), PlanStatus::Completed), ("two".to_owned(), PlanStatus::Pending)];
+        assert_eq!(texts, expected);
+    }
+}
