@@ -18,6 +18,7 @@ pub mod gemini;
 pub mod giselle;
 pub mod goose;
 pub mod opencode;
+pub mod pi;
 pub mod qwen;
 pub mod text;
 pub mod yume;
@@ -46,6 +47,7 @@ pub static ALL: &[&Dialect] = &[
     &opencode::DIALECT,
     &qwen::DIALECT,
     &goose::DIALECT,
+    &pi::DIALECT,
     &giselle::DIALECT,
     &yume::DIALECT,
     &agent_event::DIALECT,

@@ -1,0 +1,490 @@
+//! Reads pi's stream.
+
+use super::ended::{Told, classify, counts, price};
+use super::tools;
+use super::wire::{Content, Line, Message, Outcome, Update};
+use crate::dialect::content::output_text;
+use crate::dialect::decode::Own;
+use crate::dialect::{Decoder, each_record, unknown};
+use crate::event::{
+    Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Compacted, Data, Error, Event,
+    Interrupted, MessageEnded, MessageStarted, Native, Notice, Retry, SessionStarted,
+    SessionUpdated, Severity, Sink, ToolInput, ToolInputDelta, ToolProgress, ToolStarted,
+    TurnStarted, UserMessage, Withdrawn,
+};
+use crate::framing::FrameText;
+use crate::json::read::{self, Shaped};
+use crate::json::{Json, Text};
+
+/// The reader of `pi`.
+#[derive(Debug, Default)]
+pub struct PiDecoder {
+    /// When the session began: the first turn begins at once.
+    session_time: Option<Json<'static>>,
+    turn: Turn,
+    told: Told,
+    /// How many messages the model has begun, and the id of the one at hand.
+    messages: u64,
+    message: String,
+    model: String,
+    /// The block that is open, by its place in the message.
+    open: Option<(u64, BlockKind)>,
+    /// The calls whose input is being told, by their place in the message.
+    inputs: Vec<(u64, String)>,
+    /// The calls that are running.
+    running: Vec<Running>,
+}
+
+/// How far the turn is.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Turn {
+    #[default]
+    None,
+    Open,
+    /// A version that does not settle has ended its run: another one may follow.
+    Over,
+}
+
+/// A call that is running.
+#[derive(Debug)]
+struct Running {
+    call: String,
+    input: Option<Json<'static>>,
+    /// What it gave back so far: every update tells all of it.
+    output: String,
+}
+
+impl Decoder for PiDecoder {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+        each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
+            self.line(line, own, sink);
+        });
+    }
+
+    fn finish(&mut self, sink: &mut dyn Sink) {
+        if self.turn == Turn::Over {
+            self.end_turn(sink);
+        } else if let Some(failure) = self.told.failure.take() {
+            let error = Error {
+                class: failure.class,
+                message: failure.message,
+                http_status: failure.http_status,
+                ..Error::default()
+            };
+            sink.event(Event::new(error));
+        }
+    }
+}
+
+impl PiDecoder {
+    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+        let kind = line.kind.take();
+        let kind_body = kind.as_ref().map_or("", Text::body);
+        match kind_body {
+            "message_update" => match line.update.take() {
+                Some(update) => self.update(update, own, sink),
+                None => sink.event(Event::new(unknown(kind.clone(), own))),
+            },
+            "session" => self.session(line, sink),
+            "agent_start" => self.start(own, sink),
+            "agent_end" => {
+                if self.turn == Turn::Open && line.will_retry.is_none() {
+                    self.turn = Turn::Over;
+                }
+                aside("agent_end", None, sink);
+            }
+            "agent_settled" => self.end_turn(sink),
+            "message_start" | "message_end" => match &line.message {
+                Some(message) => self.message(kind_body, message, sink),
+                None => sink.event(Event::new(unknown(kind.clone(), own))),
+            },
+            "tool_execution_start" => self.call(line, sink),
+            "tool_execution_update" => self.progress(line, sink),
+            "tool_execution_end" => self.answer(line, sink),
+            "auto_retry_start" => self.retry(line, sink),
+            "compaction_end" | "auto_compaction_end" => compacted(line, own, sink),
+            "extension_error" => {
+                let text = line.error.take().unwrap_or_else(|| Text::plain("an extension failed"));
+                sink.event(Event::new(Notice { severity: Severity::Warning, text }));
+            }
+            "turn_start" => aside("turn_start", None, sink),
+            "turn_end" => aside("turn_end", None, sink),
+            "auto_retry_end"
+            | "entry_appended"
+            | "queue_update"
+            | "compaction_start"
+            | "auto_compaction_start"
+            | "session_info_changed"
+            | "thinking_level_changed"
+            | "summarization_retry_scheduled"
+            | "summarization_retry_attempt_start"
+            | "summarization_retry_finished" => aside(kind_body, own.json(), sink),
+            _ => sink.event(Event::new(unknown(kind.clone(), own))),
+        }
+    }
+
+    fn session(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
+        self.session_time = line.timestamp.take().map(Json::into_owned);
+        sink.event(Event::new(SessionStarted {
+            id: line.id.take(),
+            cwd: line.cwd.take(),
+            agent: Some(Text::plain("pi")),
+            ..SessionStarted::default()
+        }));
+    }
+
+    fn start(&mut self, own: Own<'_>, sink: &mut dyn Sink) {
+        if self.turn == Turn::Over {
+            self.end_turn(sink);
+        }
+        if self.turn == Turn::Open {
+            // The next try of a turn that goes on.
+            aside("agent_start/again", own.json(), sink);
+            return;
+        }
+        self.turn = Turn::Open;
+        sink.event(Event::new(TurnStarted::default()).at(self.session_time.take()));
+    }
+
+    fn end_turn(&mut self, sink: &mut dyn Sink) {
+        self.turn = Turn::None;
+        self.running.clear();
+        self.end_block(None, sink);
+        if self.told.aborted() {
+            sink.event(Event::new(Interrupted { text: None }));
+        }
+        let ended = self.told.ended();
+        if ended.outcome == crate::event::Outcome::Failed {
+            sink.event(Event::new(Error {
+                class: ended.class.clone().unwrap_or_default(),
+                message: ended.cause.clone().unwrap_or_default(),
+                http_status: ended.http_status,
+                fatal: true,
+                ..Error::default()
+            }));
+        }
+        sink.event(Event::new(ended));
+    }
+
+    fn update<'a>(&mut self, update: Update<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+        let index = update.index.unwrap_or(0);
+        let kind_body = update.kind.as_ref().map_or("", Text::body);
+        match kind_body {
+            "text_delta" => self.piece(index, BlockKind::Text, update.delta, sink),
+            "thinking_delta" => self.piece(index, BlockKind::Reasoning, update.delta, sink),
+            "text_start" => self.begin(index, BlockKind::Text, sink),
+            "thinking_start" => self.begin(index, BlockKind::Reasoning, sink),
+            "text_end" => self.whole(index, BlockKind::Text, update.content, sink),
+            "thinking_end" => self.whole(index, BlockKind::Reasoning, update.content, sink),
+            "toolcall_start" => self.input_begins(index, update, own, sink),
+            "toolcall_delta" => self.input_piece(index, update, own, sink),
+            "toolcall_end" => {
+                self.inputs.retain(|(place, _)| *place != index);
+                match update.call {
+                    Some(call) => self.call_made(call, sink),
+                    None => aside("message_update/again", own.json(), sink),
+                }
+            }
+            // These stand for the message's own beginning and end.
+            "start" | "done" | "error" => aside("message_update/again", None, sink),
+            other => {
+                let name = Text::from(format!("message_update/{other}"));
+                sink.event(Event::new(unknown(Some(name), own)));
+            }
+        }
+    }
+
+    fn begin(&mut self, index: u64, kind: BlockKind, sink: &mut dyn Sink) {
+        self.end_block(None, sink);
+        self.open = Some((index, kind.clone()));
+        let message = Some(Text::plain(&self.message));
+        sink.event(Event::new(BlockStarted { message, index, kind, ..BlockStarted::default() }));
+    }
+
+    fn piece(&mut self, index: u64, kind: BlockKind, text: Option<Text<'_>>, sink: &mut dyn Sink) {
+        if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
+            self.begin(index, kind.clone(), sink);
+        }
+        let (message, text) = (Some(Text::plain(&self.message)), text.unwrap_or_default());
+        sink.event(Event::new(BlockDelta { message, index, kind, text, ..BlockDelta::default() }));
+    }
+
+    /// A block is over. One that the next has ended before is not told again.
+    fn whole(&mut self, index: u64, kind: BlockKind, text: Option<Text<'_>>, sink: &mut dyn Sink) {
+        if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
+            aside("message_update/again", None, sink);
+            return;
+        }
+        if let Some(text) = text {
+            let message = Some(Text::plain(&self.message));
+            sink.event(Event::new(Block { message, index, kind, text, ..Block::default() }));
+        }
+        self.end_block(None, sink);
+    }
+
+    /// Ends the block that is open: pi begins the next one before it ends this one.
+    fn end_block(&mut self, signature: Option<Text<'_>>, sink: &mut dyn Sink) {
+        if let Some((index, kind)) = self.open.take() {
+            let message = Some(Text::plain(&self.message));
+            let ended = BlockEnded { message, index, kind, signature, ..BlockEnded::default() };
+            sink.event(Event::new(ended));
+        }
+    }
+
+    fn input_begins<'a>(
+        &mut self,
+        index: u64,
+        update: Update<'a>,
+        own: Own<'a>,
+        sink: &mut dyn Sink,
+    ) {
+        self.end_block(None, sink);
+        let (Some(call), Some(name)) = (update.id, update.name) else {
+            // An older version names the call at the end of its input.
+            aside("message_update/again", own.json(), sink);
+            return;
+        };
+        self.inputs.push((index, call.to_plain().into_owned()));
+        self.start_call(call, name, None, sink);
+    }
+
+    fn input_piece<'a>(
+        &mut self,
+        index: u64,
+        update: Update<'a>,
+        own: Own<'a>,
+        sink: &mut dyn Sink,
+    ) {
+        let Some((_, call)) = self.inputs.iter().rfind(|(place, _)| *place == index) else {
+            aside("message_update/again", own.json(), sink);
+            return;
+        };
+        let (call, text) = (Text::plain(call), update.delta.unwrap_or_default());
+        sink.event(Event::new(ToolInputDelta { call, text }));
+    }
+
+    /// A call whose input is whole.
+    fn call_made(&mut self, made: Content<'_>, sink: &mut dyn Sink) {
+        let (call, name) = (made.id.unwrap_or_default(), made.name.unwrap_or_default());
+        let input = made.arguments.or_else(|| Some(Json::object(|_| {})));
+        self.start_call(call.clone(), name, None, sink);
+        sink.event(Event::new(ToolInput { call, input, ..ToolInput::default() }));
+    }
+
+    fn start_call<'a>(
+        &mut self,
+        call: Text<'a>,
+        name: Text<'a>,
+        input: Option<Json<'a>>,
+        sink: &mut dyn Sink,
+    ) {
+        let message = Some(Text::plain(&self.message)).filter(|message| !message.is_empty());
+        let kind = tools::kind_of(&name);
+        sink.event(Event::new(ToolStarted {
+            call,
+            name,
+            kind,
+            message,
+            input,
+            ..ToolStarted::default()
+        }));
+    }
+
+    fn message(&mut self, kind: &str, raw: &Json<'_>, sink: &mut dyn Sink) {
+        let message = read::record_of::<Message<'_>>(raw).unwrap_or_default();
+        match (kind, message.role.as_ref().map_or("", Text::body)) {
+            ("message_start", "assistant") => self.message_begins(&message, sink),
+            ("message_end", "assistant") => self.message_ends(message, sink),
+            ("message_start", "user") => {
+                let text = said(&message.content);
+                let event = Event::new(UserMessage { text, ..UserMessage::default() });
+                sink.event(event.at(message.time));
+            }
+            ("message_start", "system") if !message.tools.is_empty() => {
+                let names: Vec<_> = message.tools.iter().map(|tool| tool.name.as_ref()).collect();
+                let tools = Json::from_serialize(&names);
+                sink.event(Event::new(SessionUpdated { tools, ..SessionUpdated::default() }));
+            }
+            (_, role) => {
+                // A message that was told is not carried again.
+                let repeats = kind == "message_end" || role == "toolResult";
+                let raw = Some(raw.borrowed()).filter(|_| !repeats);
+                let name = Text::from(format!("{kind}/{role}"));
+                sink.event(Event::new(Native { name, raw }));
+            }
+        }
+    }
+
+    fn message_begins(&mut self, message: &Message<'_>, sink: &mut dyn Sink) {
+        self.end_block(None, sink);
+        self.inputs.clear();
+        self.messages += 1;
+        self.message = format!("message_{}", self.messages);
+        if let Some(model) = &message.model
+            && *model != *self.model
+        {
+            self.model = model.to_plain().into_owned();
+            let model = Some(model.clone());
+            sink.event(Event::new(SessionUpdated { model, ..SessionUpdated::default() }));
+        }
+        let started = MessageStarted {
+            message: Some(Text::plain(&self.message)),
+            model: message.model.clone(),
+            usage: None,
+        };
+        sink.event(Event::new(started).at(message.time.clone()));
+    }
+
+    /// Says what the pieces of the message did not, and how it ended.
+    fn message_ends(&mut self, message: Message<'_>, sink: &mut dyn Sink) {
+        if self.message.is_empty() {
+            self.message_begins(&message, sink);
+        }
+        let blocks = match message.content {
+            Shaped::List(blocks) => blocks,
+            _ => Vec::new(),
+        };
+        for (index, block) in (0..).zip(blocks) {
+            self.block(index, block, sink);
+        }
+        self.end_block(None, sink);
+        let usage = message.usage.as_ref().and_then(counts);
+        let cost = price(message.usage.as_ref().and_then(|usage| usage.cost.as_ref()));
+        let (stop_reason, error) = (message.stop_reason, message.error);
+        self.told.message(usage.as_ref(), cost, stop_reason.as_ref(), error.as_ref());
+        let message_id = Some(Text::plain(&self.message));
+        sink.event(
+            Event::new(MessageEnded { message: message_id, stop_reason, usage }).at(message.time),
+        );
+    }
+
+    fn block(&mut self, index: u64, block: Content<'_>, sink: &mut dyn Sink) {
+        let kind = match block.kind.as_ref().map_or("", Text::body) {
+            "toolCall" => return self.call_made(block, sink),
+            "text" => BlockKind::Text,
+            "thinking" if block.redacted == Some(true) => BlockKind::HiddenReasoning,
+            "thinking" => BlockKind::Reasoning,
+            "image" => BlockKind::Image,
+            other => BlockKind::from(other),
+        };
+        sink.event(Event::new(Block {
+            message: Some(Text::plain(&self.message)),
+            index,
+            kind,
+            text: block.text.unwrap_or_default(),
+            signature: block.signature,
+            ..Block::default()
+        }));
+        if self.open.as_ref().is_some_and(|(open, _)| *open == index) {
+            self.end_block(None, sink);
+        }
+    }
+
+    fn call(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
+        let (call, name) = (line.call.take().unwrap_or_default(), line.tool.take());
+        let input = line.args.take();
+        self.running.push(Running {
+            call: call.to_plain().into_owned(),
+            input: input.clone().map(Json::into_owned),
+            output: String::new(),
+        });
+        // As a rule the message has told the call; that it runs is a sign of life.
+        self.start_call(call.clone(), name.unwrap_or_default(), input, sink);
+        sink.event(Event::new(ToolProgress { call, ..ToolProgress::default() }));
+    }
+
+    fn progress(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
+        let call = line.call.take().unwrap_or_default();
+        let content = line.partial.take().and_then(|partial| partial.content);
+        let text = content.as_ref().map(|content| output_text(content).0).unwrap_or_default();
+        let text = text.to_plain();
+        let running = self.running.iter_mut().rfind(|running| call == *running.call);
+        let piece = match &running {
+            // What was there before may have been cut, to keep the update short.
+            Some(running) => text.strip_prefix(&*running.output).unwrap_or_default(),
+            None => &text,
+        };
+        let output = Some(Text::plain(piece)).filter(|piece| !piece.is_empty());
+        sink.event(Event::new(ToolProgress { call, output, elapsed_ms: None }));
+        if let Some(running) = running {
+            running.output.clear();
+            running.output.push_str(&text);
+        }
+    }
+
+    fn answer(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
+        let call = line.call.take().unwrap_or_default();
+        let tool = line.tool.take().unwrap_or_default();
+        let failed = line.is_error == Some(true);
+        let outcome = line.result.take().unwrap_or_default();
+        let at = self.running.iter().rposition(|running| call == *running.call);
+        let input = at.and_then(|at| self.running.swap_remove(at).input);
+        let Outcome { details, .. } = &outcome;
+        let details = details.clone();
+        if !failed
+            && let Some(changed) =
+                tools::files_changed(&call, &tool, input.as_ref(), details.as_ref())
+        {
+            sink.event(Event::new(changed));
+        }
+        sink.event(Event::new(tools::answer(call, &tool, outcome, failed)));
+    }
+
+    fn retry(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
+        let message = line.error.take();
+        let failure = self.told.failure.take();
+        let (class, http_status) = match &failure {
+            Some(failure) => (failure.class.clone(), failure.http_status),
+            None => message.as_ref().map(classify).unwrap_or_default(),
+        };
+        // What the request that failed had said, the next one says again.
+        sink.event(Event::new(Withdrawn {
+            message: Some(Text::plain(&self.message)),
+            reason: message.clone(),
+            ..Withdrawn::default()
+        }));
+        sink.event(Event::new(Retry {
+            attempt: line.attempt,
+            of: line.attempts,
+            delay_ms: line.delay_ms,
+            class,
+            http_status,
+            message,
+        }));
+    }
+}
+
+fn compacted<'a>(line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    let Some(result) = line.result.take().filter(|_| line.aborted != Some(true)) else {
+        aside("compaction_end/nothing", own.json(), sink);
+        return;
+    };
+    sink.event(Event::new(Compacted {
+        trigger: line.reason.take(),
+        tokens_before: result.tokens_before,
+        tokens_after: None,
+        details: own.json(),
+    }));
+}
+
+/// What a message of the user says, as one text.
+fn said<'a>(content: &Shaped<'a, Content<'a>>) -> Text<'a> {
+    match content {
+        Shaped::Text(text) => text.clone(),
+        Shaped::List(blocks) if blocks.len() == 1 => {
+            blocks.first().and_then(|block| block.text.clone()).unwrap_or_default()
+        }
+        Shaped::List(blocks) => {
+            let texts = blocks.iter().filter_map(|block| block.text.as_ref());
+            Text::from(
+                texts.map(|text| text.to_plain().into_owned()).collect::<Vec<_>>().join("\n"),
+            )
+        }
+        _ => Text::default(),
+    }
+}
+
+/// A record that means nothing outside its own protocol, or only what was told before.
+fn aside(name: &str, raw: Option<Json<'_>>, sink: &mut dyn Sink) {
+    sink.event(Event::new(Data::from(Native { name: Text::plain(name), raw })));
+}
