@@ -7,6 +7,7 @@
 //!
 //! To add one: a folder here with a `DIALECT`, and its line in [`ALL`].
 
+pub mod acp;
 pub mod agent_event;
 pub mod ai_sdk;
 pub mod claude;
@@ -48,6 +49,7 @@ pub static ALL: &[&Dialect] = &[
     &qwen::DIALECT,
     &goose::DIALECT,
     &pi::DIALECT,
+    &acp::DIALECT,
     &giselle::DIALECT,
     &yume::DIALECT,
     &agent_event::DIALECT,

@@ -1,0 +1,159 @@
+//! The answer to a prompt: a stop reason for a turn that ended, an error for one that failed.
+//!
+//! The protocol has no stop reason for a failure. A client shows an error, and would take anything
+//! else for an answer; Gemini CLI, OpenCode and Qwen Code answer in the same way.
+
+use crate::dialect::Output;
+use crate::event::{ErrorClass, Outcome, TurnEnded, Usage};
+use crate::json::Text;
+use crate::json::write::{self, Object};
+
+/// Writes the answer to the prompt of some id; `null` where the id is not known.
+pub(super) fn write_answer(id: Option<u64>, ended: &TurnEnded<'_>, out: &mut Output) {
+    let mut answer = Object::open(out.bytes());
+    answer.fixed(r#""jsonrpc":"2.0""#);
+    match id {
+        Some(id) => answer.number("id", id),
+        None => answer.raw("id", "null"),
+    };
+    let failed = matches!(ended.outcome, Outcome::Failed | Outcome::TimedOut);
+    if failed {
+        answer.object("error", |error| {
+            error.raw("code", code_of(ended.class.as_ref()));
+            match &ended.cause {
+                Some(cause) => error.text("message", cause),
+                None if ended.outcome == Outcome::TimedOut => {
+                    error.string("message", "the turn took too long")
+                }
+                None => error.string("message", "the turn failed, and the agent does not say why"),
+            };
+            error.object("data", |data| {
+                data.object("interlingua", |facts| write_facts(facts, ended, true));
+            });
+        });
+    } else {
+        answer.object("result", |result| {
+            result.string("stopReason", stop_reason(ended));
+            let told = ended.usage.as_ref().filter(|usage| can_be_told(usage));
+            if let Some(usage) = told {
+                result.object("usage", |counts| write_usage(counts, usage));
+            }
+            result.object("_meta", |meta| {
+                meta.object("interlingua", |facts| write_facts(facts, ended, told.is_none()));
+            });
+        });
+    }
+    answer.end();
+}
+
+/// The codes that clients act on; any other failure is one of the agent.
+fn code_of(class: Option<&ErrorClass>) -> &'static str {
+    match class {
+        Some(ErrorClass::Authentication) => "-32000",
+        Some(ErrorClass::NotFound) => "-32002",
+        _ => "-32603",
+    }
+}
+
+fn stop_reason(ended: &TurnEnded<'_>) -> &'static str {
+    match ended.outcome {
+        Outcome::LimitReached if of_tokens(ended) => "max_tokens",
+        Outcome::LimitReached => "max_turn_requests",
+        Outcome::Refused => "refusal",
+        Outcome::Cancelled => "cancelled",
+        _ => "end_turn",
+    }
+}
+
+/// Whether the limit that was reached is one on tokens.
+fn of_tokens(ended: &TurnEnded<'_>) -> bool {
+    let word = ended.stop_reason.as_ref().or(ended.reason.as_ref());
+    word.is_some_and(|word| {
+        let word = word.to_plain().to_ascii_lowercase();
+        word.contains("token") || word == "length"
+    })
+}
+
+/// Whether all counts are known that the protocol wants.
+fn can_be_told(usage: &Usage<'_>) -> bool {
+    usage.input.is_some() && usage.output.is_some()
+}
+
+/// The counts as the protocol has them: the kinds apart, and their sum.
+fn write_usage(counts: &mut Object<'_>, usage: &Usage<'_>) {
+    let output = usage.output.unwrap_or(0);
+    // A count of thoughts that is not part of the output cannot be taken out of it.
+    let thought = usage.reasoning.filter(|thought| *thought <= output);
+    counts.number("inputTokens", usage.input.unwrap_or(0));
+    counts.number("outputTokens", output - thought.unwrap_or(0));
+    let sum = usage.input_total().unwrap_or(0).saturating_add(output);
+    counts.number("totalTokens", sum);
+    counts.number_if("thoughtTokens", thought);
+    counts.number_if("cachedReadTokens", usage.cache_read);
+    counts.number_if("cachedWriteTokens", usage.cache_write);
+    let aside = usage.reasoning.filter(|_| thought.is_none());
+    if aside.is_some() || usage.estimated {
+        counts.object("_meta", |meta| {
+            meta.object("interlingua", |facts| {
+                facts.number_if("reasoning", aside);
+                if usage.estimated {
+                    facts.flag("estimated", true);
+                }
+            });
+        });
+    }
+}
+
+/// What the protocol has no word for.
+fn write_facts(facts: &mut Object<'_>, ended: &TurnEnded<'_>, with_usage: bool) {
+    facts.string("outcome", ended.outcome.as_str());
+    facts.text_if("cause", ended.cause.as_ref());
+    if let Some(class) = &ended.class {
+        facts.string("class", class.as_str());
+    }
+    facts.number_if("httpStatus", ended.http_status);
+    facts.text_if("reason", ended.reason.as_ref());
+    facts.text_if("stopReason", ended.stop_reason.as_ref());
+    if !ended.errors.is_empty() {
+        write_errors(facts, &ended.errors);
+    }
+    if let Some(usage) = ended.usage.as_ref().filter(|_| with_usage) {
+        facts.object("usage", |counts| write_counts(counts, usage));
+    }
+    if !ended.by_model.is_empty() {
+        facts.objects("byModel", &ended.by_model, write_counts);
+    }
+    if let Some(cost) = ended.cost.as_ref().filter(|cost| cost.usd.is_finite()) {
+        facts.raw("costUsd", &cost.usd.to_string());
+        if cost.estimated {
+            facts.flag("costEstimated", true);
+        }
+    }
+    facts.number_if("durationMs", ended.duration_ms);
+    facts.number_if("apiDurationMs", ended.api_duration_ms);
+    facts.number_if("steps", ended.steps);
+    facts.json_if("structured", ended.structured.as_ref());
+    facts.json_if("denials", ended.denials.as_ref());
+}
+
+fn write_errors(facts: &mut Object<'_>, errors: &[Text<'_>]) {
+    let list = facts.name("errors");
+    list.push(b'[');
+    for (at, error) in errors.iter().enumerate() {
+        if at > 0 {
+            list.push(b',');
+        }
+        write::text(list, error);
+    }
+    list.push(b']');
+}
+
+fn write_counts(counts: &mut Object<'_>, usage: &Usage<'_>) {
+    counts.text_if("model", usage.model.as_ref());
+    counts.number_if("input", usage.input).number_if("cacheRead", usage.cache_read);
+    counts.number_if("cacheWrite", usage.cache_write).number_if("output", usage.output);
+    counts.number_if("reasoning", usage.reasoning).number_if("total", usage.total);
+    if usage.estimated {
+        counts.flag("estimated", true);
+    }
+}

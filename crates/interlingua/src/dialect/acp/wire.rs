@@ -1,0 +1,509 @@
+//! The shape of ACP's messages, as far as they are read.
+//!
+//! Pieces of text are most of what comes; what only other records have is carried as it is, and read
+//! when it is needed.
+
+use crate::json::read::{Field, Flaw, Record, Shaped};
+use crate::json::{Json, Shape, Text, known, record};
+
+/// One message, of either side.
+#[derive(Debug, Default)]
+pub(super) struct Line<'a> {
+    pub(super) id: Option<Json<'a>>,
+    pub(super) method: Option<Text<'a>>,
+    pub(super) params: Option<Params<'a>>,
+    pub(super) result: Option<Json<'a>>,
+    pub(super) error: Option<Json<'a>>,
+}
+
+impl<'a> Record<'a> for Line<'a> {
+    #[inline]
+    fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
+        match name {
+            "id" => self.id = value.json()?,
+            "method" => self.method = value.text()?,
+            "params" => value.record(&mut self.params)?,
+            "result" => self.result = value.json()?,
+            "error" => self.error = value.json()?,
+            _ => value.skip()?,
+        }
+        Ok(())
+    }
+
+    fn shape() -> Shape {
+        known!(
+            "jsonrpc",
+            "id",
+            "method",
+            "params" => Params,
+            "result" => Answer,
+            "error" => Failure,
+        )
+    }
+}
+
+/// What a request or notification says.
+#[derive(Debug, Default)]
+pub(super) struct Params<'a> {
+    pub(super) session: Option<Text<'a>>,
+    pub(super) update: Option<Update<'a>>,
+    pub(super) call: Option<Json<'a>>,
+    pub(super) options: Option<Json<'a>>,
+    pub(super) prompt: Option<Json<'a>>,
+    pub(super) cwd: Option<Text<'a>>,
+    pub(super) meta: Option<Json<'a>>,
+}
+
+impl<'a> Record<'a> for Params<'a> {
+    #[inline]
+    fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
+        match name {
+            "sessionId" => self.session = value.text()?,
+            "update" => value.record(&mut self.update)?,
+            "toolCall" => self.call = value.json()?,
+            "options" => self.options = value.json()?,
+            "prompt" => self.prompt = value.json()?,
+            "cwd" => self.cwd = value.text()?,
+            "_meta" => self.meta = value.json()?,
+            _ => value.skip()?,
+        }
+        Ok(())
+    }
+
+    fn shape() -> Shape {
+        known!(
+            "sessionId",
+            "update" => Update,
+            "toolCall" => Update,
+            "options",
+            "prompt" => Content,
+            "cwd",
+            "modeId",
+            "_meta" => Meta,
+        )
+    }
+}
+
+/// What changed in a session; a tool call that waits for permission has the same fields.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Update<'a> {
+    pub(super) kind: Option<Text<'a>>,
+    pub(super) content: Shaped<'a, Content<'a>>,
+    pub(super) message: Option<Text<'a>>,
+    pub(super) meta: Option<Json<'a>>,
+    pub(super) call: Option<Text<'a>>,
+    pub(super) title: Option<Text<'a>>,
+    pub(super) name: Option<Text<'a>>,
+    pub(super) tool_kind: Option<Text<'a>>,
+    pub(super) status: Option<Text<'a>>,
+    pub(super) locations: Option<Json<'a>>,
+    pub(super) raw_input: Option<Json<'a>>,
+    pub(super) raw_output: Option<Json<'a>>,
+    /// What other updates are about: the plan, the cost, the settings.
+    pub(super) entries: Option<Json<'a>>,
+    pub(super) cost: Option<Json<'a>>,
+    pub(super) options: Option<Json<'a>>,
+    pub(super) mode: Option<Text<'a>>,
+    pub(super) severity: Option<Text<'a>>,
+    pub(super) description: Option<Text<'a>>,
+}
+
+impl<'a> Record<'a> for Update<'a> {
+    #[inline]
+    fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
+        match name {
+            "sessionUpdate" => self.kind = value.text()?,
+            "content" => value.shape(&mut self.content)?,
+            "messageId" => self.message = value.text()?,
+            "_meta" => self.meta = value.json()?,
+            "toolCallId" => self.call = value.text()?,
+            "title" => self.title = value.text()?,
+            "name" => self.name = value.text()?,
+            "kind" => self.tool_kind = value.text()?,
+            "status" => self.status = value.text()?,
+            "locations" => self.locations = value.json()?,
+            "rawInput" => self.raw_input = value.json()?,
+            "rawOutput" => self.raw_output = value.json()?,
+            "entries" => self.entries = value.json()?,
+            "cost" => self.cost = value.json()?,
+            "configOptions" => self.options = value.json()?,
+            "currentModeId" => self.mode = value.text()?,
+            "severity" => self.severity = value.text()?,
+            "description" => self.description = value.text()?,
+            _ => value.skip()?,
+        }
+        Ok(())
+    }
+
+    fn shape() -> Shape {
+        known!(
+            "sessionUpdate",
+            "content" => Content,
+            "messageId",
+            "_meta" => Meta,
+            "toolCallId",
+            "title",
+            "name",
+            "kind",
+            "status",
+            "locations" => Location,
+            "rawInput",
+            "rawOutput",
+            "entries" => Entry,
+            "cost" => Cost,
+            "configOptions" => ConfigOption,
+            "currentModeId",
+            "severity",
+            "description",
+        )
+    }
+}
+
+/// A block of content, or a part of what a tool call shows: text, a difference, a terminal.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Content<'a> {
+    pub(super) kind: Option<Text<'a>>,
+    pub(super) text: Option<Text<'a>>,
+    /// The block that a part holds.
+    pub(super) inner: Option<Json<'a>>,
+    pub(super) path: Option<Text<'a>>,
+    pub(super) old_text: Option<Json<'a>>,
+    pub(super) new_text: Option<Json<'a>>,
+    pub(super) uri: Option<Text<'a>>,
+    pub(super) name: Option<Text<'a>>,
+    pub(super) mime: Option<Text<'a>>,
+    pub(super) size: Option<u64>,
+    pub(super) meta: Option<Json<'a>>,
+}
+
+impl<'a> Record<'a> for Content<'a> {
+    #[inline]
+    fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
+        match name {
+            "type" => self.kind = value.text()?,
+            "text" => self.text = value.text()?,
+            "content" => self.inner = value.json()?,
+            "path" => self.path = value.text()?,
+            "oldText" => self.old_text = value.json()?,
+            "newText" => self.new_text = value.json()?,
+            "uri" => self.uri = value.text()?,
+            "name" => self.name = value.text()?,
+            "mimeType" => self.mime = value.text()?,
+            "size" => self.size = value.number()?,
+            "_meta" => self.meta = value.json()?,
+            _ => value.skip()?,
+        }
+        Ok(())
+    }
+
+    fn shape() -> Shape {
+        known!(
+            "type",
+            "text",
+            "content" => Content,
+            "path",
+            "oldText",
+            "newText",
+            "uri",
+            "name",
+            "mimeType",
+            "size",
+            "_meta" => Meta,
+        )
+    }
+}
+
+record! {
+    /// Where the content of an update lies, for content that is carried as it is.
+    pub(super) struct RawLine<'a> {
+        params: record<RawParams> "params",
+    }
+}
+
+record! {
+    pub(super) struct RawParams<'a> {
+        update: record<RawUpdate> "update",
+    }
+}
+
+record! {
+    pub(super) struct RawUpdate<'a> {
+        content: json "content",
+    }
+}
+
+record! {
+    /// What an answer says, of either side.
+    pub(super) struct Answer<'a> {
+        protocol: number "protocolVersion",
+        info: record<AgentInfo> "agentInfo",
+        session: text "sessionId",
+        modes: record<Modes> "modes",
+        models: record<Models> "models",
+        options: json "configOptions",
+        stop: text "stopReason",
+        usage: record<WireUsage> "usage",
+        outcome: record<Selected> "outcome",
+        action: text "action",
+        meta: record<Meta> "_meta",
+    }
+}
+
+record! {
+    pub(super) struct AgentInfo<'a> {
+        name: text "name",
+        version: text "version",
+    }
+}
+
+record! {
+    pub(super) struct Modes<'a> {
+        current: text "currentModeId",
+    }
+}
+
+record! {
+    pub(super) struct Models<'a> {
+        current: text "currentModelId",
+    }
+}
+
+record! {
+    /// A setting of the session.
+    pub(super) struct ConfigOption<'a> {
+        id: text "id",
+        category: text "category",
+        value: text "currentValue",
+    }
+}
+
+record! {
+    /// What the user chose.
+    pub(super) struct Selected<'a> {
+        outcome: text "outcome",
+        option: text "optionId",
+    }
+}
+
+record! {
+    /// An option that a user may choose.
+    pub(super) struct PermissionOption<'a> {
+        id: text "optionId",
+        kind: text "kind",
+    }
+}
+
+record! {
+    /// Why a request failed.
+    pub(super) struct Failure<'a> {
+        code: integer "code",
+        message: text "message",
+        data: json "data",
+    }
+}
+
+record! {
+    /// What agents say beside an error.
+    pub(super) struct FailureData<'a> {
+        details: text "details",
+        message: text "message",
+        ours: record<Ours> "interlingua",
+    }
+}
+
+record! {
+    pub(super) struct Location<'a> {
+        path: text "path",
+        line: number "line",
+    }
+}
+
+record! {
+    /// A step of the plan.
+    pub(super) struct Entry<'a> {
+        content: text "content",
+        status: text "status",
+        priority: text "priority",
+        meta: record<Meta> "_meta",
+    }
+}
+
+record! {
+    pub(super) struct Cost<'a> {
+        amount: float "amount",
+        currency: text "currency",
+    }
+}
+
+record! {
+    /// Tokens, as the protocol counts them.
+    pub(super) struct WireUsage<'a> {
+        input: number "inputTokens",
+        output: number "outputTokens",
+        total: number "totalTokens",
+        thought: number "thoughtTokens",
+        cache_read: number "cachedReadTokens",
+        cache_write: number "cachedWriteTokens",
+        meta: record<UsageMeta> "_meta",
+    }
+}
+
+record! {
+    pub(super) struct UsageMeta<'a> {
+        ours: record<OurUsage> "interlingua",
+    }
+}
+
+record! {
+    /// What agents say in a place of their own.
+    pub(super) struct Meta<'a> {
+        ours: record<Ours> "interlingua",
+        claude: record<ClaudeMeta> "claudeCode",
+        tool_name: text "toolName",
+        usage: record<WireUsage> "usage",
+        quota: record<Quota> "quota",
+        kind: text "kind",
+        todo: record<Named> "qwenTodo",
+        plan: record<Named> "qwenTodoPlan",
+        terminal_exit: record<TerminalExit> "terminal_exit",
+    }
+}
+
+record! {
+    pub(super) struct ClaudeMeta<'a> {
+        parent: text "parentToolUseId",
+        tool_name: text "toolName",
+    }
+}
+
+record! {
+    pub(super) struct Named<'a> {
+        id: text "id",
+    }
+}
+
+record! {
+    pub(super) struct TerminalExit<'a> {
+        exit_code: integer "exit_code",
+        signal: text "signal",
+    }
+}
+
+record! {
+    /// Gemini's tokens.
+    pub(super) struct Quota<'a> {
+        count: record<TokenCount> "token_count",
+        models: records<ModelUsage> "model_usage",
+    }
+}
+
+record! {
+    pub(super) struct ModelUsage<'a> {
+        model: text "model",
+        count: record<TokenCount> "token_count",
+    }
+}
+
+record! {
+    pub(super) struct TokenCount<'a> {
+        input: number "input_tokens",
+        output: number "output_tokens",
+        total: json "total_tokens",
+    }
+}
+
+record! {
+    /// What a result holds where it is an object, by the names that agents give it.
+    pub(super) struct RawOutput<'a> {
+        content: json "content",
+        output: json "output",
+        text: json "text",
+        message: text "message",
+        code: text "code",
+        contents: records<OutputPart> "contents",
+        metadata: record<OutputMetadata> "metadata",
+        exit_code: integer "exitCode" | "exit_code",
+    }
+}
+
+record! {
+    pub(super) struct OutputPart<'a> {
+        kind: text "type",
+        exit_code: integer "exitCode",
+    }
+}
+
+record! {
+    pub(super) struct OutputMetadata<'a> {
+        exit: integer "exit",
+        output: json "output",
+    }
+}
+
+record! {
+    /// What our own writer says beyond the protocol.
+    pub(super) struct Ours<'a> {
+        parent: text "parentToolCallId",
+        replay: flag "replay",
+        injected: flag "injected",
+        agent: text "agent",
+        version: text "version",
+        model: text "model",
+        cwd: text "cwd",
+        permission_mode: text "permissionMode",
+        tools: json "tools",
+        kind: text "kind",
+        executor: text "executor",
+        status: text "status",
+        exit_code: integer "exitCode",
+        error: text "error",
+        output: text "output",
+        structured: json "structured",
+        elapsed_ms: number "elapsedMs",
+        changes: records<OurChange> "filesChanged",
+        request: text "requestId",
+        description: text "description",
+        options: json "options",
+        call: text "toolCallId",
+        plan: text "planId",
+        id: text "id",
+        active_form: text "activeForm",
+        outcome: text "outcome",
+        cause: text "cause",
+        class: text "class",
+        reason: text "reason",
+        stop_reason: text "stopReason",
+        errors: json "errors",
+        http_status: number "httpStatus",
+        usage: record<OurUsage> "usage",
+        by_model: records<OurUsage> "byModel",
+        cost_usd: float "costUsd",
+        cost_estimated: flag "costEstimated",
+        duration_ms: number "durationMs",
+        api_duration_ms: number "apiDurationMs",
+        steps: number "steps",
+        denials: json "denials",
+    }
+}
+
+record! {
+    pub(super) struct OurChange<'a> {
+        path: text "path",
+        old_path: text "oldPath",
+        kind: text "kind",
+        diff: json "diff",
+    }
+}
+
+record! {
+    pub(super) struct OurUsage<'a> {
+        model: text "model",
+        input: number "input",
+        cache_read: number "cacheRead",
+        cache_write: number "cacheWrite",
+        output: number "output",
+        reasoning: number "reasoning",
+        total: number "total",
+        estimated: flag "estimated",
+    }
+}
