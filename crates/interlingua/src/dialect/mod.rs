@@ -22,12 +22,17 @@ pub mod opencode;
 pub mod pi;
 pub mod qwen;
 pub mod text;
+pub mod ui_message;
 pub mod yume;
 
+mod ai_parts;
 mod content;
 mod decode;
 mod encode;
+mod held_errors;
 mod probe;
+mod sse;
+mod steps;
 mod tools;
 
 pub use crate::explain::Ignored;
@@ -55,6 +60,7 @@ pub static ALL: &[&Dialect] = &[
     &agent_event::DIALECT,
     &ai_sdk::DIALECT,
     &ai_sdk::DIALECT_V4,
+    &ui_message::DIALECT,
     &events::DIALECT,
     &text::DIALECT,
 ];

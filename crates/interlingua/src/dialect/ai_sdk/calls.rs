@@ -1,9 +1,8 @@
 //! Writes tool calls, and as calls what has no part of its own.
 
 use super::encode::AiSdkEncoder;
-use super::facts::Facts;
 use crate::dialect::Output;
-use crate::dialect::content::answer_text;
+use crate::dialect::ai_parts::{Facts, call_failure, harmless_json};
 use crate::event::{
     Artifact, Compacted, Event, Executor, FileChange, FilesChanged, PlanUpdated, Reason, ToolEnded,
     ToolInput, ToolInputDelta, ToolStarted, ToolStatus,
@@ -112,7 +111,9 @@ impl AiSdkEncoder {
         part.text("toolCallId", &ended.call).text("toolName", &ended.name);
         let mut others = 0;
         if failed {
-            others = failure(&mut part, ended);
+            let (text, no_text) = call_failure(ended);
+            part.text("result", &text);
+            others = no_text;
             part.flag("isError", true);
         } else {
             result(&mut part, ended);
@@ -227,33 +228,9 @@ impl AiSdkEncoder {
 fn result(part: &mut Object<'_>, ended: &ToolEnded<'_>) {
     let output = ended.output.as_ref().or(ended.structured.as_ref());
     match output.filter(|output| !output.is_null()) {
-        None => part.string("result", ""),
-        Some(output) if names_a_prototype(output) => part.string("result", output.get()),
-        Some(output) => part.json("result", output),
-    };
-}
-
-/// What went wrong, as text, since consumers show it as that; gives the number of blocks that are none.
-fn failure(part: &mut Object<'_>, ended: &ToolEnded<'_>) -> usize {
-    let (text, others) = match &ended.output {
-        Some(output) if output.is_null() => (ended.error.clone().unwrap_or_default(), 0),
-        _ => answer_text(ended),
-    };
-    match ended.exit_code {
-        _ if !text.is_empty() => part.text("result", &text),
-        Some(code) if code != 0 => part.string("result", &format!("Exit code: {code}")),
-        _ => part.string("result", ended.status.as_str()),
-    };
-    others
-}
-
-/// Whether a value has a field that makes consumers reject the whole record, lest it change their
-/// prototypes. As text it does no harm.
-fn names_a_prototype(value: &Json<'_>) -> bool {
-    if !value.is_object() && !value.is_array() {
-        return false;
+        None => {
+            part.string("result", "");
+        }
+        Some(output) => harmless_json(part, "result", output),
     }
-    let bytes = value.get().as_bytes();
-    let names = |word: &[u8]| memchr::memmem::find(bytes, word).is_some();
-    names(b"proto__\"") || names(b"u005f") || (names(b"\"constructor\"") && names(b"\"prototype\""))
 }

@@ -1,15 +1,15 @@
 //! Writes stream parts.
 
 use super::Specification;
-use super::ending::{Errors, Finish, error_part, is_failure};
-use super::facts::Facts;
+use super::ending::{Errors, Finish, error_part};
+use crate::dialect::ai_parts::{Facts, Shape, block_id, is_failure};
 use crate::dialect::{EncodeOptions, Encoder, Identity, Output};
 use crate::event::{
-    Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Notice, SessionEnded,
-    SessionStarted, SessionUpdated, TurnEnded,
+    Block, BlockDelta, BlockEnded, BlockStarted, Data, Event, Notice, SessionEnded, SessionStarted,
+    SessionUpdated, TurnEnded,
 };
 use crate::json::Text;
-use crate::json::write::{self, Object};
+use crate::json::write;
 
 /// The writer of `ai-sdk` and `ai-sdk-v4`.
 #[derive(Debug, Default)]
@@ -31,39 +31,6 @@ pub struct AiSdkEncoder {
     made_up: Option<Identity>,
     errors: Errors,
     finish: Finish,
-}
-
-/// What a block is in this dialect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    Text,
-    Reasoning,
-    Unsayable,
-}
-
-impl Shape {
-    fn of(kind: &BlockKind, out: &mut Output) -> Self {
-        match kind {
-            BlockKind::Text => return Self::Text,
-            BlockKind::Reasoning => return Self::Reasoning,
-            BlockKind::HiddenReasoning => out.lost("hidden reasoning"),
-            BlockKind::Image => out.lost("picture"),
-            BlockKind::Other(_) => out.lost("block of an unknown kind"),
-        }
-        Self::Unsayable
-    }
-
-    fn start(self) -> &'static str {
-        if self == Self::Text { "text-start" } else { "reasoning-start" }
-    }
-
-    fn delta(self) -> &'static str {
-        if self == Self::Text { "text-delta" } else { "reasoning-delta" }
-    }
-
-    fn end(self) -> &'static str {
-        if self == Self::Text { "text-end" } else { "reasoning-end" }
-    }
 }
 
 impl AiSdkEncoder {
@@ -250,14 +217,6 @@ fn block_delta(shape: Shape, block: u64, text: &Text<'_>, out: &mut Output) {
     block_id(&mut part, block);
     part.text("delta", text);
     part.end();
-}
-
-#[inline]
-fn block_id(part: &mut Object<'_>, block: u64) {
-    let out = part.name("id");
-    out.extend_from_slice(b"\"b");
-    write::number(out, block);
-    out.push(b'"');
 }
 
 /// Sessions and turns.

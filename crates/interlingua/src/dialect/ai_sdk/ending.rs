@@ -3,7 +3,8 @@
 
 use super::Specification;
 use crate::dialect::Output;
-use crate::event::{Error, ErrorClass, Event, Outcome, Reason, TurnEnded, Usage, own_usage};
+use crate::dialect::ai_parts::{self, Turns, is_failure};
+use crate::event::{Error, ErrorClass, Event, Outcome, Reason, TurnEnded, Usage};
 use crate::json::Text;
 use crate::json::write::Object;
 
@@ -13,52 +14,21 @@ const ERRORS_KEPT: usize = 100;
 /// What `finish` will say.
 #[derive(Debug, Default)]
 pub(super) struct Finish {
-    usage: Option<Usage<'static>>,
-    cost_usd: Option<f64>,
-    duration_ms: Option<u64>,
-    last: Option<LastTurn>,
-}
-
-/// How the last turn ended.
-#[derive(Debug)]
-struct LastTurn {
-    outcome: Outcome,
-    word: Text<'static>,
-    /// Why it ended, where no part of its own says so.
-    cause: Option<Text<'static>>,
-    /// The agent did not say that it was over.
+    turns: Turns,
+    /// What the end of the last turn is called.
+    word: Option<Text<'static>>,
+    /// The agent did not say that the last turn was over.
     cut_off: bool,
 }
 
 impl Finish {
     /// Adds a turn.
     pub(super) fn add(&mut self, ended: &TurnEnded<'_>, event: &Event<'_>, out: &mut Output) {
-        if let Some(usage) = &ended.usage {
-            let so_far = self.usage.take().unwrap_or_default();
-            self.usage = Some(so_far.plus(&own_usage(usage.clone())));
-        }
-        if let Some(cost) = &ended.cost {
-            self.cost_usd = Some(self.cost_usd.unwrap_or(0.0) + cost.usd);
-        }
-        if let Some(duration) = ended.duration_ms {
-            self.duration_ms = Some(self.duration_ms.unwrap_or(0).saturating_add(duration));
-        }
-        if self.last.as_ref().is_some_and(|last| last.cause.is_some()) {
-            out.lost("why a turn before the last one ended");
-        }
-        self.last = Some(LastTurn {
-            outcome: ended.outcome.clone(),
-            word: word_of(ended),
-            cause: ended
-                .cause
-                .clone()
-                .filter(|_| !is_failure(&ended.outcome))
-                .map(Text::into_owned),
-            cut_off: matches!(
-                event.source.synthetic,
-                Some(Reason::InputEnded | Reason::ProcessEnded)
-            ),
-        });
+        let untold = ended.cause.as_ref().filter(|_| !is_failure(&ended.outcome));
+        self.turns.add(ended, untold, out);
+        self.word = Some(word_of(ended));
+        let ends = [Some(Reason::InputEnded), Some(Reason::ProcessEnded)];
+        self.cut_off = ends.contains(&event.source.synthetic);
     }
 
     /// Writes the part, and forgets all of it.
@@ -69,19 +39,17 @@ impl Finish {
         client_must_answer: bool,
         out: &mut Output,
     ) {
-        let turns = std::mem::take(self);
+        let Self { turns, word, cut_off } = std::mem::take(self);
         let mut part = out.record("finish");
         part.object("finishReason", |reason| {
-            let cut_off = turns.last.as_ref().is_some_and(|last| last.cut_off);
-            let outcome = turns.last.as_ref().map(|last| &last.outcome);
             reason.string(
                 "unified",
                 match specification {
                     Specification::V4 if cut_off => "interrupted",
-                    _ => unified(outcome, client_must_answer),
+                    _ => turns.finish_reason(client_must_answer),
                 },
             );
-            reason.text_if("raw", turns.last.as_ref().map(|last| &last.word));
+            reason.text_if("raw", word.as_ref());
         });
         part.object("usage", |usage| counts(usage, turns.usage.as_ref()));
         part.object("providerMetadata", |metadata| {
@@ -91,19 +59,6 @@ impl Finish {
             });
         });
         part.end();
-    }
-
-    fn facts(&self, facts: &mut Object<'_>) {
-        if let Some(last) = &self.last {
-            facts.string("outcome", last.outcome.as_str());
-            facts.text_if("cause", last.cause.as_ref());
-        }
-        if let Some(usd) = self.cost_usd.filter(|usd| usd.is_finite()) {
-            // A sum leaves noise behind the digits that money is told in.
-            let usd = (usd * 1e8).round() / 1e8;
-            facts.raw("costUsd", &usd.to_string());
-        }
-        facts.number_if("durationMs", self.duration_ms);
     }
 }
 
@@ -154,36 +109,13 @@ pub(super) fn error_part(ended: &TurnEnded<'_>, out: &mut Output) {
     };
     let mut part = out.record("error");
     part.object("error", |error| {
-        match &ended.cause {
-            Some(cause) => error.text("message", cause),
-            None if ended.outcome == Outcome::TimedOut => {
-                error.string("message", "the turn took too long")
-            }
-            None => error.string("message", "the turn failed, and the agent does not say why"),
-        };
+        error.text("message", &ai_parts::failure(ended));
         error.number_if("statusCode", ended.http_status);
         if class != ErrorClass::Unspecified {
             error.string("code", class.as_str()).flag("isRetryable", class.may_be_retried());
         }
     });
     part.end();
-}
-
-/// Whether a turn that ended so is told as an error.
-pub(super) fn is_failure(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Failed | Outcome::TimedOut)
-}
-
-/// The word that consumers act on: they run their tools after `tool-calls`, and after `stop` too.
-fn unified(outcome: Option<&Outcome>, client_must_answer: bool) -> &'static str {
-    match outcome {
-        Some(Outcome::Completed | Outcome::WaitingForClient) if client_must_answer => "tool-calls",
-        Some(Outcome::Completed) => "stop",
-        Some(Outcome::LimitReached) => "length",
-        Some(Outcome::Refused) => "content-filter",
-        Some(outcome) if is_failure(outcome) => "error",
-        _ => "other",
-    }
 }
 
 fn counts(usage: &mut Object<'_>, known: Option<&Usage<'_>>) {

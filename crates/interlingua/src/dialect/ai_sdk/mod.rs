@@ -21,7 +21,6 @@
 mod calls;
 mod encode;
 mod ending;
-mod facts;
 mod rules;
 
 use super::Dialect;

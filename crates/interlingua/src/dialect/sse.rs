@@ -1,0 +1,47 @@
+//! Writes records as server-sent events: `data:`, the record, an empty line.
+
+use super::Output;
+use crate::json::write::Object;
+
+/// Writes one record whose first field is its type.
+#[inline]
+pub(crate) fn event(out: &mut Output, kind: &str, fields: impl FnOnce(&mut Object<'_>)) {
+    let bytes = out.bytes();
+    let start = bytes.len();
+    bytes.extend_from_slice(b"data: ");
+    let mut record = Object::record(bytes, kind);
+    fields(&mut record);
+    record.close();
+    keep_on_one_line(bytes.get_mut(start..).unwrap_or_default());
+    bytes.extend_from_slice(b"\n\n");
+}
+
+/// Writes the word with which some protocols end a stream.
+pub(crate) fn done(out: &mut Output) {
+    out.bytes().extend_from_slice(b"data: [DONE]\n\n");
+}
+
+/// Readers of events also take a carriage return for the end of a line. In a value that is passed on
+/// as it stood one can only be white space, since a string has none.
+fn keep_on_one_line(record: &mut [u8]) {
+    let Some(first) = memchr::memchr(b'\r', record) else { return };
+    for byte in record.iter_mut().skip(first).filter(|byte| **byte == b'\r') {
+        *byte = b' ';
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Json;
+
+    #[test]
+    fn white_space_of_a_value_does_not_end_the_event() {
+        let value = Json::from_text("{\"a\":\r1}".to_owned()).unwrap();
+        let mut out = Output::default();
+        event(&mut out, "data-x", |part| {
+            part.json("data", &value);
+        });
+        assert_eq!(out.bytes(), b"data: {\"type\":\"data-x\",\"data\":{\"a\": 1}}\n\n");
+    }
+}

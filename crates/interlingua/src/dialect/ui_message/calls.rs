@@ -1,0 +1,167 @@
+//! Writes tool calls.
+
+use super::encode::UiMessageEncoder;
+use crate::dialect::ai_parts::{Facts, call_failure, harmless_json};
+use crate::dialect::{Output, sse};
+use crate::event::{
+    Executor, PermissionRequested, ToolEnded, ToolInput, ToolInputDelta, ToolStarted, ToolStatus,
+};
+use crate::json::write::Object;
+use crate::json::{Json, Text};
+
+impl UiMessageEncoder {
+    pub(super) fn tool_started(
+        &mut self,
+        started: &ToolStarted<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        self.step(started.message.as_ref(), parent, out);
+        self.steps.called();
+        let (call, name, executor) = (&started.call, &started.name, &started.executor);
+        self.calls.push(call.clone().into_owned());
+        if *executor == Executor::Client {
+            self.client_calls.push(call.clone().into_owned());
+        }
+        if let Some(input) = &started.input {
+            input_available(call, name, executor, Some(input), parent, out);
+            return;
+        }
+        self.inputs.push(call.clone().into_owned());
+        sse::event(out, "tool-input-start", |chunk| {
+            chunk.text("toolCallId", call).text("toolName", name);
+            flags(chunk, executor);
+            Facts { parent, ..Facts::default() }.write(chunk);
+        });
+    }
+
+    pub(super) fn tool_input_delta(&mut self, delta: &ToolInputDelta<'_>, out: &mut Output) {
+        if delta.text.is_empty() || !self.inputs.contains(&delta.call) {
+            return;
+        }
+        sse::event(out, "tool-input-delta", |chunk| {
+            chunk.text("toolCallId", &delta.call).text("inputTextDelta", &delta.text);
+        });
+    }
+
+    pub(super) fn tool_input(
+        &mut self,
+        input: &ToolInput<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        let Some(at) = self.inputs.iter().position(|call| *call == input.call) else { return };
+        self.inputs.swap_remove(at);
+        let ToolInput { call, name, executor, input, .. } = input;
+        input_available(call, name, executor, input.as_ref(), parent, out);
+    }
+
+    /// The agent's question is one about a call, where the client knows that call.
+    pub(super) fn approval_requested(
+        &mut self,
+        request: &PermissionRequested<'_>,
+        out: &mut Output,
+    ) -> bool {
+        let is_open = |call: &&Text<'_>| self.calls.contains(call) && !self.inputs.contains(call);
+        let Some(call) = request.call.as_ref().filter(is_open) else { return false };
+        sse::event(out, "tool-approval-request", |chunk| {
+            chunk.text("approvalId", &request.request).text("toolCallId", call);
+        });
+        true
+    }
+
+    pub(super) fn tool_ended(
+        &mut self,
+        ended: &ToolEnded<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        self.steps.answered();
+        self.calls.retain(|call| *call != ended.call);
+        if ended.executor == Executor::Client {
+            if ended.status == ToolStatus::Abandoned {
+                // Nobody answered it: the client still has to.
+                return;
+            }
+            self.client_calls.retain(|call| *call != ended.call);
+        }
+        if ended.status == ToolStatus::Completed {
+            output_available(ended, parent, out);
+        } else {
+            output_error(ended, parent, out);
+        }
+        if let (Some(structured), Some(_)) = (&ended.structured, &ended.output) {
+            sse::event(out, "data-tool-output", |chunk| {
+                let data = Json::object(|data| {
+                    data.text("call", &ended.call).json("structured", structured);
+                });
+                harmless_json(chunk, "data", &data);
+                chunk.flag("transient", true);
+            });
+        }
+    }
+}
+
+fn input_available(
+    call: &Text<'_>,
+    name: &Text<'_>,
+    executor: &Executor,
+    input: Option<&Json<'_>>,
+    parent: Option<&Text<'_>>,
+    out: &mut Output,
+) {
+    sse::event(out, "tool-input-available", |chunk| {
+        chunk.text("toolCallId", call).text("toolName", name);
+        match input.filter(|input| !input.is_null()) {
+            Some(input) => harmless_json(chunk, "input", input),
+            None => {
+                chunk.raw("input", "{}");
+            }
+        }
+        flags(chunk, executor);
+        Facts { parent, ..Facts::default() }.write(chunk);
+    });
+}
+
+fn output_available(ended: &ToolEnded<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
+    let output = ended.output.as_ref().or(ended.structured.as_ref());
+    sse::event(out, "tool-output-available", |chunk| {
+        chunk.text("toolCallId", &ended.call);
+        match (output.filter(|output| !output.is_null()), &ended.error) {
+            (Some(output), _) => harmless_json(chunk, "output", output),
+            (None, Some(error)) => {
+                chunk.text("output", error);
+            }
+            (None, None) => {
+                chunk.string("output", "");
+            }
+        }
+        flags(chunk, &ended.executor);
+        facts(chunk, ended, parent);
+    });
+}
+
+fn output_error(ended: &ToolEnded<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
+    let (text, others) = call_failure(ended);
+    for _ in 0..others {
+        out.lost("part of a tool's answer that is no text");
+    }
+    sse::event(out, "tool-output-error", |chunk| {
+        chunk.text("toolCallId", &ended.call).text("errorText", &text);
+        flags(chunk, &ended.executor);
+        facts(chunk, ended, parent);
+    });
+}
+
+/// Who runs the tool. Every chunk of a call says it, or clients take it for another call.
+fn flags(chunk: &mut Object<'_>, executor: &Executor) {
+    if *executor != Executor::Client {
+        chunk.flag("providerExecuted", true).flag("dynamic", true);
+    }
+}
+
+fn facts(chunk: &mut Object<'_>, ended: &ToolEnded<'_>, parent: Option<&Text<'_>>) {
+    let plain = matches!(ended.status, ToolStatus::Completed | ToolStatus::Failed);
+    let status = Some(ended.status.as_str()).filter(|_| !plain);
+    Facts { parent, status, exit_code: ended.exit_code, ..Facts::default() }.write(chunk);
+}
