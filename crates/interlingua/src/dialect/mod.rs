@@ -8,6 +8,7 @@
 //! To add one: a folder here with a `DIALECT`, and its line in [`ALL`].
 
 pub mod acp;
+pub mod ag_ui;
 pub mod agent_event;
 pub mod ai_sdk;
 pub mod claude;
@@ -61,6 +62,7 @@ pub static ALL: &[&Dialect] = &[
     &ai_sdk::DIALECT,
     &ai_sdk::DIALECT_V4,
     &ui_message::DIALECT,
+    &ag_ui::DIALECT,
     &events::DIALECT,
     &text::DIALECT,
 ];

@@ -1,0 +1,135 @@
+//! Writes tool calls.
+
+use super::encode::{AgUiEncoder, message_id, of_subagent};
+use crate::dialect::ai_parts::call_failure;
+use crate::dialect::content::answer_text;
+use crate::dialect::{Output, sse};
+use crate::event::{Executor, ToolEnded, ToolInput, ToolInputDelta, ToolStarted, ToolStatus};
+use crate::json::write::{self, Object};
+use crate::json::{Json, Text};
+
+impl AgUiEncoder {
+    pub(super) fn tool_started(
+        &mut self,
+        started: &ToolStarted<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        self.step(started.message.as_ref(), parent, out);
+        self.steps.called();
+        let message = self.message_of_call(started.message.as_ref(), parent);
+        sse::event(out, "TOOL_CALL_START", |event| {
+            event.text("toolCallId", &started.call).text("toolCallName", &started.name);
+            if let Some(message) = message {
+                message.write(event.name("parentMessageId"));
+            }
+            event.object("metadata", |metadata| {
+                metadata.string("kind", started.kind.as_str());
+                metadata.string("executor", started.executor.as_str());
+            });
+            of_subagent(event, parent);
+        });
+        match &started.input {
+            Some(input) => {
+                whole_arguments(&started.call, input, parent, out);
+                call_end(&started.call, parent, out);
+            }
+            None => self.inputs.push((started.call.clone().into_owned(), false)),
+        }
+    }
+
+    pub(super) fn tool_input_delta(
+        &mut self,
+        delta: &ToolInputDelta<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        let input = self.inputs.iter_mut().find(|(call, _)| *call == delta.call);
+        let Some((_, told)) = input.filter(|_| !delta.text.is_empty()) else { return };
+        *told = true;
+        sse::event(out, "TOOL_CALL_ARGS", |event| {
+            event.text("toolCallId", &delta.call).text("delta", &delta.text);
+            of_subagent(event, parent);
+        });
+    }
+
+    pub(super) fn tool_input(
+        &mut self,
+        input: &ToolInput<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        let Some(at) = self.inputs.iter().position(|(call, _)| *call == input.call) else { return };
+        let (_, told_in_pieces) = self.inputs.swap_remove(at);
+        if !told_in_pieces {
+            let nothing = Json::read_from("{}");
+            whole_arguments(&input.call, input.input.as_ref().unwrap_or(&nothing), parent, out);
+        }
+        call_end(&input.call, parent, out);
+    }
+
+    pub(super) fn tool_ended(
+        &mut self,
+        ended: &ToolEnded<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        self.steps.answered();
+        if ended.executor == Executor::Client && ended.status == ToolStatus::Abandoned {
+            // Nobody answered it: the client still has to.
+            return;
+        }
+        let failed = ended.status != ToolStatus::Completed;
+        let (text, others) = if failed { call_failure(ended) } else { answer_text(ended) };
+        for _ in 0..others {
+            out.lost("part of a tool's answer that is no text");
+        }
+        // What only a program was told is better than nothing.
+        let structured = ended.structured.as_ref();
+        let text = match structured {
+            Some(structured) if text.is_empty() && ended.output.is_none() => {
+                structured.as_text().unwrap_or(Text::plain(structured.get()))
+            }
+            _ => text,
+        };
+        let id = self.identity.uuid();
+        sse::event(out, "TOOL_CALL_RESULT", |event| {
+            message_id(event, id);
+            event.text("toolCallId", &ended.call).text("content", &text);
+            event.fixed(r#""role":"tool""#);
+            metadata(event, ended);
+            of_subagent(event, parent);
+        });
+        if let Some(structured) = structured.filter(|_| ended.output.is_some()) {
+            let value = Json::object(|value| {
+                value.text("call", &ended.call).json("structured", structured);
+            });
+            self.custom_of("tool_output", &value, parent, out);
+        }
+    }
+}
+
+fn whole_arguments(call: &Text<'_>, input: &Json<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
+    sse::event(out, "TOOL_CALL_ARGS", |event| {
+        event.text("toolCallId", call);
+        write::quoted_json(event.name("delta"), input);
+        of_subagent(event, parent);
+    });
+}
+
+fn call_end(call: &Text<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
+    sse::event(out, "TOOL_CALL_END", |event| {
+        event.text("toolCallId", call);
+        of_subagent(event, parent);
+    });
+}
+
+/// How a call went, which the protocol has no field for.
+fn metadata(event: &mut Object<'_>, ended: &ToolEnded<'_>) {
+    event.object("metadata", |metadata| {
+        metadata.string("status", ended.status.as_str());
+        if let Some(code) = ended.exit_code {
+            metadata.raw("exitCode", &code.to_string());
+        }
+    });
+}

@@ -1,0 +1,446 @@
+//! Writes the events of a run.
+
+use super::runs::Run;
+use crate::dialect::encode::Uuid;
+use crate::dialect::held_errors::HeldErrors;
+use crate::dialect::steps::{Next, Steps};
+use crate::dialect::{EncodeOptions, Encoder, Identity, Output, sse};
+use crate::event::{
+    Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, PlanUpdated,
+    SessionStarted, own_session,
+};
+use crate::json::write::{self, Object};
+use crate::json::{Json, Text};
+
+/// How many agents' plans and messages are remembered.
+const REMEMBERED: usize = 64;
+
+/// How much of what happens between runs is kept for the next one, in bytes.
+const HELD: usize = 1 << 20;
+
+/// The writer of `ag-ui`.
+#[derive(Debug)]
+pub struct AgUiEncoder {
+    pub(super) identity: Identity,
+    pub(super) steps: Steps,
+    /// The blocks that are being said.
+    open: Vec<OpenBlock>,
+    /// The message that each agent said last.
+    messages: Vec<LastMessage>,
+    /// The activity that shows the plan of each agent.
+    plans: Vec<(Option<Text<'static>>, Uuid)>,
+    /// The calls whose input is being said, and whether a piece of it was.
+    pub(super) inputs: Vec<(Text<'static>, bool)>,
+    pub(super) errors: HeldErrors,
+    pub(super) session: SessionStarted<'static>,
+    /// The client was told all that is known of the session.
+    pub(super) session_told: bool,
+    pub(super) run: Option<Run>,
+    /// The id of the conversation, where the agent has none.
+    pub(super) thread: Option<Uuid>,
+    /// What happened while there was no run: the events, and what they are.
+    pub(super) held: (Vec<u8>, Vec<&'static str>),
+}
+
+#[derive(Debug)]
+struct OpenBlock {
+    number: u64,
+    shape: Shape,
+    id: Uuid,
+}
+
+/// The message of an agent that its calls hang on.
+#[derive(Debug)]
+struct LastMessage {
+    parent: Option<Text<'static>>,
+    message: Text<'static>,
+    id: Uuid,
+}
+
+/// What a block is in this dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Text,
+    Reasoning,
+    Unsayable,
+}
+
+impl Shape {
+    fn of(kind: &BlockKind, out: &mut Output) -> Self {
+        match kind {
+            BlockKind::Text => Self::Text,
+            BlockKind::Reasoning | BlockKind::HiddenReasoning => Self::Reasoning,
+            _ => {
+                out.lost("block of an unknown kind");
+                Self::Unsayable
+            }
+        }
+    }
+}
+
+impl AgUiEncoder {
+    /// A writer whose ids differ from those of every other seed. A client keeps the messages of all
+    /// runs of a thread: each process of one session needs a seed of its own.
+    pub fn new(options: &EncodeOptions) -> Self {
+        Self {
+            identity: Identity::new(options.id_seed),
+            steps: Steps::default(),
+            open: Vec::new(),
+            messages: Vec::new(),
+            plans: Vec::new(),
+            inputs: Vec::new(),
+            errors: HeldErrors::default(),
+            session: SessionStarted::default(),
+            session_told: true,
+            run: None,
+            thread: None,
+            held: Default::default(),
+        }
+    }
+}
+
+impl Encoder for AgUiEncoder {
+    fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
+        let parent = event.parent.as_ref();
+        match &event.data {
+            Data::BlockDelta(delta) => self.block_delta(delta, parent, out),
+            Data::BlockStarted(started) => self.block_started(started, parent, out),
+            Data::BlockEnded(ended) => self.block_ended(ended, parent, out),
+            Data::Block(block) => self.block(event, block, out),
+            Data::ToolStarted(started) => self.tool_started(started, parent, out),
+            Data::ToolInputDelta(delta) => self.tool_input_delta(delta, parent, out),
+            Data::ToolInput(input) => self.tool_input(input, parent, out),
+            Data::ToolEnded(ended) => self.tool_ended(ended, parent, out),
+            Data::PlanUpdated(plan) => self.plan(event, plan, out),
+            Data::TurnStarted(started) => self.run_started(started, out),
+            Data::TurnEnded(ended) => self.run_ended(ended, out),
+            Data::SessionStarted(started) => {
+                self.session = own_session((**started).clone());
+                self.session_told = false;
+            }
+            Data::SessionUpdated(update) => self.session_updated(event, update, out),
+            Data::SessionEnded(ended) => {
+                let failed = ended.exit_code.is_some_and(|code| code != 0);
+                if failed || ended.signal.is_some() || ended.stderr.is_some() {
+                    self.custom(event, out);
+                }
+            }
+            Data::SubagentStarted(started) => self.subagent_started(event, started, out),
+            Data::SubagentEnded(ended) => self.subagent_ended(event, ended, out),
+            Data::Error(error) => {
+                let hold = payload(event).is_some_and(|payload| self.errors.hold(error, &payload));
+                if !hold {
+                    self.custom(event, out);
+                }
+            }
+            Data::Native(native) => self.raw(event, native.raw.as_ref(), out),
+            Data::Unknown(unknown) => self.raw(event, unknown.raw.as_ref(), out),
+            // What frames blocks has nothing to say of its own.
+            Data::MessageStarted(_) | Data::MessageEnded(_) => {}
+            _ => self.custom(event, out),
+        }
+    }
+
+    fn finish(&mut self, out: &mut Output) {
+        for what in self.held.1.drain(..) {
+            out.lost(what);
+        }
+    }
+}
+
+/// What the model says.
+impl AgUiEncoder {
+    fn block_started(
+        &mut self,
+        started: &BlockStarted<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        let shape = Shape::of(&started.kind, out);
+        let id = self.identity.uuid();
+        if shape != Shape::Unsayable {
+            self.step(started.message.as_ref(), parent, out);
+            self.start_block(shape, id, started.message.as_ref(), parent, out);
+        }
+        self.open.push(OpenBlock { number: started.block, shape, id });
+        self.steps.block_opened();
+    }
+
+    #[inline]
+    fn block_delta(&mut self, delta: &BlockDelta<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
+        let block = self.open.iter().rev().find(|block| block.number == delta.block);
+        let Some(block) = block.filter(|block| block.shape != Shape::Unsayable) else { return };
+        if !delta.text.is_empty() {
+            block_content(block.shape, block.id, &delta.text, parent, out);
+        }
+    }
+
+    fn block_ended(&mut self, ended: &BlockEnded<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
+        let Some(at) = self.open.iter().rposition(|block| block.number == ended.block) else {
+            return;
+        };
+        let block = self.open.remove(at);
+        self.steps.block_closed();
+        if block.shape != Shape::Unsayable {
+            block_end(block.shape, block.id, ended.signature.as_ref(), parent, out);
+        }
+    }
+
+    fn block(&mut self, event: &Event<'_>, block: &Block<'_>, out: &mut Output) {
+        let parent = event.parent.as_ref();
+        if !matches!(
+            block.kind,
+            BlockKind::Text | BlockKind::Reasoning | BlockKind::HiddenReasoning
+        ) {
+            self.step(block.message.as_ref(), parent, out);
+            self.custom(event, out);
+            return;
+        }
+        if block.text.is_empty() && block.signature.is_none() {
+            return;
+        }
+        let (shape, id) = (Shape::of(&block.kind, out), self.identity.uuid());
+        self.step(block.message.as_ref(), parent, out);
+        self.start_block(shape, id, block.message.as_ref(), parent, out);
+        if !block.text.is_empty() {
+            block_content(shape, id, &block.text, parent, out);
+        }
+        block_end(shape, id, block.signature.as_ref(), parent, out);
+    }
+
+    fn start_block(
+        &mut self,
+        shape: Shape,
+        id: Uuid,
+        message: Option<&Text<'_>>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        if shape == Shape::Text {
+            if let Some(message) = message {
+                self.remember_message(message, parent, id);
+            }
+            sse::event(out, "TEXT_MESSAGE_START", |event| {
+                message_id(event, id);
+                event.fixed(r#""role":"assistant""#);
+                of_subagent(event, parent);
+            });
+            return;
+        }
+        sse::event(out, "REASONING_START", |event| {
+            message_id(event, id);
+            of_subagent(event, parent);
+        });
+        sse::event(out, "REASONING_MESSAGE_START", |event| {
+            message_id(event, id);
+            event.fixed(r#""role":"reasoning""#);
+            of_subagent(event, parent);
+        });
+    }
+
+    /// The id of the message that a call hangs on, where the agent says which message made it.
+    pub(super) fn message_of_call(
+        &mut self,
+        message: Option<&Text<'_>>,
+        parent: Option<&Text<'_>>,
+    ) -> Option<Uuid> {
+        let message = message?;
+        let of_agent = |last: &&LastMessage| last.parent.as_ref() == parent;
+        let last = self.messages.iter().find(of_agent);
+        if let Some(last) = last.filter(|last| last.message == *message) {
+            return Some(last.id);
+        }
+        let id = self.identity.uuid();
+        self.remember_message(message, parent, id);
+        Some(id)
+    }
+
+    fn remember_message(&mut self, message: &Text<'_>, parent: Option<&Text<'_>>, id: Uuid) {
+        self.messages.retain(|last| last.parent.as_ref() != parent);
+        if self.messages.len() == REMEMBERED {
+            self.messages.remove(0);
+        }
+        let parent = parent.map(|parent| parent.clone().into_owned());
+        self.messages.push(LastMessage { parent, message: message.clone().into_owned(), id });
+    }
+
+    /// Marks where a step begins.
+    pub(super) fn step(
+        &mut self,
+        message: Option<&Text<'_>>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        let before = self.steps.number();
+        let next = self.steps.go_on(message, parent);
+        if next == Next::Another {
+            step_event("STEP_FINISHED", before, out);
+        }
+        if next != Next::Same {
+            step_event("STEP_STARTED", self.steps.number(), out);
+        }
+    }
+
+    /// The plan, as an activity that the next one of the same agent takes the place of.
+    fn plan(&mut self, event: &Event<'_>, plan: &PlanUpdated<'_>, out: &mut Output) {
+        let parent = event.parent.as_ref();
+        let known = self.plans.iter().find(|(agent, _)| agent.as_ref() == parent);
+        let id = match known {
+            Some((_, id)) => *id,
+            None => {
+                let id = self.identity.uuid();
+                if self.plans.len() == REMEMBERED {
+                    self.plans.remove(0);
+                }
+                self.plans.push((parent.map(|parent| parent.clone().into_owned()), id));
+                id
+            }
+        };
+        sse::event(out, "ACTIVITY_SNAPSHOT", |event| {
+            message_id(event, id);
+            event.fixed(r#""activityType":"PLAN""#);
+            event.object("content", |content| {
+                content.text_if("plan", plan.plan.as_ref());
+                content.objects("items", &plan.items, |step, item| {
+                    step.text_if("id", item.id.as_ref()).text("text", &item.text);
+                    step.string("status", item.status.as_str());
+                    step.text_if("activeForm", item.active_form.as_ref());
+                });
+            });
+            event.flag("replace", true);
+            of_subagent(event, parent);
+        });
+    }
+}
+
+fn block_content(
+    shape: Shape,
+    id: Uuid,
+    text: &Text<'_>,
+    parent: Option<&Text<'_>>,
+    out: &mut Output,
+) {
+    let kind = match shape {
+        Shape::Text => "TEXT_MESSAGE_CONTENT",
+        _ => "REASONING_MESSAGE_CONTENT",
+    };
+    sse::event(out, kind, |event| {
+        message_id(event, id);
+        event.text("delta", text);
+        of_subagent(event, parent);
+    });
+}
+
+fn block_end(
+    shape: Shape,
+    id: Uuid,
+    signature: Option<&Text<'_>>,
+    parent: Option<&Text<'_>>,
+    out: &mut Output,
+) {
+    let mut end = |kind: &str| {
+        sse::event(out, kind, |event| {
+            message_id(event, id);
+            of_subagent(event, parent);
+        });
+    };
+    end(if shape == Shape::Text { "TEXT_MESSAGE_END" } else { "REASONING_MESSAGE_END" });
+    if let Some(signature) = signature {
+        sse::event(out, "REASONING_ENCRYPTED_VALUE", |event| {
+            event.fixed(r#""subtype":"message""#);
+            id.write(event.name("entityId"));
+            event.text("encryptedValue", signature);
+            of_subagent(event, parent);
+        });
+    }
+    if shape == Shape::Reasoning {
+        sse::event(out, "REASONING_END", |event| {
+            message_id(event, id);
+            of_subagent(event, parent);
+        });
+    }
+}
+
+/// What has no event of its own.
+impl AgUiEncoder {
+    /// Tells an event by its own name and payload.
+    pub(super) fn custom(&mut self, event: &Event<'_>, out: &mut Output) {
+        match payload(event) {
+            Some(payload) => {
+                self.custom_of(event.data.kind(), &payload, event.parent.as_ref(), out)
+            }
+            None => out.lost(event.data.kind()),
+        }
+    }
+
+    pub(super) fn custom_of(
+        &mut self,
+        name: &'static str,
+        value: &Json<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        self.in_a_run(name, out, |out| {
+            sse::event(out, "CUSTOM", |event| {
+                event.string("name", name).json("value", value);
+                of_subagent(event, parent);
+            });
+        });
+    }
+
+    /// Passes on a record of the agent's own.
+    fn raw(&mut self, event: &Event<'_>, record: Option<&Json<'_>>, out: &mut Output) {
+        let Some(record) = record else {
+            self.custom(event, out);
+            return;
+        };
+        let source = self.session.agent.clone();
+        self.in_a_run("record of the agent's own", out, |out| {
+            sse::event(out, "RAW", |raw| {
+                raw.json("event", record).text_if("source", source.as_ref());
+                of_subagent(raw, event.parent.as_ref());
+            });
+        });
+    }
+
+    /// Writes now, or in the next run where there is none.
+    fn in_a_run(&mut self, what: &'static str, out: &mut Output, write: impl FnOnce(&mut Output)) {
+        let start = out.bytes().len();
+        write(out);
+        if self.run.is_some() {
+            return;
+        }
+        let (bytes, names) = &mut self.held;
+        let written = out.bytes().split_off(start);
+        if bytes.len() + written.len() > HELD {
+            out.lost(what);
+            return;
+        }
+        bytes.extend_from_slice(&written);
+        names.push(what);
+    }
+}
+
+/// The event as our own dialect tells it, without its place in the stream.
+pub(super) fn payload(event: &Event<'_>) -> Option<Json<'static>> {
+    Json::from_text(event.data.serialize_payload().ok()?)
+}
+
+pub(super) fn message_id(event: &mut Object<'_>, id: Uuid) {
+    id.write(event.name("messageId"));
+}
+
+/// Whose work an event is, where it is that of a sub-agent: the call that started it names it.
+#[inline]
+pub(super) fn of_subagent(event: &mut Object<'_>, parent: Option<&Text<'_>>) {
+    event.text_if("subagentRunId", parent);
+}
+
+pub(super) fn step_event(kind: &str, number: u64, out: &mut Output) {
+    sse::event(out, kind, |event| {
+        let out = event.name("stepName");
+        out.extend_from_slice(b"\"step-");
+        write::number(out, number);
+        out.push(b'"');
+    });
+}

@@ -1,0 +1,384 @@
+//! What AG-UI clients rely on.
+//!
+//! The shapes are those of the schemas of protocol 1.0, without anything that a client would strip;
+//! the order is that of the client's verifier, and stricter where the client would only show something
+//! wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use crate::check::{Findings, Rules};
+
+/// The rules of `ag-ui`.
+#[derive(Debug, Default)]
+pub(super) struct AgUiRules {
+    run: Option<Run>,
+    ended: bool,
+    /// The ids of runs and of messages, which a client keeps for ever.
+    ids: BTreeSet<String>,
+    calls: BTreeSet<String>,
+}
+
+/// What is open in the run at hand.
+#[derive(Debug, Default)]
+struct Run {
+    id: String,
+    thread: String,
+    steps: BTreeSet<String>,
+    /// Messages, reasoning and reasoning messages, each with whose work it is.
+    open: BTreeMap<(Kind, String), String>,
+    inputs: BTreeMap<String, String>,
+    /// The calls that have no result, and of these the ones that the agent runs itself.
+    waiting: BTreeSet<String>,
+    unanswered: BTreeSet<String>,
+    subagents: BTreeMap<String, bool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Text,
+    Reasoning,
+    ReasoningMessage,
+}
+
+/// What a field must be.
+#[derive(Debug, Clone, Copy)]
+enum Is {
+    Text,
+    Flag,
+    Object,
+    Anything,
+    AnyButNull,
+    Role(&'static str),
+    Outcome,
+    SubagentOutcome,
+    Usage,
+}
+
+type Fields = &'static [(&'static str, Is)];
+
+const ID: Fields = &[("messageId", Is::Text)];
+const ID_DELTA: Fields = &[("messageId", Is::Text), ("delta", Is::Text)];
+const CALL: Fields = &[("toolCallId", Is::Text)];
+const RUN: Fields = &[("threadId", Is::Text), ("runId", Is::Text)];
+
+/// The fields that an event must have, and those that it may have; `None` for an unknown event.
+fn fields_of(kind: &str) -> Option<(Fields, Fields)> {
+    Some(match kind {
+        "RUN_STARTED" => (RUN, &[("parentRunId", Is::Text)]),
+        "RUN_FINISHED" => {
+            (RUN, &[("result", Is::AnyButNull), ("outcome", Is::Outcome), ("usage", Is::Usage)])
+        }
+        "RUN_ERROR" => (&[("message", Is::Text)], &[("code", Is::Text), ("usage", Is::Usage)]),
+        "STEP_STARTED" | "STEP_FINISHED" => (&[("stepName", Is::Text)], &[]),
+        "TEXT_MESSAGE_START" => (ID, &[("role", Is::Role("assistant")), ("name", Is::Text)]),
+        "TEXT_MESSAGE_CONTENT" | "REASONING_MESSAGE_CONTENT" => (ID_DELTA, &[]),
+        "REASONING_MESSAGE_START" => {
+            (&[("messageId", Is::Text), ("role", Is::Role("reasoning"))], &[])
+        }
+        "TEXT_MESSAGE_END" | "REASONING_START" | "REASONING_MESSAGE_END" | "REASONING_END" => {
+            (ID, &[])
+        }
+        "REASONING_ENCRYPTED_VALUE" => {
+            (&[("subtype", Is::Text), ("entityId", Is::Text), ("encryptedValue", Is::Text)], &[])
+        }
+        "TOOL_CALL_START" => (
+            &[("toolCallId", Is::Text), ("toolCallName", Is::Text)],
+            &[("parentMessageId", Is::Text)],
+        ),
+        "TOOL_CALL_ARGS" => (&[("toolCallId", Is::Text), ("delta", Is::Text)], &[]),
+        "TOOL_CALL_END" => (CALL, &[]),
+        "TOOL_CALL_RESULT" => (
+            &[("messageId", Is::Text), ("toolCallId", Is::Text), ("content", Is::Text)],
+            &[("role", Is::Role("tool"))],
+        ),
+        "STATE_SNAPSHOT" => (&[("snapshot", Is::Anything)], &[]),
+        "ACTIVITY_SNAPSHOT" => (
+            &[("messageId", Is::Text), ("activityType", Is::Text), ("content", Is::Object)],
+            &[("replace", Is::Flag)],
+        ),
+        "RAW" => (&[("event", Is::Anything)], &[("source", Is::Text)]),
+        "CUSTOM" => (&[("name", Is::Text), ("value", Is::Anything)], &[]),
+        "SUBAGENT_STARTED" => (
+            &[("subagentRunId", Is::Text), ("name", Is::Text)],
+            &[
+                ("description", Is::Text),
+                ("parentSubagentRunId", Is::Text),
+                ("parentToolCallId", Is::Text),
+                ("parentMessageId", Is::Text),
+            ],
+        ),
+        "SUBAGENT_FINISHED" => (
+            &[("subagentRunId", Is::Text)],
+            &[("result", Is::AnyButNull), ("outcome", Is::SubagentOutcome)],
+        ),
+        "SUBAGENT_ERROR" => {
+            (&[("subagentRunId", Is::Text), ("message", Is::Text)], &[("code", Is::Text)])
+        }
+        _ => return None,
+    })
+}
+
+impl Is {
+    fn holds(self, value: &Value) -> bool {
+        match self {
+            Self::Text => value.is_string(),
+            Self::Flag => value.is_boolean(),
+            Self::Object => value.is_object(),
+            Self::Anything => true,
+            Self::AnyButNull => !value.is_null(),
+            Self::Role(role) => value == role,
+            Self::Outcome => ["success", "cancelled"].contains(&text(value, "type")),
+            Self::SubagentOutcome => ["success", "suspended"].contains(&text(value, "type")),
+            Self::Usage => {
+                value.as_array().is_some_and(|entries| entries.iter().all(is_usage_entry))
+            }
+        }
+    }
+}
+
+fn is_usage_entry(entry: &Value) -> bool {
+    const LABELS: &[&str] = &["provider", "model"];
+    const COUNTS: &[&str] = &[
+        "inputTokens",
+        "outputTokens",
+        "totalTokens",
+        "reasoningTokens",
+        "cachedInputTokens",
+        "cacheWriteInputTokens",
+    ];
+    let is_known = |(name, value): (&String, &Value)| {
+        (LABELS.contains(&&**name) && value.is_string())
+            || (COUNTS.contains(&&**name) && value.as_u64().is_some_and(|count| count < 1 << 53))
+    };
+    entry.as_object().is_some_and(|entry| entry.iter().all(is_known))
+}
+
+impl Rules for AgUiRules {
+    fn record(&mut self, event: &Value, findings: &mut Findings) {
+        let kind = text(event, "type");
+        let Some((required, optional)) = fields_of(kind) else {
+            findings.add("known-event", format!("`{kind}` is no event; a client drops it"));
+            return;
+        };
+        if let Some(fields) = event.as_object() {
+            check_fields(kind, fields, required, optional, findings);
+        }
+        if kind == "RUN_STARTED" {
+            self.run_started(event, findings);
+            return;
+        }
+        let Some(run) = &mut self.run else {
+            findings.add("in-a-run", format!("`{kind}` is in no run"));
+            return;
+        };
+        match kind {
+            "STEP_STARTED" | "STEP_FINISHED" => run.step(kind, event, findings),
+            "TEXT_MESSAGE_START" | "REASONING_START" | "REASONING_MESSAGE_START" => {
+                // A span of reasoning may have the id of the message in it.
+                let id = text(event, "messageId");
+                let fresh = kind == "REASONING_START" || self.ids.insert(id.to_owned());
+                findings.require(fresh, "fresh-id", format!("`{id}` was used before"));
+                run.open(kind, event, findings);
+            }
+            "TEXT_MESSAGE_CONTENT"
+            | "TEXT_MESSAGE_END"
+            | "REASONING_END"
+            | "REASONING_MESSAGE_CONTENT"
+            | "REASONING_MESSAGE_END" => {
+                run.go_on(kind, event, findings);
+            }
+            "REASONING_ENCRYPTED_VALUE" => {
+                let known = text(event, "subtype") == "message"
+                    && self.ids.contains(text(event, "entityId"));
+                findings.require(known, "value-of-a-message", "no message has this id");
+            }
+            "TOOL_CALL_START" => {
+                let id = text(event, "toolCallId");
+                let fresh = self.calls.insert(id.to_owned());
+                findings.require(fresh, "fresh-call-id", format!("`{id}` was used before"));
+                run.call(event);
+            }
+            "TOOL_CALL_ARGS" | "TOOL_CALL_END" => run.input(kind, event, findings),
+            "TOOL_CALL_RESULT" => {
+                let id = text(event, "messageId");
+                let fresh = self.ids.insert(id.to_owned());
+                findings.require(fresh, "fresh-id", format!("`{id}` was used before"));
+                run.answer(event, findings);
+            }
+            "SUBAGENT_STARTED" | "SUBAGENT_FINISHED" | "SUBAGENT_ERROR" => {
+                run.subagent(kind, event, findings);
+            }
+            "RUN_FINISHED" | "RUN_ERROR" => self.run_ended(kind, event, findings),
+            _ => {}
+        }
+    }
+
+    fn finish(&mut self, findings: &mut Findings) {
+        findings.require(self.run.is_none(), "run-ended", "the run has no end");
+        findings.require(self.run.is_some() || self.ended, "in-a-run", "there is no run");
+    }
+}
+
+impl AgUiRules {
+    fn run_started(&mut self, event: &Value, findings: &mut Findings) {
+        findings.require(self.run.is_none(), "run-ended", "the run before has no end");
+        let id = text(event, "runId").to_owned();
+        let fresh = self.ids.insert(id.clone());
+        findings.require(fresh, "fresh-id", format!("`{id}` was used before"));
+        let thread = text(event, "threadId").to_owned();
+        self.run = Some(Run { id, thread, ..Run::default() });
+    }
+
+    fn run_ended(&mut self, kind: &str, event: &Value, findings: &mut Findings) {
+        let Some(run) = self.run.take() else { return };
+        self.ended = true;
+        if kind == "RUN_FINISHED" {
+            let same = run.id == text(event, "runId") && run.thread == text(event, "threadId");
+            findings.require(same, "same-run", "it began with other ids");
+        }
+        run.all_closed(findings);
+    }
+}
+
+impl Run {
+    fn step(&mut self, kind: &str, event: &Value, findings: &mut Findings) {
+        let name = text(event, "stepName").to_owned();
+        let known = match kind {
+            "STEP_STARTED" => self.steps.insert(name.clone()),
+            _ => self.steps.remove(&name),
+        };
+        findings.require(known, "steps-in-turn", format!("`{name}` is open, or is not"));
+    }
+
+    fn open(&mut self, event_kind: &str, event: &Value, findings: &mut Findings) {
+        let id = text(event, "messageId").to_owned();
+        if event_kind == "REASONING_MESSAGE_START" {
+            let inside = self.open.contains_key(&(Kind::Reasoning, id.clone()));
+            findings.require(inside, "message-open", format!("no reasoning `{id}` is open"));
+        }
+        self.open.insert((Kind::of(event_kind), id), text(event, "subagentRunId").to_owned());
+    }
+
+    fn go_on(&mut self, event_kind: &str, event: &Value, findings: &mut Findings) {
+        let key = (Kind::of(event_kind), text(event, "messageId").to_owned());
+        let Some(owner) = self.open.get(&key) else {
+            findings.add("message-open", format!("no such message `{}` is open", key.1));
+            return;
+        };
+        let same = owner == text(event, "subagentRunId");
+        findings.require(same, "same-subagent", format!("`{}` is another agent's", key.1));
+        if event_kind.ends_with("_END") {
+            self.open.remove(&key);
+        }
+    }
+
+    fn call(&mut self, event: &Value) {
+        let (id, owner) = (text(event, "toolCallId"), text(event, "subagentRunId"));
+        self.inputs.insert(id.to_owned(), owner.to_owned());
+        self.waiting.insert(id.to_owned());
+        if event.get("metadata").is_none_or(|metadata| text(metadata, "executor") != "client") {
+            self.unanswered.insert(id.to_owned());
+        }
+    }
+
+    fn input(&mut self, kind: &str, event: &Value, findings: &mut Findings) {
+        let id = text(event, "toolCallId");
+        match self.inputs.get(id) {
+            Some(owner) => {
+                let same = owner == text(event, "subagentRunId");
+                findings.require(same, "same-subagent", format!("`{id}` is another agent's"));
+            }
+            None => findings.add("input-open", format!("no input of `{id}` is open")),
+        }
+        if kind == "TOOL_CALL_END" {
+            self.inputs.remove(id);
+        }
+    }
+
+    fn answer(&mut self, event: &Value, findings: &mut Findings) {
+        let id = text(event, "toolCallId");
+        let open = self.inputs.contains_key(id);
+        findings.require(!open, "input-open", format!("the input of `{id}` has no end"));
+        let waits = self.waiting.remove(id);
+        self.unanswered.remove(id);
+        findings.require(waits, "one-answer", format!("no call `{id}` waits for an answer"));
+    }
+
+    fn subagent(&mut self, kind: &str, event: &Value, findings: &mut Findings) {
+        const RULE: &str = "subagent-once";
+        let id = text(event, "subagentRunId").to_owned();
+        if kind == "SUBAGENT_STARTED" {
+            let fresh = self.subagents.insert(id.clone(), true).is_none();
+            findings.require(fresh, RULE, format!("`{id}` was started before"));
+            let above = event.get("parentSubagentRunId").and_then(Value::as_str);
+            let known = above.is_none_or(|above| self.subagents.contains_key(above));
+            findings.require(known, RULE, "the sub-agent above it was not started");
+            return;
+        }
+        let at_work = self.subagents.insert(id.clone(), false) == Some(true);
+        findings.require(at_work, RULE, format!("`{id}` is not at work"));
+    }
+
+    fn all_closed(&self, findings: &mut Findings) {
+        for (_, id) in self.open.keys() {
+            findings.add("message-closed", format!("`{id}` is still open"));
+        }
+        for id in self.inputs.keys() {
+            findings.add("input-closed", format!("the input of `{id}` is still open"));
+        }
+        for step in &self.steps {
+            findings.add("steps-in-turn", format!("`{step}` is still open"));
+        }
+        for (id, _) in self.subagents.iter().filter(|(_, at_work)| **at_work) {
+            findings.add("subagent-once", format!("`{id}` is still at work"));
+        }
+        for id in &self.unanswered {
+            findings.add("call-answered", format!("`{id}` has no result"));
+        }
+    }
+}
+
+impl Kind {
+    fn of(event: &str) -> Self {
+        match event {
+            "REASONING_START" | "REASONING_END" => Self::Reasoning,
+            text if text.starts_with("TEXT_") => Self::Text,
+            _ => Self::ReasoningMessage,
+        }
+    }
+}
+
+fn check_fields(
+    kind: &str,
+    fields: &Map<String, Value>,
+    required: Fields,
+    optional: Fields,
+    findings: &mut Findings,
+) {
+    let of_run = kind.starts_with("RUN_");
+    let every: Fields = if of_run {
+        &[("metadata", Is::Object)]
+    } else {
+        &[("metadata", Is::Object), ("subagentRunId", Is::Text)]
+    };
+    for (name, _) in required {
+        let there = fields.contains_key(*name);
+        findings.require(there, "event-fields", format!("`{kind}` has no `{name}`"));
+    }
+    for (name, value) in fields.iter().filter(|(name, _)| *name != "type") {
+        let known = required.iter().chain(optional).chain(every).find(|(field, _)| field == name);
+        match known {
+            None => findings.add("event-fields", format!("`{kind}` knows no `{name}`")),
+            Some((_, is)) if !is.holds(value) => {
+                findings.add("event-fields", format!("`{name}` of `{kind}` is not {is:?}"));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value.get(name).and_then(Value::as_str).unwrap_or("")
+}
