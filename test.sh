@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# The one test command: formatting, lints, all tests, doc tests, documentation.
+# The one test command: formatting, lints, all tests, doc tests, documentation, and published clients
+# that read what we write.
 #
-# It needs Rust and nothing else. Components of Rust that are missing are added where rustup can;
-# what cannot be installed is said, and what it would have checked is reported as skipped.
+# It needs Rust and nothing else. Components of Rust that are missing are added where rustup can, npm
+# where apt can, and the clients (with a newer Node, if need be) where npm can; what cannot be installed
+# is said, and what it would have checked is reported as skipped.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -15,6 +17,13 @@ step() {
 have_component() {
   cargo "$1" --version >/dev/null 2>&1 && return
   rustup component add "$2" >/dev/null 2>&1 && cargo "$1" --version >/dev/null 2>&1
+}
+
+have_npm() {
+  command -v npm >/dev/null && return
+  [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null || return
+  { apt-get update -qq && apt-get install -y -qq --no-install-recommends npm; } >/dev/null 2>&1 &&
+    command -v npm >/dev/null
 }
 
 command -v cargo >/dev/null || { echo "cargo is not here: install Rust 1.95 or newer from rustup.rs"; exit 1; }
@@ -42,6 +51,20 @@ cargo test --workspace --lib --bins --tests --locked
 
 step "doc tests"
 cargo test --workspace --doc --locked
+
+step "published clients"
+code=0
+if have_npm; then
+  cargo build --package interlingua-cli --locked --quiet
+  tests/clients/run "${CARGO_TARGET_DIR:-target}/debug/interlingua" || code=$?
+else
+  code=77
+fi
+case $code in
+  0) ;;
+  77) skipped+=("published clients: npm or its registry is not here and cannot be had") ;;
+  *) exit "$code" ;;
+esac
 
 for what in "${skipped[@]+"${skipped[@]}"}"; do
   echo "SKIPPED $what"
