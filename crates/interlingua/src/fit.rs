@@ -6,24 +6,18 @@
 //! and counted as a loss. A turn of the past that an agent tells again on resume is left out where it
 //! would look like one that happens now.
 //!
-//! Knows events and what a target can say; knows no protocol. It is only in the way of streams whose
-//! dialect [retells](crate::dialect::Dialect::retells).
-
-use std::ops::Range;
+//! Knows events and what a target can say; knows no protocol. What was said the grammar remembers; here
+//! nothing is kept until something is taken back.
 
 use crate::dialect::{Encoder, Output, Withdraws};
 use crate::event::{
-    Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Withdrawn,
+    Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Withdrawn, WithdrawnBlock,
 };
 use crate::json::Text;
-
-/// How much of a block is remembered, to recognise it when it is said again.
-const KEPT: usize = 1 << 20;
 
 /// What stands between the grammar and such a target.
 #[derive(Debug, Default)]
 pub(crate) struct Fit {
-    shown: Shown,
     /// The blocks that were taken back and still stand in the target.
     standing: Vec<Standing>,
     /// The blocks that say some of them again; several where sub-agents speak at the same time.
@@ -57,11 +51,16 @@ impl Fit {
     /// Hands an event on to a target, as far as the target can say it.
     #[inline]
     pub(crate) fn pass<E: Encoder>(&mut self, event: &Event<'_>, target: &mut E, out: &mut Output) {
-        // As a rule nothing was taken back: then it is enough to remember what was shown.
-        if self.is_idle() && self.shown.see(event) {
-            target.encode(event, out);
-        } else {
+        // As a rule nothing was taken back, and nothing is of the past.
+        let begins = match &event.data {
+            Data::Withdrawn(_) => true,
+            Data::TurnStarted(started) => started.replay,
+            _ => false,
+        };
+        if begins || !self.is_idle() {
             self.retell(event, target, out);
+        } else {
+            target.encode(event, out);
         }
     }
 
@@ -85,7 +84,6 @@ impl Fit {
             | Data::TurnStarted(_)
             | Data::TurnEnded(_) => {
                 self.close(event, target, out);
-                self.shown.see(event);
                 target.encode(event, out);
             }
             _ => target.encode(event, out),
@@ -121,7 +119,7 @@ impl Fit {
                 let number = started.block;
                 self.again.push(Again { number, standing, said: 0, told_as: None });
             }
-            None => self.show(event, target, out),
+            None => target.encode(event, out),
         }
     }
 
@@ -133,7 +131,7 @@ impl Fit {
         out: &mut Output,
     ) {
         let Some(mut again) = self.take_again(delta.block) else {
-            self.show(event, target, out);
+            target.encode(event, out);
             return;
         };
         let text = delta.text.to_plain();
@@ -162,7 +160,7 @@ impl Fit {
         out: &mut Output,
     ) {
         let Some(again) = self.take_again(ended.block) else {
-            self.show(event, target, out);
+            target.encode(event, out);
             return;
         };
         if again.said < again.standing.text.len() {
@@ -172,7 +170,6 @@ impl Fit {
         if let Some(number) = number {
             send(event, BlockEnded { block: number, ..ended.clone() }, target, out);
         }
-        self.shown.remember(again.number, again.standing);
     }
 
     fn whole(
@@ -183,7 +180,7 @@ impl Fit {
         out: &mut Output,
     ) {
         let Some(standing) = self.take_standing(&block.kind, &event.parent) else {
-            self.show(event, target, out);
+            target.encode(event, out);
             return;
         };
         let text = block.text.to_plain();
@@ -219,25 +216,29 @@ impl Fit {
         target: &mut dyn Encoder,
         out: &mut Output,
     ) {
-        // A second try that is taken back too: what of it was told stands under its own number.
-        for number in &withdrawn.blocks {
-            let Some(again) = self.take_again(*number) else { continue };
-            let open = again.told_as.is_some() || again.standing.open;
-            let number = again.told_as.unwrap_or(again.standing.number);
-            self.standing.push(Standing { open, number, ..again.standing });
+        let mut forget = Vec::new();
+        for block in &withdrawn.blocks {
+            // A second try that is taken back too: what of it was told stands under its own number.
+            if let Some(again) = self.take_again(block.block) {
+                let open = again.told_as.is_some() || again.standing.open;
+                let number = again.told_as.unwrap_or(again.standing.number);
+                self.standing.push(Standing { open, number, ..again.standing });
+                continue;
+            }
+            let unwritten = match target.withdraws() {
+                Withdraws::Nothing => false,
+                Withdraws::OpenBlocks => block.open,
+                Withdraws::AnyBlock => true,
+            };
+            if unwritten {
+                forget.push(block.clone());
+            } else {
+                self.standing.push(Standing::of(block, &event.parent));
+            }
         }
-        let unwritten = |standing: &Standing| match target.withdraws() {
-            Withdraws::Nothing => false,
-            Withdraws::OpenBlocks => standing.open,
-            Withdraws::AnyBlock => true,
-        };
-        let taken = self.shown.take(&withdrawn.blocks);
-        let (forget, stand): (Vec<_>, Vec<_>) = taken.into_iter().partition(unwritten);
         if !forget.is_empty() {
-            let blocks = forget.iter().map(|block| block.number).collect();
-            send(event, Withdrawn { blocks, ..withdrawn.clone() }, target, out);
+            send(event, Withdrawn { blocks: forget, ..withdrawn.clone() }, target, out);
         }
-        self.standing.extend(stand);
     }
 
     /// Ends what was taken back and not said again: the target has shown it, and goes on.
@@ -269,13 +270,8 @@ impl Fit {
         let text = Text::plain(text);
         let delta = BlockDelta { block, kind, text, ..BlockDelta::default() };
         for data in [Data::from(started), Data::from(delta)] {
-            self.show(&Event { data, ..event.clone() }, target, out);
+            target.encode(&Event { data, ..event.clone() }, out);
         }
-    }
-
-    fn show(&mut self, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
-        self.shown.see(event);
-        target.encode(event, out);
     }
 
     /// The block of some number, if it says again what stands.
@@ -335,6 +331,18 @@ impl Again {
 }
 
 impl Standing {
+    fn of(block: &WithdrawnBlock<'_>, parent: &Option<Text<'_>>) -> Self {
+        // No text has this character, so that none is taken for the rest of one that was too long.
+        let text = block.text.as_ref().map_or("\u{FFFF}".into(), |text| text.to_plain());
+        Self {
+            number: block.block,
+            kind: block.kind.clone(),
+            parent: parent.clone().map(Text::into_owned),
+            text: text.into_owned(),
+            open: block.open,
+        }
+    }
+
     fn end(self, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
         let ended = BlockEnded { block: self.number, kind: self.kind, ..BlockEnded::default() };
         let ended = Event::new(ended).within(self.parent);
@@ -351,113 +359,4 @@ fn send<'a>(
     out: &mut Output,
 ) {
     target.encode(&Event { data: data.into(), ..event.clone() }, out);
-}
-
-/// What the target was told in this step, as cheaply as it can be remembered: blocks, and their text one
-/// after the other in one piece of memory, in the form that it has in a literal.
-#[derive(Debug, Default)]
-struct Shown {
-    blocks: Vec<ShownBlock>,
-    text: String,
-}
-
-#[derive(Debug)]
-struct ShownBlock {
-    number: u64,
-    kind: BlockKind,
-    parent: Option<Text<'static>>,
-    text: Range<usize>,
-    open: bool,
-    /// Not all of its text could be kept: no second try will be found to repeat it.
-    in_part: bool,
-}
-
-impl Shown {
-    /// Remembers what an event shows; false for one that must be looked at more closely.
-    #[inline]
-    fn see(&mut self, event: &Event<'_>) -> bool {
-        match &event.data {
-            Data::BlockDelta(delta) => self.add(delta.block, &delta.text),
-            Data::BlockStarted(started) => {
-                self.begin(started.block, &started.kind, &event.parent, true);
-            }
-            Data::BlockEnded(ended) => {
-                if let Some(shown) = self.find(ended.block) {
-                    shown.open = false;
-                }
-            }
-            Data::Block(block) => {
-                self.begin(block.block, &block.kind, &event.parent, false);
-                self.add(block.block, &block.text);
-            }
-            Data::ToolEnded(_) => self.forget(),
-            Data::TurnStarted(started) if started.replay => return false,
-            Data::TurnStarted(_) | Data::TurnEnded(_) => self.forget(),
-            Data::Withdrawn(_) => return false,
-            _ => {}
-        }
-        true
-    }
-
-    fn forget(&mut self) {
-        self.blocks.clear();
-        self.text.clear();
-        self.text.shrink_to(KEPT);
-    }
-
-    fn find(&mut self, number: u64) -> Option<&mut ShownBlock> {
-        self.blocks.iter_mut().rfind(|shown| shown.number == number)
-    }
-
-    fn begin(&mut self, number: u64, kind: &BlockKind, parent: &Option<Text<'_>>, open: bool) {
-        let parent = parent.as_ref().map(|parent| parent.clone().into_owned());
-        let text = self.text.len()..self.text.len();
-        self.blocks.push(ShownBlock {
-            number,
-            kind: kind.clone(),
-            parent,
-            text,
-            open,
-            in_part: false,
-        });
-    }
-
-    fn add(&mut self, number: u64, text: &Text<'_>) {
-        let end = self.text.len();
-        let Some(shown) = self.blocks.iter_mut().rfind(|shown| shown.number == number) else {
-            return;
-        };
-        // Blocks that are told in turns, as those of sub-agents are, do not lie in one piece.
-        if shown.in_part || shown.text.end != end || end + text.body().len() > KEPT {
-            shown.in_part = true;
-            return;
-        }
-        self.text.push_str(&text.literal_body());
-        shown.text.end = self.text.len();
-    }
-
-    /// Takes blocks out, to be kept in full.
-    fn take(&mut self, numbers: &[u64]) -> Vec<Standing> {
-        let (taken, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.blocks)
-            .into_iter()
-            .partition(|shown| numbers.contains(&shown.number));
-        self.blocks = kept;
-        let standing = |shown: ShownBlock| {
-            let body = self.text.get(shown.text).unwrap_or_default();
-            let mut text = Text::of_literal_body(body);
-            if shown.in_part {
-                // No text has this character, so that none is taken for the rest of this one.
-                text.push('\u{FFFF}');
-            }
-            let (kind, parent) = (shown.kind, shown.parent);
-            Standing { number: shown.number, kind, parent, text, open: shown.open }
-        };
-        taken.into_iter().map(standing).collect()
-    }
-
-    /// Remembers a block that stood, and that was said again under another number.
-    fn remember(&mut self, number: u64, standing: Standing) {
-        self.begin(number, &standing.kind, &standing.parent, false);
-        self.add(number, &Text::plain(&standing.text));
-    }
 }

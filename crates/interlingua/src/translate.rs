@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::dialect::{
     self, Confidence, Decoder, Dialect, EncodeOptions, Encoder, Ending, FramingKind, Losses,
-    Output, Probe, Withdraws,
+    Output, Probe,
 };
 use crate::event::{
     Data, Event, Log, LogStream, Notice, Severity, Sink, TextFlaw, Unparsed, Usage,
@@ -98,8 +98,9 @@ struct Pipe<E> {
     out: Output,
     /// A frame may stand on several lines.
     several_lines: bool,
-    /// Where the source takes back what it said, or tells the past, and the target cannot.
-    fit: Option<Fit>,
+    /// What stands between a source that takes back what it said, or tells the past, and a target
+    /// that cannot.
+    fit: Fit,
     /// Where the same protocol is read and written: the record at hand, which is passed on as it is.
     identity: Option<PassedRecord>,
     /// What the reader does not know, where the caller wants to know it.
@@ -166,7 +167,7 @@ impl<E: Encoder> Translator<E> {
             to,
             out,
             several_lines,
-            fit: None,
+            fit: Fit::default(),
             identity: None,
             explains: options.explain_unknown,
             explanation: None,
@@ -365,10 +366,9 @@ impl<E: Encoder> Sink for Pipe<E> {
         if let (Some(explanation), Data::Unknown(unknown)) = (explanation, &event.data) {
             explanation.unknown(unknown, grammar.line());
         }
-        match (identity, fit) {
-            (None, None) => grammar.push(event, &mut |event| encoder.encode(event, out)),
-            (None, Some(fit)) => grammar.push(event, &mut |event| fit.pass(event, encoder, out)),
-            (Some(record), _) => {
+        match identity {
+            None => grammar.push(event, &mut |event| fit.pass(event, encoder, out)),
+            Some(record) => {
                 // Our own events may say that they were added before: they are there already.
                 let added_before = event.source.synthetic.is_some();
                 grammar.push(event, &mut |event| {
@@ -430,9 +430,7 @@ impl<E: Encoder> Pipe<E> {
         let make = dialect.decoder.ok_or(CannotTranslate::NotRead(dialect.name))?;
         self.encoder.reading(dialect);
         let same = dialect.name == self.to;
-        let fits = self.encoder.withdraws() == Withdraws::AnyBlock && self.encoder.tells_the_past();
         self.explanation = self.explains.then(|| Explanation::of(dialect));
-        self.fit = (dialect.retells && !fits).then(Fit::default);
         self.identity = same.then(|| PassedRecord { text: String::new(), written: true });
         Ok(Reader::Known { dialect, decoder: make() })
     }
@@ -480,10 +478,9 @@ impl<E: Encoder> Pipe<E> {
             explanation.settle();
         }
         let Self { grammar, encoder, out, fit, identity, .. } = self;
-        grammar.finish(exit, ending, &mut |event| match (&mut *identity, &mut *fit) {
-            (None, None) => encoder.encode(event, out),
-            (None, Some(fit)) => fit.pass(event, encoder, out),
-            (Some(record), _) => pass_on(event, true, encoder, record, out),
+        grammar.finish(exit, ending, &mut |event| match identity {
+            None => fit.pass(event, encoder, out),
+            Some(record) => pass_on(event, true, encoder, record, out),
         });
         encoder.finish(out);
     }

@@ -71,7 +71,8 @@ fn the_text_of_a_cut_request_is_taken_back() {
     let events = told("cut-then-ok");
     let taken = of_type(&events, "withdrawn");
     assert_eq!(taken.len(), 1);
-    assert_eq!(taken[0]["blocks"], json!([1]));
+    let block = json!({"block": 1, "kind": "text", "open": true, "text": "This will be"});
+    assert_eq!(taken[0]["blocks"], json!([block]));
     let retry = of_type(&events, "retry")[0];
     assert_eq!((&retry["attempt"], &retry["of"]), (&json!(1), &json!(2)));
     assert_eq!(retry["class"], "network");

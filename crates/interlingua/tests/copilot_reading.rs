@@ -73,7 +73,8 @@ fn a_retry_takes_back_its_own_request_and_no_other() {
     let told = events(&lines);
     let taken = of(&told, "withdrawn");
     assert_eq!(taken.len(), 1);
-    assert_eq!((&taken[0]["message"], &taken[0]["blocks"]), (&json!("b"), &json!([2])));
+    let block = json!({"block": 2, "kind": "text", "open": true, "text": "Half a sen"});
+    assert_eq!((&taken[0]["message"], &taken[0]["blocks"]), (&json!("b"), &json!([block])));
     let retry = of(&told, "retry")[0];
     let fields = (&retry["class"], &retry["attempt"], &retry["message"]);
     assert_eq!(fields, (&json!("network"), &json!(1), &json!("cut")));

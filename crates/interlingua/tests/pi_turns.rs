@@ -76,7 +76,7 @@ fn a_turn_ends_when_it_has_settled_and_not_before() {
     lines.extend([agent_end(false), bare("agent_settled")]);
     let events = read(&lines);
     assert_eq!(of_kind(&events, "turn_started").len(), 1);
-    assert_eq!(of_kind(&events, "withdrawn")[0]["blocks"], json!([1]));
+    assert_eq!(of_kind(&events, "withdrawn")[0]["blocks"][0]["block"], 1);
     let retry = of_kind(&events, "retry")[0];
     assert_eq!((&retry["class"], &retry["http_status"]), (&json!("overloaded"), &json!(503)));
     let ends = of_kind(&events, "turn_ended");

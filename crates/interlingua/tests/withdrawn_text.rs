@@ -115,7 +115,7 @@ fn our_own_events_say_which_blocks_were_taken_back() {
     let again = SAID.replace("item_0", "item_1");
     let told = translate_lines("codex", "events", &[SAID, RETRY, &again, END]).records();
     let taken = told.iter().find(|event| event["type"] == "withdrawn").unwrap();
-    assert_eq!(taken["blocks"], json!([1]));
+    assert_eq!(taken["blocks"], json!([{"block": 1, "kind": "text", "text": "Once."}]));
     assert_eq!(told.iter().filter(|event| event["type"] == "block").count(), 2);
 }
 

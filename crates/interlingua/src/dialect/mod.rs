@@ -85,8 +85,6 @@ pub struct Dialect {
     pub framing: FramingKind,
     /// What happens at the end of a stream that did not say how its turn ended.
     pub ending: Ending,
-    /// It may take back what it said, or tell the past again.
-    pub retells: bool,
     /// Makes a reader.
     pub decoder: Option<MakeDecoder>,
     /// Makes a writer.
@@ -114,7 +112,6 @@ impl Dialect {
         about: "",
         framing: FramingKind::Lines,
         ending: Ending::Told,
-        retells: false,
         decoder: None,
         encoder: None,
         recognise: |_| Confidence::No,

@@ -103,10 +103,24 @@ payload! {
         pub message: Option<Text<'a>>,
         /// The first of its blocks that is, by its place in the message.
         pub index: u64,
-        /// The numbers of these blocks in the stream; the grammar gives them.
-        pub blocks: Vec<u64>,
+        /// These blocks; the grammar finds them.
+        pub blocks: Vec<WithdrawnBlock<'a>>,
         /// Why, for a person to read.
         pub reason: Option<Text<'a>>,
+    }
+}
+
+payload! {
+    /// One block that is taken back.
+    pub struct WithdrawnBlock<'a> {
+        /// The block's number in the stream.
+        pub block: u64,
+        /// What it is.
+        pub kind: BlockKind,
+        /// It had not ended.
+        pub open: bool,
+        /// What it said; absent where it was too long to keep.
+        pub text: Option<Text<'a>>,
     }
 }
 

@@ -4,11 +4,12 @@
 //! call, the message id and the index, never a flag. A whole block that repeats its pieces is
 //! dropped; one that goes further adds only the rest.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use super::fingerprint::{Fingerprint, FingerprintHasher};
 use super::pieces::{Pieces, Relation};
+use super::recent::{Recent, RecentBlock};
 use super::{Emit, RepairKind, Stream};
 use crate::event::{Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Reason};
 use crate::json::Text;
@@ -16,19 +17,14 @@ use crate::json::Text;
 /// How many blocks that are over are remembered from turn to turn.
 const REMEMBERED: usize = 4096;
 
-/// How many blocks can be taken back at once.
-const RECENT: usize = 64;
-
 #[derive(Debug)]
 pub(super) struct Blocks {
     /// The blocks that are open; one as a rule, a few where sub-agents speak at the same time.
     open: Vec<OpenBlock>,
     /// The blocks that are over and may be said again.
     over: HashMap<Key, Said, BuildHasherDefault<FingerprintHasher>>,
-    /// The last blocks that were said since a tool was answered: those that may be taken back.
-    recent: VecDeque<Recent>,
-    /// Room for what is said of the next block.
-    spare: Pieces,
+    /// What was said since a tool was answered: what may be taken back.
+    recent: Recent,
     /// The number of the next block. The first is 1: a decoder that knows no numbers says 0.
     next: u64,
     /// The agent itself said something, ever: a last word may then be one that it said before.
@@ -40,22 +36,11 @@ impl Default for Blocks {
         Self {
             open: Vec::new(),
             over: HashMap::default(),
-            recent: VecDeque::new(),
-            spare: Pieces::default(),
+            recent: Recent::default(),
             next: 1,
             spoke: false,
         }
     }
-}
-
-/// A block that may be taken back.
-#[derive(Debug)]
-struct Recent {
-    number: u64,
-    index: u64,
-    /// The agent and the message that it is of.
-    speaker: u64,
-    message: u64,
 }
 
 #[derive(Debug)]
@@ -89,10 +74,10 @@ enum How {
 
 /// What names a block.
 #[derive(Clone, Copy)]
-struct Name<'n, 'a> {
-    parent: &'n Option<Text<'a>>,
-    message: &'n Option<Text<'a>>,
-    index: u64,
+pub(super) struct Name<'n, 'a> {
+    pub(super) parent: &'n Option<Text<'a>>,
+    pub(super) message: &'n Option<Text<'a>>,
+    pub(super) index: u64,
     number: u64,
 }
 
@@ -116,20 +101,19 @@ impl Blocks {
     /// Takes back what was said of a message, or all that was said in this step.
     pub(super) fn withdraw(&mut self, mut event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Data::Withdrawn(withdrawn) = &mut event.data else { return };
-        let (speaker, message) = (hash(&event.parent), hash(&withdrawn.message));
-        let (all, from) = (withdrawn.message.is_none(), withdrawn.index);
-        let taken = |recent: &Recent| {
-            recent.speaker == speaker && (all || recent.message == message && recent.index >= from)
-        };
-        let numbers: Vec<u64> =
-            self.recent.iter().filter(|recent| taken(recent)).map(|recent| recent.number).collect();
-        self.recent.retain(|recent| !numbers.contains(&recent.number));
-        self.over.retain(|_, said| !numbers.contains(&said.number));
-        self.open.retain(|open| !numbers.contains(&open.number));
-        if !numbers.is_empty() {
-            withdrawn.blocks = numbers;
-            stream.said(&mut event, emit);
+        let mut taken = self.recent.take(&event.parent, &withdrawn.message, withdrawn.index);
+        if taken.is_empty() {
+            return;
         }
+        self.over.retain(|_, said| !taken.iter().any(|block| block.number == said.number));
+        for block in &mut taken {
+            let at = self.open.iter().position(|open| open.number == block.number);
+            if let Some(open) = at.map(|at| self.open.remove(at)) {
+                (block.open, block.text) = (true, open.said.into_body());
+            }
+        }
+        withdrawn.blocks = taken.iter().map(RecentBlock::told).collect();
+        stream.said(&mut event, emit);
     }
 
     /// Says the last word of a turn, if the agent said it in no other way.
@@ -217,7 +201,7 @@ impl Blocks {
         let Some(at) = self.find(name) else { return };
         let mut block = self.open.remove(at);
         self.remember(&block);
-        self.spare = std::mem::take(&mut block.said).emptied();
+        self.recent.said(block.number, std::mem::take(&mut block.said));
         ended.block = block.number;
         ended.kind = block.kind;
         if block.renamed {
@@ -260,8 +244,10 @@ impl Blocks {
                 block.block = self.next;
                 self.next += 1;
                 let name = Name::of(&event.parent, &block.message, block.index, block.block);
-                self.recent.push_back(Recent::of(name, block.block));
-                self.forget_oldest();
+                self.recent.begin(name, block.block, &block.kind);
+                if block.message.is_some() {
+                    self.recent.said_whole(&block.text);
+                }
                 stream.said(event, emit);
             }
         }
@@ -298,8 +284,7 @@ impl Blocks {
     fn begin(&mut self, name: Name<'_, '_>, kind: &BlockKind) -> u64 {
         let number = self.next;
         self.next += 1;
-        self.recent.push_back(Recent::of(name, number));
-        self.forget_oldest();
+        let said = self.recent.begin(name, number, kind);
         self.open.push(OpenBlock {
             number,
             kind: kind.clone(),
@@ -308,7 +293,7 @@ impl Blocks {
             index: name.index,
             told_number: name.number,
             renamed: false,
-            said: std::mem::take(&mut self.spare),
+            said,
             whole: None,
         });
         number
@@ -325,12 +310,6 @@ impl Blocks {
         })
     }
 
-    fn forget_oldest(&mut self) {
-        if self.recent.len() > RECENT {
-            self.recent.pop_front();
-        }
-    }
-
     /// Remembers a block that is over, if its message has an id: without one it is never said again.
     fn remember(&mut self, block: &OpenBlock) {
         if block.message.is_some() {
@@ -342,18 +321,6 @@ impl Blocks {
             self.over.insert(name.key(), Said { number: block.number, how });
         }
     }
-}
-
-impl Recent {
-    fn of(name: Name<'_, '_>, number: u64) -> Self {
-        let (speaker, message) = (hash(name.parent), hash(name.message));
-        Self { number, index: name.index, speaker, message }
-    }
-}
-
-/// A name that may be absent, as a number.
-fn hash(name: &Option<Text<'_>>) -> u64 {
-    name.as_ref().map_or(0, |name| Fingerprint::of(name.to_plain().as_bytes()).number())
 }
 
 /// Whether a block is something that the agent itself says to the user.

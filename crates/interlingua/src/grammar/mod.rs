@@ -11,6 +11,7 @@ mod calls;
 mod fingerprint;
 mod pieces;
 mod plans;
+mod recent;
 mod repair;
 mod session;
 mod turns;

@@ -53,6 +53,16 @@ impl Pieces {
         Self { body: self.body, fingerprint: None }
     }
 
+    /// Keeps no text: only that there was more than can be kept.
+    pub(super) fn give_up(&mut self) {
+        self.fingerprint = Some(Fingerprint::of(b""));
+    }
+
+    /// All pieces together; `None` where they are too long to be kept.
+    pub(super) fn into_body(self) -> Option<String> {
+        self.fingerprint.is_none().then_some(self.body)
+    }
+
     /// The fingerprint of all pieces.
     pub(super) fn fingerprint(&self) -> Fingerprint {
         self.fingerprint.unwrap_or_else(|| Fingerprint::of(self.body.as_bytes()))

@@ -381,7 +381,7 @@ impl Story {
             }
             "withdrawn" => {
                 let gone = event["blocks"].as_array().unwrap();
-                self.standing.retain(|(block, _)| !gone.contains(block));
+                self.standing.retain(|(block, _)| !gone.iter().any(|gone| gone["block"] == *block));
             }
             "tool_started" | "tool_input" => {
                 if let Some(input) = event.get("input") {

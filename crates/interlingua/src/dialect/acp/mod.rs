@@ -37,7 +37,6 @@ pub static DIALECT: Dialect = Dialect {
     name: "acp",
     aliases: &["agent-client-protocol", "zed"],
     about: "Agent Client Protocol: what agents say to editors, as JSON-RPC lines",
-    retells: true,
     decoder: Some(|| Box::<AcpDecoder>::default()),
     encoder: Some(|options| Box::new(AcpEncoder::new(options))),
     recognise,

@@ -256,7 +256,8 @@ impl ClaudeEncoder {
 
     /// Forgets blocks that were not written yet; where their pieces were, says that they are void.
     fn withdraw(&mut self, withdrawn: &Withdrawn<'_>, event: &Event<'_>, out: &mut Output) {
-        self.open.retain(|open| !withdrawn.blocks.contains(&open.number));
+        let taken = |number| withdrawn.blocks.iter().any(|block| block.block == number);
+        self.open.retain(|open| !taken(open.number));
         if let Some(pieces) = self.pieces.as_mut().filter(|_| event.parent.is_none())
             && pieces.abandon(&mut self.stamp, out)
         {

@@ -35,7 +35,6 @@ pub static DIALECT: Dialect = Dialect {
     name: "claude",
     aliases: &["claude-code", "stream-json"],
     about: "Claude Code: claude -p --output-format stream-json --verbose",
-    retells: true,
     decoder: Some(|| Box::<ClaudeDecoder>::default()),
     encoder: Some(|options| Box::new(ClaudeEncoder::new(options))),
     recognise,

@@ -24,7 +24,6 @@ pub static DIALECT: Dialect = Dialect {
     name: "codex",
     aliases: &["codex-exec"],
     about: "Codex CLI: codex exec --json",
-    retells: true,
     decoder: Some(|| Box::<CodexDecoder>::default()),
     recognise,
     rules: None,

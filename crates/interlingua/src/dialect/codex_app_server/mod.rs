@@ -42,7 +42,6 @@ pub static DIALECT: Dialect = Dialect {
     name: "codex-app-server",
     aliases: &["codex-appserver"],
     about: "Codex CLI: codex app-server, with or without what its client says",
-    retells: true,
     decoder: Some(|| Box::<CodexAppServerDecoder>::default()),
     recognise,
     reads: <wire::Message<'static> as Record<'static>>::shape,

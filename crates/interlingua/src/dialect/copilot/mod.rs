@@ -30,7 +30,6 @@ pub static DIALECT: Dialect = Dialect {
     name: "copilot",
     aliases: &["copilot-cli", "github-copilot"],
     about: "Copilot CLI: copilot -p PROMPT --output-format json",
-    retells: true,
     decoder: Some(|| Box::<CopilotDecoder>::default()),
     recognise,
     reads: <wire::Line<'static> as Record<'static>>::shape,

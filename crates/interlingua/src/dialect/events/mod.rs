@@ -26,7 +26,6 @@ pub static DIALECT: Dialect = Dialect {
     name: "events",
     aliases: &["interlingua"],
     about: "Interlingua's own events as JSON lines",
-    retells: true,
     decoder: Some(|| Box::<EventsDecoder>::default()),
     encoder: Some(|options| Box::new(EventsEncoder::new(options))),
     recognise,

@@ -46,7 +46,6 @@ pub static DIALECT: Dialect = Dialect {
     reads: <super::gemini::Line<'static> as Record<'static>>::shape,
     ignores: super::gemini::ignored::IGNORED,
     guide: include_str!("guide.md"),
-    ..Dialect::BLANK
 };
 
 fn recognise(probe: &Probe<'_>) -> Confidence {

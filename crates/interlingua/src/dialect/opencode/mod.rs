@@ -33,7 +33,6 @@ pub static DIALECT: Dialect = Dialect {
     aliases: &["open-code"],
     about: "opencode: opencode run --format json, and the /event stream of opencode serve",
     framing: FramingKind::LinesOrSse,
-    retells: true,
     decoder: Some(|| Box::<OpencodeDecoder>::default()),
     recognise,
     reads: <wire::Line<'static> as Record<'static>>::shape,

@@ -27,7 +27,6 @@ pub static DIALECT: Dialect = Dialect {
     name: "pi",
     aliases: &["pi-coding-agent"],
     about: "pi: pi --mode json",
-    retells: true,
     decoder: Some(|| Box::<PiDecoder>::default()),
     recognise,
     reads: <wire::Line<'static> as Record<'static>>::shape,

@@ -30,7 +30,6 @@ pub static DIALECT: Dialect = Dialect {
     name: "qwen",
     aliases: &["qwen-code"],
     about: "Qwen Code: qwen --output-format stream-json",
-    retells: true,
     decoder: Some(|| Box::<QwenDecoder>::default()),
     recognise,
     reads: <wire::Line<'static> as Record<'static>>::shape,
