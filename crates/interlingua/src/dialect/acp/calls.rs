@@ -120,8 +120,9 @@ impl AcpDecoder {
         let mut call = self.take_call(&call_id, &update, &meta);
         call.only_asked_for = !call.announced;
         let ours = meta_of(&params.meta).and_then(|meta| meta.ours).unwrap_or_default();
-        // What our own writer asks about need not be all of the call's input, which it tells apart.
-        if ours.request.is_none() || !call.announced {
+        // Our own writer tells a call apart from what is asked about it: a request makes none.
+        let by_us = ours.request.is_some();
+        if !by_us {
             call.learn_if_unknown(&update);
             call.tell_input(false, sink);
         }
@@ -141,7 +142,9 @@ impl AcpDecoder {
             options,
         };
         sink.event(Event::new(asked).within(call.parent.clone()));
-        self.calls.open.insert(call_id.to_plain().into_owned(), call);
+        if call.announced || !by_us {
+            self.calls.open.insert(call_id.to_plain().into_owned(), call);
+        }
     }
 
     /// Ends the calls that nobody answered, as far as their end is known. Of a call that the user did
