@@ -40,6 +40,8 @@ struct Standing {
 #[derive(Debug)]
 struct Again {
     number: u64,
+    message: Option<Text<'static>>,
+    index: u64,
     standing: Standing,
     /// How much of the standing text it has said so far.
     said: usize,
@@ -116,8 +118,14 @@ impl Fit {
     ) {
         match self.take_standing(&started.kind, &event.parent) {
             Some(standing) => {
-                let number = started.block;
-                self.again.push(Again { number, standing, said: 0, told_as: None });
+                self.again.push(Again {
+                    number: started.block,
+                    message: started.message.clone().map(Text::into_owned),
+                    index: started.index,
+                    standing,
+                    said: 0,
+                    told_as: None,
+                });
             }
             None => target.encode(event, out),
         }
@@ -184,7 +192,14 @@ impl Fit {
             return;
         };
         let text = block.text.to_plain();
-        let mut again = Again { number: block.block, standing, said: 0, told_as: None };
+        let mut again = Again {
+            number: block.block,
+            message: block.message.clone().map(Text::into_owned),
+            index: block.index,
+            standing,
+            said: 0,
+            told_as: None,
+        };
         match again.compare(&text) {
             Compared::Same(length) => {
                 again.said = length;
@@ -266,9 +281,9 @@ impl Fit {
         if again.standing.open {
             again.standing.end(event, target, out);
         }
-        let started = BlockStarted { block, kind: kind.clone(), ..BlockStarted::default() };
-        let text = Text::plain(text);
-        let delta = BlockDelta { block, kind, text, ..BlockDelta::default() };
+        let (message, index) = (again.message, again.index);
+        let started = BlockStarted { block, message: message.clone(), index, kind: kind.clone() };
+        let delta = BlockDelta { block, message, index, kind, text: Text::plain(text) };
         for data in [Data::from(started), Data::from(delta)] {
             target.encode(&Event { data, ..event.clone() }, out);
         }
@@ -318,12 +333,13 @@ impl Again {
     fn go_on(&mut self, rest: &str, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
         let kind = self.standing.kind.clone();
         let block = if self.standing.open { self.standing.number } else { self.number };
+        let (message, index) = (self.message.as_ref().map(Text::borrowed), self.index);
         if !self.standing.open {
-            let kind = kind.clone();
-            send(event, BlockStarted { block, kind, ..BlockStarted::default() }, target, out);
+            let (message, kind) = (message.clone(), kind.clone());
+            send(event, BlockStarted { block, message, index, kind }, target, out);
         }
         let text = Text::plain(rest);
-        send(event, BlockDelta { block, kind, text, ..BlockDelta::default() }, target, out);
+        send(event, BlockDelta { block, message, index, kind, text }, target, out);
         self.told_as = Some(block);
         self.standing.text.push_str(rest);
         self.said = self.standing.text.len();

@@ -149,7 +149,11 @@ fn calls() {
     assert_eq!(content(json!([{"type": "diff", "path": "a"}])), ["diff-fields"]);
     let mut place = call("c");
     place["params"]["update"]["locations"] = json!([{"line": 1}]);
-    assert_eq!(one(place), ["tool-location"]);
+    assert_eq!(one(place.clone()), ["tool-location"]);
+    place["params"]["update"]["locations"] = json!([{"path": "a.rs"}]);
+    assert_eq!(one(place.clone()), ["location-absolute"]);
+    place["params"]["update"]["locations"] = json!([{"path": "/a.rs"}, {"path": "C:\\a.rs"}]);
+    assert!(one(place).is_empty());
 }
 
 #[test]
@@ -174,6 +178,39 @@ fn permissions() {
     assert!(broken_by(no_id).contains(&"permission-fields"));
     let twice = [session(), call("c"), permission(0), permission(0), answer("c"), end(1)];
     assert_eq!(broken(&twice), ["request-id-unique"]);
+    let mut hiding = permission(0);
+    hiding["params"]["toolCall"] = json!({"toolCallId": "c", "title": "bash", "name": "bash"});
+    let stream = |asked: Value| broken(&[session(), call("c"), asked, answer("c"), end(1)]);
+    assert_eq!(stream(hiding.clone()), ["permission-title"]);
+    hiding["params"]["toolCall"] = json!({"toolCallId": "c"});
+    assert!(stream(hiding).is_empty());
+}
+
+#[test]
+fn questions() {
+    let question = json!({"jsonrpc": "2.0", "id": 0, "method": "elicitation/create", "params": {
+        "sessionId": "s", "mode": "form", "message": "Which?",
+        "requestedSchema": {"type": "object", "properties": {}},
+    }});
+    assert!(broken_by(question.clone()).is_empty());
+    let nothing = with(question.clone(), "/params/message", json!(""));
+    assert_eq!(broken_by(nothing), ["question-fields"]);
+    let formless = with(question, "/params/requestedSchema", Value::Null);
+    assert_eq!(broken_by(formless), ["question-fields"]);
+}
+
+/// Our own writer tells one session, and marks what is of the past.
+#[test]
+fn what_our_own_writer_tells() {
+    let told =
+        update(json!({"sessionUpdate": "session_info_update", "_meta": {"interlingua": {}}}));
+    let other = with(text("a"), "/params/sessionId", json!("t"));
+    assert_eq!(broken(&[told.clone(), other.clone(), end(1)]), ["one-session"]);
+    assert!(broken(&[session(), other, end(1)]).is_empty());
+    let mut prompt = with(text("a"), "/params/update/sessionUpdate", json!("user_message_chunk"));
+    assert_eq!(broken(&[told.clone(), prompt.clone(), end(1)]), ["prompt-echo"]);
+    prompt["params"]["update"]["_meta"] = json!({"interlingua": {"replay": true}});
+    assert!(broken(&[told, prompt, end(1)]).is_empty());
 }
 
 #[test]

@@ -5,7 +5,7 @@
 mod support;
 
 use agent_client_protocol_schema::v1::{
-    Error, PromptResponse, RequestPermissionRequest, SessionNotification,
+    CreateElicitationRequest, Error, PromptResponse, RequestPermissionRequest, SessionNotification,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -31,6 +31,10 @@ fn every_line_that_we_write_is_of_the_schema() {
                 Some("session/request_permission") => {
                     assert!(message["id"].is_u64(), "{context}");
                     same::<RequestPermissionRequest>(&message["params"], &context);
+                }
+                Some("elicitation/create") => {
+                    assert!(message["id"].is_u64(), "{context}");
+                    same::<CreateElicitationRequest>(&message["params"], &context);
                 }
                 Some(other) => panic!("{other}: {context}"),
                 None if message.get("error").is_some() => {

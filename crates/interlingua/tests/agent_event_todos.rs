@@ -126,6 +126,32 @@ fn a_call_without_a_list_emits_nothing() {
     assert_eq!(kinds, ["session.started", "error", "turn.completed"]);
 }
 
+/// How many calls of a todo tool were lost.
+fn lost_calls(from: &str, lines: &[&str]) -> u64 {
+    let to = dialect::find("agent-event").unwrap();
+    let mut translator = Translator::new(dialect::find(from), to, Options::default()).unwrap();
+    translator.push(lines.join("\n").as_bytes());
+    translator.finish(&Exit::default());
+    let lost =
+        translator.losses().iter().find(|lost| lost.0 == "call of a todo tool without a list");
+    lost.map_or(0, |lost| lost.1)
+}
+
+#[test]
+fn a_call_without_a_list_is_counted_as_lost() {
+    let call = r#"{"type":"tool_use","tool_name":"write_todos","tool_id":"c","parameters":{}}"#;
+    let answer = r#"{"type":"tool_result","tool_id":"c","status":"success","output":"ok"}"#;
+    assert_eq!(lost_calls("gemini", &[call, answer]), 1);
+    assert_eq!(lost_calls("gemini", &[WRITE_TODOS, TODOS_WRITTEN]), 0);
+    let lines = [
+        claude_call("c1", "TaskCreate", &json!({"subject":"Look","description":"d"})),
+        claude_call("c2", "TaskCreate", &json!({"subject":"Edit","description":"d"})),
+        claude_answer("c1", &json!({"task":{"id":"1","subject":"Look"}})),
+        claude_answer("c2", &json!({"task":{"id":"2","subject":"Edit"}})),
+    ];
+    assert_eq!(lost_calls("claude", &lines.each_ref().map(String::as_str)), 0);
+}
+
 #[test]
 fn todo_id_is_tool_id_or_id() {
     for call in [WRITE_TODOS.to_owned(), WRITE_TODOS.replace("tool_id", "id")] {

@@ -195,3 +195,11 @@ fn what_the_program_said_at_its_end_is_counted_as_lost() {
     let cut = translate_chunks(codex, claude, [&input[..24]], &exit);
     assert!(cut.translator.losses().is_empty(), "the result says it");
 }
+
+#[test]
+fn a_session_that_does_not_exist_is_not_found() {
+    let result = r#"{"type":"result","subtype":"error_during_execution","is_error":true,"session_id":"s","errors":["No conversation found with session ID: x"]}"#;
+    let told = translate_lines("claude", "events", &[result]).records();
+    let ended = told.iter().find(|event| event["type"] == "turn_ended").unwrap();
+    assert_eq!((&ended["outcome"], &ended["class"]), (&json!("failed"), &json!("not_found")));
+}

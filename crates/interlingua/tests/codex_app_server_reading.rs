@@ -181,15 +181,15 @@ fn a_turn_that_ran_into_a_limit_or_a_policy_says_so() {
 
 #[test]
 fn the_answer_of_the_client_is_what_was_decided() {
-    for (name, decision, word) in [
-        ("both-sides-approval-cmd", "allowed", "accept"),
-        ("both-sides-approval-cancel", "denied", "cancel"),
+    for (name, decision, why) in [
+        ("both-sides-approval-cmd", "allowed", Value::Null),
+        ("both-sides-approval-cancel", "denied", json!("the client cancelled the turn")),
     ] {
         let events = told(name);
         let resolved = of_type(&events, "permission_resolved");
         assert_eq!(resolved.len(), 1, "{name}");
         assert_eq!(resolved[0]["decision"], decision);
-        assert_eq!((&resolved[0]["by"], &resolved[0]["reason"]), (&json!("client"), &json!(word)));
+        assert_eq!((&resolved[0]["by"], &resolved[0]["reason"]), (&json!("client"), &why));
     }
 }
 
@@ -204,8 +204,67 @@ fn without_the_client_the_call_shows_what_was_decided() {
         let resolved = of_type(&events, "permission_resolved");
         assert_eq!(resolved.len(), 1, "{name}");
         assert_eq!(resolved[0]["decision"], decision, "{name}");
-        assert_eq!(of_type(&events, "tool_ended")[0]["status"], status, "{name}");
+        let ended = of_type(&events, "tool_ended")[0];
+        assert_eq!(ended["status"], status, "{name}");
+        assert_eq!(ended["error"] == "the call was not allowed", status == "denied", "{name}");
     }
+}
+
+#[test]
+fn a_call_that_ran_when_the_turn_was_interrupted_was_cancelled() {
+    for name in ["interrupt-tool", "both-sides-interrupt-tool"] {
+        let events = told(name);
+        let call = of_type(&events, "tool_ended")[0];
+        assert_eq!(call["status"], "cancelled", "{name}");
+        assert_eq!(call["error"], "the turn was stopped while this call ran", "{name}");
+        let ended = of_type(&events, "turn_ended")[0];
+        assert_eq!(ended["cause"], "the turn was interrupted", "{name}");
+        assert!(
+            call["sequence"].as_u64() < of_type(&events, "interrupted")[0]["sequence"].as_u64()
+        );
+    }
+    // The turn is over, and the command goes on.
+    assert_eq!(of_type(&told("bg-abandoned"), "tool_ended")[0]["status"], "abandoned");
+}
+
+#[test]
+fn every_message_that_began_ends() {
+    for name in ["steer", "interrupt-text", "cut-then-ok"] {
+        let events = told(name);
+        let ids = |kind: &str| -> Vec<Value> {
+            of_type(&events, kind).iter().map(|it| it["message"].clone()).collect()
+        };
+        assert_eq!(ids("message_started"), ids("message_ended"), "{name}");
+    }
+    let events = told("interrupt-text");
+    let place = |kind: &str| events.iter().rposition(|event| event["type"] == kind).unwrap();
+    assert!(place("message_ended") < place("interrupted"));
+}
+
+#[test]
+fn an_interrupt_that_nothing_came_of_is_told_when_the_stream_ends() {
+    let params = json!({"threadId": "main", "turnId": "turn-1"});
+    let asked = json!({"method": "turn/interrupt", "id": 3, "params": params}).to_string();
+    let cut = events(&[opened(), started(), asked.clone()]);
+    assert_eq!(of_type(&cut, "interrupted").len(), 1);
+    assert_eq!(of_type(&cut, "turn_ended")[0]["outcome"], "cancelled");
+    let too_late = events(&[opened(), started(), asked, ended("completed")]);
+    assert!(of_type(&too_late, "interrupted").is_empty());
+}
+
+#[test]
+fn the_agent_is_codex() {
+    assert_eq!(of_type(&turn(&[]), "session_started")[0]["agent"], "codex");
+}
+
+#[test]
+fn the_steps_of_a_turn_are_its_requests() {
+    for (name, steps) in
+        [("plan", 4), ("websearch", 1), ("codemode", 5), ("bg-session", 3), ("steer", 2)]
+    {
+        assert_eq!(of_type(&told(name), "turn_ended")[0]["steps"], steps, "{name}");
+    }
+    assert_eq!(of_type(&told("interrupt-tool"), "turn_ended")[0]["steps"], Value::Null);
 }
 
 #[test]
@@ -259,6 +318,31 @@ fn a_file_that_moved_has_its_old_name() {
     let events = turn(&[item("item/completed", call)]);
     let expected = json!([{"path": "/w/b", "old_path": "/w/a", "kind": "move", "diff": "@@"}]);
     assert_eq!(of_type(&events, "files_changed")[0]["changes"], expected);
+}
+
+#[test]
+fn the_content_of_a_file_that_is_new_or_gone_is_told_as_a_difference() {
+    let change = |kind: &str, content: &str| json!({"path": "/w/a", "kind": {"type": kind}, "diff": content});
+    let changes = json!([
+        change("add", "one\ntwo\n"),
+        change("delete", "gone"),
+        change("add", ""),
+        change("update", "@@ -1 +1 @@\n-a\n+b\n"),
+    ]);
+    let call = json!({"type": "fileChange", "id": "c", "changes": changes, "status": "completed"});
+    let events = turn(&[item("item/completed", call)]);
+    let told = &of_type(&events, "files_changed")[0]["changes"];
+    assert_eq!(told[0]["diff"], "@@ -0,0 +1,2 @@\n+one\n+two\n");
+    assert_eq!(told[1]["diff"], "@@ -1 +0,0 @@\n-gone\n\\ No newline at end of file\n");
+    assert_eq!(told[2]["diff"], Value::Null);
+    assert_eq!(told[3]["diff"], "@@ -1 +1 @@\n-a\n+b\n");
+}
+
+#[test]
+fn a_change_that_failed_says_so() {
+    let call = json!({"type": "fileChange", "id": "c", "changes": [], "status": "failed"});
+    let events = turn(&[item("item/completed", call)]);
+    assert_eq!(of_type(&events, "tool_ended")[0]["error"], "the call failed");
 }
 
 #[test]
@@ -366,7 +450,11 @@ fn other_tools_are_calls() {
         item(
             "item/completed",
             json!({"type": "dynamicToolCall", "id": "3", "tool": "pick",
-            "arguments": {}, "status": "completed", "contentItems": [{"type": "inputText", "text": "z"}]}),
+            "arguments": {}, "status": "completed", "contentItems": [
+                {"type": "inputText", "text": "z"},
+                {"type": "inputImage", "imageUrl": "data:image/png;base64,AAAA"},
+                {"type": "inputImage", "imageUrl": "https://example.org/a.png"},
+            ]}),
         ),
         item(
             "item/completed",
@@ -380,6 +468,12 @@ fn other_tools_are_calls() {
     let ended = of_type(&events, "tool_ended");
     assert_eq!((&ended[0]["status"], &ended[0]["error"]), (&json!("failed"), &json!("bad")));
     assert_eq!(ended[1]["structured"], json!({"y": 1}));
+    let given = json!([
+        {"type": "text", "text": "z"},
+        {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        {"type": "inputImage", "imageUrl": "https://example.org/a.png"},
+    ]);
+    assert_eq!(ended[2]["output"], given, "in the words that servers of tools use");
     assert_eq!(of_type(&events, "artifact")[0]["path"], "/w/cat.png");
 }
 

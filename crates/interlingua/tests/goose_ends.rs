@@ -90,3 +90,46 @@ fn without_an_end_there_is_no_success() {
     let events = read(&[&says(json!("m"), "Hello")]);
     assert_eq!(end(&events)["outcome"], "failed");
 }
+
+#[test]
+fn a_limit_of_turns_is_no_success() {
+    let prose = "I've reached the maximum number of actions I can do without user input. Would you \
+                 like me to continue?";
+    let events = read(&[&says(json!("m"), "Hi"), &says(Value::Null, prose), COUNTED]);
+    assert_eq!(end(&events)["outcome"], "limit_reached");
+    assert_eq!(end(&events)["reason"], "max_turns");
+    assert_eq!(said(&events), "Hi");
+    let events = read(&[&says(json!("m"), prose), COUNTED]);
+    assert_eq!(end(&events)["outcome"], "completed");
+}
+
+#[test]
+fn a_recipe_that_cannot_try_again_has_failed() {
+    let prose = "Retry logic encountered an error: no such file";
+    let events = read(&[&says(Value::Null, prose), COUNTED]);
+    assert_eq!(end(&events)["outcome"], "failed");
+    assert_eq!(end(&events)["cause"], "no such file");
+}
+
+#[test]
+fn calls_of_an_interrupted_turn_are_cancelled() {
+    let call = json!({"status": "success", "value": {"name": "shell", "arguments": {}}});
+    let call = message(json!("m"), json!({"type": "toolRequest", "id": "c", "toolCall": call}));
+    let glued = format!("Yes — what would you like me to do?{COUNTED}");
+    let events = read(&[&call, &glued]);
+    let answer = events.iter().find(|event| event["type"] == "tool_ended").unwrap();
+    assert_eq!(answer["status"], "cancelled");
+    let interrupted = events.iter().find(|event| event["type"] == "interrupted").unwrap();
+    assert!(interrupted.get("text").is_none());
+}
+
+#[test]
+fn prose_in_front_of_the_records_is_a_log() {
+    let banner = "    __( O)>  ● new session · ollama qwen3-coder:30b";
+    let lines = ["Loading recipe: K8s", banner, &says(json!("m"), "Hi"), "stray", COUNTED];
+    let events = read(&lines);
+    let kinds: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds.iter().filter(|kind| **kind == "log").count(), 1);
+    assert_eq!(kinds.iter().filter(|kind| **kind == "unparsed").count(), 1);
+    assert_eq!(kinds[..2], ["log", "native"]);
+}

@@ -255,3 +255,231 @@ fn a_command_that_failed_and_a_tool_that_does_not_exist_have_failed() {
     assert_eq!((&ends[0]["status"], &ends[0]["exit_code"]), (&json!("failed"), &json!(3)));
     assert_eq!((&ends[1]["status"], &ends[1]["name"]), (&json!("failed"), &json!("nope")));
 }
+
+fn call_line(tool: &str, state: Value) -> Value {
+    let part =
+        json!({"type": "tool", "messageID": "m", "tool": tool, "callID": "c", "state": state});
+    line("tool_use", part)
+}
+
+fn step(session: &str, reason: &str, cost: f64) -> Value {
+    let tokens = json!({"input": 10, "output": 2});
+    let part = json!({
+        "type": "step-finish", "messageID": "m", "reason": reason, "tokens": tokens, "cost": cost,
+    });
+    event("message.part.updated", json!({"sessionID": session, "part": part}))
+}
+
+/// Seen in 1.18.33: the first snapshot has the name that the model gave, the others say `invalid`.
+#[test]
+fn a_tool_that_does_not_exist_has_failed_whatever_its_first_snapshot_says() {
+    let mut pending = tool(json!({"status": "pending", "input": {}}));
+    pending["properties"]["part"]["tool"] = json!("nope");
+    let note = json!({"tool": "nope", "error": "There is no tool nope."});
+    let mut over = tool(json!({"status": "completed", "input": note, "output": "No: no tool."}));
+    over["properties"]["part"]["tool"] = json!("invalid");
+    let events = served(&[status("busy"), message(false), pending, over]);
+    let end = of_kind(&events, "tool_ended")[0];
+    assert_eq!((&end["status"], &end["name"]), (&json!("failed"), &json!("nope")));
+    assert_eq!(end["error"], "There is no tool nope.");
+    assert_eq!(of_kind(&events, "tool_input")[0]["input"], json!({}), "the note is no input");
+}
+
+#[test]
+fn an_error_of_the_program_is_a_warning_and_no_turn() {
+    let error = json!({"name": "UnknownError", "data": {"message": "no such plugin"}});
+    let about_all = json!({"id": "e", "type": "session.error", "properties": {"error": error}});
+    let created = event("session.created", json!({"info": {"id": "s"}}));
+    let turn = [status("busy"), message(false), text("Hi", true), message(true), status("idle")];
+    let events = served(&[&[created, about_all.clone()], &turn[..]].concat());
+    assert_eq!(of_kind(&events, "notice")[0]["text"], "no such plugin");
+    let ends = of_kind(&events, "turn_ended");
+    assert_eq!((ends.len(), &ends[0]["outcome"]), (1, &json!("completed")));
+    let events = served(&[&turn[..2], &[about_all], &turn[2..]].concat());
+    assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "completed");
+}
+
+#[test]
+fn a_step_that_finishes_after_an_error_shows_that_the_turn_went_on() {
+    let error = json!({"name": "UnknownError", "data": {"message": "cannot read x"}});
+    let failed = event("session.error", json!({"error": error}));
+    let lines = [failed.clone(), status("busy"), message(false), step("s", "stop", 0.0)];
+    let events = served(&[&lines[..], &[message(true), status("idle")]].concat());
+    assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "completed");
+    let lines = [status("busy"), message(false), failed, step("s", "error", 0.0), message(true)];
+    let events = served(&[&lines[..], &[status("idle")]].concat());
+    let end = of_kind(&events, "turn_ended")[0];
+    assert_eq!((&end["outcome"], &end["cause"]), (&json!("failed"), &json!("cannot read x")));
+}
+
+#[test]
+fn a_reader_that_comes_in_the_middle_of_a_message_sees_the_turn_end() {
+    let whole = text("Hello world", true);
+    let idle = event("session.idle", json!({}));
+    for last in [vec![message(true), idle.clone()], vec![idle]] {
+        let start = [piece("lo wor"), piece("ld"), whole.clone(), step("s", "stop", 0.0)];
+        let events = served(&[&start[..], &last].concat());
+        assert_eq!(blocks(&events), ["lo world"]);
+        assert_eq!(of_kind(&events, "message_started").len(), 1);
+        let ends = of_kind(&events, "turn_ended");
+        assert_eq!((ends.len(), &ends[0]["outcome"]), (1, &json!("completed")));
+        assert!(ends[0].get("synthetic").is_none());
+        assert_eq!(ends[0]["usage"]["input"], 10);
+    }
+}
+
+#[test]
+fn pieces_beside_snapshots_have_the_kind_of_the_snapshot() {
+    let mut lines = vec![status("busy"), message(false)];
+    for (words, delta, over) in [("Hm", "Hm", false), ("Hm, yes", ", yes", false), ("", "", true)] {
+        let mut part = text(if over { "Hm, yes" } else { words }, over);
+        part["properties"]["part"]["type"] = json!("reasoning");
+        if !over {
+            part["properties"]["delta"] = json!(delta);
+        }
+        lines.push(part);
+    }
+    let events = served(&lines);
+    assert_eq!(blocks(&events), ["Hm, yes"]);
+    assert_eq!(of_kind(&events, "block_started")[0]["kind"], "reasoning");
+}
+
+#[test]
+fn a_call_that_a_rule_forbids_is_denied_and_does_not_end_the_turn() {
+    let rule =
+        "The user has specified a rule which prevents you from using this specific tool call.";
+    let state = |error: &str| json!({"status": "error", "input": {"command": "x"}, "error": error});
+    let start = line("step_start", json!({"type": "step-start", "messageID": "m"}));
+    for error in [rule.to_owned(), format!("Error: {rule}")] {
+        let refused = call_line("bash", state(&error));
+        let events = read(&[start.clone(), refused, finish("tool-calls")], &Exit::default());
+        assert_eq!(of_kind(&events, "tool_ended")[0]["status"], "denied");
+        assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "failed");
+    }
+    let refused = call_line("bash", state("The user rejected permission to use this tool call."));
+    let lines = [start, refused, finish("tool-calls")];
+    let events = read(&lines, &Exit::default());
+    assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "cancelled");
+    // It may be set up to go on all the same.
+    let next = line("step_start", json!({"type": "step-start", "messageID": "n"}));
+    let events = read(&[&lines[..], &[next]].concat(), &Exit::default());
+    assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "failed");
+    // A command may print the sentence.
+    let printed = json!({"status": "completed", "input": {"command": "x"}, "output": rule});
+    let events = read(&[call_line("bash", printed)], &Exit::default());
+    assert_eq!(of_kind(&events, "tool_ended")[0]["status"], "completed");
+}
+
+#[test]
+fn a_permission_offers_the_answers_that_opencode_takes() {
+    let asked = json!({
+        "id": "per", "permission": "bash", "patterns": ["echo hi"], "always": ["echo *"],
+        "metadata": {"command": "echo hi"}, "tool": {"callID": "c"},
+    });
+    let reply =
+        |word: &str| event("permission.replied", json!({"requestID": "per", "reply": word}));
+    for (word, decision, reason) in [
+        ("once", "allowed", Value::Null),
+        ("always", "allowed", json!("for the rest of the session")),
+        ("reject", "denied", Value::Null),
+    ] {
+        let asked = event("permission.asked", asked.clone());
+        let events = served(&[status("busy"), message(false), asked, reply(word)]);
+        let options = &of_kind(&events, "permission_requested")[0]["options"];
+        let ids: Vec<_> = options.as_array().unwrap().iter().map(|one| &one["optionId"]).collect();
+        assert_eq!(ids, ["once", "always", "reject"]);
+        assert_eq!(options[1]["name"], "Always allow: echo *");
+        let resolved = of_kind(&events, "permission_resolved")[0];
+        assert_eq!((&resolved["decision"], &resolved["reason"]), (&json!(decision), &reason));
+    }
+}
+
+#[test]
+fn an_interruption_is_told_after_what_it_interrupted() {
+    let error = json!({"name": "MessageAbortedError", "data": {"message": "Aborted"}});
+    let aborted = event("session.error", json!({"error": error}));
+    let begun = [status("busy"), message(false), text("", false), piece("Half"), aborted];
+    let rest = [status("idle"), text("Half", true), message(true)];
+    for lines in [[&begun[..], &rest].concat(), begun.to_vec()] {
+        let events = served(&lines);
+        let place = |kind: &str| events.iter().position(|event| event["type"] == kind).unwrap();
+        assert!(place("block_ended") < place("interrupted"));
+        assert!(place("interrupted") < place("turn_ended"));
+        assert!(events[place("interrupted")].get("text").is_none(), "the user said nothing");
+        let end = &events[place("turn_ended")];
+        assert_eq!((&end["outcome"], &end["cause"]), (&json!("cancelled"), &json!("Aborted")));
+    }
+}
+
+#[test]
+fn the_price_of_a_turn_has_that_of_its_sub_agents_in_it() {
+    let mut call = tool(json!({
+        "status": "running", "input": {"prompt": "Look."}, "metadata": {"sessionId": "child"},
+    }));
+    call["properties"]["part"]["tool"] = json!("task");
+    let asked = json!({"sessionID": "child", "info": {"id": "u", "role": "user"}});
+    let asked = event("message.updated", asked);
+    let mut prompt = text("Look.", true);
+    prompt["properties"]["sessionID"] = json!("child");
+    prompt["properties"]["part"]["messageID"] = json!("u");
+    let steps = [step("child", "stop", 0.25), step("s", "stop", 0.5)];
+    let start = [status("busy"), message(false), call, asked, prompt];
+    let events = served(&[&start[..], &steps, &[message(true), status("idle")]].concat());
+    let end = of_kind(&events, "turn_ended")[0];
+    assert_eq!((&end["cost"]["usd"], &end["usage"]["input"]), (&json!(0.75), &json!(10)));
+    let natives = of_kind(&events, "native");
+    let summary = |native: &&&Value| native["name"].as_str().unwrap().ends_with("/summary");
+    assert_eq!(natives.iter().find(summary), None, "the prompt of a sub-agent is no summary");
+}
+
+#[test]
+fn an_end_that_is_no_success_has_a_cause() {
+    for reason in ["length", "content-filter", "error"] {
+        let start = line("step_start", json!({"type": "step-start", "messageID": "m"}));
+        let events = read(&[start, finish(reason)], &Exit::default());
+        assert!(of_kind(&events, "turn_ended")[0]["cause"].is_string(), "{reason}");
+    }
+}
+
+#[test]
+fn a_second_start_of_a_step_that_has_not_finished_is_a_retry() {
+    let start = line("step_start", json!({"type": "step-start", "messageID": "m"}));
+    let lines = [start.clone(), start.clone(), start.clone(), finish("stop")];
+    let events = read(&lines, &Exit::default());
+    let attempts: Vec<_> = of_kind(&events, "retry").iter().map(|it| &it["attempt"]).collect();
+    assert_eq!(attempts, [1, 2]);
+    let lines = [start.clone(), finish("tool-calls"), start, finish("stop")];
+    assert!(of_kind(&read(&lines, &Exit::default()), "retry").is_empty());
+}
+
+/// Seen in 1.18.33, where the wait is about a second.
+#[test]
+fn a_retry_tells_how_long_it_waits() {
+    let retry = json!({
+        "type": "retry", "attempt": 1, "message": "Rate limit reached", "next": 1794788217229_u64,
+    });
+    let mut retry = event("session.status", json!({"status": retry}));
+    retry["id"] = json!("evt_1e1b6cda6001pe7t1MajwYR7y8");
+    let events = served(&[status("busy"), message(false), retry.clone()]);
+    assert_eq!(of_kind(&events, "retry")[0]["delay_ms"], 999);
+    retry["id"] = json!("evt");
+    let events = served(&[status("busy"), message(false), retry]);
+    assert!(of_kind(&events, "retry")[0].get("delay_ms").is_none());
+}
+
+#[test]
+fn a_turn_of_the_server_tells_when_it_was_and_how_long_it_took() {
+    let user = json!({"info": {"id": "u", "role": "user", "time": {"created": 1000}}});
+    let message = |time: Value| {
+        event("message.updated", json!({"info": {"id": "m", "role": "assistant", "time": time}}))
+    };
+    let events = served(&[
+        event("message.updated", user),
+        message(json!({"created": 1200})),
+        message(json!({"created": 1200, "completed": 4500})),
+        status("idle"),
+    ]);
+    assert_eq!(of_kind(&events, "turn_started")[0]["time"], 1000);
+    let end = of_kind(&events, "turn_ended")[0];
+    assert_eq!((&end["time"], &end["duration_ms"]), (&json!(4500), &json!(3500)));
+}

@@ -207,3 +207,48 @@ fn updates_of_a_running_call_tell_what_is_new() {
     let ended = of_kind(&events, "tool_ended")[0];
     assert_eq!((&ended["status"], &ended["exit_code"]), (&json!("failed"), &json!(3)));
 }
+
+#[test]
+fn a_call_of_a_request_that_failed_never_ran() {
+    let begins =
+        json!({"type": "toolcall_start", "contentIndex": 0, "id": "c", "toolName": "bash"});
+    let piece = json!({"type": "toolcall_delta", "contentIndex": 0, "delta": "{\"comm"});
+    let empty = json!({"type": "toolcall_delta", "contentIndex": 0, "delta": ""});
+    let update = |it: Value| json!({"type": "message_update", "assistantMessageEvent": it});
+    let call = json!([{"type": "toolCall", "id": "c", "name": "bash", "arguments": {}}]);
+    let mut lines = vec![bare("agent_start"), message("message_start", "pending", json!([]))];
+    lines.extend([update(begins), update(empty), update(piece)]);
+    lines.extend([message("message_end", "error", call), agent_end(true)]);
+    lines.push(json!({"type": "auto_retry_start", "attempt": 1, "errorMessage": "terminated"}));
+    lines.push(bare("agent_start"));
+    lines.extend(says("Again", "stop"));
+    lines.extend([agent_end(false), bare("agent_settled")]);
+    let events = read(&lines);
+    let ended = events.iter().position(|event| event["type"] == "tool_ended").unwrap();
+    assert_eq!(events[ended]["status"], "cancelled");
+    assert!(ended < events.iter().position(|event| event["type"] == "retry").unwrap());
+    // What there was of its input is not its input.
+    assert!(of_kind(&events, "tool_input")[0].get("input").is_none());
+    assert_eq!(of_kind(&events, "tool_input_delta").len(), 1);
+}
+
+#[test]
+fn failures_beside_the_turn_are_told_in_their_words() {
+    let events = read(&[
+        bare("agent_start"),
+        json!({"type": "extension_error", "extensionPath": "/e.ts", "error": "guard threw"}),
+        json!({"type": "compaction_end", "aborted": false, "errorMessage": "no model"}),
+        json!({"type": "compaction_end", "aborted": true}),
+    ]);
+    let told: Vec<_> = of_kind(&events, "notice").iter().map(|it| it["text"].clone()).collect();
+    assert_eq!(told, ["guard threw", "no model"]);
+}
+
+#[test]
+fn the_session_has_a_time_and_the_turn_has_none() {
+    let time = "2026-11-15T19:38:04.814Z";
+    let session = json!({"type": "session", "id": "s", "timestamp": time, "cwd": "/x"});
+    let events = read(&[session, bare("agent_start")]);
+    assert_eq!(of_kind(&events, "session_started")[0]["time"], time);
+    assert!(of_kind(&events, "turn_started")[0].get("time").is_none());
+}

@@ -184,10 +184,10 @@ fn a_failed_request_is_told_once_and_is_no_text() {
         let errors = of(&told, "error");
         assert_eq!(errors.len(), 1);
         let fields = (&errors[0]["message"], &errors[0]["class"], &errors[0]["http_status"]);
-        assert_eq!(fields, (&json!(error), &json!("authentication"), &json!(401)));
+        assert_eq!(fields, (&json!("no key"), &json!("authentication"), &json!(401)));
         assert!(!said(&told).concat().contains("API Error"), "{told:#?}");
         let ended = of(&told, "turn_ended")[0];
-        assert_eq!((&ended["outcome"], &ended["cause"]), (&json!("failed"), &json!(error)));
+        assert_eq!((&ended["outcome"], &ended["cause"]), (&json!("failed"), &json!("no key")));
         assert!(ended.get("usage").is_none(), "zeros are no counts");
     }
 }
@@ -324,4 +324,33 @@ fn it_is_told_from_claude() {
         let told = translate("events", lines.as_bytes(), &exit);
         assert_eq!(told.translator.from().unwrap().name, "qwen", "{lines}");
     }
+}
+
+#[test]
+fn the_words_of_a_failure_stand_without_their_wrapping() {
+    for (printed, told) in [
+        ("[API Error: 401 no key]", "no key"),
+        ("[API Error: terminated]", "terminated"),
+        ("[API Error: 429 status code (no body)]", "429 status code (no body)"),
+        ("Please set an auth method", "Please set an auth method"),
+    ] {
+        let told_of = events(&[init(), failure(printed, 5)]);
+        assert_eq!(of(&told_of, "error")[0]["message"], told);
+        assert_eq!(of(&told_of, "turn_ended")[0]["cause"], told);
+    }
+}
+
+#[test]
+fn retries_are_counted_until_an_answer_comes() {
+    let told = events(&[
+        init(),
+        retry(false, 0),
+        retry(false, 0),
+        whole("a", text("Once.")),
+        retry(false, 0),
+        whole("b", text("Once.")),
+        success("Once.", 20),
+    ]);
+    let attempts: Vec<_> = of(&told, "retry").iter().map(|retry| &retry["attempt"]).collect();
+    assert_eq!(attempts, [1, 2, 1]);
 }

@@ -226,3 +226,80 @@ fn a_turn_that_cost_nothing_names_no_price() {
     assert!(ends("0").ends_with("\n— 1.2 s\n"), "{}", ends("0"));
     assert!(ends("0.0021").ends_with("\n— $0.0021 · 1.2 s\n"), "{}", ends("0.0021"));
 }
+
+#[test]
+fn a_question_says_what_it_is_about_and_why() {
+    let call = r#"{"type":"tool_started","call":"c","name":"file_change","kind":"edit","input":{"changes":[{"path":"a.txt"}]}}"#;
+    let asks = r#"{"type":"permission_requested","request":"1","call":"c","description":"Outside the workspace?"}"#;
+    let blind = shown("events", &[call, asks]);
+    assert!(blind.contains("! may it? file_change: a.txt (Outside the workspace?)\n"), "{blind}");
+    let repeats = r#"{"type":"permission_requested","request":"1","tool":"bash","input":{"command":"ls -l"},"description":"run ls -l"}"#;
+    let told = shown("events", &[repeats]);
+    assert!(told.contains("! may it? bash: ls -l\n"), "{told}");
+    let nothing = shown("events", &[r#"{"type":"permission_requested","request":"1"}"#]);
+    assert!(nothing.contains("! may it go on?\n"), "{nothing}");
+}
+
+#[test]
+fn questions_and_answers_are_told_in_words() {
+    let call = r#"{"type":"tool_started","call":"c","name":"question","input":{"questions":[{"question":"Which?"}]}}"#;
+    let answer = |answers: &str| {
+        format!(r#"{{"type":"question_answered","request":"q","answers":{answers}}}"#)
+    };
+    let shown = |answers: &str| shown("events", &[call, &answer(answers)]);
+    assert!(shown("null").contains("▸ question: Which?\n"), "{}", shown("null"));
+    for (answers, words) in
+        [(r#"[["A"],["B","C"]]"#, "A, B, C"), (r#"["A"]"#, "A"), (r#""A""#, "A"), ("{}", "{}")]
+    {
+        let shown = shown(answers);
+        assert!(shown.contains(&format!("! answered: {words}\n")), "{shown}");
+    }
+}
+
+#[test]
+fn the_answer_of_a_call_that_drew_the_plan_does_not_repeat_it() {
+    let call = r#"{"type":"tool_started","call":"c","name":"todowrite","kind":"plan","input":{"todos":[]}}"#;
+    let plan = r#"{"type":"plan_updated","call":"c","items":[{"text":"Look"}]}"#;
+    let answer = |output: &str, status: &str| {
+        format!(r#"{{"type":"tool_ended","call":"c","status":"{status}","output":{output}}}"#)
+    };
+    let list = answer(r#""[\n{}\n]""#, "completed");
+    let (drawn, lost) = shown_of("events", &[call, plan, &list], &Exit::default());
+    assert!(drawn.contains("  [ ] Look\n  ⎿ done\n"), "{drawn}");
+    assert!(lost.contains(&"1 tool outputs beyond one line".to_owned()), "{lost:?}");
+    let short = shown("events", &[call, plan, &answer("\"Noted.\"", "completed")]);
+    assert!(short.contains("⎿ Noted.\n"), "{short}");
+    let undrawn = shown("events", &[call, &list]);
+    assert!(undrawn.contains("⎿ [ … (+2 lines)\n"), "{undrawn}");
+    let failed = shown("events", &[call, plan, &answer(r#""no\nno""#, "failed")]);
+    assert!(failed.contains("⎿ failed: no … (+1 line)\n"), "{failed}");
+}
+
+#[test]
+fn a_file_is_told_by_its_path_under_any_name() {
+    for name in ["file_path", "filePath", "fileName", "path"] {
+        let call = format!(
+            r#"{{"type":"tool_started","call":"c","name":"write","kind":"write","input":{{"content":"x","{name}":"a.txt"}}}}"#
+        );
+        let shown = shown("events", &[&call]);
+        assert!(shown.contains("▸ write: a.txt\n"), "{shown}");
+    }
+}
+
+#[test]
+fn what_a_sub_agent_is_told_is_not_said_to_itself() {
+    let told = r#"{"type":"user_message","parent":"c","text":"Look around","injected":true}"#;
+    let shown = shown("events", &[told]);
+    assert!(shown.contains("    > (to the sub-agent) Look around\n"), "{shown}");
+}
+
+#[test]
+fn what_a_stopped_call_showed_comes_before_why_it_was_stopped() {
+    let lines = [
+        r#"{"type":"tool_started","call":"c","name":"bash","input":{"command":"make"}}"#,
+        r#"{"type":"tool_progress","call":"c","output":"started"}"#,
+        r#"{"type":"tool_ended","call":"c","status":"cancelled","output":null,"error":"stopped"}"#,
+    ];
+    let shown = shown("events", &lines);
+    assert!(shown.contains("⎿ cancelled: started … (+1 line)\n"), "{shown}");
+}

@@ -84,6 +84,18 @@ fn a_second_try_that_says_something_else_is_a_block_of_its_own() {
 }
 
 #[test]
+fn a_second_try_has_its_own_message() {
+    for (first_ends, second) in [(false, "Other."), (true, "Other."), (true, "Hello world")] {
+        let lines = turn(&["Hello"], first_ends, &[second, " More."]);
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let chunks = translate_lines("events", "acp", &lines).records();
+        let said = chunks.iter().filter_map(|chunk| chunk["params"]["update"].as_object());
+        let ids: Vec<_> = said.filter_map(|update| update.get("messageId")?.as_str()).collect();
+        assert_eq!(ids, ["one", "two", "two"], "{first_ends} {second}");
+    }
+}
+
+#[test]
 fn a_second_try_can_be_taken_back_too() {
     let mut lines = turn(&["Hello"], false, &["Hello wor"]);
     let end = lines.pop().unwrap();

@@ -136,12 +136,7 @@ pub(crate) fn is_failure(outcome: &Outcome) -> bool {
 /// What went wrong with a call, as text, since consumers show it as that; and the number of blocks of
 /// its output that are none.
 pub(crate) fn call_failure<'a>(ended: &'a ToolEnded<'_>) -> (Text<'a>, usize) {
-    let (text, others) = match &ended.output {
-        Some(output) if output.is_null() => {
-            (ended.error.as_ref().map(Text::borrowed).unwrap_or_default(), 0)
-        }
-        _ => answer_text(ended),
-    };
+    let (text, others) = answer_text(ended);
     let text = match ended.exit_code {
         _ if !text.is_empty() => text,
         Some(code) if code != 0 => Text::from(format!("Exit code: {code}")),

@@ -32,8 +32,8 @@ pub(crate) fn output_text<'a>(output: &'a Json<'_>) -> (Text<'a>, usize) {
 /// What to show of a call that was answered: its output, or else what went wrong.
 pub(crate) fn answer_text<'a>(ended: &'a crate::event::ToolEnded<'_>) -> (Text<'a>, usize) {
     let (text, others) = match &ended.output {
-        Some(output) => output_text(output),
-        None => (Text::default(), 0),
+        Some(output) if !output.is_null() => output_text(output),
+        _ => (Text::default(), 0),
     };
     let Some(error) = &ended.error else { return (text, others) };
     let (said, wrong) = (text.to_plain(), error.to_plain());
@@ -56,4 +56,23 @@ pub(crate) fn retry_in_words(retry: &crate::event::Retry<'_>) -> String {
     };
     let delay = retry.delay_ms.map_or(String::new(), |it| format!(" after {it} ms"));
     format!("a request failed ({}{status}); {attempt} follows{delay}", retry.class.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::ToolEnded;
+
+    #[test]
+    fn an_answer_is_what_came_back_and_what_went_wrong() {
+        let answer = |output: &str, error: Option<&'static str>| {
+            let output = Json::from_text(output.to_owned());
+            let ended = ToolEnded { output, error: error.map(Text::plain), ..ToolEnded::default() };
+            answer_text(&ended).0.to_string()
+        };
+        assert_eq!(answer("null", None), "");
+        assert_eq!(answer("null", Some("stopped")), "stopped");
+        assert_eq!(answer(r#""out""#, Some("stopped")), "out\nstopped");
+        assert_eq!(answer(r#""was stopped\n""#, Some("stopped")), "was stopped\n");
+    }
 }

@@ -34,6 +34,7 @@ mod held_errors;
 mod probe;
 mod sse;
 mod steps;
+mod time;
 mod tools;
 
 pub use crate::explain::Ignored;

@@ -75,6 +75,7 @@ struct PlanEntry<'a> {
     status: Option<Json<'a>>,
     completed: Option<Json<'a>>,
     active_form: Option<Text<'a>>,
+    priority: Option<Text<'a>>,
 }
 
 impl<'a> PlanEntry<'a> {
@@ -90,6 +91,7 @@ impl<'a> PlanEntry<'a> {
             status,
             raw_status,
             active_form: self.active_form,
+            priority: self.priority,
         }
     }
 }
@@ -107,8 +109,23 @@ impl<'a> Record<'a> for PlanEntry<'a> {
             "status" => self.status = value.json()?,
             "completed" => self.completed = value.json()?,
             "activeForm" | "active_form" => self.active_form = value.text()?,
+            "priority" => self.priority = value.text()?,
             _ => value.skip()?,
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_keeps_how_much_it_matters() {
+        let list = r#"[{"content":"A","status":"pending","priority":"high"},{"content":"B"}]"#;
+        let list = Json::from_text(list.to_owned()).unwrap();
+        let items = plan_items(&list).unwrap();
+        assert_eq!(items[0].priority, Some("high".into()));
+        assert_eq!(items[1].priority, None);
     }
 }

@@ -11,11 +11,11 @@ payload! {
         pub request: Text<'a>,
         /// The call that waits.
         pub call: Option<Text<'a>>,
-        /// The tool.
+        /// The tool; the grammar repeats it.
         pub tool: Option<Text<'a>>,
         /// What to tell the user.
         pub description: Option<Text<'a>>,
-        /// What the tool would be given.
+        /// What the tool would be given; the grammar repeats it.
         pub input: Option<Json<'a>>,
         /// What may be answered, as the agent offers it.
         pub options: Option<Json<'a>>,
@@ -29,7 +29,7 @@ payload! {
         pub request: Option<Text<'a>>,
         /// The call.
         pub call: Option<Text<'a>>,
-        /// The tool.
+        /// The tool; the grammar repeats it.
         pub tool: Option<Text<'a>>,
         /// What was decided.
         pub decision: Decision,

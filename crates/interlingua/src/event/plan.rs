@@ -29,6 +29,8 @@ payload! {
         pub raw_status: Option<Json<'a>>,
         /// What to show while it is being done.
         pub active_form: Option<Text<'a>>,
+        /// How much it matters, in the agent's word.
+        pub priority: Option<Text<'a>>,
     }
 }
 

@@ -75,7 +75,8 @@ payload! {
         pub executor: Executor,
         /// How it went.
         pub status: ToolStatus,
-        /// What it gave back: a JSON string, or an array of content blocks, or another value.
+        /// What it gave back: a JSON string, or an array of content blocks, or another value. Of a
+        /// call that was stopped or given up it may be the end of what it showed before.
         pub output: Option<Json<'a>>,
         /// The same for a program, where the agent gives it.
         pub structured: Option<Json<'a>>,

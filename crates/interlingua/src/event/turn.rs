@@ -29,7 +29,7 @@ payload! {
         pub reason: Option<Text<'a>>,
         /// Why the model stopped, in its own word.
         pub stop_reason: Option<Text<'a>>,
-        /// What went wrong on the way, retries included.
+        /// What went wrong on the way; of a turn that failed also what was tried again.
         pub errors: Vec<Text<'a>>,
         /// The HTTP status of the request that failed.
         pub http_status: Option<u64>,
@@ -37,7 +37,7 @@ payload! {
         pub final_text: Option<Text<'a>>,
         /// An answer in a shape that was asked for.
         pub structured: Option<Json<'a>>,
-        /// The tokens of this turn.
+        /// The tokens of this turn; of one that the grammar ends, those that its requests told.
         pub usage: Option<Usage<'a>>,
         /// The tokens of this turn for each model, where the agent says so; those of other agents
         /// that it started may be among them, and not in `usage`.

@@ -8,10 +8,22 @@ use super::{Emit, RepairKind, Stream};
 use crate::event::{
     Data, Event, Executor, Native, Reason, ToolEnded, ToolInput, ToolKind, ToolStarted, ToolStatus,
 };
-use crate::json::Text;
+use crate::json::{Json, Text};
 
 /// How many calls that are over leave their room behind.
 const SPARE: usize = 16;
+
+/// How much room for an input is kept from call to call.
+const ROOM: usize = 64 << 10;
+
+/// The name of a tool that nobody named.
+const UNNAMED: &str = "unknown";
+
+/// The longest input that is kept for those who have to decide about a call.
+const INPUT_KEPT: usize = 1 << 20;
+
+/// How much of a running call's output is kept: the end of it.
+const OUTPUT_KEPT: usize = 64 << 10;
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
@@ -44,6 +56,10 @@ struct OpenCall {
     parent: Option<Text<'static>>,
     message: Option<Text<'static>>,
     input_known: bool,
+    /// The input; empty where it is not known, or too long to keep.
+    input: String,
+    /// What it put out so far.
+    output: String,
 }
 
 impl Calls {
@@ -53,9 +69,7 @@ impl Calls {
             Data::ToolStarted(_) => self.start(event, stream, emit),
             Data::ToolInputDelta(_) => self.input_delta(event, stream, emit),
             Data::ToolInput(_) => self.input(event, stream, emit),
-            Data::ToolProgress(ref progress) if self.find_open(&progress.call).is_some() => {
-                stream.said(&mut { event }, emit);
-            }
+            Data::ToolProgress(_) => self.progress(event, stream, emit),
             Data::ToolEnded(_) => self.answer(event, stream, emit),
             _ => {}
         }
@@ -134,17 +148,17 @@ impl Calls {
     fn start(&mut self, mut event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Data::ToolStarted(started) = &mut event.data else { return };
         if started.name.is_empty() {
-            started.name = Text::plain("unknown");
+            started.name = Text::plain(UNNAMED);
         }
         let key = key(&started.call);
-        match self.calls.get(&key) {
+        match self.calls.get_mut(&key) {
             None => {
                 let mut call = self.open_call(&started.call, &started.name);
                 call.kind = started.kind.clone();
                 call.executor = started.executor.clone();
                 call.parent = event.parent.clone().map(Text::into_owned);
                 call.message = started.message.clone().map(Text::into_owned);
-                call.input_known = started.input.is_some();
+                call.knows_input(started.input.as_ref());
                 self.calls.insert(key, Call::Open(call));
                 stream.said(&mut { event }, emit);
             }
@@ -152,9 +166,13 @@ impl Calls {
                 let Event { parent, time, data: Data::ToolStarted(started), .. } = event else {
                     return;
                 };
-                let input =
-                    ToolInput { call: started.call, input: started.input, ..ToolInput::default() };
+                let ToolStarted { call, message, input, .. } = started;
+                let input = ToolInput { call, message, input, ..ToolInput::default() };
                 self.input(Event::new(input).within(parent).at(time), stream, emit);
+            }
+            // The message may be known only now.
+            Some(Call::Open(open)) if started.message.is_some() => {
+                open.message = started.message.clone().map(Text::into_owned);
             }
             // Said before.
             Some(_) => {}
@@ -174,15 +192,49 @@ impl Calls {
         self.ensure_known(&input.call, &event, stream, emit);
         let Event { parent, time, data: Data::ToolInput(mut input), .. } = event else { return };
         let Some(open) = self.find_open(&input.call) else { return };
-        if std::mem::replace(&mut open.input_known, true) {
+        if open.input_known {
             return;
         }
+        open.knows_input(input.input.as_ref());
+        open.input_known = true;
         input.name = Text::plain(&open.name);
         input.kind = open.kind.clone();
         input.executor = open.executor.clone();
-        input.message = open.message.as_ref().map(Text::borrowed);
+        input.message = input.message.or_else(|| open.message.as_ref().map(Text::borrowed));
         let parent = parent.or_else(|| open.parent.as_ref().map(Text::borrowed));
         stream.said(&mut Event::new(input).within(parent).at(time), emit);
+    }
+
+    fn progress(&mut self, mut event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+        let Data::ToolProgress(progress) = &event.data else { return };
+        let Some(open) = self.find_open(&progress.call) else { return };
+        if let Some(output) = &progress.output {
+            open.put_out(&output.to_plain());
+        }
+        stream.said(&mut event, emit);
+    }
+
+    /// Whoever decides about a call is told what the call is, where the question does not say it.
+    pub(super) fn permission(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+        let mut event = event;
+        let call = match &event.data {
+            Data::PermissionRequested(request) => request.call.clone(),
+            Data::PermissionResolved(resolved) => resolved.call.clone(),
+            _ => None,
+        };
+        if let Some(open) = call.and_then(|call| self.find_open(&call)) {
+            match &mut event.data {
+                Data::PermissionRequested(request) => {
+                    request.tool = request.tool.take().or_else(|| open.told_name());
+                    request.input = request.input.take().or_else(|| open.told_input());
+                }
+                Data::PermissionResolved(resolved) => {
+                    resolved.tool = resolved.tool.take().or_else(|| open.told_name());
+                }
+                _ => {}
+            }
+        }
+        stream.said(&mut event, emit);
     }
 
     fn answer(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
@@ -200,6 +252,10 @@ impl Calls {
                 ended.name = Text::plain(&open.name);
                 ended.kind = open.kind.clone();
                 ended.executor = open.executor.clone();
+                if ended.status == ToolStatus::Cancelled || ended.status == ToolStatus::Abandoned {
+                    let told = ended.output.take().filter(|output| !output.is_null());
+                    ended.output = told.or_else(|| open.told_output());
+                }
                 let parent = parent.or_else(|| open.parent.as_ref().map(Text::borrowed));
                 stream.said(&mut Event::new(ended).within(parent).at(time), emit);
                 if self.spare.len() < SPARE {
@@ -236,6 +292,7 @@ impl Calls {
             kind: open.kind.clone(),
             executor: open.executor.clone(),
             status: ToolStatus::Abandoned,
+            output: open.told_output(),
             error: Some(Text::plain(why)),
             ..ToolEnded::default()
         };
@@ -257,7 +314,7 @@ impl Calls {
         }
         let name = match &event.data {
             Data::ToolEnded(ended) if !ended.name.is_empty() => ended.name.clone().into_owned(),
-            _ => Text::plain("unknown"),
+            _ => Text::plain(UNNAMED),
         };
         stream.repaired(RepairKind::AnswerWithoutCall, || format!("call {call}"));
         let mut open = self.open_call(call, &name);
@@ -270,13 +327,21 @@ impl Calls {
     /// A call that is made now, in room that another one left.
     fn open_call(&mut self, id: &Text<'_>, name: &Text<'_>) -> Box<OpenCall> {
         let mut call = self.spare.pop().unwrap_or_default();
-        let (mut kept_id, mut kept_name) =
-            (std::mem::take(&mut call.id), std::mem::take(&mut call.name));
+        let room = std::mem::take(&mut *call);
+        let (mut kept_id, mut kept_name, mut input) = (room.id, room.name, room.input);
         kept_id.clear();
         kept_id.push_str(&id.to_plain());
         kept_name.clear();
         kept_name.push_str(&name.to_plain());
-        *call = OpenCall { id: kept_id, name: kept_name, order: self.made, ..OpenCall::default() };
+        input.clear();
+        input.shrink_to(ROOM);
+        *call = OpenCall {
+            id: kept_id,
+            name: kept_name,
+            input,
+            order: self.made,
+            ..OpenCall::default()
+        };
         self.made += 1;
         self.open += 1;
         call
@@ -287,6 +352,40 @@ impl Calls {
             Some(Call::Open(open)) => Some(open),
             _ => None,
         }
+    }
+}
+
+impl OpenCall {
+    /// Keeps the input, if it is known.
+    fn knows_input(&mut self, input: Option<&Json<'_>>) {
+        self.input_known = input.is_some();
+        if let Some(input) = input.filter(|input| input.get().len() <= INPUT_KEPT) {
+            self.input.push_str(input.get());
+        }
+    }
+
+    /// Keeps the next piece of the output, and of all pieces the end.
+    fn put_out(&mut self, piece: &str) {
+        self.output.push_str(piece);
+        // Moving what is kept costs less than what is thrown away came to.
+        if self.output.len() > 2 * OUTPUT_KEPT {
+            let start = self.output.ceil_char_boundary(self.output.len() - OUTPUT_KEPT);
+            self.output.drain(..start);
+        }
+    }
+
+    /// Its tool, for those who speak of the call and do not say it.
+    fn told_name(&self) -> Option<Text<'_>> {
+        (self.name != UNNAMED).then(|| Text::plain(&self.name))
+    }
+
+    fn told_input(&self) -> Option<Json<'_>> {
+        (!self.input.is_empty()).then(|| Json::read_from(&self.input))
+    }
+
+    /// What it put out before it was stopped.
+    fn told_output(&self) -> Option<Json<'static>> {
+        (!self.output.is_empty()).then(|| Json::from(&Text::plain(&self.output)))
     }
 }
 

@@ -9,6 +9,7 @@
 mod blocks;
 mod calls;
 mod fingerprint;
+mod messages;
 mod pieces;
 mod plans;
 mod recent;
@@ -20,6 +21,7 @@ use crate::dialect::Ending;
 use crate::event::{Data, Event, Reason, Source, TextFlaw, Unparsed};
 use blocks::Blocks;
 use calls::Calls;
+use messages::Messages;
 use plans::Plans;
 pub use repair::{Repair, RepairKind, Repairs};
 use session::Session;
@@ -42,6 +44,7 @@ pub struct Grammar {
     stream: Stream,
     session: Session,
     turns: Turns,
+    messages: Messages,
     blocks: Blocks,
     calls: Calls,
     plans: Plans,
@@ -153,6 +156,10 @@ impl Grammar {
                 self.blocks.push(&mut event, stream, emit);
             }
             Data::Withdrawn(_) => self.blocks.withdraw(event, stream, emit),
+            Data::MessageStarted(_) | Data::MessageEnded(_) => {
+                self.turns.note(&event);
+                self.messages.push(event, stream, emit);
+            }
             Data::ToolStarted(_)
             | Data::ToolInputDelta(_)
             | Data::ToolInput(_)
@@ -165,8 +172,11 @@ impl Grammar {
                 self.plans.put_back(refused, stream, emit);
             }
             Data::PlanUpdated(_) => self.plans.push(event, stream, emit),
-            Data::Retry(_) | Data::Error(_) | Data::Interrupted(_) => {
-                self.turns.note(&event.data);
+            Data::PermissionRequested(_) | Data::PermissionResolved(_) => {
+                self.calls.permission(event, stream, emit);
+            }
+            Data::Retry(_) | Data::Error(_) | Data::Interrupted(_) | Data::Usage(_) => {
+                self.turns.note(&event);
                 stream.said(&mut event, emit);
             }
             _ => stream.said(&mut event, emit),
@@ -181,7 +191,8 @@ impl Grammar {
             let clean = ending == Ending::Implied
                 && !self.cut_off
                 && !self.turns.nothing_said(&self.stream);
-            let end = End { exit: &exit, clean, cut_off: self.cut_off };
+            let mid_message = self.messages.is_open();
+            let end = End { exit: &exit, clean, cut_off: self.cut_off, mid_message };
             let (ended, reason) = self.turns.ending(&end);
             let kind = RepairKind::TurnNotEnded;
             if reason != Reason::StreamEnded {
@@ -213,6 +224,7 @@ impl Grammar {
             self.blocks.last_word(text, &mut self.stream, emit);
         }
         self.blocks.end_turn(reason.clone(), &mut self.stream, emit);
+        self.messages.end_turn(&reason, &mut self.stream, emit);
         self.calls.end_turn(waiting, reason, &mut self.stream, emit);
         self.turns.end(event, added, &mut self.stream, emit);
     }

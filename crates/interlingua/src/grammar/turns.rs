@@ -20,13 +20,23 @@ pub(super) struct Turns {
 
 #[derive(Debug, Default)]
 struct OpenTurn {
-    errors: Vec<Text<'static>>,
+    errors: Vec<Mishap>,
     /// What kind of thing the last error was.
     class: Option<ErrorClass>,
     interrupted: Option<Text<'static>>,
     implied: bool,
     replay: bool,
     started_at: u64,
+    /// What the requests of the agent itself have used so far.
+    requests: Option<Usage<'static>>,
+}
+
+/// Something that went wrong in a turn.
+#[derive(Debug)]
+struct Mishap {
+    text: Text<'static>,
+    /// It was tried again: where the turn went well, it is of no account.
+    retried: bool,
 }
 
 impl Turns {
@@ -79,26 +89,25 @@ impl Turns {
     }
 
     /// Keeps what the end of the turn will have to tell.
-    pub(super) fn note(&mut self, data: &Data<'_>) {
+    pub(super) fn note(&mut self, event: &Event<'_>) {
         let Some(turn) = &mut self.open else { return };
-        let message = match data {
-            Data::Retry(retry) => retry.message.clone(),
+        match &event.data {
+            Data::Retry(retry) => {
+                if let Some(message) = &retry.message {
+                    turn.went_wrong(message, true);
+                }
+            }
             Data::Error(error) => {
                 turn.class = Some(error.class.clone());
-                Some(error.message.clone())
+                turn.went_wrong(&error.message, false);
             }
             Data::Interrupted(interrupted) => {
                 let text = interrupted.text.clone().unwrap_or_default();
                 turn.interrupted = Some(text.into_owned());
-                None
             }
-            _ => None,
-        };
-        if let Some(message) = message
-            && turn.errors.len() < ERRORS_KEPT
-            && turn.errors.last() != Some(&message)
-        {
-            turn.errors.push(message.into_owned());
+            Data::MessageEnded(ended) if event.parent.is_none() => turn.used(ended.usage.as_ref()),
+            Data::Usage(usage) if event.parent.is_none() => turn.used(Some(usage)),
+            _ => {}
         }
     }
 
@@ -112,21 +121,23 @@ impl Turns {
         let turn = self.open.take().unwrap_or_default();
         let Event { parent, time, data, .. } = event;
         let Data::TurnEnded(mut ended) = data else { return };
-        let told = std::mem::take(&mut ended.errors);
-        ended.errors = turn.errors.iter().map(Text::borrowed).collect();
-        let news: Vec<_> = told.into_iter().filter(|error| !turn.errors.contains(error)).collect();
-        ended.errors.extend(news);
+        let failed = matches!(ended.outcome, Outcome::Failed | Outcome::TimedOut);
+        let counts = |mishap: &&Mishap| failed || !mishap.retried;
+        let mishaps = turn.errors.iter().filter(counts).map(|mishap| mishap.text.borrowed());
+        let mut errors: Vec<_> = mishaps.collect();
+        let last_mishap = errors.last().cloned();
+        let told = std::mem::take(&mut ended.errors).into_iter();
+        let news: Vec<_> = told.filter(|error| !errors.contains(error)).collect();
+        errors.extend(news);
+        ended.errors = errors;
         ended.replay = turn.replay;
         if ended.outcome != Outcome::Completed {
             let stopped = turn
                 .interrupted
                 .as_ref()
                 .filter(|text| ended.outcome == Outcome::Cancelled && !text.is_empty());
-            ended.cause = ended
-                .cause
-                .take()
-                .or_else(|| stopped.map(Text::borrowed))
-                .or_else(|| turn.errors.last().map(Text::borrowed));
+            ended.cause =
+                ended.cause.take().or_else(|| stopped.map(Text::borrowed)).or(last_mishap);
         }
         if ended.outcome == Outcome::Failed && ended.class.is_none() {
             ended.class = turn.class.filter(|class| *class != ErrorClass::Unspecified);
@@ -164,11 +175,12 @@ impl Turns {
     pub(super) fn ending(&self, end: &End<'_>) -> (TurnEnded<'static>, Reason) {
         let turn = self.open.as_ref();
         let interrupted = turn.is_some_and(|turn| turn.interrupted.is_some());
+        let usage = turn.and_then(|turn| turn.usage(end.mid_message));
         let unless_stopped = |outcome| if interrupted { Outcome::Cancelled } else { outcome };
         let (outcome, what, reason) = match (end.exit.code, end.exit.signal) {
             (None | Some(0), None) if end.clean => {
-                let ended = TurnEnded { outcome: Outcome::Completed, ..TurnEnded::default() };
-                return (ended, Reason::StreamEnded);
+                let outcome = Outcome::Completed;
+                return (TurnEnded { outcome, usage, ..TurnEnded::default() }, Reason::StreamEnded);
             }
             (_, Some(signal)) => (
                 if is_request_to_stop(signal) { Outcome::Cancelled } else { Outcome::Failed },
@@ -203,7 +215,7 @@ impl Turns {
                 Reason::InputEnded,
             ),
         };
-        let last_error = turn.and_then(|turn| turn.errors.last()).map(ToString::to_string);
+        let last_error = turn.and_then(|turn| turn.errors.last()).map(|it| it.text.to_string());
         let cause = match last_error.or_else(|| last_line(end.exit)) {
             Some(error) => format!("{what}; the last error was: {error}"),
             None => what,
@@ -213,6 +225,7 @@ impl Turns {
             outcome,
             cause: Some(Text::from(cause)),
             errors: errors.map(Text::from).into_iter().collect(),
+            usage,
             ..TurnEnded::default()
         };
         (ended, reason)
@@ -226,6 +239,32 @@ pub(super) struct End<'e> {
     pub(super) clean: bool,
     /// The stream ended in the middle of a record.
     pub(super) cut_off: bool,
+    /// The agent was in the middle of a message.
+    pub(super) mid_message: bool,
+}
+
+impl OpenTurn {
+    fn went_wrong(&mut self, message: &Text<'_>, retried: bool) {
+        if let Some(last) = self.errors.last_mut().filter(|last| last.text == *message) {
+            last.retried &= retried;
+        } else if self.errors.len() < ERRORS_KEPT {
+            self.errors.push(Mishap { text: message.clone().into_owned(), retried });
+        }
+    }
+
+    /// Adds what a request used.
+    fn used(&mut self, usage: Option<&Usage<'_>>) {
+        if let Some(usage) = usage.filter(|usage| usage.scope == Scope::Request) {
+            let so_far = self.requests.take().unwrap_or_default();
+            self.requests = Some(so_far.plus(usage));
+        }
+    }
+
+    /// What the turn used, as far as its requests told; of one that was cut off nothing is known.
+    fn usage(&self, cut_off: bool) -> Option<Usage<'static>> {
+        let told = self.requests.clone()?;
+        Some(Usage { scope: Scope::Turn, estimated: told.estimated || cut_off, ..told })
+    }
 }
 
 /// The last line that the agent wrote to standard error.

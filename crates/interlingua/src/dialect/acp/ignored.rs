@@ -58,8 +58,8 @@ pub(super) const IGNORED: &[Ignored] = &[
         why: "a piece without text, one that repeats the prompt, or one that is told otherwise",
     },
     Ignored {
-        what: &["session/update/plan"],
-        why: "the plan is told, unless it stands already or a call has told it",
+        what: &["session/update/plan", "session/update/plan_*"],
+        why: "the plan is told, unless it stands already, a call has told it, or it is no list",
     },
     Ignored { what: &["session/update/compaction_*"], why: "a compaction is told when it is done" },
     Ignored {

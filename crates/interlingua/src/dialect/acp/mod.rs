@@ -15,16 +15,14 @@
 //! What the protocol has no word for, our writer says in `_meta.interlingua`, and our reader reads it
 //! there.
 
-mod answers;
-mod calls;
 mod decode;
 mod encode;
 mod ending;
 mod ignored;
 mod rules;
-mod said;
 mod tools;
 mod wire;
+mod wire_meta;
 
 use super::{Confidence, Dialect, Probe};
 use crate::json::read::Record;
@@ -42,7 +40,8 @@ pub static DIALECT: Dialect = Dialect {
     recognise,
     cannot_say: &[
         "hidden reasoning and signatures",
-        "permission decisions, questions and answers",
+        "prompts of the turn at hand and of sub-agents, text that the program put in",
+        "permission decisions, answers to questions, questions in an unknown form",
         "file changes outside a tool",
         "plans of sub-agents, sub-agent starts and ends",
         "usage within a turn",

@@ -14,6 +14,8 @@ use crate::check::{Findings, Rules};
 pub(super) struct AcpRules {
     /// The calls that were made, and whether they were answered.
     calls: HashMap<String, Call>,
+    /// What the client shows for each call.
+    titles: HashMap<String, String>,
     requests: HashSet<String>,
     answers: HashSet<String>,
     /// The client's requests that wait for an answer, where the client's direction is there.
@@ -22,6 +24,8 @@ pub(super) struct AcpRules {
     in_turn: bool,
     /// Something that opens a session was seen: what was said before it is history.
     session_open: bool,
+    /// The session that our own writer told. It tells one, and marks what is of the past.
+    our_session: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +110,7 @@ impl Rules for AcpRules {
         match record["method"].as_str() {
             Some("session/update") => self.update(record, findings),
             Some("session/request_permission") => self.permission(record, findings),
+            Some("elicitation/create") => self.question(record, findings),
             Some(method) => self.method(method, record, findings),
             None => self.answer(record, findings),
         }
@@ -145,6 +150,7 @@ impl AcpRules {
         let no_id = record.get("id").is_none();
         findings.require(no_id, "notification", "`session/update` is a notification: it has no id");
         named(params, "sessionId", "session-id", findings);
+        self.same_session(params, findings);
         let update = &params["update"];
         let kind = update["sessionUpdate"].as_str().unwrap_or_default();
         let known = UPDATES.contains(&kind);
@@ -154,6 +160,9 @@ impl AcpRules {
             "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk" => {
                 content_block(&update["content"], findings);
                 optional_string(update, "messageId", "chunk-fields", findings);
+                let echo = kind == "user_message_chunk" && !past && self.our_session.is_some();
+                let message = "the client shows the prompt of a live turn already";
+                findings.require(!echo, "prompt-echo", message);
                 self.spoke(past, kind != "user_message_chunk" && says_something(update));
             }
             "tool_call" => {
@@ -173,9 +182,21 @@ impl AcpRules {
                 }
             }
             "current_mode_update" => named(update, "currentModeId", "mode-fields", findings),
-            "session_info_update" => self.session_open |= update.get("_meta").is_some(),
+            "session_info_update" => {
+                self.session_open |= update.get("_meta").is_some();
+                if update.pointer("/_meta/interlingua").is_some() {
+                    let id = params["sessionId"].as_str().unwrap_or_default();
+                    self.our_session.get_or_insert_with(|| id.to_owned());
+                }
+            }
             _ => {}
         }
+    }
+
+    /// A client knows a session by its id: what comes under another one goes nowhere.
+    fn same_session(&self, params: &Value, findings: &mut Findings) {
+        let same = self.our_session.as_ref().is_none_or(|ours| params["sessionId"] == **ours);
+        findings.require(same, "one-session", "the session had another id before");
     }
 
     /// Something was said. What comes before a session is open is history.
@@ -197,6 +218,13 @@ impl AcpRules {
             state_of(update)
         };
         self.calls.insert(id.to_owned(), state);
+        self.shown_as(id, update);
+    }
+
+    fn shown_as(&mut self, id: &str, update: &Value) {
+        if let Some(title) = update["title"].as_str() {
+            self.titles.insert(id.to_owned(), title.to_owned());
+        }
     }
 
     fn call_updated(&mut self, update: &Value, findings: &mut Findings) {
@@ -214,6 +242,7 @@ impl AcpRules {
         if ends {
             *call = Call::Answered;
         }
+        self.shown_as(id, update);
     }
 
     fn permission(&mut self, record: &Value, findings: &mut Findings) {
@@ -236,9 +265,32 @@ impl AcpRules {
         let whole = options.is_none_or(|options| options.iter().all(whole));
         let message = "an option has `optionId`, `name` and a known `kind`";
         findings.require(whole, "permission-options", message);
+        self.same_session(params, findings);
+        self.request_shows_call(call, findings);
         let id = call["toolCallId"].as_str().unwrap_or_default();
         self.calls.entry(id.to_owned()).or_insert(Call::NeedsNoAnswer);
         self.in_turn |= self.session_open;
+    }
+
+    /// The title in a request replaces the one that is shown: it must not be the tool's name alone.
+    fn request_shows_call(&mut self, call: &Value, findings: &mut Findings) {
+        let id = call["toolCallId"].as_str().unwrap_or_default();
+        let shown = self.titles.get(id).filter(|shown| call["name"] != **shown);
+        let hides = shown.is_some() && call["title"].is_string() && call["title"] == call["name"];
+        let message = format!("the request hides what call {id} is about");
+        findings.require(!hides, "permission-title", message);
+        self.shown_as(id, call);
+    }
+
+    fn question(&mut self, record: &Value, findings: &mut Findings) {
+        self.request_id("agent", record, findings);
+        let params = &record["params"];
+        self.same_session(params, findings);
+        named(params, "message", "question-fields", findings);
+        let form = params["mode"] == "form";
+        let asks = params.pointer("/requestedSchema/properties").is_some_and(Value::is_object);
+        let whole = !form || asks;
+        findings.require(whole, "question-fields", "a form says what may be answered");
     }
 
     fn answer(&mut self, record: &Value, findings: &mut Findings) {
@@ -331,6 +383,10 @@ fn call_fields(update: &Value, findings: &mut Findings) {
     findings.require(is_list, "tool-content", "the content of a call is a list");
     for place in update["locations"].as_array().into_iter().flatten() {
         named(place, "path", "tool-location", findings);
+        let path = place["path"].as_str().unwrap_or_default();
+        let absolute = path.starts_with(['/', '\\']) || path.get(1..2) == Some(":");
+        let message = format!("`{path}` must be absolute");
+        findings.require(absolute || path.is_empty(), "location-absolute", message);
     }
 }
 

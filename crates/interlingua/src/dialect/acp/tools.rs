@@ -15,6 +15,9 @@ pub(super) fn kind_of(name: &Text<'_>, word: Option<&Text<'_>>) -> ToolKind {
         "webfetch" => ToolKind::Fetch,
         "todowrite" | "todoread" => ToolKind::Plan,
         "task" => ToolKind::Task,
+        // Copilot's names.
+        "view" => ToolKind::Read,
+        "create" => ToolKind::Write,
         _ => tools::kind_of(name),
     };
     if by_name != ToolKind::Unspecified {

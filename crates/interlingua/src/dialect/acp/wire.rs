@@ -3,6 +3,7 @@
 //! Pieces of text are most of what comes; what only other records have is carried as it is, and read
 //! when it is needed.
 
+use super::wire_meta::{Meta, Ours, WireUsage};
 use crate::json::read::{Field, Flaw, Record, Shaped};
 use crate::json::{Json, Shape, Text, known, record};
 
@@ -101,6 +102,8 @@ pub(super) struct Update<'a> {
     pub(super) raw_output: Option<Json<'a>>,
     /// What other updates are about: the plan, the cost, the settings.
     pub(super) entries: Option<Json<'a>>,
+    pub(super) plan: Option<Json<'a>>,
+    pub(super) plan_id: Option<Text<'a>>,
     pub(super) cost: Option<Json<'a>>,
     pub(super) options: Option<Json<'a>>,
     pub(super) mode: Option<Text<'a>>,
@@ -125,6 +128,8 @@ impl<'a> Record<'a> for Update<'a> {
             "rawInput" => self.raw_input = value.json()?,
             "rawOutput" => self.raw_output = value.json()?,
             "entries" => self.entries = value.json()?,
+            "plan" => self.plan = value.json()?,
+            "planId" => self.plan_id = value.text()?,
             "cost" => self.cost = value.json()?,
             "configOptions" => self.options = value.json()?,
             "currentModeId" => self.mode = value.text()?,
@@ -150,6 +155,8 @@ impl<'a> Record<'a> for Update<'a> {
             "rawInput",
             "rawOutput",
             "entries" => Entry,
+            "plan" => NamedPlan,
+            "planId",
             "cost" => Cost,
             "configOptions" => ConfigOption,
             "currentModeId",
@@ -289,6 +296,7 @@ record! {
     /// An option that a user may choose.
     pub(super) struct PermissionOption<'a> {
         id: text "optionId",
+        name: text "name",
         kind: text "kind",
     }
 }
@@ -319,6 +327,15 @@ record! {
 }
 
 record! {
+    /// One of several plans.
+    pub(super) struct NamedPlan<'a> {
+        kind: text "type",
+        id: text "planId",
+        entries: json "entries",
+    }
+}
+
+record! {
     /// A step of the plan.
     pub(super) struct Entry<'a> {
         content: text "content",
@@ -332,83 +349,6 @@ record! {
     pub(super) struct Cost<'a> {
         amount: float "amount",
         currency: text "currency",
-    }
-}
-
-record! {
-    /// Tokens, as the protocol counts them.
-    pub(super) struct WireUsage<'a> {
-        input: number "inputTokens",
-        output: number "outputTokens",
-        total: number "totalTokens",
-        thought: number "thoughtTokens",
-        cache_read: number "cachedReadTokens",
-        cache_write: number "cachedWriteTokens",
-        meta: record<UsageMeta> "_meta",
-    }
-}
-
-record! {
-    pub(super) struct UsageMeta<'a> {
-        ours: record<OurUsage> "interlingua",
-    }
-}
-
-record! {
-    /// What agents say in a place of their own.
-    pub(super) struct Meta<'a> {
-        ours: record<Ours> "interlingua",
-        claude: record<ClaudeMeta> "claudeCode",
-        tool_name: text "toolName",
-        usage: record<WireUsage> "usage",
-        quota: record<Quota> "quota",
-        kind: text "kind",
-        todo: record<Named> "qwenTodo",
-        plan: record<Named> "qwenTodoPlan",
-        terminal_exit: record<TerminalExit> "terminal_exit",
-    }
-}
-
-record! {
-    pub(super) struct ClaudeMeta<'a> {
-        parent: text "parentToolUseId",
-        tool_name: text "toolName",
-    }
-}
-
-record! {
-    pub(super) struct Named<'a> {
-        id: text "id",
-    }
-}
-
-record! {
-    pub(super) struct TerminalExit<'a> {
-        exit_code: integer "exit_code",
-        signal: text "signal",
-    }
-}
-
-record! {
-    /// Gemini's tokens.
-    pub(super) struct Quota<'a> {
-        count: record<TokenCount> "token_count",
-        models: records<ModelUsage> "model_usage",
-    }
-}
-
-record! {
-    pub(super) struct ModelUsage<'a> {
-        model: text "model",
-        count: record<TokenCount> "token_count",
-    }
-}
-
-record! {
-    pub(super) struct TokenCount<'a> {
-        input: number "input_tokens",
-        output: number "output_tokens",
-        total: json "total_tokens",
     }
 }
 
@@ -427,6 +367,25 @@ record! {
 }
 
 record! {
+    /// The two sides of a change, as we carry it.
+    pub(super) struct Sides<'a> {
+        old: json "oldText",
+        new: json "newText",
+    }
+}
+
+record! {
+    /// The fields by which Copilot's tools are told apart.
+    pub(super) struct CopilotInput<'a> {
+        path: json "path",
+        file_text: json "file_text",
+        old_str: json "old_str",
+        command: json "command",
+        query: json "query",
+    }
+}
+
+record! {
     pub(super) struct OutputPart<'a> {
         kind: text "type",
         exit_code: integer "exitCode",
@@ -437,73 +396,5 @@ record! {
     pub(super) struct OutputMetadata<'a> {
         exit: integer "exit",
         output: json "output",
-    }
-}
-
-record! {
-    /// What our own writer says beyond the protocol.
-    pub(super) struct Ours<'a> {
-        parent: text "parentToolCallId",
-        replay: flag "replay",
-        injected: flag "injected",
-        agent: text "agent",
-        version: text "version",
-        model: text "model",
-        cwd: text "cwd",
-        permission_mode: text "permissionMode",
-        tools: json "tools",
-        kind: text "kind",
-        executor: text "executor",
-        status: text "status",
-        exit_code: integer "exitCode",
-        error: text "error",
-        output: text "output",
-        structured: json "structured",
-        elapsed_ms: number "elapsedMs",
-        changes: records<OurChange> "filesChanged",
-        request: text "requestId",
-        description: text "description",
-        options: json "options",
-        call: text "toolCallId",
-        plan: text "planId",
-        id: text "id",
-        active_form: text "activeForm",
-        outcome: text "outcome",
-        cause: text "cause",
-        class: text "class",
-        reason: text "reason",
-        stop_reason: text "stopReason",
-        errors: json "errors",
-        http_status: number "httpStatus",
-        usage: record<OurUsage> "usage",
-        by_model: records<OurUsage> "byModel",
-        cost_usd: float "costUsd",
-        cost_estimated: flag "costEstimated",
-        duration_ms: number "durationMs",
-        api_duration_ms: number "apiDurationMs",
-        steps: number "steps",
-        denials: json "denials",
-    }
-}
-
-record! {
-    pub(super) struct OurChange<'a> {
-        path: text "path",
-        old_path: text "oldPath",
-        kind: text "kind",
-        diff: json "diff",
-    }
-}
-
-record! {
-    pub(super) struct OurUsage<'a> {
-        model: text "model",
-        input: number "input",
-        cache_read: number "cacheRead",
-        cache_write: number "cacheWrite",
-        output: number "output",
-        reasoning: number "reasoning",
-        total: number "total",
-        estimated: flag "estimated",
     }
 }

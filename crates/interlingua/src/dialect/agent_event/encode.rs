@@ -1,8 +1,9 @@
 //! Writes `AgentEvent` streams.
 
-use super::{time, wire};
+use super::todo_calls::TodoCalls;
+use super::wire;
 use crate::dialect::content::output_text;
-use crate::dialect::{Dialect, EncodeOptions, Encoder, Identity, Output, tools};
+use crate::dialect::{Dialect, EncodeOptions, Encoder, Identity, Output, time, tools};
 use crate::event::{
     BlockDelta, BlockKind, Data, Error, ErrorClass, Event, Executor, Notice, Outcome, PlanItem,
     PlanStatus, PlanUpdated, Reason, SessionEnded, SessionStarted, ToolEnded, ToolKind, ToolStatus,
@@ -21,6 +22,7 @@ pub struct AgentEventEncoder {
     /// The id of the list that was told last, and the fields that told it.
     list: Text<'static>,
     list_told: Option<Json<'static>>,
+    todo_calls: TodoCalls,
     /// The errors that were told in the turn at hand.
     errors: Vec<Text<'static>>,
     /// A turn has ended and no other has begun: a reader may have gone.
@@ -52,7 +54,14 @@ impl AgentEventEncoder {
         };
         // Before the session starts there is nobody to tell anything either.
         let list = Text::plain("plan");
-        Self { envelope, list, list_told: None, errors: Vec::new(), rests: true }
+        Self {
+            envelope,
+            list,
+            list_told: None,
+            todo_calls: TodoCalls::default(),
+            errors: Vec::new(),
+            rests: true,
+        }
     }
 }
 
@@ -116,9 +125,15 @@ impl Encoder for AgentEventEncoder {
                 self.tool_started(call, &input.kind, &input.executor, input.input.as_ref(), out);
             }
             Data::ToolEnded(ended) => self.tool_ended(ended, out),
-            // There is one list, and it is the main agent's.
-            Data::PlanUpdated(_) if of_subagent => out.lost("todo list of a sub-agent"),
-            Data::PlanUpdated(plan) => self.todo_list(plan, out),
+            Data::PlanUpdated(plan) => {
+                self.todo_calls.list_told(plan.call.as_ref());
+                // There is one list, and it is the main agent's.
+                if of_subagent {
+                    out.lost("todo list of a sub-agent");
+                } else {
+                    self.todo_list(plan, out);
+                }
+            }
             Data::Notice(notice) if !self.rests => self.notice(notice, out),
             Data::SessionStarted(started) => self.session_started(started, out),
             Data::SessionEnded(ended) => session_ended(ended, out),
@@ -128,7 +143,10 @@ impl Encoder for AgentEventEncoder {
                 self.errors.clear();
                 self.rests = false;
             }
-            Data::TurnEnded(ended) => self.turn_ended(ended, event, out),
+            Data::TurnEnded(ended) => {
+                self.todo_calls.end_turn(out);
+                self.turn_ended(ended, event, out);
+            }
             other => unsayable(other, out),
         }
     }
@@ -243,6 +261,7 @@ impl AgentEventEncoder {
             return;
         }
         if keeps_the_plan(kind, name) {
+            self.todo_calls.made(call);
             return;
         }
         let mut record = self.envelope.record("tool.started", out);
@@ -263,9 +282,7 @@ impl AgentEventEncoder {
             return;
         }
         if keeps_the_plan(&ended.kind, &ended.name) {
-            if failed {
-                out.lost("failure of a todo tool");
-            }
+            self.todo_calls.answered(ended, out);
             return;
         }
         let (output, others) = match &ended.output {

@@ -19,7 +19,7 @@ mod decode;
 mod encode;
 mod ignored;
 mod rules;
-mod time;
+mod todo_calls;
 mod wire;
 
 use super::{Confidence, Dialect, Probe};

@@ -145,7 +145,10 @@ impl Encoder for ClaudeEncoder {
             Data::SessionStarted(started) => self.learn(started),
             Data::SessionUpdated(update) => self.update(update, out),
             Data::MessageStarted(_) if event.parent.is_none() => self.passed_message = true,
-            Data::MessageEnded(_) if event.parent.is_none() => self.passed_message = false,
+            // What only the grammar ended still has to be ended here, with the turn.
+            Data::MessageEnded(_) if event.parent.is_none() && event.source.synthetic.is_none() => {
+                self.passed_message = false;
+            }
             Data::UserMessage(message) => self.user_message(message, event, out),
             Data::Interrupted(interrupted) => self.interrupted(interrupted, event, out),
             Data::PlanUpdated(plan) => self.plan(plan, event, out),

@@ -56,10 +56,12 @@ impl Endings {
         };
         // Where the stream says that a turn failed and how it came to an end, the end is no reason.
         let reason = line.terminal_reason.filter(|reason| !failed || *reason != "completed");
+        let class = reason.as_ref().and_then(class_of_reason);
+        let class = class.or_else(|| cause.as_ref().and_then(class_of_cause));
         TurnEnded {
             outcome,
             cause,
-            class: reason.as_ref().and_then(|reason| class_of(reason)),
+            class,
             reason: reason.or(line.subtype.filter(|subtype| !failed || *subtype != "success")),
             stop_reason: line.stop_reason,
             errors,
@@ -114,13 +116,18 @@ fn outcome(line: &Line<'_>, failed: bool) -> Outcome {
     }
 }
 
-fn class_of(reason: &Text<'_>) -> Option<ErrorClass> {
+fn class_of_reason(reason: &Text<'_>) -> Option<ErrorClass> {
     match reason.body() {
         "prompt_too_long" => Some(ErrorClass::ContextOverflow),
         "max_turns" | "budget_exhausted" => Some(ErrorClass::Limit),
         "image_error" => Some(ErrorClass::BadRequest),
         _ => None,
     }
+}
+
+/// What the program says in words only.
+fn class_of_cause(cause: &Text<'_>) -> Option<ErrorClass> {
+    cause.body().starts_with("No conversation found").then_some(ErrorClass::NotFound)
 }
 
 fn own_list(list: Vec<Text<'_>>) -> Vec<Text<'static>> {

@@ -136,8 +136,8 @@ impl Tasks {
             id: Some(Text::from(task.id)),
             text: Text::from(task.subject),
             status: PlanStatus::from(&*task.status),
-            raw_status: None,
             active_form: task.active_form.map(Text::from),
+            ..PlanItem::default()
         });
         PlanUpdated { plan: Some(Text::plain("tasks")), call: None, items: items.collect() }
     }

@@ -3,6 +3,7 @@
 //! The answer itself goes the other way: where only the agent is heard, what was decided shows in
 //! what becomes of the call.
 
+use super::calls;
 use super::teller::Teller;
 use super::wire::{Answer, Params};
 use crate::event::{
@@ -192,7 +193,9 @@ impl Asked {
         for question in std::mem::take(&mut self.denied) {
             let Some(call) = question.call else { continue };
             teller.parent = question.parent;
-            teller.tell(ToolEnded { call, status: ToolStatus::Denied, ..ToolEnded::default() });
+            let status = ToolStatus::Denied;
+            let error = calls::reason_of(&status);
+            teller.tell(ToolEnded { call, status, error, ..ToolEnded::default() });
         }
         teller.parent = None;
     }
@@ -251,7 +254,7 @@ fn questions<'a>(params: &Params<'a>) -> Option<Json<'a>> {
     })
 }
 
-/// What the client decided, and its own word for it.
+/// What the client decided, and why: its own word where that says more than yes or no.
 fn decided(answer: &Answer<'_>) -> (Decision, Option<Text<'static>>) {
     let Some(decision) = &answer.decision else {
         let none = answer.permissions.as_ref().is_none_or(|granted| granted.get() == "{}");
@@ -259,9 +262,13 @@ fn decided(answer: &Answer<'_>) -> (Decision, Option<Text<'static>>) {
     };
     // What is no word is an acceptance with conditions.
     let Some(word) = decision.as_text() else { return (Decision::Allowed, None) };
-    let decision = match word.body() {
-        "accept" | "acceptForSession" | "approved" | "approved_for_session" => Decision::Allowed,
-        _ => Decision::Denied,
-    };
-    (decision, Some(word.into_owned()))
+    match word.body() {
+        "accept" | "approved" => (Decision::Allowed, None),
+        "acceptForSession" | "approved_for_session" => (Decision::Allowed, Some(word.into_owned())),
+        "decline" | "denied" => (Decision::Denied, None),
+        "cancel" | "abort" => {
+            (Decision::Denied, Some(Text::plain("the client cancelled the turn")))
+        }
+        _ => (Decision::Denied, Some(word.into_owned())),
+    }
 }

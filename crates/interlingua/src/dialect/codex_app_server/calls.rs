@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::decode::CodexAppServerDecoder;
+use super::diffs;
 use super::teller::Teller;
 use super::threads::Threads;
-use super::wire::{AgentState, Change, Item, McpResult};
+use super::wire::{AgentState, Change, ChangeKind, ContentItem, Item, McpResult};
 use crate::event::{
     Artifact, Executor, FileChange, FileChangeKind, FilesChanged, SubagentEnded, SubagentStarted,
     ToolEnded, ToolInput, ToolKind, ToolStarted, ToolStatus,
@@ -42,7 +43,20 @@ impl Calls {
     /// Whether a call was announced; it is over now.
     fn take(&mut self, id: &Text<'_>) -> bool {
         let at = self.announced.iter().position(|open| *id == **open);
-        at.map(|at| self.announced.swap_remove(at)).is_some()
+        at.map(|at| self.announced.remove(at)).is_some()
+    }
+
+    /// Ends the calls that ran when the turn was stopped: nobody will answer them. What the grammar
+    /// knows to be answered it does not answer again.
+    pub(super) fn stop(&mut self, teller: &mut Teller<'_, '_>) {
+        for call in self.announced.drain(..) {
+            teller.tell(ToolEnded {
+                call: Text::plain(&call),
+                status: ToolStatus::Cancelled,
+                error: Some(Text::plain("the turn was stopped while this call ran")),
+                ..ToolEnded::default()
+            });
+        }
     }
 
     pub(super) fn clear(&mut self) {
@@ -142,14 +156,26 @@ fn end<'a>(item: &mut Item<'a>) -> ToolEnded<'a> {
         other => ToolStatus::from(other),
     };
     let (output, structured) = output(item);
+    let error = item.error.take().and_then(|error| error.message);
+    let silent = output.as_ref().is_none_or(|output| output.get() == "\"\"");
+    let silent = silent && item.exit_code.is_none();
     ToolEnded {
         call: item.id.clone().unwrap_or_default(),
+        error: error.or_else(|| reason_of(&status).filter(|_| silent)),
         status,
         output,
         structured,
         exit_code: item.exit_code,
-        error: item.error.take().and_then(|error| error.message),
         ..ToolEnded::default()
+    }
+}
+
+/// Why a call did not do what it should, where the agent leaves it at that.
+pub(super) fn reason_of(status: &ToolStatus) -> Option<Text<'static>> {
+    match status {
+        ToolStatus::Denied => Some(Text::plain("the call was not allowed")),
+        ToolStatus::Failed => Some(Text::plain("the call failed")),
+        _ => None,
     }
 }
 
@@ -159,27 +185,53 @@ fn output<'a>(item: &mut Item<'a>) -> (Option<Json<'a>>, Option<Json<'a>>) {
         return (result.content.map(Json::into_owned), result.structured.map(Json::into_owned));
     }
     let states = item.states.take().filter(|states| states.get() != "{}");
-    let output = item.output.take().or(item.results.take()).or(item.content_items.take());
+    let of_client = item.content_items.take().map(in_words_of_mcp);
+    let output = item.output.take().or(item.results.take()).or(of_client);
     (output.or(states), None)
+}
+
+/// What a tool of the client gave back; that of a server of tools has other words for the same.
+fn in_words_of_mcp(items: Json<'_>) -> Json<'_> {
+    let blocks: Option<Vec<Json<'_>>> = items.read();
+    let told = blocks.and_then(|blocks| {
+        let blocks: Vec<_> = blocks.iter().map(content_block).collect();
+        let blocks: Vec<_> = blocks.iter().map(Json::get).collect();
+        Json::from_text(format!("[{}]", blocks.join(",")))
+    });
+    told.unwrap_or(items)
+}
+
+fn content_block<'a>(item: &'a Json<'_>) -> Json<'a> {
+    let Some(ContentItem { kind: Some(kind), text, image }) = read::record_of(item) else {
+        return item.borrowed();
+    };
+    let image = image.as_ref().map(Text::to_plain);
+    let inline = image.as_ref().and_then(|url| url.strip_prefix("data:")?.split_once(";base64,"));
+    match (kind.body(), text, inline) {
+        ("inputText", Some(text), _) => Json::object(|block| {
+            block.string("type", "text").text("text", &text);
+        }),
+        ("inputImage", _, Some((media_type, data))) => Json::object(|block| {
+            block.string("type", "image").string("data", data).string("mimeType", media_type);
+        }),
+        _ => item.borrowed(),
+    }
 }
 
 fn file_change(change: Change<'_>) -> FileChange<'_> {
     let path = change.path.unwrap_or_default();
-    let kind = change.kind.unwrap_or_default();
-    match kind.move_path {
-        Some(new) => FileChange {
-            path: new,
-            old_path: Some(path),
-            kind: FileChangeKind::Move,
-            diff: change.diff,
-        },
-        None => FileChange {
-            path,
-            old_path: None,
-            kind: kind.kind.map(|kind| kind.body().into()).unwrap_or_default(),
-            diff: change.diff,
-        },
-    }
+    let ChangeKind { kind, move_path } = change.kind.unwrap_or_default();
+    let kind = match (kind, &move_path) {
+        (_, Some(_)) => FileChangeKind::Move,
+        (Some(kind), None) => kind.body().into(),
+        (None, None) => FileChangeKind::default(),
+    };
+    let (path, old_path) = match move_path {
+        Some(new) => (new, Some(path)),
+        None => (path, None),
+    };
+    let diff = change.diff.and_then(|diff| diffs::of_change(&kind, diff));
+    FileChange { path, old_path, kind, diff }
 }
 
 /// A picture that was drawn and kept.

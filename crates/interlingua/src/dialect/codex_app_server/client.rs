@@ -10,7 +10,7 @@ use super::items::text_of;
 use super::teller::Teller;
 use super::turns;
 use super::wire::{Message, Params, Refusal};
-use crate::event::{Error, Interrupted, SessionUpdated, UserMessage};
+use crate::event::{Error, SessionUpdated, UserMessage};
 use crate::json::{Json, Text};
 
 /// How many requests of the client are remembered until they are answered.
@@ -43,8 +43,9 @@ impl CodexAppServerDecoder {
                 teller.native("turn/start");
             }
             "turn/interrupt" if of_session && self.turn.open => {
+                // It is told when it has come to that.
                 self.turn.interrupted = true;
-                teller.tell(Interrupted::default());
+                teller.native("turn/interrupt");
             }
             // What is in it may be a key.
             "account/login/start" => teller.native_without_text("account/login/start"),

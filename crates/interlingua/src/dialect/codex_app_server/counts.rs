@@ -13,12 +13,14 @@ pub(super) struct Counter {
     before: Option<Usage<'static>>,
     /// Up to now, if the turn at hand has used something.
     now: Option<Usage<'static>>,
+    /// The requests of the turn at hand.
+    requests: u64,
 }
 
 impl Counter {
     /// Counts for a thread that has used nothing yet.
     pub(super) fn fresh() -> Self {
-        Self { before: Some(Usage::default()), now: None }
+        Self { before: Some(Usage::default()), ..Self::default() }
     }
 
     /// Takes the counts of the past.
@@ -35,17 +37,23 @@ impl Counter {
             return None;
         }
         self.now = Some(total);
+        self.requests += 1;
         last_request(usage)
     }
 
-    /// Ends a turn; gives what it has used.
-    pub(super) fn end_turn(&mut self) -> Option<Usage<'static>> {
-        let now = self.now.take()?;
-        match self.before.replace(now.clone()) {
-            Some(before) => Some(Usage { scope: Scope::Turn, ..now.since(&before) }),
+    /// Counts a request that was cut off, of which the agent tells no tokens.
+    pub(super) fn cut_off(&mut self) {
+        self.requests += 1;
+    }
+
+    /// Ends a turn; gives what it has used, and in how many requests.
+    pub(super) fn end_turn(&mut self) -> (Option<Usage<'static>>, u64) {
+        let used = self.now.take().map(|now| match self.before.replace(now.clone()) {
+            Some(before) => Usage { scope: Scope::Turn, ..now.since(&before) },
             // The caller may know what came before.
-            None => Some(now),
-        }
+            None => now,
+        });
+        (used, std::mem::take(&mut self.requests))
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) struct TurnAtHand {
     /// What the client asked for, which the agent repeats.
     pub(super) prompt: Option<Text<'static>>,
     pub(super) last_user_item: Option<Text<'static>>,
+    /// The client asked that it be stopped.
     pub(super) interrupted: bool,
     pub(super) compacted: bool,
 }
@@ -199,7 +200,8 @@ pub(super) fn is_left_out(name: &str) -> bool {
 }
 
 fn plan(params: &Params<'_>, teller: &mut Teller<'_, '_>) {
-    if let Some(text) = params.explanation.clone().filter(|text| !text.is_empty()) {
+    if let Some(text) = params.explanation.as_ref().filter(|text| !text.is_empty()) {
+        let text = Text::from(format!("plan: {text}"));
         teller.tell(Notice { severity: Severity::Info, text });
     }
     let items = params.plan.iter().map(|step| PlanItem {

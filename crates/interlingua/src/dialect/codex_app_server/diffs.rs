@@ -1,6 +1,7 @@
-//! The difference that a turn has made so far, as one text in the form of Git.
+//! Differences, in the form of Git.
 //!
-//! The program tells it again after every request. Only files that no call has told are news.
+//! A call tells that of each file it changed. The program tells that of the whole turn again after
+//! every request, as one text: only files that no call has told are news.
 
 use super::teller::Teller;
 use crate::event::{FileChange, FileChangeKind, FilesChanged};
@@ -47,6 +48,34 @@ impl ToldFiles {
         };
         self.paths.iter().any(same)
     }
+}
+
+/// The difference that a call tells of a file. Of a file that is new or gone it tells the content.
+pub(super) fn of_change<'a>(kind: &FileChangeKind, told: Json<'a>) -> Option<Json<'a>> {
+    let added = match kind {
+        FileChangeKind::Add => true,
+        FileChangeKind::Delete => false,
+        _ => return Some(told),
+    };
+    let Some(content) = told.as_text() else { return Some(told) };
+    let content = content.to_plain();
+    let lines = match content.split_inclusive('\n').count() {
+        0 => return None,
+        1 => "1".to_owned(),
+        count => format!("1,{count}"),
+    };
+    let (mut diff, sign) = match added {
+        true => (format!("@@ -0,0 +{lines} @@\n"), '+'),
+        false => (format!("@@ -{lines} +0,0 @@\n"), '-'),
+    };
+    for line in content.split_inclusive('\n') {
+        diff.push(sign);
+        diff.push_str(line);
+    }
+    if !content.ends_with('\n') {
+        diff.push_str("\n\\ No newline at end of file\n");
+    }
+    Some(Json::from(&Text::from(diff)).into_owned())
 }
 
 /// The parts of a difference, one for each file.

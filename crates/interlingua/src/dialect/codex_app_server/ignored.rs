@@ -13,7 +13,7 @@ pub(super) const IGNORED: &[Ignored] = &[
     },
     Ignored {
         what: &["turn/steer", "turn/interrupt"],
-        why: "the agent repeats what it was told; one that comes too late interrupts nothing",
+        why: "the agent repeats what it was told, and says whether its turn was interrupted",
     },
     Ignored {
         what: &[

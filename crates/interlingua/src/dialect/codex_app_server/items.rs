@@ -129,7 +129,9 @@ impl CodexAppServerDecoder {
         if again {
             return teller.native(format!("{method} of userMessage"));
         }
-        self.said.cut_short(teller);
+        if self.said.cut_short(teller) && !teller.is_nested() {
+            self.counter.cut_off();
+        }
         // What a sub-agent is told, no user said.
         let injected = hook || teller.is_nested();
         teller.tell(UserMessage { text, injected, replay: teller.replay });

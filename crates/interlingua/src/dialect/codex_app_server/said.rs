@@ -1,7 +1,7 @@
 //! The messages of the request to the model that is going on: those that a retry takes back.
 
 use super::teller::Teller;
-use crate::event::{BlockEnded, BlockKind, Withdrawn};
+use crate::event::{BlockEnded, BlockKind, MessageEnded, Withdrawn};
 use crate::json::Text;
 
 /// How many are remembered.
@@ -48,14 +48,18 @@ impl Said {
         }
     }
 
-    /// The agent was told something else in the middle of a message, and will not end it.
-    pub(super) fn cut_short(&mut self, teller: &mut Teller<'_, '_>) {
+    /// The agent was told something else, and will not end the message that it is in the middle of;
+    /// says whether there is one.
+    pub(super) fn cut_short(&mut self, teller: &mut Teller<'_, '_>) -> bool {
+        let mut cut = false;
         for message in &self.messages {
             if message.open && message.parent == teller.parent {
-                message.end(message.block, teller);
+                message.end_unfinished(teller);
+                cut = true;
             }
         }
         self.stands(teller.parent.as_ref());
+        cut
     }
 
     /// The request is over: what it said stands.
@@ -75,15 +79,35 @@ impl Said {
                 reason: Some(reason.borrowed()),
                 ..Withdrawn::default()
             });
+            if message.open {
+                message.over(teller);
+            }
         }
     }
 
-    pub(super) fn clear(&mut self) {
-        self.messages.clear();
+    /// The turn is over, and with it what was being said.
+    pub(super) fn end_turn(&mut self, teller: &mut Teller<'_, '_>) {
+        let parent = teller.parent.take();
+        for message in self.messages.drain(..).filter(|message| message.open) {
+            teller.parent = message.parent.clone();
+            message.end_unfinished(teller);
+        }
+        teller.parent = parent;
     }
 }
 
 impl Message {
+    /// Ends a message that will not be told whole.
+    fn end_unfinished(&self, teller: &mut Teller<'_, '_>) {
+        self.end(self.block, teller);
+        self.over(teller);
+    }
+
+    fn over(&self, teller: &mut Teller<'_, '_>) {
+        let message = Some(self.id.borrowed());
+        teller.tell(MessageEnded { message, ..MessageEnded::default() });
+    }
+
     fn end(&self, block: u64, teller: &mut Teller<'_, '_>) {
         teller.tell(BlockEnded {
             message: Some(self.id.borrowed()),

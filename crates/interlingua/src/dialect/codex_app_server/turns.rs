@@ -15,6 +15,9 @@ use crate::event::{
 use crate::json::read;
 use crate::json::{Json, Text};
 
+/// The agent; how it is spoken with is the name of the dialect.
+const AGENT: &str = "codex";
+
 impl CodexAppServerDecoder {
     /// Makes sure that it is known whose a thread is, before it says anything.
     #[inline]
@@ -45,7 +48,7 @@ impl CodexAppServerDecoder {
             self.counter = Counter::default();
             teller.tell(SessionStarted {
                 id: Some(thread.borrowed()),
-                agent: Some(Text::plain("codex-app-server")),
+                agent: Some(Text::plain(AGENT)),
                 ..SessionStarted::default()
             });
         } else {
@@ -77,7 +80,7 @@ impl CodexAppServerDecoder {
         self.open(&id, &thread);
         teller.tell(SessionStarted {
             id: Some(id),
-            agent: Some(Text::plain("codex-app-server")),
+            agent: Some(Text::plain(AGENT)),
             version: thread.version.take(),
             model: answer.model.take(),
             cwd: answer.cwd.take().or(thread.cwd.take()),
@@ -114,7 +117,7 @@ impl CodexAppServerDecoder {
         self.open(&id, &thread);
         teller.tell(SessionStarted {
             id: Some(id),
-            agent: Some(Text::plain("codex-app-server")),
+            agent: Some(Text::plain(AGENT)),
             version: thread.version.take(),
             model: thread.model.take(),
             cwd: thread.cwd.take(),
@@ -150,9 +153,9 @@ impl CodexAppServerDecoder {
             self.turn =
                 TurnAtHand { open: true, id: Some(id.into_owned()), ..TurnAtHand::default() };
         } else {
+            self.said.end_turn(teller);
             teller.tell(ended(turn));
             self.turn = TurnAtHand::default();
-            self.said.clear();
         }
     }
 
@@ -188,15 +191,20 @@ impl CodexAppServerDecoder {
             return self.agent_ended(params, &turn, teller);
         }
         let mut ended = ended(&mut turn);
-        self.asked.end_turn(ended.outcome == Outcome::Completed, teller);
-        if ended.outcome == Outcome::Cancelled && !self.turn.interrupted {
+        let completed = ended.outcome == Outcome::Completed;
+        self.said.end_turn(teller);
+        self.asked.end_turn(completed, teller);
+        if ended.outcome == Outcome::Cancelled {
+            self.calls.stop(teller);
             teller.tell(Interrupted::default());
         }
-        ended.usage = self.counter.end_turn();
+        let (usage, requests) = self.counter.end_turn();
+        ended.usage = usage;
+        // Whether the last request of a turn that was cut off was begun is not told.
+        ended.steps = Some(requests).filter(|requests| completed && *requests > 0);
         teller.tell(ended);
         self.turn = TurnAtHand::default();
         self.threads.end_turn();
-        self.said.clear();
         self.calls.clear();
         self.files.clear();
     }
@@ -310,6 +318,9 @@ impl CodexAppServerDecoder {
     /// Says what is still to be said when the input ends.
     pub(super) fn end_of_input(&mut self, teller: &mut Teller<'_, '_>) {
         if self.turn.open {
+            if self.turn.interrupted {
+                teller.tell(Interrupted::default());
+            }
             return;
         }
         if let Some(text) = self.turn.prompt.take() {
@@ -340,9 +351,11 @@ fn ended<'a>(turn: &mut Turn<'a>) -> TurnEnded<'a> {
         _ => verdict.outcome(),
     };
     let cut = verdict.class == ErrorClass::Limit && verdict.code.as_deref() == Some("other");
+    let stopped =
+        || (outcome == Outcome::Cancelled).then(|| Text::plain("the turn was interrupted"));
     TurnEnded {
+        cause: failure.as_ref().map(failures::message).or_else(stopped),
         outcome,
-        cause: failure.as_ref().map(failures::message),
         class: Some(verdict.class).filter(|class| *class != ErrorClass::Unspecified),
         reason: turn.status.take(),
         // The only such limit that Codex has no word for is that on the tokens of an answer.

@@ -250,6 +250,15 @@ record! {
 }
 
 record! {
+    /// A part of what a tool of the client gave back.
+    pub(super) struct ContentItem<'a> {
+        kind: text "type",
+        text: text "text",
+        image: text "imageUrl",
+    }
+}
+
+record! {
     /// One file of a change.
     pub(super) struct Change<'a> {
         path: text "path",

@@ -45,12 +45,15 @@ pub(super) fn ended<'a>(details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
         Shaped::Record(error) => error,
         _ => Default::default(),
     };
+    let exit_code = details.shell.as_ref().and_then(|shell| shell.exit_code);
     let status = match error.code.as_ref().map(Text::body) {
         Some("denied" | "rejected") => ToolStatus::Denied,
         Some("cancelled" | "aborted") => ToolStatus::Cancelled,
         Some("timeout") => ToolStatus::TimedOut,
         Some(_) => ToolStatus::Failed,
         None if details.success == Some(false) => ToolStatus::Failed,
+        // That a command could be run is a success here, whatever became of it.
+        None if exit_code.is_some_and(|code| code != 0) => ToolStatus::Failed,
         None => ToolStatus::Completed,
     };
     if status == ToolStatus::Denied {
@@ -67,11 +70,24 @@ pub(super) fn ended<'a>(details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
     out.tell(ToolEnded {
         call,
         status,
-        output: result.content,
-        exit_code: details.shell.as_ref().and_then(|shell| shell.exit_code),
+        output: result.content.map(|content| without_exit_line(content, exit_code)),
+        exit_code,
         error: error.message,
         ..ToolEnded::default()
     });
+}
+
+/// What a command printed: the line that Copilot adds says its exit code once more.
+fn without_exit_line(content: Json<'_>, exit_code: Option<i64>) -> Json<'_> {
+    let printed = exit_code.zip(content.as_text()).and_then(|(code, text)| {
+        let plain = text.to_plain();
+        let (printed, line) = plain.rsplit_once("<shellId: ")?;
+        let end = format!(" completed with exit code {code}>");
+        let at_line_start = printed.is_empty() || printed.ends_with('\n');
+        let is_it = at_line_start && line.strip_suffix(&*end).is_some_and(|id| !id.contains('\n'));
+        is_it.then(|| Json::from(&Text::plain(printed)).into_owned())
+    });
+    printed.unwrap_or(content)
 }
 
 /// The files that a call changed. What the screen shows of a change to one file is its diff.

@@ -42,7 +42,7 @@ impl Decoder for CopilotDecoder {
         let mut out = Teller { parent: None, time: None, sink };
         self.end_stopped_calls(&mut out);
         if self.turn.open && self.turn.stopped.is_some() {
-            out.tell(self.turn.ended(None, Default::default()));
+            out.tell(self.turn.ended(None, None));
         }
     }
 }
@@ -105,6 +105,7 @@ impl CopilotDecoder {
                 // Where another agent failed, the one that started it goes on.
                 error.fatal = out.parent.is_none();
                 if error.fatal {
+                    self.turn.failed = true;
                     self.turn.http_status = error.http_status;
                 }
                 out.tell(error);
@@ -159,6 +160,10 @@ impl CopilotDecoder {
         match kind.body() {
             "assistant.turn_start" if out.parent.is_none() => self.turn.steps += 1,
             "assistant.turn_end" => self.thread(&out.parent).end_step(out),
+            "model.call_start" => {
+                self.thread(&out.parent).model = details.model.take().map(Text::into_owned);
+            }
+            "model.call_finished" => self.turn.requested(details),
             "model.call_failure" => {
                 self.thread(&out.parent).failure = Some(ended::request_failure(details));
             }
@@ -169,7 +174,8 @@ impl CopilotDecoder {
             }
             "agent.interrupted" => {
                 let calls = details.stopped_calls.as_ref();
-                self.stopped_calls = calls.and_then(Json::read).unwrap_or_default();
+                let calls: Option<Vec<String>> = calls.and_then(Json::read);
+                self.stopped_calls.extend(calls.into_iter().flatten());
             }
             "assistant.idle" if details.aborted == Some(true) && out.parent.is_none() => {
                 self.stopped(None, out);
@@ -200,22 +206,26 @@ impl CopilotDecoder {
 
     fn message_started<'a>(&mut self, details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
         let message = details.message.take();
+        self.turn.goes_on(&out.parent);
         let thread = self.thread(&out.parent);
         thread.end_thoughts(out);
         if let Some(id) = &message {
             thread.begin(id);
         }
-        out.tell(MessageStarted { message, ..MessageStarted::default() });
+        let model = thread.model.clone();
+        out.tell(MessageStarted { message, model, usage: None });
     }
 
     /// A whole message: it repeats its pieces, and makes its calls.
     fn message<'a>(&mut self, details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
         let message = details.message.take();
+        self.turn.goes_on(&out.parent);
         let thread = self.thread(&out.parent);
         thread.end_thoughts(out);
         let begun = message.as_ref().and_then(|id| thread.finish(id));
         if begun.is_none() {
-            let (message, model) = (message.clone(), details.model.take());
+            let model = details.model.take().or_else(|| thread.model.clone());
+            let message = message.clone();
             out.tell(MessageStarted { message, model, usage: None });
         }
         if let Some(text) = details.reasoning.take().filter(|_| !thread.has_thought()) {
@@ -268,7 +278,7 @@ impl CopilotDecoder {
     }
 
     fn user_message<'a>(&mut self, details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
-        if out.parent.is_none() && !std::mem::replace(&mut self.turn.open, true) {
+        if out.parent.is_none() && self.turn.begin(out.time.as_ref()) {
             out.tell(TurnStarted::default());
         }
         let text = details.content.take().unwrap_or_default();
@@ -284,13 +294,20 @@ impl CopilotDecoder {
         out.tell(ended::retry(reason, thread.failure.take()));
     }
 
-    /// Notes that somebody stopped the turn, which several records tell.
+    /// Notes that somebody stopped the turn, which several records tell. All that was going on
+    /// ends before that is told.
     fn stopped<'a>(&mut self, reason: Option<Text<'a>>, out: &mut Teller<'_, 'a>) {
-        if self.turn.stopped.is_none() {
-            let word = reason.unwrap_or_else(|| Text::plain("aborted"));
-            self.turn.stopped = Some(word.into_owned());
-            out.tell(Interrupted { text: self.turn.stopped_text.clone() });
+        if self.turn.stopped.is_some() {
+            return;
         }
+        let word = reason.unwrap_or_else(|| Text::plain("aborted"));
+        self.turn.stopped = Some(word.into_owned());
+        for thread in &mut self.threads {
+            let (parent, time) = (thread.parent.clone(), out.time.clone());
+            thread.end_step(&mut Teller { parent, time, sink: &mut *out.sink });
+        }
+        self.end_stopped_calls(out);
+        out.tell(Interrupted { text: self.turn.stopped_text.clone() });
     }
 
     fn end_stopped_calls(&mut self, out: &mut Teller<'_, '_>) {
@@ -345,7 +362,8 @@ impl CopilotDecoder {
             agent: Some(Text::plain("copilot")),
             ..SessionStarted::default()
         });
-        out.tell(self.turn.ended(line.exit_code, line.usage.take().unwrap_or_default()));
+        let ended = self.turn.ended(line.exit_code, out.time.as_ref());
+        out.tell(ended);
     }
 
     /// The call that started an agent; the agent's own id where that is not known.
@@ -381,7 +399,7 @@ fn session<'a>(details: &mut Details<'a>) -> SessionStarted<'a> {
 /// Whether other records tell what a notice says.
 fn is_told_otherwise(details: &Details<'_>) -> bool {
     let kind = details.info_type.as_ref().map_or("", Text::body);
-    matches!(kind, "model_retry" | "cancellation")
+    matches!(kind, "model_retry" | "cancellation" | "file_created")
 }
 
 /// That an MCP server cannot be used, if so.

@@ -1,37 +1,69 @@
 //! What goes wrong in Copilot's stream, and how a turn ends.
 
 use super::thread::RequestFailure;
-use super::wire::{Details, RunUsage};
+use super::wire::Details;
+use crate::dialect::time;
 use crate::event::{Error, ErrorClass, Outcome, Retry, TurnEnded};
 use crate::json::read;
-use crate::json::{Text, record};
+use crate::json::{Json, Text, record};
 
 /// How the turn at hand is going.
 #[derive(Debug, Default)]
 pub(super) struct Course {
     pub(super) open: bool,
     pub(super) steps: u64,
+    /// When the prompt came, in milliseconds.
+    began_at: Option<u64>,
+    /// How long the requests took that were answered.
+    requests_ms: u64,
     /// In what word it was stopped, if it was.
     pub(super) stopped: Option<Text<'static>>,
     /// What a person is told of that.
     pub(super) stopped_text: Option<Text<'static>>,
+    /// An error ended it, unless something is said after that.
+    pub(super) failed: bool,
     /// The HTTP status of the request that ended it.
     pub(super) http_status: Option<u64>,
 }
 
 impl Course {
-    /// How it ended, once that is known.
+    /// Begins with a prompt; says whether that is news.
+    pub(super) fn begin(&mut self, time: Option<&Json<'_>>) -> bool {
+        let news = !std::mem::replace(&mut self.open, true);
+        if news {
+            self.began_at = time.and_then(time::milliseconds);
+        }
+        news
+    }
+
+    /// Notes that somebody says something: where it is the main agent, no error was the end.
+    pub(super) fn goes_on(&mut self, parent: &Option<Text<'_>>) {
+        self.failed &= parent.is_some();
+    }
+
+    /// Counts a request that is over. One that failed is not counted, as in the agent's own total.
+    pub(super) fn requested(&mut self, details: &Details<'_>) {
+        if details.outcome.as_ref().is_some_and(|outcome| *outcome == "success") {
+            self.requests_ms += details.request_ms.unwrap_or(0);
+        }
+    }
+
+    /// How it ended, once that is known. The durations that `result` tells are those of the session,
+    /// with all that was before this turn and between the processes, so they are not told.
     pub(super) fn ended(
         &mut self,
         exit_code: Option<i64>,
-        usage: RunUsage<'_>,
+        time: Option<&Json<'_>>,
     ) -> TurnEnded<'static> {
-        let Self { steps, stopped, stopped_text, http_status, .. } = std::mem::take(self);
+        let Self {
+            steps, began_at, requests_ms, stopped, stopped_text, failed, http_status, ..
+        } = std::mem::take(self);
         let outcome = match exit_code {
             _ if stopped.is_some() => Outcome::Cancelled,
-            Some(0) => Outcome::Completed,
+            Some(0) if !failed => Outcome::Completed,
             _ => Outcome::Failed,
         };
+        let ended_at = time.and_then(time::milliseconds);
         TurnEnded {
             http_status: http_status.filter(|_| outcome == Outcome::Failed),
             outcome,
@@ -40,9 +72,8 @@ impl Course {
             }),
             reason: stopped,
             steps: Some(steps).filter(|steps| *steps > 0),
-            duration_ms: usage.duration_ms,
-            // Where no request succeeded, nothing was timed.
-            api_duration_ms: usage.api_duration_ms.filter(|ms| *ms > 0),
+            duration_ms: ended_at.zip(began_at).and_then(|(end, start)| end.checked_sub(start)),
+            api_duration_ms: Some(requests_ms).filter(|ms| *ms > 0),
             ..TurnEnded::default()
         }
     }

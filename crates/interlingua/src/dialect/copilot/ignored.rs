@@ -37,7 +37,7 @@ pub(super) const IGNORED: &[Ignored] = &[
     },
     Ignored {
         what: &["session.info"],
-        why: "a notice of a retry or an interruption that is told by a record of its own",
+        why: "a notice of a retry, an interruption or a new file, which other records tell",
     },
     Ignored {
         what: &["subagent.selected", "subagent.configured", "subagent.deselected"],
@@ -149,7 +149,8 @@ pub(super) const IGNORED: &[Ignored] = &[
         why: "how another agent was chosen and what it took; its own records tell what it did",
     },
     Ignored {
-        what: &["result: usage.codeChanges"],
-        why: "the changes themselves are told by the calls",
+        what: &["result: usage"],
+        why: "what the session has taken since it began, earlier runs included; the durations of a \
+              turn are told by its records, and the changes by its calls",
     },
 ];

@@ -8,9 +8,10 @@
 //! after. An answer that is cut at the length limit, or interrupted, has no whole message.
 //! `assistant.turn_start` and `turn_end` are steps: a turn, in our words, goes from `user.message` to
 //! `result`. Calls run in parallel and end in any order; one that was interrupted never ends. A
-//! command that failed is a success with an exit code. `tool.shell_output` is the next piece of what a
-//! command prints, `tool.execution_partial_result` a snapshot, of long output only a part. Tokens are
-//! nowhere. After SIGINT and SIGTERM the exit code is 0, and `result` is missing more often than not.
+//! command that failed is a success with an exit code; it is told as failed. `tool.shell_output` is the
+//! next piece of what a command prints, `tool.execution_partial_result` a snapshot, of long output only
+//! a part. Tokens are nowhere. After SIGINT and SIGTERM the exit code is 0, and `result` is missing more
+//! often than not.
 
 mod calls;
 mod decode;

@@ -1,8 +1,8 @@
 //! What one agent has begun to say and not yet finished: the main one, or one that a call started.
 
 use crate::event::{
-    BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Sink, ToolEnded, ToolStatus,
-    Withdrawn,
+    BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, MessageEnded, Sink, ToolEnded,
+    ToolStatus, Withdrawn,
 };
 use crate::json::{Json, Text};
 
@@ -27,6 +27,8 @@ pub(super) struct Thread {
     calls: Vec<Box<str>>,
     /// Calls that a retry took back, if the next try does not make them again.
     stale: Vec<Box<str>>,
+    /// The model of the request at hand.
+    pub(super) model: Option<Text<'static>>,
     /// Why the last request failed.
     pub(super) failure: Option<RequestFailure>,
 }
@@ -150,10 +152,11 @@ impl Thread {
     pub(super) fn take_back(&mut self, reason: Option<&Text<'_>>, out: &mut Teller<'_, '_>) {
         for open in self.open.drain(..) {
             out.tell(Withdrawn {
-                message: Some(open.message),
+                message: Some(open.message.clone()),
                 reason: reason.map(Text::borrowed),
                 ..Withdrawn::default()
             });
+            open.end_message(out);
         }
         self.stale.append(&mut self.calls);
         self.thoughts.clear();
@@ -164,6 +167,7 @@ impl Thread {
     pub(super) fn end_step(&mut self, out: &mut Teller<'_, '_>) {
         for mut open in self.open.drain(..) {
             open.end(out);
+            open.end_message(out);
         }
         self.stale.append(&mut self.calls);
         self.drop_stale(out);
@@ -203,6 +207,13 @@ impl Open {
             let (message, index) = (Some(self.message.clone()), index_of(&self.kind));
             let kind = self.kind.clone();
             out.tell(BlockEnded { message, index, kind, ..BlockEnded::default() });
+        }
+    }
+
+    /// Ends the message of a text that will have no whole one; that of a thought is never begun.
+    fn end_message(self, out: &mut Teller<'_, '_>) {
+        if self.kind == BlockKind::Text {
+            out.tell(MessageEnded { message: Some(self.message), ..MessageEnded::default() });
         }
     }
 }

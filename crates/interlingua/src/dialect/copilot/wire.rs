@@ -12,7 +12,6 @@ record! {
         // result
         session_id: text "sessionId",
         exit_code: integer "exitCode",
-        usage: record<RunUsage> "usage",
     }
 }
 
@@ -51,6 +50,9 @@ record! {
         message_text: text "message",
         info_type: text "infoType",
         aborted: flag "aborted",
+        // model.call_finished
+        outcome: text "outcome",
+        request_ms: number "dispatchDurationMs",
         stopped_calls: json "toolCallIds",
         // who said it, and who is told
         source: text "source",
@@ -139,14 +141,5 @@ record! {
         kind: text "kind",
         tool: text "toolName",
         intention: text "intention",
-    }
-}
-
-record! {
-    /// What a run took; tokens are not among it.
-    pub(super) struct RunUsage<'a> {
-        api_duration_ms: number "totalApiDurationMs",
-        duration_ms: number "sessionDurationMs",
-        _premium_requests: json "premiumRequests",
     }
 }

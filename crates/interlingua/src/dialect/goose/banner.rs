@@ -31,8 +31,9 @@ impl Banner {
     pub(super) fn line<'a>(&mut self, line: &'a str) -> Prose<'a> {
         let line = line.trim();
         if let Some((_, first)) = line.split_once("( O)>") {
-            let model = first.rsplit_once(" · ").map(|(_, names)| names.trim());
-            self.model = model.and_then(|names| names.rsplit(' ').next()).map(str::to_owned);
+            // The provider, the model, and at times what the model is for: `(lead)`.
+            let names = first.split_once(" · ").map_or("", |(_, names)| names);
+            self.model = names.split_whitespace().nth(1).map(str::to_owned);
             return Prose::Banner;
         }
         let second = line.strip_prefix("\\____)").and_then(|second| second.split_once(" · "));
@@ -66,6 +67,8 @@ mod tests {
         assert_eq!(session.model.unwrap(), "gpt-4o");
         assert_eq!(session.cwd.unwrap(), "/srv/my project");
         assert!(matches!(banner.line("     L L     goose is ready"), Prose::Banner));
+        banner.line("__( O)>  ● resuming session · anthropic claude-sonnet-4 (lead)");
+        assert_eq!(banner.model.as_deref(), Some("claude-sonnet-4"));
         assert!(matches!(banner.line("anything else"), Prose::Other));
     }
 }

@@ -33,15 +33,19 @@ pub struct GooseDecoder {
     calls: Vec<String>,
     /// The plan that a call writes, until it is answered.
     plan: Option<(String, Vec<PlanItem<'static>>)>,
+    /// Records have begun: what stands in front of them is prose.
+    recorded: bool,
     interrupted: bool,
     failure: Option<Error<'static>>,
+    /// What goose said when it might take no more turns.
+    limit: Option<Text<'static>>,
 }
 
 impl Decoder for GooseDecoder {
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
         let prose = if frame.text.starts_with('{') { frame.noise } else { frame.text };
         self.interrupted |= self.turn && prose.contains(ASKS_AFTER_INTERRUPT);
-        if !frame.text.starts_with('{') && self.is_banner(frame.text, sink) {
+        if !frame.text.starts_with('{') && self.is_prose(frame.text, sink) {
             return;
         }
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
@@ -51,22 +55,26 @@ impl Decoder for GooseDecoder {
 }
 
 impl GooseDecoder {
-    /// Reads a line of the banner, if it is one.
-    fn is_banner(&mut self, line: &str, sink: &mut dyn Sink) -> bool {
+    /// Reads a line of the banner, or another one in front of the records, if it is one.
+    fn is_prose(&mut self, line: &str, sink: &mut dyn Sink) -> bool {
         match self.banner.line(line) {
             Prose::Session(session) if !std::mem::replace(&mut self.started, true) => {
                 sink.event(Event::new(session));
             }
             Prose::Session(_) | Prose::Banner => {
+                sink.event(Event::new(Native { name: Text::plain("banner"), raw: None }));
+            }
+            Prose::Other if self.recorded => return false,
+            Prose::Other => {
                 let log = Log { stream: LogStream::Output, text: Text::plain(line) };
                 sink.event(Event::new(log));
             }
-            Prose::Other => return false,
         }
         true
     }
 
     fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+        self.recorded = true;
         if !std::mem::replace(&mut self.started, true) {
             let agent = Some(Text::plain("goose"));
             sink.event(Event::new(SessionStarted { agent, ..SessionStarted::default() }));
@@ -128,14 +136,11 @@ impl GooseDecoder {
                 let event = UserMessage { text: text(), injected: true, ..UserMessage::default() };
                 sink.event(Event::new(event));
             }
-            "text" => match failure::of_prose(&text()).filter(|_| !named) {
-                Some(error) => {
-                    self.end_block(sink);
-                    self.fail(error.clone());
-                    sink.event(Event::new(error));
+            "text" => {
+                if named || !self.ending_told(&text(), sink) {
+                    self.piece(BlockKind::Text, text(), sink);
                 }
-                None => self.piece(BlockKind::Text, text(), sink),
-            },
+            }
             "thinking" | "reasoning" => self.piece(BlockKind::Reasoning, text(), sink),
             "redactedThinking" => self.whole(BlockKind::HiddenReasoning, content, sink),
             "image" => self.whole(BlockKind::Image, content, sink),
@@ -162,6 +167,22 @@ impl GooseDecoder {
                 sink.event(Event::new(unknown(Some(name), own)));
             }
         }
+    }
+
+    /// Whether goose itself says, in a message without an id, that the turn does not complete.
+    fn ending_told(&mut self, text: &Text<'_>, sink: &mut dyn Sink) -> bool {
+        if failure::is_limit(text) {
+            self.end_block(sink);
+            self.limit = Some(text.clone().into_owned());
+            let severity = Severity::Warning;
+            sink.event(Event::new(Notice { severity, text: text.borrowed() }));
+            return true;
+        }
+        let Some(error) = failure::of_prose(text) else { return false };
+        self.end_block(sink);
+        self.fail(error.clone());
+        sink.event(Event::new(error));
+        true
     }
 
     /// The next piece of a block; pieces of one kind that follow each other are one block.
@@ -267,13 +288,19 @@ impl GooseDecoder {
         self.end_block(sink);
         self.turn = false;
         let failure = self.failure.take();
-        let unanswered = !std::mem::take(&mut self.calls).is_empty();
+        let limit = self.limit.take();
+        let calls = std::mem::take(&mut self.calls);
+        let unanswered = !calls.is_empty();
         let asked = std::mem::take(&mut self.interrupted);
         // A turn that nobody stopped has counts.
-        let stopped = asked || unanswered || line.total.is_none();
+        let stopped = asked || unanswered || (line.total.is_none() && limit.is_none());
         if stopped && failure.is_none() {
-            let text = asked.then(|| Text::plain("goose was interrupted"));
-            sink.event(Event::new(Interrupted { text }));
+            sink.event(Event::new(Interrupted { text: None }));
+            // goose ends the tools that it runs with the turn.
+            for call in calls {
+                let (call, status) = (Text::from(call), ToolStatus::Cancelled);
+                sink.event(Event::new(ToolEnded { call, status, ..ToolEnded::default() }));
+            }
         }
         let mut ended = TurnEnded { usage: counts(line), ..TurnEnded::default() };
         match failure {
@@ -293,6 +320,11 @@ impl GooseDecoder {
                     "goose ended its turn without counts, as it does when interrupted"
                 };
                 ended.cause = Some(Text::plain(cause));
+            }
+            None if limit.is_some() => {
+                ended.outcome = Outcome::LimitReached;
+                ended.reason = Some(Text::plain("max_turns"));
+                ended.cause = limit;
             }
             None => ended.outcome = Outcome::Completed,
         }

@@ -1,13 +1,26 @@
-//! A failed request, which goose tells in prose only.
+//! How a turn ended that did not complete, which goose tells in prose only.
 
 use crate::event::{Error, ErrorClass};
 use crate::json::Text;
 
-/// What goose says where a request, or the shortening of the conversation, failed.
-const STARTS: [&str; 2] = ["Ran into this error: ", "Ran into this error trying to compact: "];
+/// What goose says where a request, the shortening of the conversation, or a recipe's own way of trying
+/// again failed.
+const STARTS: [&str; 3] = [
+    "Ran into this error: ",
+    "Ran into this error trying to compact: ",
+    "Retry logic encountered an error: ",
+];
+
+/// What goose says where it may take no more turns.
+const LIMIT: &str = "I've reached the maximum number of actions I can do without user input.";
 
 /// What it adds.
 const ADVICE: &str = ".\n\nPlease retry if you think this is a transient or recoverable error.";
+
+/// Whether a message without an id says that a limit was reached.
+pub(super) fn is_limit(text: &Text<'_>) -> bool {
+    text.to_plain().starts_with(LIMIT)
+}
 
 /// The failure that a message without an id tells of.
 pub(super) fn of_prose(text: &Text<'_>) -> Option<Error<'static>> {

@@ -4,6 +4,7 @@ use crate::dialect::Ignored;
 
 pub(super) const IGNORED: &[Ignored] = &[
     Ignored { what: &["notification"], why: "what an extension says to its client alone" },
+    Ignored { what: &["banner"], why: "what it says of the session is told" },
     Ignored { what: &["message/empty"], why: "a message with nothing in it" },
     Ignored {
         what: &["message/actionRequired"],

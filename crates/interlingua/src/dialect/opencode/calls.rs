@@ -37,8 +37,8 @@ struct Call {
 pub(super) struct Told {
     /// The snapshot said something new.
     pub(super) news: bool,
-    /// The call was refused.
-    pub(super) denied: bool,
+    /// The call was refused in a way that ends the turn.
+    pub(super) blocks: bool,
     /// The call.
     pub(super) call: Option<Text<'static>>,
     /// The session of the sub-agent that it started, if this was not known.
@@ -87,6 +87,9 @@ impl Calls {
         let word = state.status.as_ref().map_or("", Text::body).to_owned();
         let raw_input = state.input.as_ref().filter(|_| word != "pending");
         let input = raw_input.and_then(read::record_of::<Input<'_>>).unwrap_or_default();
+        // What the model gave a tool that cannot be called is not told: the input is a note about it.
+        let nothing = (tool == "invalid").then(|| Json::object(|_| {}));
+        let raw_input = raw_input.map(|input| nothing.as_ref().unwrap_or(input));
         let metadata = state.metadata.as_ref().and_then(read::record_of::<Metadata<'_>>);
         let metadata = metadata.unwrap_or_default();
         let mut told = Told::default();
@@ -104,6 +107,10 @@ impl Calls {
             self.start(made, input.tool.clone(), place, sink)
         });
         let Some(open) = self.open.get_mut(at) else { return told };
+        // At first such a call has the name that the model gave it.
+        if nothing.is_some() {
+            open.tool = "invalid".to_owned();
+        }
         if raw_input.is_some() && !std::mem::replace(&mut open.told, true) {
             told.news = true;
             if !is_new {
@@ -113,27 +120,19 @@ impl Calls {
             }
             tell_plan(&call, &tool, &input, place, sink);
         }
-        if let Some(session) = &metadata.session
-            && !std::mem::replace(&mut open.child, true)
-        {
+        if let Some(session) = open.starts_agent(&call, &input, &metadata, place, sink) {
             told.news = true;
-            told.child = Some(session.clone().into_owned());
+            told.child = Some(session);
             told.call = Some(call.clone().into_owned());
-            sink.event(place.tell(SubagentStarted {
-                id: Some(session.clone()),
-                call: Some(call.clone()),
-                kind: input.agent.clone(),
-                description: input.description.clone(),
-                prompt: input.prompt.clone(),
-            }));
         }
         match &*word {
             "completed" | "error" => {
                 let open = self.open.swap_remove(at);
                 told.news = true;
                 let refused = self.denied.iter().any(|denied| call == **denied);
-                let ended = ended(call, &open, state.clone(), &metadata, refused);
-                told.denied = ended.status == ToolStatus::Denied;
+                let ended = ended(call, &open, state.clone(), &input, &metadata, refused);
+                told.blocks = ended.status == ToolStatus::Denied
+                    && !ended.error.as_ref().is_some_and(tools::is_forbidden);
                 if open.child {
                     sink.event(place.tell(SubagentEnded {
                         id: metadata.session.clone(),
@@ -204,6 +203,29 @@ impl Calls {
 }
 
 impl Call {
+    /// A call names the session of the sub-agent that it started; gives that, the first time.
+    fn starts_agent<'a>(
+        &mut self,
+        call: &Text<'a>,
+        input: &Input<'_>,
+        metadata: &Metadata<'_>,
+        place: &Place<'a>,
+        sink: &mut dyn Sink,
+    ) -> Option<Text<'static>> {
+        let session = metadata.session.as_ref().filter(|_| !self.child)?;
+        self.child = true;
+        let started = SubagentStarted {
+            id: Some(session.borrowed()),
+            call: Some(call.borrowed()),
+            kind: input.agent.as_ref().map(Text::borrowed),
+            description: input.description.as_ref().map(Text::borrowed),
+            prompt: input.prompt.as_ref().map(Text::borrowed),
+        };
+        let time = place.time.as_ref().map(Json::borrowed);
+        sink.event(Event::new(started).within(place.parent.clone()).at(time));
+        Some(session.clone().into_owned())
+    }
+
     /// A running call told what it gave back so far; whether that is more than before.
     fn progress(
         &mut self,
@@ -258,9 +280,11 @@ fn ended<'a>(
     call: Text<'a>,
     open: &Call,
     state: State<'a>,
+    input: &Input<'a>,
     metadata: &Metadata<'_>,
     denied: bool,
 ) -> ToolEnded<'a> {
+    let note = input.error.clone().filter(|_| open.tool == "invalid");
     let word = state.status.as_ref().map_or("", Text::body);
     let output = state.output.as_ref().and_then(Json::as_text);
     let said = state.error.as_ref().or(output.as_ref()).map_or("", Text::body);
@@ -271,7 +295,7 @@ fn ended<'a>(
         output: state.output,
         structured: state.metadata,
         exit_code: metadata.exit,
-        error: state.error,
+        error: state.error.or(note),
         ..ToolEnded::default()
     }
 }

@@ -56,10 +56,14 @@ pub(super) const IGNORED: &[Ignored] = &[
         why: "the calls tell what they changed, and the rest is told when a step ends",
     },
     Ignored { what: &["*/again"], why: "a snapshot that says what was told before" },
+    Ignored {
+        what: &["*/aborted"],
+        why: "told at the end of the turn, after what was interrupted",
+    },
     Ignored { what: &["*/other-session"], why: "another session of the same server" },
     Ignored {
         what: &["*/sub-agent"],
-        why: "the call that started it tells when it starts and ends",
+        why: "the call that started it tells what it was asked, and when it starts and ends",
     },
     Ignored {
         what: &["*/summary"],
@@ -77,7 +81,6 @@ pub(super) const IGNORED: &[Ignored] = &[
         what: &["session.next.*"],
         why: "the same again, in a form that the program is only trying out",
     },
-    Ignored { what: &["*: id"], why: "the number of the event" },
     Ignored {
         what: &[
             "*: part.sessionID",
@@ -136,7 +139,6 @@ pub(super) const IGNORED: &[Ignored] = &[
         what: &["*: properties.info.cost", "*: properties.info.tokens"],
         why: "the steps tell what was used",
     },
-    Ignored { what: &["session.status: properties.status.next"], why: "by the server's own clock" },
     Ignored { what: &["session.status: properties.status.action"], why: "advice for the user" },
     Ignored {
         what: &["todo.updated: *", "question.*: *", "permission.*: *"],

@@ -17,6 +17,7 @@ mod failure;
 mod ignored;
 mod parts;
 mod requests;
+mod server;
 mod sessions;
 mod tools;
 mod turn;

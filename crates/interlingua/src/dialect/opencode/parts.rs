@@ -25,6 +25,8 @@ struct Part {
     kind: BlockKind,
     /// How many bytes of its text were said, as they are escaped on the wire.
     said: usize,
+    /// Its first piece was seen.
+    from_start: bool,
     state: State,
 }
 
@@ -54,7 +56,8 @@ impl Parts {
         speaker: &mut Speaker,
         sink: &mut dyn Sink,
     ) {
-        let at = self.find(part.id).unwrap_or_else(|| self.add(&part, BlockKind::Text, speaker));
+        let found = self.find(part.id);
+        let at = found.unwrap_or_else(|| self.add(&part, BlockKind::Text, false, speaker));
         let Some(known) = self.parts.get_mut(at) else { return };
         if known.state != State::Open {
             known.index = speaker.take_index();
@@ -83,7 +86,7 @@ impl Parts {
     ) -> bool {
         let found = self.find(part.id);
         let is_new = found.is_none();
-        let at = found.unwrap_or_else(|| self.add(&part, kind.clone(), speaker));
+        let at = found.unwrap_or_else(|| self.add(&part, kind.clone(), true, speaker));
         let Some(known) = self.parts.get_mut(at) else { return false };
         let message = Some(part.message.borrowed());
         let index = known.index;
@@ -100,7 +103,8 @@ impl Parts {
         }
         known.state = State::Over;
         let (parent, time) = (part.parent, part.time);
-        if text.body().len() > known.said {
+        // What came before the first piece that was seen cannot be said any more.
+        if text.body().len() > known.said && known.from_start {
             known.said = text.body().len();
             let block = Block {
                 message: message.clone(),
@@ -137,11 +141,22 @@ impl Parts {
         self.parts.iter_mut().filter(open).for_each(|part| part.state = State::Over);
     }
 
+    /// Whether something of a part was told.
+    pub(super) fn knows(&self, id: &Text<'_>) -> bool {
+        self.find(id).is_some()
+    }
+
     fn find(&self, id: &Text<'_>) -> Option<usize> {
         self.parts.iter().rposition(|part| *id == *part.id)
     }
 
-    fn add(&mut self, part: &Named<'_, '_>, kind: BlockKind, speaker: &mut Speaker) -> usize {
+    fn add(
+        &mut self,
+        part: &Named<'_, '_>,
+        kind: BlockKind,
+        from_start: bool,
+        speaker: &mut Speaker,
+    ) -> usize {
         if self.parts.len() == REMEMBERED {
             self.parts.drain(..REMEMBERED / 2);
         }
@@ -152,6 +167,7 @@ impl Parts {
             index: speaker.take_index(),
             kind,
             said: 0,
+            from_start,
             state: State::Open,
         });
         self.parts.len() - 1

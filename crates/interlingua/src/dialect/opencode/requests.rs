@@ -42,7 +42,7 @@ impl Requests {
             tool: asked.permission,
             description: patterns.map(|patterns| Text::from(patterns.join("\n"))),
             input: asked.metadata,
-            options: asked.always,
+            options: options(asked.always.as_ref()),
         };
         sink.event(Event::new(event).within(parent));
     }
@@ -71,10 +71,37 @@ impl Requests {
             tool,
             decision: if rejected { Decision::Denied } else { Decision::Allowed },
             by: Some(Text::plain("user")),
-            reason: replied.reply,
+            reason: replied.reply.filter(|reply| *reply == "always").map(|_| {
+                // What was asked once is not asked again.
+                Text::plain("for the rest of the session")
+            }),
         };
         sink.event(Event::new(event).within(parent));
     }
+}
+
+/// One of the answers that opencode takes.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Offer<'a> {
+    option_id: &'static str,
+    name: &'a str,
+    kind: &'static str,
+}
+
+/// The answers that opencode takes; one of them allows all that is like what is asked.
+fn options(always: Option<&Json<'_>>) -> Option<Json<'static>> {
+    let alike = always.and_then(Json::read::<Vec<String>>).unwrap_or_default();
+    let name = if alike.is_empty() {
+        "Always allow".to_owned()
+    } else {
+        format!("Always allow: {}", alike.join(", "))
+    };
+    Json::from_serialize(&[
+        Offer { option_id: "once", name: "Allow once", kind: "allow_once" },
+        Offer { option_id: "always", name: &name, kind: "allow_always" },
+        Offer { option_id: "reject", name: "Reject", kind: "reject_once" },
+    ])
 }
 
 /// opencode asks the user something.

@@ -31,6 +31,10 @@ pub(super) struct Speaker {
     pub(super) speaking: bool,
     /// Its message is the summary that replaces the conversation.
     pub(super) summary: bool,
+    /// A request was made, and has not finished.
+    pub(super) stepping: bool,
+    /// How often it was made again.
+    pub(super) retries: u64,
     /// The place of the next block in the message.
     pub(super) next: u64,
     pub(super) model: String,
@@ -84,5 +88,13 @@ impl Sessions {
     /// The call that started the agent whose session this is.
     pub(super) fn parent(&self, at: usize) -> Option<Text<'static>> {
         self.get(at).and_then(|speaker| speaker.call.clone())
+    }
+}
+
+impl Speaker {
+    /// The model begins a message.
+    pub(super) fn begin(&mut self, message: &Text<'_>) {
+        self.message = message.to_plain().into_owned();
+        self.next = 0;
     }
 }

@@ -20,6 +20,19 @@ pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
     }
 }
 
+/// How the error of a call begins that a rule forbids.
+const FORBIDDEN: &str = "The user has specified a rule which prevents you";
+
+/// Whether a rule forbids a call. The model is told so, and the turn goes on.
+pub(super) fn is_forbidden(error: &Text<'_>) -> bool {
+    without_class(error.body()).starts_with(FORBIDDEN)
+}
+
+/// What an error says, without the name of its class, which older versions put in front.
+fn without_class(error: &str) -> &str {
+    error.strip_prefix("Error: ").unwrap_or(error)
+}
+
 /// How a call went that opencode says is over.
 pub(super) fn status_of(
     word: &str,
@@ -28,7 +41,9 @@ pub(super) fn status_of(
     metadata: &Metadata<'_>,
     said: &str,
 ) -> ToolStatus {
-    if denied || said.starts_with("The user rejected permission") {
+    let said = without_class(said);
+    let refused = said.starts_with("The user rejected permission") || said.starts_with(FORBIDDEN);
+    if denied || word == "error" && refused {
         return ToolStatus::Denied;
     }
     // The text is looked at as it is escaped on the wire.

@@ -13,16 +13,24 @@ pub(super) struct Turn {
     /// A call was refused, which ends a turn.
     pub(super) denied: bool,
     pub(super) failure: Option<Error<'static>>,
+    /// When the user asked, in milliseconds.
+    pub(super) started: Option<u64>,
+    /// When the last message was over.
+    pub(super) completed: Option<u64>,
     usage: Option<Usage<'static>>,
-    cost: f64,
+    /// In dollars, with what sub-agents cost.
+    pub(super) cost: f64,
     steps: u64,
     /// Why the last step finished.
     finish: String,
 }
 
 impl Turn {
-    /// Takes what a step used, and why it finished.
-    pub(super) fn step(&mut self, usage: Option<&Usage<'_>>, cost: Option<f64>, reason: &str) {
+    /// Takes what a step used, and why it finished. What went wrong before did not end the turn.
+    pub(super) fn step(&mut self, usage: Option<&Usage<'_>>, reason: &str) {
+        if reason != "error" && !self.aborted() {
+            self.failure = None;
+        }
         if let Some(usage) = usage {
             let usage = own_usage(Usage { scope: Scope::Turn, ..usage.clone() });
             self.usage = Some(match self.usage.take() {
@@ -30,12 +38,16 @@ impl Turn {
                 None => usage,
             });
         }
-        self.cost += cost.unwrap_or(0.0);
         self.steps += 1;
         reason.clone_into(&mut self.finish);
     }
 
-    /// Keeps what went wrong; a request that was tried again has not failed.
+    /// Whether somebody stopped it.
+    pub(super) fn aborted(&self) -> bool {
+        self.failure.as_ref().is_some_and(|failure| failure.class == ErrorClass::Cancelled)
+    }
+
+    /// Keeps what went wrong.
     pub(super) fn fail(&mut self, error: &Error<'_>) {
         if let Data::Error(error) = Data::from(error.clone()).into_owned() {
             self.failure = Some(*error);
@@ -59,6 +71,10 @@ impl Turn {
             // A model without a price costs zero, which is no price.
             cost: Some(cost).filter(|cost| cost.usd > 0.0),
             steps: Some(turn.steps).filter(|steps| *steps > 0),
+            duration_ms: turn
+                .completed
+                .zip(turn.started)
+                .and_then(|(end, start)| end.checked_sub(start)),
             ..TurnEnded::default()
         };
         if let Some(failure) = turn.failure {
@@ -66,8 +82,8 @@ impl Turn {
             ended.class = Some(failure.class).filter(|class| *class != ErrorClass::Unspecified);
             ended.reason = failure.code;
             ended.http_status = failure.http_status;
-        } else if ended.outcome == Outcome::Cancelled {
-            ended.cause = Some(Text::plain("a tool call was not permitted, which ends the turn"));
+        } else {
+            ended.cause = cause_of(&ended.outcome).map(Text::plain);
         }
         ended
     }
@@ -80,6 +96,19 @@ impl Turn {
             "tool-calls" | "unknown" if self.denied => Outcome::Cancelled,
             _ => Outcome::Completed,
         }
+    }
+}
+
+/// Why a turn ended so, where opencode says no more than the reason of its last step.
+fn cause_of(outcome: &Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::LimitReached => {
+            Some("the answer was cut off: it reached the most that the model may write")
+        }
+        Outcome::Refused => Some("the provider held the answer back: a filter found fault with it"),
+        Outcome::Failed => Some("the model's answer ended with an error"),
+        Outcome::Cancelled => Some("a tool call was not permitted, which ends the turn"),
+        _ => None,
     }
 }
 

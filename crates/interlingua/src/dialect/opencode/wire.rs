@@ -8,6 +8,7 @@ record! {
     pub(super) struct Line<'a> {
         kind: text "type",
         properties: record<Properties> "properties",
+        id: text "id",
         time: json "timestamp",
         session: text "sessionID",
         part: record<Part> "part",
@@ -80,6 +81,7 @@ record! {
         kind: text "type",
         attempt: number "attempt",
         message: text "message",
+        next: number "next",
     }
 }
 
@@ -156,6 +158,7 @@ record! {
     /// What is read of the input of a call.
     pub(super) struct Input<'a> {
         tool: text "tool",
+        error: text "error",
         todos: json "todos",
         path: text "filePath",
         description: text "description",

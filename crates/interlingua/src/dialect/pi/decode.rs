@@ -1,16 +1,14 @@
 //! Reads pi's stream.
 
+use super::calls::{Made, Running};
 use super::ended::{Told, classify, counts, price};
-use super::tools;
-use super::wire::{Content, Line, Message, Outcome, Update};
-use crate::dialect::content::output_text;
+use super::wire::{Content, Line, Message, Update};
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, each_record, unknown};
 use crate::event::{
     Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Compacted, Data, Error, Event,
     Interrupted, MessageEnded, MessageStarted, Native, Notice, Retry, SessionStarted,
-    SessionUpdated, Severity, Sink, ToolInput, ToolInputDelta, ToolProgress, ToolStarted,
-    TurnStarted, UserMessage, Withdrawn,
+    SessionUpdated, Severity, Sink, TurnStarted, UserMessage, Withdrawn,
 };
 use crate::framing::FrameText;
 use crate::json::read::{self, Shaped};
@@ -19,20 +17,18 @@ use crate::json::{Json, Text};
 /// The reader of `pi`.
 #[derive(Debug, Default)]
 pub struct PiDecoder {
-    /// When the session began: the first turn begins at once.
-    session_time: Option<Json<'static>>,
     turn: Turn,
     told: Told,
     /// How many messages the model has begun, and the id of the one at hand.
     messages: u64,
-    message: String,
+    pub(super) message: String,
     model: String,
     /// The block that is open, by its place in the message.
     open: Option<(u64, BlockKind)>,
-    /// The calls whose input is being told, by their place in the message.
-    inputs: Vec<(u64, String)>,
+    /// The calls of the message at hand, by their place in it.
+    pub(super) made: Vec<Made>,
     /// The calls that are running.
-    running: Vec<Running>,
+    pub(super) running: Vec<Running>,
 }
 
 /// How far the turn is.
@@ -43,15 +39,6 @@ enum Turn {
     Open,
     /// A version that does not settle has ended its run: another one may follow.
     Over,
-}
-
-/// A call that is running.
-#[derive(Debug)]
-struct Running {
-    call: String,
-    input: Option<Json<'static>>,
-    /// What it gave back so far: every update tells all of it.
-    output: String,
 }
 
 impl Decoder for PiDecoder {
@@ -124,13 +111,13 @@ impl PiDecoder {
     }
 
     fn session(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
-        self.session_time = line.timestamp.take().map(Json::into_owned);
-        sink.event(Event::new(SessionStarted {
+        let started = SessionStarted {
             id: line.id.take(),
             cwd: line.cwd.take(),
             agent: Some(Text::plain("pi")),
             ..SessionStarted::default()
-        }));
+        };
+        sink.event(Event::new(started).at(line.timestamp.take()));
     }
 
     fn start(&mut self, own: Own<'_>, sink: &mut dyn Sink) {
@@ -143,7 +130,7 @@ impl PiDecoder {
             return;
         }
         self.turn = Turn::Open;
-        sink.event(Event::new(TurnStarted::default()).at(self.session_time.take()));
+        sink.event(Event::new(TurnStarted::default()));
     }
 
     fn end_turn(&mut self, sink: &mut dyn Sink) {
@@ -178,13 +165,10 @@ impl PiDecoder {
             "thinking_end" => self.whole(index, BlockKind::Reasoning, update.content, sink),
             "toolcall_start" => self.input_begins(index, update, own, sink),
             "toolcall_delta" => self.input_piece(index, update, own, sink),
-            "toolcall_end" => {
-                self.inputs.retain(|(place, _)| *place != index);
-                match update.call {
-                    Some(call) => self.call_made(call, sink),
-                    None => aside("message_update/again", own.json(), sink),
-                }
-            }
+            "toolcall_end" => match update.call {
+                Some(call) => self.call_made(index, call, sink),
+                None => aside("message_update/again", own.json(), sink),
+            },
             // These stand for the message's own beginning and end.
             "start" | "done" | "error" => aside("message_update/again", None, sink),
             other => {
@@ -223,71 +207,12 @@ impl PiDecoder {
     }
 
     /// Ends the block that is open: pi begins the next one before it ends this one.
-    fn end_block(&mut self, signature: Option<Text<'_>>, sink: &mut dyn Sink) {
+    pub(super) fn end_block(&mut self, signature: Option<Text<'_>>, sink: &mut dyn Sink) {
         if let Some((index, kind)) = self.open.take() {
             let message = Some(Text::plain(&self.message));
             let ended = BlockEnded { message, index, kind, signature, ..BlockEnded::default() };
             sink.event(Event::new(ended));
         }
-    }
-
-    fn input_begins<'a>(
-        &mut self,
-        index: u64,
-        update: Update<'a>,
-        own: Own<'a>,
-        sink: &mut dyn Sink,
-    ) {
-        self.end_block(None, sink);
-        let (Some(call), Some(name)) = (update.id, update.name) else {
-            // An older version names the call at the end of its input.
-            aside("message_update/again", own.json(), sink);
-            return;
-        };
-        self.inputs.push((index, call.to_plain().into_owned()));
-        self.start_call(call, name, None, sink);
-    }
-
-    fn input_piece<'a>(
-        &mut self,
-        index: u64,
-        update: Update<'a>,
-        own: Own<'a>,
-        sink: &mut dyn Sink,
-    ) {
-        let Some((_, call)) = self.inputs.iter().rfind(|(place, _)| *place == index) else {
-            aside("message_update/again", own.json(), sink);
-            return;
-        };
-        let (call, text) = (Text::plain(call), update.delta.unwrap_or_default());
-        sink.event(Event::new(ToolInputDelta { call, text }));
-    }
-
-    /// A call whose input is whole.
-    fn call_made(&mut self, made: Content<'_>, sink: &mut dyn Sink) {
-        let (call, name) = (made.id.unwrap_or_default(), made.name.unwrap_or_default());
-        let input = made.arguments.or_else(|| Some(Json::object(|_| {})));
-        self.start_call(call.clone(), name, None, sink);
-        sink.event(Event::new(ToolInput { call, input, ..ToolInput::default() }));
-    }
-
-    fn start_call<'a>(
-        &mut self,
-        call: Text<'a>,
-        name: Text<'a>,
-        input: Option<Json<'a>>,
-        sink: &mut dyn Sink,
-    ) {
-        let message = Some(Text::plain(&self.message)).filter(|message| !message.is_empty());
-        let kind = tools::kind_of(&name);
-        sink.event(Event::new(ToolStarted {
-            call,
-            name,
-            kind,
-            message,
-            input,
-            ..ToolStarted::default()
-        }));
     }
 
     fn message(&mut self, kind: &str, raw: &Json<'_>, sink: &mut dyn Sink) {
@@ -317,7 +242,7 @@ impl PiDecoder {
 
     fn message_begins(&mut self, message: &Message<'_>, sink: &mut dyn Sink) {
         self.end_block(None, sink);
-        self.inputs.clear();
+        self.made.clear();
         self.messages += 1;
         self.message = format!("message_{}", self.messages);
         if let Some(model) = &message.model
@@ -344,10 +269,15 @@ impl PiDecoder {
             Shaped::List(blocks) => blocks,
             _ => Vec::new(),
         };
+        let stop_reason = message.stop_reason.as_ref().map_or("", Text::body);
+        let cut_off = matches!(stop_reason, "error" | "aborted");
         for (index, block) in (0..).zip(blocks) {
-            self.block(index, block, sink);
+            self.block(index, block, cut_off, sink);
         }
         self.end_block(None, sink);
+        if cut_off {
+            self.cancel_calls(sink);
+        }
         let usage = message.usage.as_ref().and_then(counts);
         let cost = price(message.usage.as_ref().and_then(|usage| usage.cost.as_ref()));
         let (stop_reason, error) = (message.stop_reason, message.error);
@@ -358,9 +288,12 @@ impl PiDecoder {
         );
     }
 
-    fn block(&mut self, index: u64, block: Content<'_>, sink: &mut dyn Sink) {
+    fn block(&mut self, index: u64, block: Content<'_>, cut_off: bool, sink: &mut dyn Sink) {
+        let unfinished = |made: &Made| made.index == index && !made.whole;
         let kind = match block.kind.as_ref().map_or("", Text::body) {
-            "toolCall" => return self.call_made(block, sink),
+            // What there is of an input that was cut off is not the input.
+            "toolCall" if cut_off && self.made.iter().any(unfinished) => return,
+            "toolCall" => return self.call_made(index, block, sink),
             "text" => BlockKind::Text,
             "thinking" if block.redacted == Some(true) => BlockKind::HiddenReasoning,
             "thinking" => BlockKind::Reasoning,
@@ -378,56 +311,6 @@ impl PiDecoder {
         if self.open.as_ref().is_some_and(|(open, _)| *open == index) {
             self.end_block(None, sink);
         }
-    }
-
-    fn call(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
-        let (call, name) = (line.call.take().unwrap_or_default(), line.tool.take());
-        let input = line.args.take();
-        self.running.push(Running {
-            call: call.to_plain().into_owned(),
-            input: input.clone().map(Json::into_owned),
-            output: String::new(),
-        });
-        // As a rule the message has told the call; that it runs is a sign of life.
-        self.start_call(call.clone(), name.unwrap_or_default(), input, sink);
-        sink.event(Event::new(ToolProgress { call, ..ToolProgress::default() }));
-    }
-
-    fn progress(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
-        let call = line.call.take().unwrap_or_default();
-        let content = line.partial.take().and_then(|partial| partial.content);
-        let text = content.as_ref().map(|content| output_text(content).0).unwrap_or_default();
-        let text = text.to_plain();
-        let running = self.running.iter_mut().rfind(|running| call == *running.call);
-        let piece = match &running {
-            // What was there before may have been cut, to keep the update short.
-            Some(running) => text.strip_prefix(&*running.output).unwrap_or_default(),
-            None => &text,
-        };
-        let output = Some(Text::plain(piece)).filter(|piece| !piece.is_empty());
-        sink.event(Event::new(ToolProgress { call, output, elapsed_ms: None }));
-        if let Some(running) = running {
-            running.output.clear();
-            running.output.push_str(&text);
-        }
-    }
-
-    fn answer(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
-        let call = line.call.take().unwrap_or_default();
-        let tool = line.tool.take().unwrap_or_default();
-        let failed = line.is_error == Some(true);
-        let outcome = line.result.take().unwrap_or_default();
-        let at = self.running.iter().rposition(|running| call == *running.call);
-        let input = at.and_then(|at| self.running.swap_remove(at).input);
-        let Outcome { details, .. } = &outcome;
-        let details = details.clone();
-        if !failed
-            && let Some(changed) =
-                tools::files_changed(&call, &tool, input.as_ref(), details.as_ref())
-        {
-            sink.event(Event::new(changed));
-        }
-        sink.event(Event::new(tools::answer(call, &tool, outcome, failed)));
     }
 
     fn retry(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
@@ -456,6 +339,10 @@ impl PiDecoder {
 
 fn compacted<'a>(line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
     let Some(result) = line.result.take().filter(|_| line.aborted != Some(true)) else {
+        if let Some(text) = line.error.take() {
+            sink.event(Event::new(Notice { severity: Severity::Warning, text }));
+            return;
+        }
         aside("compaction_end/nothing", own.json(), sink);
         return;
     };
@@ -485,6 +372,6 @@ fn said<'a>(content: &Shaped<'a, Content<'a>>) -> Text<'a> {
 }
 
 /// A record that means nothing outside its own protocol, or only what was told before.
-fn aside(name: &str, raw: Option<Json<'_>>, sink: &mut dyn Sink) {
+pub(super) fn aside(name: &str, raw: Option<Json<'_>>, sink: &mut dyn Sink) {
     sink.event(Event::new(Data::from(Native { name: Text::plain(name), raw })));
 }

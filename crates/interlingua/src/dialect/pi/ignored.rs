@@ -22,7 +22,7 @@ pub(super) const IGNORED: &[Ignored] = &[
     },
     Ignored {
         what: &["compaction_start", "auto_compaction_start", "summarization_*", "*/nothing"],
-        why: "only a conversation that was made shorter is told, when it was",
+        why: "only a conversation that was made shorter is told, when it was, and why it could not be",
     },
     Ignored { what: &["session: version"], why: "of the file format, not of the program" },
     Ignored {

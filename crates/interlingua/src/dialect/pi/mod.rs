@@ -11,6 +11,7 @@
 //! the next one began. A message has no id that is there from its first record on, so ids are made
 //! by counting. Counts are those of one request, and zeros where it failed.
 
+mod calls;
 mod decode;
 mod ended;
 mod ignored;

@@ -50,7 +50,7 @@ impl<'a> Record<'a> for Line<'a> {
             "attempt" => self.attempt = value.number()?,
             "maxAttempts" => self.attempts = value.number()?,
             "delayMs" => self.delay_ms = value.number()?,
-            "errorMessage" => self.error = value.text()?,
+            "errorMessage" | "error" => self.error = value.text()?,
             "reason" => self.reason = value.text()?,
             "aborted" => self.aborted = value.flag()?,
             _ => value.skip()?,
@@ -77,6 +77,7 @@ impl<'a> Record<'a> for Line<'a> {
             "maxAttempts",
             "delayMs",
             "errorMessage",
+            "error",
             "reason",
             "aborted",
         )

@@ -8,7 +8,7 @@ use crate::dialect::decode::Own;
 use crate::dialect::{self, Decoder, each_record, unknown};
 use crate::event::{
     Block, BlockKind, Decision, Event, MessageEnded, MessageStarted, Native, Outcome,
-    PermissionResolved, PlanUpdated, Scope, Sink, SubagentEnded, ToolEnded, ToolProgress,
+    PermissionResolved, PlanUpdated, Retry, Scope, Sink, SubagentEnded, ToolEnded, ToolProgress,
     ToolStatus, UserMessage, Withdrawn, own_usage,
 };
 use crate::framing::FrameText;
@@ -162,6 +162,7 @@ impl QwenDecoder {
         let usage = usage.filter(|usage| usage.all() > 0);
         let thread = self.thread(&out.parent);
         thread.came_whole(length);
+        thread.retries = 0;
         if in_pieces {
             thread.usage = usage.map(own_usage).or(thread.usage.take());
             thread.stop_reason = stop_reason.map(Text::into_owned);
@@ -287,20 +288,23 @@ impl QwenDecoder {
                 });
             }
         }
-        out.tell(system::retry(data));
+        thread.retries += 1;
+        let attempt = Some(thread.retries);
+        out.tell(Retry { attempt, ..system::retry(data) });
     }
 
     fn result<'a>(&mut self, line: &mut Line<'a>, out: &mut Teller<'_, 'a>) {
         let id = line.session_id.take();
         let nothing_took_time = line.duration_ms == Some(0) && line.duration_api_ms == Some(0);
-        let ended = turn_ended(line);
+        let mut ended = turn_ended(line);
         let waiting = self.thread(&None).calls.first().cloned();
         // An agent that a call started has a `result` too where it fails, and nothing else to show it.
         if let Some(call) =
             waiting.filter(|_| nothing_took_time && ended.outcome == Outcome::Failed)
         {
             let (call, status) = (Some(call), Some(Text::plain("failed")));
-            out.tell(SubagentEnded { id: None, call, status, summary: ended.cause });
+            let summary = ended.cause.map(failure::words);
+            out.tell(SubagentEnded { id: None, call, status, summary });
             return;
         }
         let said_by_program = |suspect: &Suspect| ended.cause.as_ref() == Some(&suspect.text);
@@ -311,6 +315,7 @@ impl QwenDecoder {
         if let Some(message) = ended.cause.clone().filter(|_| ended.outcome == Outcome::Failed) {
             out.tell(failure::error(message));
         }
+        ended.cause = ended.cause.map(failure::words);
         self.threads.clear();
         out.tell(ended);
     }

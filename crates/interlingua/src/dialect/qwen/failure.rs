@@ -29,7 +29,22 @@ pub(super) fn split(text: &Text<'_>) -> Option<(String, String)> {
 /// The failure of a turn.
 pub(super) fn error(message: Text<'_>) -> Error<'_> {
     let (class, http_status) = classify(&message);
+    let message = words(message);
     Error { class, message, http_status, fatal: true, ..Error::default() }
+}
+
+/// What a failure says: without the brackets that mark it, and the status that is told apart.
+pub(super) fn words(message: Text<'_>) -> Text<'_> {
+    let said = message.to_plain();
+    let Some(inner) = said.strip_prefix(START).and_then(|rest| rest.strip_suffix(']')) else {
+        drop(said);
+        return message;
+    };
+    let sentence = inner.split_once(' ').filter(|(first, rest)| {
+        // Some providers make the status a part of the sentence.
+        status_in_front(first).is_some() && !rest.starts_with("status code")
+    });
+    Text::from(sentence.map_or(inner, |(_, rest)| rest).to_owned())
 }
 
 /// What kind of failure a message tells of: there is no field for it.
@@ -59,10 +74,11 @@ pub(super) fn classify(message: &Text<'_>) -> (ErrorClass, Option<u64>) {
 
 /// The HTTP status: in front of the provider's message, or behind it.
 fn status_of(text: &str) -> Option<u64> {
-    let number = |rest: &str| {
-        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-        digits.parse().ok().filter(|status| (400..600).contains(status))
-    };
-    let in_front = text.strip_prefix(START).and_then(number);
-    in_front.or_else(|| text.rsplit_once("(Status: ").and_then(|(_, rest)| number(rest)))
+    let in_front = text.strip_prefix(START).and_then(status_in_front);
+    in_front.or_else(|| text.rsplit_once("(Status: ").and_then(|(_, rest)| status_in_front(rest)))
+}
+
+fn status_in_front(text: &str) -> Option<u64> {
+    let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok().filter(|status| (400..600).contains(status))
 }

@@ -26,6 +26,8 @@ pub(super) struct Thread {
     open: Option<OpenPieces>,
     pub(super) usage: Option<Usage<'static>>,
     pub(super) stop_reason: Option<Text<'static>>,
+    /// How often the request at hand was tried again.
+    pub(super) retries: u64,
     /// Calls that were made and not yet answered.
     pub(super) calls: Vec<Text<'static>>,
 }

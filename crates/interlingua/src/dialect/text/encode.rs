@@ -43,6 +43,8 @@ struct OpenCall {
     name: String,
     /// Its line says all of that.
     told: bool,
+    /// The plan that it wrote was drawn.
+    drawn: bool,
 }
 
 impl Encoder for TextEncoder {
@@ -129,7 +131,8 @@ impl TextEncoder {
     fn user_message(&mut self, message: &UserMessage<'_>, nested: bool, out: &mut Output) {
         let text = message.text.to_plain();
         if message.injected {
-            self.line(&format!("> (the agent to itself) {text}"), nested, out);
+            let to = if nested { "to the sub-agent" } else { "the agent to itself" };
+            self.line(&format!("> ({to}) {text}"), nested, out);
             out.lost("what the agent tells itself in the user's name, beyond one line");
             return;
         }
@@ -181,12 +184,18 @@ impl TextEncoder {
             parent: parent.cloned().map(Text::into_owned),
             told: files.is_none(),
             name: files.unwrap_or(line),
+            drawn: false,
         });
     }
 
     fn answer(&mut self, ended: &ToolEnded<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
         let (text, others) = answer_text(ended);
-        let (answer, more) = line::answer(ended, &text.to_plain());
+        let (mut answer, more) = line::answer(ended, &text.to_plain());
+        let drew = |open: &OpenCall| open.drawn && ended.call == *open.call;
+        if more && ended.status == ToolStatus::Completed && self.open.iter().any(drew) {
+            // It repeats the plan, or tells the model what to do with it.
+            answer = "done".to_owned();
+        }
         let line = match self.name_for_answer(ended, parent) {
             Some(name) => format!("  ⎿ ({}) {answer}", one_line(&name, LINE / 2)),
             None => format!("  ⎿ {answer}"),
@@ -252,6 +261,10 @@ impl TextEncoder {
             }
             (false, true) => self.write_line("plan: (empty)", nested, out),
             (false, false) => self.write_line("plan:", nested, out),
+        }
+        if let Some(call) = &plan.call {
+            let writer = self.open.iter_mut().find(|open| *call == *open.call);
+            writer.into_iter().for_each(|open| open.drawn = true);
         }
         for item in &plan.items {
             let mark = match &item.status {

@@ -17,6 +17,8 @@ const TELLING: &[&str] = &[
     "command",
     "pattern",
     "file_path",
+    "filePath",
+    "fileName",
     "absolute_path",
     "notebook_path",
     "path",
@@ -69,6 +71,7 @@ pub(super) fn call(name: &str, kind: &ToolKind, input: Option<&Json<'_>>) -> Cal
     let telling = read::record_of::<Telling<'_>>(input).unwrap_or_default();
     let value = match &telling.best {
         Some((_, value)) => value,
+        None if let Some(question) = telling.asks() => &Json::from(question),
         // The plan and the files are shown in their own right.
         None if matches!(kind, ToolKind::Plan | ToolKind::Edit) => {
             let paths = telling.changes.iter().filter_map(|change| change.path.as_ref());
@@ -91,18 +94,35 @@ record! {
     }
 }
 
+record! {
+    /// One question, as agents put them.
+    pub(super) struct Question<'a> {
+        question: text "question" | "text" | "prompt",
+    }
+}
+
 #[derive(Debug, Default)]
 struct Telling<'a> {
     best: Option<(usize, Json<'a>)>,
     fields: usize,
     changes: Vec<Change<'a>>,
+    questions: Vec<Question<'a>>,
+}
+
+impl<'a> Telling<'a> {
+    /// The first question of a call that asks.
+    fn asks(&self) -> Option<&Text<'a>> {
+        self.questions.iter().find_map(|question| question.question.as_ref())
+    }
 }
 
 impl<'a> Record<'a> for Telling<'a> {
     fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
         self.fields += 1;
-        if name == "changes" {
-            return value.records(&mut self.changes);
+        match name {
+            "changes" => return value.records(&mut self.changes),
+            "questions" => return value.records(&mut self.questions),
+            _ => {}
         }
         let place = TELLING.iter().position(|telling| *telling == name);
         let best = self.best.as_ref().map_or(usize::MAX, |(place, _)| *place);

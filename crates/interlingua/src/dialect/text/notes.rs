@@ -1,15 +1,16 @@
 //! The lines of what happens around the work: `!` for what a person should know, `?` for what
 //! could not be read, `|` for what an agent printed beside its records.
 
-use super::line::{self, LINE, one_line};
+use super::line::{self, LINE, Question, one_line};
 use crate::dialect::Output;
+use crate::dialect::tools::kind_of;
 use crate::event::{
     Artifact, Compacted, Data, Error, ErrorClass, Event, Limit, PermissionRequested,
     PermissionResolved, QuestionAsked, Retry, SessionStarted, SessionUpdated, SubagentEnded,
-    SubagentStarted, ToolKind, Unparsed,
+    SubagentStarted, Unparsed,
 };
 use crate::json::read;
-use crate::json::{Json, Text, record};
+use crate::json::{Json, Text};
 
 /// The lines of an event; none where it is not for a person, which is counted where it says more
 /// than the lines around it.
@@ -22,7 +23,7 @@ pub(super) fn of(event: &Event<'_>, out: &mut Output) -> Vec<String> {
         Data::PermissionResolved(resolved) => vec![permission_resolved(resolved)],
         Data::QuestionAsked(asked) => questions(asked),
         Data::QuestionAnswered(answered) => vec![match &answered.answers {
-            Some(answers) => format!("! answered: {}", answers.get()),
+            Some(answers) => format!("! answered: {}", in_words(answers)),
             None => "! answered".to_owned(),
         }],
         Data::Limit(limit) => limit_reached(limit, out).into_iter().collect(),
@@ -77,14 +78,23 @@ fn about(facts: [&Option<Text<'_>>; 4], session: &Option<Text<'_>>) -> Option<St
 
 fn permission_requested(request: &PermissionRequested<'_>) -> String {
     let description = request.description.as_ref().map(Text::to_plain);
-    match (&request.tool, &request.input, description) {
-        (Some(tool), Some(input), _) => {
-            let call = line::call(&tool.to_plain(), &ToolKind::default(), Some(input));
-            format!("! may it? {}", call.line)
+    let line = match &request.tool {
+        Some(tool) => {
+            let call = line::call(&tool.to_plain(), &kind_of(tool), request.input.as_ref());
+            call.files.unwrap_or(call.line)
         }
-        (_, _, Some(description)) => format!("! may it? {description}"),
-        (Some(tool), None, None) => format!("! may it? {tool}"),
-        (None, _, None) => "! may it go on?".to_owned(),
+        None => match description {
+            Some(words) => return format!("! may it? {words}"),
+            None => return "! may it go on?".to_owned(),
+        },
+    };
+    // Many describe a call by repeating its input.
+    let value = line.split_once(": ").map_or(&*line, |(_, value)| value);
+    let is_news =
+        |words: &str| !words.is_empty() && !words.contains(value) && !line.contains(words);
+    match description.filter(|words| is_news(words)) {
+        Some(words) => format!("! may it? {line} ({words})"),
+        None => format!("! may it? {line}"),
     }
 }
 
@@ -92,13 +102,6 @@ fn permission_resolved(resolved: &PermissionResolved<'_>) -> String {
     let tool = resolved.tool.as_ref().map(|tool| format!(" {tool}")).unwrap_or_default();
     let reason = after_colon(resolved.reason.as_ref());
     format!("! {}{tool}{reason}", line::word(resolved.decision.as_str()))
-}
-
-record! {
-    /// One question, as agents put them.
-    struct Question<'a> {
-        question: text "question" | "text" | "prompt",
-    }
 }
 
 fn questions(asked: &QuestionAsked<'_>) -> Vec<String> {
@@ -110,6 +113,17 @@ fn questions(asked: &QuestionAsked<'_>) -> Vec<String> {
         .map(|question| format!("! asks: {question}"))
         .collect();
     if texts.is_empty() { vec!["! asks something".to_owned()] } else { texts }
+}
+
+/// The answers to some questions: most agents give a list for each of them.
+fn in_words(answers: &Json<'_>) -> String {
+    let lists = answers.read::<Vec<Vec<Text<'_>>>>();
+    let words = lists.map(|lists| lists.into_iter().flatten().collect());
+    let words: Option<Vec<Text<'_>>> = words.or_else(|| answers.read());
+    match words {
+        Some(words) => words.iter().map(Text::to_plain).collect::<Vec<_>>().join(", "),
+        None => answers.as_text().map_or(answers.get().to_owned(), |text| text.to_string()),
+    }
 }
 
 /// A limit is worth a line when it stands in the way.

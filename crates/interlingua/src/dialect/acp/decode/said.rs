@@ -4,37 +4,17 @@
 //! Gemini CLI tells a change of its mode as `[MODE_UPDATE] name`. Copilot CLI tells errors and notices
 //! as whole pieces that begin with `Error: ` and `Info: `.
 
+use super::agent::Agent;
 use super::answers::{failure_of_text, request_usage};
-use super::decode::{AcpDecoder, is_replay, meta_of};
-use super::wire::{Content, RawLine, Update};
+use super::{AcpDecoder, is_replay, meta_of};
+use crate::dialect::acp::wire::{Content, RawLine, Update};
 use crate::dialect::decode::Own;
 use crate::event::{
     Artifact, Block, BlockDelta, BlockEnded, BlockKind, ErrorClass, Event, Interrupted, Native,
-    Notice, Retry, SessionUpdated, Severity, Sink,
+    Notice, Retry, SessionUpdated, Severity, Sink, TurnStarted,
 };
 use crate::json::read::{self, Shaped};
 use crate::json::{Json, Text};
-
-/// The agents that have ways of their own.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Agent {
-    Gemini,
-    Copilot,
-    OpenCode,
-    #[default]
-    Other,
-}
-
-impl Agent {
-    pub(super) fn named(name: Option<&Text<'_>>) -> Self {
-        match name.map_or("", Text::body) {
-            "gemini-cli" => Self::Gemini,
-            "Copilot" => Self::Copilot,
-            "OpenCode" => Self::OpenCode,
-            _ => Self::Other,
-        }
-    }
-}
 
 /// What is being said.
 #[derive(Debug, Default)]
@@ -67,12 +47,14 @@ impl AcpDecoder {
         let thought = update.kind.as_ref().is_some_and(|kind| *kind == "agent_thought_chunk");
         let kind = if thought { BlockKind::Reasoning } else { BlockKind::Text };
         let meta = meta_of(&update.meta);
+        let past = is_replay(meta.as_ref());
         let content = match std::mem::take(&mut update.content) {
             Shaped::Record(content) => content,
             _ => Content::default(),
         };
         if content.kind.as_ref().is_some_and(|kind| *kind != "text") {
-            self.enter(false, is_replay(meta.as_ref()), session, sink);
+            self.enter(false, past, session, sink);
+            self.deny_unheard(None, sink);
             self.no_text(content, own, sink);
             return;
         }
@@ -80,26 +62,28 @@ impl AcpDecoder {
         if text.is_empty() {
             let usage = meta.and_then(|meta| meta.usage).and_then(request_usage);
             if let Some(usage) = usage {
+                let begins = !self.in_prompt();
+                self.enter(false, past, session, sink);
+                // Tokens alone do not say that a turn has begun.
+                if begins && self.in_prompt() {
+                    sink.event(Event::new(TurnStarted::default()));
+                }
                 self.add_usage(&usage);
                 sink.event(Event::new(usage));
             } else {
-                let name = Text::from(format!(
-                    "session/update/{}",
-                    update.kind.take().unwrap_or_default()
-                ));
-                sink.event(Event::new(Native { name, raw: own.json() }));
+                told_otherwise(update.kind.take(), own, sink);
             }
             return;
         }
         self.release(sink);
         if self.agent == Agent::Gemini && self.mode_told(&text, sink) {
-            told_otherwise(own, sink);
+            told_otherwise(update.kind.take(), own, sink);
             return;
         }
-        self.enter(false, is_replay(meta.as_ref()), session, sink);
-        let first = self.saying.open.is_none() && !thought;
-        if self.agent == Agent::Copilot && first && self.aside_told(&text, sink) {
-            told_otherwise(own, sink);
+        self.enter(false, past, session, sink);
+        self.deny_unheard(None, sink);
+        if self.agent == Agent::Copilot && self.aside_told(thought, &text, sink) {
+            told_otherwise(update.kind.take(), own, sink);
             return;
         }
         let parent = meta.and_then(|meta| {
@@ -180,8 +164,12 @@ impl AcpDecoder {
         true
     }
 
-    /// Whether Copilot says something beside the conversation.
-    fn aside_told(&mut self, text: &Text<'_>, sink: &mut dyn Sink) -> bool {
+    /// Whether Copilot says something beside the conversation. Of its notices, only those that change
+    /// the course of the turn are known in the middle of a text.
+    fn aside_told(&mut self, thought: bool, text: &Text<'_>, sink: &mut dyn Sink) -> bool {
+        if thought {
+            return self.todo_told(text, sink);
+        }
         if text.body().starts_with("Error: ") {
             self.saying.held = Some(text.clone().into_owned());
             return true;
@@ -190,16 +178,33 @@ impl AcpDecoder {
             return false;
         };
         let said = Text::plain(info);
-        if info.ends_with("Retrying...") {
+        let (retries, stops) =
+            (info.ends_with("Retrying..."), info == "Operation cancelled by user");
+        if self.saying.open.is_some() && !retries && !stops {
+            return false;
+        }
+        self.end_block(sink);
+        if retries {
             let class = ErrorClass::Unspecified;
             sink.event(Event::new(Retry { class, message: Some(said), ..Retry::default() }));
-        } else if info == "Operation cancelled by user" {
+        } else if stops {
             self.saying.stopped = Some(said.clone().into_owned());
             sink.event(Event::new(Interrupted { text: Some(said) }));
         } else {
             sink.event(Event::new(Notice { severity: Severity::Info, text: said }));
         }
         true
+    }
+
+    /// Whether a thought is the title of the current todo: it comes while the call is open that wrote
+    /// the todos, when no model thinks.
+    fn todo_told(&mut self, text: &Text<'_>, sink: &mut dyn Sink) -> bool {
+        let told = self.calls.running("sql");
+        if told {
+            let severity = Severity::Info;
+            sink.event(Event::new(Notice { severity, text: text.borrowed() }));
+        }
+        told
     }
 
     /// Says what was held back: it was no error, since the turn goes on.
@@ -223,9 +228,9 @@ impl AcpDecoder {
     }
 }
 
-/// A piece that is no text: what it means is told now, or when that is known.
-fn told_otherwise(own: Own<'_>, sink: &mut dyn Sink) {
-    let name = Text::plain("session/update/agent_message_chunk");
+/// A piece that is no text: what it means, if anything, is told now, or when that is known.
+fn told_otherwise(kind: Option<Text<'_>>, own: Own<'_>, sink: &mut dyn Sink) {
+    let name = Text::from(format!("session/update/{}", kind.unwrap_or_default()));
     sink.event(Event::new(Native { name, raw: own.json() }));
 }
 

@@ -1,14 +1,13 @@
 //! Answers of either side: how a turn ended, what it used, why a request failed, what the user
 //! decided.
 
-use super::decode::{AcpDecoder, Asked, Asking, question_answered, request_name};
-use super::wire::{
-    Answer, Failure, FailureData, Line, OurUsage, Ours, Quota, Selected, TokenCount, WireUsage,
-};
+use super::agent::Agent;
+use super::{AcpDecoder, Asked, Asking, question_answered};
+use crate::dialect::acp::wire::{Answer, Failure, FailureData, Line};
+use crate::dialect::acp::wire_meta::{OurUsage, Ours, Quota, TokenCount, WireUsage};
 use crate::dialect::decode::Own;
 use crate::event::{
-    Cost, Decision, Error, ErrorClass, Event, Native, Outcome, PermissionResolved, Scope, Sink,
-    TurnEnded, Usage, own_usage,
+    Cost, Error, ErrorClass, Event, Native, Outcome, Scope, Sink, TurnEnded, Usage, own_usage,
 };
 use crate::json::read;
 use crate::json::{Json, Text};
@@ -66,35 +65,6 @@ impl AcpDecoder {
         sink.event(Event::new(Native { name: Text::plain("response"), raw: own.json() }));
     }
 
-    fn permitted(&mut self, id: &Json<'_>, selected: &Selected<'_>, sink: &mut dyn Sink) {
-        let asking = self.take_asking(id);
-        let option = selected.option.as_ref();
-        let (call, refused) = match asking {
-            Some(Asking::Permission { call, refusing }) => {
-                let refused = option.is_some_and(|option| refusing.iter().any(|it| it == option));
-                (Some(call), refused)
-            }
-            _ => (None, false),
-        };
-        let chosen = selected.outcome.as_ref().is_some_and(|outcome| *outcome == "selected");
-        let decision = match (chosen, refused) {
-            (true, false) => Decision::Allowed,
-            (true, true) => Decision::Denied,
-            (false, _) => Decision::Withdrawn,
-        };
-        if let Some(call) = call.as_ref().filter(|_| decision != Decision::Allowed) {
-            self.calls.refused(call);
-        }
-        sink.event(Event::new(PermissionResolved {
-            request: Some(request_name(id)),
-            call,
-            tool: None,
-            decision,
-            by: Some(Text::plain("client")),
-            reason: option.cloned(),
-        }));
-    }
-
     /// The answer to a prompt.
     fn turn_ended(&mut self, mut answer: Answer<'_>, sink: &mut dyn Sink) {
         let word = answer.stop.take().unwrap_or_default();
@@ -103,32 +73,49 @@ impl AcpDecoder {
         let error = self.take_error(told.is_some());
         self.release(sink);
         self.begin_to_end(sink);
+        self.end_block(sink);
+        let told = self.of_all_requests(told, sink);
         let stopped = self.saying.stopped.take();
         let (quota, by_model) = meta.quota.map(of_quota).unwrap_or_default();
         let counted = self.usage.take();
-        let cost = self.cost_usd.take().map(|usd| {
-            let scope = Scope::Session;
-            Cost { scope, usd, ..Cost::default() }
-        });
         let mut ended = TurnEnded {
             outcome: outcome_of(&word),
             reason: Some(word),
             usage: told.or(quota).or(counted),
             by_model,
-            cost,
+            cost: self.price.of_turn(),
             ..TurnEnded::default()
         };
         if let Some(ours) = meta.ours {
             add_ours(&mut ended, ours);
         }
+        // What was said tells how the turn ended, and the agent's word for its end does not.
         if let Some(message) = error {
+            ended.reason = None;
             let (class, http_status) = failure_of_text(&message.to_plain());
             fail(&mut ended, message, class, http_status, sink);
         } else if let Some(text) = stopped.filter(|_| ended.outcome == Outcome::Completed) {
             ended.outcome = Outcome::Cancelled;
+            ended.reason = None;
             ended.cause = Some(text);
         }
         self.end_turn(ended, sink);
+    }
+
+    /// The tokens of the turn. OpenCode counts those of the last request alone, and a turn that called
+    /// a tool had more than one.
+    fn of_all_requests(
+        &self,
+        told: Option<Usage<'static>>,
+        sink: &mut dyn Sink,
+    ) -> Option<Usage<'static>> {
+        if self.agent != Agent::OpenCode || !self.calls.in_turn {
+            return told;
+        }
+        if let Some(usage) = told {
+            sink.event(Event::new(Usage { scope: Scope::Request, ..usage }));
+        }
+        None
     }
 
     /// An answer that says that a request failed.
@@ -166,6 +153,7 @@ impl AcpDecoder {
             outcome: Outcome::Failed,
             reason: Some(Text::from(code.to_string())),
             usage: counted,
+            cost: self.price.of_turn(),
             ..TurnEnded::default()
         };
         if let Some(ours) = facts.ours {

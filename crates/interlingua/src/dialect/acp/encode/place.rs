@@ -1,0 +1,97 @@
+//! Places: all paths of the protocol are absolute, those of agents are not.
+
+use crate::json::Text;
+
+/// The folder that a session works in, as far as it is known.
+#[derive(Debug, Default)]
+pub(super) struct Folder(Option<String>);
+
+impl Folder {
+    /// Remembers the folder; one that is itself relative to something is none.
+    pub(super) fn learn(&mut self, folder: Option<&Text<'_>>) {
+        let folder = folder.map(|folder| folder.to_plain());
+        if let Some(folder) = folder.filter(|folder| is_absolute(folder)) {
+            self.0 = Some(folder.into_owned());
+        }
+    }
+
+    /// A path from the root on; `None` where it is not known what it is relative to.
+    pub(super) fn absolute<'t>(&self, path: &'t Text<'_>) -> Option<Text<'t>> {
+        if is_absolute(path.body()) {
+            return Some(path.borrowed());
+        }
+        let path = path.to_plain();
+        let elsewhere = path.is_empty() || path.starts_with('~') || path.contains("://");
+        let folder = self.0.as_deref().filter(|_| !elsewhere)?;
+        let mut rest = &*path;
+        while let Some(shorter) = rest.strip_prefix("./") {
+            rest = shorter.trim_start_matches('/');
+        }
+        if rest.is_empty() || rest == "." {
+            return Some(Text::from(folder.to_owned()));
+        }
+        Some(Text::from(format!("{}/{rest}", folder.trim_end_matches(['/', '\\']))))
+    }
+
+    /// The address of a file; a path that is relative to nobody knows what stays as it is.
+    pub(super) fn uri(&self, path: &Text<'_>) -> String {
+        let Some(absolute) = self.absolute(path) else { return path.to_string() };
+        let absolute = absolute.to_plain();
+        let mut uri = String::from("file://");
+        if !absolute.starts_with('/') {
+            uri.push('/');
+        }
+        for byte in absolute.bytes() {
+            match byte {
+                b'\\' => uri.push('/'),
+                b'/' | b':' | b'@' | b'-' | b'.' | b'_' | b'~' | b'+' | b',' | b'=' => {
+                    uri.push(char::from(byte));
+                }
+                _ if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
+                _ => uri.push_str(&format!("%{byte:02X}")),
+            }
+        }
+        uri
+    }
+}
+
+/// Whether a path begins at a root, of Unix or of Windows. The body of a literal will do.
+fn is_absolute(path: &str) -> bool {
+    match path.as_bytes() {
+        [b'/', ..] | [b'\\', b'\\', ..] => true,
+        [drive, b':', b'/' | b'\\', ..] => drive.is_ascii_alphabetic(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn absolute(folder: &str, path: &str) -> Option<String> {
+        let mut place = Folder::default();
+        place.learn(Some(&Text::plain(folder)));
+        place.absolute(&Text::plain(path)).map(|path| path.to_string())
+    }
+
+    #[test]
+    fn paths_are_joined_to_the_folder() {
+        assert_eq!(absolute("/w", "/a").as_deref(), Some("/a"));
+        assert_eq!(absolute("/w/", "././a/b").as_deref(), Some("/w/a/b"));
+        assert_eq!(absolute("/w", ".").as_deref(), Some("/w"));
+        assert_eq!(absolute("/", "a").as_deref(), Some("/a"));
+        assert_eq!(absolute(r"C:\w", "a").as_deref(), Some(r"C:\w/a"));
+        assert_eq!(absolute("w", "a"), None);
+        assert_eq!(absolute("/w", "~/a"), None);
+        assert_eq!(absolute("/w", ""), None);
+    }
+
+    #[test]
+    fn addresses_are_escaped() {
+        let uri = |path: &str| Folder::default().uri(&Text::plain(path));
+        assert_eq!(uri("/a b#1%/é.md"), "file:///a%20b%231%25/%C3%A9.md");
+        assert_eq!(uri(r"C:\a\b"), "file:///C:/a/b");
+        assert_eq!(uri("./a b"), "./a b");
+        assert_eq!(uri("https://example.com/a?b"), "https://example.com/a?b");
+    }
+}

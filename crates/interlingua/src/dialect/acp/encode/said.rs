@@ -1,0 +1,271 @@
+//! What is said: text, thoughts and pictures, the user's words of the past, files made for the user,
+//! and the plan.
+
+use super::{AcpEncoder, OpenBlock};
+use crate::dialect::Output;
+use crate::event::{
+    Artifact, Block, BlockKind, BlockStarted, PlanItem, PlanStatus, PlanUpdated, UserMessage,
+};
+use crate::json::read;
+use crate::json::write::{Bytes, Object};
+use crate::json::{Json, Text, record};
+
+/// The block that was said last, with nothing after it.
+#[derive(Debug)]
+pub(super) struct Said {
+    kind: BlockKind,
+    message: Option<Text<'static>>,
+}
+
+record! {
+    /// A picture, as the protocol or as a provider writes it.
+    pub(super) struct Picture<'a> {
+        data: text "data",
+        mime: text "mimeType" | "media_type",
+        source: record<PictureSource> "source",
+    }
+}
+
+record! {
+    pub(super) struct PictureSource<'a> {
+        data: text "data",
+        mime: text "media_type",
+    }
+}
+
+impl AcpEncoder {
+    pub(super) fn block_started(
+        &mut self,
+        started: &BlockStarted<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        let Some(kind) = chunk_of(&started.kind, out) else {
+            let (start, end) = (Bytes::new(), Bytes::new());
+            self.open.push(OpenBlock { number: started.block, start, end });
+            return;
+        };
+        let mut start = self.head.clone();
+        start.extend_from_slice(br#"{"sessionUpdate":""#);
+        start.extend_from_slice(kind.as_bytes());
+        start.extend_from_slice(br#"","content":{"type":"text","text":"#);
+        let mut more = Bytes::new();
+        let mut fields = Object::open(&mut more);
+        self.message_id(&mut fields, started.message.as_ref(), started.block, &started.kind);
+        self.meta(&mut fields, parent, |_| {}, false);
+        fields.close();
+        // After the content come these fields, in the same object.
+        let mut end = Bytes::from(*b"}");
+        if let Some(fields) = more.strip_prefix(b"{").filter(|fields| fields.len() > 1) {
+            end.push(b',');
+            end.extend_from_slice(fields);
+        } else {
+            end.push(b'}');
+        }
+        end.extend_from_slice(b"}}\n");
+        self.said(&started.kind, started.message.as_ref());
+        self.open.push(OpenBlock { number: started.block, start, end });
+    }
+
+    fn said(&mut self, kind: &BlockKind, message: Option<&Text<'_>>) {
+        let message = message.cloned().map(Text::into_owned);
+        self.last_said = Some(Said { kind: kind.clone(), message });
+    }
+
+    /// The id of a piece's message. A client adds a piece to the one before it if that is of the same
+    /// kind and has the same id, or none: a block that follows another one needs an id of its own.
+    fn message_id(
+        &self,
+        object: &mut Object<'_>,
+        told: Option<&Text<'_>>,
+        block: u64,
+        kind: &BlockKind,
+    ) {
+        let last = self.last_said.as_ref().filter(|last| last.kind == *kind);
+        match (told, last) {
+            (Some(id), Some(last)) if last.message.as_ref() == Some(id) => {
+                object.string("messageId", &format!("{id}-{block}"));
+            }
+            (Some(id), _) => {
+                object.text("messageId", id);
+            }
+            (None, Some(_)) => {
+                object.string("messageId", &format!("block-{block}"));
+            }
+            (None, None) => {}
+        }
+    }
+
+    pub(super) fn block(&mut self, block: &Block<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
+        if block.signature.is_some() {
+            out.lost("signature");
+        }
+        if block.kind == BlockKind::Image {
+            self.picture(block.content.as_ref(), parent, out);
+            return;
+        }
+        let Some(kind) = chunk_of(&block.kind, out) else { return };
+        if block.text.is_empty() {
+            return;
+        }
+        let fields = |update: &mut Object<'_>| {
+            update.object("content", |content| {
+                content.fixed(r#""type":"text""#).text("text", &block.text);
+            });
+            self.message_id(update, block.message.as_ref(), block.block, &block.kind);
+        };
+        self.update(kind, parent, out, fields, |_| {}, false);
+        self.said(&block.kind, block.message.as_ref());
+    }
+
+    fn picture(&mut self, content: Option<&Json<'_>>, parent: Option<&Text<'_>>, out: &mut Output) {
+        let picture = content.and_then(read::record_of::<Picture<'_>>).unwrap_or_default();
+        let Some((data, mime)) = picture.parts() else {
+            out.lost("picture");
+            return;
+        };
+        let fields = |update: &mut Object<'_>| {
+            update.object("content", |content| {
+                content.fixed(r#""type":"image""#).text("data", data).text("mimeType", mime);
+            });
+        };
+        self.update("agent_message_chunk", parent, out, fields, |_| {}, false);
+        self.last_said = None;
+    }
+
+    /// What the user said before. What the user says now the client has sent, and shows already.
+    pub(super) fn user_message(
+        &mut self,
+        message: &UserMessage<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        if message.text.is_empty() {
+            return;
+        }
+        // A client would show these as something that its user said.
+        if parent.is_some() {
+            out.lost("prompt of a sub-agent");
+            return;
+        }
+        self.last_said = None;
+        if message.injected {
+            out.lost("text that the program put in");
+            return;
+        }
+        if !self.past {
+            out.lost("prompt");
+            return;
+        }
+        let fields = |update: &mut Object<'_>| {
+            update.object("content", |content| {
+                content.fixed(r#""type":"text""#).text("text", &message.text);
+            });
+        };
+        self.update("user_message_chunk", None, out, fields, |_| {}, false);
+    }
+
+    pub(super) fn artifact(
+        &mut self,
+        artifact: &Artifact<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        let path = artifact.path.to_plain();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let fields = |update: &mut Object<'_>| {
+            update.object("content", |content| {
+                content.fixed(r#""type":"resource_link""#);
+                content.string("uri", &self.folder.uri(&artifact.path));
+                match &artifact.label {
+                    Some(label) => content.text("name", label),
+                    None => content.string("name", name),
+                };
+                content.text_if("mimeType", artifact.media_type.as_ref());
+                content.number_if("size", artifact.size);
+            });
+        };
+        self.update("agent_message_chunk", parent, out, fields, |_| {}, false);
+        self.last_said = None;
+    }
+
+    pub(super) fn plan(
+        &mut self,
+        plan: &PlanUpdated<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        // A session has one plan: that of another agent would replace it.
+        if parent.is_some() {
+            out.lost("plan of a sub-agent");
+            return;
+        }
+        let fields = |update: &mut Object<'_>| {
+            update.objects("entries", &plan.items, write_step);
+        };
+        let more = |facts: &mut Object<'_>| {
+            facts.text_if("planId", plan.plan.as_ref());
+            facts.text_if("toolCallId", plan.call.as_ref());
+        };
+        let has_more = plan.plan.is_some() || plan.call.is_some();
+        self.update("plan", None, out, fields, more, has_more);
+    }
+}
+
+impl Picture<'_> {
+    /// The data, and what kind of data it is.
+    pub(super) fn parts(&self) -> Option<(&Text<'_>, &Text<'_>)> {
+        let source = self.source.as_ref();
+        let data = self.data.as_ref().or(source.and_then(|source| source.data.as_ref()))?;
+        let mime = self.mime.as_ref().or(source.and_then(|source| source.mime.as_ref()))?;
+        Some((data, mime))
+    }
+}
+
+fn chunk_of(kind: &BlockKind, out: &mut Output) -> Option<&'static str> {
+    match kind {
+        BlockKind::Text => Some("agent_message_chunk"),
+        BlockKind::Reasoning => Some("agent_thought_chunk"),
+        BlockKind::HiddenReasoning => {
+            out.lost("hidden reasoning");
+            None
+        }
+        _ => {
+            out.lost("block of an unknown kind");
+            None
+        }
+    }
+}
+
+fn write_step(entry: &mut Object<'_>, item: &PlanItem<'_>) {
+    let (word, exact) = plan_word(&item.status);
+    entry.text("content", &item.text);
+    let priority = item.priority.as_ref().map_or("", Text::body);
+    let priority = ["high", "low"].into_iter().find(|known| *known == priority);
+    entry.string("priority", priority.unwrap_or("medium"));
+    entry.string("status", word);
+    if exact && item.id.is_none() && item.active_form.is_none() {
+        return;
+    }
+    entry.object("_meta", |meta| {
+        meta.object("interlingua", |facts| {
+            if !exact {
+                facts.string("status", item.status.as_str());
+            }
+            facts.text_if("id", item.id.as_ref());
+            facts.text_if("activeForm", item.active_form.as_ref());
+        });
+    });
+}
+
+/// The protocol's word for how far a step is, and whether it says all.
+fn plan_word(status: &PlanStatus) -> (&'static str, bool) {
+    match status {
+        PlanStatus::Pending => ("pending", true),
+        PlanStatus::InProgress => ("in_progress", true),
+        PlanStatus::Completed => ("completed", true),
+        // Nothing is left to do about it.
+        PlanStatus::Cancelled => ("completed", false),
+        _ => ("pending", false),
+    }
+}
