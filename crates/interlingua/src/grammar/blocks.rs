@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use super::fingerprint::{Fingerprint, FingerprintHasher};
+use super::fingerprint::{Fingerprint, FingerprintHasher, number_of, of_words};
 use super::pieces::{Pieces, Relation};
 use super::recent::{Recent, RecentBlock};
 use super::{Emit, RepairKind, Stream};
@@ -22,7 +22,7 @@ pub(super) struct Blocks {
     /// The blocks that are open; one as a rule, a few where sub-agents speak at the same time.
     open: Vec<OpenBlock>,
     /// The blocks that are over and may be said again.
-    over: HashMap<Key, Said, BuildHasherDefault<FingerprintHasher>>,
+    over: HashMap<u64, Said, BuildHasherDefault<FingerprintHasher>>,
     /// What was said since a tool was answered: what may be taken back.
     recent: Recent,
     /// The number of the next block. The first is 1: a decoder that knows no numbers says 0.
@@ -145,10 +145,11 @@ impl Blocks {
     fn start(&mut self, event: &mut Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Data::BlockStarted(started) = &mut event.data else { return };
         let name = Name::of(&event.parent, &started.message, started.index, started.block);
-        if self.find(name).is_some() || self.over.contains_key(&name.key()) {
+        let key = name.key();
+        if self.find(name).is_some() || self.over.contains_key(&key.number) {
             return;
         }
-        started.block = self.begin(name, &started.kind);
+        started.block = self.begin(name, key, &started.kind);
         stream.said(event, emit);
     }
 
@@ -179,11 +180,12 @@ impl Blocks {
         stream: &mut Stream,
         emit: Emit<'_>,
     ) -> usize {
-        let renamed = self.over.remove(&name.key()).is_some();
+        let key = name.key();
+        let renamed = self.over.remove(&key.number).is_some();
         if renamed {
             stream.repaired(RepairKind::PieceAfterEnd, || format!("index {}", name.index));
         }
-        let block = self.begin(name, kind);
+        let block = self.begin(name, key, kind);
         if let Some(open) = self.open.last_mut() {
             open.renamed = renamed;
         }
@@ -214,9 +216,10 @@ impl Blocks {
         let Data::Block(block) = &mut event.data else { return };
         self.spoke |= speaks(&block.kind, &block.text, &event.parent);
         let name = Name::of(&event.parent, &block.message, block.index, block.block);
+        let mut key = name.key();
         let relation = match self.find(name).and_then(|at| self.open.get(at)) {
             Some(open) => Some(open.said.relation(&block.text)),
-            None => self.over.get(&name.key()).map(|said| said.relation(&block.text)),
+            None => self.over.get(&key.number).map(|said| said.relation(&block.text)),
         };
         match relation {
             Some(Relation::Repeats) => {
@@ -236,18 +239,16 @@ impl Blocks {
                     // Another block than the one that has this name needs another name.
                     block.message = None;
                     block.index = self.next;
+                    key = Name::of(&event.parent, &None, block.index, block.block).key();
                 } else if block.message.is_some() {
                     let length = block.text.body().len();
                     let said = Said { number: self.next, how: How::Whole { length } };
-                    self.over.entry(name.key()).or_insert(said);
+                    self.over.entry(key.number).or_insert(said);
                 }
                 block.block = self.next;
                 self.next += 1;
-                let name = Name::of(&event.parent, &block.message, block.index, block.block);
-                self.recent.begin(name, block.block, &block.kind);
-                if block.message.is_some() {
-                    self.recent.said_whole(&block.text);
-                }
+                let text = block.message.is_some().then_some(&block.text);
+                self.recent.said_whole(key, block.index, block.block, &block.kind, text);
                 stream.said(event, emit);
             }
         }
@@ -281,10 +282,10 @@ impl Blocks {
         self.end(&mut { ended }, stream, emit);
     }
 
-    fn begin(&mut self, name: Name<'_, '_>, kind: &BlockKind) -> u64 {
+    fn begin(&mut self, name: Name<'_, '_>, key: Key, kind: &BlockKind) -> u64 {
         let number = self.next;
         self.next += 1;
-        let said = self.recent.begin(name, number, kind);
+        let said = self.recent.begin(key, name.index, number, kind);
         self.open.push(OpenBlock {
             number,
             kind: kind.clone(),
@@ -318,7 +319,7 @@ impl Blocks {
                 Some(length) => How::Whole { length },
                 None => How::InPieces(block.said.fingerprint()),
             };
-            self.over.insert(name.key(), Said { number: block.number, how });
+            self.over.insert(name.key().number, Said { number: block.number, how });
         }
     }
 }
@@ -350,18 +351,16 @@ impl<'n, 'a> Name<'n, 'a> {
     }
 
     fn key(&self) -> Key {
-        let mut fingerprint = Fingerprint::of(&self.index.to_le_bytes());
-        fingerprint.add(&self.number.to_le_bytes());
-        for part in [self.parent, self.message] {
-            fingerprint.add(&[u8::from(part.is_some())]);
-            if let Some(text) = part {
-                fingerprint.add(text.to_plain().as_bytes());
-            }
-        }
-        Key(fingerprint.number())
+        let (speaker, message) = (number_of(self.parent), number_of(self.message));
+        let number = of_words([self.index, self.number, speaker, message]);
+        Key { number, speaker, message }
     }
 }
 
-/// A block's name, as a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Key(u64);
+/// A block's name, as a number, and the numbers of the agent and the message that it is of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Key {
+    number: u64,
+    pub(super) speaker: u64,
+    pub(super) message: u64,
+}

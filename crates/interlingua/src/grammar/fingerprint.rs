@@ -2,6 +2,8 @@
 
 use std::hash::Hasher;
 
+use crate::json::Text;
+
 /// Takes bytes piece by piece, in words of eight, and gives a number that tells whether two
 /// sequences of bytes are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -73,6 +75,16 @@ impl Hasher for FingerprintHasher {
     fn write_u64(&mut self, bits: u64) {
         self.0 = mix(self.0, bits);
     }
+}
+
+/// A name that may be absent, as a number.
+pub(super) fn number_of(name: &Option<Text<'_>>) -> u64 {
+    name.as_ref().map_or(u64::MAX, |name| Fingerprint::of(name.to_plain().as_bytes()).number())
+}
+
+/// One number for several.
+pub(super) fn of_words<const N: usize>(words: [u64; N]) -> u64 {
+    words.into_iter().fold(N as u64, mix)
 }
 
 fn mix(bits: u64, word: u64) -> u64 {

@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-use super::blocks::Name;
-use super::fingerprint::Fingerprint;
+use super::blocks::Key;
+use super::fingerprint::number_of;
 use super::pieces::Pieces;
 use crate::event::{BlockKind, WithdrawnBlock};
 use crate::json::Text;
@@ -41,7 +41,7 @@ pub(super) struct RecentBlock {
 
 impl Recent {
     /// Begins a block; gives room for its pieces.
-    pub(super) fn begin(&mut self, name: Name<'_, '_>, number: u64, kind: &BlockKind) -> Pieces {
+    pub(super) fn begin(&mut self, key: Key, index: u64, number: u64, kind: &BlockKind) -> Pieces {
         if self.blocks.len() == BLOCKS
             && let Some(oldest) = self.blocks.pop_front()
         {
@@ -49,9 +49,9 @@ impl Recent {
         }
         self.blocks.push_back(RecentBlock {
             number,
-            index: name.index,
-            speaker: hash(name.parent),
-            message: hash(name.message),
+            index,
+            speaker: key.speaker,
+            message: key.message,
             kind: kind.clone(),
             said: Pieces::default(),
             text: None,
@@ -68,15 +68,22 @@ impl Recent {
         }
     }
 
-    /// Keeps what the block said that was begun last.
-    pub(super) fn said_whole(&mut self, text: &Text<'_>) {
-        let mut said = self.spare.pop().unwrap_or_default();
+    /// Keeps a block that was said at once; without its text, where that can never be said again.
+    pub(super) fn said_whole(
+        &mut self,
+        key: Key,
+        index: u64,
+        number: u64,
+        kind: &BlockKind,
+        text: Option<&Text<'_>>,
+    ) {
+        let mut said = self.begin(key, index, number, kind);
+        match text {
+            Some(text) if text.body().len() <= KEPT => said.add(text),
+            Some(_) => said.give_up(),
+            None => {}
+        }
         if let Some(block) = self.blocks.back_mut() {
-            if text.body().len() <= KEPT {
-                said.add(text);
-            } else {
-                said.give_up();
-            }
             block.said = said;
         }
     }
@@ -95,7 +102,7 @@ impl Recent {
         message: &Option<Text<'_>>,
         from: u64,
     ) -> Vec<RecentBlock> {
-        let (all, speaker, message) = (message.is_none(), hash(speaker), hash(message));
+        let (all, speaker, message) = (message.is_none(), number_of(speaker), number_of(message));
         let is_taken = |block: &RecentBlock| {
             block.speaker == speaker && (all || block.message == message && block.index >= from)
         };
@@ -126,9 +133,4 @@ impl RecentBlock {
             text: text.map(|body| Text::from(Text::of_literal_body(body))),
         }
     }
-}
-
-/// A name that may be absent, as a number.
-fn hash(name: &Option<Text<'_>>) -> u64 {
-    name.as_ref().map_or(0, |name| Fingerprint::of(name.to_plain().as_bytes()).number())
 }

@@ -1,16 +1,21 @@
 //! A place in JSON text, and the steps from one value to the next.
 //!
 //! Every value that is stepped over is checked to be JSON, since it may be copied to the output as it
-//! stands; nothing is unescaped, copied or kept. Strings are what most of the text is made of, so
-//! short ones are looked at in words of eight bytes, and long ones searched with vector instructions.
+//! stands; nothing is unescaped, copied or kept. Strings are what most of the text is made of: where
+//! one ends is looked for in vectors of sixteen bytes.
+
+use wide::u8x16;
 
 use super::read::Flaw;
 
 /// How deep values may lie in each other before a reader that needs no stack is asked.
 const DEPTH: u32 = 64;
 
-/// How many words of a string are looked at one by one: names and ids are not worth a search.
-const SHORT: usize = 6;
+/// How many bytes of a string are looked at together.
+const BLOCK: usize = 16;
+
+/// The last of the control characters, which must be escaped in a string.
+const LAST_CONTROL: u8 = 0x1f;
 
 /// A place in JSON text.
 #[derive(Debug)]
@@ -19,13 +24,11 @@ pub(super) struct Cursor<'a> {
     at: usize,
     /// The last string that was stepped over has escapes.
     escaped: bool,
-    /// There is no control character in all of the text, so none is in a string.
-    clean: bool,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, at: 0, escaped: false, clean: !has_controls(text.as_bytes()) }
+        Self { text, at: 0, escaped: false }
     }
 
     /// Whether the last string that was stepped over has escapes.
@@ -173,13 +176,12 @@ impl<'a> Cursor<'a> {
         self.escaped = false;
         let bytes = self.text.as_bytes();
         loop {
-            let rest = bytes.get(self.at..).unwrap_or(&[]);
-            let Some(found) = end_of_run(rest, self.clean) else {
+            let Some(found) = end_of_run(bytes, self.at) else {
                 self.at = bytes.len();
                 return Err(Flaw::Incomplete);
             };
-            self.at += found;
-            match bytes.get(self.at) {
+            self.at = found;
+            match bytes.get(found) {
                 Some(b'"') => {
                     self.at += 1;
                     return Ok(());
@@ -267,46 +269,35 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Where a string ends, or has an escape, or a control character that has no place in it.
+/// Where a run of plain text ends: at a quote, an escape, or a control character, which has no place
+/// in a string.
 #[inline]
-fn end_of_run(bytes: &[u8], clean: bool) -> Option<usize> {
-    let (words, tail) = bytes.as_chunks::<8>();
-    for (at, word) in words.iter().take(SHORT).enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let found = bytes_equal(word, b'"') | bytes_equal(word, b'\\') | control_bytes(word);
+fn end_of_run(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    while let Some(block) = bytes.get(at..)?.first_chunk() {
+        let found = ends(*block);
         if found != 0 {
-            return Some(at * 8 + found.trailing_zeros() as usize / 8);
+            return Some(at + found.trailing_zeros() as usize);
         }
+        at += BLOCK;
     }
-    let looked_at = words.len().min(SHORT) * 8;
-    let rest = if words.len() > SHORT { bytes.get(looked_at..)? } else { tail };
-    let end = memchr::memchr2(b'"', b'\\', rest);
-    if clean {
-        return end.map(|found| looked_at + found);
-    }
-    let run = rest.get(..end.unwrap_or(rest.len()))?;
-    let control = if has_controls(run) { run.iter().position(|byte| *byte < 0x20) } else { None };
-    control.or(end).map(|found| looked_at + found)
+    let Some(block) = bytes.last_chunk() else {
+        let rest = bytes.get(at..)?;
+        let is_end = |byte: &u8| matches!(*byte, b'"' | b'\\' | ..=LAST_CONTROL);
+        return rest.iter().position(is_end).map(|found| at + found);
+    };
+    // The last block overlaps with what was looked at.
+    let found = ends(*block) >> (at + BLOCK - bytes.len());
+    (found != 0).then(|| at + found.trailing_zeros() as usize)
 }
 
-/// A bit in each byte of a word that has some value; what stands above the lowest bit may be wrong.
+/// A bit for each byte at which a run of plain text ends.
 #[inline]
-fn bytes_equal(word: u64, value: u8) -> u64 {
-    const LOW: u64 = 0x0101_0101_0101_0101;
-    let zero = word ^ (LOW * u64::from(value));
-    zero.wrapping_sub(LOW) & !zero & (LOW << 7)
-}
-
-/// The same for bytes that are control characters.
-#[inline]
-fn control_bytes(word: u64) -> u64 {
-    const LOW: u64 = 0x0101_0101_0101_0101;
-    word.wrapping_sub(LOW * 0x20) & !word & (LOW << 7)
-}
-
-/// Whether there are control characters; a loop without a way out, which becomes vector code.
-fn has_controls(bytes: &[u8]) -> bool {
-    bytes.chunks(1024).any(|chunk| chunk.iter().fold(false, |found, byte| found | (*byte < 0x20)))
+fn ends(block: [u8; BLOCK]) -> u32 {
+    let block = u8x16::new(block);
+    let is = |byte| block.simd_eq(u8x16::splat(byte));
+    let control = block.min(u8x16::splat(LAST_CONTROL)).simd_eq(block);
+    (is(b'"') | is(b'\\') | control).to_bitmask()
 }
 
 #[cfg(test)]
