@@ -203,3 +203,49 @@ fn a_session_that_does_not_exist_is_not_found() {
     let ended = told.iter().find(|event| event["type"] == "turn_ended").unwrap();
     assert_eq!((&ended["outcome"], &ended["class"]), (&json!("failed"), &json!("not_found")));
 }
+
+#[test]
+fn the_reason_to_stop_is_a_word_of_claudes() {
+    for (outcome, told, expected) in [
+        ("completed", "stop", json!("end_turn")),
+        ("completed", "stop_sequence", json!("stop_sequence")),
+        ("cancelled", "tool-calls", Value::Null),
+        ("cancelled", "tool_use", json!("tool_use")),
+    ] {
+        let ended = json!({"type":"turn_ended","outcome":outcome,"stop_reason":told}).to_string();
+        let records = translate_lines("events", "claude", &[&ended]).records();
+        assert_eq!(records.last().unwrap()["stop_reason"], expected, "{outcome} {told}");
+    }
+}
+
+#[test]
+fn an_interrupt_comes_after_what_was_open_and_in_claudes_words() {
+    let lines = [
+        r#"{"type":"tool_started","call":"c","name":"bash","kind":"execute","input":{"command":"ls"}}"#,
+        r#"{"type":"block_started","block":1,"kind":"text"}"#,
+        r#"{"type":"block_delta","block":1,"kind":"text","text":"Hal"}"#,
+        r#"{"type":"interrupted","text":"Aborted"}"#,
+        r#"{"type":"block_ended","block":1,"kind":"text"}"#,
+        r#"{"type":"tool_ended","call":"c","status":"cancelled","output":"stopped"}"#,
+        r#"{"type":"turn_ended","outcome":"cancelled"}"#,
+    ];
+    let records = translate_lines("events", "claude", &lines).records();
+    let kinds: Vec<_> = records.iter().map(|record| record["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["system", "assistant", "assistant", "user", "user", "result"]);
+    assert_eq!(records[2]["aborted"], true);
+    let text = &records[4]["message"]["content"][0]["text"];
+    assert_eq!(text, "[Request interrupted by user for tool use]");
+    assert_eq!(records[5]["terminal_reason"], "aborted_tools");
+}
+
+#[test]
+fn a_turn_that_goes_on_was_interrupted_before() {
+    let lines = [
+        r#"{"type":"interrupted"}"#,
+        r#"{"type":"block","kind":"text","text":"Hi"}"#,
+        r#"{"type":"turn_ended","outcome":"completed"}"#,
+    ];
+    let records = translate_lines("events", "claude", &lines).records();
+    assert_eq!(records[1]["message"]["content"][0]["text"], "[Request interrupted by user]");
+    assert_eq!(records[2].get("aborted"), None);
+}

@@ -91,3 +91,86 @@ fn a_retry_has_numbers_and_a_code() {
     let prose = with(retry(), "/error", Some(json!("it was too much")));
     assert_eq!(broken(&[init(), prose, result()]), ["retry-fields"]);
 }
+
+fn block(kind: &str, block: Value) -> Value {
+    with(said(), "/message/content", Some(json!([block])))
+        .as_object()
+        .map(|record| {
+            let mut record = Value::Object(record.clone());
+            record["type"] = json!(kind);
+            record["message"]["role"] = json!(kind);
+            record
+        })
+        .unwrap()
+}
+
+fn call() -> Value {
+    block("assistant", json!({"type":"tool_use","id":"c","name":"Bash","input":{}}))
+}
+
+fn answer(content: &str, is_error: bool) -> Value {
+    block(
+        "user",
+        json!({"type":"tool_result","tool_use_id":"c","content":content,"is_error":is_error}),
+    )
+}
+
+#[test]
+fn a_request_has_the_tool_and_the_input_of_its_call() {
+    let asked = json!({"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{},"tool_use_id":"c","permission_suggestions":[{"type":"addRules"}]}});
+    let broken = |asked: Value| broken(&[init(), call(), asked, answer("a", false), result()]);
+    assert_eq!(broken(asked.clone()), [""; 0]);
+    for (field, value) in [
+        ("tool_name", None),
+        ("input", Some(json!([]))),
+        ("permission_suggestions", Some(json!(["accept"]))),
+    ] {
+        let wrong = with(asked.clone(), &format!("/request/{field}"), value);
+        assert_eq!(broken(wrong), ["permission-request"], "{field}");
+    }
+    let other = with(asked.clone(), "/request/tool_name", Some(json!("bash")));
+    assert_eq!(broken(other), ["tool-named"]);
+    let question = with(asked, "/request/tool_name", Some(json!("AskUserQuestion")));
+    assert_eq!(broken(question), ["permission-request"]);
+}
+
+#[test]
+fn a_refusal_names_the_tool_of_the_call() {
+    let denied = json!({"type":"system","subtype":"permission_denied","session_id":"s","tool_name":"bash","tool_use_id":"c"});
+    assert_eq!(broken(&[init(), call(), denied, answer("a", true), result()]), ["tool-named"]);
+    let listed = json!([{"tool_name":"bash","tool_use_id":"c","tool_input":{}}]);
+    let listed = with(result(), "/permission_denials", Some(listed));
+    assert_eq!(broken(&[init(), call(), answer("a", true), listed]), ["tool-named"]);
+}
+
+#[test]
+fn an_answer_that_is_an_error_says_why() {
+    assert_eq!(broken(&[init(), call(), answer("", false), result()]), [""; 0]);
+    assert_eq!(broken(&[init(), call(), answer("", true), result()]), ["error-says-why"]);
+}
+
+#[test]
+fn an_interrupt_comes_after_all_answers() {
+    let stopped = block("user", json!({"type":"text","text":"[Request interrupted by user]"}));
+    let (told, end) = (answer("a", false), result());
+    assert_eq!(broken(&[init(), call(), told.clone(), stopped.clone(), end.clone()]), [""; 0]);
+    assert_eq!(broken(&[init(), call(), stopped, told, end]), ["interrupt-last"]);
+}
+
+#[test]
+fn words_are_claudes() {
+    let mode = with(init(), "/permissionMode", Some(json!("yolo")));
+    assert_eq!(broken(&[mode, result()]), ["permission-mode"]);
+    let stop = with(result(), "/stop_reason", Some(json!("stop")));
+    assert_eq!(broken(&[init(), stop]), ["stop-reason"]);
+    let progress = json!({"type":"tool_progress","session_id":"s","tool_use_id":"c"});
+    assert_eq!(broken(&[init(), progress, result()]), ["tool-progress"]);
+}
+
+#[test]
+fn a_session_without_a_name_gets_it_with_its_result() {
+    let named = with(result(), "/session_id", Some(json!("t")));
+    assert_eq!(broken(&[init(), named.clone()]), ["one-session"]);
+    let nameless = with(init(), "/unknown_fields", Some(json!(["session_id"])));
+    assert_eq!(broken(&[nameless, named]), [""; 0]);
+}

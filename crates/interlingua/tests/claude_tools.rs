@@ -102,7 +102,7 @@ fn a_command_that_failed_says_its_exit_code_once() {
 fn a_refused_call_says_so_and_is_listed() {
     let ended = json!({"type":"tool_ended","call":"c","status":"denied"});
     let (said, result, _) = answer(&ended);
-    assert_eq!(said, "Permission to use command_execution has been denied.");
+    assert_eq!(said, "Permission to use Bash has been denied.");
     let expected = json!([{"tool_name":"Bash","tool_use_id":"c","tool_input":{"command":"ls"}}]);
     assert_eq!(result["permission_denials"], expected);
 }
@@ -149,4 +149,47 @@ fn a_plan_that_stands_again_is_not_written_again() {
     let records = translate_lines("gemini", "claude", &lines).records();
     let calls = records.iter().filter(|record| record["type"] == "assistant");
     assert_eq!(calls.count(), 2);
+}
+
+#[test]
+fn what_claudes_own_tool_is_given_too_has_its_name() {
+    let (_, input) = call(
+        "edit",
+        "edit",
+        json!({"filePath":"/a","oldString":"x","newString":"y","replaceAll":true}),
+    );
+    let expected = json!({"file_path":"/a","old_string":"x","new_string":"y","replace_all":true});
+    assert_eq!(input, expected);
+    let (_, input) = call("create", "write", json!({"path":"/a","file_text":"x"}));
+    assert_eq!(input, json!({"file_path":"/a","content":"x"}));
+    let (_, input) = call("task", "task", json!({"prompt":"p","agent_type":"a"}));
+    assert_eq!(input, json!({"prompt":"p","subagent_type":"a"}));
+    let both = json!({"file_path":"/a","old_string":"x","oldText":"z"});
+    assert_eq!(call("edit", "edit", both.clone()).1, both);
+}
+
+#[test]
+fn a_call_that_went_wrong_without_a_word_says_so() {
+    for (status, words) in
+        [("failed", "The call failed."), ("timed_out", "The call took too long.")]
+    {
+        let (said, ..) = answer(&json!({"type":"tool_ended","call":"c","status":status}));
+        assert_eq!(said, words);
+    }
+}
+
+#[test]
+fn a_running_call_is_told_where_its_time_is() {
+    let lines = [
+        r#"{"type":"tool_started","call":"t","name":"Agent","kind":"task","input":{"prompt":"p"}}"#,
+        r#"{"type":"tool_started","parent":"t","call":"c","name":"bash","kind":"execute","input":{"command":"ls"}}"#,
+        r#"{"type":"tool_progress","parent":"t","call":"c","output":"x"}"#,
+        r#"{"type":"tool_progress","parent":"t","call":"c","elapsed_ms":31000}"#,
+    ];
+    let records = translate_lines("events", "claude", &lines).records();
+    let told: Vec<_> = records.iter().filter(|record| record["type"] == "tool_progress").collect();
+    assert_eq!(told.len(), 1);
+    assert_eq!((&told[0]["tool_name"], &told[0]["tool_use_id"]), (&json!("Bash"), &json!("c")));
+    assert_eq!(told[0]["elapsed_time_seconds"], 31);
+    assert_eq!(told[0]["parent_tool_use_id"], "t");
 }

@@ -241,3 +241,25 @@ fn a_retry_without_words_is_told_in_ours() {
         "a request failed (rate_limit, HTTP status 429); attempt 1 of 2 follows after 500 ms";
     assert_eq!(all(&records, "result")[0]["errors"], json!([words]));
 }
+
+#[test]
+fn a_refused_call_has_words() {
+    let lines = [
+        r#"{"type":"tool_started","call":"c","name":"command_execution","kind":"execute","input":{"command":"ls"}}"#,
+        r#"{"type":"tool_ended","call":"c","status":"denied"}"#,
+    ];
+    let records = written("events", &lines).records();
+    let answers = all(&records, "tool_result");
+    assert_eq!(answers[0]["content"], "Permission to use Bash has been denied.");
+}
+
+#[test]
+fn a_mode_that_nobody_knows_is_the_usual_one() {
+    for (told, mode) in [("never", "default"), ("yolo", "auto"), ("plan", "plan"), ("deny", "deny")]
+    {
+        let started = json!({"type":"session_started","permission_mode":told}).to_string();
+        let written = written("events", &[&started]);
+        assert_eq!(written.records()[0]["permissionMode"], mode);
+        assert_eq!(lost(&written, "permission mode of another agent"), told == "never");
+    }
+}

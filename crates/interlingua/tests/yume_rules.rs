@@ -183,3 +183,15 @@ fn only_a_turn_that_rests_may_leave_a_call_open() {
     let rules = broken(&[INIT, &call, USAGE, RESULT, STOP]);
     assert!(rules.contains(&"tool-serial"), "{rules:?}");
 }
+
+#[test]
+fn an_answer_that_is_an_error_says_why() {
+    let silent = r#"{"type":"tool_result","tool_use_id":"a","content":"","is_error":true}"#;
+    assert_eq!(broken_by(&[CALL, silent]), ["error-says-why"]);
+}
+
+#[test]
+fn a_mode_is_one_of_the_contract_or_of_claude() {
+    let init = INIT.replace("default", "yolo");
+    assert_eq!(broken(&[&init, USAGE, RESULT, STOP]), ["permission-mode"]);
+}

@@ -1,18 +1,16 @@
-//! Writes what stands beside the conversation: notices, retries, permissions, sub-agents; and counts
-//! what has no record at all.
+//! Writes what stands beside the conversation: notices, retries, sub-agents; and counts what has no
+//! record at all.
 
 use super::encode::ClaudeEncoder;
 use super::result::{retry_code, write_names};
 use crate::dialect::Output;
-use crate::event::{
-    Data, Decision, PermissionRequested, PermissionResolved, Retry, SubagentEnded, SubagentStarted,
-};
+use crate::event::{Data, Event, Retry, SubagentEnded, SubagentStarted};
 use crate::json::Text;
 
 impl ClaudeEncoder {
     /// What has a record of its own beside the conversation, and what has none.
-    pub(super) fn aside(&mut self, data: &Data<'_>, out: &mut Output) {
-        match data {
+    pub(super) fn aside(&mut self, event: &Event<'_>, out: &mut Output) {
+        match &event.data {
             Data::Notice(notice) => {
                 self.informational(&notice.text, notice.severity.as_str(), out);
             }
@@ -33,18 +31,9 @@ impl ClaudeEncoder {
                 };
                 self.stamp.end(record);
             }
-            Data::PermissionRequested(request) => permission_requested(request, out),
+            Data::PermissionRequested(request) => self.permission_requested(request, event, out),
             Data::PermissionResolved(resolved) => self.permission_resolved(resolved, out),
-            Data::QuestionAsked(question) => permission_requested(
-                &PermissionRequested {
-                    request: question.request.borrowed(),
-                    call: question.call.clone(),
-                    tool: Some(Text::plain("AskUserQuestion")),
-                    input: question.questions.clone(),
-                    ..PermissionRequested::default()
-                },
-                out,
-            ),
+            Data::QuestionAsked(question) => self.question_asked(question, event, out),
             Data::SubagentStarted(started) => self.subagent_started(started, out),
             Data::SubagentEnded(ended) => self.subagent_ended(ended, out),
             Data::Limit(limit) => {
@@ -100,25 +89,6 @@ impl ClaudeEncoder {
         self.turn.retries.extend(retry.message.clone().map(Text::into_owned));
     }
 
-    fn permission_resolved(&mut self, resolved: &PermissionResolved<'_>, out: &mut Output) {
-        match (&resolved.decision, &resolved.request) {
-            (Decision::Denied, _) => {
-                let mut record = out.record("system");
-                record.string("subtype", "permission_denied");
-                record.text_if("tool_name", resolved.tool.as_ref());
-                record.text_if("tool_use_id", resolved.call.as_ref());
-                record.text_if("message", resolved.reason.as_ref());
-                self.stamp.end(record);
-            }
-            (Decision::Withdrawn, Some(request)) => {
-                let mut record = out.record("control_cancel_request");
-                record.text("request_id", request);
-                record.end();
-            }
-            _ => out.lost("permissions that were given"),
-        }
-    }
-
     fn subagent_started(&mut self, started: &SubagentStarted<'_>, out: &mut Output) {
         let mut record = out.record("system");
         record.string("subtype", "task_started").text_if("task_id", started.id.as_ref());
@@ -137,18 +107,4 @@ impl ClaudeEncoder {
         record.text_if("summary", ended.summary.as_ref());
         self.stamp.end(record);
     }
-}
-
-fn permission_requested(request: &PermissionRequested<'_>, out: &mut Output) {
-    let mut record = out.record("control_request");
-    record.text("request_id", &request.request);
-    record.object("request", |fields| {
-        fields.raw("subtype", "\"can_use_tool\"");
-        fields.text_if("tool_name", request.tool.as_ref());
-        fields.json_if("input", request.input.as_ref());
-        fields.text_if("description", request.description.as_ref());
-        fields.json_if("permission_suggestions", request.options.as_ref());
-        fields.text_if("tool_use_id", request.call.as_ref());
-    });
-    record.end();
 }

@@ -1,19 +1,23 @@
 //! Writes what Claude Code prints: nested records, one content block a line.
 
+mod asked;
 mod calls;
+mod ending;
+mod models;
 mod session;
 
 use super::partial::{self, Pieces};
-use super::result::{Seen, Spent, Verdict, error_code, write_result};
+use super::result::Spent;
 use crate::dialect::encode::Identity;
 use crate::dialect::{Dialect, EncodeOptions, Encoder, Output, Withdraws};
 use crate::event::{
-    Block, BlockKind, Data, Event, Interrupted, Reason, SessionStarted, TurnEnded, UserMessage,
-    Withdrawn,
+    Block, BlockKind, Data, Event, MessageStarted, Reason, SessionStarted, UserMessage, Withdrawn,
 };
 use crate::json::write::{self, Bytes, Object};
 use crate::json::{Json, Text};
+use asked::Announced;
 use calls::Calls;
+use models::Models;
 
 /// The writer of `claude`.
 #[derive(Debug)]
@@ -24,11 +28,14 @@ pub struct ClaudeEncoder {
     /// What came before the first `init`, which says whose records these are.
     early: Vec<Event<'static>>,
     introduced: bool,
+    /// The agent has not named the session, and its records bear a name of ours.
+    nameless: bool,
     /// Blocks whose text is being collected, since a record holds a whole one.
     open: Vec<OpenBlock>,
     /// A buffer that the next block may use.
     spare: Bytes,
     messages: Messages,
+    models: Models,
     pieces: Option<Pieces>,
     /// Claude's own records are passed on: only their pieces have an end that can be missing.
     passing: bool,
@@ -36,6 +43,7 @@ pub struct ClaudeEncoder {
     passed_message: bool,
     last_text: Bytes,
     calls: Calls,
+    announced: Announced,
     plans: u64,
     spent: Spent,
 }
@@ -50,6 +58,8 @@ pub(super) struct Turn {
     pub(super) retries: Vec<Text<'static>>,
     /// The last thing that happened is that a call was stopped.
     stopped_in_call: bool,
+    /// Somebody stopped it, and what was open then has yet to end.
+    interrupted: Option<Event<'static>>,
     /// The grammar ended the last turn, and said all that is known of the end.
     pub(super) end_added: bool,
 }
@@ -96,6 +106,12 @@ enum Content<'c> {
 impl Encoder for ClaudeEncoder {
     #[inline]
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
+        if !self.introduced && self.turn.open && self.init_waits(event, out) {
+            return;
+        }
+        if self.turn.interrupted.is_some() && goes_on(&event.data) {
+            self.tell_interrupt(out);
+        }
         match &event.data {
             Data::BlockStarted(block) => {
                 let mut literal = std::mem::take(&mut self.spare);
@@ -134,17 +150,22 @@ impl Encoder for ClaudeEncoder {
                 let call = (&started.call, &started.name, &started.kind);
                 self.call(call, started.input.as_ref(), started.message.as_ref(), event, out);
             }
+            Data::ToolStarted(started) => self.announced.add(started),
             Data::ToolInput(input) => {
+                if self.announced.take(&input.call) {
+                    self.input_after_the_question(input, out);
+                    return;
+                }
                 let call = (&input.call, &input.name, &input.kind);
                 self.call(call, input.input.as_ref(), input.message.as_ref(), event, out);
             }
             Data::ToolEnded(ended) => self.answer(ended, event, out),
-            Data::ToolProgress(progress) => self.progress(progress, out),
+            Data::ToolProgress(progress) => self.progress(progress, event, out),
             Data::TurnStarted(_) => self.open_turn(out),
             Data::TurnEnded(ended) => self.end_turn(ended, event, out),
             Data::SessionStarted(started) => self.learn(started),
             Data::SessionUpdated(update) => self.update(update, out),
-            Data::MessageStarted(_) if event.parent.is_none() => self.passed_message = true,
+            Data::MessageStarted(started) => self.begin_message(started, event),
             // What only the grammar ended still has to be ended here, with the turn.
             Data::MessageEnded(_) if event.parent.is_none() && event.source.synthetic.is_none() => {
                 self.passed_message = false;
@@ -181,80 +202,20 @@ impl ClaudeEncoder {
             turn: Turn::default(),
             early: Vec::new(),
             introduced: false,
+            nameless: false,
             open: Vec::new(),
             spare: Bytes::new(),
             messages: Messages::default(),
+            models: Models::default(),
             pieces: options.partial.then(Pieces::default),
             passing: false,
             passed_message: false,
             last_text: Bytes::new(),
             calls: Calls::default(),
+            announced: Announced::default(),
             plans: 0,
             spent: Spent::default(),
         }
-    }
-
-    fn end_turn(&mut self, ended: &TurnEnded<'_>, event: &Event<'_>, out: &mut Output) {
-        let added = event.source.synthetic.is_some();
-        let verdict = Verdict::of(ended, added, self.turn.stopped_in_call);
-        self.end_message(verdict.message_stop_reason(), verdict.is_error, out);
-        if std::mem::take(&mut self.passed_message) && self.passing {
-            partial::stop_message(None, &mut self.stamp, out);
-        }
-        self.spent.add(ended, session::model(&self.facts));
-        let duration_ms = ended.duration_ms.or_else(|| {
-            let began = self.turn.began_ms?;
-            out.now_ms().map(|now| now.saturating_sub(began).max(1))
-        });
-        let retries = std::mem::take(&mut self.turn.retries);
-        let cause = ended.cause.as_ref();
-        let untold = |error: &&Text<'_>| cause != Some(*error) && !retries.contains(error);
-        let mut errors: Vec<&Text<'_>> = ended.errors.iter().filter(untold).collect();
-        if verdict.subtype == "success" {
-            // A `success` has no list of errors, whether it is one or not.
-            errors.drain(..).for_each(|error| self.informational(error, "error", out));
-        } else {
-            errors.splice(..0, cause);
-        }
-        if let Some(failure) = verdict.failure {
-            self.in_the_models_place(failure, ended, event, out);
-        }
-        let seen = Seen {
-            last_text: &std::mem::take(&mut self.last_text),
-            duration_ms,
-            requests: std::mem::take(&mut self.messages.requests).max(1),
-            denials: &self.calls.take_denials(),
-            errors: &errors,
-        };
-        let mut record = out.record("result");
-        write_result(&mut record, ended, &verdict, &seen, &self.spent);
-        self.stamp.end(record);
-        let end_added =
-            matches!(event.source.synthetic, Some(Reason::ProcessEnded | Reason::InputEnded));
-        self.turn = Turn { end_added, ..Turn::default() };
-    }
-
-    /// What the program says where the model could not: programs that show the stream show it.
-    fn in_the_models_place(
-        &mut self,
-        failure: &Text<'_>,
-        ended: &TurnEnded<'_>,
-        event: &Event<'_>,
-        out: &mut Output,
-    ) {
-        let mut record = out.record("assistant");
-        record.object("message", |fields| {
-            self.stamp.identity.uuid().write(fields.name("id"));
-            fields.fixed(r#""type":"message","role":"assistant","model":"<synthetic>""#);
-            fields.objects("content", [failure], |block, failure| {
-                block.raw("type", "\"text\"").text("text", failure);
-            });
-            fields.fixed(r#""stop_reason":"stop_sequence","stop_sequence":"""#);
-            fields.raw("usage", NOT_COUNTED_YET);
-        });
-        record.string("error", error_code(ended.class.as_ref())).flag("is_api_error_message", true);
-        record.number_if("api_error_status", ended.http_status);
-        self.stamp.end_within(record, event);
     }
 
     /// Forgets blocks that were not written yet; where their pieces were, says that they are void.
@@ -337,7 +298,7 @@ impl ClaudeEncoder {
         record.object("message", |fields| {
             fields.raw_bytes("id", &self.messages.id);
             fields.fixed(r#""type":"message","role":"assistant""#);
-            fields.text("model", session::model(&self.facts));
+            fields.text("model", self.models.of(message, &self.facts));
             let out = fields.name("content");
             out.push(b'[');
             write_content(out, content);
@@ -346,7 +307,7 @@ impl ClaudeEncoder {
             fields.raw("usage", NOT_COUNTED_YET);
         });
         let cut = matches!(event.source.synthetic, Some(Reason::ProcessEnded | Reason::InputEnded));
-        if cut {
+        if cut || self.turn.interrupted.is_some() {
             record.flag("aborted", true);
         }
         self.stamp.end_within(record, event);
@@ -363,17 +324,14 @@ impl ClaudeEncoder {
         self.stamp.end_within(record, event);
     }
 
-    fn interrupted(&mut self, interrupted: &Interrupted<'_>, event: &Event<'_>, out: &mut Output) {
-        let usual = Text::plain("[Request interrupted by user]");
-        let text = interrupted.text.as_ref().unwrap_or(&usual);
-        let mut record = out.record("user");
-        record.object("message", |fields| {
-            fields.raw("role", "\"user\"");
-            fields.objects("content", [text], |block, text| {
-                block.raw("type", "\"text\"").text("text", text);
-            });
-        });
-        self.stamp.end_within(record, event);
+    fn begin_message(&mut self, started: &MessageStarted<'_>, event: &Event<'_>) {
+        if event.parent.is_none() {
+            self.passed_message = true;
+            if self.facts.model.is_none() {
+                self.facts.model = started.model.clone().map(Text::into_owned);
+            }
+        }
+        self.models.begin(started, &self.facts);
     }
 
     fn begin_pieces(
@@ -388,7 +346,7 @@ impl ClaudeEncoder {
         }
         self.messages.enter(message);
         if let Some(pieces) = &mut self.pieces {
-            let model = session::model(&self.facts);
+            let model = self.models.of(message, &self.facts);
             pieces.block(&self.messages, model, kind, &mut self.stamp, out);
         }
     }
@@ -406,6 +364,14 @@ impl ClaudeEncoder {
             pieces.end_message(stop_reason, cut, &mut self.stamp, out);
         }
     }
+}
+
+/// Whether something new begins, where others only end what was open.
+fn goes_on(data: &Data<'_>) -> bool {
+    matches!(
+        data,
+        Data::BlockStarted(_) | Data::Block(_) | Data::ToolStarted(_) | Data::UserMessage(_)
+    )
 }
 
 impl Stamp {

@@ -15,6 +15,7 @@ mod decode;
 mod encode;
 mod ended;
 mod ignored;
+pub(super) mod modes;
 mod partial;
 mod result;
 mod rules;

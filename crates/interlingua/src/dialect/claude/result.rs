@@ -29,10 +29,22 @@ const TERMINAL_REASONS: &[&str] = &[
     "budget_exhausted",
 ];
 
+/// The words with which Claude says why it stopped; those of other models say nothing to its readers.
+const STOP_REASONS: &[&str] = &[
+    "end_turn",
+    "max_tokens",
+    "stop_sequence",
+    "tool_use",
+    "pause_turn",
+    "refusal",
+    "model_context_window_exceeded",
+];
+
 impl<'e> Verdict<'e> {
     /// The words for how a turn ended; `added` where the agent did not say so itself.
     pub(super) fn of(ended: &'e TurnEnded<'_>, added: bool, stopped_in_call: bool) -> Self {
         let told = ended.stop_reason.as_ref().map(Text::borrowed);
+        let told = told.filter(|told| STOP_REASONS.contains(&told.body()));
         let failed = |terminal_reason, stop_reason| Self {
             subtype: "error_during_execution",
             is_error: true,
@@ -191,10 +203,7 @@ pub(super) fn write_result(
     record.raw("total_cost_usd", &dollars(spent.usd));
     record.object("usage", |usage| write_usage(usage, ended.usage.as_ref()));
     spent.write_models(record);
-    match &ended.denials {
-        Some(denials) => record.json("permission_denials", denials),
-        None => record.raw_bytes("permission_denials", seen.denials),
-    };
+    record.raw_bytes("permission_denials", seen.denials);
     if let Some(reason) = verdict.terminal_reason {
         record.string("terminal_reason", reason);
     }

@@ -12,14 +12,35 @@ pub(super) struct ClaudeRules {
     uuids: BTreeSet<String>,
     /// Calls that were made, and whether they were answered.
     calls: BTreeMap<String, bool>,
+    /// The tool of each.
+    tools: BTreeMap<String, String>,
+    /// Calls that were open when somebody stopped the turn at hand.
+    stopped: BTreeSet<String>,
     results: u64,
     waiting: bool,
     session: Option<String>,
+    /// The agent has not named the session: its first `result` may.
+    nameless: bool,
 }
 
 /// Records that belong to the control protocol and carry neither session nor id.
 const CONTROL: &[&str] =
     &["control_request", "control_response", "control_cancel_request", "keep_alive"];
+
+/// Why the model stopped.
+const STOP_REASONS: &[&str] = &[
+    "end_turn",
+    "max_tokens",
+    "stop_sequence",
+    "tool_use",
+    "pause_turn",
+    "refusal",
+    "model_context_window_exceeded",
+];
+
+/// What may be done without asking; the last is what the newest versions call the first.
+const PERMISSION_MODES: &[&str] =
+    &["default", "acceptEdits", "bypassPermissions", "plan", "dontAsk", "auto", "manual"];
 
 impl Rules for ClaudeRules {
     fn record(&mut self, record: &Value, findings: &mut Findings) {
@@ -33,7 +54,17 @@ impl Rules for ClaudeRules {
             self.stamped(record, findings);
         }
         match kind {
-            "system" => system(record, findings),
+            "system" => {
+                system(record, findings);
+                self.tool_named(record, findings);
+            }
+            "control_request" => self.control_request(record, findings),
+            "tool_progress" => {
+                let name = record.get("tool_name").is_some_and(Value::is_string);
+                findings.require(name, "tool-progress", "`tool_name` is not a string");
+                let time = record.get("elapsed_time_seconds").is_some_and(Value::is_number);
+                findings.require(time, "tool-progress", "no `elapsed_time_seconds`");
+            }
             "assistant" => self.assistant(record, findings),
             "user" => self.user(record, findings),
             "result" => self.result(record, findings),
@@ -67,7 +98,39 @@ impl ClaudeRules {
         }
     }
 
-    /// Every record names the one session; another one begins with an `init` after a `result`.
+    /// A question about a call, with all that who answers it needs.
+    fn control_request(&self, record: &Value, findings: &mut Findings) {
+        let request = record.get("request").unwrap_or(&Value::Null);
+        if request.get("subtype").and_then(Value::as_str) != Some("can_use_tool") {
+            return;
+        }
+        let name = request.get("tool_name").and_then(Value::as_str).unwrap_or_default();
+        findings.require(!name.is_empty(), "permission-request", "a request names no tool");
+        let input = request.get("input").is_some_and(Value::is_object);
+        findings.require(input, "permission-request", "the input of a request is no object");
+        let offered = request.get("permission_suggestions").and_then(Value::as_array);
+        let updates = offered.into_iter().flatten().all(|it| it["type"].is_string());
+        findings.require(updates, "permission-request", "a suggestion is no permission update");
+        if name == "AskUserQuestion" {
+            let questions = request.pointer("/input/questions").is_some_and(Value::is_array);
+            findings.require(questions, "permission-request", "a question without `questions`");
+        } else {
+            self.tool_named(request, findings);
+        }
+    }
+
+    /// What is said of a call names the tool that was called.
+    fn tool_named(&self, about: &Value, findings: &mut Findings) {
+        let call = about.get("tool_use_id").and_then(Value::as_str).unwrap_or_default();
+        let said = about.get("tool_name").and_then(Value::as_str);
+        if let (Some(tool), Some(said)) = (self.tools.get(call), said) {
+            let message = format!("call {call} is one of {tool}, not of {said}");
+            findings.require(tool == said, "tool-named", message);
+        }
+    }
+
+    /// Every record names the one session; another one begins with an `init` after a `result`, or with
+    /// the first `result` of one that says that its name was not known.
     fn session(&mut self, record: &Value, findings: &mut Findings) {
         let Some(id) = record.get("session_id").and_then(Value::as_str) else {
             findings.add("session-id", "`session_id` is not a string");
@@ -75,6 +138,12 @@ impl ClaudeRules {
         };
         let init = record.get("subtype").and_then(Value::as_str) == Some("init");
         if self.session.is_none() || (init && self.results > 0) {
+            self.session = Some(id.to_owned());
+            let unknown = record.get("unknown_fields").and_then(Value::as_array);
+            self.nameless = unknown.is_some_and(|names| names.contains(&"session_id".into()));
+        }
+        let ends = record.get("type").and_then(Value::as_str) == Some("result");
+        if ends && std::mem::take(&mut self.nameless) {
             self.session = Some(id.to_owned());
         }
         let same = self.session.as_deref() == Some(id);
@@ -114,6 +183,8 @@ impl ClaudeRules {
                 findings.require(input, "tool-use", "the input of a tool_use is not an object");
                 let id = block.get("id").and_then(Value::as_str).unwrap_or_default();
                 findings.require(!id.is_empty(), "tool-use", "a tool_use without an id");
+                let name = block.get("name").and_then(Value::as_str).unwrap_or_default();
+                self.tools.insert(id.to_owned(), name.to_owned());
                 let fresh = self.calls.insert(id.to_owned(), false).is_none();
                 findings.require(fresh, "call-unique", format!("call {id} was made before"));
             }
@@ -133,6 +204,7 @@ impl ClaudeRules {
         };
         for block in blocks {
             if block.get("type").and_then(Value::as_str) != Some("tool_result") {
+                self.said_by_user(block);
                 continue;
             }
             let id = block.get("tool_use_id").and_then(Value::as_str).unwrap_or_default();
@@ -141,14 +213,36 @@ impl ClaudeRules {
                 Some(true) => findings.add("answer-once", format!("call {id} was answered before")),
                 None => findings.add("answer-of-call", format!("nobody made call {id}")),
             }
+            let told = !self.stopped.contains(id);
+            let message = format!("call {id} is answered after the turn was stopped");
+            findings.require(told, "interrupt-last", message);
             let content = block.get("content");
+            let failed = block.get("is_error") == Some(&Value::Bool(true));
+            let silent = content.is_none_or(|content| content == "");
+            findings.require(!failed || !silent, "error-says-why", "an error without a word");
             let fits = content.is_none_or(|content| content.is_string() || content.is_array());
             findings.require(fits, "content", "the content of a tool_result is of no known form");
         }
     }
 
+    /// What the user says, or is made to say: that the turn was stopped comes after all answers.
+    fn said_by_user(&mut self, block: &Value) {
+        let text = block.get("text").and_then(Value::as_str).unwrap_or_default();
+        if text.starts_with("[Request interrupted by user") {
+            let open = self.calls.iter().filter(|(_, answered)| !**answered);
+            self.stopped.extend(open.map(|(call, _)| call.clone()));
+        }
+    }
+
     fn result(&mut self, record: &Value, findings: &mut Findings) {
         self.results += 1;
+        self.stopped.clear();
+        for denial in record["permission_denials"].as_array().into_iter().flatten() {
+            self.tool_named(denial, findings);
+        }
+        let stop = &record["stop_reason"];
+        let known = stop.as_str().map_or(stop.is_null(), |stop| STOP_REASONS.contains(&stop));
+        findings.require(known, "stop-reason", format!("{stop} is no reason to stop"));
         // A turn may rest until the client has answered what is open.
         self.waiting = record.get("stop_reason").and_then(Value::as_str) == Some("tool_use");
         for (field, fits) in [
@@ -204,6 +298,9 @@ fn system(record: &Value, findings: &mut Findings) {
             let text = record.get(field).is_some_and(Value::is_string);
             findings.require(text, "init-fields", format!("`{field}` is not a string"));
         }
+        let mode = record.get("permissionMode").and_then(Value::as_str).unwrap_or("default");
+        let message = format!("{mode} is no permission mode");
+        findings.require(PERMISSION_MODES.contains(&mode), "permission-mode", message);
         let tools = record.get("tools").is_some_and(Value::is_array);
         findings.require(tools, "init-fields", "`tools` is not an array");
     }

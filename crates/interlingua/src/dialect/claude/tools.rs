@@ -1,20 +1,50 @@
 //! Any agent's tool, as Claude Code would have called it.
 //!
 //! Programs that show Claude's stream know its tools by name: `Bash`, `Read`, `Edit`, `TodoWrite`.
-//! A tool of another agent that does the same work is given the same name, and a file's path the
-//! name `file_path`; everything else of the input stays as it was. A tool that Claude has no
+//! A tool of another agent that does the same work is given the same name, and what Claude's own is
+//! given too the name that it has there (`file_path`, `old_string`); everything else of the input
+//! stays as it was. A tool that Claude has no
 //! counterpart for, or that is not told what Claude's own cannot do without, keeps its own name.
 
 use std::borrow::Cow;
 
 use crate::dialect::tools;
-use crate::event::{PlanItem, PlanStatus, ToolKind};
+use crate::event::{PlanItem, PlanStatus, ToolKind, ToolStatus};
 use crate::json::read::{self, Fields};
-use crate::json::write::Object;
+use crate::json::write::{Bytes, Object};
 use crate::json::{Json, Text, record};
 
-/// The names under which agents give a file's path.
-const PATH_NAMES: &[&str] = &["path", "filePath", "absolute_path", "notebook_path"];
+/// What agents call a field of an input, and what Claude calls it. The first that is there counts.
+type OtherNames = &'static [(&'static str, &'static str)];
+
+const NAMES_IN_READ: OtherNames = &[
+    ("path", "file_path"),
+    ("filePath", "file_path"),
+    ("absolute_path", "file_path"),
+    ("notebook_path", "file_path"),
+];
+const NAMES_IN_WRITE: OtherNames = &[
+    ("path", "file_path"),
+    ("filePath", "file_path"),
+    ("absolute_path", "file_path"),
+    ("file_text", "content"),
+];
+const NAMES_IN_EDIT: OtherNames = &[
+    ("path", "file_path"),
+    ("filePath", "file_path"),
+    ("absolute_path", "file_path"),
+    ("notebook_path", "file_path"),
+    ("oldString", "old_string"),
+    ("oldText", "old_string"),
+    ("old_str", "old_string"),
+    ("newString", "new_string"),
+    ("newText", "new_string"),
+    ("new_str", "new_string"),
+    ("replaceAll", "replace_all"),
+];
+const NAMES_IN_LIST: OtherNames = &[("dir_path", "path")];
+const NAMES_IN_TASK: OtherNames =
+    &[("agent_name", "subagent_type"), ("agent_type", "subagent_type")];
 
 /// A call in Claude's stream: the name of the tool, and its input.
 pub(in crate::dialect) fn call<'a>(
@@ -49,6 +79,7 @@ fn needed(tool: &str) -> Option<&'static str> {
         "WebSearch" => "query",
         "TodoWrite" => "todos",
         "Agent" => "prompt",
+        "AskUserQuestion" => "questions",
         _ => return None,
     })
 }
@@ -80,6 +111,10 @@ pub(in crate::dialect) fn name<'a>(name: &Text<'a>, kind: &ToolKind) -> Text<'a>
         (ToolKind::WebSearch, _) => "WebSearch",
         (ToolKind::Plan, own) if !own.starts_with("Task") => "TodoWrite",
         (ToolKind::Task, "invoke_agent" | "spawn_agent" | "task" | "agent") => "Agent",
+        (
+            ToolKind::Unspecified,
+            "question" | "ask_user" | "ask_user_question" | "request_user_input",
+        ) => "AskUserQuestion",
         _ => return name.clone(),
     };
     Text::plain(own)
@@ -96,9 +131,11 @@ pub(in crate::dialect) fn input<'a>(
         ToolKind::Plan if *name != "TodoWrite" => {
             tools::plan_written(kind, input).map(|items| todo_input(&items))
         }
-        ToolKind::Read | ToolKind::Write | ToolKind::Edit => with_file_path(input),
-        ToolKind::List => renamed(input, &["dir_path"], "path"),
-        ToolKind::Task => renamed(input, &["agent_name"], "subagent_type"),
+        ToolKind::Read => renamed(input, NAMES_IN_READ),
+        ToolKind::Write => renamed(input, NAMES_IN_WRITE).or_else(|| with_file_path(input)),
+        ToolKind::Edit => renamed(input, NAMES_IN_EDIT).or_else(|| with_file_path(input)),
+        ToolKind::List => renamed(input, NAMES_IN_LIST),
+        ToolKind::Task => renamed(input, NAMES_IN_TASK),
         _ => None,
     };
     match changed {
@@ -162,12 +199,9 @@ fn is_one_new_file(input: &Json<'_>) -> bool {
     change.and_then(|change| change.kind).is_some_and(|kind| kind == "add")
 }
 
-/// The input with its path under the name that Claude gives it; `None` where it has that already, or
-/// has none.
+/// The input with the path of the one file that it changes; `None` where it has a path already, or
+/// there is no such file.
 fn with_file_path(input: &Json<'_>) -> Option<Json<'static>> {
-    if let Some(renamed) = renamed(input, PATH_NAMES, "file_path") {
-        return Some(renamed);
-    }
     if has(input.get(), "file_path") {
         return None;
     }
@@ -178,24 +212,95 @@ fn with_file_path(input: &Json<'_>) -> Option<Json<'static>> {
     }))
 }
 
-/// The input with the first field of some names under another one, in front of all others; `None`
-/// where it has that already, or has none of them.
-fn renamed(input: &Json<'_>, names: &[&str], to: &str) -> Option<Json<'static>> {
+/// The input with its fields under the names that Claude gives them, these in front; `None` where it
+/// has them already, or has none of them.
+fn renamed(input: &Json<'_>, names: OtherNames) -> Option<Json<'static>> {
     let Fields(fields) = read::record_of(input)?;
-    if fields.iter().any(|(name, _)| **name == *to) {
+    let place = |wanted: &str| fields.iter().position(|(name, _)| **name == *wanted);
+    let mut found: Vec<(usize, &str)> = Vec::new();
+    for (other, own) in names {
+        let told = || found.iter().any(|(_, known)| known == own) || place(own).is_some();
+        if let Some(at) = place(other)
+            && !told()
+        {
+            found.push((at, own));
+        }
+    }
+    if found.is_empty() {
         return None;
     }
-    let named = fields.iter().position(|(name, _)| names.contains(&&**name))?;
-    let (_, value) = fields.get(named)?;
     Some(Json::object(|object: &mut Object<'_>| {
-        object.json(to, value);
+        for (at, own) in &found {
+            fields.get(*at).into_iter().for_each(|(_, value)| {
+                object.json(own, value);
+            });
+        }
         for (at, (name, value)) in fields.iter().enumerate() {
-            if named != at {
-                let out = object.escaped_name(name);
-                out.extend_from_slice(value.get().as_bytes());
+            if found.iter().all(|(renamed, _)| *renamed != at) {
+                object.escaped_name(name).extend_from_slice(value.get().as_bytes());
             }
         }
     }))
+}
+
+/// The names of an agent's tools as its calls will have them, each once. `init` knows `Agent` by its
+/// older name alone.
+pub(in crate::dialect) fn names(list: &Json<'_>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for tool in list.read::<Vec<Json<'_>>>().unwrap_or_default() {
+        let Some(tool) = tool.as_text() else { continue };
+        let own = name(&tool, &tools::kind_of(&tool));
+        let own = if own == "Agent" { "Task".to_owned() } else { own.to_plain().into_owned() };
+        if !names.contains(&own) {
+            names.push(own);
+        }
+    }
+    names
+}
+
+record! {
+    /// A call that was refused, in the list at the end of a turn.
+    struct Denial<'a> {
+        name: text "tool_name",
+        call: text "tool_use_id",
+        input: json "tool_input",
+    }
+}
+
+/// A list of refused calls, with the names that Claude gives to their tools.
+pub(super) fn denials(list: &Json<'_>) -> Bytes {
+    let denials = read::records_of::<Denial<'_>>(list).unwrap_or_default();
+    let mut out = Bytes::from(*b"[");
+    for (at, denial) in denials.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        let tool = denial.name.clone().unwrap_or_default();
+        let (name, input) = call(&tool, &tools::kind_of(&tool), denial.input.as_ref());
+        let mut object = Object::open(&mut out);
+        object.text("tool_name", &name).text_if("tool_use_id", denial.call.as_ref());
+        object.raw("tool_input", &input);
+        object.close();
+    }
+    out.push(b']');
+    out
+}
+
+/// What Claude says of a tool that may not be used.
+pub(in crate::dialect) fn refusal(tool: &Text<'_>) -> Text<'static> {
+    Text::from(format!("Permission to use {tool} has been denied."))
+}
+
+/// The answer of a call that did not go well where the agent has no words for it: the model's API
+/// takes no error without any.
+pub(in crate::dialect) fn unsaid(status: &ToolStatus, tool: &Text<'_>) -> Text<'static> {
+    Text::plain(match status {
+        ToolStatus::Denied => return refusal(tool),
+        ToolStatus::Cancelled => "The call was stopped.",
+        ToolStatus::TimedOut => "The call took too long.",
+        ToolStatus::Abandoned => "The call was never answered.",
+        _ => "The call failed.",
+    })
 }
 
 #[cfg(test)]

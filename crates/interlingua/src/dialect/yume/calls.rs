@@ -89,20 +89,6 @@ pub(super) fn listed(changes: &[FileChange<'_>]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The tools by the names under which they will be called.
-pub(super) fn tool_names(list: &Json<'_>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for name in list.read::<Vec<Json<'_>>>().unwrap_or_default() {
-        let Some(name) = name.as_text() else { continue };
-        let kind = tools::kind_of(&name);
-        let own = drawn_name(claude::name(&name, &kind), &kind).to_plain().into_owned();
-        if !names.contains(&own) {
-            names.push(own);
-        }
-    }
-    names
-}
-
 /// Writes as many names as there is room for.
 pub(super) fn write_names(out: &mut Bytes, names: &[String]) {
     let end = out.len() + TOOLS_ROOM;
@@ -165,7 +151,7 @@ pub(super) fn as_claude_tool<'a>(
 }
 
 /// The name under which Yume draws a tool of Claude's: it knows `Agent` by its older name alone.
-fn drawn_name<'a>(name: Text<'a>, kind: &ToolKind) -> Text<'a> {
+pub(super) fn drawn_name<'a>(name: Text<'a>, kind: &ToolKind) -> Text<'a> {
     if *kind == ToolKind::Task && name == "Agent" { Text::plain("Task") } else { name }
 }
 

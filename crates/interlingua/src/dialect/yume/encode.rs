@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::calls::{
-    TOOL_ROOM, Written, all_drawn, as_claude_tool, listed, named, with_exit_code, write_parent,
+    TOOL_ROOM, Written, all_drawn, as_claude_tool, drawn_name, listed, named, with_exit_code,
+    write_parent,
 };
 use super::hold::Hold;
 use super::pieces::{self, Piece};
@@ -259,6 +260,10 @@ impl YumeEncoder {
         let text = match (code, changed) {
             (Some(code), _) => with_exit_code(code, text),
             (None, Some((_, files))) if text.is_empty() && !failed => Text::from(files),
+            (None, _) if text.is_empty() && failed => claude::unsaid(
+                &ended.status,
+                &drawn_name(claude::name(&ended.name, &ended.kind), &ended.kind),
+            ),
             _ => text,
         };
         let id = named(&ended.call);

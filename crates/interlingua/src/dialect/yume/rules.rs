@@ -39,6 +39,18 @@ struct TurnState {
     after_result: bool,
 }
 
+/// What may be done without asking.
+const PERMISSION_MODES: &[&str] = &[
+    "default",
+    "interactive",
+    "auto",
+    "deny",
+    "acceptEdits",
+    "bypassPermissions",
+    "plan",
+    "dontAsk",
+];
+
 impl Rules for YumeRules {
     fn record(&mut self, record: &Value, findings: &mut Findings) {
         let kind = word(record, "type");
@@ -123,6 +135,10 @@ impl YumeRules {
                 for field in ["session_id", "model", "cwd", "permissionMode"] {
                     require_string(record, field, "init-fields", findings);
                 }
+                let mode = word(record, "permissionMode");
+                let message = format!("`{mode}` is no mode of the contract or of Claude");
+                let known = mode.is_empty() || PERMISSION_MODES.contains(&mode);
+                findings.require(known, "permission-mode", message);
                 let names = record.get("tools").and_then(Value::as_array);
                 let named = names.is_some_and(|names| names.iter().all(Value::is_string));
                 findings.require(named, "init-fields", "`tools` must be an array of names");
@@ -176,6 +192,9 @@ impl YumeRules {
             let message = format!("`{flag}` must be true or false");
             findings.require(is_flag, "tool-result-fields", message);
         }
+        let failed = record.get("is_error") == Some(&Value::Bool(true));
+        let silent = record.get("content").is_some_and(|content| content == "");
+        findings.require(!failed || !silent, "error-says-why", "an error without a word");
         let open = self.open.as_deref() == Some(id);
         let waits = open || self.left.remove(id);
         findings.require(waits, "tool-result-open", format!("call {id} does not wait"));

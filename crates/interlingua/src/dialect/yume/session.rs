@@ -3,9 +3,10 @@
 //! The contract has room for these facts in one place only: the first record, which comes once. Agents
 //! tell them bit by bit, so that `init` waits until something else has to be written.
 
-use super::calls::{TOOLS_ROOM, tool_names, write_names};
+use super::calls::{TOOLS_ROOM, write_names};
 use super::{NAME_LIMIT, pieces};
 use crate::dialect::Output;
+use crate::dialect::claude::{modes, tools as claude};
 use crate::event::{SessionStarted, SessionUpdated, own_session};
 use crate::json::Text;
 
@@ -69,10 +70,11 @@ impl Session {
             Some(id) => pieces::bounded(id, NAME_LIMIT).into_owned(),
             None => Text::from(own_id()),
         };
-        let tools = facts.tools.as_ref().map(tool_names).unwrap_or_default();
+        let tools = facts.tools.as_ref().map(claude::names).unwrap_or_default();
         if tools.iter().map(|name| name.len() + 3).sum::<usize>() > TOOLS_ROOM {
             out.lost("names of tools over the line limit");
         }
+        let mode = permission_mode(facts.permission_mode.as_ref(), out);
         let or = |text: &Option<Text<'_>>, default: &'static str| match text {
             Some(text) => pieces::bounded(text, NAME_LIMIT).into_owned(),
             None => Text::plain(default),
@@ -82,9 +84,24 @@ impl Session {
         record.text("session_id", &id);
         record.text("model", &or(&facts.model, "unknown"));
         record.text("cwd", &or(&facts.cwd, ""));
-        record.text("permissionMode", &or(&facts.permission_mode, "default"));
+        record.string("permissionMode", mode);
         write_names(record.name("tools"), &tools);
         record.end();
         self.id = Some(id);
     }
+}
+
+/// The contract's word for what the agent may do without asking, or else Claude's, which Yume knows too.
+fn permission_mode(told: Option<&Text<'_>>, out: &mut Output) -> &'static str {
+    let Some(told) = told.map(Text::to_plain) else { return "default" };
+    let own = match &*told {
+        "interactive" => Some("interactive"),
+        "auto" | "yolo" => Some("auto"),
+        "deny" => Some("deny"),
+        told => modes::permission_mode(told),
+    };
+    own.unwrap_or_else(|| {
+        out.lost("permission mode of another agent");
+        "default"
+    })
 }

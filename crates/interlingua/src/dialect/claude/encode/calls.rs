@@ -7,10 +7,11 @@ use crate::dialect::claude::{result, tools};
 use crate::dialect::{Output, content};
 use crate::event::{
     Event, FileChange, FileChangeKind, FilesChanged, PlanUpdated, Reason, ToolEnded, ToolKind,
-    ToolProgress, ToolStatus,
+    ToolProgress, ToolStatus, TurnEnded,
 };
+use crate::json::read;
 use crate::json::write::{self, Bytes, Object};
-use crate::json::{Json, Text};
+use crate::json::{Json, Text, record};
 
 /// How many open calls are remembered by their input.
 const REMEMBERED: usize = 64;
@@ -34,6 +35,14 @@ struct OpenCall {
     id: Bytes,
     /// How the list of refused calls would tell it.
     denial: Bytes,
+}
+
+record! {
+    /// A call as it was told.
+    pub(super) struct Told<'a> {
+        name: text "tool_name",
+        input: json "tool_input",
+    }
 }
 
 impl Calls {
@@ -67,6 +76,16 @@ impl Calls {
             self.denials.push(b',');
         }
         self.spare = open.or(self.spare.take());
+    }
+
+    /// How an open call was told.
+    pub(super) fn told(&self, call: &Text<'_>) -> Option<Told<'_>> {
+        let mut id = Bytes::new();
+        write::text(&mut id, call);
+        let open = self.open.iter().rfind(|open| open.id == id)?;
+        let mut told = Told::default();
+        read::record(std::str::from_utf8(&open.denial).ok()?, &mut told).ok()?;
+        Some(told)
     }
 
     /// Those that were refused, as a JSON array.
@@ -122,7 +141,7 @@ impl ClaudeEncoder {
         self.calls.made(call, &name, &input);
         self.messages.enter(message);
         if let Some(pieces) = self.pieces.as_mut().filter(|_| event.parent.is_none()) {
-            let model = super::session::model(&self.facts);
+            let model = self.models.of(message, &self.facts);
             pieces.call(&self.messages, model, call, &name, &mut self.stamp, out);
             pieces.input(&input, &mut self.stamp, out);
         }
@@ -133,10 +152,12 @@ impl ClaudeEncoder {
 
     pub(super) fn answer(&mut self, ended: &ToolEnded<'_>, event: &Event<'_>, out: &mut Output) {
         self.end_message(None, ended.status == ToolStatus::Abandoned, out);
-        self.calls.answered(ended);
-        self.turn.stopped_in_call =
-            matches!(ended.status, ToolStatus::Abandoned | ToolStatus::Cancelled);
+        self.turn.stopped_in_call = matches!(
+            ended.status,
+            ToolStatus::Abandoned | ToolStatus::Cancelled | ToolStatus::Denied
+        );
         let text = self.answer_text(ended, out);
+        self.calls.answered(ended);
         let mut record = out.record("user");
         record.object("message", |fields| {
             fields.raw("role", "\"user\"");
@@ -179,22 +200,43 @@ impl ClaudeEncoder {
             (ToolStatus::Completed, _, Some(files)) if text.is_empty() => Text::from(files),
             (ToolStatus::Completed, ..) => text,
             (_, Some(code), _) => with_exit_code(text, code),
-            (ToolStatus::Denied, ..) if text.is_empty() => {
-                Text::from(format!("Permission to use {} has been denied.", ended.name))
+            (status, ..) if text.is_empty() => {
+                let told = self.calls.told(&ended.call).and_then(|told| told.name);
+                tools::unsaid(
+                    status,
+                    &told.unwrap_or_else(|| tools::name(&ended.name, &ended.kind)),
+                )
             }
             _ => text,
         })
     }
 
-    pub(super) fn progress(&mut self, progress: &ToolProgress<'_>, out: &mut Output) {
+    /// That a call still runs, where the agent says for how long.
+    pub(super) fn progress(
+        &mut self,
+        progress: &ToolProgress<'_>,
+        event: &Event<'_>,
+        out: &mut Output,
+    ) {
         if progress.output.is_some() {
             out.lost("output of running tools");
         }
+        let Some(elapsed_ms) = progress.elapsed_ms else { return };
+        let told = self.calls.told(&progress.call).and_then(|told| told.name);
         let mut record = out.record("tool_progress");
-        record.text("tool_use_id", &progress.call);
-        let seconds = progress.elapsed_ms.unwrap_or(0) / 1000;
-        record.raw("parent_tool_use_id", "null").number("elapsed_time_seconds", seconds);
-        self.stamp.end(record);
+        record.text("tool_use_id", &progress.call).text_if("tool_name", told.as_ref());
+        record.number("elapsed_time_seconds", elapsed_ms / 1000);
+        self.stamp.end_within(record, event);
+    }
+
+    /// Those that were refused: as the agent lists them, or else as they were seen.
+    pub(super) fn denials(&mut self, ended: &TurnEnded<'_>) -> Bytes {
+        let seen = self.calls.take_denials();
+        match &ended.denials {
+            Some(list) if self.is_claudes() => list.get().into(),
+            Some(list) => tools::denials(list),
+            None => seen,
+        }
     }
 
     /// A plan that no tool call wrote is told by the tool that Claude has for it. One that stands
