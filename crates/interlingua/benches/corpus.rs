@@ -126,6 +126,13 @@ impl Stream {
         [part(8), part(4), part(4), part(4), part(12)].join("-")
     }
 
+    /// The next time, in milliseconds.
+    pub(crate) fn millis(&mut self) -> String {
+        self.times += 7;
+        (1_794_769_010_257 + self.times).to_string()
+    }
+
+    /// The next time, as text.
     pub(crate) fn time(&mut self) -> String {
         self.times += 7;
         let (seconds, milliseconds) = (self.times / 1000, self.times % 1000);

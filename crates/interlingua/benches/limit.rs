@@ -6,6 +6,10 @@
 //! as it can be without being wrong on the corpora; it shares one thing with us, the escaping of
 //! JSON inside a string, since a hand-written loop was slower.
 
+pub(crate) mod ag_ui;
+pub(crate) mod ai_sdk;
+pub(crate) mod ui_message;
+
 use memchr::memchr;
 use serde::Deserialize;
 use serde_json::value::RawValue;

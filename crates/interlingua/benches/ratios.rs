@@ -1,9 +1,10 @@
-//! How each pair compares with its limit: the two take turns, so that a busy machine slows both.
+//! How each pair compares with its limit: the two take turns, so that a busy machine slows both, and
+//! where the system tells it, what counts is the time on the processor.
 //!
 //! Each row is measured in a process of its own, as a translator runs: what an allocator learned
 //! from the rows before would change the next one by half. `--only TEXT` measures the rows whose name
-//! has that text; `--write DIR` writes the corpora there instead, for programs that are measured from
-//! outside.
+//! has that text; `--write DIR AGENT...` writes the corpora there instead (of all agents where none is
+//! named), for programs that are measured from outside.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot start has nothing to measure")]
 #![allow(clippy::print_stdout, reason = "it prints a table")]
@@ -30,7 +31,9 @@ fn main() {
         arguments.get(at + 1).map(String::as_str)
     };
     if let Some(folder) = after("--write") {
-        write_corpora(Path::new(folder));
+        let agents = arguments.iter().skip_while(|argument| *argument != folder).skip(1);
+        let agents = agents.filter(|argument| !argument.starts_with("--"));
+        write_corpora(Path::new(folder), &agents.map(String::as_str).collect::<Vec<_>>());
     } else if let Some(row) = after("--row") {
         each_row(|pair, shape, name| {
             if name == row {
@@ -42,8 +45,9 @@ fn main() {
     }
 }
 
-fn write_corpora(folder: &Path) {
-    for pair in PAIRS.iter().copied() {
+fn write_corpora(folder: &Path, agents: &[&str]) {
+    let is_asked = |pair: &&Pair| agents.is_empty() || agents.contains(&pair.from);
+    for pair in PAIRS.iter().filter(is_asked).copied() {
         for shape in Shape::ALL {
             let path = folder.join(format!("{}-{}.jsonl", pair.from, shape.name()));
             std::fs::write(path, pair.corpus(shape, Size::FULL)).expect("the folder is writable");
@@ -90,7 +94,19 @@ fn discard(out: &[u8]) {
 }
 
 fn time(work: impl FnOnce()) -> Duration {
-    let start = Instant::now();
+    let (passed, worked) = (Instant::now(), on_processor());
     work();
-    start.elapsed()
+    match (worked, on_processor()) {
+        (Some(before), Some(after)) => after.saturating_sub(before),
+        _ => passed.elapsed(),
+    }
+}
+
+/// How long this thread has been on a processor, where the system says so: on a busy machine, the
+/// time that passes is mostly the time of others.
+fn on_processor() -> Option<Duration> {
+    // The system brings its count up to date when a thread lets others go first.
+    std::thread::yield_now();
+    let counts = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(Duration::from_nanos(counts.split(' ').next()?.parse().ok()?))
 }

@@ -1,11 +1,10 @@
 //! `claude` to `ai-sdk`. Field names and their order are those of Claude Code 2.1.325.
 
-use interlingua::json::write;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::corpus::{PIECES, Shape, Size, Stream};
-use crate::limit::{each_line, put, raw};
+use crate::limit::{ai_sdk, each_line, put, raw};
 
 const CLAUDE_SESSION: &str = "cf2bb5f2-179d-433d-90f3-b384904b367a";
 const CLAUDE_MODEL: &str = "claude-opus-5-5";
@@ -300,34 +299,24 @@ fn claude_to_ai_sdk(input: &[u8], in_pieces: bool, keep: &mut dyn FnMut(&[u8])) 
             for content in line.message.iter().flat_map(|message| &message.content) {
                 if content.r#type == "text" && !in_pieces {
                     blocks += 1;
-                    ai_sdk_part(out, "text-start", blocks, "}\n");
-                    ai_sdk_part(out, "text-delta", blocks, ",\"delta\":");
-                    put!(out, raw(content.text), "}\n");
-                    ai_sdk_part(out, "text-end", blocks, "}\n");
+                    ai_sdk::text(out, blocks, raw(content.text));
                 } else if content.r#type == "tool_use" {
                     tool.clear();
                     tool.push_str(raw(content.name));
                     if in_pieces {
-                        put!(out, "{\"type\":\"tool-input-end\",\"id\":", raw(content.id), "}\n");
+                        ai_sdk::input_end(out, raw(content.id));
                     }
-                    put!(out, "{\"type\":\"tool-call\",\"toolCallId\":", raw(content.id));
-                    put!(out, ",\"toolName\":", tool, ",\"input\":");
-                    write::string(out, raw(content.input));
-                    put!(out, ",\"providerExecuted\":true,\"dynamic\":true}\n");
+                    ai_sdk::call(out, raw(content.id), &tool, raw(content.input));
                 }
             }
         }
         "user" => {
             for content in line.message.iter().flat_map(|message| &message.content) {
-                put!(out, "{\"type\":\"tool-result\",\"toolCallId\":", raw(content.tool_use_id));
-                put!(out, ",\"toolName\":", tool, ",\"result\":", raw(content.content));
-                put!(out, ",\"dynamic\":true}\n");
+                ai_sdk::answer(out, raw(content.tool_use_id), &tool, raw(content.content));
             }
         }
         "system" if line.model.is_some() => {
-            put!(out, "{\"type\":\"stream-start\",\"warnings\":[]}\n");
-            put!(out, "{\"type\":\"response-metadata\",\"id\":", raw(line.session_id));
-            put!(out, ",\"modelId\":", raw(line.model), "}\n");
+            ai_sdk::start(out, raw(line.session_id), raw(line.model));
         }
         "result" => {
             if let Some(usage) = &line.usage {
@@ -360,8 +349,7 @@ fn ai_sdk_piece(
 ) {
     match (event.r#type, &event.delta, &event.content_block) {
         ("content_block_delta", Some(ClaudeDelta { text: Some(text), .. }), _) => {
-            ai_sdk_part(out, "text-delta", *blocks, ",\"delta\":");
-            put!(out, text.get(), "}\n");
+            ai_sdk::piece(out, *blocks, text.get());
         }
         ("content_block_delta", Some(ClaudeDelta { partial_json: Some(json), .. }), _) => {
             put!(out, "{\"type\":\"tool-input-delta\",\"id\":", call, ",\"delta\":");
@@ -372,22 +360,16 @@ fn ai_sdk_piece(
             call.push_str(raw(block.id));
             tool.clear();
             tool.push_str(raw(block.name));
-            put!(out, "{\"type\":\"tool-input-start\",\"id\":", call, ",\"toolName\":", tool);
-            put!(out, ",\"providerExecuted\":true,\"dynamic\":true}\n");
+            ai_sdk::input_start(out, call, tool);
         }
         ("content_block_start", ..) => {
             call.clear();
             *blocks += 1;
-            ai_sdk_part(out, "text-start", *blocks, "}\n");
+            ai_sdk::part(out, "text-start", *blocks, "}\n");
         }
         ("content_block_stop", ..) if call.is_empty() => {
-            ai_sdk_part(out, "text-end", *blocks, "}\n");
+            ai_sdk::part(out, "text-end", *blocks, "}\n");
         }
         _ => {}
     }
-}
-
-/// Writes the start of a part of a block, and what follows its id.
-fn ai_sdk_part(out: &mut Vec<u8>, kind: &str, block: u64, rest: &str) {
-    put!(out, "{\"type\":\"", kind, "\",\"id\":\"b", itoa::Buffer::new().format(block), "\"", rest);
 }

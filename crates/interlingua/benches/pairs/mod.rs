@@ -1,9 +1,16 @@
 //! What is measured: pairs of protocols, on each shape of stream. One file a pair: the stream, and the
 //! limit.
 
+mod acp_to_ai_sdk_v4;
 mod claude_to_ai_sdk;
+mod codex_app_server_to_ui_message;
 mod codex_to_claude;
+mod copilot_to_acp;
 mod gemini_to_giselle;
+mod goose_to_ui_message;
+mod opencode_to_ag_ui;
+mod pi_to_ag_ui;
+mod qwen_to_ai_sdk_v4;
 
 use interlingua::{Exit, Options, Translator, dialect};
 
@@ -49,6 +56,43 @@ pub(crate) const PAIRS: &[Pair] = &[
         to: "giselle",
         make: gemini_to_giselle::corpus,
         limit: |_| gemini_to_giselle::gemini_to_giselle,
+    },
+    Pair {
+        from: "codex-app-server",
+        to: "ui-message",
+        make: codex_app_server_to_ui_message::corpus,
+        limit: |_| codex_app_server_to_ui_message::limit,
+    },
+    Pair {
+        from: "copilot",
+        to: "acp",
+        make: copilot_to_acp::corpus,
+        limit: |_| copilot_to_acp::limit,
+    },
+    Pair {
+        from: "opencode",
+        to: "ag-ui",
+        make: opencode_to_ag_ui::corpus,
+        limit: |_| opencode_to_ag_ui::limit,
+    },
+    Pair {
+        from: "qwen",
+        to: "ai-sdk-v4",
+        make: qwen_to_ai_sdk_v4::corpus,
+        limit: |_| qwen_to_ai_sdk_v4::limit,
+    },
+    Pair {
+        from: "goose",
+        to: "ui-message",
+        make: goose_to_ui_message::corpus,
+        limit: |_| goose_to_ui_message::limit,
+    },
+    Pair { from: "pi", to: "ag-ui", make: pi_to_ag_ui::corpus, limit: |_| pi_to_ag_ui::limit },
+    Pair {
+        from: "acp",
+        to: "ai-sdk-v4",
+        make: acp_to_ai_sdk_v4::corpus,
+        limit: |_| acp_to_ai_sdk_v4::limit,
     },
 ];
 

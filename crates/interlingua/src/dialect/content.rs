@@ -24,6 +24,10 @@ pub(crate) fn output_text<'a>(output: &'a Json<'_>) -> (Text<'a>, usize) {
     else {
         return (Text::plain(output.get()), 0);
     };
+    // As a rule there is one, and its literal is passed on as it stands.
+    if let [ContentBlock { text: Some(text), .. }] = &*blocks {
+        return (text.clone(), 0);
+    }
     let texts: Vec<_> =
         blocks.iter().filter_map(|block| block.text.as_ref()).map(Text::to_plain).collect();
     (Text::from(texts.join("\n")), blocks.len() - texts.len())

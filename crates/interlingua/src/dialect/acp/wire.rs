@@ -398,3 +398,11 @@ record! {
         output: json "output",
     }
 }
+
+record! {
+    /// A block of text, whose text is passed on as it stands.
+    pub(super) struct ShownText<'a> {
+        kind: text "type",
+        text: json "text",
+    }
+}

@@ -101,10 +101,9 @@ impl AgUiEncoder {
             of_subagent(event, parent);
         });
         if let Some(structured) = structured.filter(|_| ended.output.is_some()) {
-            let value = Json::object(|value| {
+            self.custom_with("tool_output", parent, out, |value| {
                 value.text("call", &ended.call).json("structured", structured);
             });
-            self.custom_of("tool_output", &value, parent, out);
         }
     }
 }

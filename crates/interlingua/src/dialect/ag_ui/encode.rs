@@ -7,7 +7,7 @@ use crate::dialect::steps::{Next, Steps};
 use crate::dialect::{EncodeOptions, Encoder, Identity, Output, sse};
 use crate::event::{
     Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, PlanUpdated,
-    SessionStarted, own_session,
+    SessionStarted, ToolProgress, own_session,
 };
 use crate::json::write::{self, Object};
 use crate::json::{Json, Text};
@@ -133,6 +133,7 @@ impl Encoder for AgUiEncoder {
                     self.custom(event, out);
                 }
             }
+            Data::ToolProgress(progress) => self.progress(event, progress, out),
             Data::Native(native) => self.raw(event, native.raw.as_ref(), out),
             Data::Unknown(unknown) => self.raw(event, unknown.raw.as_ref(), out),
             // What frames blocks has nothing to say of its own.
@@ -388,10 +389,41 @@ impl AgUiEncoder {
         });
     }
 
+    /// As [`AgUiEncoder::custom_of`], for a value that is written field by field.
+    pub(super) fn custom_with(
+        &mut self,
+        name: &'static str,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+        value: impl FnOnce(&mut Object<'_>),
+    ) {
+        self.in_a_run(name, out, |out| {
+            sse::event(out, "CUSTOM", |event| {
+                event.string("name", name).object("value", value);
+                of_subagent(event, parent);
+            });
+        });
+    }
+
+    /// What a running call shows: often, and long.
+    fn progress(&mut self, event: &Event<'_>, progress: &ToolProgress<'_>, out: &mut Output) {
+        self.custom_with("tool_progress", event.parent.as_ref(), out, |value| {
+            value.text("call", &progress.call).text_if("output", progress.output.as_ref());
+            value.number_if("elapsed_ms", progress.elapsed_ms);
+        });
+    }
+
     /// Passes on a record of the agent's own.
     fn raw(&mut self, event: &Event<'_>, record: Option<&Json<'_>>, out: &mut Output) {
         let Some(record) = record else {
-            self.custom(event, out);
+            match &event.data {
+                Data::Native(native) => {
+                    self.custom_with("native", event.parent.as_ref(), out, |value| {
+                        value.text("name", &native.name);
+                    });
+                }
+                _ => self.custom(event, out),
+            }
             return;
         };
         let source = self.session.agent.clone();

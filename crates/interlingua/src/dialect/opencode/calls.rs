@@ -84,7 +84,8 @@ impl Calls {
         let state = part.state.unwrap_or_default();
         let call = part.call.unwrap_or_default();
         let tool = part.tool.unwrap_or_default();
-        let word = state.status.as_ref().map_or("", Text::body).to_owned();
+        let status = state.status.clone().unwrap_or_default();
+        let word = status.body();
         let raw_input = state.input.as_ref().filter(|_| word != "pending");
         let input = raw_input.and_then(read::record_of::<Input<'_>>).unwrap_or_default();
         // What the model gave a tool that cannot be called is not told: the input is a note about it.
@@ -125,7 +126,7 @@ impl Calls {
             told.child = Some(session);
             told.call = Some(call.clone().into_owned());
         }
-        match &*word {
+        match word {
             "completed" | "error" => {
                 let open = self.open.swap_remove(at);
                 told.news = true;
@@ -137,7 +138,7 @@ impl Calls {
                     sink.event(place.tell(SubagentEnded {
                         id: metadata.session.clone(),
                         call: Some(ended.call.clone()),
-                        status: Some(Text::plain(&word)),
+                        status: Some(Text::plain(word)),
                         summary: None,
                     }));
                 }

@@ -19,6 +19,8 @@ pub(super) struct Parts {
 #[derive(Debug)]
 struct Part {
     id: String,
+    /// The end of its id, by which most parts are told apart at once.
+    tail: [u8; 8],
     session: usize,
     message: String,
     index: u64,
@@ -147,7 +149,9 @@ impl Parts {
     }
 
     fn find(&self, id: &Text<'_>) -> Option<usize> {
-        self.parts.iter().rposition(|part| *id == *part.id)
+        let id = id.to_plain();
+        let tail = tail_of(&id);
+        self.parts.iter().rposition(|part| part.tail == tail && part.id == *id)
     }
 
     fn add(
@@ -160,8 +164,10 @@ impl Parts {
         if self.parts.len() == REMEMBERED {
             self.parts.drain(..REMEMBERED / 2);
         }
+        let id = part.id.to_plain().into_owned();
         self.parts.push(Part {
-            id: part.id.to_plain().into_owned(),
+            tail: tail_of(&id),
+            id,
             session: part.session,
             message: part.message.to_plain().into_owned(),
             index: speaker.take_index(),
@@ -172,6 +178,11 @@ impl Parts {
         });
         self.parts.len() - 1
     }
+}
+
+/// The last bytes of an id: its beginning is a time, its end is random.
+fn tail_of(id: &str) -> [u8; 8] {
+    id.as_bytes().last_chunk().copied().unwrap_or_default()
 }
 
 impl Speaker {

@@ -24,7 +24,7 @@ pub(super) struct Made {
 pub(super) struct Running {
     call: String,
     input: Option<Json<'static>>,
-    /// What it gave back so far: every update tells all of it.
+    /// What it gave back so far, as it is escaped on the wire: every update tells all of it.
     output: String,
 }
 
@@ -122,18 +122,21 @@ impl PiDecoder {
         let call = line.call.take().unwrap_or_default();
         let content = line.partial.take().and_then(|partial| partial.content);
         let text = content.as_ref().map(|content| output_text(content).0).unwrap_or_default();
-        let text = text.to_plain();
+        let body = text.literal_body();
         let running = self.running.iter_mut().rfind(|running| call == *running.call);
         let piece = match &running {
-            // What was there before may have been cut, to keep the update short.
-            Some(running) => text.strip_prefix(&*running.output).unwrap_or_default(),
-            None => &text,
+            Some(running) if !running.output.is_empty() => {
+                // What was there before may have been cut, to keep the update short.
+                let news = body.strip_prefix(&*running.output).unwrap_or_default();
+                Text::from(Text::of_literal_body(news))
+            }
+            _ => text.borrowed(),
         };
-        let output = Some(Text::plain(piece)).filter(|piece| !piece.is_empty());
+        let output = Some(piece).filter(|piece| !piece.is_empty());
         sink.event(Event::new(ToolProgress { call, output, elapsed_ms: None }));
         if let Some(running) = running {
             running.output.clear();
-            running.output.push_str(&text);
+            running.output.push_str(&body);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a call shows: its text, its differences, its result for programs.
 
 use super::meta_of;
-use crate::dialect::acp::wire::{Content, RawOutput, Update};
+use crate::dialect::acp::wire::{Content, RawOutput, ShownText, Update};
 use crate::dialect::acp::wire_meta::OurChange;
 use crate::event::{FileChange, FileChangeKind};
 use crate::json::read::{self, Shaped};
@@ -9,13 +9,14 @@ use crate::json::write;
 use crate::json::{Json, Text};
 
 /// What a call shows when it is over: one text as it is, several blocks as a list.
-pub(super) fn shown_output(update: &Update<'_>) -> Option<Json<'static>> {
+pub(super) fn shown_output<'u>(update: &'u Update<'_>) -> Option<Json<'u>> {
     let Shaped::List(parts) = &update.content else { return None };
     let raw: Vec<_> = parts.iter().filter_map(|part| part.inner.as_ref()).collect();
     if let [only] = &*raw {
-        let block = read::record_of::<Content<'_>>(only)?;
-        if let Some(text) = block.text.filter(|_| block.kind.is_some_and(|kind| kind == "text")) {
-            return Some(Json::from(&text));
+        let block = read::record_of::<ShownText<'_>>(only)?;
+        let is_text = block.kind.is_some_and(|kind| kind == "text");
+        if let Some(text) = block.text.filter(|text| is_text && text.as_text().is_some()) {
+            return Some(text);
         }
     }
     if raw.is_empty() {
