@@ -1,6 +1,7 @@
 //! A string, as the literal of a frame or as plain text.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -123,19 +124,29 @@ impl Default for Text<'_> {
 
 impl PartialEq for Text<'_> {
     fn eq(&self, other: &Self) -> bool {
-        let same_form = matches!(
-            (self, other),
-            (Self::Literal(_), Self::Literal(_)) | (Self::Plain(_), Self::Plain(_))
-        );
-        (same_form && self.body() == other.body()) || self.to_plain() == other.to_plain()
+        match (self, other) {
+            (Self::Plain(one), Self::Plain(other)) => one == other,
+            (Self::Literal(_), Self::Plain(plain)) => *self == **plain,
+            (Self::Plain(plain), Self::Literal(_)) => *other == **plain,
+            (Self::Literal(one), Self::Literal(another)) => {
+                one == another || *other == *self.to_plain()
+            }
+        }
     }
 }
 
 impl Eq for Text<'_> {}
 
 impl PartialEq<str> for Text<'_> {
+    /// An escape is longer than what it stands for, so that as a rule the lengths tell.
+    #[inline]
     fn eq(&self, other: &str) -> bool {
-        if self.has_escapes() { self.to_plain() == other } else { self.body() == other }
+        let body = self.body();
+        match body.len().cmp(&other.len()) {
+            Ordering::Less => false,
+            Ordering::Equal => body == other && !self.has_escapes(),
+            Ordering::Greater => self.has_escapes() && self.to_plain() == other,
+        }
     }
 }
 
@@ -195,6 +206,23 @@ mod tests {
         let literal = Text::of(raw).unwrap();
         assert_eq!(literal, Text::plain("ab\n"));
         assert_eq!(literal.into_owned(), Text::plain("ab\n"));
+    }
+
+    #[test]
+    fn the_form_of_a_text_does_not_matter() {
+        let read = |literal| Text::of(serde_json::from_str(literal).unwrap()).unwrap();
+        let same = [r#""a\\b""#, r#""a\u005cb""#, r#""\u0061\\b""#];
+        for literal in same {
+            assert_eq!(read(literal), *"a\\b", "{literal}");
+            assert_eq!(read(literal), Text::plain("a\\b"), "{literal}");
+            assert_eq!(Text::plain("a\\b"), read(literal), "{literal}");
+            same.iter().for_each(|other| assert_eq!(read(literal), read(other), "{literal}"));
+        }
+        // The same bytes, which mean something else.
+        assert_ne!(read(r#""a\\b""#), *r"a\\b");
+        assert_ne!(read(r#""a\\b""#), Text::plain(r"a\\b"));
+        assert_ne!(read(r#""ab""#), *"a");
+        assert_ne!(read(r#""ab""#), *"abc");
     }
 
     #[test]
