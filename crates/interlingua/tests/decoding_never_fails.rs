@@ -7,6 +7,7 @@ use interlingua::check::Checker;
 use interlingua::framing::Limits;
 use interlingua::{Exit, dialect};
 use proptest::prelude::*;
+use serde_json::Value;
 use support::{Case, translate_chunks, written};
 
 fn well_formed(from: Option<&'static interlingua::dialect::Dialect>, input: &[u8]) {
@@ -24,8 +25,74 @@ fn well_formed(from: Option<&'static interlingua::dialect::Dialect>, input: &[u8
     }
 }
 
+/// What no agent prints where something else is expected.
+const ODD: &[&str] = &[
+    "null",
+    "\"\"",
+    "0",
+    "-1",
+    "1.5",
+    "[]",
+    "{}",
+    "[{}]",
+    "true",
+    "\"x\"",
+    "18446744073709551616",
+];
+
+/// The places in a record that have a value, from the outside in.
+fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+    let inner: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields.iter().map(|(name, it)| (name.clone(), it)).collect(),
+        Value::Array(list) => list.iter().enumerate().map(|(i, it)| (i.to_string(), it)).collect(),
+        _ => return,
+    };
+    for (name, value) in inner {
+        let place = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+        places(value, &place, found);
+        found.push(place);
+    }
+}
+
+/// Puts something odd in a place of a record, or what stands in that place of another record.
+fn mangle(record: &mut Value, other: &Value, place: prop::sample::Index, odd: usize) {
+    let mut found = Vec::new();
+    places(record, "", &mut found);
+    if found.is_empty() {
+        return;
+    }
+    let place = place.get(&found);
+    let odd = ODD.get(odd).map(|odd| serde_json::from_str(odd).unwrap());
+    let new = odd.or_else(|| other.pointer(place).cloned()).unwrap_or_default();
+    *record.pointer_mut(place).unwrap() = new;
+}
+
 proptest! {
     #![proptest_config(support::cases(128))]
+
+    /// Records that are well-formed, and say in some fields what nobody expects there.
+    #[test]
+    fn mangled_fields(
+        at in any::<prop::sample::Index>(),
+        changes in prop::collection::vec(
+            (any::<[prop::sample::Index; 3]>(), 0..2 * ODD.len()), 1..6,
+        ),
+    ) {
+        let cases = Case::small();
+        let case = at.get(&cases);
+        let from = support::translate("events", &case.input, &case.exit).translator.from();
+        let lines = case.input.split(|byte| *byte == b'\n');
+        let mut records: Vec<Value> =
+            lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        for ([one, two, place], odd) in changes {
+            if records.is_empty() { continue; }
+            let other = two.get(&records).clone();
+            let one = one.index(records.len());
+            mangle(&mut records[one], &other, place, odd);
+        }
+        let lines: Vec<_> = records.iter().map(ToString::to_string).collect();
+        well_formed(from, lines.join("\n").as_bytes());
+    }
 
     #[test]
     fn random_bytes(input in prop::collection::vec(any::<u8>(), 0..400)) {

@@ -72,3 +72,21 @@ fn fields_of_another_type_are_absent_and_nothing_fails() {
         translate_lines("codex", to.name, &[line]);
     }
 }
+
+/// Readers reject a whole record for it, or take it for infinity.
+#[test]
+fn a_number_that_no_reader_can_hold_costs_its_line_alone() {
+    let lines = [
+        r#"{"type":"tool_use","tool_name":"n","tool_id":"t","parameters":{"n":[1e999]}}"#,
+        r#"{"type":"message","role":"assistant","content":"still here"}"#,
+    ];
+    let records = translate_lines("gemini", "events", &lines).records();
+    let unparsed = records.iter().find(|event| event["type"] == "unparsed").unwrap();
+    assert_eq!(unparsed["text"], lines[0]);
+    assert!(unparsed["message"].as_str().unwrap().contains("column 69"), "{unparsed}");
+    assert!(records.iter().any(|event| event["text"] == "still here"));
+    for to in support::written() {
+        let written = translate_lines("gemini", to.name, &lines).text();
+        assert!(!written.contains(r#""n":[1e999]"#), "{}", to.name);
+    }
+}

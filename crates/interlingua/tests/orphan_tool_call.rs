@@ -86,3 +86,47 @@ fn every_call_of_every_transcript_is_answered_once() {
         assert_eq!(unique, ids("tool_started"), "{}", case.name);
     }
 }
+
+/// Writers may leave open what the client has to run, and nothing else.
+#[test]
+fn a_turn_that_rests_for_nobody_knows_which_call_leaves_none_open() {
+    let call = r#"{"type":"tool_started","call":"c","name":"n"}"#;
+    let rests = r#"{"type":"turn_ended","outcome":"waiting_for_client"}"#;
+    let answer = r#"{"type":"tool_ended","call":"c","output":"late"}"#;
+    let written = translate_lines(
+        "yume",
+        "events",
+        &[
+            r#"{"type":"tool_use","id":"c","name":"n","input":{}}"#,
+            r#"{"type":"result","is_error":false,"subtype":"waiting_for_client"}"#,
+        ],
+    );
+    assert_eq!(of_kind(&written.records(), "tool_ended")[0]["status"], "abandoned");
+    // The stream says itself that a call rests: that is no fault, and its answer is not lost.
+    assert!(written.translator.repairs().is_empty());
+    let chunks = translate_lines("events", "ai-sdk", &[call, rests, answer]).records();
+    let answers = chunks.iter().filter(|part| part["type"] == "tool-result");
+    assert_eq!(answers.count(), 1);
+}
+
+#[test]
+fn a_call_of_the_client_has_its_input_before_the_turn_rests() {
+    let call = r#"{"type":"tool_use","id":"c","name":"n","executor":"client"}"#;
+    let call = translate_lines("yume", "events", &[call]).records();
+    assert!(call.iter().any(|event| event["executor"] == "client"));
+    let started = r#"{"type":"tool_started","call":"c","name":"n","executor":"client"}"#;
+    let rests = r#"{"type":"turn_ended","outcome":"waiting_for_client"}"#;
+    let parts = translate_lines("events", "ai-sdk", &[started, rests]).records();
+    assert_eq!(parts.iter().filter(|part| part["type"] == "tool-call").count(), 1);
+    assert_eq!(parts.iter().filter(|part| part["type"] == "tool-result").count(), 0);
+}
+
+/// Consumers look for an answer where the call is.
+#[test]
+fn an_answer_is_told_to_whoever_made_the_call() {
+    let call = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"c","name":"Bash","input":{}}]},"parent_tool_use_id":"task"}"#;
+    let answer = r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"ok"}]},"parent_tool_use_id":null}"#;
+    let records = translate_lines("claude", "events", &[call, answer]).records();
+    let ended = of_kind(&records, "tool_ended");
+    assert_eq!((&ended[0]["parent"], &ended[0]["output"]), (&"task".into(), &"ok".into()));
+}

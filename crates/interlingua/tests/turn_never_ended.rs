@@ -116,3 +116,33 @@ fn two_results_in_a_row_are_two_turns() {
     let records = translate("events", &case.input, &case.exit).records();
     assert_eq!(ends(&records).len(), 2);
 }
+
+/// Whoever waits for the end of a turn does not take one of the past for it.
+#[test]
+fn a_stream_that_tells_only_the_past_still_has_a_turn_that_ends() {
+    let past = [
+        r#"{"type":"turn_started","replay":true}"#,
+        r#"{"type":"block","text":"before"}"#,
+        r#"{"type":"turn_ended","outcome":"completed"}"#,
+    ];
+    let result = translate_lines("events", "claude", &past).records().pop().unwrap();
+    assert_eq!((&result["type"], &result["is_error"]), (&"result".into(), &true.into()));
+    let asked = [past.as_slice(), &[r#"{"type":"turn_ended","outcome":"completed"}"#]].concat();
+    let results = translate_lines("events", "claude", &asked).records();
+    assert_eq!(results.iter().filter(|record| record["type"] == "result").count(), 1);
+    assert_eq!(results.last().unwrap()["is_error"], false);
+}
+
+/// An agent that asks is at work, and its client waits for the end of that.
+#[test]
+fn a_question_after_the_turn_belongs_to_another_turn() {
+    let ended = r#"{"type":"turn_ended","outcome":"completed"}"#;
+    let asked = r#"{"type":"permission_requested","request":"r","tool":"shell"}"#;
+    let answers = |lines: &[&str]| {
+        let records = translate_lines("events", "acp", lines).records();
+        let answers = records.iter().filter(|record| record["method"].is_null());
+        answers.map(|answer| answer["error"].is_object()).collect::<Vec<_>>()
+    };
+    assert_eq!(answers(&[ended]), [false]);
+    assert_eq!(answers(&[ended, asked]), [false, true]);
+}

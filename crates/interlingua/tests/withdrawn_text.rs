@@ -178,3 +178,22 @@ fn a_turn_of_the_past_is_not_told_as_one_that_happens_now() {
         assert!(lost.contains(&("turns of the past, told again", 1)), "{lost:?}");
     }
 }
+
+/// A block that was given another name is taken back too, when our own events are read again.
+#[test]
+fn our_own_events_name_the_blocks_that_are_taken_back() {
+    let again = [
+        r#"{"type":"message_end","message":{"role":"assistant","content":[{}]}}"#,
+        r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta"}}"#,
+        r#"{"type":"auto_retry_start"}"#,
+    ];
+    let first = translate_lines("pi", "events", &again);
+    let records = first.records();
+    let taken = records.iter().find(|event| event["type"] == "withdrawn").unwrap();
+    assert_eq!(taken["blocks"].as_array().unwrap().len(), 2);
+    let text = first.text();
+    let lines: Vec<&str> = text.lines().collect();
+    let second = translate_lines("events", "claude", &lines);
+    let repairs = second.translator.repairs().told();
+    assert!(repairs.is_empty(), "{repairs:?}");
+}

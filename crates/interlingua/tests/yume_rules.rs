@@ -182,6 +182,13 @@ fn only_a_turn_that_rests_may_leave_a_call_open() {
     assert_eq!(broken(&[INIT, &call, rests, STOP, ANSWER, USAGE, RESULT, STOP]), [""; 0]);
     let rules = broken(&[INIT, &call, USAGE, RESULT, STOP]);
     assert!(rules.contains(&"tool-serial"), "{rules:?}");
+    // What the agent still says before its turn rests is said; what comes before an answer is not.
+    let text = r#"{"type":"text","content":"Your turn."}"#;
+    assert_eq!(broken(&[INIT, &call, text, rests, STOP, ANSWER, USAGE, RESULT, STOP]), [""; 0]);
+    assert_eq!(broken(&[INIT, &call, text, ANSWER, USAGE, RESULT, STOP]), ["tool-serial"]);
+    // Only a call of the client may be left to it.
+    let rules = broken(&[INIT, CALL, rests, STOP, ANSWER, USAGE, RESULT, STOP]);
+    assert!(rules.contains(&"tool-serial"), "{rules:?}");
 }
 
 #[test]

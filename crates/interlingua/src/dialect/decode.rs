@@ -74,6 +74,11 @@ fn unparsed<'a>(frame: &FrameText<'a>, text: &'a str, flaw: Flaw) -> Unparsed<'a
         Flaw::NotAnObject => {
             (TextFlaw::NotAnObject, Text::plain("this is JSON, but a record must be an object"))
         }
+        Flaw::OutOfRange { column } => {
+            let message =
+                format!("the number at column {column} is larger than readers of JSON can hold");
+            (TextFlaw::NotJson, Text::from(message))
+        }
         Flaw::NotJson { column } => {
             let message = format!("this is not JSON: unexpected character at column {column}");
             (TextFlaw::NotJson, Text::from(message))

@@ -101,7 +101,13 @@ impl Blocks {
     /// Takes back what was said of a message, or all that was said in this step.
     pub(super) fn withdraw(&mut self, mut event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Data::Withdrawn(withdrawn) = &mut event.data else { return };
-        let mut taken = self.recent.take(&event.parent, &withdrawn.message, withdrawn.index);
+        // Our own events name the blocks: some are told without the message that is taken back.
+        let told: Vec<_> = withdrawn.blocks.iter().map(|block| block.block).collect();
+        let mut taken = if told.is_empty() {
+            self.recent.take(&event.parent, &withdrawn.message, withdrawn.index)
+        } else {
+            self.recent.take_told(&event.parent, &told)
+        };
         if taken.is_empty() {
             return;
         }
@@ -353,7 +359,7 @@ impl<'n, 'a> Name<'n, 'a> {
     fn key(&self) -> Key {
         let (speaker, message) = (number_of(self.parent), number_of(self.message));
         let number = of_words([self.index, self.number, speaker, message]);
-        Key { number, speaker, message }
+        Key { number, speaker, message, told_number: self.number }
     }
 }
 
@@ -363,4 +369,6 @@ pub(super) struct Key {
     number: u64,
     pub(super) speaker: u64,
     pub(super) message: u64,
+    /// The number that a grammar gave it before, in our own events.
+    pub(super) told_number: u64,
 }

@@ -44,6 +44,8 @@ enum Call {
     Open(Box<OpenCall>),
     Answered,
     Abandoned,
+    /// Given up because its turn rests, and nobody said which call it rests for.
+    Resting,
 }
 
 #[derive(Debug, Default)]
@@ -103,11 +105,15 @@ impl Calls {
 
     /// Whether an answer to a call will be handed on: it is open, or nobody has heard of it yet.
     pub(super) fn awaits_answer(&self, call: &Text<'_>) -> bool {
-        !matches!(self.calls.get(&key(call)), Some(Call::Answered | Call::Abandoned))
+        !matches!(
+            self.calls.get(&key(call)),
+            Some(Call::Answered | Call::Abandoned | Call::Resting)
+        )
     }
 
-    /// Closes what nobody answered. While a turn waits for the client, what the client has to
-    /// answer stays open: the calls that are known to be its own, or else all of them.
+    /// Closes what nobody answered. While a turn waits for the client, the client's calls stay open,
+    /// and writers rely on it that no others do. Where nobody said which call the turn waits for, all
+    /// of them are closed, and that is no fault of the stream.
     pub(super) fn end_turn(
         &mut self,
         waiting: bool,
@@ -118,30 +124,39 @@ impl Calls {
         if self.open == 0 {
             return;
         }
-        if !waiting {
-            self.unnamed.clear();
-        }
-        let open = || {
-            self.calls.values().filter_map(|call| match call {
-                Call::Open(open) => Some(open),
-                _ => None,
-            })
-        };
-        let of_client = |open: &OpenCall| open.executor == Executor::Client;
-        if waiting && !open().any(|call| of_client(call)) {
-            return;
-        }
-        let orphans = open().filter(|call| !(waiting && of_client(call)));
-        let mut orphans: Vec<_> =
-            orphans.map(|call| (call.order, key(&Text::plain(&call.id)))).collect();
-        orphans.sort_unstable();
+        let stays = |open: &OpenCall| waiting && open.executor == Executor::Client;
+        let open = self.calls.iter().filter_map(|(key, call)| match call {
+            Call::Open(open) => Some((open.order, *key, stays(open))),
+            _ => None,
+        });
+        let mut open: Vec<_> = open.collect();
+        open.sort_unstable();
+        let known = open.iter().any(|(_, _, stays)| *stays);
+        let resting = waiting && !known;
         let why = if waiting {
             "the turn rests until the client has run its tool"
         } else {
             "the turn ended before this call was answered"
         };
-        for (_, call) in orphans {
-            self.abandon(call, why, reason.clone(), stream, emit);
+        for (_, call, stays) in open {
+            match self.calls.get_mut(&call) {
+                Some(Call::Open(open)) if stays => {
+                    let id = std::mem::take(&mut open.id);
+                    tell_unknown_input(open, &Text::plain(&id), stream, emit);
+                    open.id = id;
+                }
+                Some(place) => {
+                    let state = if resting { Call::Resting } else { Call::Abandoned };
+                    let Call::Open(open) = std::mem::replace(place, state) else { continue };
+                    if !resting {
+                        stream.repaired(RepairKind::CallNotAnswered, || {
+                            format!("call {} ({})", open.id, open.name)
+                        });
+                    }
+                    self.abandon(*open, why, reason.clone(), stream, emit);
+                }
+                None => {}
+            }
         }
     }
 
@@ -182,15 +197,16 @@ impl Calls {
     fn input_delta(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Data::ToolInputDelta(delta) = &event.data else { return };
         self.ensure_known(&delta.call, &event, stream, emit);
-        if self.find_open(&delta.call).is_some_and(|open| !open.input_known) {
-            stream.said(&mut { event }, emit);
+        if let Some(open) = self.find_open(&delta.call).filter(|open| !open.input_known) {
+            let parent = open.parent.as_ref().map(Text::borrowed);
+            stream.said(&mut event.within(parent), emit);
         }
     }
 
     fn input(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Data::ToolInput(input) = &event.data else { return };
         self.ensure_known(&input.call, &event, stream, emit);
-        let Event { parent, time, data: Data::ToolInput(mut input), .. } = event else { return };
+        let Event { time, data: Data::ToolInput(mut input), .. } = event else { return };
         let Some(open) = self.find_open(&input.call) else { return };
         if open.input_known {
             return;
@@ -201,17 +217,18 @@ impl Calls {
         input.kind = open.kind.clone();
         input.executor = open.executor.clone();
         input.message = input.message.or_else(|| open.message.as_ref().map(Text::borrowed));
-        let parent = parent.or_else(|| open.parent.as_ref().map(Text::borrowed));
+        let parent = open.parent.as_ref().map(Text::borrowed);
         stream.said(&mut Event::new(input).within(parent).at(time), emit);
     }
 
-    fn progress(&mut self, mut event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+    fn progress(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Data::ToolProgress(progress) = &event.data else { return };
         let Some(open) = self.find_open(&progress.call) else { return };
         if let Some(output) = &progress.output {
             open.put_out(&output.to_plain());
         }
-        stream.said(&mut event, emit);
+        let parent = open.parent.as_ref().map(Text::borrowed);
+        stream.said(&mut event.within(parent), emit);
     }
 
     /// Whoever decides about a call is told what the call is, where the question does not say it.
@@ -256,15 +273,18 @@ impl Calls {
                     let told = ended.output.take().filter(|output| !output.is_null());
                     ended.output = told.or_else(|| open.told_output());
                 }
-                let parent = parent.or_else(|| open.parent.as_ref().map(Text::borrowed));
+                // Whoever made the call is answered.
+                let parent = open.parent.as_ref().map(Text::borrowed);
                 stream.said(&mut Event::new(ended).within(parent).at(time), emit);
                 if self.spare.len() < SPARE {
                     self.spare.push(open);
                 }
             }
             Call::Answered => {}
-            Call::Abandoned => {
-                stream.repaired(RepairKind::AnswerTooLate, || format!("call {}", ended.call));
+            late @ (Call::Abandoned | Call::Resting) => {
+                if matches!(late, Call::Abandoned) {
+                    stream.repaired(RepairKind::AnswerTooLate, || format!("call {}", ended.call));
+                }
                 let late = Native { name: Text::plain("late_answer"), raw: ended.output };
                 stream.said(&mut Event::new(late).within(parent).at(time), emit);
             }
@@ -273,18 +293,16 @@ impl Calls {
 
     fn abandon(
         &mut self,
-        call: u64,
+        mut open: OpenCall,
         why: &'static str,
         reason: Reason,
         stream: &mut Stream,
         emit: Emit<'_>,
     ) {
-        let Some(call) = self.calls.get_mut(&call) else { return };
-        let Call::Open(mut open) = std::mem::replace(call, Call::Abandoned) else { return };
         self.open -= 1;
+        self.unnamed.retain(|unnamed| *unnamed != open.id);
         let id = std::mem::take(&mut open.id);
         let call = Text::plain(&id);
-        stream.repaired(RepairKind::CallNotAnswered, || format!("call {call} ({})", open.name));
         tell_unknown_input(&mut open, &call, stream, emit);
         let ended = ToolEnded {
             call,

@@ -10,6 +10,7 @@ mod blocks;
 mod calls;
 mod fingerprint;
 mod messages;
+mod names;
 mod pieces;
 mod plans;
 mod recent;
@@ -122,6 +123,7 @@ impl Grammar {
     /// Takes the next event, and hands on what it is in a well-formed stream.
     #[inline]
     pub fn push(&mut self, mut event: Event<'_>, emit: Emit<'_>) {
+        names::or_absent(&mut event.parent);
         // Pieces of text are most of what agents say, and need little of what follows.
         if matches!(event.data, Data::BlockDelta(_)) && self.turns.is_open() {
             self.blocks.push(&mut event, &mut self.stream, emit);
@@ -131,6 +133,7 @@ impl Grammar {
     }
 
     fn push_any(&mut self, mut event: Event<'_>, emit: Emit<'_>) {
+        names::settle(&mut event);
         let answers = match &event.data {
             Data::ToolEnded(ended) => self.calls.awaits_answer(&ended.call),
             _ => false,
@@ -186,7 +189,7 @@ impl Grammar {
     /// Says that nothing more will come: closes what is open, as truthfully as it can.
     pub fn finish(&mut self, exit: &Exit, ending: Ending, emit: Emit<'_>) {
         let exit = self.session.exit(exit);
-        if self.turns.is_open() || self.turns.count() == 0 {
+        if self.turns.is_open() || self.turns.none_of_the_present() {
             self.ensure_turn(emit);
             let clean = ending == Ending::Implied
                 && !self.cut_off
@@ -243,6 +246,9 @@ fn belongs_to_a_turn(data: &Data<'_>) -> bool {
         | Data::ToolInput(_)
         | Data::ToolInputDelta(_)
         | Data::PlanUpdated(_)
+        // An agent that asks is at work.
+        | Data::PermissionRequested(_)
+        | Data::QuestionAsked(_)
         | Data::Retry(_)
         | Data::Interrupted(_) => true,
         Data::Error(error) => error.fatal,

@@ -28,6 +28,8 @@ pub(super) struct Recent {
 #[derive(Debug)]
 pub(super) struct RecentBlock {
     pub(super) number: u64,
+    /// The number that a grammar gave it before, in our own events.
+    told_number: u64,
     index: u64,
     /// The agent and the message that it is of.
     speaker: u64,
@@ -49,6 +51,7 @@ impl Recent {
         }
         self.blocks.push_back(RecentBlock {
             number,
+            told_number: key.told_number,
             index,
             speaker: key.speaker,
             message: key.message,
@@ -106,6 +109,20 @@ impl Recent {
         let is_taken = |block: &RecentBlock| {
             block.speaker == speaker && (all || block.message == message && block.index >= from)
         };
+        self.take_those(is_taken)
+    }
+
+    /// Takes out the blocks of an agent that a grammar numbered before.
+    pub(super) fn take_told(
+        &mut self,
+        speaker: &Option<Text<'_>>,
+        numbers: &[u64],
+    ) -> Vec<RecentBlock> {
+        let speaker = number_of(speaker);
+        self.take_those(|block| block.speaker == speaker && numbers.contains(&block.told_number))
+    }
+
+    fn take_those(&mut self, is_taken: impl Fn(&RecentBlock) -> bool) -> Vec<RecentBlock> {
         let (taken, kept): (Vec<_>, Vec<_>) = self.blocks.drain(..).partition(is_taken);
         self.blocks = kept.into();
         let with_text = |mut block: RecentBlock| {

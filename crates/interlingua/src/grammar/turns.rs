@@ -12,7 +12,8 @@ const ERRORS_KEPT: usize = 100;
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     open: Option<OpenTurn>,
-    count: u64,
+    /// There was a turn that is not of the past.
+    any_of_the_present: bool,
     /// What the session had used at the end of the turn before.
     usage_so_far: Usage<'static>,
     cost_so_far: f64,
@@ -44,9 +45,9 @@ impl Turns {
         self.open.is_some()
     }
 
-    /// How many turns there were, the open one included.
-    pub(super) fn count(&self) -> u64 {
-        self.count
+    /// Whether nothing happened now: whoever waits for the end of a turn still waits.
+    pub(super) fn none_of_the_present(&self) -> bool {
+        !self.any_of_the_present
     }
 
     /// What the session had used before this stream began.
@@ -71,21 +72,19 @@ impl Turns {
             return;
         }
         let replay = matches!(&event.data, Data::TurnStarted(started) if started.replay);
-        self.begin(false, stream);
-        if let Some(open) = &mut self.open {
-            open.replay = replay;
-        }
+        self.begin(false, replay, stream);
         stream.said(&mut { event }, emit);
     }
 
     pub(super) fn imply(&mut self, stream: &mut Stream, emit: Emit<'_>) {
-        self.begin(true, stream);
+        self.begin(true, false, stream);
         stream.added(&mut Event::new(TurnStarted::default()), Reason::Implied, emit);
     }
 
-    fn begin(&mut self, implied: bool, stream: &Stream) {
-        self.count += 1;
-        self.open = Some(OpenTurn { implied, started_at: stream.sequence, ..OpenTurn::default() });
+    fn begin(&mut self, implied: bool, replay: bool, stream: &Stream) {
+        self.any_of_the_present |= !replay;
+        let started_at = stream.sequence;
+        self.open = Some(OpenTurn { implied, replay, started_at, ..OpenTurn::default() });
     }
 
     /// Keeps what the end of the turn will have to tell.

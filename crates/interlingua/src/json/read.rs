@@ -153,6 +153,11 @@ pub enum Flaw {
     NotAnObject,
     /// It ends in the middle.
     Incomplete,
+    /// It has a number that no reader can hold.
+    OutOfRange {
+        /// Which byte, counted from 1.
+        column: u32,
+    },
     /// It is not JSON, from about here on.
     NotJson {
         /// Which byte, counted from 1.
@@ -284,5 +289,6 @@ mod tests {
         assert_eq!(flaw("[1]"), Flaw::NotAnObject);
         assert_eq!(flaw(r#"{"id":"#), Flaw::Incomplete);
         assert!(matches!(flaw("{no}"), Flaw::NotJson { .. }));
+        assert_eq!(flaw(r#"{"id":1e999}"#), Flaw::OutOfRange { column: 7 });
     }
 }

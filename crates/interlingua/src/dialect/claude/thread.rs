@@ -1,6 +1,7 @@
 //! Where one thread of messages is: which block is being said in pieces, and which comes whole next.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::wire::{Content, StreamEvent};
 use crate::dialect::tools;
@@ -11,7 +12,7 @@ use crate::event::{
 use crate::json::{Json, Text};
 
 /// How many messages are remembered that are not the one at hand.
-const EARLIER: usize = 4;
+const EARLIER: usize = 256;
 
 /// Where one thread of messages is.
 #[derive(Debug, Default)]
@@ -20,8 +21,9 @@ pub(super) struct Thread {
     pub(super) message: Option<Text<'static>>,
     /// How many blocks of the message came whole.
     whole: u64,
-    /// The messages before it, and how many blocks of each came whole: some are gone back to.
-    earlier: VecDeque<(Option<Text<'static>>, u64)>,
+    /// The messages before it, each by the hash of its id, and how many blocks of it came whole: some
+    /// are gone back to.
+    earlier: VecDeque<(u64, u64)>,
     /// The block that is being said in pieces.
     open: Option<OpenPieces>,
     pub(super) usage: Option<Usage<'static>>,
@@ -66,11 +68,12 @@ impl Thread {
         if self.message.as_ref() == message {
             return;
         }
-        let known = self.earlier.iter().rposition(|(id, _)| id.as_ref() == message);
-        let known = known.and_then(|at| self.earlier.remove(at));
-        let (id, whole) = known.unwrap_or_else(|| (message.map(|id| id.clone().into_owned()), 0));
-        let left = std::mem::replace(&mut self.message, id);
-        self.earlier.push_back((left, std::mem::replace(&mut self.whole, whole)));
+        let hash = hash_of(message);
+        let known = self.earlier.iter().rposition(|(earlier, _)| *earlier == hash);
+        let whole = known.and_then(|at| self.earlier.remove(at)).map_or(0, |(_, whole)| whole);
+        let left = std::mem::replace(&mut self.whole, whole);
+        self.earlier.push_back((hash_of(self.message.as_ref()), left));
+        self.message = message.map(|id| id.clone().into_owned());
         if self.earlier.len() > EARLIER {
             self.earlier.pop_front();
         }
@@ -155,6 +158,12 @@ impl Thread {
             signature: open.signature,
         });
     }
+}
+
+fn hash_of(message: Option<&Text<'_>>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    message.map(Text::to_plain).hash(&mut hasher);
+    hasher.finish()
 }
 
 pub(super) fn tool_started<'a>(content: Content<'a>, message: Option<Text<'a>>) -> ToolStarted<'a> {

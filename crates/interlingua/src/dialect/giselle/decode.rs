@@ -97,7 +97,8 @@ impl GiselleDecoder {
                 self.went_on = true;
                 self.asked.retain(|call| line.tool_id.as_ref() != Some(call));
             }
-            "message" | "tool_use" => self.went_on = true,
+            // Another run begins with `init`.
+            "init" | "message" | "tool_use" => self.went_on = true,
             _ => {}
         }
     }

@@ -247,12 +247,14 @@ impl GiselleEncoder {
         if rests {
             self.close_calls(out);
         }
-        // A turn that rests was told by the request; one that ends with the stream ends with it.
+        // A turn that rests was told by the request. In a stream that is passed on, one that ends with
+        // the stream ends with it; elsewhere nothing may have been written that could end.
+        let ends_with_stream = self.passed_on && added && ended.outcome == Outcome::Completed;
         if rests && turn.asked {
             if ended.usage.is_some() {
                 out.lost("usage of a turn that rests");
             }
-        } else if !(added && ended.outcome == Outcome::Completed) {
+        } else if !ends_with_stream {
             result(ended, turn.calls, time, out);
         }
     }

@@ -17,6 +17,10 @@ pub(super) struct YumeRules {
     init: bool,
     /// The call that waits for its answer.
     open: Option<String>,
+    /// Calls of the client that wait, and what came since they were made: if the turn rests, that is
+    /// as it should be.
+    of_client: Vec<String>,
+    meanwhile: Vec<String>,
     calls: HashSet<String>,
     /// Calls that the client will answer in a later turn.
     left: HashSet<String>,
@@ -92,7 +96,7 @@ impl Rules for YumeRules {
     }
 
     fn finish(&mut self, findings: &mut Findings) {
-        if let Some(id) = &self.open {
+        for id in self.open.iter().chain(&self.of_client) {
             findings.add("tool-answered", format!("call {id} has no `tool_result`"));
         }
         findings.require(!self.turn.after_result, "message-stop", "`message_stop` is missing");
@@ -114,11 +118,14 @@ impl YumeRules {
         }
         self.begun = true;
         self.init |= is_init;
-        if let Some(open) = &self.open {
-            let rests = kind == "result" && word(record, "subtype") == "waiting_for_client";
-            let own = rests || kind == "tool_result" && word(record, "tool_use_id") == open;
+        let open = self.open.as_ref().or(self.of_client.last());
+        if let Some(open) = open.filter(|open| !answers(record, open)) {
             let message = format!("`{kind}` stands between call {open} and its `tool_result`");
-            findings.require(own, "tool-serial", message);
+            if self.open.is_some() {
+                findings.add("tool-serial", message);
+            } else {
+                self.meanwhile.push(message);
+            }
         }
         if kind == "message_stop" {
             let last = self.turn.after_result;
@@ -170,8 +177,17 @@ impl YumeRules {
         }
         let new = self.calls.insert(id.to_owned());
         findings.require(new, "tool-id-unique", format!("call {id} was made before"));
-        if self.open.is_none() {
+        if word(record, "executor") == "client" {
+            self.of_client.push(id.to_owned());
+        } else if self.open.is_none() {
             self.open = Some(id.to_owned());
+        }
+    }
+
+    /// Tells what stood between a call of the client and its answer: the turn did not rest.
+    fn did_not_rest(&mut self, findings: &mut Findings) {
+        for message in self.meanwhile.drain(..) {
+            findings.add("tool-serial", message);
         }
     }
 
@@ -196,17 +212,25 @@ impl YumeRules {
         let silent = record.get("content").is_some_and(|content| content == "");
         findings.require(!failed || !silent, "error-says-why", "an error without a word");
         let open = self.open.as_deref() == Some(id);
-        let waits = open || self.left.remove(id);
+        let of_client = self.of_client.iter().position(|call| call == id);
+        let waits = open || of_client.is_some() || self.left.remove(id);
         findings.require(waits, "tool-result-open", format!("call {id} does not wait"));
-        if open && record.get("partial") != Some(&Value::Bool(true)) {
+        let whole = record.get("partial") != Some(&Value::Bool(true));
+        if open && whole {
             self.open = None;
+        }
+        if let Some(at) = of_client.filter(|_| whole) {
+            self.of_client.remove(at);
+            self.did_not_rest(findings);
         }
     }
 
     fn result(&mut self, record: &Value, findings: &mut Findings) {
         if word(record, "subtype") == "waiting_for_client" {
-            self.left.extend(self.open.take());
+            self.meanwhile.clear();
+            self.left.extend(self.of_client.drain(..));
         }
+        self.did_not_rest(findings);
         let failed = record.get("is_error").and_then(Value::as_bool);
         findings.require(failed.is_some(), "result-fields", "`is_error` must be true or false");
         let subtype = record.get("subtype").is_none_or(Value::is_string);
@@ -273,6 +297,11 @@ impl YumeRules {
             _ => {}
         }
     }
+}
+
+/// Whether a record is the answer to a call.
+fn answers(record: &Value, call: &str) -> bool {
+    word(record, "type") == "tool_result" && word(record, "tool_use_id") == call
 }
 
 fn word<'r>(record: &'r Value, field: &str) -> &'r str {

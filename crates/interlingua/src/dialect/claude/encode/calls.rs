@@ -232,7 +232,7 @@ impl ClaudeEncoder {
     /// Those that were refused: as the agent lists them, or else as they were seen.
     pub(super) fn denials(&mut self, ended: &TurnEnded<'_>) -> Bytes {
         let seen = self.calls.take_denials();
-        match &ended.denials {
+        match ended.denials.as_ref().filter(|denials| denials.is_array()) {
             Some(list) if self.is_claudes() => list.get().into(),
             Some(list) => tools::denials(list),
             None => seen,
