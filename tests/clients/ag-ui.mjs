@@ -9,7 +9,8 @@ await run('@ag-ui/client', 'ag-ui', async (told, bytes) => {
   const warnings = [];
   console.warn = (...words) => warnings.push(words.join(' '));
   const events = await verified(bytes);
-  const agent = new HttpAgent({ url: 'http://agent/run', threadId: told.session, fetch: async () => response(bytes) });
+  const initialState = { document: 'mine' };
+  const agent = new HttpAgent({ url: 'http://agent/run', threadId: told.session, initialState, fetch: async () => response(bytes) });
   const failures = [], waiting = [];
   await agent.runAgent({}, {
     onRunFailed: ({ error }) => void failures.push(error),
@@ -18,6 +19,8 @@ await run('@ag-ui/client', 'ag-ui', async (told, bytes) => {
   same('what went wrong', failures.map(String), []);
   same('the calls that wait for the client', waiting, Object.keys(told.calls).filter(id => !answered(told.calls[id])));
   same('warnings', warnings, []);
+  same("the application's state", agent.state.document, 'mine');
+  same('the session', agent.state.session?.id, told.session);
   check(told, agent.messages, events);
 });
 const start = 'data: {"type":"RUN_STARTED","threadId":"t","runId":"r"}\n\n';
@@ -39,7 +42,7 @@ function check(told, messages, events) {
   sameText(told, of('TEXT_MESSAGE_CONTENT').map(event => event.delta).join(''));
   const said = messages.filter(message => message.role === 'assistant');
   sameText(told, said.map(message => message.content ?? '').join(''));
-  const ends = events.filter(event => ['RUN_FINISHED', 'RUN_ERROR'].includes(event.type));
+  const ends = events.filter(event => ['RUN_FINISHED', 'RUN_ERROR'].includes(event.type) && !event.metadata?.afterword);
   same('the number of runs', ends.length, told.turns.length);
   same('the calls', of('TOOL_CALL_START').map(event => event.toolCallId).sort(), Object.keys(told.calls).sort());
   const answers = Object.keys(told.calls).filter(id => answered(told.calls[id]));

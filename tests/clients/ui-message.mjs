@@ -4,7 +4,7 @@
 import { answered, refuses, response, run, same, sameText } from './cases.mjs';
 
 for (const client of ['ai-6', 'ai-7', 'ai-6.0.229']) {
-  const { DefaultChatTransport, readUIMessageStream } = await import(client);
+  const { DefaultChatTransport, readUIMessageStream, validateUIMessages } = await import(client);
 
   const read = async (bytes, terminateOnError) => {
     const transport = new DefaultChatTransport({ api: 'http://agent/chat', fetch: async () => response(bytes) });
@@ -23,10 +23,13 @@ for (const client of ['ai-6', 'ai-7', 'ai-6.0.229']) {
     const { message, errors } = await read(bytes, expected.length === 0);
     same('the list of errors', errors, expected);
     check(told, message);
+    // A server does so with what comes back with the next prompt.
+    if (message.parts.length > 0) await validateUIMessages({ messages: [message] });
   });
   const wrong = chunk => () => read(Buffer.from(`data: {"type":"start"}\n\ndata: ${chunk}\n\n`), true);
   await refuses(client, wrong('{"type":"text-delta","id":"b","delta":"x"}'));
   await refuses(client, wrong('{"type":"brand-new"}'));
+  await refuses(client, () => validateUIMessages({ messages: [{ id: 'a', role: 'assistant', parts: [{ type: 'text' }] }] }));
 }
 
 function errorTexts(bytes) {

@@ -35,7 +35,7 @@ fn turn(events: &[String]) -> Vec<Value> {
     let mut all = vec![event("turn_started", json!({}))];
     all.extend_from_slice(events);
     all.push(event("turn_ended", json!({"outcome": "completed"})));
-    let frame = ["RUN_STARTED", "STATE_SNAPSHOT", "STEP_STARTED", "STEP_FINISHED", "RUN_FINISHED"];
+    let frame = ["RUN_STARTED", "STATE_DELTA", "STEP_STARTED", "STEP_FINISHED", "RUN_FINISHED"];
     let is_frame = |event: &Value| frame.contains(&event["type"].as_str().unwrap());
     written(&all).records().into_iter().filter(|event| !is_frame(event)).collect()
 }
@@ -75,7 +75,7 @@ fn a_turn_is_a_run_of_server_sent_events() {
         kinds(&records),
         [
             "RUN_STARTED",
-            "STATE_SNAPSHOT",
+            "STATE_DELTA",
             "STEP_STARTED",
             "TEXT_MESSAGE_START",
             "TEXT_MESSAGE_CONTENT",
@@ -86,8 +86,11 @@ fn a_turn_is_a_run_of_server_sent_events() {
     );
     assert_eq!(records[0]["metadata"], json!({"turnId": "t1"}));
     assert_eq!(
-        records[1]["snapshot"],
-        json!({"session": {"id": "s", "agent": "claude", "cwd": "/w"}})
+        records[1]["delta"],
+        json!([{
+            "op": "add", "path": "/session",
+            "value": {"id": "s", "agent": "claude", "cwd": "/w"},
+        }])
     );
     assert_eq!(records[4]["delta"], "Hi.");
     let end = &records[7];
@@ -106,34 +109,122 @@ fn a_turn_is_a_run_of_server_sent_events() {
 #[test]
 fn what_happens_between_runs_is_told_in_the_next_one() {
     let notice = |text: &str| event("notice", json!({"severity": "info", "text": text}));
-    let written = written(&[
+    let records = written(&[
         notice("before"),
         event("turn_started", json!({})),
         event("turn_ended", json!({"outcome": "completed"})),
         notice("between"),
+        event("session_updated", json!({"id": "late"})),
         event("turn_started", json!({})),
         event("turn_ended", json!({"outcome": "completed"})),
-        notice("after"),
-    ]);
-    let records = written.records();
-    let runs = kinds(&records);
-    assert_eq!(
-        runs,
-        [
-            "RUN_STARTED",
-            "STATE_SNAPSHOT",
-            "CUSTOM",
-            "RUN_FINISHED",
-            "RUN_STARTED",
-            "CUSTOM",
-            "RUN_FINISHED"
-        ]
-    );
-    assert_eq!(records[2]["value"]["text"], "before");
+    ])
+    .records();
+    let run = ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"];
+    assert_eq!(kinds(&records)[..3], run);
+    assert_eq!(kinds(&records)[3..], ["RUN_STARTED", "STATE_DELTA", "CUSTOM", "RUN_FINISHED"]);
+    assert_eq!(records[1]["value"]["text"], "before");
     assert_eq!(records[5]["value"]["text"], "between");
-    assert_eq!(records[0]["threadId"], records[4]["threadId"]);
-    assert_ne!(records[0]["runId"], records[4]["runId"]);
-    assert_eq!(written.translator.losses().iter().collect::<Vec<_>>(), [("notice", 1)]);
+    assert_eq!(records[0]["threadId"], records[3]["threadId"]);
+    assert_ne!(records[0]["runId"], records[3]["runId"]);
+}
+
+#[test]
+fn what_comes_after_the_last_turn_is_a_run_if_it_is_something_to_show() {
+    let end = [
+        event("turn_started", json!({})),
+        event("turn_ended", json!({"outcome": "completed"})),
+        event("native", json!({"name": "n", "raw": {"type": "n"}})),
+    ];
+    let alone = written(&end);
+    assert_eq!(kinds(&alone.records()), ["RUN_STARTED", "RUN_FINISHED"]);
+    let lost: Vec<_> = alone.translator.losses().iter().collect();
+    assert_eq!(lost, [("record of the agent's own", 1)]);
+    let artifact = event("artifact", json!({"path": "a.txt"}));
+    let shown = written(&[&end[..], &[artifact]].concat());
+    let records = shown.records();
+    assert_eq!(kinds(&records)[2..], ["RUN_STARTED", "RAW", "CUSTOM", "RUN_FINISHED"]);
+    assert_eq!(records[4]["value"], json!({"path": "a.txt"}));
+    assert_eq!(records[5]["metadata"], json!({"afterword": true}));
+    assert!(shown.translator.losses().is_empty());
+}
+
+#[test]
+fn how_the_process_ended_is_told_in_the_run_that_ends_with_it() {
+    let line = event("turn_started", json!({})) + "\n";
+    let exit = Exit { code: Some(3), ..Exit::default() };
+    let (from, to) = (Some(dialect("events")), dialect("ag-ui"));
+    let written = support::translate_chunks(from, to, [line.as_bytes()], &exit);
+    let records = written.records();
+    assert_eq!(kinds(&records), ["RUN_STARTED", "CUSTOM", "RUN_ERROR"]);
+    assert_eq!(records[1]["value"]["exit_code"], 3);
+    assert!(written.translator.losses().is_empty());
+}
+
+#[test]
+fn usage_is_that_of_every_model_and_told_once() {
+    let usage = |fields: Value| {
+        let records =
+            written(&[event("turn_started", json!({})), event("turn_ended", fields)]).records();
+        records.last().unwrap()["usage"].clone()
+    };
+    let total = json!({"scope": "turn", "input": 300, "output": 40});
+    let with_subagent = json!([{"model": "m", "input": 600, "output": 80}]);
+    let counts = |model: &str, input: u64, output: u64| {
+        json!({
+            "model": model, "inputTokens": input, "outputTokens": output,
+            "totalTokens": input + output,
+        })
+    };
+    let end = json!({"outcome": "completed", "usage": total, "by_model": with_subagent});
+    assert_eq!(usage(end.clone()), json!([counts("m", 600, 80)]));
+    let two = json!([{"model": "m", "input": 200, "output": 30}, {"model": "n", "input": 100, "output": 10}]);
+    let two = usage(json!({"outcome": "completed", "usage": total, "by_model": two}));
+    assert_eq!(two, json!([counts("m", 200, 30), counts("n", 100, 10)]));
+    let records = written(&[
+        event("turn_started", json!({})),
+        event("turn_ended", end),
+        event("turn_started", json!({})),
+        event("turn_ended", json!({"outcome": "completed", "usage": total})),
+    ])
+    .records();
+    assert!(records.last().unwrap().get("usage").is_none(), "the turn before counted it");
+}
+
+#[test]
+fn usage_is_that_of_the_model_of_the_session_unless_it_took_another() {
+    let models = |updates: &[String]| {
+        let usage = json!({"scope": "turn", "input": 3, "output": 4});
+        let start =
+            [event("session_started", json!({"model": "m"})), event("turn_started", json!({}))];
+        let end = [event("turn_ended", json!({"outcome": "completed", "usage": usage}))];
+        let records = written(&[&start, updates, &end].concat()).records();
+        records.last().unwrap()["usage"][0]["model"].clone()
+    };
+    assert_eq!(models(&[]), "m");
+    assert_eq!(models(&[event("session_updated", json!({"model": "n"}))]), Value::Null);
+}
+
+#[test]
+fn a_sub_agent_that_was_stopped_did_not_succeed() {
+    for (status, kind) in [("completed", "SUBAGENT_FINISHED"), ("killed", "SUBAGENT_ERROR")] {
+        let events = turn(&[
+            event("subagent_started", json!({"id": "a", "call": "t"})),
+            event("subagent_ended", json!({"id": "a", "call": "t", "status": status})),
+        ]);
+        assert_eq!(events[1]["type"], kind);
+        let code = if status == "killed" { json!("killed") } else { Value::Null };
+        assert_eq!(events[1]["code"], code);
+    }
+}
+
+#[test]
+fn what_says_nothing_is_not_told() {
+    let events = [
+        event("native", json!({"name": "turn_start"})),
+        event("usage", json!({"scope": "turn", "output": 1})),
+        event("tool_progress", json!({"call": "c"})),
+    ];
+    assert!(turn(&events).is_empty());
 }
 
 #[test]
@@ -248,11 +339,13 @@ fn runs_end_as_their_turns_did() {
     assert_eq!(stopped["outcome"], json!({"type": "cancelled"}));
     assert_eq!(stopped["metadata"]["cause"], "stop");
     for (outcome, message) in
-        [("refused", "the model would not"), ("limit_reached", "a limit was reached")]
+        [("refused", "the model refused"), ("limit_reached", "a limit was reached")]
     {
         let cut = end(json!({"outcome": outcome}));
         assert_eq!((&cut["message"], &cut["code"]), (&json!(message), &json!(outcome)));
     }
+    let cut = end(json!({"outcome": "limit_reached", "stop_reason": "max_tokens"}));
+    assert_eq!(cut["message"], "the answer reached the model's output limit");
 }
 
 #[test]
@@ -292,10 +385,10 @@ fn a_sub_agent_at_work_when_the_run_ends_is_suspended_and_told_again() {
         event("turn_ended", json!({"outcome": "completed"})),
     ])
     .records();
-    assert_eq!(records[3]["type"], "SUBAGENT_FINISHED");
-    assert_eq!(records[3]["outcome"], json!({"type": "suspended"}));
+    assert_eq!(records[2]["type"], "SUBAGENT_FINISHED");
+    assert_eq!(records[2]["outcome"], json!({"type": "suspended"}));
     assert_eq!(
-        (&records[6]["type"], &records[6]["name"]),
+        (&records[5]["type"], &records[5]["name"]),
         (&json!("CUSTOM"), &json!("subagent_ended"))
     );
 }
@@ -322,8 +415,23 @@ fn the_error_that_ended_a_run_is_told_once_and_others_are_custom() {
         event("turn_ended", json!({"outcome": "failed", "cause": "boom"})),
     ])
     .records();
-    assert_eq!(kinds(&records)[2..], ["CUSTOM", "RUN_ERROR"]);
-    assert_eq!(records[2]["value"]["message"], "first");
+    assert_eq!(kinds(&records)[1..], ["CUSTOM", "RUN_ERROR"]);
+    assert_eq!(records[1]["value"]["message"], "first");
+}
+
+#[test]
+fn an_error_is_told_when_the_agent_goes_on_and_not_when_the_run_ends_of_it() {
+    let error = event("error", json!({"class": "unknown", "message": "boom"}));
+    let records = written(&[
+        event("turn_started", json!({})),
+        error.clone(),
+        event("block", json!({"text": "Again."})),
+        error,
+        event("turn_ended", json!({"outcome": "failed", "cause": "boom"})),
+    ])
+    .records();
+    assert_eq!(kinds(&records)[..3], ["RUN_STARTED", "CUSTOM", "STEP_STARTED"]);
+    assert_eq!(kinds(&records)[6..], ["STEP_FINISHED", "RUN_ERROR"]);
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn broken_in_a_run(events: &[&str]) -> Vec<&'static str> {
 #[test]
 fn a_run_that_keeps_the_rules_has_no_findings() {
     let all = [
-        r#"{"type":"STATE_SNAPSHOT","snapshot":{}}"#,
+        r#"{"type":"STATE_DELTA","delta":[{"op":"add","path":"/session","value":{}}]}"#,
         r#"{"type":"STEP_STARTED","stepName":"1"}"#,
         TEXT,
         PIECE,
@@ -175,4 +175,14 @@ fn a_sub_agent_starts_and_ends_once_in_a_run() {
     );
     let below = SUBAGENT.replace('}', r#","parentSubagentRunId":"nobody"}"#);
     assert_eq!(broken_in_a_run(&[&below, SUBAGENT_END]), ["subagent-once"]);
+}
+
+#[test]
+fn the_state_of_the_application_is_kept() {
+    let snapshot = r#"{"type":"STATE_SNAPSHOT","snapshot":{"session":{}}}"#;
+    assert_eq!(broken_in_a_run(&[snapshot]), ["state-kept"]);
+    for change in [r#"{"op":"replace","path":"/session","value":1}"#, r#"{"op":"add","value":1}"#] {
+        let delta = format!(r#"{{"type":"STATE_DELTA","delta":[{change}]}}"#);
+        assert_eq!(broken_in_a_run(&[&delta]), ["event-fields"], "{change}");
+    }
 }

@@ -164,8 +164,11 @@ fn a_failed_call_says_how_it_failed() {
     let json = |text: &str| Json::from_text(text.to_owned());
     let silent = || ToolEnded { output: json("\"\""), ..ToolEnded::default() };
     assert_eq!(result(ToolEnded { exit_code: Some(4), ..silent() }), "Exit code: 4");
-    assert_eq!(result(silent()), "failed");
-    assert_eq!(result(ToolEnded { output: json("null"), ..ToolEnded::default() }), "failed");
+    assert_eq!(result(silent()), "the call failed");
+    assert_eq!(
+        result(ToolEnded { output: json("null"), ..ToolEnded::default() }),
+        "the call failed"
+    );
     let blocks = json(r#"[{"type":"text","text":"no"}]"#);
     assert_eq!(result(ToolEnded { output: blocks, ..ToolEnded::default() }), "no");
     let error = Some(Text::plain("no such file"));

@@ -87,7 +87,7 @@ fn a_stream_is_one_message_of_server_sent_events() {
         "\n\n",
         r#"data: {"type":"text-delta","id":"b1","delta":"Hi."}"#,
         "\n\n",
-        r#"data: {"type":"text-end","id":"b1"}"#,
+        r#"data: {"type":"text-end","id":"b1","providerMetadata":{"interlingua":{"sessionId":"s"}}}"#,
         "\n\n",
         r#"data: {"type":"finish-step"}"#,
         "\n\n",
@@ -242,6 +242,116 @@ fn the_error_that_ended_a_turn_is_told_once_and_others_are_data() {
 }
 
 #[test]
+fn an_error_is_told_when_the_agent_goes_on_and_not_when_the_turn_ends_of_it() {
+    let error = event("error", json!({"class": "unknown", "message": "boom"}));
+    let chunks = written(&[
+        event("turn_started", json!({})),
+        error.clone(),
+        text("Again."),
+        error,
+        event("turn_ended", json!({"outcome": "failed", "cause": "boom"})),
+    ])
+    .records();
+    assert_eq!(kinds(&chunks)[..3], ["start", "data-error", "start-step"]);
+    assert_eq!(kinds(&chunks)[6..], ["finish-step", "error", "finish"]);
+    let of_other = event("error", json!({"parent": "t", "message": "boom"}));
+    assert_eq!(kinds(&turn(&[of_other])), ["data-error"]);
+}
+
+#[test]
+fn a_message_says_why_and_how_its_turn_ended() {
+    let metadata = |fields: Value| {
+        let chunks =
+            written(&[event("turn_started", json!({})), event("turn_ended", fields)]).records();
+        chunks.last().unwrap()["messageMetadata"].clone()
+    };
+    let stopped = metadata(json!({"outcome": "cancelled", "cause": "stop"}));
+    assert_eq!(stopped, json!({"outcome": "cancelled", "cause": "stop"}));
+    let failed = metadata(json!({
+        "outcome": "failed", "cause": "boom", "class": "rate_limit", "http_status": 429,
+        "reason": "error", "steps": 3,
+    }));
+    assert_eq!(
+        failed,
+        json!({
+            "outcome": "failed", "cause": "boom", "errorClass": "rate_limit", "httpStatus": 429,
+            "reason": "error", "steps": 3,
+        })
+    );
+}
+
+#[test]
+fn what_each_model_used_is_told_where_it_is_more_than_the_turn() {
+    let metadata = |by_model: Value| {
+        let end = json!({
+            "outcome": "completed", "by_model": by_model,
+            "usage": {"scope": "turn", "input": 300, "output": 40},
+        });
+        let chunks =
+            written(&[event("turn_started", json!({})), event("turn_ended", end)]).records();
+        chunks.last().unwrap()["messageMetadata"]["usageByModel"].clone()
+    };
+    assert_eq!(metadata(json!([{"model": "m", "input": 300, "output": 40}])), Value::Null);
+    assert_eq!(
+        metadata(json!([{"model": "m", "input": 500, "cache_read": 100, "output": 80}])),
+        json!([{"model": "m", "inputTokens": 600, "cacheReadTokens": 100, "outputTokens": 80}])
+    );
+}
+
+#[test]
+fn tokens_that_the_end_tells_and_signs_of_life_without_news_are_not_told() {
+    let chunks = turn(&[
+        call("c"),
+        event("tool_progress", json!({"call": "c"})),
+        event("tool_progress", json!({"call": "c", "elapsed_ms": 1})),
+        event("usage", json!({"scope": "turn", "output": 1})),
+        event("usage", json!({"scope": "turn", "output": 1, "parent": "t"})),
+        event("usage", json!({"scope": "request", "output": 1})),
+        answer("c"),
+    ]);
+    assert_eq!(kinds(&chunks)[1..4], ["data-tool-progress", "data-usage", "data-usage"]);
+    assert_eq!(chunks[1]["data"]["elapsed_ms"], 1);
+    assert_eq!(chunks[2]["data"]["parent"], "t");
+}
+
+#[test]
+fn an_output_of_nothing_but_text_is_a_string() {
+    let output = |output: Value| {
+        let ended = json!({"call": "c", "status": "completed", "output": output});
+        turn(&[call("c"), event("tool_ended", ended)])[1]["output"].clone()
+    };
+    let (one, two) = (json!({"type": "text", "text": "a"}), json!({"type": "text", "text": "b"}));
+    assert_eq!(output(json!([one, two])), "a\nb");
+    for as_it_is in [json!([one, {"type": "image"}]), json!([1, 2]), json!({"a": 1})] {
+        assert_eq!(output(as_it_is.clone()), as_it_is);
+    }
+}
+
+#[test]
+fn the_session_is_found_again_in_what_comes_back_with_the_next_prompt() {
+    let chunks = written(&[
+        event("session_started", json!({"id": "s"})),
+        event("turn_started", json!({})),
+        event("block", json!({"kind": "reasoning", "text": "Hm."})),
+        text("Hi."),
+        call("c"),
+        answer("c"),
+        event("turn_ended", json!({"outcome": "completed"})),
+    ])
+    .records();
+    let has_it = |chunk: &&Value| chunk["providerMetadata"]["interlingua"]["sessionId"] == "s";
+    let stamped: Vec<Value> = chunks.iter().filter(has_it).cloned().collect();
+    assert_eq!(kinds(&stamped), ["text-end", "tool-input-available"]);
+}
+
+#[test]
+fn a_call_that_was_not_permitted_says_so_in_words() {
+    let denied = event("tool_ended", json!({"call": "c", "status": "denied"}));
+    let chunks = turn(&[call("c"), denied]);
+    assert_eq!(chunks[1]["errorText"], "the call was not permitted");
+}
+
+#[test]
 fn a_plan_is_data_that_the_next_plan_takes_the_place_of() {
     let plan = |status: &str| {
         let items = json!([{"text": "one", "status": status}]);
@@ -261,14 +371,17 @@ fn a_plan_is_data_that_the_next_plan_takes_the_place_of() {
 }
 
 #[test]
-fn a_permission_for_a_known_call_is_an_approval() {
-    let ask = |call: &str| event("permission_requested", json!({"request": "r", "call": call}));
-    let chunks = turn(&[call("c"), ask("c"), ask("nobody"), answer("c")]);
-    assert_eq!(
-        chunks[1],
-        json!({"type": "tool-approval-request", "approvalId": "r", "toolCallId": "c"})
-    );
-    assert_eq!(chunks[2]["type"], "data-permission-request");
+fn a_permission_is_data_with_all_that_is_needed_to_decide() {
+    let options = json!([{"optionId": "allow_once"}]);
+    let chunks = turn(&[
+        call("c"),
+        event("permission_requested", json!({"request": "r", "call": "c", "options": options})),
+        event("permission_resolved", json!({"request": "r", "call": "c", "decision": "allowed"})),
+        answer("c"),
+    ]);
+    let [request, decision] = ["data-permission-request", "data-permission-decision"];
+    assert_eq!(kinds(&chunks)[1..3], [request, decision]);
+    assert_eq!(chunks[1]["data"]["options"], options);
 }
 
 #[test]

@@ -48,7 +48,6 @@ fn a_message_that_keeps_the_rules_has_no_findings() {
         r#"{"type":"reasoning-delta","id":"r","delta":"x"}"#,
         r#"{"type":"reasoning-end","id":"r","providerMetadata":{"a":{"b":1}}}"#,
         CALL,
-        r#"{"type":"tool-approval-request","approvalId":"a","toolCallId":"c"}"#,
         OUTPUT,
         r#"{"type":"file","url":"data:,","mediaType":"image/png"}"#,
         r#"{"type":"source-url","sourceId":"s","url":"u","title":"t"}"#,
@@ -162,6 +161,15 @@ fn a_call_is_answered_once() {
     assert!(broken_in_a_step(&[CALL, &preliminary, OUTPUT]).is_empty());
     let approval = r#"{"type":"tool-approval-request","approvalId":"a","toolCallId":"x"}"#;
     assert_eq!(broken_in_a_step(&[approval]), ["answer-to-a-call"]);
+}
+
+#[test]
+fn a_call_whose_approval_nobody_decided_has_no_output() {
+    let approval = r#"{"type":"tool-approval-request","approvalId":"a","toolCallId":"c"}"#;
+    assert_eq!(broken_in_a_step(&[CALL, approval, OUTPUT]), ["approval-waits"]);
+    let waits = [START, STEP, CLIENT_CALL, approval, STEP_END];
+    let tool_calls = STOP.replace("stop", "tool-calls");
+    assert!(broken(&[&waits[..], &[&tool_calls]].concat()).is_empty());
 }
 
 #[test]

@@ -6,7 +6,10 @@
 
 use super::Output;
 use super::content::answer_text;
-use crate::event::{BlockKind, Outcome, Severity, ToolEnded, TurnEnded, Usage, own_usage};
+use crate::event::{
+    BlockKind, Data, ErrorClass, Outcome, Scope, Severity, ToolEnded, ToolStatus, TurnEnded, Usage,
+    own_usage,
+};
 use crate::json::write::{self, Object};
 use crate::json::{Json, Text};
 
@@ -128,6 +131,18 @@ fn hides_letters(bytes: &[u8]) -> bool {
         .any(|at| matches!(bytes.get(at + 4), Some(b'4'..=b'7')))
 }
 
+/// Whether an event has nothing to tell that is not told elsewhere: the tokens of a turn are told by
+/// its end, and who adds up what was told would count them twice.
+pub(crate) fn says_nothing_new(data: &Data<'_>, parent: Option<&Text<'_>>) -> bool {
+    match data {
+        Data::Usage(usage) => usage.scope == Scope::Turn && parent.is_none(),
+        Data::ToolProgress(progress) => {
+            progress.output.as_ref().is_none_or(Text::is_empty) && progress.elapsed_ms.is_none()
+        }
+        _ => false,
+    }
+}
+
 /// Whether a turn that ended so is told as an error.
 pub(crate) fn is_failure(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed | Outcome::TimedOut)
@@ -140,9 +155,27 @@ pub(crate) fn call_failure<'a>(ended: &'a ToolEnded<'_>) -> (Text<'a>, usize) {
     let text = match ended.exit_code {
         _ if !text.is_empty() => text,
         Some(code) if code != 0 => Text::from(format!("Exit code: {code}")),
-        _ => Text::plain(ended.status.as_str()),
+        _ => Text::plain(status_in_words(&ended.status)),
     };
     (text, others)
+}
+
+/// What became of a call that gave nothing back.
+fn status_in_words(status: &ToolStatus) -> &str {
+    match status {
+        ToolStatus::Completed => "",
+        ToolStatus::Failed => "the call failed",
+        ToolStatus::Denied => "the call was not permitted",
+        ToolStatus::Cancelled => "the call was cancelled",
+        ToolStatus::TimedOut => "the call took too long",
+        ToolStatus::Abandoned => "the call was never answered",
+        ToolStatus::Other(word) => word,
+    }
+}
+
+/// What the end of a turn is called, by the model or else by the agent.
+pub(crate) fn word_for_the_end<'a>(ended: &'a TurnEnded<'_>) -> Option<&'a Text<'a>> {
+    ended.stop_reason.as_ref().or(ended.reason.as_ref())
 }
 
 /// Why a turn failed, for a person to read.
@@ -158,15 +191,28 @@ pub(crate) fn failure<'a>(ended: &'a TurnEnded<'_>) -> Text<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     pub(crate) usage: Option<Usage<'static>>,
+    /// The same for each model, with what other agents used that a turn started.
+    by_model: Vec<Usage<'static>>,
     cost_usd: Option<f64>,
     duration_ms: Option<u64>,
+    steps: Option<u64>,
+    last: LastTurn,
+}
+
+/// How the last turn ended.
+#[derive(Debug, Default)]
+struct LastTurn {
     outcome: Option<Outcome>,
-    /// Why the last turn ended, where no part of its own says so.
+    /// Why, where it is told here.
     cause: Option<Text<'static>>,
+    class: Option<ErrorClass>,
+    http_status: Option<u64>,
+    /// What the end is called.
+    word: Option<Text<'static>>,
 }
 
 impl Turns {
-    /// Adds a turn; `cause` is why it ended, where no part of its own says so.
+    /// Adds a turn; `cause` is why it ended, where that is to be told with the sums.
     pub(crate) fn add(
         &mut self,
         ended: &TurnEnded<'_>,
@@ -177,22 +223,28 @@ impl Turns {
             let so_far = self.usage.take().unwrap_or_default();
             self.usage = Some(so_far.plus(&own_usage(usage.clone())));
         }
+        for usage in &ended.by_model {
+            match self.by_model.iter_mut().find(|known| known.model == usage.model) {
+                Some(known) => *known = std::mem::take(known).plus(usage),
+                None => self.by_model.push(own_usage(usage.clone())),
+            }
+        }
         if let Some(cost) = &ended.cost {
             self.cost_usd = Some(self.cost_usd.unwrap_or(0.0) + cost.usd);
         }
-        if let Some(duration) = ended.duration_ms {
-            self.duration_ms = Some(self.duration_ms.unwrap_or(0).saturating_add(duration));
-        }
-        if self.cause.is_some() {
-            out.lost("why a turn before the last one ended");
-        }
-        self.outcome = Some(ended.outcome.clone());
-        self.cause = cause.map(|cause| cause.clone().into_owned());
+        let add = |sum: &mut Option<u64>, more: Option<u64>| {
+            if let Some(more) = more {
+                *sum = Some(sum.unwrap_or(0).saturating_add(more));
+            }
+        };
+        add(&mut self.duration_ms, ended.duration_ms);
+        add(&mut self.steps, ended.steps);
+        std::mem::replace(&mut self.last, LastTurn::of(ended, cause)).forget(out);
     }
 
     /// The word that consumers act on: they run their tools after `tool-calls`, and after `stop` too.
     pub(crate) fn finish_reason(&self, client_must_answer: bool) -> &'static str {
-        match &self.outcome {
+        match &self.last.outcome {
             Some(Outcome::Completed | Outcome::WaitingForClient) if client_must_answer => {
                 "tool-calls"
             }
@@ -204,19 +256,72 @@ impl Turns {
         }
     }
 
-    /// What is known of the turns beside the tokens.
+    /// What is known of the turns beside their tokens.
     pub(crate) fn facts(&self, facts: &mut Object<'_>) {
-        if let Some(outcome) = &self.outcome {
+        if let Some(outcome) = &self.last.outcome {
             facts.string("outcome", outcome.as_str());
         }
-        facts.text_if("cause", self.cause.as_ref());
+        facts.text_if("cause", self.last.cause.as_ref());
         if let Some(usd) = self.cost_usd.filter(|usd| usd.is_finite()) {
             // A sum leaves noise behind the digits that money is told in.
             let usd = (usd * 1e8).round() / 1e8;
             facts.raw("costUsd", &usd.to_string());
         }
-        facts.number_if("durationMs", self.duration_ms);
+        facts.number_if("durationMs", self.duration_ms).number_if("steps", self.steps);
+        if self.models_say_more() {
+            facts.objects("usageByModel", &self.by_model, write_usage_of_model);
+        }
     }
+
+    /// What kind of end the last turn had, for a protocol that has no other place to say it.
+    pub(crate) fn kind_of_end(&self, facts: &mut Object<'_>) {
+        let LastTurn { class, http_status, word, .. } = &self.last;
+        if let Some(class) = class {
+            facts.string("errorClass", class.as_str());
+        }
+        facts.number_if("httpStatus", *http_status).text_if("reason", word.as_ref());
+    }
+
+    /// Whether what each model used is more than what the turns used.
+    fn models_say_more(&self) -> bool {
+        match (self.by_model.as_slice(), &self.usage) {
+            ([], _) => false,
+            ([one], Some(all)) => {
+                (one.input_total(), one.output) != (all.input_total(), all.output)
+            }
+            _ => true,
+        }
+    }
+}
+
+impl LastTurn {
+    fn of(ended: &TurnEnded<'_>, cause: Option<&Text<'_>>) -> Self {
+        let own = |text: &Text<'_>| text.clone().into_owned();
+        Self {
+            outcome: Some(ended.outcome.clone()),
+            cause: cause.map(own),
+            class: ended.class.clone(),
+            http_status: ended.http_status,
+            word: word_for_the_end(ended).map(own),
+        }
+    }
+
+    /// Counts what is not told since there was another turn. Why a turn failed was told as an error.
+    fn forget(self, out: &mut Output) {
+        let failed = self.outcome.as_ref().is_some_and(is_failure);
+        if self.cause.is_some() && !failed {
+            out.lost("why a turn before the last one ended");
+        }
+    }
+}
+
+fn write_usage_of_model(counts: &mut Object<'_>, usage: &Usage<'_>) {
+    counts.text_if("model", usage.model.as_ref());
+    counts.number_if("inputTokens", usage.input_total());
+    counts.number_if("cacheReadTokens", usage.cache_read);
+    counts.number_if("cacheWriteTokens", usage.cache_write);
+    counts.number_if("outputTokens", usage.output);
+    counts.number_if("reasoningTokens", usage.reasoning);
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The steps of a turn, for protocols that have them: a request to the model, with the answers to the
 //! calls that it made.
 //!
-//! Agents seldom say where a step ends. What the agent says after a call was answered, while nothing
+//! Agents seldom say where a step ends, so this is a guess. What the agent says after a call was answered, while nothing
 //! else is open, is the next one; unless it is still the same message. Other agents that it started
 //! have no steps of their own.
 

@@ -16,6 +16,9 @@ pub struct Story {
     pub plan: Option<Plan>,
     /// Uncached input, cached input, output.
     pub usage: Option<(u64, u64, u64)>,
+    /// The same with what sub-agents used, where our own events tell it.
+    pub usage_of_models: Option<(u64, u64, u64)>,
+    counts_models: bool,
     pub ends: usize,
     /// A turn of the past is being told.
     past: bool,
@@ -88,15 +91,7 @@ impl Story {
     }
 
     fn count(&mut self, input: Option<u64>, cached: Option<u64>, output: Option<u64>) {
-        if input.is_none() && output.is_none() {
-            return;
-        }
-        let before = self.usage.unwrap_or_default();
-        self.usage = Some((
-            before.0 + input.unwrap_or(0),
-            before.1 + cached.unwrap_or(0),
-            before.2 + output.unwrap_or(0),
-        ));
+        self.usage = sum(self.usage, input, cached, output);
     }
 
     fn claude(&mut self, record: &Value) {
@@ -270,17 +265,19 @@ impl Story {
             "ACTIVITY_SNAPSHOT" if event["activityType"] == "PLAN" => {
                 self.plan = event["content"]["items"].as_array().map(|list| steps(list));
             }
+            "RUN_FINISHED" if event["metadata"]["afterword"] == true => {}
             "RUN_FINISHED" | "RUN_ERROR" => {
                 self.ends += 1;
-                let usage = &event["usage"][0];
-                let count = |name: &str| usage[name].as_u64();
-                let cached = count("cachedInputTokens").unwrap_or(0)
-                    + count("cacheWriteInputTokens").unwrap_or(0);
-                self.count(
-                    count("inputTokens").map(|all| all - cached),
-                    count("cachedInputTokens"),
-                    count("outputTokens"),
-                );
+                for usage in event["usage"].as_array().into_iter().flatten() {
+                    let count = |name: &str| usage[name].as_u64();
+                    let cached = count("cachedInputTokens").unwrap_or(0)
+                        + count("cacheWriteInputTokens").unwrap_or(0);
+                    self.count(
+                        count("inputTokens").map(|all| all - cached),
+                        count("cachedInputTokens"),
+                        count("outputTokens"),
+                    );
+                }
             }
             _ => {}
         }
@@ -404,16 +401,37 @@ impl Story {
             }
             "turn_ended" => {
                 self.ends += 1;
-                let usage = &event["usage"];
-                self.count(
-                    usage["input"].as_u64(),
-                    usage["cache_read"].as_u64(),
-                    usage["output"].as_u64(),
-                );
+                self.usage = counted(self.usage, &event["usage"]);
+                let models = event["by_model"].as_array();
+                // An agent that counts by model has counted what a turn without them used.
+                if models.is_none() && (!self.counts_models || event.get("synthetic").is_some()) {
+                    self.usage_of_models = counted(self.usage_of_models, &event["usage"]);
+                }
+                for usage in models.into_iter().flatten() {
+                    self.usage_of_models = counted(self.usage_of_models, usage);
+                    self.counts_models = true;
+                }
             }
             _ => {}
         }
     }
+}
+
+type Counts = Option<(u64, u64, u64)>;
+
+fn sum(before: Counts, input: Option<u64>, cached: Option<u64>, output: Option<u64>) -> Counts {
+    if input.is_none() && output.is_none() {
+        return before;
+    }
+    let before = before.unwrap_or_default();
+    let (input, cached, output) = (input.unwrap_or(0), cached.unwrap_or(0), output.unwrap_or(0));
+    Some((before.0 + input, before.1 + cached, before.2 + output))
+}
+
+/// The counts with those of our own events.
+fn counted(before: Counts, usage: &Value) -> Counts {
+    let count = |name: &str| usage[name].as_u64();
+    sum(before, count("input"), count("cache_read"), count("output"))
 }
 
 fn string(value: &Value) -> String {

@@ -75,6 +75,7 @@ impl AgUiEncoder {
         out: &mut Output,
     ) {
         self.steps.answered();
+        self.outlived_errors(out);
         if ended.executor == Executor::Client && ended.status == ToolStatus::Abandoned {
             // Nobody answered it: the client still has to.
             return;

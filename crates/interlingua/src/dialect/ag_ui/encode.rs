@@ -1,6 +1,7 @@
 //! Writes the events of a run.
 
 use super::runs::Run;
+use crate::dialect::ai_parts::says_nothing_new;
 use crate::dialect::encode::Uuid;
 use crate::dialect::held_errors::HeldErrors;
 use crate::dialect::steps::{Next, Steps};
@@ -17,6 +18,9 @@ const REMEMBERED: usize = 64;
 
 /// How much of what happens between runs is kept for the next one, in bytes.
 const HELD: usize = 1 << 20;
+
+/// What a record of the agent's own is called where it is lost.
+pub(super) const RECORD: &str = "record of the agent's own";
 
 /// The writer of `ag-ui`.
 #[derive(Debug)]
@@ -36,6 +40,11 @@ pub struct AgUiEncoder {
     /// The client was told all that is known of the session.
     pub(super) session_told: bool,
     pub(super) run: Option<Run>,
+    /// The end of the run at hand, where it came with the end of the input: what is told of the process
+    /// still belongs to the run.
+    pub(super) ending: Option<Event<'static>>,
+    /// The agent says how much each model used.
+    pub(super) counts_models: bool,
     /// The id of the conversation, where the agent has none.
     pub(super) thread: Option<Uuid>,
     /// What happened while there was no run: the events, and what they are.
@@ -93,6 +102,8 @@ impl AgUiEncoder {
             session: SessionStarted::default(),
             session_told: true,
             run: None,
+            ending: None,
+            counts_models: false,
             thread: None,
             held: Default::default(),
         }
@@ -113,7 +124,7 @@ impl Encoder for AgUiEncoder {
             Data::ToolEnded(ended) => self.tool_ended(ended, parent, out),
             Data::PlanUpdated(plan) => self.plan(event, plan, out),
             Data::TurnStarted(started) => self.run_started(started, out),
-            Data::TurnEnded(ended) => self.run_ended(ended, out),
+            Data::TurnEnded(ended) => self.turn_ended(event, ended, out),
             Data::SessionStarted(started) => {
                 self.session = own_session((**started).clone());
                 self.session_told = false;
@@ -127,22 +138,26 @@ impl Encoder for AgUiEncoder {
             }
             Data::SubagentStarted(started) => self.subagent_started(event, started, out),
             Data::SubagentEnded(ended) => self.subagent_ended(event, ended, out),
-            Data::Error(error) => {
+            // What a sub-agent failed of is not what ends the run.
+            Data::Error(error) if parent.is_none() => {
                 let hold = payload(event).is_some_and(|payload| self.errors.hold(error, &payload));
                 if !hold {
                     self.custom(event, out);
                 }
             }
-            Data::ToolProgress(progress) => self.progress(event, progress, out),
-            Data::Native(native) => self.raw(event, native.raw.as_ref(), out),
-            Data::Unknown(unknown) => self.raw(event, unknown.raw.as_ref(), out),
+            Data::Native(native) => self.raw(native.raw.as_ref(), parent, out),
+            Data::Unknown(unknown) => self.raw(unknown.raw.as_ref(), parent, out),
             // What frames blocks has nothing to say of its own.
             Data::MessageStarted(_) | Data::MessageEnded(_) => {}
+            data if says_nothing_new(data, parent) => {}
+            Data::ToolProgress(progress) => self.progress(event, progress, out),
             _ => self.custom(event, out),
         }
     }
 
     fn finish(&mut self, out: &mut Output) {
+        self.end_run(out);
+        self.afterword(out);
         for what in self.held.1.drain(..) {
             out.lost(what);
         }
@@ -272,6 +287,7 @@ impl AgUiEncoder {
         parent: Option<&Text<'_>>,
         out: &mut Output,
     ) {
+        self.outlived_errors(out);
         let before = self.steps.number();
         let next = self.steps.go_on(message, parent);
         if next == Next::Another {
@@ -413,24 +429,24 @@ impl AgUiEncoder {
         });
     }
 
-    /// Passes on a record of the agent's own.
-    fn raw(&mut self, event: &Event<'_>, record: Option<&Json<'_>>, out: &mut Output) {
+    /// Tells the errors that did not end the run, since the agent goes on.
+    pub(super) fn outlived_errors(&mut self, out: &mut Output) {
+        for error in self.errors.outlived() {
+            self.custom_of("error", &error, None, out);
+        }
+    }
+
+    /// Passes on a record of the agent's own; without the record, its name would say nothing.
+    fn raw(&mut self, record: Option<&Json<'_>>, parent: Option<&Text<'_>>, out: &mut Output) {
         let Some(record) = record else {
-            match &event.data {
-                Data::Native(native) => {
-                    self.custom_with("native", event.parent.as_ref(), out, |value| {
-                        value.text("name", &native.name);
-                    });
-                }
-                _ => self.custom(event, out),
-            }
+            out.lost(RECORD);
             return;
         };
         let source = self.session.agent.clone();
-        self.in_a_run("record of the agent's own", out, |out| {
+        self.in_a_run(RECORD, out, |out| {
             sse::event(out, "RAW", |raw| {
                 raw.json("event", record).text_if("source", source.as_ref());
-                of_subagent(raw, event.parent.as_ref());
+                of_subagent(raw, parent);
             });
         });
     }

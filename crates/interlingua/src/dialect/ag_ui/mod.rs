@@ -5,7 +5,8 @@
 //! lines it does not read, and `[DONE]` would kill it.
 //!
 //! A turn is a run: `RUN_STARTED`, then all else, then `RUN_FINISHED` or `RUN_ERROR`. A stream may have
-//! several runs; between them nothing can be said, so what happens there is told in the next one.
+//! several runs; between them nothing can be said, so what happens there is told in the next one, and
+//! after the last one in a run of its own, if it is something to show.
 //! Before a run ends, all messages, calls, steps and sub-agents of it must be closed. A message is one
 //! block of text; calls hang on the message that made them. What a sub-agent says carries
 //! `subagentRunId`, which is the id of the call that started it.
@@ -36,7 +37,7 @@ pub static DIALECT: Dialect = Dialect {
         "text that the agent took back",
         "turns of the past",
         "pictures in what a tool gave back",
-        "what happens after the last turn",
+        "how the process ended, after a turn that ended before",
     ],
     rules: Some(|| Box::<rules::AgUiRules>::default()),
     guide: include_str!("guide.md"),

@@ -54,6 +54,7 @@ enum Is {
     Outcome,
     SubagentOutcome,
     Usage,
+    Patch,
 }
 
 type Fields = &'static [(&'static str, Is)];
@@ -94,6 +95,7 @@ fn fields_of(kind: &str) -> Option<(Fields, Fields)> {
             &[("role", Is::Role("tool"))],
         ),
         "STATE_SNAPSHOT" => (&[("snapshot", Is::Anything)], &[]),
+        "STATE_DELTA" => (&[("delta", Is::Patch)], &[]),
         "ACTIVITY_SNAPSHOT" => (
             &[("messageId", Is::Text), ("activityType", Is::Text), ("content", Is::Object)],
             &[("replace", Is::Flag)],
@@ -134,6 +136,7 @@ impl Is {
             Self::Usage => {
                 value.as_array().is_some_and(|entries| entries.iter().all(is_usage_entry))
             }
+            Self::Patch => value.as_array().is_some_and(|changes| changes.iter().all(is_change)),
         }
     }
 }
@@ -153,6 +156,13 @@ fn is_usage_entry(entry: &Value) -> bool {
             || (COUNTS.contains(&&**name) && value.as_u64().is_some_and(|count| count < 1 << 53))
     };
     entry.as_object().is_some_and(|entry| entry.iter().all(is_known))
+}
+
+/// Whether this is one change of a JSON patch that works whatever the state is.
+fn is_change(change: &Value) -> bool {
+    text(change, "op") == "add"
+        && text(change, "path").starts_with('/')
+        && change.get("value").is_some()
 }
 
 impl Rules for AgUiRules {
@@ -206,6 +216,9 @@ impl Rules for AgUiRules {
                 let fresh = self.ids.insert(id.to_owned());
                 findings.require(fresh, "fresh-id", format!("`{id}` was used before"));
                 run.answer(event, findings);
+            }
+            "STATE_SNAPSHOT" => {
+                findings.add("state-kept", "it takes the place of the application's own state");
             }
             "SUBAGENT_STARTED" | "SUBAGENT_FINISHED" | "SUBAGENT_ERROR" => {
                 run.subagent(kind, event, findings);

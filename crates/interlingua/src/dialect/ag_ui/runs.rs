@@ -1,14 +1,15 @@
 //! Writes where a run begins and ends, what is known of the session, and the sub-agents of a run.
 
-use super::encode::{AgUiEncoder, step_event};
+use super::encode::{AgUiEncoder, RECORD, step_event};
 use crate::dialect::ai_parts;
 use crate::dialect::encode::Uuid;
 use crate::dialect::{Output, sse};
 use crate::event::{
-    Event, Outcome, SessionUpdated, SubagentEnded, SubagentStarted, TurnEnded, TurnStarted, Usage,
+    Data, Event, Outcome, Reason, SessionUpdated, SubagentEnded, SubagentStarted, TurnEnded,
+    TurnStarted, Usage,
 };
-use crate::json::Text;
 use crate::json::write::{self, Object};
+use crate::json::{Json, Text};
 
 /// The largest count that a client takes for one.
 const MOST_TOKENS: u64 = (1 << 53) - 1;
@@ -18,6 +19,8 @@ const MOST_TOKENS: u64 = (1 << 53) - 1;
 pub(super) struct Run {
     thread: Thread,
     id: Uuid,
+    /// The agent took another model while it was at work.
+    other_models: bool,
     /// The sub-agents that were started in this run, and whether they are still at work.
     subagents: Vec<(Text<'static>, bool)>,
 }
@@ -40,11 +43,14 @@ impl Thread {
 
 impl AgUiEncoder {
     pub(super) fn run_started(&mut self, started: &TurnStarted<'_>, out: &mut Output) {
+        self.end_run(out);
+        // A conversation that began with an id of ours goes on with it.
         let thread = match &self.session.id {
-            Some(id) => Thread::Session(id.clone()),
-            None => Thread::Made(*self.thread.get_or_insert_with(|| self.identity.uuid())),
+            Some(id) if self.thread.is_none() => Thread::Session(id.clone()),
+            _ => Thread::Made(*self.thread.get_or_insert_with(|| self.identity.uuid())),
         };
-        let run = Run { thread, id: self.identity.uuid(), subagents: Vec::new() };
+        let id = self.identity.uuid();
+        let run = Run { thread, id, other_models: false, subagents: Vec::new() };
         sse::event(out, "RUN_STARTED", |event| {
             run.write_ids(event);
             if let Some(turn) = &started.id {
@@ -60,23 +66,27 @@ impl AgUiEncoder {
         drop(names);
     }
 
-    /// The state of the agent is what is known of its session.
+    /// What is known of the session is a part of the state, beside those of the application.
     fn tell_session(&mut self, out: &mut Output) {
         if std::mem::replace(&mut self.session_told, true) {
             return;
         }
         let session = &self.session;
-        sse::event(out, "STATE_SNAPSHOT", |event| {
-            event.object("snapshot", |state| {
-                state.object("session", |facts| {
-                    facts.text_if("id", session.id.as_ref());
-                    facts.text_if("agent", session.agent.as_ref());
-                    facts.text_if("version", session.version.as_ref());
-                    facts.text_if("model", session.model.as_ref());
-                    facts.text_if("cwd", session.cwd.as_ref());
-                    facts.text_if("permissionMode", session.permission_mode.as_ref());
-                    facts.json_if("tools", session.tools.as_ref());
-                });
+        let facts = Json::object(|facts| {
+            facts.text_if("id", session.id.as_ref());
+            facts.text_if("agent", session.agent.as_ref());
+            facts.text_if("version", session.version.as_ref());
+            facts.text_if("model", session.model.as_ref());
+            facts.text_if("cwd", session.cwd.as_ref());
+            facts.text_if("permissionMode", session.permission_mode.as_ref());
+            facts.json_if("tools", session.tools.as_ref());
+        });
+        if facts.get() == "{}" {
+            return;
+        }
+        sse::event(out, "STATE_DELTA", |event| {
+            event.objects("delta", [facts], |change, facts| {
+                change.fixed(r#""op":"add","path":"/session""#).json("value", &facts);
             });
         });
     }
@@ -95,6 +105,11 @@ impl AgUiEncoder {
                 }
             )+};
         }
+        if let (Some(run), Some(before), Some(_)) =
+            (&mut self.run, &self.session.model, &update.model)
+        {
+            run.other_models |= update.model.as_ref() != Some(before);
+        }
         learn!(id agent version model cwd permission_mode tools);
         if self.run.is_some() {
             self.tell_session(out);
@@ -107,8 +122,31 @@ impl AgUiEncoder {
         }
     }
 
-    pub(super) fn run_ended(&mut self, ended: &TurnEnded<'_>, out: &mut Output) {
-        let failed = is_error(&ended.outcome);
+    /// Ends the run; but where the turn ended with the input, how the process ended follows, and is
+    /// told first.
+    pub(super) fn turn_ended(
+        &mut self,
+        event: &Event<'_>,
+        ended: &TurnEnded<'_>,
+        out: &mut Output,
+    ) {
+        use Reason::{InputEnded, ProcessEnded, StreamEnded};
+        let reason = event.source.synthetic.as_ref();
+        if reason.is_some_and(|reason| [InputEnded, ProcessEnded, StreamEnded].contains(reason)) {
+            self.ending = Some(event.clone().into_owned());
+        } else {
+            self.run_ended(ended, reason.is_some(), out);
+        }
+    }
+
+    /// Ends the run whose turn ended with the input.
+    pub(super) fn end_run(&mut self, out: &mut Output) {
+        if let Some(Data::TurnEnded(ended)) = self.ending.take().map(|event| event.data) {
+            self.run_ended(&ended, true, out);
+        }
+    }
+
+    fn run_ended(&mut self, ended: &TurnEnded<'_>, synthetic: bool, out: &mut Output) {
         for error in self.errors.besides(ended.cause.as_ref()) {
             self.custom_of("error", &error, None, out);
         }
@@ -117,23 +155,39 @@ impl AgUiEncoder {
             step_event("STEP_FINISHED", step, out);
         }
         let Some(run) = self.run.take() else { return };
-        for (subagent, _) in run.subagents.iter().filter(|(_, at_work)| *at_work) {
-            sse::event(out, "SUBAGENT_FINISHED", |event| {
-                event.text("subagentRunId", subagent);
-                // It may go on in a later run.
-                event.fixed(r#""outcome":{"type":"suspended"}"#);
-            });
-        }
-        if failed {
-            run_error(ended, out);
+        run.suspend_subagents(out);
+        // An agent that counts by model and names none has used nothing more: a turn before counted it.
+        let counted = self.counts_models && !synthetic;
+        self.counts_models |= !ended.by_model.is_empty();
+        let model = self.session.model.as_ref().filter(|_| !run.other_models);
+        let used = used(ended, counted, model);
+        if is_error(&ended.outcome) {
+            run_error(ended, &used, out);
         } else {
-            run_finished(&run, ended, out);
+            run_finished(&run, ended, &used, out);
         }
+    }
+
+    /// Tells in one more run what came after the last turn, if it is something to show.
+    pub(super) fn afterword(&mut self, out: &mut Output) {
+        for error in self.errors.besides(None) {
+            self.custom_of("error", &error, None, out);
+        }
+        let aside = [RECORD, "session_ended", "log", "unparsed", "limit", "usage"];
+        if self.held.1.iter().all(|what| aside.contains(what)) {
+            return;
+        }
+        self.run_started(&TurnStarted::default(), out);
+        let Some(run) = self.run.take() else { return };
+        sse::event(out, "RUN_FINISHED", |event| {
+            run.write_ids(event);
+            event.fixed(r#""metadata":{"afterword":true}"#);
+        });
     }
 }
 
 /// Calls that the client must run are those without a result: it counts them itself.
-fn run_finished(run: &Run, ended: &TurnEnded<'_>, out: &mut Output) {
+fn run_finished(run: &Run, ended: &TurnEnded<'_>, used: &[Used<'_>], out: &mut Output) {
     sse::event(out, "RUN_FINISHED", |event| {
         run.write_ids(event);
         event.json_if("result", ended.structured.as_ref().filter(|it| !it.is_null()));
@@ -141,7 +195,7 @@ fn run_finished(run: &Run, ended: &TurnEnded<'_>, out: &mut Output) {
             Outcome::Cancelled => r#""outcome":{"type":"cancelled"}"#,
             _ => r#""outcome":{"type":"success"}"#,
         });
-        how_it_went(event, ended);
+        how_it_went(event, ended, used);
     });
 }
 
@@ -152,45 +206,68 @@ fn is_error(outcome: &Outcome) -> bool {
     !ended_well.contains(outcome)
 }
 
-fn run_error(ended: &TurnEnded<'_>, out: &mut Output) {
+fn run_error(ended: &TurnEnded<'_>, used: &[Used<'_>], out: &mut Output) {
     let message = match (&ended.cause, &ended.outcome) {
-        (None, Outcome::Refused) => Text::plain("the model would not"),
-        (None, Outcome::LimitReached) => Text::plain("a limit was reached"),
+        (None, Outcome::Refused) => Text::plain("the model refused"),
+        (None, Outcome::LimitReached) => Text::plain(limit_in_words(ended)),
         _ => ai_parts::failure(ended),
     };
     sse::event(out, "RUN_ERROR", |event| {
         event.text("message", &message);
         let class = ended.class.as_ref().filter(|_| ended.outcome == Outcome::Failed);
         event.string("code", class.map_or(ended.outcome.as_str(), |class| class.as_str()));
-        how_it_went(event, ended);
+        how_it_went(event, ended, used);
     });
 }
 
+/// Which limit was reached, as far as the model's word for it says so.
+fn limit_in_words(ended: &TurnEnded<'_>) -> &'static str {
+    let word = ended.stop_reason.as_ref().map(Text::to_plain).unwrap_or_default();
+    match word.to_ascii_lowercase().as_str() {
+        "length" | "max_tokens" | "max_output_tokens" => {
+            "the answer reached the model's output limit"
+        }
+        _ => "a limit was reached",
+    }
+}
+
 /// Tokens, money and time.
-fn how_it_went(event: &mut Object<'_>, ended: &TurnEnded<'_>) {
-    if let Some(usage) = &ended.usage {
-        let model = match ended.by_model.as_slice() {
-            [one] => usage.model.as_ref().or(one.model.as_ref()),
-            _ => usage.model.as_ref(),
-        };
-        event.objects("usage", [usage], |counts, usage| write_usage(counts, usage, model));
+fn how_it_went(event: &mut Object<'_>, ended: &TurnEnded<'_>, used: &[Used<'_>]) {
+    if !used.is_empty() {
+        event.objects("usage", used, |counts, (usage, model)| write_usage(counts, usage, *model));
     }
     event.object("metadata", |metadata| {
         metadata.string("outcome", ended.outcome.as_str());
-        let word = ended.stop_reason.as_ref().or(ended.reason.as_ref());
-        metadata.text_if("reason", word);
+        metadata.text_if("reason", ai_parts::word_for_the_end(ended));
         metadata.text_if("cause", ended.cause.as_ref().filter(|_| !is_error(&ended.outcome)));
         metadata.number_if("httpStatus", ended.http_status);
         if let Some(cost) = ended.cost.as_ref().filter(|cost| cost.usd.is_finite()) {
             metadata.raw("costUsd", &cost.usd.to_string());
         }
         metadata.number_if("durationMs", ended.duration_ms).number_if("steps", ended.steps);
-        if ended.by_model.len() > 1 {
-            metadata.objects("usageByModel", &ended.by_model, |counts, usage| {
-                write_usage(counts, usage, usage.model.as_ref());
-            });
-        }
     });
+}
+
+/// Tokens, and the model that used them.
+type Used<'u> = (&'u Usage<'u>, Option<&'u Text<'u>>);
+
+/// What a run used: an entry for each model where the agent says so, since that counts sub-agents too.
+fn used<'u>(
+    ended: &'u TurnEnded<'_>,
+    counted_before: bool,
+    model: Option<&'u Text<'u>>,
+) -> Vec<Used<'u>> {
+    let same = |one: &Usage<'_>, all: &Usage<'_>| {
+        (one.input_total(), one.output) == (all.input_total(), all.output)
+    };
+    match (ended.by_model.as_slice(), &ended.usage) {
+        ([], Some(all)) if !counted_before => vec![(all, all.model.as_ref().or(model))],
+        // The same counts, and more of them.
+        ([one], Some(all)) if same(one, all) => {
+            vec![(all, all.model.as_ref().or(one.model.as_ref()))]
+        }
+        (models, _) => models.iter().map(|usage| (usage, usage.model.as_ref())).collect(),
+    }
 }
 
 /// The totals, and the parts of them: a part is never beside its total.
@@ -256,13 +333,15 @@ impl AgUiEncoder {
         };
         *at_work = false;
         let status = ended.status.as_ref().map(Text::to_plain).unwrap_or_default();
-        let failed = ["fail", "error"].iter().any(|word| status.contains(word));
+        let well = ["", "completed", "complete", "done", "finished", "success", "succeeded", "ok"];
+        let failed = !well.contains(&&*status);
         let kind = if failed { "SUBAGENT_ERROR" } else { "SUBAGENT_FINISHED" };
         sse::event(out, kind, |record| {
             record.text("subagentRunId", id);
             if failed {
                 let message = ended.summary.as_ref().or(ended.status.as_ref());
                 record.text("message", message.unwrap_or(&Text::plain("the sub-agent failed")));
+                record.string("code", &status);
             } else {
                 record.text_if("result", ended.summary.as_ref());
             }
@@ -277,6 +356,16 @@ impl Run {
     fn write_ids(&self, event: &mut Object<'_>) {
         self.thread.write(event.name("threadId"));
         self.id.write(event.name("runId"));
+    }
+
+    /// Ends the sub-agents that are still at work: they may go on in a later run.
+    fn suspend_subagents(&self, out: &mut Output) {
+        for (subagent, _) in self.subagents.iter().filter(|(_, at_work)| *at_work) {
+            sse::event(out, "SUBAGENT_FINISHED", |event| {
+                event.text("subagentRunId", subagent);
+                event.fixed(r#""outcome":{"type":"suspended"}"#);
+            });
+        }
     }
 
     fn knows(&self, subagent: &Text<'_>) -> bool {

@@ -3,11 +3,9 @@
 use super::encode::UiMessageEncoder;
 use crate::dialect::ai_parts::{Facts, call_failure, harmless_json};
 use crate::dialect::{Output, sse};
-use crate::event::{
-    Executor, PermissionRequested, ToolEnded, ToolInput, ToolInputDelta, ToolStarted, ToolStatus,
-};
+use crate::event::{Executor, ToolEnded, ToolInput, ToolInputDelta, ToolStarted, ToolStatus};
 use crate::json::write::Object;
-use crate::json::{Json, Text};
+use crate::json::{Json, Text, read, record};
 
 impl UiMessageEncoder {
     pub(super) fn tool_started(
@@ -19,12 +17,11 @@ impl UiMessageEncoder {
         self.step(started.message.as_ref(), parent, out);
         self.steps.called();
         let (call, name, executor) = (&started.call, &started.name, &started.executor);
-        self.calls.push(call.clone().into_owned());
         if *executor == Executor::Client {
             self.client_calls.push(call.clone().into_owned());
         }
         if let Some(input) = &started.input {
-            input_available(call, name, executor, Some(input), parent, out);
+            self.input_available(call, name, executor, Some(input), parent, out);
             return;
         }
         self.inputs.push(call.clone().into_owned());
@@ -53,21 +50,29 @@ impl UiMessageEncoder {
         let Some(at) = self.inputs.iter().position(|call| *call == input.call) else { return };
         self.inputs.swap_remove(at);
         let ToolInput { call, name, executor, input, .. } = input;
-        input_available(call, name, executor, input.as_ref(), parent, out);
+        self.input_available(call, name, executor, input.as_ref(), parent, out);
     }
 
-    /// The agent's question is one about a call, where the client knows that call.
-    pub(super) fn approval_requested(
-        &mut self,
-        request: &PermissionRequested<'_>,
+    fn input_available(
+        &self,
+        call: &Text<'_>,
+        name: &Text<'_>,
+        executor: &Executor,
+        input: Option<&Json<'_>>,
+        parent: Option<&Text<'_>>,
         out: &mut Output,
-    ) -> bool {
-        let is_open = |call: &&Text<'_>| self.calls.contains(call) && !self.inputs.contains(call);
-        let Some(call) = request.call.as_ref().filter(is_open) else { return false };
-        sse::event(out, "tool-approval-request", |chunk| {
-            chunk.text("approvalId", &request.request).text("toolCallId", call);
+    ) {
+        sse::event(out, "tool-input-available", |chunk| {
+            chunk.text("toolCallId", call).text("toolName", name);
+            match input.filter(|input| !input.is_null()) {
+                Some(input) => harmless_json(chunk, "input", input),
+                None => {
+                    chunk.raw("input", "{}");
+                }
+            }
+            flags(chunk, executor);
+            Facts { session: self.session.id.as_ref(), parent, ..Facts::default() }.write(chunk);
         });
-        true
     }
 
     pub(super) fn tool_ended(
@@ -77,7 +82,7 @@ impl UiMessageEncoder {
         out: &mut Output,
     ) {
         self.steps.answered();
-        self.calls.retain(|call| *call != ended.call);
+        self.outlived_errors(out);
         if ended.executor == Executor::Client {
             if ended.status == ToolStatus::Abandoned {
                 // Nobody answered it: the client still has to.
@@ -102,33 +107,17 @@ impl UiMessageEncoder {
     }
 }
 
-fn input_available(
-    call: &Text<'_>,
-    name: &Text<'_>,
-    executor: &Executor,
-    input: Option<&Json<'_>>,
-    parent: Option<&Text<'_>>,
-    out: &mut Output,
-) {
-    sse::event(out, "tool-input-available", |chunk| {
-        chunk.text("toolCallId", call).text("toolName", name);
-        match input.filter(|input| !input.is_null()) {
-            Some(input) => harmless_json(chunk, "input", input),
-            None => {
-                chunk.raw("input", "{}");
-            }
-        }
-        flags(chunk, executor);
-        Facts { parent, ..Facts::default() }.write(chunk);
-    });
-}
-
 fn output_available(ended: &ToolEnded<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
     let output = ended.output.as_ref().or(ended.structured.as_ref());
     sse::event(out, "tool-output-available", |chunk| {
         chunk.text("toolCallId", &ended.call);
         match (output.filter(|output| !output.is_null()), &ended.error) {
-            (Some(output), _) => harmless_json(chunk, "output", output),
+            (Some(output), _) => match only_text(output) {
+                Some(text) => {
+                    chunk.text("output", &text);
+                }
+                None => harmless_json(chunk, "output", output),
+            },
             (None, Some(error)) => {
                 chunk.text("output", error);
             }
@@ -139,6 +128,29 @@ fn output_available(ended: &ToolEnded<'_>, parent: Option<&Text<'_>>, out: &mut 
         flags(chunk, &ended.executor);
         facts(chunk, ended, parent);
     });
+}
+
+record! {
+    /// A content block, as Claude and MCP servers write them.
+    struct ContentBlock<'a> {
+        kind: text "type",
+        text: text "text",
+    }
+}
+
+/// The text of an output whose blocks are all text: for clients the same as one that is a string.
+fn only_text(output: &Json<'_>) -> Option<Text<'static>> {
+    if !output.is_array() {
+        return None;
+    }
+    let blocks: Vec<Json<'_>> = output.read()?;
+    let text_of = |block: &Json<'_>| {
+        let block = read::record_of::<ContentBlock<'_>>(block)?;
+        block.text.filter(|_| block.kind.is_some_and(|kind| kind == *"text")).map(Text::into_owned)
+    };
+    let texts: Vec<Text<'_>> = blocks.iter().map(text_of).collect::<Option<_>>()?;
+    let lines: Vec<_> = texts.iter().map(Text::to_plain).collect();
+    Some(Text::from(lines.join("\n")))
 }
 
 fn output_error(ended: &ToolEnded<'_>, parent: Option<&Text<'_>>, out: &mut Output) {

@@ -3,7 +3,7 @@
 //! The data of such a part are the payload of our own event, as the dialect `events` writes it.
 
 use super::encode::UiMessageEncoder;
-use crate::dialect::ai_parts::{Facts, harmless_json};
+use crate::dialect::ai_parts::{Facts, harmless_json, says_nothing_new};
 use crate::dialect::{Output, sse};
 use crate::event::{Block, Data, Event};
 use crate::json::read;
@@ -25,13 +25,14 @@ impl UiMessageEncoder {
     /// Writes an event that is neither said nor done by the model.
     pub(super) fn other(&mut self, event: &Event<'_>, out: &mut Output) {
         match &event.data {
-            Data::PermissionRequested(request) if self.approval_requested(request, out) => return,
-            Data::Error(error) => {
+            // What a sub-agent failed of is not what ends the turn.
+            Data::Error(error) if event.parent.is_none() => {
                 let payload = payload(event, out);
                 if payload.is_some_and(|payload| self.errors.hold(error, &payload)) {
                     return;
                 }
             }
+            data if says_nothing_new(data, event.parent.as_ref()) => return,
             _ => {}
         }
         match part_for(&event.data) {
@@ -43,13 +44,17 @@ impl UiMessageEncoder {
         }
     }
 
-    /// Tells the errors that did not end the turn.
+    /// Tells the errors that did not end the turn, once it is over.
     pub(super) fn other_errors(&mut self, told: Option<&Text<'_>>, out: &mut Output) {
         for error in self.errors.besides(told) {
-            sse::event(out, "data-error", |chunk| {
-                harmless_json(chunk, "data", &error);
-                chunk.flag("transient", true);
-            });
+            error_part(&error, out);
+        }
+    }
+
+    /// Tells the errors that did not end the turn, since the agent goes on.
+    pub(super) fn outlived_errors(&mut self, out: &mut Output) {
+        for error in self.errors.outlived() {
+            error_part(&error, out);
         }
     }
 
@@ -107,6 +112,13 @@ fn part_for(data: &Data<'_>) -> Option<(&'static str, Lives)> {
         Data::UserMessage(_) => ("data-user-message", Transient),
         _ => return None,
     })
+}
+
+fn error_part(error: &Json<'_>, out: &mut Output) {
+    sse::event(out, "data-error", |chunk| {
+        harmless_json(chunk, "data", error);
+        chunk.flag("transient", true);
+    });
 }
 
 fn data_part(kind: &str, lives: Lives, event: &Event<'_>, out: &mut Output) {

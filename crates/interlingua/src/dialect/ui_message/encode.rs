@@ -23,12 +23,10 @@ pub struct UiMessageEncoder {
     open: Vec<(u64, Shape)>,
     /// The calls whose input is being said.
     pub(super) inputs: Vec<Text<'static>>,
-    /// The calls that nobody answered yet.
-    pub(super) calls: Vec<Text<'static>>,
     /// The calls that the client must answer.
     pub(super) client_calls: Vec<Text<'static>>,
     pub(super) errors: HeldErrors,
-    session: Session,
+    pub(super) session: Session,
     turns: Turns,
     exit_code: Option<i64>,
     signal: Option<i64>,
@@ -36,8 +34,8 @@ pub struct UiMessageEncoder {
 
 /// What every message says of the session.
 #[derive(Debug, Default)]
-struct Session {
-    id: Option<Text<'static>>,
+pub(super) struct Session {
+    pub(super) id: Option<Text<'static>>,
     agent: Option<Text<'static>>,
     version: Option<Text<'static>>,
     model: Option<Text<'static>>,
@@ -85,6 +83,7 @@ impl UiMessageEncoder {
             chunk.string("finishReason", turns.finish_reason(client_must_answer));
             chunk.object("messageMetadata", |metadata| {
                 turns.facts(metadata);
+                turns.kind_of_end(metadata);
                 if let Some(usage) = &turns.usage {
                     metadata.object("usage", |counts| write_usage(counts, usage));
                 }
@@ -173,7 +172,7 @@ impl UiMessageEncoder {
         let (_, shape) = self.open.remove(at);
         self.steps.block_closed();
         if shape != Shape::Unsayable {
-            block_end(shape, ended.block, parent, ended.signature.as_ref(), out);
+            self.block_end(shape, ended.block, parent, ended.signature.as_ref(), out);
         }
     }
 
@@ -193,7 +192,23 @@ impl UiMessageEncoder {
         if !block.text.is_empty() {
             block_delta(shape, block.block, &block.text, out);
         }
-        block_end(shape, block.block, parent, block.signature.as_ref(), out);
+        self.block_end(shape, block.block, parent, block.signature.as_ref(), out);
+    }
+
+    fn block_end(
+        &self,
+        shape: Shape,
+        block: u64,
+        parent: Option<&Text<'_>>,
+        signature: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        // By the session's id a server finds it again, of all that comes back with the next prompt.
+        let session = self.session.id.as_ref().filter(|_| shape == Shape::Text);
+        sse::event(out, shape.end(), |chunk| {
+            block_id(chunk, block);
+            Facts { session, parent, signature, ..Facts::default() }.write(chunk);
+        });
     }
 
     /// Marks where a step begins. A step never ends while a block or a call is open: clients would
@@ -204,6 +219,7 @@ impl UiMessageEncoder {
         parent: Option<&Text<'_>>,
         out: &mut Output,
     ) {
+        self.outlived_errors(out);
         let next = self.steps.go_on(message, parent);
         if next == Next::Another {
             sse::event(out, "finish-step", |_| {});
@@ -226,19 +242,6 @@ fn block_delta(shape: Shape, block: u64, text: &Text<'_>, out: &mut Output) {
     sse::event(out, shape.delta(), |chunk| {
         block_id(chunk, block);
         chunk.text("delta", text);
-    });
-}
-
-fn block_end(
-    shape: Shape,
-    block: u64,
-    parent: Option<&Text<'_>>,
-    signature: Option<&Text<'_>>,
-    out: &mut Output,
-) {
-    sse::event(out, shape.end(), |chunk| {
-        block_id(chunk, block);
-        Facts { parent, signature, ..Facts::default() }.write(chunk);
     });
 }
 
@@ -275,8 +278,6 @@ impl UiMessageEncoder {
 
     fn turn_ended(&mut self, ended: &TurnEnded<'_>, out: &mut Output) {
         self.start(out);
-        let failed = is_failure(&ended.outcome);
-        let cancelled = ended.outcome == Outcome::Cancelled;
         self.other_errors(ended.cause.as_ref(), out);
         if let Some(answer) = &ended.structured {
             sse::event(out, "data-structured", |chunk| {
@@ -286,18 +287,17 @@ impl UiMessageEncoder {
         if self.steps.end() {
             sse::event(out, "finish-step", |_| {});
         }
-        if failed {
+        if is_failure(&ended.outcome) {
             sse::event(out, "error", |chunk| {
                 chunk.text("errorText", &ai_parts::failure(ended));
             });
-        } else if cancelled {
+        } else if ended.outcome == Outcome::Cancelled {
             sse::event(out, "abort", |chunk| {
                 chunk.text_if("reason", ended.cause.as_ref());
             });
         }
-        self.calls.clear();
-        let told = failed || cancelled;
-        self.turns.add(ended, ended.cause.as_ref().filter(|_| !told), out);
+        // Clients show an `error` once and an `abort` never: the message itself says why, too.
+        self.turns.add(ended, ended.cause.as_ref(), out);
         if self.message_each_turn {
             self.finish_message(out);
         }

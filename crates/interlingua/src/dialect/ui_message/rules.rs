@@ -30,6 +30,8 @@ struct Block {
 struct Call {
     flags: Flags,
     input_known: bool,
+    /// The client is asked whether it may run.
+    asked: bool,
     answered: bool,
 }
 
@@ -168,7 +170,9 @@ impl Rules for UiMessageRules {
                 self.answer(chunk, findings);
             }
             "tool-approval-request" => {
-                self.known_call(text(chunk, "toolCallId"), findings);
+                if let Some(call) = self.known_call(text(chunk, "toolCallId"), findings) {
+                    call.asked = true;
+                }
             }
             "error" => self.error_told = true,
             "finish" => self.finish_chunk(chunk, findings),
@@ -254,7 +258,7 @@ impl UiMessageRules {
             }
             Some(_) => findings.add("fresh-call-id", format!("`{id}` was used before")),
             None => {
-                let call = Call { flags, input_known: !starts, answered: false };
+                let call = Call { flags, input_known: !starts, asked: false, answered: false };
                 self.calls.insert(id.to_owned(), call);
             }
         }
@@ -279,10 +283,13 @@ impl UiMessageRules {
         let Some(call) = self.known_call(id, findings) else { return };
         let same = call.flags == flags || kind == "tool-output-denied";
         let preliminary = flag(chunk, "preliminary");
-        let again = call.answered;
+        let (again, asked) = (call.answered, call.asked);
         call.answered = !preliminary;
         findings.require(same, "same-flags", format!("`{id}` began with other flags"));
         findings.require(!again, "one-answer", format!("`{id}` was answered before"));
+        // No chunk tells the decision: a server that validates the message would reject it.
+        let message = format!("`{id}` has an output, and its approval no decision");
+        findings.require(!asked, "approval-waits", message);
     }
 
     fn finish_chunk(&mut self, chunk: &Value, findings: &mut Findings) {
