@@ -110,12 +110,6 @@ pub(crate) fn answer(out: &mut Vec<u8>, id: &str, output: &str) {
     put!(out, "\"status\":\"completed\"}}\n\n");
 }
 
-/// A record of the agent that `ag-ui` has no event for, by its name.
-pub(crate) fn native(out: &mut Vec<u8>, name: &str) {
-    put!(out, "data: {\"type\":\"CUSTOM\",\"name\":\"native\",\"value\":{\"name\":\"");
-    put!(out, name, "\"}}\n\n");
-}
-
 /// The start of a run.
 pub(crate) fn start(out: &mut Vec<u8>, session: &str) {
     put!(out, "data: {\"type\":\"RUN_STARTED\",\"threadId\":", session, ",\"runId\":\"r\"}\n\n");
@@ -124,6 +118,6 @@ pub(crate) fn start(out: &mut Vec<u8>, session: &str) {
 
 /// What is known of the session.
 pub(crate) fn snapshot(out: &mut Vec<u8>, session: &str) {
-    put!(out, "data: {\"type\":\"STATE_SNAPSHOT\",\"snapshot\":{\"session\":{\"id\":", session);
-    put!(out, "}}}\n\n");
+    put!(out, "data: {\"type\":\"STATE_DELTA\",\"delta\":[{\"op\":\"add\",\"path\":\"/session\",");
+    put!(out, "\"value\":{\"id\":", session, "}}]}\n\n");
 }

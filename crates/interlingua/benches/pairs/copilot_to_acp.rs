@@ -240,7 +240,6 @@ pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
                 );
                 put!(out, "{\"type\":\"text\",\"text\":", raw(output), "}}]}}}\n");
             }
-            "user.message" => chunk(out, "user_message_chunk", data.content, None),
             "session.tools_updated" => {
                 put!(out, UPDATE, "session_info_update\",\"_meta\":{\"model\":", raw(data.model));
                 put!(out, "}}}}\n");

@@ -122,9 +122,15 @@ struct Call<'a> {
 #[derive(Deserialize)]
 struct Given<'a> {
     #[serde(borrow)]
-    content: Option<&'a RawValue>,
+    content: Vec<Shown<'a>>,
     #[serde(borrow, rename = "structuredContent")]
     structured: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Shown<'a> {
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
 }
 
 /// `goose` to `ui-message`. The banner is taken as it is: a limit knows where the session is told.
@@ -147,7 +153,9 @@ pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
                     put!(out, raw(call.arguments), BY_THE_AGENT);
                 }
                 (_, _, Some(Told { value: Some(given) })) => {
-                    steps.answer(out, raw(content.id), raw(given.content));
+                    // There is one block, and it is text.
+                    let output = given.content.first().and_then(|shown| shown.text);
+                    steps.answer(out, raw(content.id), raw(output));
                     put!(out, "data: {\"type\":\"data-tool-output\",\"data\":{\"call\":");
                     put!(out, raw(content.id), ",\"structured\":", raw(given.structured));
                     put!(out, "},\"transient\":true}\n\n");

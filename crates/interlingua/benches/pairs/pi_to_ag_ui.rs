@@ -193,22 +193,16 @@ pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
             model_told = true;
             ag_ui::snapshot(out, &session);
         }
-        ("message_start" | "message_end", Some(message)) => {
-            natives(line.r#type, message, out);
-        }
-        ("tool_execution_start" | "tool_execution_update", _) => {
+        ("message_start", Some(message)) if message.role == "user" => prompt(message, out),
+        ("tool_execution_update", _) => {
             put!(out, "data: {\"type\":\"CUSTOM\",\"name\":\"tool_progress\",\"value\":{\"call\":");
             put!(out, raw(line.tool_call_id));
-            if line.partial_result.is_some() {
-                put!(out, ",\"output\":", printed(line.partial_result.as_ref()));
-            }
-            put!(out, "}}\n\n");
+            put!(out, ",\"output\":", printed(line.partial_result.as_ref()), "}}\n\n");
         }
         ("tool_execution_end", _) => {
             run.step_is_over();
             ag_ui::answer(out, raw(line.tool_call_id), printed(line.result.as_ref()));
         }
-        ("turn_start" | "turn_end" | "agent_end", _) => ag_ui::native(out, line.r#type),
         ("session", _) => {
             raw(line.id).clone_into(&mut session);
             ag_ui::start(out, &session);
@@ -239,17 +233,9 @@ fn update_of(event: &Update<'_>, run: &mut Run, call: &mut String, out: &mut Vec
     }
 }
 
-fn natives(kind: &str, message: &Message<'_>, out: &mut Vec<u8>) {
-    match (kind, message.role) {
-        ("message_start", "user") => {
-            let content = message.content.and_then(|it| serde_json::from_str(it.get()).ok());
-            let content: Vec<Content<'_>> = content.unwrap_or_default();
-            put!(out, "data: {\"type\":\"CUSTOM\",\"name\":\"user_message\",\"value\":{\"text\":");
-            put!(out, raw(content.first().and_then(|content| content.text)), "}}\n\n");
-        }
-        (_, "assistant") => {}
-        ("message_start", _) => ag_ui::native(out, "message_start/toolResult"),
-        (_, "user") => ag_ui::native(out, "message_end/user"),
-        _ => ag_ui::native(out, "message_end/toolResult"),
-    }
+fn prompt(message: &Message<'_>, out: &mut Vec<u8>) {
+    let content = message.content.and_then(|it| serde_json::from_str(it.get()).ok());
+    let content: Vec<Content<'_>> = content.unwrap_or_default();
+    put!(out, "data: {\"type\":\"CUSTOM\",\"name\":\"user_message\",\"value\":{\"text\":");
+    put!(out, raw(content.first().and_then(|content| content.text)), "}}\n\n");
 }

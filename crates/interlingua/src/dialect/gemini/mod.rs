@@ -33,8 +33,12 @@ pub static DIALECT: Dialect = Dialect {
 
 /// Gemini stamps every record with its time; the same records without it are `giselle`.
 fn recognise(probe: &Probe<'_>) -> Confidence {
-    let own = probe.has("timestamp") && !probe.has("modelId");
-    if own && is_record(probe) { Confidence::Sure } else { Confidence::No }
+    if !probe.has("timestamp") || probe.has("modelId") || !is_record(probe) {
+        return Confidence::No;
+    }
+    // Gemini's own begins with the model; the `init` of `giselle` may have a time as well.
+    let begins = probe.kind().as_str() == "init";
+    if begins && !probe.has("model") { Confidence::Maybe } else { Confidence::Sure }
 }
 
 /// Whether a record looks like one of Gemini's, but for its time.
