@@ -130,3 +130,44 @@ fn an_answer_is_told_to_whoever_made_the_call() {
     let ended = of_kind(&records, "tool_ended");
     assert_eq!((&ended[0]["parent"], &ended[0]["output"]), (&"task".into(), &"ok".into()));
 }
+
+#[test]
+fn another_call_of_the_same_id_is_told_as_one_of_its_own() {
+    let call = |message: &str, name: &str| {
+        format!(
+            r#"{{"type":"assistant","message":{{"id":"{message}","role":"assistant","content":[{{"type":"tool_use","id":"call_0","name":"{name}","input":{{}}}}]}},"session_id":"s"}}"#
+        )
+    };
+    let answer = |text: &str| {
+        format!(
+            r#"{{"type":"user","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"call_0","content":"{text}"}}]}},"session_id":"s"}}"#
+        )
+    };
+    let lines = [
+        call("m1", "First"),
+        answer("one"),
+        // What was said before is no other call.
+        call("m1", "First"),
+        call("m2", "Second"),
+        answer("two"),
+        call("m3", "Third"),
+        answer("three"),
+    ];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let written = translate_lines("claude", "events", &lines);
+    let records = written.records();
+    let told = |kind| {
+        let told = of_kind(&records, kind).into_iter();
+        let told = told.map(|event| (event["call"].as_str().unwrap(), event["name"].as_str()));
+        told.collect::<Vec<_>>()
+    };
+    let calls =
+        [("call_0", Some("First")), ("call_0-2", Some("Second")), ("call_0-3", Some("Third"))];
+    assert_eq!(told("tool_started"), calls);
+    assert_eq!(told("tool_ended"), calls);
+    let outputs = of_kind(&records, "tool_ended").into_iter().map(|event| &event["output"]);
+    assert_eq!(outputs.collect::<Vec<_>>(), ["one", "two", "three"]);
+    let repaired = written.translator.repairs().told().iter();
+    let reused = repaired.filter(|repair| repair.kind.name() == "call-id-reused");
+    assert_eq!(reused.count(), 2);
+}

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 
-use super::fingerprint::{Fingerprint, FingerprintHasher};
+use super::fingerprint::{Fingerprint, FingerprintHasher, number_of};
+use super::reused::Reused;
 use super::{Emit, RepairKind, Stream};
 use crate::event::{
     Data, Event, Executor, Native, Reason, ToolEnded, ToolInput, ToolKind, ToolStarted, ToolStatus,
@@ -34,6 +35,8 @@ pub(super) struct Calls {
     /// Calls that the agent gave no id, in the order in which they were made.
     unnamed: VecDeque<String>,
     named: u64,
+    /// Ids that were given to more than one call.
+    reused: Reused,
     /// Room of calls that are over, for those to come.
     #[allow(clippy::vec_box, reason = "it is the boxes that are used again")]
     spare: Vec<Box<OpenCall>>,
@@ -42,6 +45,15 @@ pub(super) struct Calls {
 #[derive(Debug)]
 enum Call {
     Open(Box<OpenCall>),
+    /// What it was part of, as a number, tells it from another call of the same id.
+    Over {
+        how: Over,
+        message: u64,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
     Answered,
     Abandoned,
     /// Given up because its turn rests, and nobody said which call it rests for.
@@ -77,6 +89,24 @@ impl Calls {
         }
     }
 
+    /// Settles which call an event speaks of, where the agent gave an id again: a call that is made in
+    /// another message than the one of this id that is over is another call.
+    pub(super) fn settle(&mut self, event: &mut Event<'_>, stream: &mut Stream) {
+        if let Data::ToolStarted(started) = &event.data
+            && started.message.is_some()
+            && let told_as = key(&self.reused.told_as(&started.call))
+            && let Some(Call::Over { message, .. }) = self.calls.get(&told_as)
+            && ![number_of(&started.message), number_of(&None)].contains(message)
+        {
+            let call = &started.call;
+            let free = |id: &String| !self.calls.contains_key(&key(&Text::plain(id)));
+            let id = (2..).map(|number| format!("{call}-{number}")).find(free);
+            stream.repaired(RepairKind::CallIdReused, || format!("call {call}"));
+            self.reused.tell_as(call, id.unwrap_or_default());
+        }
+        self.reused.rename(event);
+    }
+
     /// Gives an id to a call that has none; an answer without one is that of the oldest such call.
     fn name(&mut self, data: &mut Data<'_>) {
         let (call, starts, ends) = match data {
@@ -105,10 +135,7 @@ impl Calls {
 
     /// Whether an answer to a call will be handed on: it is open, or nobody has heard of it yet.
     pub(super) fn awaits_answer(&self, call: &Text<'_>) -> bool {
-        !matches!(
-            self.calls.get(&key(call)),
-            Some(Call::Answered | Call::Abandoned | Call::Resting)
-        )
+        !matches!(self.calls.get(&key(&self.reused.told_as(call))), Some(Call::Over { .. }))
     }
 
     /// Closes what nobody answered. While a turn waits for the client, the client's calls stay open,
@@ -146,8 +173,8 @@ impl Calls {
                     open.id = id;
                 }
                 Some(place) => {
-                    let state = if resting { Call::Resting } else { Call::Abandoned };
-                    let Call::Open(open) = std::mem::replace(place, state) else { continue };
+                    let how = if resting { Over::Resting } else { Over::Abandoned };
+                    let Some(open) = place.end(how) else { continue };
                     if !resting {
                         stream.repaired(RepairKind::CallNotAnswered, || {
                             format!("call {} ({})", open.id, open.name)
@@ -258,12 +285,10 @@ impl Calls {
         let Data::ToolEnded(ended) = &event.data else { return };
         self.ensure_known(&ended.call, &event, stream, emit);
         let Event { parent, time, data: Data::ToolEnded(mut ended), .. } = event else { return };
-        let state = match self.calls.get_mut(&key(&ended.call)) {
-            Some(call) => std::mem::replace(call, Call::Answered),
-            None => return,
-        };
-        match state {
-            Call::Open(mut open) => {
+        let Some(call) = self.calls.get_mut(&key(&ended.call)) else { return };
+        match call {
+            Call::Open(_) => {
+                let Some(mut open) = call.end(Over::Answered) else { return };
                 self.open -= 1;
                 tell_unknown_input(&mut open, &ended.call, stream, emit);
                 ended.name = Text::plain(&open.name);
@@ -280,9 +305,9 @@ impl Calls {
                     self.spare.push(open);
                 }
             }
-            Call::Answered => {}
-            late @ (Call::Abandoned | Call::Resting) => {
-                if matches!(late, Call::Abandoned) {
+            Call::Over { how: Over::Answered, .. } => {}
+            Call::Over { how, .. } => {
+                if std::mem::replace(how, Over::Answered) == Over::Abandoned {
                     stream.repaired(RepairKind::AnswerTooLate, || format!("call {}", ended.call));
                 }
                 let late = Native { name: Text::plain("late_answer"), raw: ended.output };
@@ -407,9 +432,23 @@ impl OpenCall {
     }
 }
 
+impl Call {
+    /// Ends a call; gives what was known of it.
+    fn end(&mut self, how: Over) -> Option<Box<OpenCall>> {
+        let message = match self {
+            Self::Open(open) => number_of(&open.message),
+            Self::Over { .. } => return None,
+        };
+        match std::mem::replace(self, Self::Over { how, message }) {
+            Self::Open(open) => Some(open),
+            Self::Over { .. } => None,
+        }
+    }
+}
+
 /// What a call is known by.
 #[inline]
-fn key(call: &Text<'_>) -> u64 {
+pub(super) fn key(call: &Text<'_>) -> u64 {
     Fingerprint::of(call.to_plain().as_bytes()).number()
 }
 

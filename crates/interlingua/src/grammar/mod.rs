@@ -15,6 +15,7 @@ mod pieces;
 mod plans;
 mod recent;
 mod repair;
+mod reused;
 mod session;
 mod turns;
 
@@ -124,6 +125,7 @@ impl Grammar {
     #[inline]
     pub fn push(&mut self, mut event: Event<'_>, emit: Emit<'_>) {
         names::or_absent(&mut event.parent);
+        self.calls.settle(&mut event, &mut self.stream);
         // Pieces of text are most of what agents say, and need little of what follows.
         if matches!(event.data, Data::BlockDelta(_)) && self.turns.is_open() {
             self.blocks.push(&mut event, &mut self.stream, emit);

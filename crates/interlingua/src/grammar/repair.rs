@@ -31,6 +31,8 @@ pub enum RepairKind {
     AnswerWithoutCall,
     /// An answer came twice, or after its call was given up; it was set aside.
     AnswerTooLate,
+    /// A call has the id of another one that is over; it was given one of its own.
+    CallIdReused,
     /// A block was not ended; it was.
     BlockNotEnded,
     /// A piece came for a block that was over; a new block was begun.
@@ -52,6 +54,7 @@ impl RepairKind {
             Self::CallNotAnswered => "call-not-answered",
             Self::AnswerWithoutCall => "answer-without-call",
             Self::AnswerTooLate => "answer-too-late",
+            Self::CallIdReused => "call-id-reused",
             Self::BlockNotEnded => "block-not-ended",
             Self::PieceAfterEnd => "piece-after-end",
             Self::BlockDiffers => "block-differs",
