@@ -155,6 +155,12 @@ fn a_session_keeps_the_id_that_it_was_told_under() {
     assert_eq!(ids.len(), 1);
     let facts = updates(&told, "session_info_update");
     assert_eq!(facts[1]["_meta"]["interlingua"], json!({"sessionId": "real"}));
+    // Who reads it again learns the late name.
+    let lines: Vec<String> = records.iter().map(ToString::to_string).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let again = translate_lines("acp", "events", &lines).records();
+    let named = again.iter().filter_map(|event| event.get("id")).find(|id| **id == "real");
+    assert!(named.is_some(), "{again:?}");
 }
 
 #[test]

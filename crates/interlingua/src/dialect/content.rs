@@ -20,8 +20,12 @@ pub(crate) fn output_text<'a>(output: &'a Json<'_>) -> (Text<'a>, usize) {
     }
     let blocks =
         if output.is_array() { read::records_of::<ContentBlock<'_>>(output) } else { None };
-    let Some(blocks) = blocks.filter(|blocks| blocks.iter().all(|block| block.kind.is_some()))
-    else {
+    // A list of something else has no blocks in it, and is no empty list for that.
+    let are_blocks = |blocks: &Vec<ContentBlock<'_>>| match &**blocks {
+        [] => output.get().trim_start_matches('[').trim_start() == "]",
+        blocks => blocks.iter().all(|block| block.kind.is_some()),
+    };
+    let Some(blocks) = blocks.filter(are_blocks) else {
         return (Text::plain(output.get()), 0);
     };
     // As a rule there is one, and its literal is passed on as it stands.
@@ -75,6 +79,9 @@ mod tests {
             answer_text(&ended).0.to_string()
         };
         assert_eq!(answer("null", None), "");
+        assert_eq!(answer("[ ]", None), "");
+        assert_eq!(answer("[1,2]", None), "[1,2]");
+        assert_eq!(answer(r#"[{"type":"text","text":"a"},{"type":"image"}]"#, None), "a");
         assert_eq!(answer("null", Some("stopped")), "stopped");
         assert_eq!(answer(r#""out""#, Some("stopped")), "out\nstopped");
         assert_eq!(answer(r#""was stopped\n""#, Some("stopped")), "was stopped\n");

@@ -261,6 +261,12 @@ impl Calls {
     /// Whoever decides about a call is told what the call is, where the question does not say it.
     pub(super) fn permission(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let mut event = event;
+        // Whether a call may run that is over, nobody can decide: the question stands for itself.
+        if let Data::PermissionRequested(request) = &mut event.data
+            && request.call.as_ref().is_some_and(|call| !self.awaits_answer(call))
+        {
+            request.call = None;
+        }
         let call = match &event.data {
             Data::PermissionRequested(request) => request.call.clone(),
             Data::PermissionResolved(resolved) => resolved.call.clone(),

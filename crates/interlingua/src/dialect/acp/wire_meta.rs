@@ -92,6 +92,7 @@ record! {
     /// What our own writer says beyond the protocol.
     pub(super) struct Ours<'a> {
         parent: text "parentToolCallId",
+        session: text "sessionId",
         replay: flag "replay",
         injected: flag "injected",
         agent: text "agent",

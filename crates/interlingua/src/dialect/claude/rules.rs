@@ -56,7 +56,7 @@ impl Rules for ClaudeRules {
         match kind {
             "system" => {
                 system(record, findings);
-                self.tool_named(record, findings);
+                self.open_tool_named(record, findings);
             }
             "control_request" => self.control_request(record, findings),
             "tool_progress" => {
@@ -115,7 +115,15 @@ impl ClaudeRules {
             let questions = request.pointer("/input/questions").is_some_and(Value::is_array);
             findings.require(questions, "permission-request", "a question without `questions`");
         } else {
-            self.tool_named(request, findings);
+            self.open_tool_named(request, findings);
+        }
+    }
+
+    /// As [`ClaudeRules::tool_named`], while the call is open: who speaks of it later speaks of the past.
+    fn open_tool_named(&self, about: &Value, findings: &mut Findings) {
+        let call = about.get("tool_use_id").and_then(Value::as_str).unwrap_or_default();
+        if self.calls.get(call) == Some(&false) {
+            self.tool_named(about, findings);
         }
     }
 
@@ -125,7 +133,8 @@ impl ClaudeRules {
         let said = about.get("tool_name").and_then(Value::as_str);
         if let (Some(tool), Some(said)) = (self.tools.get(call), said) {
             let message = format!("call {call} is one of {tool}, not of {said}");
-            findings.require(tool == said, "tool-named", message);
+            // The name of a call that nobody made is not known until somebody speaks of it.
+            findings.require(tool == said || tool == "unknown", "tool-named", message);
         }
     }
 
@@ -151,6 +160,8 @@ impl ClaudeRules {
     }
 
     fn assistant(&mut self, record: &Value, findings: &mut Findings) {
+        // Whoever stopped the turn, it goes on.
+        self.stopped.clear();
         for (field, expected) in [("type", "message"), ("role", "assistant")] {
             let told = record.pointer(&format!("/message/{field}")).and_then(Value::as_str);
             let message = format!("message.{field} is not {expected:?}");

@@ -1,7 +1,7 @@
 //! Where one thread of messages is: which block is being said in pieces, and which comes whole next.
 
-use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
 use super::wire::{Content, StreamEvent};
 use crate::dialect::tools;
@@ -11,7 +11,7 @@ use crate::event::{
 };
 use crate::json::{Json, Text};
 
-/// How many messages are remembered that are not the one at hand.
+/// How many messages are remembered that are not the one at hand, twice at most.
 const EARLIER: usize = 256;
 
 /// Where one thread of messages is.
@@ -21,13 +21,33 @@ pub(super) struct Thread {
     pub(super) message: Option<Text<'static>>,
     /// How many blocks of the message came whole.
     whole: u64,
-    /// The messages before it, each by the hash of its id, and how many blocks of it came whole: some
-    /// are gone back to.
-    earlier: VecDeque<(u64, u64)>,
+    /// The messages before it: some are gone back to.
+    earlier: Earlier,
     /// The block that is being said in pieces.
     open: Option<OpenPieces>,
     pub(super) usage: Option<Usage<'static>>,
     pub(super) stop_reason: Option<Text<'static>>,
+}
+
+/// Messages, each by the hash of its id, and how many blocks of it came whole. When the newer ones are
+/// many, they become the older ones, and those are forgotten.
+#[derive(Debug, Default)]
+struct Earlier {
+    newer: HashMap<u64, u64, BuildHasherDefault<DefaultHasher>>,
+    older: HashMap<u64, u64, BuildHasherDefault<DefaultHasher>>,
+}
+
+impl Earlier {
+    fn take(&mut self, message: u64) -> Option<u64> {
+        self.newer.remove(&message).or_else(|| self.older.remove(&message))
+    }
+
+    fn keep(&mut self, message: u64, whole: u64) {
+        if self.newer.len() == EARLIER {
+            self.older = std::mem::take(&mut self.newer);
+        }
+        self.newer.insert(message, whole);
+    }
 }
 
 #[derive(Debug)]
@@ -68,15 +88,13 @@ impl Thread {
         if self.message.as_ref() == message {
             return;
         }
-        let hash = hash_of(message);
-        let known = self.earlier.iter().rposition(|(earlier, _)| *earlier == hash);
-        let whole = known.and_then(|at| self.earlier.remove(at)).map_or(0, |(_, whole)| whole);
+        let whole = self.earlier.take(hash_of(message)).unwrap_or(0);
         let left = std::mem::replace(&mut self.whole, whole);
-        self.earlier.push_back((hash_of(self.message.as_ref()), left));
-        self.message = message.map(|id| id.clone().into_owned());
-        if self.earlier.len() > EARLIER {
-            self.earlier.pop_front();
+        // Of a message without a block there is nothing to remember.
+        if left > 0 {
+            self.earlier.keep(hash_of(self.message.as_ref()), left);
         }
+        self.message = message.map(|id| id.clone().into_owned());
         self.open = None;
     }
 

@@ -34,8 +34,9 @@ impl AcpDecoder {
                     self.price = Price::of_new_session();
                     self.session.started = true;
                     self.session.id = session.clone().map(Text::into_owned);
+                    // A name that came late is told beside the one that the updates go on with.
                     sink.event(Event::new(SessionStarted {
-                        id: session,
+                        id: ours.session.clone().or(session),
                         agent: ours.agent.clone(),
                         version: ours.version.clone(),
                         model: ours.model.clone(),

@@ -116,9 +116,11 @@ impl ClaudeEncoder {
             self.call((call, &name, &kind), input, message.as_ref(), event, out);
         }
         let told = request.call.as_ref().and_then(|call| self.calls.told(call)).unwrap_or_default();
-        let tool = told.name.or(request.tool.clone()).unwrap_or(Text::plain("unknown"));
+        let tool = told.name.clone().or(request.tool.clone()).unwrap_or(Text::plain("unknown"));
         let (name, mut input) =
             tools::call(&tool, &any_agents::kind_of(&tool), request.input.as_ref());
+        // A call that was told without its input may have kept the agent's own name.
+        let name = told.name.as_ref().unwrap_or(&name);
         if let Some(known) = &told.input
             && (request.input.is_none() || known.get() != "{}")
         {
@@ -132,7 +134,7 @@ impl ClaudeEncoder {
         let mut record = out.record("control_request");
         record.text("request_id", &request.request);
         record.object("request", |fields| {
-            fields.raw("subtype", "\"can_use_tool\"").text("tool_name", &name).raw("input", &input);
+            fields.raw("subtype", "\"can_use_tool\"").text("tool_name", name).raw("input", &input);
             fields.text_if("description", request.description.as_ref());
             fields.json_if("permission_suggestions", suggestions);
             fields.text_if("tool_use_id", request.call.as_ref());
