@@ -1,6 +1,29 @@
 //! The records of `ui-message`, as the limits write them.
 
+use memchr::memmem::Finder;
+
 use super::put;
+
+/// What finds the values that readers of the protocol reject: those that name a prototype, openly or
+/// behind an escape.
+pub(crate) struct Harmless {
+    named: Finder<'static>,
+    escaped: Finder<'static>,
+}
+
+impl Default for Harmless {
+    fn default() -> Self {
+        Self { named: Finder::new("proto"), escaped: Finder::new("\\u00") }
+    }
+}
+
+impl Harmless {
+    /// Whether a value is certain to be accepted.
+    pub(crate) fn accepts(&self, value: &str) -> bool {
+        let value = value.as_bytes();
+        self.named.find(value).is_none() && self.escaped.find(value).is_none()
+    }
+}
 
 /// What a limit has to know from one record to the next.
 #[derive(Default)]

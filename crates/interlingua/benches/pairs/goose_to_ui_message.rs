@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::corpus::{PIECES, Shape, Size, Stream};
-use crate::limit::ui_message::{self, BY_THE_AGENT, Steps};
+use crate::limit::ui_message::{self, BY_THE_AGENT, Harmless, Steps};
 use crate::limit::{each_line, put, raw};
 
 pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
@@ -121,6 +121,8 @@ struct Call<'a> {
 
 #[derive(Deserialize)]
 struct Given<'a> {
+    #[serde(rename = "isError")]
+    is_error: Option<bool>,
     #[serde(borrow)]
     content: Vec<Shown<'a>>,
     #[serde(borrow, rename = "structuredContent")]
@@ -137,7 +139,7 @@ struct Shown<'a> {
 pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
     keep(b"data: {\"type\":\"start\",\"messageMetadata\":{\"sessionId\":\"20261115_18\"}}\n\n");
     keep(b"data: {\"type\":\"data-session\",\"data\":{\"id\":\"20261115_18\"},\"transient\":true}\n\n");
-    let mut steps = Steps::default();
+    let (mut steps, harmless) = (Steps::default(), Harmless::default());
     each_line(input, keep, |line: Line<'_>, out| {
         let Some(message) = line.message else {
             let (total, input) = (raw(line.total_tokens), raw(line.input_tokens));
@@ -150,9 +152,13 @@ pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
                 ("text", ..) => steps.piece(out, raw(content.text)),
                 (_, Some(Told { value: Some(call) }), _) => {
                     steps.call(out, raw(content.id), raw(call.name));
-                    put!(out, raw(call.arguments), BY_THE_AGENT);
+                    if harmless.accepts(raw(call.arguments)) {
+                        put!(out, raw(call.arguments), BY_THE_AGENT);
+                    }
                 }
-                (_, _, Some(Told { value: Some(given) })) => {
+                (_, _, Some(Told { value: Some(given) }))
+                    if given.is_error != Some(true) && harmless.accepts(raw(given.structured)) =>
+                {
                     // There is one block, and it is text.
                     let output = given.content.first().and_then(|shown| shown.text);
                     steps.answer(out, raw(content.id), raw(output));

@@ -120,12 +120,25 @@ struct Part<'a> {
 
 #[derive(Deserialize)]
 struct State<'a> {
+    status: &'a str,
     #[serde(borrow)]
     input: Option<&'a RawValue>,
     #[serde(borrow)]
     output: Option<&'a RawValue>,
     #[serde(borrow)]
     metadata: Option<&'a RawValue>,
+}
+
+/// What is read of the metadata of a command.
+#[derive(Deserialize)]
+struct Ran {
+    exit: Option<i64>,
+}
+
+/// Whether a call went well: an error is told as one, and so is a command that failed.
+fn is_done(state: &State<'_>) -> bool {
+    let ran = state.metadata.and_then(|metadata| serde_json::from_str::<Ran>(metadata.get()).ok());
+    state.status == "completed" && ran.and_then(|ran| ran.exit).is_none_or(|exit| exit == 0)
 }
 
 /// `opencode` to `ag-ui`.
@@ -150,6 +163,9 @@ pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
                 run.call(out, id, raw(part.tool));
                 ag_ui::input(out, id, raw(state.input));
                 ag_ui::input_end(out, id);
+                if !is_done(state) {
+                    return;
+                }
                 ag_ui::answer(out, id, raw(state.output));
                 put!(
                     out,

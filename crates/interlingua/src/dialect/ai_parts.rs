@@ -4,6 +4,10 @@
 //! Both have blocks with an id on every part, facts beside a part in `providerMetadata`, consumers
 //! that reject values which name a prototype, and one `finish` that sums up all turns.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use super::Output;
 use super::content::answer_text;
 use crate::event::{
@@ -114,21 +118,26 @@ pub(crate) fn harmless_json(part: &mut Object<'_>, name: &str, value: &Json<'_>)
     }
 }
 
-fn names_a_prototype(value: &Json<'_>) -> bool {
+/// Whether a value makes consumers reject the record that it is in.
+pub(crate) fn names_a_prototype(value: &Json<'_>) -> bool {
     if !value.is_object() && !value.is_array() {
         return false;
     }
     let bytes = value.get().as_bytes();
     let names = |word: &[u8]| memchr::memmem::find(bytes, word).is_some();
-    names(b"proto__\"")
-        || (names(b"constructor\"") && names(b"prototype\""))
+    // Values are long, and next to none has the word that all such names have in common.
+    let has_the_word = PROTO.find(bytes).is_some();
+    has_the_word && (names(b"proto__\"") || (names(b"constructor\"") && names(b"prototype\"")))
         || hides_letters(bytes)
 }
 
+/// What is looked for in every value, made ready once.
+static PROTO: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("proto"));
+static ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\\u00"));
+
 /// Whether a letter or an underscore is written as an escape, which only hides what a name is.
 fn hides_letters(bytes: &[u8]) -> bool {
-    memchr::memmem::find_iter(bytes, b"\\u00")
-        .any(|at| matches!(bytes.get(at + 4), Some(b'4'..=b'7')))
+    ESCAPE.find_iter(bytes).any(|at| matches!(bytes.get(at + 4), Some(b'4'..=b'7')))
 }
 
 /// Whether an event has nothing to tell that is not told elsewhere: the tokens of a turn are told by

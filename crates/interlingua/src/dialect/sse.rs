@@ -6,13 +6,21 @@ use crate::json::write::Object;
 /// Writes one record whose first field is its type.
 #[inline]
 pub(crate) fn event(out: &mut Output, kind: &str, fields: impl FnOnce(&mut Object<'_>)) {
+    let start = out.bytes().len();
+    event_of_text(out, kind, fields);
+    let record = out.bytes().get_mut(start..).unwrap_or_default();
+    keep_on_one_line(record);
+}
+
+/// As [`event`], for a record of text, numbers and names: with no value in it that is passed on as it
+/// stood, it is on one line as it is.
+#[inline]
+pub(crate) fn event_of_text(out: &mut Output, kind: &str, fields: impl FnOnce(&mut Object<'_>)) {
     let bytes = out.bytes();
-    let start = bytes.len();
     bytes.extend_from_slice(b"data: ");
     let mut record = Object::record(bytes, kind);
     fields(&mut record);
     record.close();
-    keep_on_one_line(bytes.get_mut(start..).unwrap_or_default());
     bytes.extend_from_slice(b"\n\n");
 }
 

@@ -18,7 +18,7 @@ impl AgUiEncoder {
         self.step(started.message.as_ref(), parent, out);
         self.steps.called();
         let message = self.message_of_call(started.message.as_ref(), parent);
-        sse::event(out, "TOOL_CALL_START", |event| {
+        sse::event_of_text(out, "TOOL_CALL_START", |event| {
             event.text("toolCallId", &started.call).text("toolCallName", &started.name);
             if let Some(message) = message {
                 message.write(event.name("parentMessageId"));
@@ -47,7 +47,7 @@ impl AgUiEncoder {
         let input = self.inputs.iter_mut().find(|(call, _)| *call == delta.call);
         let Some((_, told)) = input.filter(|_| !delta.text.is_empty()) else { return };
         *told = true;
-        sse::event(out, "TOOL_CALL_ARGS", |event| {
+        sse::event_of_text(out, "TOOL_CALL_ARGS", |event| {
             event.text("toolCallId", &delta.call).text("delta", &delta.text);
             of_subagent(event, parent);
         });
@@ -94,7 +94,7 @@ impl AgUiEncoder {
             _ => text,
         };
         let id = self.identity.uuid();
-        sse::event(out, "TOOL_CALL_RESULT", |event| {
+        sse::event_of_text(out, "TOOL_CALL_RESULT", |event| {
             message_id(event, id);
             event.text("toolCallId", &ended.call).text("content", &text);
             event.fixed(r#""role":"tool""#);
@@ -110,7 +110,7 @@ impl AgUiEncoder {
 }
 
 fn whole_arguments(call: &Text<'_>, input: &Json<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
-    sse::event(out, "TOOL_CALL_ARGS", |event| {
+    sse::event_of_text(out, "TOOL_CALL_ARGS", |event| {
         event.text("toolCallId", call);
         write::quoted_json(event.name("delta"), input);
         of_subagent(event, parent);
@@ -118,7 +118,7 @@ fn whole_arguments(call: &Text<'_>, input: &Json<'_>, parent: Option<&Text<'_>>,
 }
 
 fn call_end(call: &Text<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
-    sse::event(out, "TOOL_CALL_END", |event| {
+    sse::event_of_text(out, "TOOL_CALL_END", |event| {
         event.text("toolCallId", call);
         of_subagent(event, parent);
     });

@@ -236,18 +236,18 @@ impl AgUiEncoder {
             if let Some(message) = message {
                 self.remember_message(message, parent, id);
             }
-            sse::event(out, "TEXT_MESSAGE_START", |event| {
+            sse::event_of_text(out, "TEXT_MESSAGE_START", |event| {
                 message_id(event, id);
                 event.fixed(r#""role":"assistant""#);
                 of_subagent(event, parent);
             });
             return;
         }
-        sse::event(out, "REASONING_START", |event| {
+        sse::event_of_text(out, "REASONING_START", |event| {
             message_id(event, id);
             of_subagent(event, parent);
         });
-        sse::event(out, "REASONING_MESSAGE_START", |event| {
+        sse::event_of_text(out, "REASONING_MESSAGE_START", |event| {
             message_id(event, id);
             event.fixed(r#""role":"reasoning""#);
             of_subagent(event, parent);
@@ -272,6 +272,14 @@ impl AgUiEncoder {
     }
 
     fn remember_message(&mut self, message: &Text<'_>, parent: Option<&Text<'_>>, id: Uuid) {
+        // As a rule one agent speaks, and says several things in one message.
+        if let Some(last) = self.messages.last_mut()
+            && last.parent.as_ref() == parent
+            && last.message == *message
+        {
+            last.id = id;
+            return;
+        }
         self.messages.retain(|last| last.parent.as_ref() != parent);
         if self.messages.len() == REMEMBERED {
             self.messages.remove(0);
@@ -341,7 +349,7 @@ fn block_content(
         Shape::Text => "TEXT_MESSAGE_CONTENT",
         _ => "REASONING_MESSAGE_CONTENT",
     };
-    sse::event(out, kind, |event| {
+    sse::event_of_text(out, kind, |event| {
         message_id(event, id);
         event.text("delta", text);
         of_subagent(event, parent);
@@ -356,14 +364,14 @@ fn block_end(
     out: &mut Output,
 ) {
     let mut end = |kind: &str| {
-        sse::event(out, kind, |event| {
+        sse::event_of_text(out, kind, |event| {
             message_id(event, id);
             of_subagent(event, parent);
         });
     };
     end(if shape == Shape::Text { "TEXT_MESSAGE_END" } else { "REASONING_MESSAGE_END" });
     if let Some(signature) = signature {
-        sse::event(out, "REASONING_ENCRYPTED_VALUE", |event| {
+        sse::event_of_text(out, "REASONING_ENCRYPTED_VALUE", |event| {
             event.fixed(r#""subtype":"message""#);
             id.write(event.name("entityId"));
             event.text("encryptedValue", signature);
@@ -371,7 +379,7 @@ fn block_end(
         });
     }
     if shape == Shape::Reasoning {
-        sse::event(out, "REASONING_END", |event| {
+        sse::event_of_text(out, "REASONING_END", |event| {
             message_id(event, id);
             of_subagent(event, parent);
         });
@@ -485,7 +493,7 @@ pub(super) fn of_subagent(event: &mut Object<'_>, parent: Option<&Text<'_>>) {
 }
 
 pub(super) fn step_event(kind: &str, number: u64, out: &mut Output) {
-    sse::event(out, kind, |event| {
+    sse::event_of_text(out, kind, |event| {
         let out = event.name("stepName");
         out.extend_from_slice(b"\"step-");
         write::number(out, number);

@@ -44,7 +44,9 @@ pub struct GooseDecoder {
 impl Decoder for GooseDecoder {
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
         let prose = if frame.text.starts_with('{') { frame.noise } else { frame.text };
-        self.interrupted |= self.turn && prose.contains(ASKS_AFTER_INTERRUPT);
+        if self.turn && !prose.is_empty() {
+            self.interrupted |= prose.contains(ASKS_AFTER_INTERRUPT);
+        }
         if !frame.text.starts_with('{') && self.is_prose(frame.text, sink) {
             return;
         }
@@ -80,7 +82,7 @@ impl GooseDecoder {
             sink.event(Event::new(SessionStarted { agent, ..SessionStarted::default() }));
         }
         let kind = line.kind.take();
-        match (kind.as_ref().map_or("", Text::body), line.message.take()) {
+        match (kind.as_ref().map_or("", Text::body), &mut line.message) {
             ("message", Some(message)) => self.message(message, own, sink),
             ("complete", _) => self.complete(line, sink),
             ("error", _) => {
@@ -101,7 +103,7 @@ impl GooseDecoder {
         }
     }
 
-    fn message<'a>(&mut self, message: Message<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn message<'a>(&mut self, message: &mut Message<'a>, own: Own<'a>, sink: &mut dyn Sink) {
         if !std::mem::replace(&mut self.turn, true) {
             sink.event(Event::new(TurnStarted::default()));
         }
@@ -110,53 +112,53 @@ impl GooseDecoder {
         if !same {
             self.end_block(sink);
             self.block = 0;
-            self.message = message.id.as_ref().map(Text::to_plain).unwrap_or_default().into();
+            self.message.clear();
+            self.message.push_str(&message.id.as_ref().map(Text::to_plain).unwrap_or_default());
         }
         let named = message.id.is_some();
         if message.content.is_empty() {
             sink.event(Event::new(Native { name: Text::plain("message/empty"), raw: own.json() }));
         }
-        for content in message.content {
+        for content in &mut message.content {
             self.content(content, user, named, own, sink);
         }
     }
 
     fn content<'a>(
         &mut self,
-        content: Content<'a>,
+        content: &mut Content<'a>,
         user: bool,
         named: bool,
         own: Own<'a>,
         sink: &mut dyn Sink,
     ) {
-        let kind = content.kind.clone().unwrap_or_default();
-        let text = || content.text.clone().unwrap_or_default();
-        match kind.body() {
+        let text = content.text.take().unwrap_or_default();
+        match content.kind.as_ref().map_or("", Text::body) {
             "text" if user => {
-                let event = UserMessage { text: text(), injected: true, ..UserMessage::default() };
+                let event = UserMessage { text, injected: true, ..UserMessage::default() };
                 sink.event(Event::new(event));
             }
             "text" => {
-                if named || !self.ending_told(&text(), sink) {
-                    self.piece(BlockKind::Text, text(), sink);
+                if named || !self.ending_told(&text, sink) {
+                    self.piece(BlockKind::Text, text, sink);
                 }
             }
-            "thinking" | "reasoning" => self.piece(BlockKind::Reasoning, text(), sink),
+            "thinking" | "reasoning" => self.piece(BlockKind::Reasoning, text, sink),
             "redactedThinking" => self.whole(BlockKind::HiddenReasoning, content, sink),
             "image" => self.whole(BlockKind::Image, content, sink),
             "toolRequest" | "frontendToolRequest" => self.call(content, sink),
             "toolResponse" => self.answer(content, sink),
             "toolConfirmationRequest" => sink.event(Event::new(PermissionRequested {
                 request: content.id.clone().unwrap_or_default(),
-                call: content.id,
-                tool: content.name,
-                description: content.prompt,
-                input: content.arguments,
+                call: content.id.take(),
+                tool: content.name.take(),
+                description: content.prompt.take(),
+                input: content.arguments.take(),
                 options: None,
             })),
             "systemNotification" | "contextLengthExceeded" | "summarizationRequested" => {
                 let severity = Severity::Info;
-                sink.event(Event::new(Notice { severity, text: text() }));
+                sink.event(Event::new(Notice { severity, text }));
             }
             "actionRequired" => {
                 let name = Text::plain("message/actionRequired");
@@ -197,7 +199,7 @@ impl GooseDecoder {
         self.open = Some(kind);
     }
 
-    fn whole(&mut self, kind: BlockKind, content: Content<'_>, sink: &mut dyn Sink) {
+    fn whole(&mut self, kind: BlockKind, content: &Content<'_>, sink: &mut dyn Sink) {
         self.end_block(sink);
         let (message, index) = (self.message_id(), self.block);
         let block = Block {
@@ -227,10 +229,10 @@ impl GooseDecoder {
         Some(Text::plain(&self.message)).filter(|id| !id.is_empty())
     }
 
-    fn call(&mut self, content: Content<'_>, sink: &mut dyn Sink) {
+    fn call(&mut self, content: &mut Content<'_>, sink: &mut dyn Sink) {
         self.end_block(sink);
-        let call = content.id.unwrap_or_default();
-        let Call { value, error, .. } = content.call.unwrap_or_default();
+        let call = content.id.take().unwrap_or_default();
+        let Call { value, error, .. } = content.call.take().unwrap_or_default();
         let request = value.unwrap_or_default();
         // What the model said was no call: goose answers it with the error.
         let wrong = error.map(|error| {
@@ -254,10 +256,10 @@ impl GooseDecoder {
         }
     }
 
-    fn answer(&mut self, content: Content<'_>, sink: &mut dyn Sink) {
-        let call = content.id.unwrap_or_default();
+    fn answer(&mut self, content: &mut Content<'_>, sink: &mut dyn Sink) {
+        let call = content.id.take().unwrap_or_default();
         self.calls.retain(|open| call != **open);
-        let answer = content.answer.unwrap_or_default();
+        let answer = content.answer.take().unwrap_or_default();
         let failed = answer.status.is_some_and(|status| status == "error");
         let Given { content, structured, is_error } = answer.value.unwrap_or_default();
         let exit_code = structured.as_ref().and_then(read::record_of::<Ran<'_>>);

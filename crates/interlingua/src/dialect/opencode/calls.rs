@@ -14,12 +14,14 @@ use crate::json::{Json, Text};
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     open: Vec<Call>,
+    /// The last one that ended: the next one takes its place in memory.
+    spare: Call,
     denied: Vec<String>,
     /// The files that calls of this step are known to have changed.
     pub(super) changed: Vec<String>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Call {
     id: String,
     session: usize,
@@ -77,22 +79,23 @@ impl Calls {
     /// Takes a snapshot of a call.
     pub(super) fn snapshot<'a>(
         &mut self,
-        part: Part<'a>,
+        part: &mut Part<'a>,
         place: &Place<'a>,
         sink: &mut dyn Sink,
     ) -> Told {
-        let state = part.state.unwrap_or_default();
-        let call = part.call.unwrap_or_default();
-        let tool = part.tool.unwrap_or_default();
-        let status = state.status.clone().unwrap_or_default();
-        let word = status.body();
+        let state = part.state.take().unwrap_or_default();
+        let call = part.call.take().unwrap_or_default();
+        let tool = part.tool.take().unwrap_or_default();
+        let word = state.status.as_ref().map_or("", Text::body);
+        let metadata = state.metadata.as_ref().and_then(read::record_of::<Metadata<'_>>);
+        let metadata = metadata.unwrap_or_default();
         let raw_input = state.input.as_ref().filter(|_| word != "pending");
-        let input = raw_input.and_then(read::record_of::<Input<'_>>).unwrap_or_default();
+        let is_read = metadata.session.is_some() || tools::input_is_read(tool.body());
+        let input = raw_input.filter(|_| is_read).and_then(read::record_of::<Input<'_>>);
+        let input = input.unwrap_or_default();
         // What the model gave a tool that cannot be called is not told: the input is a note about it.
         let nothing = (tool == "invalid").then(|| Json::object(|_| {}));
         let raw_input = raw_input.map(|input| nothing.as_ref().unwrap_or(input));
-        let metadata = state.metadata.as_ref().and_then(read::record_of::<Metadata<'_>>);
-        let metadata = metadata.unwrap_or_default();
         let mut told = Told::default();
         let at = self.open.iter().position(|open| call == *open.id);
         let is_new = at.is_none();
@@ -101,7 +104,7 @@ impl Calls {
             let made = ToolStarted {
                 call: call.clone(),
                 name: tool.clone(),
-                message: part.message,
+                message: part.message.take(),
                 input: raw_input.cloned(),
                 ..ToolStarted::default()
             };
@@ -131,7 +134,7 @@ impl Calls {
                 let open = self.open.swap_remove(at);
                 told.news = true;
                 let refused = self.denied.iter().any(|denied| call == **denied);
-                let ended = ended(call, &open, state.clone(), &input, &metadata, refused);
+                let ended = ended(call, &open, &state, &input, &metadata, refused);
                 told.blocks = ended.status == ToolStatus::Denied
                     && !ended.error.as_ref().is_some_and(tools::is_forbidden);
                 if open.child {
@@ -144,6 +147,10 @@ impl Calls {
                 }
                 self.files(&open.tool, &ended, input, metadata, place, sink);
                 sink.event(place.tell(ended));
+                let Call { mut id, mut tool, .. } = open;
+                id.clear();
+                tool.clear();
+                self.spare = Call { id, tool, ..Call::default() };
             }
             "running" => told.news |= open.progress(call, &metadata, place, sink),
             _ => {}
@@ -159,14 +166,10 @@ impl Calls {
         place: &Place<'_>,
         sink: &mut dyn Sink,
     ) -> usize {
-        self.open.push(Call {
-            id: made.call.to_plain().into_owned(),
-            session: place.session,
-            tool: made.name.to_plain().into_owned(),
-            told: false,
-            child: false,
-            output: String::new(),
-        });
+        let Call { mut id, mut tool, .. } = std::mem::take(&mut self.spare);
+        id.push_str(&made.call.to_plain());
+        tool.push_str(&made.name.to_plain());
+        self.open.push(Call { id, tool, session: place.session, ..Call::default() });
         // The name that the model gave a tool that does not exist.
         if let Some(asked) = asked.filter(|_| made.name == "invalid") {
             made.name = asked;
@@ -280,12 +283,12 @@ fn tell_plan(
 fn ended<'a>(
     call: Text<'a>,
     open: &Call,
-    state: State<'a>,
+    state: &State<'a>,
     input: &Input<'a>,
     metadata: &Metadata<'_>,
     denied: bool,
 ) -> ToolEnded<'a> {
-    let note = input.error.clone().filter(|_| open.tool == "invalid");
+    let note = input.error.as_ref().filter(|_| open.tool == "invalid").cloned();
     let word = state.status.as_ref().map_or("", Text::body);
     let output = state.output.as_ref().and_then(Json::as_text);
     let said = state.error.as_ref().or(output.as_ref()).map_or("", Text::body);
@@ -293,10 +296,10 @@ fn ended<'a>(
     ToolEnded {
         call,
         status,
-        output: state.output,
-        structured: state.metadata,
+        output: state.output.clone(),
+        structured: state.metadata.clone(),
         exit_code: metadata.exit,
-        error: state.error.or(note),
+        error: state.error.clone().or(note),
         ..ToolEnded::default()
     }
 }

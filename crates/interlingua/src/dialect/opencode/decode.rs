@@ -34,7 +34,8 @@ impl Decoder for OpencodeDecoder {
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
             let kind = line.kind.take().unwrap_or_default();
-            match line.properties.take() {
+            // Both are large: they are read where they are.
+            match &mut line.properties {
                 Some(properties) => self.event(&kind, properties, line.id.as_ref(), own, sink),
                 None => self.line(&kind, line, own, sink),
             }
@@ -60,8 +61,11 @@ impl OpencodeDecoder {
         own: Own<'a>,
         sink: &mut dyn Sink,
     ) {
-        let ours = ["step_start", "step_finish", "text", "reasoning", "tool_use", "error"];
-        if !ours.contains(&kind.body()) {
+        let is_ours = matches!(
+            kind.body(),
+            "step_start" | "step_finish" | "text" | "reasoning" | "tool_use" | "error"
+        );
+        if !is_ours {
             sink.event(Event::new(unknown(Some(kind.clone()), own)));
             return;
         }
@@ -72,8 +76,8 @@ impl OpencodeDecoder {
             aside("other-session", kind.body(), own, sink);
             return;
         };
-        self.begin_turn(time.clone(), sink);
-        match (kind.body(), line.part.take()) {
+        self.begin_turn(time.as_ref(), sink);
+        match (kind.body(), &mut line.part) {
             ("error", _) => self.fail(line.error.take().unwrap_or_default(), time, own, sink),
             ("step_start", Some(part)) => self.step_started(at, part, time, own, sink),
             ("step_finish", Some(part)) => {
@@ -92,12 +96,12 @@ impl OpencodeDecoder {
     fn step_started<'a>(
         &mut self,
         at: usize,
-        part: Part<'a>,
+        part: &mut Part<'a>,
         time: Option<Json<'a>>,
         own: Own<'a>,
         sink: &mut dyn Sink,
     ) {
-        let message = part.message.unwrap_or_default();
+        let message = part.message.take().unwrap_or_default();
         let Some(speaker) = self.sessions.get_mut(at) else { return };
         let is_new = message != *speaker.message;
         if !is_new && speaker.stepping {
@@ -134,9 +138,9 @@ impl OpencodeDecoder {
         }
     }
 
-    pub(super) fn begin_turn(&mut self, time: Option<Json<'_>>, sink: &mut dyn Sink) {
+    pub(super) fn begin_turn(&mut self, time: Option<&Json<'_>>, sink: &mut dyn Sink) {
         if !std::mem::replace(&mut self.turn.open, true) {
-            sink.event(Event::new(TurnStarted::default()).at(time));
+            sink.event(Event::new(TurnStarted::default()).at(time.map(Json::borrowed)));
         }
     }
 
@@ -161,7 +165,7 @@ impl OpencodeDecoder {
         own: Own<'a>,
         sink: &mut dyn Sink,
     ) {
-        self.begin_turn(time.clone(), sink);
+        self.begin_turn(time.as_ref(), sink);
         let error = error_of(failure);
         self.turn.fail(&error);
         if self.turn.aborted() {
@@ -197,13 +201,13 @@ impl OpencodeDecoder {
     fn step_finished<'a>(
         &mut self,
         at: usize,
-        part: Part<'a>,
+        part: &mut Part<'a>,
         time: Option<Json<'a>>,
         sink: &mut dyn Sink,
     ) {
         let parent = self.sessions.parent(at);
         self.parts.end(at, parent.as_ref(), sink);
-        let usage = part.tokens.and_then(counts);
+        let usage = part.tokens.as_ref().and_then(counts);
         if let Some(speaker) = self.sessions.get_mut(at) {
             speaker.stepping = false;
         }
@@ -212,7 +216,8 @@ impl OpencodeDecoder {
             let reason = part.reason.as_ref().map_or("", Text::body);
             self.turn.step(usage.as_ref(), reason);
         }
-        let ended = MessageEnded { message: part.message, stop_reason: part.reason, usage };
+        let (message, stop_reason) = (part.message.take(), part.reason.take());
+        let ended = MessageEnded { message, stop_reason, usage };
         sink.event(Event::new(ended).within(parent).at(time));
     }
 
@@ -220,18 +225,18 @@ impl OpencodeDecoder {
     pub(super) fn part<'a>(
         &mut self,
         at: usize,
-        part: Part<'a>,
+        part: &mut Part<'a>,
         piece: Option<Text<'a>>,
         time: Option<Json<'a>>,
         own: Own<'a>,
         sink: &mut dyn Sink,
     ) {
         let parent = self.sessions.parent(at);
-        let kind = part.kind.clone().unwrap_or_default();
+        let kind = part.kind.take().unwrap_or_default();
         let Some(speaker) = self.sessions.get_mut(at) else { return };
-        let message = part.message.clone().unwrap_or_default();
-        let by_user = !speaker.user.is_empty() && message == *speaker.user;
-        let summary = speaker.summary && message == *speaker.message;
+        let is_of = |message: &str| part.message.as_ref().is_some_and(|of| *of == *message);
+        let by_user = !speaker.user.is_empty() && is_of(&speaker.user);
+        let summary = speaker.summary && is_of(&speaker.message);
         match kind.body() {
             "step-finish" => self.step_finished(at, part, time, sink),
             "step-start" => {
@@ -240,7 +245,7 @@ impl OpencodeDecoder {
             }
             "text" if by_user && at == 0 => {
                 let injected = part.synthetic == Some(true);
-                let text = part.text.unwrap_or_default();
+                let text = part.text.take().unwrap_or_default();
                 let said = UserMessage { text, injected, ..UserMessage::default() };
                 sink.event(Event::new(said).at(time));
             }
@@ -253,10 +258,11 @@ impl OpencodeDecoder {
             }
             "text" | "reasoning" => {
                 let text_kind = if kind == "text" { BlockKind::Text } else { BlockKind::Reasoning };
-                let id = part.id.unwrap_or_default();
+                let id = part.id.as_ref().map(Text::to_plain).unwrap_or_default();
+                let message = part.message.take().unwrap_or_default();
                 let named = Named { id: &id, message: &message, session: at, parent, time };
-                let over = part.time.is_some_and(|time| time.ended.is_some());
-                let text = part.text.unwrap_or_default();
+                let over = part.time.as_ref().is_some_and(|time| time.ended.is_some());
+                let text = part.text.take().unwrap_or_default();
                 let news = match piece {
                     // An older version tells the piece beside the snapshot, which has it in it.
                     Some(piece) if !over && self.parts.knows(&id) => {
@@ -299,7 +305,7 @@ impl OpencodeDecoder {
     /// The files that a step changed, by whatever means; what its calls told is not told again.
     fn patch(
         &mut self,
-        part: Part<'_>,
+        part: &Part<'_>,
         parent: &Option<Text<'static>>,
         own: Own<'_>,
         sink: &mut dyn Sink,

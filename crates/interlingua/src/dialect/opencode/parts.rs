@@ -14,6 +14,11 @@ const REMEMBERED: usize = 256;
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     parts: Vec<Part>,
+    /// How many of them are open; none, as a rule, where parts are told whole.
+    open: usize,
+    /// The greatest id of all. Ids begin with a time: a part beyond it is new, and need not be
+    /// looked for.
+    greatest: String,
 }
 
 #[derive(Debug)]
@@ -22,6 +27,7 @@ struct Part {
     /// The end of its id, by which most parts are told apart at once.
     tail: [u8; 8],
     session: usize,
+    /// The message that its end names; none where it is told whole.
     message: String,
     index: u64,
     kind: BlockKind,
@@ -32,7 +38,7 @@ struct Part {
     state: State,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
     /// It ended since a tool was called; it may go on.
@@ -42,7 +48,7 @@ enum State {
 
 /// A part of some message, as a record names it.
 pub(super) struct Named<'n, 'a> {
-    pub(super) id: &'n Text<'a>,
+    pub(super) id: &'n str,
     pub(super) message: &'n Text<'a>,
     pub(super) session: usize,
     pub(super) parent: Option<Text<'static>>,
@@ -63,7 +69,9 @@ impl Parts {
         let Some(known) = self.parts.get_mut(at) else { return };
         if known.state != State::Open {
             known.index = speaker.take_index();
+            known.message = part.message.to_plain().into_owned();
             known.state = State::Open;
+            self.open += 1;
         }
         known.said += text.body().len();
         let delta = BlockDelta {
@@ -86,47 +94,79 @@ impl Parts {
         speaker: &mut Speaker,
         sink: &mut dyn Sink,
     ) -> bool {
-        let found = self.find(part.id);
-        let is_new = found.is_none();
-        let at = found.unwrap_or_else(|| self.add(&part, kind.clone(), true, speaker));
-        let Some(known) = self.parts.get_mut(at) else { return false };
-        let message = Some(part.message.borrowed());
-        let index = known.index;
-        if is_new && !over {
-            let started = BlockStarted { message, index, kind, ..BlockStarted::default() };
-            sink.event(Event::new(started).within(part.parent.clone()).at(part.time.clone()));
-            if !text.is_empty() {
-                self.piece(part, text, speaker, sink);
+        match self.find(part.id) {
+            None if over => {
+                self.whole(part, kind, text, speaker, sink);
+                true
             }
-            return true;
+            None => {
+                let at = self.add(&part, kind.clone(), true, speaker);
+                let index = self.parts.get(at).map_or(0, |part| part.index);
+                let message = Some(part.message.borrowed());
+                let started = BlockStarted { message, index, kind, ..BlockStarted::default() };
+                sink.event(Event::new(started).within(part.parent.clone()).at(part.time.clone()));
+                if !text.is_empty() {
+                    self.piece(part, text, speaker, sink);
+                }
+                true
+            }
+            Some(at) => over && self.ended(at, part, kind, text, sink),
         }
-        if !over || known.state != State::Open {
+    }
+
+    /// A part of which the first snapshot is the last.
+    fn whole(
+        &mut self,
+        part: Named<'_, '_>,
+        kind: BlockKind,
+        text: Text<'_>,
+        speaker: &mut Speaker,
+        sink: &mut dyn Sink,
+    ) {
+        let index = speaker.take_index();
+        self.keep(Part {
+            said: text.body().len(),
+            ..Part::of(&part, index, kind.clone(), State::Over)
+        });
+        if !text.is_empty() {
+            let message = Some(part.message.borrowed());
+            let block = Block { message, index, kind, text, ..Block::default() };
+            sink.event(Event::new(block).within(part.parent).at(part.time));
+        }
+    }
+
+    /// The last snapshot of a part of which pieces were told; whether it is news that it is over.
+    fn ended(
+        &mut self,
+        at: usize,
+        part: Named<'_, '_>,
+        kind: BlockKind,
+        text: Text<'_>,
+        sink: &mut dyn Sink,
+    ) -> bool {
+        let Some(known) = self.parts.get_mut(at) else { return false };
+        if known.state != State::Open {
             return false;
         }
         known.state = State::Over;
-        let (parent, time) = (part.parent, part.time);
+        self.open -= 1;
+        let index = known.index;
+        let message = Some(part.message.borrowed());
         // What came before the first piece that was seen cannot be said any more.
         if text.body().len() > known.said && known.from_start {
             known.said = text.body().len();
-            let block = Block {
-                message: message.clone(),
-                index,
-                kind: kind.clone(),
-                text,
-                ..Block::default()
-            };
-            sink.event(Event::new(block).within(parent.clone()).at(time.clone()));
+            let (message, kind) = (message.clone(), kind.clone());
+            let block = Block { message, index, kind, text, ..Block::default() };
+            sink.event(Event::new(block).within(part.parent.clone()).at(part.time.clone()));
         }
         let ended = BlockEnded { message, index, kind, ..BlockEnded::default() };
-        sink.event(Event::new(ended).within(parent).at(time));
+        sink.event(Event::new(ended).within(part.parent).at(part.time));
         true
     }
 
     /// Ends what a session is saying, since it calls a tool, or its turn ends.
     pub(super) fn end(&mut self, session: usize, parent: Option<&Text<'_>>, sink: &mut dyn Sink) {
-        let open = |part: &&mut Part| part.session == session && part.state == State::Open;
-        for part in self.parts.iter_mut().filter(open) {
-            part.state = State::Interrupted;
+        for part in self.open_of(session, State::Interrupted) {
             let ended = BlockEnded {
                 message: Some(Text::plain(&part.message)),
                 index: part.index,
@@ -139,21 +179,38 @@ impl Parts {
 
     /// Forgets what a session said, since it was taken back.
     pub(super) fn withdraw(&mut self, session: usize) {
-        let open = |part: &&mut Part| part.session == session && part.state == State::Open;
-        self.parts.iter_mut().filter(open).for_each(|part| part.state = State::Over);
+        self.open_of(session, State::Over).for_each(drop);
+    }
+
+    /// The parts of a session that were open until now, each in its new state once it was given.
+    fn open_of(&mut self, session: usize, state: State) -> impl Iterator<Item = &Part> {
+        let Self { parts, open, .. } = self;
+        // Most often none is, and there are many parts.
+        let among = if *open == 0 { &mut [] } else { &mut **parts };
+        among
+            .iter_mut()
+            .filter(move |part| part.session == session && part.state == State::Open)
+            .map(move |part| {
+                part.state = state;
+                *open -= 1;
+                &*part
+            })
     }
 
     /// Whether something of a part was told.
-    pub(super) fn knows(&self, id: &Text<'_>) -> bool {
+    pub(super) fn knows(&self, id: &str) -> bool {
         self.find(id).is_some()
     }
 
-    fn find(&self, id: &Text<'_>) -> Option<usize> {
-        let id = id.to_plain();
-        let tail = tail_of(&id);
-        self.parts.iter().rposition(|part| part.tail == tail && part.id == *id)
+    fn find(&self, id: &str) -> Option<usize> {
+        if *id > *self.greatest {
+            return None;
+        }
+        let tail = tail_of(id);
+        self.parts.iter().rposition(|part| part.tail == tail && part.id == id)
     }
 
+    /// Takes a part whose pieces come one by one; gives its place.
     fn add(
         &mut self,
         part: &Named<'_, '_>,
@@ -161,22 +218,38 @@ impl Parts {
         from_start: bool,
         speaker: &mut Speaker,
     ) -> usize {
+        let message = part.message.to_plain().into_owned();
+        let part = Part::of(part, speaker.take_index(), kind, State::Open);
+        self.keep(Part { message, from_start, ..part });
+        self.open += 1;
+        self.parts.len() - 1
+    }
+
+    fn keep(&mut self, part: Part) {
         if self.parts.len() == REMEMBERED {
-            self.parts.drain(..REMEMBERED / 2);
+            let forgotten = self.parts.drain(..REMEMBERED / 2);
+            self.open -= forgotten.filter(|part| part.state == State::Open).count();
         }
-        let id = part.id.to_plain().into_owned();
-        self.parts.push(Part {
-            tail: tail_of(&id),
-            id,
+        if part.id > self.greatest {
+            self.greatest.clone_from(&part.id);
+        }
+        self.parts.push(part);
+    }
+}
+
+impl Part {
+    fn of(part: &Named<'_, '_>, index: u64, kind: BlockKind, state: State) -> Self {
+        Self {
+            tail: tail_of(part.id),
+            id: part.id.to_owned(),
             session: part.session,
-            message: part.message.to_plain().into_owned(),
-            index: speaker.take_index(),
+            message: String::new(),
+            index,
             kind,
             said: 0,
-            from_start,
-            state: State::Open,
-        });
-        self.parts.len() - 1
+            from_start: true,
+            state,
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Reads the events of `opencode serve`: what happens to its sessions and their messages.
 
+use std::mem::take;
+
 use super::decode::{OpencodeDecoder, aside, native};
 use super::failure::error_of;
 use super::parts::Named;
@@ -19,7 +21,7 @@ impl OpencodeDecoder {
     pub(super) fn event<'a>(
         &mut self,
         kind: &Text<'a>,
-        mut said: Properties<'a>,
+        said: &mut Properties<'a>,
         id: Option<&Text<'a>>,
         own: Own<'a>,
         sink: &mut dyn Sink,
@@ -30,7 +32,7 @@ impl OpencodeDecoder {
             self.about_the_server(kind, own, sink);
             return;
         }
-        if word == "session.created" && self.created(&mut said, own, sink) {
+        if word == "session.created" && self.created(said, own, sink) {
             return;
         }
         if word == "session.error" && said.session.is_none() {
@@ -48,24 +50,28 @@ impl OpencodeDecoder {
                 self.join(at, said.message.as_ref(), sink);
                 self.piece(at, said, own, sink);
             }
-            "message.part.updated" => match said.part.take() {
+            "message.part.updated" => match &mut said.part {
                 Some(part) => {
                     self.join(at, part.message.as_ref(), sink);
-                    self.part(at, part, said.delta.take(), said.time, own, sink);
+                    self.part(at, part, said.delta.take(), said.time.take(), own, sink);
                 }
                 None => sink.event(Event::new(unknown(Some(kind.clone()), own))),
             },
-            "message.updated" => self.message(at, said.info.unwrap_or_default(), own, sink),
+            "message.updated" => self.message(at, said.info.take().unwrap_or_default(), own, sink),
             "todo.updated" => self.plan(at, said.todos.as_ref(), own, sink),
-            "permission.asked" | "permission.v2.asked" => self.requests.asked(said, parent(), sink),
-            "permission.replied" | "permission.v2.replied" => {
-                self.requests.replied(said, parent(), &mut self.calls, sink);
+            "permission.asked" | "permission.v2.asked" => {
+                self.requests.asked(take(said), parent(), sink)
             }
-            "question.asked" | "question.v2.asked" => requests::question(said, parent(), sink),
+            "permission.replied" | "permission.v2.replied" => {
+                self.requests.replied(take(said), parent(), &mut self.calls, sink);
+            }
+            "question.asked" | "question.v2.asked" => {
+                requests::question(take(said), parent(), sink)
+            }
             "question.replied"
             | "question.v2.replied"
             | "question.rejected"
-            | "question.v2.rejected" => requests::answer(said, parent(), sink),
+            | "question.v2.rejected" => requests::answer(take(said), parent(), sink),
             "session.compacted" => {
                 let trigger = self.compacts_by_itself.take();
                 let trigger = trigger.map(|auto| if auto { "auto" } else { "manual" });
@@ -74,7 +80,7 @@ impl OpencodeDecoder {
                 sink.event(Event::new(compacted).within(parent()));
             }
             "session.status" if said.status.as_ref().is_some_and(Status::is_retry) => {
-                let status = said.status.unwrap_or_default();
+                let status = said.status.take().unwrap_or_default();
                 let delay_ms = wait_of(&status, id);
                 self.retry(at, status, delay_ms, sink);
             }
@@ -84,10 +90,10 @@ impl OpencodeDecoder {
             {
                 aside("sub-agent", word, own, sink);
             }
-            "session.updated" => self.updated(said.info.unwrap_or_default(), own, sink),
-            "session.status" => self.status(said.status.unwrap_or_default(), own, sink),
+            "session.updated" => self.updated(said.info.take().unwrap_or_default(), own, sink),
+            "session.status" => self.status(said.status.take().unwrap_or_default(), own, sink),
             "session.idle" => self.idle(word, own, sink),
-            "session.error" => self.fail(said.error.unwrap_or_default(), None, own, sink),
+            "session.error" => self.fail(said.error.take().unwrap_or_default(), None, own, sink),
             "session.created" => aside("again", word, own, sink),
             "session.diff" | "session.deleted" | "message.removed" | "message.part.removed" => {
                 native(Text::plain(word), own, sink);
@@ -198,7 +204,7 @@ impl OpencodeDecoder {
                 speaker.user = id.to_plain().into_owned();
                 let created = info.time.unwrap_or_default().created;
                 self.turn.started = created.as_ref().and_then(Json::read);
-                self.begin_turn(created, sink);
+                self.begin_turn(created.as_ref(), sink);
             }
             return;
         }
@@ -214,7 +220,7 @@ impl OpencodeDecoder {
             self.turn.completed = ended.read();
         }
         if is_new && !self.turn.open && at == 0 {
-            self.begin_turn(time.created.clone(), sink);
+            self.begin_turn(time.created.as_ref(), sink);
         }
         if is_new {
             let started = MessageStarted { message: Some(id), model: info.model_id, usage: None };
@@ -255,7 +261,7 @@ impl OpencodeDecoder {
         }
     }
 
-    fn piece(&mut self, at: usize, said: Properties<'_>, own: Own<'_>, sink: &mut dyn Sink) {
+    fn piece(&mut self, at: usize, said: &mut Properties<'_>, own: Own<'_>, sink: &mut dyn Sink) {
         let parent = self.sessions.parent(at);
         let Some(speaker) = self.sessions.get_mut(at) else { return };
         let of_text = said.field.as_ref().is_none_or(|field| *field == "text");
@@ -267,14 +273,15 @@ impl OpencodeDecoder {
             aside("summary", "message.part.delta", own, sink);
             return;
         }
-        let named = Named { id, message, session: at, parent, time: said.time };
-        self.parts.piece(named, said.delta.unwrap_or_default(), speaker, sink);
+        let id = &*id.to_plain();
+        let named = Named { id, message, session: at, parent, time: said.time.take() };
+        self.parts.piece(named, said.delta.take().unwrap_or_default(), speaker, sink);
     }
 }
 
 /// Something of the program went wrong, such as a plugin that cannot be loaded: no turn has failed.
-fn about_no_session<'a>(said: Properties<'a>, own: Own<'a>, sink: &mut dyn Sink) {
-    let Some(failure) = said.error else {
+fn about_no_session<'a>(said: &mut Properties<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    let Some(failure) = said.error.take() else {
         sink.event(Event::new(unknown(Some(Text::plain("session.error")), own)));
         return;
     };

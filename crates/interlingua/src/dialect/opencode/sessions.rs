@@ -94,7 +94,8 @@ impl Sessions {
 impl Speaker {
     /// The model begins a message.
     pub(super) fn begin(&mut self, message: &Text<'_>) {
-        self.message = message.to_plain().into_owned();
+        self.message.clear();
+        self.message.push_str(&message.to_plain());
         self.next = 0;
     }
 }

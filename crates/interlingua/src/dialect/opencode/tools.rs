@@ -20,6 +20,12 @@ pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
     }
 }
 
+/// Whether what a tool is given says more than what it is to do. The input of others is passed on
+/// unread, unless it starts a sub-agent.
+pub(super) fn input_is_read(tool: &str) -> bool {
+    matches!(tool, "invalid" | "todowrite" | "write" | "edit" | "multiedit")
+}
+
 /// How the error of a call begins that a rule forbids.
 const FORBIDDEN: &str = "The user has specified a rule which prevents you";
 

@@ -1,7 +1,7 @@
 //! The turn at hand: what its steps used, and how it ended.
 
 use super::wire::Tokens;
-use crate::event::{Cost, Data, Error, ErrorClass, Outcome, Scope, TurnEnded, Usage, own_usage};
+use crate::event::{Cost, Data, Error, ErrorClass, Outcome, Scope, TurnEnded, Usage};
 use crate::json::Text;
 
 /// What is known of the turn so far.
@@ -27,15 +27,14 @@ pub(super) struct Turn {
 
 impl Turn {
     /// Takes what a step used, and why it finished. What went wrong before did not end the turn.
-    pub(super) fn step(&mut self, usage: Option<&Usage<'_>>, reason: &str) {
+    pub(super) fn step(&mut self, usage: Option<&Usage<'static>>, reason: &str) {
         if reason != "error" && !self.aborted() {
             self.failure = None;
         }
         if let Some(usage) = usage {
-            let usage = own_usage(Usage { scope: Scope::Turn, ..usage.clone() });
             self.usage = Some(match self.usage.take() {
-                Some(so_far) => so_far.plus(&usage),
-                None => usage,
+                Some(so_far) => so_far.plus(usage),
+                None => Usage { scope: Scope::Turn, ..usage.clone() },
             });
         }
         self.steps += 1;
@@ -118,14 +117,14 @@ pub(super) fn goes_on(reason: &str) -> bool {
 }
 
 /// Tokens of one step; a step that failed has zeros, which are no counts.
-pub(super) fn counts(tokens: Tokens<'_>) -> Option<Usage<'static>> {
-    let cache = tokens.cache.unwrap_or_default();
+pub(super) fn counts(tokens: &Tokens<'_>) -> Option<Usage<'static>> {
+    let cache = tokens.cache.as_ref();
     let output = tokens.output.map(|output| output + tokens.reasoning.unwrap_or(0));
     let usage = Usage {
         scope: Scope::Request,
         input: tokens.input,
-        cache_read: cache.read,
-        cache_write: cache.write,
+        cache_read: cache.and_then(|cache| cache.read),
+        cache_write: cache.and_then(|cache| cache.write),
         output,
         reasoning: tokens.reasoning,
         total: tokens.total,

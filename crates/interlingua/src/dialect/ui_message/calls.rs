@@ -1,7 +1,7 @@
 //! Writes tool calls.
 
 use super::encode::UiMessageEncoder;
-use crate::dialect::ai_parts::{Facts, call_failure, harmless_json};
+use crate::dialect::ai_parts::{Facts, call_failure, harmless_json, names_a_prototype};
 use crate::dialect::{Output, sse};
 use crate::event::{Executor, ToolEnded, ToolInput, ToolInputDelta, ToolStarted, ToolStatus};
 use crate::json::write::Object;
@@ -97,10 +97,14 @@ impl UiMessageEncoder {
         }
         if let (Some(structured), Some(_)) = (&ended.structured, &ended.output) {
             sse::event(out, "data-tool-output", |chunk| {
-                let data = Json::object(|data| {
+                let fields = |data: &mut Object<'_>| {
                     data.text("call", &ended.call).json("structured", structured);
-                });
-                harmless_json(chunk, "data", &data);
+                };
+                if names_a_prototype(structured) {
+                    chunk.string("data", Json::object(fields).get());
+                } else {
+                    chunk.object("data", fields);
+                }
                 chunk.flag("transient", true);
             });
         }

@@ -222,16 +222,16 @@ impl UiMessageEncoder {
         self.outlived_errors(out);
         let next = self.steps.go_on(message, parent);
         if next == Next::Another {
-            sse::event(out, "finish-step", |_| {});
+            sse::event_of_text(out, "finish-step", |_| {});
         }
         if next != Next::Same {
-            sse::event(out, "start-step", |_| {});
+            sse::event_of_text(out, "start-step", |_| {});
         }
     }
 }
 
 fn block_start(shape: Shape, block: u64, parent: Option<&Text<'_>>, out: &mut Output) {
-    sse::event(out, shape.start(), |chunk| {
+    sse::event_of_text(out, shape.start(), |chunk| {
         block_id(chunk, block);
         Facts { parent, ..Facts::default() }.write(chunk);
     });
@@ -239,7 +239,7 @@ fn block_start(shape: Shape, block: u64, parent: Option<&Text<'_>>, out: &mut Ou
 
 #[inline]
 fn block_delta(shape: Shape, block: u64, text: &Text<'_>, out: &mut Output) {
-    sse::event(out, shape.delta(), |chunk| {
+    sse::event_of_text(out, shape.delta(), |chunk| {
         block_id(chunk, block);
         chunk.text("delta", text);
     });
@@ -285,7 +285,7 @@ impl UiMessageEncoder {
             });
         }
         if self.steps.end() {
-            sse::event(out, "finish-step", |_| {});
+            sse::event_of_text(out, "finish-step", |_| {});
         }
         if is_failure(&ended.outcome) {
             sse::event(out, "error", |chunk| {
