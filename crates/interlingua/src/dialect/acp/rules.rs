@@ -221,8 +221,9 @@ impl AcpRules {
         self.shown_as(id, update);
     }
 
+    /// Remembers the title of a call, if it says more than the name of the tool.
     fn shown_as(&mut self, id: &str, update: &Value) {
-        if let Some(title) = update["title"].as_str() {
+        if let Some(title) = update["title"].as_str().filter(|title| update["name"] != **title) {
             self.titles.insert(id.to_owned(), title.to_owned());
         }
     }
@@ -273,13 +274,12 @@ impl AcpRules {
     }
 
     /// The title in a request replaces the one that is shown: it must not be the tool's name alone.
-    fn request_shows_call(&mut self, call: &Value, findings: &mut Findings) {
+    fn request_shows_call(&self, call: &Value, findings: &mut Findings) {
         let id = call["toolCallId"].as_str().unwrap_or_default();
         let shown = self.titles.get(id).filter(|shown| call["name"] != **shown);
         let hides = shown.is_some() && call["title"].is_string() && call["title"] == call["name"];
         let message = format!("the request hides what call {id} is about");
         findings.require(!hides, "permission-title", message);
-        self.shown_as(id, call);
     }
 
     fn question(&mut self, record: &Value, findings: &mut Findings) {

@@ -211,6 +211,8 @@ impl ClaudeRules {
         let Some(blocks) = content.and_then(Value::as_array) else {
             let text = content.is_some_and(Value::is_string);
             findings.require(text, "content", "message.content is neither text nor blocks");
+            // With another prompt, the turn goes on.
+            self.stopped.clear();
             return;
         };
         for block in blocks {

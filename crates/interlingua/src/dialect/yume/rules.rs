@@ -260,7 +260,8 @@ impl YumeRules {
         findings.require(!completed || told, "usage-told", message);
         let right_before = !told || self.turn.after_usage;
         findings.require(right_before, "usage-told", "`usage` comes right before `result`");
-        let stopped = failed == Some(true) || word(record, "subtype") == "cancelled";
+        let rests = word(record, "subtype") == "waiting_for_client";
+        let stopped = failed == Some(true) || rests || word(record, "subtype") == "cancelled";
         let message = "right after `interrupt`, `result` is an error or cancelled";
         findings.require(!self.turn.stopped || stopped, "interrupt-result", message);
     }
