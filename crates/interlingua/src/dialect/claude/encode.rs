@@ -60,6 +60,8 @@ pub(super) struct Turn {
     stopped_in_call: bool,
     /// Somebody stopped it, and what was open then has yet to end.
     interrupted: Option<Event<'static>>,
+    /// It went on after that.
+    went_on: bool,
     /// The grammar ended the last turn, and said all that is known of the end.
     pub(super) end_added: bool,
 }
@@ -110,6 +112,10 @@ impl Encoder for ClaudeEncoder {
             return;
         }
         if self.turn.interrupted.is_some() && goes_on(&event.data) {
+            self.turn.went_on = true;
+        }
+        // What was open is answered before.
+        if self.turn.went_on && self.calls.none_open() {
             self.tell_interrupt(out);
         }
         match &event.data {
@@ -307,7 +313,7 @@ impl ClaudeEncoder {
             fields.raw("usage", NOT_COUNTED_YET);
         });
         let cut = matches!(event.source.synthetic, Some(Reason::ProcessEnded | Reason::InputEnded));
-        if cut || self.turn.interrupted.is_some() {
+        if cut || (self.turn.interrupted.is_some() && !self.turn.went_on) {
             record.flag("aborted", true);
         }
         self.stamp.end_within(record, event);

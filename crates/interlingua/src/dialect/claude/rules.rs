@@ -160,8 +160,6 @@ impl ClaudeRules {
     }
 
     fn assistant(&mut self, record: &Value, findings: &mut Findings) {
-        // Whoever stopped the turn, it goes on.
-        self.stopped.clear();
         for (field, expected) in [("type", "message"), ("role", "assistant")] {
             let told = record.pointer(&format!("/message/{field}")).and_then(Value::as_str);
             let message = format!("message.{field} is not {expected:?}");
@@ -211,8 +209,6 @@ impl ClaudeRules {
         let Some(blocks) = content.and_then(Value::as_array) else {
             let text = content.is_some_and(Value::is_string);
             findings.require(text, "content", "message.content is neither text nor blocks");
-            // With another prompt, the turn goes on.
-            self.stopped.clear();
             return;
         };
         for block in blocks {

@@ -142,18 +142,28 @@ record! {
     }
 }
 
+impl<'a> ContentBlock<'a> {
+    fn only_text(self) -> Option<Text<'a>> {
+        self.text.filter(|_| self.kind.is_some_and(|kind| kind == *"text"))
+    }
+}
+
 /// The text of an output whose blocks are all text: for clients the same as one that is a string.
-fn only_text(output: &Json<'_>) -> Option<Text<'static>> {
-    if !output.is_array() {
-        return None;
+fn only_text<'a>(output: &'a Json<'_>) -> Option<Text<'a>> {
+    let list = output.get().strip_prefix('[')?.trim_start();
+    // As a rule there is one block, and its literal is passed on as it stands.
+    let mut only = ContentBlock::default();
+    if let Ok((_, rest)) = read::record(list, &mut only)
+        && rest.trim() == "]"
+    {
+        return only.only_text();
     }
     let blocks: Vec<Json<'_>> = output.read()?;
     let text_of = |block: &Json<'_>| {
-        let block = read::record_of::<ContentBlock<'_>>(block)?;
-        block.text.filter(|_| block.kind.is_some_and(|kind| kind == *"text")).map(Text::into_owned)
+        let text = read::record_of::<ContentBlock<'_>>(block)?.only_text()?;
+        Some(text.to_plain().into_owned())
     };
-    let texts: Vec<Text<'_>> = blocks.iter().map(text_of).collect::<Option<_>>()?;
-    let lines: Vec<_> = texts.iter().map(Text::to_plain).collect();
+    let lines: Vec<String> = blocks.iter().map(text_of).collect::<Option<_>>()?;
     Some(Text::from(lines.join("\n")))
 }
 

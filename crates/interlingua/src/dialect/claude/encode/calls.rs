@@ -78,6 +78,11 @@ impl Calls {
         self.spare = open.or(self.spare.take());
     }
 
+    /// Whether all calls were answered.
+    pub(super) fn none_open(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// How an open call was told.
     pub(super) fn told(&self, call: &Text<'_>) -> Option<Told<'_>> {
         let mut id = Bytes::new();
@@ -229,13 +234,14 @@ impl ClaudeEncoder {
         self.stamp.end_within(record, event);
     }
 
-    /// Those that were refused: as the agent lists them, or else as they were seen.
+    /// Those that were refused: as Claude lists them; of others as they were told, or else as the agent
+    /// lists them.
     pub(super) fn denials(&mut self, ended: &TurnEnded<'_>) -> Bytes {
         let seen = self.calls.take_denials();
         match ended.denials.as_ref().filter(|denials| denials.is_array()) {
             Some(list) if self.is_claudes() => list.get().into(),
-            Some(list) => tools::denials(list),
-            None => seen,
+            Some(list) if seen == b"[]" => tools::denials(list),
+            _ => seen,
         }
     }
 

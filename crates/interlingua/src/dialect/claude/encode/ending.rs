@@ -96,6 +96,7 @@ impl ClaudeEncoder {
 
     /// Says that somebody stopped the turn, unless that was said.
     pub(super) fn tell_interrupt(&mut self, out: &mut Output) {
+        self.turn.went_on = false;
         if let Some(event) = self.turn.interrupted.take()
             && let Data::Interrupted(interrupted) = &event.data
         {
