@@ -12,14 +12,17 @@
 mod corpus;
 mod limit;
 mod pairs;
+#[path = "../tests/support/processor.rs"]
+mod processor;
 
 use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use corpus::{Shape, Size};
 use pairs::{PAIRS, Pair};
+use processor::time;
 
 /// How often the two take turns; the best of each counts.
 const TURNS: usize = 9;
@@ -91,22 +94,4 @@ fn print_ratio(pair: Pair, shape: Shape, name: &str) {
 
 fn discard(out: &[u8]) {
     black_box(out);
-}
-
-fn time(work: impl FnOnce()) -> Duration {
-    let (passed, worked) = (Instant::now(), on_processor());
-    work();
-    match (worked, on_processor()) {
-        (Some(before), Some(after)) => after.saturating_sub(before),
-        _ => passed.elapsed(),
-    }
-}
-
-/// How long this thread has been on a processor, where the system says so: on a busy machine, the
-/// time that passes is mostly the time of others.
-fn on_processor() -> Option<Duration> {
-    // The system brings its count up to date when a thread lets others go first.
-    std::thread::yield_now();
-    let counts = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    Some(Duration::from_nanos(counts.split(' ').next()?.parse().ok()?))
 }

@@ -1,6 +1,9 @@
 //! Guards against objects lost, invented or rescanned where they do not stand one per line.
 
-use std::time::{Duration, Instant};
+#[path = "support/processor.rs"]
+mod processor;
+
+use std::time::Duration;
 
 use interlingua::framing::{Body, Frame, Framing, Limits, Objects, extract_json_objects};
 
@@ -193,13 +196,13 @@ fn extraction_gives_the_complete_objects_and_the_open_rest() {
 }
 
 fn time_of(input: &[u8]) -> Duration {
-    let started = Instant::now();
-    let mut objects = Objects::default();
-    for chunk in input.chunks(64 << 10) {
-        objects.push(chunk, &mut |_| {});
-    }
-    objects.finish(&mut |_| {});
-    started.elapsed()
+    processor::time(|| {
+        let mut objects = Objects::default();
+        for chunk in input.chunks(64 << 10) {
+            objects.push(chunk, &mut |_| {});
+        }
+        objects.finish(&mut |_| {});
+    })
 }
 
 #[test]

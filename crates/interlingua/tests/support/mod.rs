@@ -2,12 +2,14 @@
 #![allow(dead_code, missing_docs, unreachable_pub)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod processor;
 pub mod story;
 
 use std::path::{Path, PathBuf};
 
 use interlingua::dialect::{self, Dialect};
 use interlingua::{Exit, Options, Translator};
+use processor::time;
 
 /// A transcript of the repository.
 pub struct Case {
@@ -136,11 +138,6 @@ pub fn cases(count: u32) -> proptest::test_runner::Config {
 /// A busy machine only ever makes a run slower, so the best of some rounds is compared, and there are
 /// more rounds only while it looks bad.
 pub fn is_linear(mut short: impl FnMut(), mut long: impl FnMut()) -> bool {
-    let time = |work: &mut dyn FnMut()| {
-        let start = std::time::Instant::now();
-        work();
-        start.elapsed()
-    };
     let (mut best_short, mut best_long) = (time(&mut short), time(&mut long));
     for _ in 0..12 {
         if best_long.as_secs_f64() < best_short.as_secs_f64() * 2.5_f64.powi(3) {
