@@ -267,8 +267,9 @@ record! {
     }
 }
 
-/// A list of refused calls, with the names that Claude gives to their tools.
-pub(super) fn denials(list: &Json<'_>) -> Bytes {
+/// A list of refused calls, with the names under which they were told, or that Claude gives to their
+/// tools.
+pub(super) fn denials<'t>(list: &Json<'_>, told: impl Fn(&Text<'_>) -> Option<Text<'t>>) -> Bytes {
     let denials = read::records_of::<Denial<'_>>(list).unwrap_or_default();
     let mut out = Bytes::from(*b"[");
     for (at, denial) in denials.iter().enumerate() {
@@ -277,8 +278,10 @@ pub(super) fn denials(list: &Json<'_>) -> Bytes {
         }
         let tool = denial.name.clone().unwrap_or_default();
         let (name, input) = call(&tool, &tools::kind_of(&tool), denial.input.as_ref());
+        let told = denial.call.as_ref().and_then(&told);
+        let name = told.as_ref().unwrap_or(&name);
         let mut object = Object::open(&mut out);
-        object.text("tool_name", &name).text_if("tool_use_id", denial.call.as_ref());
+        object.text("tool_name", name).text_if("tool_use_id", denial.call.as_ref());
         object.raw("tool_input", &input);
         object.close();
     }

@@ -13,16 +13,17 @@ use crate::json::read;
 use crate::json::write::{self, Bytes, Object};
 use crate::json::{Json, Text, record};
 
-/// How many open calls are remembered by their input.
+/// How many calls are remembered by their input.
 const REMEMBERED: usize = 64;
+
+/// The longest input that is remembered of a call that was answered.
+const INPUT_KEPT: usize = 4 << 10;
 
 /// The calls of the turn at hand.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    /// Those that wait for their answer, in the order in which they were made.
-    open: VecDeque<OpenCall>,
-    /// Room that an answered call left.
-    spare: Option<OpenCall>,
+    /// The last ones, in the order in which they were made: what speaks of one later names it so.
+    made: VecDeque<MadeCall>,
     /// Those that were refused, as the end of the turn lists them, with a comma after each.
     denials: Bytes,
     /// The files that a call has changed, one a line.
@@ -30,11 +31,12 @@ pub(super) struct Calls {
 }
 
 #[derive(Debug, Default)]
-struct OpenCall {
+struct MadeCall {
     /// The literal of its id.
     id: Bytes,
     /// How the list of refused calls would tell it.
     denial: Bytes,
+    answered: bool,
 }
 
 record! {
@@ -45,15 +47,36 @@ record! {
     }
 }
 
+impl MadeCall {
+    fn told(&self) -> Option<Told<'_>> {
+        let mut told = Told::default();
+        read::record(std::str::from_utf8(&self.denial).ok()?, &mut told).ok()?;
+        Some(told)
+    }
+
+    /// Of a call that was answered, little more than the name is spoken of.
+    fn forget_long_input(&mut self) {
+        if self.denial.capacity() <= INPUT_KEPT {
+            return;
+        }
+        let name = self.told().and_then(|told| told.name).map(Text::into_owned);
+        self.denial = Bytes::new();
+        let mut denial = Object::open(&mut self.denial);
+        denial.text_if("tool_name", name.as_ref());
+        denial.close();
+    }
+}
+
 impl Calls {
     fn made(&mut self, call: &Text<'_>, name: &Text<'_>, input: &str) {
-        let forgotten = if self.open.len() < REMEMBERED { None } else { self.open.pop_front() };
-        let mut open = self.spare.take().or(forgotten).unwrap_or_default();
-        open.id.clear();
-        open.denial.clear();
-        write::text(&mut open.id, call);
-        write_denial(&mut open.denial, call, name, input);
-        self.open.push_back(open);
+        let forgotten = if self.made.len() < REMEMBERED { None } else { self.made.pop_front() };
+        let mut made = forgotten.unwrap_or_default();
+        made.id.clear();
+        made.denial.clear();
+        write::text(&mut made.id, call);
+        write_denial(&mut made.denial, call, name, input);
+        made.answered = false;
+        self.made.push_back(made);
     }
 
     /// Notes that a call was answered, and how.
@@ -66,31 +89,30 @@ impl Calls {
                 &id
             }
         };
-        let at = self.open.iter().position(|open| open.id == id);
-        let open = at.and_then(|at| self.open.remove(at));
+        let made = self.made.iter_mut().rfind(|made| made.id == id);
         if ended.status == ToolStatus::Denied {
-            match &open {
-                Some(open) => self.denials.extend_from_slice(&open.denial),
+            match &made {
+                Some(made) => self.denials.extend_from_slice(&made.denial),
                 None => write_denial(&mut self.denials, &ended.call, &ended.name, "{}"),
             }
             self.denials.push(b',');
         }
-        self.spare = open.or(self.spare.take());
+        if let Some(made) = made {
+            made.answered = true;
+            made.forget_long_input();
+        }
     }
 
     /// Whether all calls were answered.
     pub(super) fn none_open(&self) -> bool {
-        self.open.is_empty()
+        self.made.iter().all(|made| made.answered)
     }
 
-    /// How an open call was told.
+    /// How a call was told, if it is one of the last.
     pub(super) fn told(&self, call: &Text<'_>) -> Option<Told<'_>> {
         let mut id = Bytes::new();
         write::text(&mut id, call);
-        let open = self.open.iter().rfind(|open| open.id == id)?;
-        let mut told = Told::default();
-        read::record(std::str::from_utf8(&open.denial).ok()?, &mut told).ok()?;
-        Some(told)
+        self.made.iter().rfind(|made| made.id == id)?.told()
     }
 
     /// Those that were refused, as a JSON array.
@@ -240,7 +262,9 @@ impl ClaudeEncoder {
         let seen = self.calls.take_denials();
         match ended.denials.as_ref().filter(|denials| denials.is_array()) {
             Some(list) if self.is_claudes() => list.get().into(),
-            Some(list) if seen == b"[]" => tools::denials(list),
+            Some(list) if seen == b"[]" => {
+                tools::denials(list, |call| self.calls.told(call).and_then(|told| told.name))
+            }
             _ => seen,
         }
     }
