@@ -155,6 +155,26 @@ fn a_turn_that_rests_for_another_tool_of_the_client_has_a_result() {
 }
 
 #[test]
+fn the_client_is_asked_when_the_calls_of_the_agent_are_answered() {
+    let of_agent = r#"{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"ls"}}"#;
+    let of_client = r#"{"type":"tool_use","id":"r1","name":"getFormSnapshot","input":{"instruction":"look"},"executor":"client"}"#;
+    let answer = r#"{"type":"tool_result","tool_use_id":"c1","content":"a"}"#;
+    let rests = r#"{"type":"result","subtype":"waiting_for_client","is_error":false}"#;
+    for lines in [&[of_agent, of_client, answer, rests][..], &[of_agent, of_client, rests]] {
+        let records = {
+            let events = events_of("yume", lines);
+            written("events", &events.iter().map(String::as_str).collect::<Vec<_>>()).records()
+        };
+        assert_eq!(types(&records), ["tool_use", "tool_result", "snapshot_request"]);
+    }
+}
+
+/// A stream in our own events: they leave the order of calls and answers as it is.
+fn events_of(from: &str, lines: &[&str]) -> Vec<String> {
+    translate_lines(from, "events", lines).text().lines().map(str::to_owned).collect()
+}
+
+#[test]
 fn what_sub_agents_say_is_left_out() {
     let said = |id: &str, parent: &str, text: &str| {
         format!(

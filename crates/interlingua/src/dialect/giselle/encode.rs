@@ -32,8 +32,12 @@ pub struct GiselleEncoder {
 struct Turn {
     /// How many tools were called.
     calls: u64,
+    /// How many of them have no answer yet.
+    open: u64,
     /// The client was asked for something, and that says that the turn rests.
     asked: bool,
+    /// What the client is asked for once all open calls are answered: a turn cannot rest before.
+    held: Vec<u8>,
 }
 
 impl Encoder for GiselleEncoder {
@@ -156,10 +160,15 @@ impl GiselleEncoder {
         self.open_text = None;
         if is_request(name, executor) {
             self.turn.asked = true;
+            let length = out.bytes().len();
             request(call, name, input, out);
+            if self.turn.open > 0 && !self.passed_on {
+                self.turn.held.extend(out.bytes().drain(length..));
+            }
             return;
         }
         self.turn.calls += 1;
+        self.turn.open += 1;
         if *executor == Executor::Client {
             self.left_to_client.push(call.clone().into_owned());
         }
@@ -181,6 +190,10 @@ impl GiselleEncoder {
             }
         }
         tool_result(ended, time, out);
+        self.turn.open = self.turn.open.saturating_sub(1);
+        if self.turn.open == 0 {
+            out.bytes().append(&mut self.turn.held);
+        }
     }
 
     /// Closes the calls that a turn leaves to the client: the run goes on elsewhere.
@@ -247,6 +260,7 @@ impl GiselleEncoder {
         if rests {
             self.close_calls(out);
         }
+        out.bytes().extend_from_slice(&turn.held);
         // A turn that rests was told by the request. In a stream that is passed on, one that ends with
         // the stream ends with it; elsewhere nothing may have been written that could end.
         let ends_with_stream = self.passed_on && added && ended.outcome == Outcome::Completed;
