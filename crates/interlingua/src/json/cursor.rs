@@ -1,21 +1,13 @@
 //! A place in JSON text, and the steps from one value to the next.
 //!
 //! Every value that is stepped over is checked to be JSON, since it may be copied to the output as it
-//! stands; nothing is unescaped, copied or kept. Strings are what most of the text is made of: where
-//! one ends is looked for in vectors of sixteen bytes.
-
-use wide::u8x16;
+//! stands; nothing is unescaped, copied or kept.
 
 use super::read::Flaw;
+use super::run::end_of_run;
 
 /// How deep values may lie in each other before a reader that needs no stack is asked.
 const DEPTH: u32 = 64;
-
-/// How many bytes of a string are looked at together.
-const BLOCK: usize = 16;
-
-/// The last of the control characters, which must be escaped in a string.
-const LAST_CONTROL: u8 = 0x1f;
 
 /// How many digits a number may have and be one that every reader can hold.
 const SURELY_IN_RANGE: usize = 300;
@@ -94,20 +86,38 @@ impl<'a> Cursor<'a> {
         Ok(self.since(start))
     }
 
-    /// Steps over a string; gives its literal, quotes included.
+    /// Steps over a value that nobody wants; a string as a rule.
     #[inline]
-    pub(super) fn string(&mut self) -> Result<&'a str, Flaw> {
-        match self.peek() {
-            Some(b'"') => {
-                let start = self.at;
-                self.skip_string()?;
-                Ok(self.since(start))
-            }
-            _ => Err(self.flaw()),
-        }
+    pub(super) fn pass(&mut self) -> Result<(), Flaw> {
+        if self.peek() == Some(b'"') { self.skip_string() } else { self.skip(0) }
     }
 
-    fn since(&self, start: usize) -> &'a str {
+    /// Steps over a string, if one comes now; gives its literal, quotes included.
+    #[inline]
+    pub(super) fn string(&mut self) -> Result<Option<&'a str>, Flaw> {
+        if self.peek() != Some(b'"') {
+            return Ok(None);
+        }
+        let start = self.at;
+        self.skip_string()?;
+        Ok(Some(self.since(start)))
+    }
+
+    /// Steps over the name of a field and the colon after it; gives what stands between its quotes.
+    #[inline(always)]
+    pub(super) fn name(&mut self) -> Result<&'a str, Flaw> {
+        if self.peek() != Some(b'"') {
+            return Err(self.flaw());
+        }
+        let start = self.at + 1;
+        self.skip_string()?;
+        let name = self.text.get(start..self.at - 1).unwrap_or("");
+        self.expect(b':')?;
+        Ok(name)
+    }
+
+    /// What was stepped over since some place.
+    pub(super) fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.at).unwrap_or("")
     }
 
@@ -132,8 +142,7 @@ impl<'a> Cursor<'a> {
             return Ok(());
         }
         loop {
-            self.string()?;
-            self.expect(b':')?;
+            self.name()?;
             self.skip(depth)?;
             if !self.goes_on(b'}')? {
                 return Ok(());
@@ -191,8 +200,7 @@ impl<'a> Cursor<'a> {
     /// Steps over the name that stands before a value in an object.
     fn skip_name(&mut self, end: u8) -> Result<(), Flaw> {
         if end == b'}' {
-            self.string()?;
-            self.expect(b':')?;
+            self.name()?;
         }
         Ok(())
     }
@@ -305,37 +313,6 @@ impl<'a> Cursor<'a> {
             Flaw::NotJson { column: u32::try_from(self.at + 1).unwrap_or(u32::MAX) }
         }
     }
-}
-
-/// Where a run of plain text ends: at a quote, an escape, or a control character, which has no place
-/// in a string.
-#[inline]
-fn end_of_run(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    while let Some(block) = bytes.get(at..)?.first_chunk() {
-        let found = ends(*block);
-        if found != 0 {
-            return Some(at + found.trailing_zeros() as usize);
-        }
-        at += BLOCK;
-    }
-    let Some(block) = bytes.last_chunk() else {
-        let rest = bytes.get(at..)?;
-        let is_end = |byte: &u8| matches!(*byte, b'"' | b'\\' | ..=LAST_CONTROL);
-        return rest.iter().position(is_end).map(|found| at + found);
-    };
-    // The last block overlaps with what was looked at.
-    let found = ends(*block) >> (at + BLOCK - bytes.len());
-    (found != 0).then(|| at + found.trailing_zeros() as usize)
-}
-
-/// A bit for each byte at which a run of plain text ends.
-#[inline]
-fn ends(block: [u8; BLOCK]) -> u32 {
-    let block = u8x16::new(block);
-    let is = |byte| block.simd_eq(u8x16::splat(byte));
-    let control = block.min(u8x16::splat(LAST_CONTROL)).simd_eq(block);
-    (is(b'"') | is(b'\\') | control).to_bitmask()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 mod cursor;
 pub mod read;
 mod record;
+mod run;
 mod shape;
 mod surrogates;
 mod text;

@@ -53,10 +53,10 @@ impl<'a> Field<'_, 'a> {
     /// The value, if it is a string.
     #[inline]
     pub fn text(self) -> Result<Option<Text<'a>>, Flaw> {
-        if self.cursor.peek() == Some(b'"') {
-            return self.cursor.string().map(Text::read_from);
+        match self.cursor.string()? {
+            Some(literal) => Ok(Some(Text::of_literal(literal, self.cursor.escaped()))),
+            None => self.skip().map(|()| None),
         }
-        self.skip().map(|()| None)
     }
 
     /// The value, if it is a whole number that is not negative.
@@ -89,6 +89,23 @@ impl<'a> Field<'_, 'a> {
             return self.skip();
         }
         fill(self.cursor, place.insert(R::default()))
+    }
+
+    /// As [`Field::record`], for a value that is carried too; `None` for `null`. One pass does both.
+    pub fn whole<R: Record<'a>>(self, place: &mut Option<Whole<'a, R>>) -> Result<(), Flaw> {
+        let is_object = self.cursor.peek() == Some(b'{');
+        let start = self.cursor.at();
+        let whole = place.insert(Whole { json: Json::NULL, record: R::default() });
+        if is_object {
+            fill(self.cursor, &mut whole.record)?;
+        } else {
+            self.cursor.value()?;
+        }
+        whole.json = Json::read_from(self.cursor.since(start));
+        if whole.json.is_null() {
+            *place = None;
+        }
+        Ok(())
     }
 
     /// Reads the value into a list of records, or the text that some protocols put in its place.
@@ -126,8 +143,17 @@ impl<'a> Field<'_, 'a> {
     /// Passes over the value.
     #[inline]
     pub fn skip(self) -> Result<(), Flaw> {
-        self.cursor.value().map(drop)
+        self.cursor.pass()
     }
+}
+
+/// A value as it stands, and what was read of it; nothing where it is no object.
+#[derive(Debug, Clone)]
+pub struct Whole<'a, R> {
+    /// The value.
+    pub json: Json<'a>,
+    /// What was read of it.
+    pub record: R,
 }
 
 /// What a value turned out to be.
@@ -197,14 +223,11 @@ fn fill<'a, R: Record<'a>>(cursor: &mut Cursor<'a>, record: &mut R) -> Result<()
         return cursor.expect(b'}');
     }
     loop {
-        let literal = cursor.string()?;
-        let escaped = cursor.escaped();
-        cursor.expect(b':')?;
-        let body = literal.get(1..literal.len().saturating_sub(1)).unwrap_or("");
-        if escaped {
-            record.field(&unescaped(literal), Field { cursor })?;
+        let name = cursor.name()?;
+        if cursor.escaped() {
+            record.field(&Text::of_literal_body(name), Field { cursor })?;
         } else {
-            record.field(body, Field { cursor })?;
+            record.field(name, Field { cursor })?;
         }
         if !cursor.goes_on(b'}')? {
             return Ok(());
@@ -233,11 +256,6 @@ fn list<'a, R: Record<'a>>(cursor: &mut Cursor<'a>) -> Result<Vec<R>, Flaw> {
             return Ok(list);
         }
     }
-}
-
-/// The text that a literal stands for.
-fn unescaped(literal: &str) -> String {
-    serde_json::from_str(literal).unwrap_or_else(|_| literal.to_owned())
 }
 
 #[cfg(test)]

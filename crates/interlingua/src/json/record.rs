@@ -4,7 +4,7 @@
 ///
 /// A field is declared as `name: how "key" | "other key"`, where `how` is one of the methods of
 /// [`Field`](crate::json::read::Field): `text`, `json`, `number`, `integer`, `float`, `flag`,
-/// `record<Type>`, `records<Type>` or `shape<Type>`.
+/// `record<Type>`, `whole<Type>`, `records<Type>` or `shape<Type>`.
 macro_rules! record {
     ($(#[$meta:meta])* $vis:vis struct $name:ident<'a> {
         $($(#[$doc:meta])* $field:ident: $how:ident $(<$inner:ident>)? $($key:literal)|+,)*
@@ -32,10 +32,16 @@ macro_rules! record {
             }
 
             fn shape() -> crate::json::Shape {
-                crate::json::known!($($($key)|+ $(=> $inner)?,)*)
+                crate::json::Shape::Fields(&[$(crate::json::KnownField {
+                    names: &[$($key),+],
+                    inside: crate::json::record!(@inside $how $($inner)?),
+                },)*])
             }
         }
     };
+    // What is carried whole may have any fields.
+    (@inside whole $inner:ident) => { crate::json::Shape::anything };
+    (@inside $how:ident $($inner:ident)?) => { crate::json::known!(@inside $($inner)?) };
     (@type $a:lifetime text) => { Option<crate::json::Text<$a>> };
     (@type $a:lifetime json) => { Option<crate::json::Json<$a>> };
     (@type $a:lifetime number) => { Option<u64> };
@@ -43,6 +49,9 @@ macro_rules! record {
     (@type $a:lifetime float) => { Option<f64> };
     (@type $a:lifetime flag) => { Option<bool> };
     (@type $a:lifetime record $inner:ident) => { Option<$inner<$a>> };
+    (@type $a:lifetime whole $inner:ident) => {
+        Option<crate::json::read::Whole<$a, $inner<$a>>>
+    };
     (@type $a:lifetime records $inner:ident) => { Vec<$inner<$a>> };
     (@type $a:lifetime shape $inner:ident) => { crate::json::read::Shaped<$a, $inner<$a>> };
     (@take $value:ident text $place:expr) => { $place = $value.text()? };
@@ -52,6 +61,7 @@ macro_rules! record {
     (@take $value:ident float $place:expr) => { $place = $value.float()? };
     (@take $value:ident flag $place:expr) => { $place = $value.flag()? };
     (@take $value:ident record $place:expr) => { $value.record(&mut $place)? };
+    (@take $value:ident whole $place:expr) => { $value.whole(&mut $place)? };
     (@take $value:ident records $place:expr) => { $value.records(&mut $place)? };
     (@take $value:ident shape $place:expr) => { $value.shape(&mut $place)? };
 }

@@ -10,11 +10,14 @@ use serde_json::value::RawValue;
 /// A string on its way through.
 ///
 /// The literal form is copied to the output as it stands, which is what makes translation fast;
-/// the plain form is for text that we made ourselves or had to keep. Both compare by meaning.
+/// the plain form is for text that we made ourselves or had to keep. All compare by meaning. Whether
+/// a literal has escapes is seen when it is read, and asked often: hence two forms of it.
 #[derive(Clone)]
 pub enum Text<'a> {
-    /// A JSON string literal with its quotes, borrowed from the frame.
+    /// A JSON string literal with its quotes, borrowed from the frame, that says what it means.
     Literal(Literal<'a>),
+    /// A JSON string literal that has escapes.
+    Escaped(Literal<'a>),
     /// Plain text, not escaped.
     Plain(Cow<'a, str>),
 }
@@ -24,6 +27,12 @@ pub enum Text<'a> {
 pub struct Literal<'a>(&'a str);
 
 impl<'a> Literal<'a> {
+    /// What it stands for.
+    #[cold]
+    fn unescaped(self) -> String {
+        serde_json::from_str(self.0).unwrap_or_else(|_| self.0.trim_matches('"').to_owned())
+    }
+
     /// The literal.
     pub fn get(self) -> &'a str {
         self.0
@@ -39,7 +48,14 @@ impl<'a> Text<'a> {
     /// As [`Text::of`], for text that is known to be a JSON value.
     #[inline]
     pub(super) fn read_from(value: &'a str) -> Option<Self> {
-        value.starts_with('"').then_some(Self::Literal(Literal(value)))
+        let escaped = || memchr::memchr(b'\\', value.as_bytes()).is_some();
+        value.starts_with('"').then(|| Self::of_literal(value, escaped()))
+    }
+
+    /// The text of what is known to be a literal, and to have escapes or none.
+    #[inline]
+    pub(super) fn of_literal(literal: &'a str, escaped: bool) -> Self {
+        if escaped { Self::Escaped(Literal(literal)) } else { Self::Literal(Literal(literal)) }
     }
 
     /// Plain text that lives as long as the caller says.
@@ -50,9 +66,10 @@ impl<'a> Text<'a> {
     /// What stands between the quotes of a literal, or the plain text itself.
     ///
     /// The two differ in meaning only where [`Text::has_escapes`] says so.
+    #[inline]
     pub fn body(&self) -> &str {
         match self {
-            Self::Literal(raw) => {
+            Self::Literal(raw) | Self::Escaped(raw) => {
                 let quoted = raw.get();
                 quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or("")
             }
@@ -60,19 +77,28 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// The literal, where the text is one.
+    #[inline]
+    pub fn as_literal(&self) -> Option<&'a str> {
+        match self {
+            Self::Literal(raw) | Self::Escaped(raw) => Some(raw.get()),
+            Self::Plain(_) => None,
+        }
+    }
+
     /// Whether [`Text::body`] is an escaped form rather than the text itself.
+    #[inline]
     pub fn has_escapes(&self) -> bool {
-        matches!(self, Self::Literal(_)) && memchr::memchr(b'\\', self.body().as_bytes()).is_some()
+        matches!(self, Self::Escaped(_))
     }
 
     /// The text itself; copied only where it had to be unescaped.
+    #[inline]
     pub fn to_plain(&self) -> Cow<'_, str> {
         match self {
             Self::Plain(text) => Cow::Borrowed(text),
-            Self::Literal(raw) if self.has_escapes() => Cow::Owned(
-                serde_json::from_str(raw.get()).unwrap_or_else(|_| self.body().to_owned()),
-            ),
             Self::Literal(_) => Cow::Borrowed(self.body()),
+            Self::Escaped(raw) => Cow::Owned(raw.unescaped()),
         }
     }
 
@@ -80,7 +106,7 @@ impl<'a> Text<'a> {
     /// escaped.
     pub fn literal_body(&self) -> Cow<'_, str> {
         match self {
-            Self::Literal(_) => Cow::Borrowed(self.body()),
+            Self::Literal(_) | Self::Escaped(_) => Cow::Borrowed(self.body()),
             Self::Plain(plain) => {
                 let mut body = Vec::new();
                 super::write::escape(&mut body, plain);
@@ -103,7 +129,18 @@ impl<'a> Text<'a> {
     pub fn into_owned(self) -> Text<'static> {
         match self {
             Self::Plain(text) => Text::Plain(Cow::Owned(text.into_owned())),
-            Self::Literal(_) => Text::Plain(Cow::Owned(self.to_plain().into_owned())),
+            _ => Text::Plain(Cow::Owned(self.to_plain().into_owned())),
+        }
+    }
+
+    /// Keeps a copy in some place, in the memory of what was kept there before.
+    pub fn keep_in(this: Option<&Self>, place: &mut Option<Text<'static>>) {
+        match (this, &mut *place) {
+            (Some(text), Some(Text::Plain(Cow::Owned(kept)))) => {
+                kept.clear();
+                kept.push_str(&text.to_plain());
+            }
+            _ => *place = this.map(|text| text.clone().into_owned()),
         }
     }
 
@@ -111,6 +148,7 @@ impl<'a> Text<'a> {
     pub fn borrowed(&self) -> Text<'_> {
         match self {
             Self::Literal(raw) => Text::Literal(*raw),
+            Self::Escaped(raw) => Text::Escaped(*raw),
             Self::Plain(text) => Text::Plain(Cow::Borrowed(text)),
         }
     }
@@ -125,12 +163,9 @@ impl Default for Text<'_> {
 impl PartialEq for Text<'_> {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Plain(one), Self::Plain(other)) => one == other,
-            (Self::Literal(_), Self::Plain(plain)) => *self == **plain,
-            (Self::Plain(plain), Self::Literal(_)) => *other == **plain,
-            (Self::Literal(one), Self::Literal(another)) => {
-                one == another || *other == *self.to_plain()
-            }
+            (Self::Escaped(one), Self::Escaped(another)) if one == another => true,
+            (Self::Escaped(_), _) => *other == *self.to_plain(),
+            _ => *other == *self.body(),
         }
     }
 }
@@ -183,7 +218,8 @@ impl From<String> for Text<'_> {
 impl Serialize for Text<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Literal(raw) => super::value::pass_on(raw.get(), serializer),
+            Self::Literal(_) => serializer.serialize_str(self.body()),
+            Self::Escaped(raw) => super::value::pass_on(raw.get(), serializer),
             Self::Plain(text) => serializer.serialize_str(text),
         }
     }

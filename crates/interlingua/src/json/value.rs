@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 use super::Text;
 use super::cursor::Cursor;
 
-/// The value that says nothing.
-const NULL: Json<'static> = Json(Cow::Borrowed("null"));
-
 /// Any JSON value, as it stood in the frame.
 #[derive(Clone)]
 pub struct Json<'a>(Cow<'a, str>);
 
 impl<'a> Json<'a> {
+    /// The value that says nothing.
+    pub(super) const NULL: Self = Json(Cow::Borrowed("null"));
+
     /// The value that a caller made; `None` where it cannot be said in JSON.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Option<Json<'static>> {
         serde_json::to_string(value).ok().map(|text| Json(Cow::Owned(text)))
@@ -42,7 +42,7 @@ impl<'a> Json<'a> {
         fields(&mut object);
         object.close();
         // What an `Object` puts together is JSON.
-        String::from_utf8(bytes).map_or(NULL, |text| Json(Cow::Owned(text)))
+        String::from_utf8(bytes).map_or(Json::NULL, |text| Json(Cow::Owned(text)))
     }
 
     /// The JSON text.
@@ -96,7 +96,7 @@ impl From<&Text<'_>> for Json<'static> {
     fn from(text: &Text<'_>) -> Self {
         let mut literal = Vec::with_capacity(text.body().len() + 2);
         super::write::text(&mut literal, text);
-        String::from_utf8(literal).map_or(NULL, |text| Json(Cow::Owned(text)))
+        String::from_utf8(literal).map_or(Json::NULL, |text| Json(Cow::Owned(text)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Records put together, straight into the output.
 
+use super::run::end_of_run;
 use super::{Json, Text};
 
 /// The output: bytes, of which every record ends with a line feed.
@@ -8,9 +9,9 @@ pub type Bytes = Vec<u8>;
 /// Writes a string literal; a literal from a frame is copied as it stands.
 #[inline]
 pub fn text(out: &mut Bytes, text: &Text<'_>) {
-    match text {
-        Text::Literal(raw) => out.extend_from_slice(raw.get().as_bytes()),
-        Text::Plain(plain) => string(out, plain),
+    match text.as_literal() {
+        Some(literal) => out.extend_from_slice(literal.as_bytes()),
+        None => string(out, text.body()),
     }
 }
 
@@ -24,8 +25,8 @@ pub fn string(out: &mut Bytes, plain: &str) {
 /// Writes what stands between the quotes of the literal for some text.
 pub fn text_body(out: &mut Bytes, text: &Text<'_>) {
     match text {
-        Text::Literal(_) => out.extend_from_slice(text.body().as_bytes()),
         Text::Plain(plain) => escape(out, plain),
+        _ => out.extend_from_slice(text.body().as_bytes()),
     }
 }
 
@@ -60,9 +61,7 @@ static ESCAPES: [u8; 256] = {
 /// Writes plain text with the escapes that a string literal needs.
 pub fn escape(out: &mut Bytes, plain: &str) {
     let mut rest = plain.as_bytes();
-    let needs_escape = |byte: &u8| ESCAPES.get(usize::from(*byte)).is_some_and(|how| *how != 0);
-    while let Some(at) = rest.iter().position(needs_escape) {
-        let (clean, from) = rest.split_at(at);
+    while let Some((clean, from)) = end_of_run(rest, 0).and_then(|end| rest.split_at_checked(end)) {
         out.extend_from_slice(clean);
         let Some((&byte, after)) = from.split_first() else { break };
         match ESCAPES.get(usize::from(byte)).copied().unwrap_or(b'u') {

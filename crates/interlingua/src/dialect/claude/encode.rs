@@ -243,8 +243,8 @@ impl ClaudeEncoder {
         if block.kind == BlockKind::Image {
             let content = Content::Image(block.content.as_ref());
             self.assistant(&content, block.message.as_ref(), event, out);
-        } else if let Text::Literal(raw) = &block.text {
-            self.said_at_once(block, raw.get().as_bytes(), event, out);
+        } else if let Some(literal) = block.text.as_literal() {
+            self.said_at_once(block, literal.as_bytes(), event, out);
         } else {
             let mut literal = Bytes::new();
             write::text(&mut literal, &block.text);
@@ -413,7 +413,7 @@ impl Messages {
             self.requests += 1;
         }
         match told {
-            Some(Text::Literal(raw)) if raw.get().as_bytes() == self.id => {}
+            Some(id) if id.as_literal().is_some_and(|literal| literal.as_bytes() == self.id) => {}
             Some(id) => {
                 self.id.clear();
                 write::text(&mut self.id, id);

@@ -3,7 +3,7 @@
 use super::banner::{Banner, Prose};
 use super::failure;
 use super::tools;
-use super::wire::{Call, Content, Given, Line, Message, Ran};
+use super::wire::{Call, Content, Given, Line, Message};
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, each_record, unknown};
 use crate::event::{
@@ -13,7 +13,6 @@ use crate::event::{
     TurnStarted, Usage, UserMessage,
 };
 use crate::framing::FrameText;
-use crate::json::read;
 use crate::json::{Json, Text};
 
 /// What goose asks a person whose interrupt stopped it; in a pipe it stands in front of `complete`.
@@ -262,8 +261,7 @@ impl GooseDecoder {
         let answer = content.answer.take().unwrap_or_default();
         let failed = answer.status.is_some_and(|status| status == "error");
         let Given { content, structured, is_error } = answer.value.unwrap_or_default();
-        let exit_code = structured.as_ref().and_then(read::record_of::<Ran<'_>>);
-        let exit_code = exit_code.and_then(|ran| ran.exit_code);
+        let exit_code = structured.as_ref().and_then(|structured| structured.record.exit_code);
         let failed = failed || answer.error.is_some() || is_error == Some(true);
         // The list stands once it was taken. The call has it in words that only goose understands.
         let written = self.plan.take_if(|(by, _)| call == **by);
@@ -274,7 +272,7 @@ impl GooseDecoder {
             call,
             status: if failed { ToolStatus::Failed } else { ToolStatus::Completed },
             output: content,
-            structured,
+            structured: structured.map(|structured| structured.json),
             exit_code,
             error: answer.error,
             ..ToolEnded::default()

@@ -72,7 +72,7 @@ record! {
     /// What a tool gave back.
     pub(super) struct Given<'a> {
         content: json "content",
-        structured: json "structuredContent",
+        structured: whole<Ran> "structuredContent",
         is_error: flag "isError",
     }
 }

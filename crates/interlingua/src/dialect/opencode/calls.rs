@@ -7,7 +7,7 @@ use crate::event::{
     Event, FilesChanged, PlanUpdated, Sink, SubagentEnded, SubagentStarted, ToolEnded, ToolInput,
     ToolProgress, ToolStarted, ToolStatus,
 };
-use crate::json::read;
+use crate::json::read::{self, Whole};
 use crate::json::{Json, Text};
 
 /// The calls that are not over, and those that were refused.
@@ -83,12 +83,15 @@ impl Calls {
         place: &Place<'a>,
         sink: &mut dyn Sink,
     ) -> Told {
-        let state = part.state.take().unwrap_or_default();
+        // They are large: they are read where they are.
+        let state = part.state.get_or_insert_default();
+        let (structured, metadata) = match &state.metadata {
+            Some(Whole { json, record }) => (Some(json), record),
+            None => (None, &Metadata::default()),
+        };
         let call = part.call.take().unwrap_or_default();
         let tool = part.tool.take().unwrap_or_default();
         let word = state.status.as_ref().map_or("", Text::body);
-        let metadata = state.metadata.as_ref().and_then(read::record_of::<Metadata<'_>>);
-        let metadata = metadata.unwrap_or_default();
         let raw_input = state.input.as_ref().filter(|_| word != "pending");
         let is_read = metadata.session.is_some() || tools::input_is_read(tool.body());
         let input = raw_input.filter(|_| is_read).and_then(read::record_of::<Input<'_>>);
@@ -124,7 +127,7 @@ impl Calls {
             }
             tell_plan(&call, &tool, &input, place, sink);
         }
-        if let Some(session) = open.starts_agent(&call, &input, &metadata, place, sink) {
+        if let Some(session) = open.starts_agent(&call, &input, metadata, place, sink) {
             told.news = true;
             told.child = Some(session);
             told.call = Some(call.clone().into_owned());
@@ -134,7 +137,8 @@ impl Calls {
                 let open = self.open.swap_remove(at);
                 told.news = true;
                 let refused = self.denied.iter().any(|denied| call == **denied);
-                let ended = ended(call, &open, &state, &input, &metadata, refused);
+                let mut ended = ended(call, &open, state, &input, metadata, refused);
+                ended.structured = structured.cloned();
                 told.blocks = ended.status == ToolStatus::Denied
                     && !ended.error.as_ref().is_some_and(tools::is_forbidden);
                 if open.child {
@@ -145,14 +149,14 @@ impl Calls {
                         summary: None,
                     }));
                 }
-                self.files(&open.tool, &ended, input, metadata, place, sink);
+                self.files(&open.tool, &ended, &input, metadata, place, sink);
                 sink.event(place.tell(ended));
                 let Call { mut id, mut tool, .. } = open;
                 id.clear();
                 tool.clear();
                 self.spare = Call { id, tool, ..Call::default() };
             }
-            "running" => told.news |= open.progress(call, &metadata, place, sink),
+            "running" => told.news |= open.progress(call, metadata, place, sink),
             _ => {}
         }
         told
@@ -184,8 +188,8 @@ impl Calls {
         &mut self,
         tool: &str,
         ended: &ToolEnded<'_>,
-        input: Input<'_>,
-        metadata: Metadata<'_>,
+        input: &Input<'_>,
+        metadata: &Metadata<'_>,
         place: &Place<'_>,
         sink: &mut dyn Sink,
     ) {
@@ -297,7 +301,6 @@ fn ended<'a>(
         call,
         status,
         output: state.output.clone(),
-        structured: state.metadata.clone(),
         exit_code: metadata.exit,
         error: state.error.clone().or(note),
         ..ToolEnded::default()

@@ -3,6 +3,8 @@
 //! What was said of a part is counted, so that a snapshot that says no more than the pieces did (it
 //! may be trimmed) adds nothing.
 
+use std::collections::VecDeque;
+
 use super::sessions::Speaker;
 use crate::event::{Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Event, Sink};
 use crate::json::{Json, Text};
@@ -13,7 +15,7 @@ const REMEMBERED: usize = 256;
 /// The text parts that were told.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    parts: Vec<Part>,
+    parts: VecDeque<Part>,
     /// How many of them are open; none, as a rule, where parts are told whole.
     open: usize,
     /// The greatest id of all. Ids begin with a time: a part beyond it is new, and need not be
@@ -123,10 +125,10 @@ impl Parts {
         speaker: &mut Speaker,
         sink: &mut dyn Sink,
     ) {
-        let index = speaker.take_index();
+        let (room, index) = (self.room(), speaker.take_index());
         self.keep(Part {
             said: text.body().len(),
-            ..Part::of(&part, index, kind.clone(), State::Over)
+            ..Part::of(&part, room, index, kind.clone(), State::Over)
         });
         if !text.is_empty() {
             let message = Some(part.message.borrowed());
@@ -186,9 +188,10 @@ impl Parts {
     fn open_of(&mut self, session: usize, state: State) -> impl Iterator<Item = &Part> {
         let Self { parts, open, .. } = self;
         // Most often none is, and there are many parts.
-        let among = if *open == 0 { &mut [] } else { &mut **parts };
-        among
+        let among = if *open == 0 { 0 } else { parts.len() };
+        parts
             .iter_mut()
+            .take(among)
             .filter(move |part| part.session == session && part.state == State::Open)
             .map(move |part| {
                 part.state = state;
@@ -219,29 +222,42 @@ impl Parts {
         speaker: &mut Speaker,
     ) -> usize {
         let message = part.message.to_plain().into_owned();
-        let part = Part::of(part, speaker.take_index(), kind, State::Open);
+        let part = Part::of(part, self.room(), speaker.take_index(), kind, State::Open);
         self.keep(Part { message, from_start, ..part });
         self.open += 1;
         self.parts.len() - 1
     }
 
+    /// Room for an id: that of the part that is forgotten for it, if there are many.
+    fn room(&mut self) -> String {
+        let forgotten = if self.parts.len() < REMEMBERED { None } else { self.parts.pop_front() };
+        let Some(mut part) = forgotten else { return String::new() };
+        self.open -= usize::from(part.state == State::Open);
+        part.id.clear();
+        part.id
+    }
+
     fn keep(&mut self, part: Part) {
-        if self.parts.len() == REMEMBERED {
-            let forgotten = self.parts.drain(..REMEMBERED / 2);
-            self.open -= forgotten.filter(|part| part.state == State::Open).count();
+        if *part.id > *self.greatest {
+            self.greatest.clear();
+            self.greatest.push_str(&part.id);
         }
-        if part.id > self.greatest {
-            self.greatest.clone_from(&part.id);
-        }
-        self.parts.push(part);
+        self.parts.push_back(part);
     }
 }
 
 impl Part {
-    fn of(part: &Named<'_, '_>, index: u64, kind: BlockKind, state: State) -> Self {
+    fn of(
+        part: &Named<'_, '_>,
+        mut room: String,
+        index: u64,
+        kind: BlockKind,
+        state: State,
+    ) -> Self {
+        room.push_str(part.id);
         Self {
             tail: tail_of(part.id),
-            id: part.id.to_owned(),
+            id: room,
             session: part.session,
             message: String::new(),
             index,

@@ -70,22 +70,23 @@ pub(super) fn status_of(
 /// The files that a call changed.
 pub(super) fn files_changed<'a>(
     tool: &str,
-    input: Input<'a>,
-    metadata: Metadata<'a>,
+    input: &Input<'a>,
+    metadata: &Metadata<'a>,
 ) -> Vec<FileChange<'a>> {
     let (kind, path) = match tool {
-        "write" if metadata.exists == Some(false) => (FileChangeKind::Add, metadata.path),
-        "write" => (FileChangeKind::Update, metadata.path),
+        "write" if metadata.exists == Some(false) => (FileChangeKind::Add, &metadata.path),
+        "write" => (FileChangeKind::Update, &metadata.path),
         "edit" | "multiedit" => {
-            (FileChangeKind::Update, metadata.filediff.and_then(|diff| diff.file))
+            (FileChangeKind::Update, metadata.filediff.as_ref().map_or(&None, |diff| &diff.file))
         }
         "patch" | "apply_patch" => {
-            return metadata.files.into_iter().filter_map(patched).collect();
+            return metadata.files.iter().cloned().filter_map(patched).collect();
         }
         _ => return Vec::new(),
     };
-    let Some(path) = path.or(input.path) else { return Vec::new() };
-    vec![FileChange { path, kind, diff: metadata.diff, old_path: None }]
+    let Some(path) = path.as_ref().or(input.path.as_ref()) else { return Vec::new() };
+    let (path, diff) = (path.clone(), metadata.diff.clone());
+    vec![FileChange { path, kind, diff, old_path: None }]
 }
 
 fn patched(file: super::wire::PatchedFile<'_>) -> Option<FileChange<'_>> {

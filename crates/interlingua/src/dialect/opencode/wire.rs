@@ -119,7 +119,7 @@ record! {
         input: json "input",
         output: json "output",
         error: text "error",
-        metadata: json "metadata",
+        metadata: whole<Metadata> "metadata",
     }
 }
 

@@ -85,8 +85,8 @@ impl<'t> Piece<'t> {
 /// A text as one piece.
 pub(super) fn whole<'t>(text: &'t Text<'_>) -> Piece<'t> {
     match text {
-        Text::Literal(_) => Piece::Escaped(text.body()),
         Text::Plain(plain) => Piece::Plain(plain),
+        _ => Piece::Escaped(text.body()),
     }
 }
 

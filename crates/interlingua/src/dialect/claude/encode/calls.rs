@@ -82,9 +82,9 @@ impl Calls {
     /// Notes that a call was answered, and how.
     fn answered(&mut self, ended: &ToolEnded<'_>) {
         let mut id = Bytes::new();
-        let id = match &ended.call {
-            Text::Literal(raw) => raw.get().as_bytes(),
-            Text::Plain(_) => {
+        let id = match ended.call.as_literal() {
+            Some(literal) => literal.as_bytes(),
+            None => {
                 write::text(&mut id, &ended.call);
                 &id
             }
