@@ -96,8 +96,6 @@ struct Pipe<E> {
     encoder: E,
     to: &'static str,
     out: Output,
-    /// A frame may stand on several lines.
-    several_lines: bool,
     /// What stands between a source that takes back what it said, or tells the past, and a target
     /// that cannot.
     fit: Fit,
@@ -160,13 +158,11 @@ impl<E: Encoder> Translator<E> {
         if let Some(usage) = &options.usage_before {
             grammar.set_usage_before(usage.clone());
         }
-        let several_lines = kind != FramingKind::Lines;
         let mut pipe = Pipe {
             grammar,
             encoder,
             to,
             out,
-            several_lines,
             fit: Fit::default(),
             identity: None,
             explains: options.explain_unknown,
@@ -350,6 +346,8 @@ impl HeldFrame {
                     noise,
                     replaced: *replaced,
                     unterminated: *unterminated,
+                    // Whether it does was not kept.
+                    several_lines: true,
                     event,
                 })
             }
@@ -366,17 +364,15 @@ impl<E: Encoder> Sink for Pipe<E> {
         if let (Some(explanation), Data::Unknown(unknown)) = (explanation, &event.data) {
             explanation.unknown(unknown, grammar.line());
         }
-        match identity {
-            None => grammar.push(event, &mut |event| fit.pass(event, encoder, out)),
+        // Our own events may say that they were added before: they are there already.
+        let added_before = event.source.synthetic.is_some();
+        grammar.push(event, &mut |event| match identity {
+            None => fit.pass(event, encoder, out),
             Some(record) => {
-                // Our own events may say that they were added before: they are there already.
-                let added_before = event.source.synthetic.is_some();
-                grammar.push(event, &mut |event| {
-                    let added = event.source.synthetic.is_some() && !added_before;
-                    pass_on(event, added, encoder, record, out);
-                });
+                let added = event.source.synthetic.is_some() && !added_before;
+                pass_on(event, added, encoder, record, out);
             }
-        }
+        });
     }
 
     fn unreadable(&mut self, unparsed: Unparsed<'_>) {
@@ -447,7 +443,7 @@ impl<E: Encoder> Pipe<E> {
         if matches!(mended, Cow::Owned(_)) {
             self.warn("half of a surrogate pair was replaced in this line");
         }
-        let text = if self.several_lines { on_one_line(&mended) } else { Cow::Borrowed(&*mended) };
+        let text = if frame.several_lines { on_one_line(&mended) } else { Cow::Borrowed(&*mended) };
         let frame = FrameText { text: &text, ..frame.clone() };
         decoder.decode(&frame, self);
         if let Some(record) = &mut self.identity {

@@ -24,6 +24,7 @@ fn a_relay_token_is_not_printed_for_debugging() {
         noise: "",
         replaced: false,
         unterminated: false,
+        several_lines: false,
         event: "",
     };
     let mut decoder = (support::dialect("giselle").decoder.unwrap())();

@@ -26,7 +26,14 @@ fn events(input: &str) -> Vec<Event<'static>> {
     let mut grammar = Grammar::default();
     let mut events = Vec::new();
     for text in input.lines() {
-        let frame = FrameText { text, noise: "", replaced: false, unterminated: false, event: "" };
+        let frame = FrameText {
+            text,
+            noise: "",
+            replaced: false,
+            unterminated: false,
+            several_lines: false,
+            event: "",
+        };
         decoder.decode(&frame, &mut |event: Event<'_>| {
             grammar.push(event, &mut |event| events.push(event.clone().into_owned()));
         });

@@ -120,7 +120,7 @@ fn hand_on(
     let decoded = decode(raw);
     let replaced = matches!(decoded, Cow::Owned(_));
     let (noise, text) = split_noise(&decoded);
-    let text = FrameText { text, noise, replaced, unterminated, event: "" };
+    let text = FrameText { text, noise, replaced, unterminated, several_lines: false, event: "" };
     sink(Frame { line, bytes, body: Body::Text(text) });
 }
 

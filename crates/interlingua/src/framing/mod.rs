@@ -97,6 +97,8 @@ pub struct FrameText<'a> {
     pub replaced: bool,
     /// The input ended inside this frame: no terminator was seen.
     pub unterminated: bool,
+    /// The text may stand on several lines.
+    pub several_lines: bool,
     /// The `event:` name of a server-sent event; empty elsewhere.
     pub event: &'a str,
 }

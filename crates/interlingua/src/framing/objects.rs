@@ -172,7 +172,8 @@ impl Piece {
         let text = decode(window.get(brace..bytes.end));
         let replaced = matches!((&noise, &text), (Cow::Owned(_), _) | (_, Cow::Owned(_)));
         let (noise, text) = (noise.as_ref(), text.as_ref());
-        let text = FrameText { text, noise, replaced, unterminated, event: "" };
+        let text =
+            FrameText { text, noise, replaced, unterminated, several_lines: true, event: "" };
         sink(Frame { line, bytes, body: Body::Text(text) });
     }
 }

@@ -173,7 +173,9 @@ impl Sse {
                 let (text, name) = (decode(data), decode(event.name.as_slice()));
                 let replaced = matches!((&text, &name), (Cow::Owned(_), _) | (_, Cow::Owned(_)));
                 let (text, event) = (text.as_ref(), name.as_ref());
-                let text = FrameText { text, noise: "", replaced, unterminated, event };
+                let several_lines = true;
+                let noise = "";
+                let text = FrameText { text, noise, replaced, unterminated, several_lines, event };
                 sink(Frame { line, bytes, body: Body::Text(text) });
             }
         }

@@ -4,25 +4,20 @@
 //! call, the message id and the index, never a flag. A whole block that repeats its pieces is
 //! dropped; one that goes further adds only the rest.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
-use super::fingerprint::{Fingerprint, FingerprintHasher, number_of, of_words};
+use super::fingerprint::{number_of, of_words};
+use super::over::{How, Over, Said};
 use super::pieces::{Pieces, Relation};
 use super::recent::{Recent, RecentBlock};
 use super::{Emit, RepairKind, Stream};
 use crate::event::{Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Reason};
 use crate::json::Text;
 
-/// How many blocks that are over are remembered from turn to turn.
-const REMEMBERED: usize = 4096;
-
 #[derive(Debug)]
 pub(super) struct Blocks {
     /// The blocks that are open; one as a rule, a few where sub-agents speak at the same time.
     open: Vec<OpenBlock>,
     /// The blocks that are over and may be said again.
-    over: HashMap<u64, Said, BuildHasherDefault<FingerprintHasher>>,
+    over: Over,
     /// What was said since a tool was answered: what may be taken back.
     recent: Recent,
     /// The number of the next block. The first is 1: a decoder that knows no numbers says 0.
@@ -35,7 +30,7 @@ impl Default for Blocks {
     fn default() -> Self {
         Self {
             open: Vec::new(),
-            over: HashMap::default(),
+            over: Over::default(),
             recent: Recent::default(),
             next: 1,
             spoke: false,
@@ -57,19 +52,6 @@ struct OpenBlock {
     said: Pieces,
     /// The length of the whole block that repeated it.
     whole: Option<usize>,
-}
-
-/// A block that is over: enough to tell whether a whole one repeats it.
-#[derive(Debug, Clone, Copy)]
-struct Said {
-    number: u64,
-    how: How,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum How {
-    InPieces(Fingerprint),
-    Whole { length: usize },
 }
 
 /// What names a block.
@@ -111,7 +93,7 @@ impl Blocks {
         if taken.is_empty() {
             return;
         }
-        self.over.retain(|_, said| !taken.iter().any(|block| block.number == said.number));
+        self.over.forget(|number| taken.iter().any(|block| block.number == number));
         for block in &mut taken {
             let at = self.open.iter().position(|open| open.number == block.number);
             if let Some(open) = at.map(|at| self.open.remove(at)) {
@@ -143,16 +125,13 @@ impl Blocks {
             stream.added(&mut event, reason.clone(), emit);
         }
         self.recent.clear();
-        if self.over.len() > REMEMBERED {
-            self.over.clear();
-        }
     }
 
     fn start(&mut self, event: &mut Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Data::BlockStarted(started) = &mut event.data else { return };
         let name = Name::of(&event.parent, &started.message, started.index, started.block);
         let key = name.key();
-        if self.find(name).is_some() || self.over.contains_key(&key.number) {
+        if self.find(name).is_some() || self.over.get(key.number).is_some() {
             return;
         }
         started.block = self.begin(name, key, &started.kind);
@@ -187,7 +166,7 @@ impl Blocks {
         emit: Emit<'_>,
     ) -> usize {
         let key = name.key();
-        let renamed = self.over.remove(&key.number).is_some();
+        let renamed = self.over.remove(key.number);
         if renamed {
             stream.repaired(RepairKind::PieceAfterEnd, || format!("index {}", name.index));
         }
@@ -225,7 +204,7 @@ impl Blocks {
         let mut key = name.key();
         let relation = match self.find(name).and_then(|at| self.open.get(at)) {
             Some(open) => Some(open.said.relation(&block.text)),
-            None => self.over.get(&key.number).map(|said| said.relation(&block.text)),
+            None => self.over.get(key.number).map(|said| said.relation(&block.text)),
         };
         match relation {
             Some(Relation::Repeats) => {
@@ -249,7 +228,7 @@ impl Blocks {
                 } else if block.message.is_some() {
                     let length = block.text.body().len();
                     let said = Said { number: self.next, how: How::Whole { length } };
-                    self.over.entry(key.number).or_insert(said);
+                    self.over.insert(key.number, said);
                 }
                 block.block = self.next;
                 self.next += 1;
@@ -333,16 +312,6 @@ impl Blocks {
 /// Whether a block is something that the agent itself says to the user.
 fn speaks(kind: &BlockKind, text: &Text<'_>, parent: &Option<Text<'_>>) -> bool {
     *kind == BlockKind::Text && parent.is_none() && !text.is_empty()
-}
-
-impl Said {
-    fn relation(self, whole: &Text<'_>) -> Relation {
-        let same = match self.how {
-            How::InPieces(said) => said == Fingerprint::of(whole.literal_body().as_bytes()),
-            How::Whole { length } => whole.body().len() == length,
-        };
-        if same { Relation::Repeats } else { Relation::Differs }
-    }
 }
 
 impl<'n, 'a> Name<'n, 'a> {

@@ -80,7 +80,6 @@ impl Calls {
     pub(super) fn push(&mut self, mut event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         self.name(&mut event.data);
         match event.data {
-            Data::ToolStarted(_) => self.start(event, stream, emit),
             Data::ToolInputDelta(_) => self.input_delta(event, stream, emit),
             Data::ToolInput(_) => self.input(event, stream, emit),
             Data::ToolProgress(_) => self.progress(event, stream, emit),
@@ -187,7 +186,8 @@ impl Calls {
         }
     }
 
-    fn start(&mut self, mut event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+    pub(super) fn start(&mut self, event: &mut Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+        self.name(&mut event.data);
         let Data::ToolStarted(started) = &mut event.data else { return };
         if started.name.is_empty() {
             started.name = Text::plain(UNNAMED);
@@ -198,17 +198,15 @@ impl Calls {
                 let mut call = self.open_call(&started.call, &started.name);
                 call.kind = started.kind.clone();
                 call.executor = started.executor.clone();
-                call.parent = event.parent.clone().map(Text::into_owned);
-                call.message = started.message.clone().map(Text::into_owned);
+                Text::keep_in(event.parent.as_ref(), &mut call.parent);
+                Text::keep_in(started.message.as_ref(), &mut call.message);
                 call.knows_input(started.input.as_ref());
                 self.calls.insert(key, Call::Open(call));
-                stream.said(&mut { event }, emit);
+                stream.said(event, emit);
             }
             Some(Call::Open(open)) if !open.input_known && started.input.is_some() => {
-                let Event { parent, time, data: Data::ToolStarted(started), .. } = event else {
-                    return;
-                };
-                let ToolStarted { call, message, input, .. } = started;
+                let ToolStarted { call, message, input, .. } = std::mem::take(started);
+                let (parent, time) = (event.parent.take(), event.time.take());
                 let input = ToolInput { call, message, input, ..ToolInput::default() };
                 self.input(Event::new(input).within(parent).at(time), stream, emit);
             }

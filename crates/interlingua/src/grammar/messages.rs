@@ -20,7 +20,7 @@ struct OpenMessage {
 }
 
 impl Messages {
-    pub(super) fn push(&mut self, mut event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+    pub(super) fn push(&mut self, event: &mut Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         match &event.data {
             Data::MessageStarted(started)
                 if self.find(&event.parent, &started.message).is_none() =>
@@ -40,7 +40,7 @@ impl Messages {
             }
             _ => {}
         }
-        stream.said(&mut event, emit);
+        stream.said(event, emit);
     }
 
     /// Whether the main agent is in the middle of a message.

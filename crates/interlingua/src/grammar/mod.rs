@@ -11,6 +11,7 @@ mod calls;
 mod fingerprint;
 mod messages;
 mod names;
+mod over;
 mod pieces;
 mod plans;
 mod recent;
@@ -127,22 +128,32 @@ impl Grammar {
         names::or_absent(&mut event.parent);
         self.calls.settle(&mut event, &mut self.stream);
         // Pieces of text are most of what agents say, and need little of what follows.
-        if matches!(event.data, Data::BlockDelta(_)) && self.turns.is_open() {
-            self.blocks.push(&mut event, &mut self.stream, emit);
-        } else {
-            self.push_any(event, emit);
+        if !(matches!(event.data, Data::BlockDelta(_)) && self.turns.is_open()) {
+            names::settle(&mut event);
+            let answers = match &event.data {
+                Data::ToolEnded(ended) => self.calls.awaits_answer(&ended.call),
+                _ => false,
+            };
+            if answers || belongs_to_a_turn(&event.data) {
+                self.ensure_turn(emit);
+            }
+        }
+        // Events are large, and every move of one is a copy: what comes often stays where it is.
+        let stream = &mut self.stream;
+        match event.data {
+            Data::BlockStarted(_) | Data::BlockDelta(_) | Data::BlockEnded(_) | Data::Block(_) => {
+                self.blocks.push(&mut event, stream, emit);
+            }
+            Data::MessageStarted(_) | Data::MessageEnded(_) => {
+                self.turns.note(&event);
+                self.messages.push(&mut event, stream, emit);
+            }
+            Data::ToolStarted(_) => self.calls.start(&mut event, stream, emit),
+            _ => self.push_other(event, emit),
         }
     }
 
-    fn push_any(&mut self, mut event: Event<'_>, emit: Emit<'_>) {
-        names::settle(&mut event);
-        let answers = match &event.data {
-            Data::ToolEnded(ended) => self.calls.awaits_answer(&ended.call),
-            _ => false,
-        };
-        if answers || belongs_to_a_turn(&event.data) {
-            self.ensure_turn(emit);
-        }
+    fn push_other(&mut self, mut event: Event<'_>, emit: Emit<'_>) {
         let stream = &mut self.stream;
         match event.data {
             Data::SessionStarted(_) | Data::SessionUpdated(_) => {
@@ -157,18 +168,10 @@ impl Grammar {
                 let added = event.source.synthetic.take();
                 self.end_turn(event, added, emit);
             }
-            Data::BlockStarted(_) | Data::BlockDelta(_) | Data::BlockEnded(_) | Data::Block(_) => {
-                self.blocks.push(&mut event, stream, emit);
-            }
             Data::Withdrawn(_) => self.blocks.withdraw(event, stream, emit),
-            Data::MessageStarted(_) | Data::MessageEnded(_) => {
-                self.turns.note(&event);
-                self.messages.push(event, stream, emit);
+            Data::ToolInputDelta(_) | Data::ToolInput(_) | Data::ToolProgress(_) => {
+                self.calls.push(event, stream, emit);
             }
-            Data::ToolStarted(_)
-            | Data::ToolInputDelta(_)
-            | Data::ToolInput(_)
-            | Data::ToolProgress(_) => self.calls.push(event, stream, emit),
             Data::ToolEnded(_) => {
                 // Outside a turn nobody is told of plans.
                 let refused = self.plans.refused_by(&event).filter(|_| self.turns.is_open());

@@ -46,11 +46,11 @@ impl Pieces {
         }
     }
 
-    /// The same without any pieces; it keeps the room, unless there is much.
-    pub(super) fn emptied(mut self) -> Self {
+    /// Forgets the pieces, but keeps the room, unless there is much.
+    pub(super) fn empty(&mut self) {
         self.body.clear();
         self.body.shrink_to(ROOM);
-        Self { body: self.body, fingerprint: None }
+        self.fingerprint = None;
     }
 
     /// Keeps no text: only that there was more than can be kept.

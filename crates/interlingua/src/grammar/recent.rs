@@ -19,13 +19,14 @@ const KEPT: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 pub(super) struct Recent {
+    /// The blocks that may be taken back, and after them those that no longer may: their room is
+    /// filled again, in its place.
     blocks: VecDeque<RecentBlock>,
-    /// Room of blocks that can no longer be taken back.
-    spare: Vec<Pieces>,
+    used: usize,
 }
 
 /// A block that may be taken back.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RecentBlock {
     pub(super) number: u64,
     /// The number that a grammar gave it before, in our own events.
@@ -44,30 +45,43 @@ pub(super) struct RecentBlock {
 impl Recent {
     /// Begins a block; gives room for its pieces.
     pub(super) fn begin(&mut self, key: Key, index: u64, number: u64, kind: &BlockKind) -> Pieces {
-        if self.blocks.len() == BLOCKS
-            && let Some(oldest) = self.blocks.pop_front()
-        {
-            self.use_again(oldest.said);
+        self.fill(key, index, number, kind)
+            .map(|block| std::mem::take(&mut block.said))
+            .unwrap_or_default()
+    }
+
+    /// The next block that may be taken back, with room for what it says.
+    fn fill(
+        &mut self,
+        key: Key,
+        index: u64,
+        number: u64,
+        kind: &BlockKind,
+    ) -> Option<&mut RecentBlock> {
+        if self.used == BLOCKS {
+            self.blocks.rotate_left(1);
+        } else {
+            self.used += 1;
         }
-        self.blocks.push_back(RecentBlock {
-            number,
-            told_number: key.told_number,
-            index,
-            speaker: key.speaker,
-            message: key.message,
-            kind: kind.clone(),
-            said: Pieces::default(),
-            text: None,
-            open: false,
-        });
-        self.spare.pop().unwrap_or_default()
+        if self.used > self.blocks.len() {
+            self.blocks.push_back(RecentBlock::default());
+        }
+        let block = self.blocks.get_mut(self.used - 1)?;
+        block.said.empty();
+        block.number = number;
+        block.told_number = key.told_number;
+        block.index = index;
+        block.speaker = key.speaker;
+        block.message = key.message;
+        block.kind = kind.clone();
+        Some(block)
     }
 
     /// Keeps what a block said that is over.
     pub(super) fn said(&mut self, number: u64, said: Pieces) {
-        match self.blocks.iter_mut().rfind(|block| block.number == number) {
-            Some(block) => block.said = said,
-            None => self.use_again(said),
+        let mut blocks = self.blocks.iter_mut().take(self.used);
+        if let Some(block) = blocks.rfind(|block| block.number == number) {
+            block.said = said;
         }
     }
 
@@ -80,22 +94,18 @@ impl Recent {
         kind: &BlockKind,
         text: Option<&Text<'_>>,
     ) {
-        let mut said = self.begin(key, index, number, kind);
+        let Some(block) = self.fill(key, index, number, kind) else { return };
         match text {
-            Some(text) if text.body().len() <= KEPT => said.add(text),
-            Some(_) => said.give_up(),
+            Some(text) if text.body().len() <= KEPT => block.said.add(text),
+            Some(_) => block.said.give_up(),
             None => {}
-        }
-        if let Some(block) = self.blocks.back_mut() {
-            block.said = said;
         }
     }
 
     /// Begins a new step: nothing of the one before can be taken back any more.
     pub(super) fn clear(&mut self) {
-        while let Some(block) = self.blocks.pop_front() {
-            self.use_again(block.said);
-        }
+        self.blocks.iter_mut().take(self.used).for_each(|block| block.said.empty());
+        self.used = 0;
     }
 
     /// Takes out the blocks of a message from some index on, or all of an agent.
@@ -123,19 +133,13 @@ impl Recent {
     }
 
     fn take_those(&mut self, is_taken: impl Fn(&RecentBlock) -> bool) -> Vec<RecentBlock> {
-        let (taken, kept): (Vec<_>, Vec<_>) = self.blocks.drain(..).partition(is_taken);
-        self.blocks = kept.into();
+        let (taken, kept): (Vec<_>, Vec<_>) = self.blocks.drain(..self.used).partition(is_taken);
+        (self.used, self.blocks) = (kept.len(), kept.into());
         let with_text = |mut block: RecentBlock| {
             block.text = std::mem::take(&mut block.said).into_body();
             block
         };
         taken.into_iter().map(with_text).collect()
-    }
-
-    fn use_again(&mut self, room: Pieces) {
-        if self.spare.len() < BLOCKS {
-            self.spare.push(room.emptied());
-        }
     }
 }
 

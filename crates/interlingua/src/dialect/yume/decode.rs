@@ -147,8 +147,14 @@ impl YumeDecoder {
 
     /// A record of Claude's own. The sink knows its text already.
     fn nested(&mut self, own: Own<'_>, sink: &mut dyn Sink) {
-        let frame =
-            FrameText { text: own.0, noise: "", replaced: false, unterminated: false, event: "" };
+        let frame = FrameText {
+            text: own.0,
+            noise: "",
+            replaced: false,
+            unterminated: false,
+            several_lines: false,
+            event: "",
+        };
         self.claude.decode(&frame, &mut |event: Event<'_>| sink.event(event));
     }
 
