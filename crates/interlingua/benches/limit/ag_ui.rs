@@ -77,6 +77,14 @@ impl Run {
         put!(out, ",\"toolCallName\":", tool, "}\n\n");
     }
 
+    /// What a call gave back: a message of its own, which the protocol wants an id for.
+    pub(crate) fn answer(&mut self, out: &mut Vec<u8>, id: &str, output: &str) {
+        self.messages += 1;
+        self.part(out, "TOOL_CALL_RESULT", "\",\"toolCallId\":");
+        put!(out, id, ",\"content\":", output, ",\"role\":\"tool\",\"metadata\":{");
+        put!(out, "\"status\":\"completed\"}}\n\n");
+    }
+
     /// The end of the run.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>, session: &str) {
         self.end_step(out);
@@ -101,13 +109,6 @@ pub(crate) fn input(out: &mut Vec<u8>, id: &str, input: &str) {
 /// That a call's input is over.
 pub(crate) fn input_end(out: &mut Vec<u8>, id: &str) {
     put!(out, "data: {\"type\":\"TOOL_CALL_END\",\"toolCallId\":", id, "}\n\n");
-}
-
-/// What a call gave back.
-pub(crate) fn answer(out: &mut Vec<u8>, id: &str, output: &str) {
-    put!(out, "data: {\"type\":\"TOOL_CALL_RESULT\",\"toolCallId\":", id);
-    put!(out, ",\"content\":", output, ",\"role\":\"tool\",\"metadata\":{");
-    put!(out, "\"status\":\"completed\"}}\n\n");
 }
 
 /// The start of a run.

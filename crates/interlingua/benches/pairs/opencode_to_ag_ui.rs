@@ -166,7 +166,7 @@ pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
                 if !is_done(state) {
                     return;
                 }
-                ag_ui::answer(out, id, raw(state.output));
+                run.answer(out, id, raw(state.output));
                 put!(
                     out,
                     "data: {\"type\":\"CUSTOM\",\"name\":\"tool_output\",\"value\":{\"call\":"

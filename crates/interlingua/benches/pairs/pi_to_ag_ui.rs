@@ -201,7 +201,7 @@ pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
         }
         ("tool_execution_end", _) => {
             run.step_is_over();
-            ag_ui::answer(out, raw(line.tool_call_id), printed(line.result.as_ref()));
+            run.answer(out, raw(line.tool_call_id), printed(line.result.as_ref()));
         }
         ("session", _) => {
             raw(line.id).clone_into(&mut session);

@@ -178,8 +178,8 @@ impl Losses {
 /// Ids that are never the same twice in a stream, and the same for the same input.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// The first half of every id, written once.
-    first_half: [u8; 19],
+    /// An id with its quotes, of which the second half is still to be written.
+    form: [u8; 38],
     low: u64,
     next: u64,
 }
@@ -188,43 +188,44 @@ impl Identity {
     /// Ids that differ from those of every other seed.
     pub fn new(seed: u64) -> Self {
         let high = mix(seed) & !0xf000 | 0x8000;
-        let mut first_half = *b"________-____-____-";
-        write_digits(&mut first_half, high);
-        Self { first_half, low: mix(seed.wrapping_add(1)), next: 0 }
+        let mut form = *b"\"________-____-____-____-____________\"";
+        write_digits(form.get_mut(..FIRST_HALF).unwrap_or_default(), high);
+        Self { form, low: mix(seed.wrapping_add(1)), next: 0 }
     }
 
     /// The next id, in the form of a UUID (version 8: made by us).
     pub fn uuid(&mut self) -> Uuid {
         self.next += 1;
         let low = (self.low ^ self.next) & (u64::MAX >> 2) | (0b10 << 62);
-        Uuid { first_half: self.first_half, low }
+        let mut id = self.form;
+        write_digits(id.get_mut(FIRST_HALF..).unwrap_or_default(), low);
+        Uuid(id)
     }
 }
 
-/// An id in the form of a UUID.
+/// Where the second half of an id begins.
+const FIRST_HALF: usize = 20;
+
+/// An id in the form of a UUID: as it is written, since most are written several times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Uuid {
-    first_half: [u8; 19],
-    low: u64,
-}
+pub struct Uuid([u8; 38]);
 
 impl Uuid {
     /// Writes the id with its quotes.
+    #[inline]
     pub fn write(self, out: &mut Bytes) {
-        let mut second_half = *b"____-____________\"";
-        write_digits(&mut second_half, self.low);
-        out.push(b'"');
-        out.extend_from_slice(&self.first_half);
-        out.extend_from_slice(&second_half);
+        out.extend_from_slice(&self.0);
     }
 }
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Writes the digits of a number in the places that are kept for them, the last one first.
 fn write_digits(places: &mut [u8], mut bits: u64) {
     for place in places.iter_mut().rev() {
         if *place == b'_' {
-            let digit = (bits & 15) as u8;
-            *place = if digit < 10 { b'0' + digit } else { b'a' + digit - 10 };
+            let [low, ..] = bits.to_le_bytes();
+            *place = DIGITS.get(usize::from(low & 15)).copied().unwrap_or_default();
             bits >>= 4;
         }
     }

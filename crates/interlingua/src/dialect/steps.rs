@@ -15,6 +15,8 @@ pub(crate) struct Steps {
     count: u64,
     /// The message that the step began with, where it has an id.
     message: Option<Text<'static>>,
+    /// It is not known yet with which message the step began.
+    nameless: bool,
     answered: bool,
     open_blocks: u64,
     open_calls: u64,
@@ -47,17 +49,18 @@ impl Steps {
         if next != Next::Same {
             self.open = true;
             self.answered = false;
-            self.message = None;
+            self.nameless = true;
             self.count += 1;
         }
-        if self.message.is_none() && parent.is_none() {
-            self.message = message.map(|message| message.clone().into_owned());
+        if self.nameless && parent.is_none() && message.is_some() {
+            Text::keep_in(message, &mut self.message);
+            self.nameless = false;
         }
         next
     }
 
     fn is_over(&self, message: Option<&Text<'_>>, parent: Option<&Text<'_>>) -> bool {
-        let goes_on = message.is_some() && self.message.as_ref() == message;
+        let goes_on = message.is_some() && !self.nameless && self.message.as_ref() == message;
         let open = self.open_blocks + self.open_calls > 0;
         self.answered && !open && parent.is_none() && !goes_on
     }

@@ -129,7 +129,7 @@ fn metadata(event: &mut Object<'_>, ended: &ToolEnded<'_>) {
     event.object("metadata", |metadata| {
         metadata.string("status", ended.status.as_str());
         if let Some(code) = ended.exit_code {
-            metadata.raw("exitCode", &code.to_string());
+            metadata.raw("exitCode", itoa::Buffer::new().format(code));
         }
     });
 }

@@ -62,7 +62,7 @@ struct OpenBlock {
 #[derive(Debug)]
 struct LastMessage {
     parent: Option<Text<'static>>,
-    message: Text<'static>,
+    message: String,
     id: Uuid,
 }
 
@@ -263,7 +263,7 @@ impl AgUiEncoder {
         let message = message?;
         let of_agent = |last: &&LastMessage| last.parent.as_ref() == parent;
         let last = self.messages.iter().find(of_agent);
-        if let Some(last) = last.filter(|last| last.message == *message) {
+        if let Some(last) = last.filter(|last| *message == *last.message) {
             return Some(last.id);
         }
         let id = self.identity.uuid();
@@ -272,20 +272,19 @@ impl AgUiEncoder {
     }
 
     fn remember_message(&mut self, message: &Text<'_>, parent: Option<&Text<'_>>, id: Uuid) {
-        // As a rule one agent speaks, and says several things in one message.
-        if let Some(last) = self.messages.last_mut()
-            && last.parent.as_ref() == parent
-            && last.message == *message
-        {
+        if let Some(last) = self.messages.iter_mut().find(|last| last.parent.as_ref() == parent) {
             last.id = id;
+            if *message != *last.message {
+                last.message.clear();
+                last.message.push_str(&message.to_plain());
+            }
             return;
         }
-        self.messages.retain(|last| last.parent.as_ref() != parent);
         if self.messages.len() == REMEMBERED {
             self.messages.remove(0);
         }
         let parent = parent.map(|parent| parent.clone().into_owned());
-        self.messages.push(LastMessage { parent, message: message.clone().into_owned(), id });
+        self.messages.push(LastMessage { parent, message: message.to_plain().into_owned(), id });
     }
 
     /// Marks where a step begins.
