@@ -60,5 +60,5 @@ pub mod json;
 pub mod mapper;
 mod translate;
 
-pub use grammar::{Exit, Repair, RepairKind, Repairs};
+pub use grammar::{Exit, Repair, RepairKind, Repairs, Stopped};
 pub use translate::{CannotTranslate, Options, Translator};

@@ -101,6 +101,8 @@ struct Pipe<E> {
     fit: Fit,
     /// Where the same protocol is read and written: the record at hand, which is passed on as it is.
     identity: Option<PassedRecord>,
+    /// What is read was said to the agent, not by it.
+    sent: bool,
     /// What the reader does not know, where the caller wants to know it.
     explains: bool,
     explanation: Option<Explanation>,
@@ -165,6 +167,7 @@ impl<E: Encoder> Translator<E> {
             out,
             fit: Fit::default(),
             identity: None,
+            sent: false,
             explains: options.explain_unknown,
             explanation: None,
         };
@@ -185,6 +188,35 @@ impl<E: Encoder> Translator<E> {
         self.pipe.out.bytes().clear();
         let Self { framing, reader, pipe, mender } = self;
         framing.push(chunk, &mut |frame| take_frame(&frame, reader, pipe, mender));
+        self.pipe.out.bytes()
+    }
+
+    /// Takes a record that was said *to* the agent, whole and at the time at which it was said. Of some
+    /// protocols that tells more than the agent's side alone: the prompt, and what was decided. It is
+    /// never passed on.
+    pub fn push_sent(&mut self, record: &str) -> &[u8] {
+        self.pipe.out.bytes().clear();
+        let Self { reader: Reader::Known { decoder, .. }, pipe, mender, .. } = self else {
+            return &[];
+        };
+        let frame = FrameText {
+            text: record.trim_ascii(),
+            noise: "",
+            replaced: false,
+            unterminated: false,
+            several_lines: false,
+            event: "",
+        };
+        pipe.sent = true;
+        pipe.decode(decoder.as_mut(), &frame, mender);
+        pipe.sent = false;
+        self.pipe.out.bytes()
+    }
+
+    /// Takes an event that the caller knows of and the stream does not tell.
+    pub fn tell(&mut self, event: Event<'_>) -> &[u8] {
+        self.pipe.out.bytes().clear();
+        self.pipe.event(event);
         self.pipe.out.bytes()
     }
 
@@ -388,7 +420,7 @@ impl<E: Encoder> Sink for Pipe<E> {
             record.pass(&mut self.out);
             record.text.clear();
             record.text.push_str(text);
-            record.written = false;
+            record.written = self.sent;
         }
     }
 }

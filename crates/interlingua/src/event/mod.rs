@@ -126,6 +126,8 @@ open::open_enum! {
         ProcessEnded = "process_ended",
         /// By the protocol's own contract the end of the stream says it.
         StreamEnded = "stream_ended",
+        /// Whoever ran the agent ended it, for the cause that is told beside it.
+        Stopped = "stopped",
         /// A tool call that was refused took back what it had announced.
         Refused = "refused",
     }

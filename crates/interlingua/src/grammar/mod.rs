@@ -21,7 +21,7 @@ mod session;
 mod turns;
 
 use crate::dialect::Ending;
-use crate::event::{Data, Event, Reason, Source, TextFlaw, Unparsed};
+use crate::event::{Data, Event, Outcome, Reason, Source, TextFlaw, Unparsed};
 use blocks::Blocks;
 use calls::Calls;
 use messages::Messages;
@@ -39,6 +39,17 @@ pub struct Exit {
     pub signal: Option<i64>,
     /// The last lines of standard error, if they were kept.
     pub stderr: Option<String>,
+    /// Why the caller ended the agent, if it did.
+    pub stopped: Option<Stopped>,
+}
+
+/// Why whoever runs an agent ended it. A turn that the agent did not end itself ended so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopped {
+    /// How the turn ended.
+    pub outcome: Outcome,
+    /// Why, for a person to read.
+    pub cause: String,
 }
 
 /// The order of things, and the state that it takes to keep it.
@@ -223,7 +234,7 @@ impl Grammar {
     fn end_turn(&mut self, event: Event<'_>, added: Option<Reason>, emit: Emit<'_>) {
         let waiting = matches!(
             &event.data,
-            Data::TurnEnded(ended) if ended.outcome == crate::event::Outcome::WaitingForClient
+            Data::TurnEnded(ended) if ended.outcome == Outcome::WaitingForClient
         );
         let reason = added.clone().unwrap_or(Reason::TurnEnded);
         if let Data::TurnEnded(ended) = &event.data

@@ -52,6 +52,7 @@ impl Session {
             code: ended.exit_code,
             signal: ended.signal,
             stderr: ended.stderr.as_ref().map(ToString::to_string),
+            stopped: None,
         };
         if !std::mem::replace(&mut self.ended, true) {
             stream.said(&mut { event }, emit);
@@ -64,6 +65,7 @@ impl Session {
             code: seen.code.or(self.told_exit.code),
             signal: seen.signal.or(self.told_exit.signal),
             stderr: seen.stderr.clone().or_else(|| self.told_exit.stderr.clone()),
+            stopped: seen.stopped.clone(),
         }
     }
 

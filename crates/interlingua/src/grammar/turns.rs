@@ -176,6 +176,15 @@ impl Turns {
         let interrupted = turn.is_some_and(|turn| turn.interrupted.is_some());
         let usage = turn.and_then(|turn| turn.usage(end.mid_message));
         let unless_stopped = |outcome| if interrupted { Outcome::Cancelled } else { outcome };
+        if let Some(stopped) = &end.exit.stopped {
+            let ended = TurnEnded {
+                outcome: stopped.outcome.clone(),
+                cause: Some(Text::from(stopped.cause.clone())),
+                usage,
+                ..TurnEnded::default()
+            };
+            return (ended, Reason::Stopped);
+        }
         let (outcome, what, reason) = match (end.exit.code, end.exit.signal) {
             (None | Some(0), None) if end.clean => {
                 let outcome = Outcome::Completed;

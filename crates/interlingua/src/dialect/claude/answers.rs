@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::thread::Teller;
-use super::wire::{Content, PermissionDecision, ResultMeta};
+use super::wire::{Content, ControlResponse, HostAnswer, PermissionDecision, ResultMeta};
 use crate::event::{
     Decision, FileChange, FileChangeKind, FilesChanged, PermissionResolved, ToolEnded, ToolStatus,
 };
@@ -31,6 +31,28 @@ impl Asked {
         if let Some(call) = call {
             self.requests.insert(call.to_string(), request.clone().into_owned());
         }
+    }
+
+    /// What the host decided about a call, where its side of the talk is in the stream too.
+    pub(super) fn decided<'a>(
+        &mut self,
+        response: Option<ControlResponse<'a>>,
+    ) -> Option<PermissionResolved<'a>> {
+        let ControlResponse { request_id, answer } = response?;
+        let (request, HostAnswer { behavior, message }) = (request_id?, answer?.record);
+        let decision = match behavior?.body() {
+            "allow" => Decision::Allowed,
+            _ => Decision::Denied,
+        };
+        let call = self.requests.iter().find(|(_, asked)| **asked == request)?.0.clone();
+        self.requests.remove(&call);
+        Some(PermissionResolved {
+            request: Some(request),
+            call: Some(Text::from(call)),
+            decision,
+            reason: message,
+            ..PermissionResolved::default()
+        })
     }
 
     /// What was decided about a call, if anybody was asked. Older versions do not say it: there the

@@ -68,8 +68,12 @@ impl ClaudeDecoder {
                 ..PermissionResolved::default()
             }),
             "rate_limit_event" => out.tell(limit(line.rate_limit_info.take())),
-            "control_response" | "command_lifecycle" | "keep_alive" | "auth_status"
-            | "prompt_suggestion" | "tool_use_summary" | "conversation_reset" | "active_goal" => {
+            "control_response" => match self.asked.decided(line.response.take()) {
+                Some(resolved) => out.tell(resolved),
+                None => out.tell(Native { name: kind.unwrap_or_default(), raw: own.json() }),
+            },
+            "command_lifecycle" | "keep_alive" | "auth_status" | "prompt_suggestion"
+            | "tool_use_summary" | "conversation_reset" | "active_goal" => {
                 out.tell(Native { name: kind.unwrap_or_default(), raw: own.json() });
             }
             _ => out.tell(unknown(kind, own)),

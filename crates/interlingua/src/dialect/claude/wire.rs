@@ -53,6 +53,7 @@ record! {
         // control, permissions, tasks
         request_id: text "request_id",
         request: record<ControlRequest> "request",
+        response: record<ControlResponse> "response",
         tool_name: text "tool_name",
         tool_use_id: text "tool_use_id",
         decision_reason: text "decision_reason",
@@ -186,6 +187,22 @@ record! {
         description: text "description",
         input: json "input",
         suggestions: json "permission_suggestions",
+    }
+}
+
+record! {
+    /// An answer to a request: of the program to its host, or of the host to the program.
+    pub(super) struct ControlResponse<'a> {
+        request_id: text "request_id",
+        answer: whole<HostAnswer> "response",
+    }
+}
+
+record! {
+    /// What the host decided about a call.
+    pub(super) struct HostAnswer<'a> {
+        behavior: text "behavior",
+        message: text "message",
     }
 }
 
