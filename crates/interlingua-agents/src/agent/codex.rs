@@ -1,0 +1,78 @@
+//! Codex: its app-server, which shows most; `exec --json` on request.
+
+use super::{Agent, Plan, SignIn, Surroundings, absolute, words};
+use crate::driver::{CodexDriver, PlainDriver, Thread};
+use crate::permission::Mode;
+use crate::process::Input;
+use crate::request::{Refused, Request};
+
+pub(super) const AGENT: Agent = Agent {
+    name: "codex",
+    title: "Codex",
+    program: "codex",
+    install: "npm install --global @openai/codex",
+    signed_in,
+    plan,
+};
+
+fn signed_in(here: &Surroundings) -> SignIn {
+    here.sign_in(
+        &["CODEX_API_KEY", "OPENAI_API_KEY"],
+        &[".codex/auth.json"],
+        "run `codex login`, or set CODEX_API_KEY",
+    )
+}
+
+fn plan(request: &Request) -> Result<Plan, Refused> {
+    let sandbox = match request.mode {
+        Mode::Ask | Mode::AcceptEdits => "workspace-write",
+        Mode::Auto => "danger-full-access",
+        Mode::Deny => "read-only",
+        Mode::Plan => {
+            let advice = "; `deny` lets it read and change nothing";
+            return Err(Refused::NoMode { agent: "Codex", mode: request.mode, advice });
+        }
+    };
+    if request.exec { exec(request, sandbox) } else { Ok(app_server(request, sandbox)) }
+}
+
+fn app_server(request: &Request, sandbox: &'static str) -> Plan {
+    let thread = Thread {
+        resume: request.resume.clone(),
+        folder: absolute(&request.folder),
+        model: request.model.clone(),
+        approvals: if request.mode == Mode::Auto { "never" } else { "on-request" },
+        sandbox,
+    };
+    Plan {
+        arguments: words(&["app-server"]),
+        environment: Vec::new(),
+        input: Input::Open,
+        dialect: "codex-app-server",
+        driver: Box::new(CodexDriver::new(request.prompt.clone(), thread)),
+    }
+}
+
+/// One run that asks nobody.
+fn exec(request: &Request, sandbox: &'static str) -> Result<Plan, Refused> {
+    if request.mode == Mode::Ask {
+        let advice = " with `exec`, which asks nobody";
+        return Err(Refused::NoMode { agent: "Codex", mode: request.mode, advice });
+    }
+    let mut arguments = words(&["exec", "--json", "--skip-git-repo-check", "--sandbox", sandbox]);
+    if let Some(model) = &request.model {
+        arguments.extend(words(&["--model", model]));
+    }
+    if let Some(session) = &request.resume {
+        arguments.extend(words(&["resume", session]));
+    }
+    // The prompt comes on standard input: it may be long, and may look like a flag.
+    arguments.push("-".into());
+    Ok(Plan {
+        arguments,
+        environment: Vec::new(),
+        input: Input::Text(request.prompt.clone()),
+        dialect: "codex",
+        driver: Box::new(PlainDriver),
+    })
+}

@@ -1,0 +1,74 @@
+//! Copilot CLI: ACP, which takes the prompt in a record; a JSON stream on request.
+
+use super::{Agent, Plan, SignIn, Surroundings, absolute, words};
+use crate::driver::{AcpDriver, PlainDriver, Session};
+use crate::permission::Mode;
+use crate::process::Input;
+use crate::request::{Refused, Request};
+
+pub(super) const AGENT: Agent = Agent {
+    name: "copilot",
+    title: "GitHub Copilot CLI",
+    program: "copilot",
+    install: "npm install --global @github/copilot",
+    signed_in,
+    plan,
+};
+
+fn signed_in(here: &Surroundings) -> SignIn {
+    here.sign_in(
+        &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"],
+        &[".copilot/config.json", ".config/gh/hosts.yml"],
+        "run `copilot` and use /login, or set GH_TOKEN",
+    )
+}
+
+fn plan(request: &Request) -> Result<Plan, Refused> {
+    if request.mode == Mode::Plan {
+        let advice = "; `deny` lets it change nothing";
+        return Err(Refused::NoMode { agent: "Copilot CLI", mode: request.mode, advice });
+    }
+    let unattended = request.exec || request.mode == Mode::Auto;
+    Ok(if unattended { stream(request) } else { acp(request) })
+}
+
+fn stream(request: &Request) -> Plan {
+    let mut arguments = words(&["--output-format", "json", "--no-color"]);
+    // In one word with its flag, the prompt may look like a flag.
+    arguments.push(format!("--prompt={}", request.prompt).into());
+    match request.mode {
+        Mode::Auto => arguments.extend(words(&["--allow-all-tools", "--allow-all-paths"])),
+        Mode::AcceptEdits => arguments.extend(words(&["--allow-tool", "write"])),
+        // What needs a permission is then refused.
+        Mode::Ask | Mode::Deny | Mode::Plan => {}
+    }
+    if let Some(model) = &request.model {
+        arguments.extend(words(&["--model", model]));
+    }
+    if let Some(session) = &request.resume {
+        arguments.push(format!("--resume={session}").into());
+    }
+    Plan {
+        arguments,
+        environment: Vec::new(),
+        input: Input::Closed,
+        dialect: "copilot",
+        driver: Box::new(PlainDriver),
+    }
+}
+
+fn acp(request: &Request) -> Plan {
+    let mut arguments = words(&["--acp"]);
+    if let Some(model) = &request.model {
+        arguments.extend(words(&["--model", model]));
+    }
+    let (resume, folder) = (request.resume.clone(), absolute(&request.folder));
+    let session = Session { resume, folder, model: None, mode: None };
+    Plan {
+        arguments,
+        environment: Vec::new(),
+        input: Input::Open,
+        dialect: "acp",
+        driver: Box::new(AcpDriver::new(request.prompt.clone(), session)),
+    }
+}

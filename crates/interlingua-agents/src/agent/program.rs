@@ -1,0 +1,191 @@
+//! Any other program, from a small file:
+//!
+//! ```toml
+//! command = "my-agent"
+//! arguments = ["--json", "--model", "{model}"]
+//! dialect = "claude"
+//! prompt = "stdin"        # or "argument": then `{prompt}` stands among the arguments
+//!
+//! [environment]
+//! MY_AGENT_MODE = "batch"
+//! ```
+//!
+//! An argument with a `{…}` for which the request has nothing is left out, with the flag before it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::{Launch, on_the_path};
+use crate::driver::{AcpDriver, ClaudeDriver, CodexDriver, Driver, PlainDriver, Session, Thread};
+use crate::process::{Command, Input};
+use crate::request::{Refused, Request};
+
+/// A program that speaks a protocol that can be read.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    command: String,
+    #[serde(default)]
+    arguments: Vec<String>,
+    dialect: String,
+    #[serde(default)]
+    prompt: Prompt,
+    #[serde(default)]
+    environment: BTreeMap<String, String>,
+}
+
+/// How the program is told what to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Prompt {
+    /// On its standard input, which then ends.
+    #[default]
+    Stdin,
+    /// Among its arguments.
+    Argument,
+    /// In the protocol: stream-json in both directions, an app-server, or ACP.
+    Protocol,
+}
+
+impl Program {
+    /// Reads the description of a program.
+    pub fn read(path: &Path) -> Result<Self, Refused> {
+        let bad =
+            |problem: String| Refused::BadDescription { path: path.display().to_string(), problem };
+        let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+        Self::parse(&text).map_err(bad)
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let program: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        let read = interlingua::dialect::find(&program.dialect);
+        if read.is_none_or(|dialect| dialect.decoder.is_none()) {
+            let known: Vec<_> = interlingua::dialect::ALL
+                .iter()
+                .filter(|dialect| dialect.decoder.is_some())
+                .map(|dialect| dialect.name)
+                .collect();
+            return Err(format!(
+                "no dialect `{}` can be read; there are {}",
+                program.dialect,
+                known.join(", ")
+            ));
+        }
+        if program.prompt == Prompt::Protocol
+            && !matches!(&*program.dialect, "claude" | "codex-app-server" | "acp")
+        {
+            return Err(format!("in `{}` a program cannot be prompted", program.dialect));
+        }
+        Ok(program)
+    }
+
+    /// Makes ready to start it.
+    pub fn launch(&self, request: &Request) -> Result<Launch, Refused> {
+        request.check()?;
+        let program = on_the_path(&self.command).ok_or_else(|| Refused::NotInstalled {
+            agent: self.command.clone(),
+            program: self.command.clone(),
+            install: "Its description names this command.".to_owned(),
+        })?;
+        let dialect = interlingua::dialect::find(&self.dialect)
+            .ok_or(interlingua::CannotTranslate::NotRead("unknown"))?;
+        let own = self.environment.clone().into_iter();
+        Ok(Launch {
+            command: Command {
+                program,
+                arguments: self.arguments(request),
+                environment: own.chain(request.environment.iter().cloned()).collect(),
+                folder: request.folder.clone(),
+                input: match self.prompt {
+                    Prompt::Stdin => Input::Text(request.prompt.clone()),
+                    Prompt::Argument => Input::Closed,
+                    Prompt::Protocol => Input::Open,
+                },
+            },
+            dialect,
+            driver: self.driver(request),
+        })
+    }
+
+    fn driver(&self, request: &Request) -> Box<dyn Driver> {
+        let (prompt, resume) = (request.prompt.clone(), request.resume.clone());
+        let (folder, model) = (super::absolute(&request.folder), request.model.clone());
+        match &*self.dialect {
+            _ if self.prompt != Prompt::Protocol => Box::new(PlainDriver),
+            "claude" => Box::new(ClaudeDriver::new(prompt)),
+            "acp" => {
+                Box::new(AcpDriver::new(prompt, Session { resume, folder, model, mode: None }))
+            }
+            _ => {
+                let (approvals, sandbox) = ("on-request", "workspace-write");
+                let thread = Thread { resume, folder, model, approvals, sandbox };
+                Box::new(CodexDriver::new(prompt, thread))
+            }
+        }
+    }
+
+    /// The arguments, with what the request says in its places.
+    fn arguments(&self, request: &Request) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = Vec::new();
+        let facts = [
+            ("{prompt}", Some(&request.prompt)),
+            ("{model}", request.model.as_ref()),
+            ("{session}", request.resume.as_ref()),
+        ];
+        for argument in &self.arguments {
+            let named = facts.iter().find(|(name, _)| argument.contains(name));
+            match named {
+                None => arguments.push(argument.into()),
+                Some((name, Some(fact))) => arguments.push(argument.replace(name, fact).into()),
+                Some((name, None)) if argument == name => {
+                    // The flag that stands before it would be left without its value.
+                    arguments
+                        .pop_if(|flag| flag.to_str().is_some_and(|flag| flag.starts_with('-')));
+                }
+                Some((_, None)) => {}
+            }
+        }
+        arguments.extend(request.flags.iter().map(OsString::from));
+        arguments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_does_not_say_is_left_out_with_its_flag() {
+        let text = r#"
+            command = "sh"
+            arguments = ["-c", "--model", "{model}", "--resume={session}", "{prompt}"]
+            dialect = "codex"
+            prompt = "argument"
+        "#;
+        let program = Program::parse(text).unwrap();
+        let request = Request::new("do it");
+        assert_eq!(program.arguments(&request), ["-c", "do it"]);
+        let request = Request {
+            model: Some("m".into()),
+            resume: Some("s".into()),
+            flags: vec!["--own".into()],
+            ..request
+        };
+        let all = ["-c", "--model", "m", "--resume=s", "do it", "--own"];
+        assert_eq!(program.arguments(&request), all);
+    }
+
+    #[test]
+    fn a_description_that_cannot_be_used_says_what_is_wrong() {
+        let parse = |text| Program::parse(text).unwrap_err();
+        assert!(parse("command = 1").contains("command"));
+        assert!(parse("command = 'a'\ndialect = 'nope'").contains("codex"));
+        assert!(parse("command = 'a'\ndialect = 'codex'\nmodle = 'x'").contains("modle"));
+        assert!(
+            parse("command='a'\ndialect='codex'\nprompt='protocol'").contains("cannot be prompted")
+        );
+    }
+}

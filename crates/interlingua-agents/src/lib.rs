@@ -1,0 +1,23 @@
+//! Starts coding agents, drives them by their own protocols, and ends them truthfully.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`agent`] | how each agent is started: program, arguments, environment, protocol; one file an agent |
+//! | [`driver`] | what is said *to* an agent, and when: state machines without I/O, one file a protocol |
+//! | [`permission`] | what an agent may do: modes, rules, decisions |
+//! | [`process`] | processes: complete output, signals, no survivors. Nothing of agents or protocols |
+//! | [`run()`] | one run, from the first byte to the last survivor: all of the above and the translation |
+//!
+//! What an agent says is read by the crate `interlingua`; nothing here reads a protocol but for the
+//! requests that a driver has to answer.
+
+pub mod agent;
+pub mod driver;
+pub mod permission;
+pub mod process;
+mod request;
+mod run;
+mod watch;
+
+pub use request::{Refused, Request};
+pub use run::{Control, Deadlines, Ended, Options, Question, Recorder, Stop, run};

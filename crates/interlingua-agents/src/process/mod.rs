@@ -1,0 +1,171 @@
+//! A process whose output is complete, whose end is seen, and that leaves nobody behind.
+//!
+//! What a program prints goes into a file that we follow. A reader that is slow, or a program that
+//! exits before its pipe is drained, loses nothing that way: both lose output through a pipe, and
+//! exit with 0. The files have no name, so that nothing is left of them, however we end.
+
+mod follow;
+mod spool;
+mod tree;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin};
+
+pub use spool::Spool;
+use tree::Tree;
+pub use tree::adopt_orphans;
+
+/// How many bytes of standard error are kept: the end of it.
+const STDERR_KEPT: u64 = 64 << 10;
+
+/// The variable by which the descendants of a run are known, wherever they have moved.
+const MARK: &str = "INTERLINGUA_RUN";
+
+/// What a program reads on its standard input.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Input {
+    /// Nothing: it is closed from the start. Programs wait for ever on one that stays open.
+    #[default]
+    Closed,
+    /// This text, and then its end.
+    Text(String),
+    /// What is written to it while the program runs.
+    Open,
+}
+
+/// A program, and all that it is started with.
+#[derive(Debug, Clone, Default)]
+pub struct Command {
+    /// The program: a name on the path, or a path.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Variables that are set for it, beside ours.
+    pub environment: Vec<(String, String)>,
+    /// The folder that it starts in.
+    pub folder: PathBuf,
+    /// What it reads.
+    pub input: Input,
+}
+
+/// A program that was started.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stderr: File,
+    tree: Tree,
+}
+
+/// A signal that asks a program to stop, or makes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// What a terminal sends for Ctrl-C.
+    Interrupt,
+    /// The request to end.
+    Terminate,
+    /// The end.
+    Kill,
+}
+
+impl Command {
+    /// Starts the program in a process group of its own; gives it, and what it prints.
+    pub fn start(&self) -> io::Result<(Process, Spool)> {
+        let spool = Spool::new()?;
+        let stderr = tempfile::tempfile()?;
+        let mark = mark();
+        let mut command = tokio::process::Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .current_dir(&self.folder)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .env(MARK, &mark)
+            .stdin(self.stdin()?)
+            .stdout(spool.writer()?)
+            .stderr(stderr.try_clone()?)
+            .kill_on_drop(true);
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = command.spawn()?;
+        let tree = Tree::new(child.id(), mark);
+        let stdin = child.stdin.take();
+        Ok((Process { child, stdin, stderr, tree }, spool))
+    }
+
+    fn stdin(&self) -> io::Result<Stdio> {
+        Ok(match &self.input {
+            Input::Closed => Stdio::null(),
+            Input::Open => Stdio::piped(),
+            Input::Text(text) => {
+                let mut file = tempfile::tempfile()?;
+                file.write_all(text.as_bytes())?;
+                file.seek(SeekFrom::Start(0))?;
+                Stdio::from(file)
+            }
+        })
+    }
+}
+
+/// A word that no other run has.
+fn mark() -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanos = since.map_or(0, |since| since.as_nanos());
+    format!("{}-{run}-{nanos:x}", std::process::id())
+}
+
+impl Process {
+    /// Writes to its standard input; what nobody reads any more is no error, since the end of the
+    /// program tells more.
+    pub async fn write(&mut self, bytes: &[u8]) {
+        if let Some(stdin) = &mut self.stdin
+            && (stdin.write_all(bytes).await.is_err() || stdin.flush().await.is_err())
+        {
+            self.stdin = None;
+        }
+    }
+
+    /// Closes its standard input.
+    pub fn close_input(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// Sends a signal to it and to all that it started.
+    pub fn signal(&self, signal: Signal) {
+        self.tree.signal(signal);
+    }
+
+    /// Makes sure that nobody is left of it; gives how many there were.
+    pub async fn sweep(&mut self) -> usize {
+        self.tree.sweep().await
+    }
+
+    /// The last lines that it wrote to standard error.
+    pub fn stderr_tail(&mut self) -> Option<String> {
+        let length = self.stderr.metadata().ok()?.len();
+        let from = length.saturating_sub(STDERR_KEPT);
+        let mut tail = Vec::new();
+        self.stderr.seek(SeekFrom::Start(from)).ok()?;
+        io::Read::read_to_end(&mut self.stderr, &mut tail).ok()?;
+        let text = String::from_utf8_lossy(&tail);
+        // What was cut off in the middle of a line is no line.
+        let text = match text.split_once('\n') {
+            Some((_, whole)) if from > 0 => whole,
+            _ => &*text,
+        };
+        Some(text.to_owned()).filter(|text| !text.trim().is_empty())
+    }
+}

@@ -1,0 +1,151 @@
+//! What somebody wants an agent to do, checked before anything is started.
+
+use std::path::PathBuf;
+
+use crate::permission::Mode;
+
+/// What an agent is asked to do.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What to do, in the user's words.
+    pub prompt: String,
+    /// The model, in the agent's word for it.
+    pub model: Option<String>,
+    /// The folder to work in.
+    pub folder: PathBuf,
+    /// The session to go on with, by the agent's own id.
+    pub resume: Option<String>,
+    /// What the agent may do.
+    pub mode: Mode,
+    /// Variables to set for it.
+    pub environment: Vec<(String, String)>,
+    /// Flags of its own, passed on as they are.
+    pub flags: Vec<String>,
+    /// Ask for the protocol that an unattended run needs, even if it shows less.
+    pub exec: bool,
+}
+
+impl Request {
+    /// A request with nothing but a prompt, for the folder that we are in.
+    pub fn new(prompt: impl Into<String>) -> Self {
+        Self {
+            prompt: prompt.into(),
+            model: None,
+            folder: PathBuf::from("."),
+            resume: None,
+            mode: Mode::default(),
+            environment: Vec::new(),
+            flags: Vec::new(),
+            exec: false,
+        }
+    }
+
+    /// Finds what no agent could work with.
+    pub fn check(&self) -> Result<(), Refused> {
+        if self.prompt.trim().is_empty() {
+            return Err(Refused::EmptyPrompt);
+        }
+        if !self.folder.is_dir() {
+            return Err(Refused::NoFolder(self.folder.clone()));
+        }
+        let words = [("model", &self.model), ("session", &self.resume)];
+        for (what, word) in words {
+            if let Some(word) = word
+                && (word.is_empty() || word.starts_with('-') || word.contains(char::is_control))
+            {
+                return Err(Refused::BadWord { what, word: word.clone() });
+            }
+        }
+        for (name, _) in &self.environment {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(Refused::BadWord { what: "variable", word: name.clone() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why an agent was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// There is nothing to do.
+    #[error(
+        "the prompt is empty: say what the agent is to do, or `-` to read it from standard input"
+    )]
+    EmptyPrompt,
+    /// The folder does not exist.
+    #[error("there is no folder {}: make it, or name another one with --cwd", .0.display())]
+    NoFolder(PathBuf),
+    /// A word that the agent would take for something else.
+    #[error("{word:?} cannot be the name of a {what}")]
+    BadWord {
+        /// What it was to name.
+        what: &'static str,
+        /// The word.
+        word: String,
+    },
+    /// The program is not here.
+    #[error("{agent} is not installed: there is no program `{program}` on the path. {install}")]
+    NotInstalled {
+        /// The agent.
+        agent: String,
+        /// Its program.
+        program: String,
+        /// How to get it.
+        install: String,
+    },
+    /// The agent has no such mode.
+    #[error("{agent} has no permission mode `{mode}`{advice}")]
+    NoMode {
+        /// The agent.
+        agent: &'static str,
+        /// The mode.
+        mode: Mode,
+        /// What to use instead.
+        advice: &'static str,
+    },
+    /// A description of a program cannot be read.
+    #[error("{path}: {problem}")]
+    BadDescription {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The protocol cannot be read, or not be written.
+    #[error(transparent)]
+    CannotTranslate(#[from] interlingua::CannotTranslate),
+    /// It could not be started.
+    #[error("{program} could not be started: {problem}")]
+    NotStarted {
+        /// The program.
+        program: String,
+        /// What the system says.
+        problem: std::io::Error,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_agent_could_work_with_is_refused() {
+        let fine = Request::new("do it");
+        assert!(fine.check().is_ok());
+        assert!(matches!(Request::new(" \n").check(), Err(Refused::EmptyPrompt)));
+        let nowhere = Request { folder: "/no/such/folder".into(), ..fine.clone() };
+        assert!(matches!(nowhere.check(), Err(Refused::NoFolder(_))));
+        for word in ["", "-x", "a\nb"] {
+            let model = Request { model: Some(word.to_owned()), ..fine.clone() };
+            assert!(matches!(model.check(), Err(Refused::BadWord { what: "model", .. })), "{word}");
+        }
+        let variable = Request { environment: vec![("a=b".into(), "c".into())], ..fine };
+        assert!(matches!(variable.check(), Err(Refused::BadWord { what: "variable", .. })));
+    }
+
+    #[test]
+    fn a_prompt_may_look_like_a_flag() {
+        assert!(Request::new("--help me").check().is_ok());
+    }
+}

@@ -1,0 +1,478 @@
+//! One run of an agent, from its start to the last of its processes.
+//!
+//! The loop waits for whatever comes first: more output, room at the consumer, a decision, an
+//! interrupt, a deadline, the end of the process. It never waits for the consumer while the agent
+//! has something to be answered, and it never reads faster than the consumer takes.
+
+mod deadlines;
+mod outbox;
+mod record;
+
+use std::io::Write;
+use std::process::ExitStatus;
+use std::time::Instant;
+
+use interlingua::dialect::Dialect;
+use interlingua::event::{Error, Event, Outcome};
+use interlingua::json::Text;
+use interlingua::{CannotTranslate, Exit, Stopped, Translator};
+use tokio::sync::mpsc;
+
+use crate::agent::Launch;
+use crate::driver::{Driver, Step};
+use crate::permission::{Decision, Policy, Verdict, Wish};
+use crate::process::{Process, Signal, Spool};
+use crate::request::Refused;
+use crate::watch::{Note, Watched};
+pub use deadlines::Deadlines;
+use deadlines::{Clock, Due};
+use outbox::{Outbox, Sign};
+pub use record::Recorder;
+
+/// How a run is to be.
+#[derive(Debug)]
+pub struct Options {
+    /// The protocol to write.
+    pub to: &'static Dialect,
+    /// How to write it.
+    pub translate: interlingua::Options,
+    /// What the agent may do.
+    pub policy: Policy,
+    /// What takes too long.
+    pub deadlines: Deadlines,
+    /// Where questions for the user go; without one, the answer is no.
+    pub questions: Option<mpsc::UnboundedSender<Question>>,
+    /// Where the agent's own bytes are kept.
+    pub record: Option<Recorder>,
+    /// How much unread output is kept before the agent is stopped.
+    pub most_unread: u64,
+}
+
+impl Options {
+    /// A run that is written as one protocol, and in which nobody can be asked.
+    pub fn new(to: &'static Dialect) -> Self {
+        Self {
+            to,
+            translate: interlingua::Options::default(),
+            policy: Policy::default(),
+            deadlines: Deadlines::default(),
+            questions: None,
+            record: None,
+            most_unread: 4 << 30,
+        }
+    }
+}
+
+/// Something that the user has to decide.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// What the agent wants to do.
+    pub wish: Wish,
+}
+
+/// What the caller says to a run.
+#[derive(Debug, Clone)]
+pub enum Control {
+    /// The run is to be stopped. Said again, it is stopped faster.
+    Stop(Stop),
+    /// The user decided.
+    Decide {
+        /// The request.
+        request: String,
+        /// What was decided.
+        decision: Decision,
+    },
+}
+
+/// Why a run is stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The user wants it.
+    Interrupted,
+    /// Nobody takes the output any more.
+    ConsumerGone,
+    /// Something took too long: what.
+    TimedOut(String),
+    /// The agent cannot do what it was asked to do: why.
+    GaveUp(String),
+}
+
+impl Stop {
+    fn told(&self) -> Stopped {
+        let (outcome, cause) = match self {
+            Self::Interrupted => (Outcome::Cancelled, "the run was interrupted".to_owned()),
+            Self::ConsumerGone => {
+                (Outcome::Cancelled, "nobody took the output any more".to_owned())
+            }
+            Self::TimedOut(what) => (Outcome::TimedOut, what.clone()),
+            Self::GaveUp(why) => (Outcome::Failed, why.clone()),
+        };
+        Stopped { outcome, cause }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// How its last turn ended.
+    pub outcome: Outcome,
+    /// How the process ended.
+    pub exit: Exit,
+    /// Why it was stopped, if it was.
+    pub stop: Option<Stop>,
+    /// Its turn was over, and it did not end by itself.
+    pub lingered: bool,
+    /// How many processes it left behind, which were ended.
+    pub left_behind: usize,
+}
+
+impl Ended {
+    /// The exit code that tells it: 0 completed, 1 failed, 124 timed out, 130 interrupted.
+    pub fn code(&self) -> u8 {
+        match (&self.stop, &self.outcome) {
+            (Some(Stop::TimedOut(_)), _) | (_, Outcome::TimedOut) => 124,
+            (Some(Stop::Interrupted | Stop::ConsumerGone), _) | (_, Outcome::Cancelled) => 130,
+            (_, Outcome::Completed | Outcome::WaitingForClient) if !self.contradicts() => 0,
+            _ => 1,
+        }
+    }
+
+    /// Whether the process says that it failed, and the stream that all is well.
+    fn contradicts(&self) -> bool {
+        self.stop.is_none()
+            && !self.lingered
+            && (self.exit.signal.is_some() || self.exit.code.is_some_and(|code| code != 0))
+    }
+}
+
+/// Runs an agent to its end. What it says is written to the output as it comes.
+pub async fn run(
+    launch: Launch,
+    options: Options,
+    output: Box<dyn Write + Send>,
+    mut controls: mpsc::Receiver<Control>,
+) -> Result<Ended, Refused> {
+    let make = options.to.encoder.ok_or(CannotTranslate::NotWritten(options.to.name))?;
+    let writer = Watched::new(make(&options.translate.encode));
+    let (from, to) = (Some(launch.dialect), options.to.name);
+    let translator = Translator::with_encoder(from, to, writer, &options.translate)?;
+    let (process, spool) = launch.command.start().map_err(|problem| Refused::NotStarted {
+        program: launch.command.program.display().to_string(),
+        problem,
+    })?;
+    let mut run = Run {
+        process,
+        spool,
+        driver: launch.driver,
+        translator,
+        outbox: Outbox::new(output),
+        policy: options.policy,
+        questions: options.questions,
+        record: options.record,
+        most_unread: options.most_unread,
+        clock: Clock::new(options.deadlines, Instant::now()),
+        stop: None,
+        outcome: Outcome::Failed,
+    };
+    run.say(|driver, steps| driver.start(steps)).await;
+    let status = run.until_the_end(&mut controls).await;
+    Ok(run.end(status, &mut controls).await)
+}
+
+struct Run {
+    process: Process,
+    spool: Spool,
+    driver: Box<dyn Driver>,
+    translator: Translator<Watched>,
+    outbox: Outbox,
+    policy: Policy,
+    questions: Option<mpsc::UnboundedSender<Question>>,
+    record: Option<Recorder>,
+    most_unread: u64,
+    clock: Clock,
+    stop: Option<Stop>,
+    outcome: Outcome,
+}
+
+impl Run {
+    /// Goes on until the process has ended.
+    async fn until_the_end(
+        &mut self,
+        controls: &mut mpsc::Receiver<Control>,
+    ) -> Option<ExitStatus> {
+        loop {
+            let more = self.outbox.has_room() && self.read_some().await;
+            let room = self.outbox.has_room();
+            let due = self.clock.next(self.translator.encoder().tool_runs());
+            tokio::select! {
+                biased;
+                status = self.process.ended() => return status.ok(),
+                control = controls.recv() => match control {
+                    Some(control) => self.control(control).await,
+                    None => std::future::pending().await,
+                },
+                sign = self.outbox.news() => {
+                    if sign == Sign::Gone && self.stop.is_none() {
+                        self.stop(Stop::ConsumerGone).await;
+                    }
+                }
+                () = std::future::ready(()), if more => {}
+                () = self.spool.grown(), if room && !more => {}
+                () = Clock::until(due.as_ref()), if due.is_some() => {
+                    self.due(due.map(|(due, _)| due)).await;
+                }
+            }
+            if self.spool.unread() > self.most_unread && self.stop.is_none() {
+                let what = "the agent printed more than may be kept for a reader that is so slow";
+                self.stop(Stop::TimedOut(what.to_owned())).await;
+            }
+        }
+    }
+
+    /// Reads what the agent printed and acts on it; gives whether there was anything.
+    async fn read_some(&mut self) -> bool {
+        let Ok(piece) = self.spool.read() else { return false };
+        if piece.is_empty() {
+            return false;
+        }
+        self.clock.heard(Instant::now());
+        let mut steps = Vec::new();
+        self.driver.output(piece, &mut steps);
+        if let Some(record) = &mut self.record {
+            record.printed(piece);
+        }
+        let written = self.translator.push_at(piece, now_ms());
+        self.outbox.put(written);
+        self.take_steps(steps).await;
+        self.take_notes().await;
+        true
+    }
+
+    /// Asks the driver what to say, and says it.
+    async fn say(&mut self, ask: impl FnOnce(&mut dyn Driver, &mut Vec<Step>)) {
+        let mut steps = Vec::new();
+        ask(self.driver.as_mut(), &mut steps);
+        self.take_steps(steps).await;
+    }
+
+    async fn take_steps(&mut self, steps: Vec<Step>) {
+        for step in steps {
+            match step {
+                Step::Send(mut record) => {
+                    let written = self.translator.push_sent(&record);
+                    self.outbox.put(written);
+                    record.push('\n');
+                    if let Some(keeper) = &mut self.record {
+                        keeper.sent(record.as_bytes());
+                    }
+                    self.process.write(record.as_bytes()).await;
+                }
+                Step::CloseInput => self.process.close_input(),
+                Step::GiveUp(why) => {
+                    self.process.close_input();
+                    self.stop.get_or_insert(Stop::GaveUp(why));
+                    self.clock.stopping(Instant::now());
+                }
+            }
+        }
+    }
+
+    async fn take_notes(&mut self) {
+        for note in self.translator.encoder().notes() {
+            match note {
+                Note::Asks(wish) => self.asked(wish).await,
+                Note::Settled(request) => self.clock.settled(&request),
+                Note::TurnStarted => self.clock.turn_started(),
+                Note::TurnEnded(outcome) => {
+                    self.outcome = outcome;
+                    self.clock.turn_ended();
+                    self.say(|driver, steps| driver.turn_ended(steps)).await;
+                }
+                Note::Retries => self.clock.retries(Instant::now()),
+                Note::Works => self.clock.works(),
+            }
+        }
+    }
+
+    /// Decides what the agent asked for, or asks the user.
+    async fn asked(&mut self, wish: Wish) {
+        let request = wish.request.clone();
+        let verdict = if self.stop.is_some() {
+            Verdict::Decided(Decision::Deny("the run is being stopped".to_owned()))
+        } else {
+            self.policy.judge(&wish)
+        };
+        let decision = match (verdict, &self.questions) {
+            (Verdict::Decided(decision), _) => decision,
+            (Verdict::AskUser, Some(questions)) if questions.send(Question { wish }).is_ok() => {
+                self.clock.asked(request, Instant::now());
+                return;
+            }
+            (Verdict::AskUser, _) => {
+                Decision::Deny("nobody is there who could allow it".to_owned())
+            }
+        };
+        self.decide(&request, &decision).await;
+    }
+
+    async fn decide(&mut self, request: &str, decision: &Decision) {
+        self.clock.settled(request);
+        self.say(|driver, steps| driver.decide(request, decision, steps)).await;
+        // What was decided may be all that was still to be known.
+        Box::pin(self.take_notes()).await;
+    }
+
+    async fn control(&mut self, control: Control) {
+        match control {
+            Control::Decide { request, decision } => self.decide(&request, &decision).await,
+            Control::Stop(stop) => self.stop(stop).await,
+        }
+    }
+
+    /// Stops the agent: in its own way, then by signals that it can refuse less and less.
+    async fn stop(&mut self, why: Stop) {
+        let first = self.stop.is_none();
+        self.stop.get_or_insert(why);
+        if !first {
+            self.clock.hurry(Instant::now());
+            return;
+        }
+        self.clock.stopping(Instant::now());
+        let (mut steps, mut told) = (Vec::new(), false);
+        if !matches!(self.stop, Some(Stop::GaveUp(_))) {
+            told = self.driver.interrupt(&mut steps);
+        }
+        self.take_steps(steps).await;
+        if !told {
+            self.process.signal(Signal::Interrupt);
+        }
+    }
+
+    /// Something took too long.
+    async fn due(&mut self, due: Option<Due>) {
+        match due {
+            Some(Due::Unanswered(request)) => {
+                let why = "nobody answered in time".to_owned();
+                self.decide(&request, &Decision::Deny(why)).await;
+            }
+            Some(Due::Stop(what)) => self.stop(Stop::TimedOut(what)).await,
+            Some(Due::Lingers) => {
+                // All was said: it only does not end by itself.
+                self.clock.stopping(Instant::now());
+                self.process.close_input();
+                self.process.signal(Signal::Terminate);
+            }
+            Some(Due::Signal(signal)) => {
+                self.process.signal(signal);
+                self.clock.signalled(signal, Instant::now());
+            }
+            None => {}
+        }
+    }
+
+    /// The process has ended: ends those that it left behind, reads what it still said, and tells how
+    /// it ended.
+    async fn end(
+        mut self,
+        status: Option<ExitStatus>,
+        controls: &mut mpsc::Receiver<Control>,
+    ) -> Ended {
+        let left_behind = self.process.sweep().await;
+        self.clock.over();
+        while self.read_some().await {
+            if !self.wait_for_room(controls).await {
+                break;
+            }
+        }
+        let exit = self.exit(status);
+        self.tell_contradiction(&exit);
+        let written = self.translator.finish(&exit);
+        self.outbox.put(written);
+        for note in self.translator.encoder().notes() {
+            if let Note::TurnEnded(outcome) = note {
+                self.outcome = outcome;
+            }
+        }
+        let lingered = self.clock.ended_lingering();
+        let Self { mut outbox, stop, outcome, .. } = self;
+        tokio::select! {
+            () = outbox.emptied() => {}
+            () = stopped_again(controls) => {}
+        }
+        Ended { outcome, exit, stop, lingered, left_behind }
+    }
+
+    /// Waits until the consumer takes more; gives whether it is worth waiting for.
+    async fn wait_for_room(&mut self, controls: &mut mpsc::Receiver<Control>) -> bool {
+        if self.outbox.has_room() {
+            return true;
+        }
+        tokio::select! {
+            sign = self.outbox.news() => {
+                if sign == Sign::Gone {
+                    self.stop.get_or_insert(Stop::ConsumerGone);
+                }
+                sign == Sign::Room
+            }
+            () = stopped_again(controls) => {
+                self.stop.get_or_insert(Stop::Interrupted);
+                false
+            }
+        }
+    }
+
+    fn exit(&mut self, status: Option<ExitStatus>) -> Exit {
+        let mut exit = Exit {
+            code: status.and_then(|status| status.code()).map(i64::from),
+            stderr: self.process.stderr_tail(),
+            stopped: self.stop.as_ref().map(Stop::told),
+            ..Exit::default()
+        };
+        #[cfg(unix)]
+        {
+            use std::os::unix::process::ExitStatusExt;
+            exit.signal = status.and_then(|status| status.signal()).map(i64::from);
+        }
+        exit
+    }
+
+    /// Says so where the stream says that all is well, and the process that it is not.
+    fn tell_contradiction(&mut self, exit: &Exit) {
+        let failed = exit.code.is_some_and(|code| code != 0) || exit.signal.is_some();
+        if self.stop.is_some()
+            || self.clock.ended_lingering()
+            || !failed
+            || self.outcome != Outcome::Completed
+        {
+            return;
+        }
+        let how = match (exit.signal, exit.code) {
+            (Some(signal), _) => format!("was ended by signal {signal}"),
+            (None, code) => format!("exited with code {}", code.unwrap_or_default()),
+        };
+        let mut message = format!("the agent said that its turn was completed, but {how}");
+        if let Some(last) = exit.stderr.as_deref().and_then(|tail| tail.trim_end().lines().last()) {
+            message = format!("{message}; its last words were: {last}");
+        }
+        let error = Error { message: Text::from(message), ..Error::default() };
+        let written = self.translator.tell(Event::new(error));
+        self.outbox.put(written);
+    }
+}
+
+/// Waits until the run is to be stopped at once.
+async fn stopped_again(controls: &mut mpsc::Receiver<Control>) {
+    loop {
+        match controls.recv().await {
+            Some(Control::Stop(_)) => return,
+            Some(Control::Decide { .. }) => {}
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// The time in milliseconds since 1970.
+fn now_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

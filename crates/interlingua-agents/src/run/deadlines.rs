@@ -1,0 +1,239 @@
+//! What takes too long, and what happens then. It knows the time only from its caller.
+
+use std::time::{Duration, Instant};
+
+use crate::process::Signal;
+
+/// How long things may take.
+#[derive(Debug, Clone)]
+pub struct Deadlines {
+    /// The whole run.
+    pub run: Option<Duration>,
+    /// Silence in a turn, while no tool runs and nobody is asked.
+    pub silence: Option<Duration>,
+    /// Failed requests to the model that are made again and again.
+    pub retries: Option<Duration>,
+    /// Silence after the turn is over, until the process ends by itself.
+    pub lingering: Duration,
+    /// The answer of a user.
+    pub answer: Duration,
+    /// The end of an agent that was told to stop, before it is asked by a signal.
+    pub interrupt: Duration,
+    /// The end of an agent that was asked by a signal, before it is killed.
+    pub terminate: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            run: None,
+            silence: Some(Duration::from_secs(600)),
+            retries: Some(Duration::from_secs(600)),
+            lingering: Duration::from_secs(30),
+            answer: Duration::from_secs(300),
+            interrupt: Duration::from_secs(5),
+            terminate: Duration::from_secs(3),
+        }
+    }
+}
+
+/// Something that has to be done now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Due {
+    /// A question was not answered.
+    Unanswered(String),
+    /// The run has to be stopped, for this reason.
+    Stop(String),
+    /// The turn is over, and the process is not.
+    Lingers,
+    /// The next signal.
+    Signal(Signal),
+}
+
+/// What is going on, and since when.
+#[derive(Debug)]
+pub(super) struct Clock {
+    deadlines: Deadlines,
+    started: Instant,
+    heard: Instant,
+    /// The questions that nobody has answered yet.
+    asked: Vec<(String, Instant)>,
+    retrying: Option<Instant>,
+    turn_over: bool,
+    /// The next signal, once the process is to end.
+    next_signal: Option<(Signal, Instant)>,
+    lingered: bool,
+}
+
+impl Clock {
+    pub(super) fn new(deadlines: Deadlines, now: Instant) -> Self {
+        Self {
+            deadlines,
+            started: now,
+            heard: now,
+            asked: Vec::new(),
+            retrying: None,
+            turn_over: false,
+            next_signal: None,
+            lingered: false,
+        }
+    }
+
+    pub(super) fn heard(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
+    pub(super) fn turn_started(&mut self) {
+        self.turn_over = false;
+    }
+
+    pub(super) fn turn_ended(&mut self) {
+        self.turn_over = true;
+        self.retrying = None;
+    }
+
+    pub(super) fn retries(&mut self, now: Instant) {
+        self.retrying.get_or_insert(now);
+    }
+
+    pub(super) fn works(&mut self) {
+        self.retrying = None;
+    }
+
+    pub(super) fn asked(&mut self, request: String, now: Instant) {
+        self.asked.push((request, now));
+    }
+
+    pub(super) fn settled(&mut self, request: &str) {
+        self.asked.retain(|(asked, _)| asked != request);
+    }
+
+    /// The agent was told to stop.
+    pub(super) fn stopping(&mut self, now: Instant) {
+        self.lingered |= self.turn_over;
+        let next = (Signal::Terminate, now + self.deadlines.interrupt);
+        self.next_signal.get_or_insert(next);
+    }
+
+    /// The user does not want to wait.
+    pub(super) fn hurry(&mut self, now: Instant) {
+        if let Some((_, at)) = &mut self.next_signal {
+            *at = now;
+        }
+    }
+
+    pub(super) fn signalled(&mut self, signal: Signal, now: Instant) {
+        let next = (Signal::Kill, now + self.deadlines.terminate);
+        // One that was killed and is still there cannot be killed better.
+        self.next_signal = (signal != Signal::Kill).then_some(next);
+    }
+
+    /// The process has ended.
+    pub(super) fn over(&mut self) {
+        self.next_signal = None;
+    }
+
+    /// Whether the process was ended after its turn was over.
+    pub(super) fn ended_lingering(&self) -> bool {
+        self.lingered
+    }
+
+    /// What will have to be done next, and when.
+    pub(super) fn next(&self, tool_runs: bool) -> Option<(Due, Instant)> {
+        if let Some((signal, at)) = self.next_signal {
+            return Some((Due::Signal(signal), at));
+        }
+        let Deadlines { run, silence, retries, lingering, answer, .. } = &self.deadlines;
+        let mut next: Vec<(Due, Instant)> = Vec::new();
+        if let Some(run) = run {
+            let what = format!("the run took longer than {}", words(*run));
+            next.push((Due::Stop(what), self.started + *run));
+        }
+        let questions = self.asked.iter();
+        next.extend(questions.map(|(id, at)| (Due::Unanswered(id.clone()), *at + *answer)));
+        if self.turn_over {
+            next.push((Due::Lingers, self.heard + *lingering));
+        } else if let Some(silence) = silence.filter(|_| !tool_runs && self.asked.is_empty()) {
+            let what =
+                format!("the agent was silent for {} in the middle of its turn", words(silence));
+            next.push((Due::Stop(what), self.heard + silence));
+        }
+        if let (Some(retries), Some(since)) = (retries, self.retrying) {
+            let what = format!("the agent did nothing but try again for {}", words(*retries));
+            next.push((Due::Stop(what), since + *retries));
+        }
+        next.into_iter().min_by_key(|(_, at)| *at)
+    }
+
+    /// Waits for something that is due.
+    pub(super) async fn until(due: Option<&(Due, Instant)>) {
+        match due {
+            Some((_, at)) => tokio::time::sleep_until((*at).into()).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// A time, for a person to read.
+fn words(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        format!("{} ms", time.as_millis())
+    } else {
+        format!("{} s", time.as_secs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock() -> (Clock, Instant) {
+        let now = Instant::now();
+        (Clock::new(Deadlines::default(), now), now)
+    }
+
+    #[test]
+    fn a_running_tool_may_be_silent() {
+        let (clock, _) = clock();
+        assert!(matches!(clock.next(false), Some((Due::Stop(_), _))));
+        assert_eq!(clock.next(true), None);
+    }
+
+    #[test]
+    fn a_question_waits_for_its_own_deadline() {
+        let (mut clock, now) = clock();
+        clock.asked("r1".into(), now);
+        let due = (Due::Unanswered("r1".into()), now + Duration::from_secs(300));
+        assert_eq!(clock.next(false), Some(due));
+        clock.settled("r1");
+        assert!(matches!(clock.next(false), Some((Due::Stop(_), _))));
+    }
+
+    #[test]
+    fn retries_are_counted_from_the_first_until_something_works() {
+        let (mut clock, now) = clock();
+        let later = now + Duration::from_secs(500);
+        clock.retries(now);
+        clock.heard(later);
+        clock.retries(later);
+        let (due, at) = clock.next(false).unwrap();
+        assert_eq!(at, now + Duration::from_secs(600));
+        assert!(matches!(due, Due::Stop(what) if what.contains("try again")));
+        clock.works();
+        assert_eq!(clock.next(false).unwrap().1, later + Duration::from_secs(600));
+    }
+
+    #[test]
+    fn a_process_that_lingers_is_asked_and_then_killed() {
+        let (mut clock, now) = clock();
+        clock.turn_ended();
+        assert_eq!(clock.next(false), Some((Due::Lingers, now + Duration::from_secs(30))));
+        clock.stopping(now);
+        assert!(clock.ended_lingering());
+        assert_eq!(clock.next(false).unwrap().0, Due::Signal(Signal::Terminate));
+        clock.signalled(Signal::Terminate, now);
+        assert_eq!(clock.next(false).unwrap().0, Due::Signal(Signal::Kill));
+        clock.signalled(Signal::Kill, now);
+        assert!(!matches!(clock.next(false), Some((Due::Signal(_), _))));
+    }
+}
