@@ -53,7 +53,7 @@ fn what_was_said_to_the_agent_is_never_passed_on() {
     assert_eq!(records(translator.push(format!("{ASKS}\n").as_bytes())).len(), 1);
     assert_eq!(translator.push_sent(ALLOWS), b"");
     let after = records(translator.push(format!("{ANSWER}\n").as_bytes()));
-    assert_eq!(after.last().unwrap()["type"], "user");
+    assert!(after.iter().any(|record| record["type"] == "user"), "{after:?}");
     assert!(after.iter().all(|record| record["type"] != "control_response"), "{after:?}");
 }
 
