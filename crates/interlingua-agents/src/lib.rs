@@ -6,12 +6,14 @@
 //! | [`driver`] | what is said *to* an agent, and when: state machines without I/O, one file a protocol |
 //! | [`permission`] | what an agent may do: modes, rules, decisions |
 //! | [`process`] | processes: complete output, signals, no survivors. Nothing of agents or protocols |
+//! | [`Config`] | what a person wants of every run, from a file |
 //! | [`run()`] | one run, from the first byte to the last survivor: all of the above and the translation |
 //!
 //! What an agent says is read by the crate `interlingua`; nothing here reads a protocol but for the
 //! requests that a driver has to answer.
 
 pub mod agent;
+mod config;
 pub mod driver;
 pub mod permission;
 pub mod process;
@@ -19,5 +21,6 @@ mod request;
 mod run;
 mod watch;
 
+pub use config::Config;
 pub use request::{Refused, Request};
 pub use run::{Control, Deadlines, Ended, Options, Question, Recorder, Stop, run};

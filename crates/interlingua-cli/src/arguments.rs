@@ -1,11 +1,14 @@
 //! What can be said on the command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use interlingua::Exit;
 use interlingua::dialect::{Dialect, FramingKind};
+use interlingua_agents::permission::Mode;
 
 use crate::dialect_name::{DialectName, Source, SourceName};
 use crate::size::Size;
@@ -20,6 +23,7 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  interlingua run codex 'fix the failing test'
   codex exec --json 'fix the tests' | interlingua translate --to text
   interlingua translate --from gemini --to claude run.jsonl > claude.jsonl
   interlingua check --as claude claude.jsonl
@@ -27,10 +31,114 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Run(RunArguments),
+    /// List the agents: which are installed, in which version, and how to get the others.
+    Agents,
     Translate(TranslateArguments),
     Check(CheckArguments),
     Dialects(DialectsArguments),
     Completions(CompletionsArguments),
+}
+
+/// Start an agent that is installed here, and write what it says as any protocol, as it comes.
+///
+/// The exit code is 0 when the turn was completed, 1 when the agent failed, 2 when the arguments cannot
+/// be used, 124 when something took too long, 130 when the run was interrupted.
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub(crate) struct RunArguments {
+    /// The agent (`interlingua agents` lists them), or the file of a program that speaks a protocol.
+    pub(crate) agent: String,
+    /// What to do; `-`, or nothing, reads it from standard input.
+    pub(crate) prompt: Option<String>,
+    /// The protocol to write; `text` at a terminal, else `events`.
+    #[arg(long, value_name = "NAME", value_parser = DialectName::Written)]
+    pub(crate) to: Option<&'static Dialect>,
+    /// The model, in the agent's word for it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// The folder to work in.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub(crate) cwd: PathBuf,
+    /// The session to go on with, by the agent's own id.
+    #[arg(long, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+    /// What the agent may do: ask (default), change files (accept-edits), everything (auto), nothing that
+    /// needs a permission (deny), only plan (plan).
+    #[arg(long, value_name = "MODE", value_parser = ModeName)]
+    pub(crate) permission_mode: Option<Mode>,
+    /// The most seconds that the run may take.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// The most seconds of silence in a turn, while no tool runs and nobody is asked.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) idle_timeout: Option<Duration>,
+    /// A variable for the agent; may be given several times.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) env: Vec<(String, String)>,
+    /// A file with rules for permissions.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Keep the agent's own bytes in a file, which `interlingua translate` reads; when they came is kept
+    /// beside it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Use the agent's protocol for unattended runs, where it has two (`codex exec --json`).
+    #[arg(long)]
+    pub(crate) exec: bool,
+    /// Also write the pieces of messages, where the protocol leaves the choice (claude).
+    #[arg(long)]
+    pub(crate) partial: bool,
+    /// Flags of the agent's own, passed on as they are.
+    #[arg(last = true, value_name = "FLAG")]
+    pub(crate) flags: Vec<String>,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  interlingua run codex 'fix the failing test'
+  interlingua run claude --permission-mode accept-edits --model sonnet - < task.md
+  interlingua run gemini --to ai-sdk --permission-mode auto 'what is in this folder?'
+  interlingua run ./my-agent.toml 'hello' -- --its-own-flag
+
+In a pipe, an agent that asks for a permission is answered on standard input, a line each:
+  {\"request\":\"ID\",\"decision\":\"allow\"}   or   {\"request\":\"ID\",\"decision\":\"deny\",\"reason\":\"...\"}";
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().map_err(|_| "it is no number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|time| !time.is_zero())
+        .ok_or_else(|| "it must be more than zero".to_owned())
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = parts.ok_or("it must be NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// The name of a permission mode.
+#[derive(Debug, Clone, Copy)]
+struct ModeName;
+
+impl TypedValueParser for ModeName {
+    type Value = Mode;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Mode, clap::Error> {
+        let names = PossibleValuesParser::new(Mode::ALL.map(Mode::as_str));
+        let name = names.parse_ref(command, argument, value)?;
+        Ok(Mode::ALL.into_iter().find(|mode| mode.as_str() == name).unwrap_or_default())
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Mode::ALL.into_iter().map(|mode| PossibleValue::new(mode.as_str()))))
+    }
 }
 
 /// Translate a stream from one protocol to another.
@@ -80,6 +188,7 @@ pub(crate) struct TranslateArguments {
 
 const TRANSLATE_EXAMPLES: &str = "\
 Examples:
+  interlingua run codex 'fix the failing test'
   codex exec --json 'fix the tests' | interlingua translate --to text
   interlingua translate --to claude --partial --loss-report run.jsonl
   agent 2>agent.err >run.jsonl; interlingua translate --to giselle \\

@@ -3,12 +3,15 @@
 //! It knows arguments, files and the terminal, and nothing of any protocol: that is the crate
 //! `interlingua`.
 
+mod agents;
+mod answers;
 mod arguments;
 mod check;
 mod dialect_name;
 mod dialects;
 mod input;
 mod report;
+mod run;
 mod size;
 mod translate;
 
@@ -28,6 +31,8 @@ const UNUSABLE: u8 = 2;
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match &arguments.command {
+        Command::Run(arguments) => run::run(arguments),
+        Command::Agents => agents::run(),
         Command::Translate(arguments) => translate::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Dialects(arguments) => dialects::run(arguments),

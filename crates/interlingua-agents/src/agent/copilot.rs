@@ -23,13 +23,17 @@ fn signed_in(here: &Surroundings) -> SignIn {
     )
 }
 
+/// The system takes no argument that is longer than 128 KiB.
+const LONGEST_ARGUMENT: usize = 100 << 10;
+
 fn plan(request: &Request) -> Result<Plan, Refused> {
     if request.mode == Mode::Plan {
         let advice = "; `deny` lets it change nothing";
         return Err(Refused::NoMode { agent: "Copilot CLI", mode: request.mode, advice });
     }
     let unattended = request.exec || request.mode == Mode::Auto;
-    Ok(if unattended { stream(request) } else { acp(request) })
+    let fits = request.prompt.len() < LONGEST_ARGUMENT;
+    Ok(if unattended && fits { stream(request) } else { acp(request) })
 }
 
 fn stream(request: &Request) -> Plan {

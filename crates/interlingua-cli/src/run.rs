@@ -1,0 +1,172 @@
+//! `interlingua run`: an agent, its prompt, and what becomes of it.
+
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use interlingua::dialect::{self, Dialect, EncodeOptions};
+use interlingua_agents::agent::program::Program;
+use interlingua_agents::agent::{ALL, Agent, Launch};
+use interlingua_agents::permission::{Mode, Policy};
+use interlingua_agents::process::adopt_orphans;
+use interlingua_agents::{Config, Control, Ended, Options, Recorder, Request, Stop};
+use tokio::sync::mpsc;
+
+use crate::arguments::RunArguments;
+use crate::{answers, report};
+
+/// Runs the command; gives its exit code.
+pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
+    let config = match &arguments.config {
+        Some(path) => Config::read(path)?,
+        None => Config::default(),
+    };
+    let mode = arguments.permission_mode.or(config.mode).unwrap_or_default();
+    let (prompt, from_stdin) = prompt(arguments)?;
+    let launch = launch(arguments, mode, prompt)?;
+    let mut options = options(arguments, mode, config)?;
+    adopt_orphans();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = runtime.block_on(async {
+        let (controls, taken) = mpsc::channel(16);
+        if !from_stdin {
+            options.questions = Some(answers::answer(controls.clone()));
+        }
+        watch_the_consumer(controls.clone());
+        tokio::spawn(pass_on_signals(controls));
+        interlingua_agents::run(launch, options, Box::new(io::stdout()), taken).await
+    })?;
+    tell(&ended);
+    Ok(ended.code())
+}
+
+/// The prompt, and whether standard input was read for it.
+fn prompt(arguments: &RunArguments) -> Result<(String, bool)> {
+    match arguments.prompt.as_deref() {
+        Some("-") | None => {
+            let mut prompt = String::new();
+            if arguments.prompt.is_none() && io::stdin().is_terminal() {
+                bail!("say what the agent is to do, or `-` to type it, ended by Ctrl-D");
+            }
+            io::stdin().lock().read_to_string(&mut prompt).context("standard input")?;
+            Ok((prompt, true))
+        }
+        Some(prompt) => Ok((prompt.to_owned(), false)),
+    }
+}
+
+fn launch(arguments: &RunArguments, mode: Mode, prompt: String) -> Result<Launch> {
+    let request = Request {
+        model: arguments.model.clone(),
+        folder: arguments.cwd.clone(),
+        resume: arguments.resume.clone(),
+        mode,
+        environment: arguments.env.clone(),
+        flags: arguments.flags.clone(),
+        exec: arguments.exec,
+        ..Request::new(prompt)
+    };
+    let name = &*arguments.agent;
+    if let Some(agent) = Agent::find(name) {
+        return Ok(agent.launch(&request)?);
+    }
+    let path = Path::new(name);
+    if path.extension().is_some_and(|ending| ending == "toml") {
+        return Ok(Program::read(path)?.launch(&request)?);
+    }
+    let known: Vec<_> = ALL.iter().map(|agent| agent.name).collect();
+    bail!(
+        "no agent is called `{name}`; there are {}, and any program that a .toml file describes",
+        known.join(", ")
+    )
+}
+
+fn options(arguments: &RunArguments, mode: Mode, config: Config) -> Result<Options> {
+    let mut options = Options::new(target(arguments)?);
+    options.policy = Policy { mode, rules: config.rules };
+    options.translate.encode =
+        EncodeOptions { partial: arguments.partial, ..EncodeOptions::default() };
+    options.deadlines.run = arguments.timeout;
+    if let Some(silence) = arguments.idle_timeout {
+        options.deadlines.silence = Some(silence);
+    }
+    if let Some(answer) = config.answer {
+        options.deadlines.answer = answer;
+    }
+    if let Some(path) = &arguments.record {
+        let recorder = Recorder::create(path).with_context(|| path.display().to_string())?;
+        options.record = Some(recorder);
+    }
+    Ok(options)
+}
+
+/// What to write: for a person at a terminal, or for a program.
+fn target(arguments: &RunArguments) -> Result<&'static Dialect> {
+    let default = if io::stdout().is_terminal() { "text" } else { "events" };
+    arguments.to.or_else(|| dialect::find(default)).context("no dialect to write")
+}
+
+/// Stops the run when somebody asks us to stop.
+async fn pass_on_signals(controls: mpsc::Sender<Control>) {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        for kind in kinds {
+            let (Ok(mut signals), controls) = (signal(kind), controls.clone()) else { continue };
+            tokio::spawn(async move {
+                while signals.recv().await.is_some() {
+                    if controls.send(Control::Stop(Stop::Interrupted)).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    }
+    #[cfg(not(unix))]
+    while tokio::signal::ctrl_c().await.is_ok() {
+        if controls.send(Control::Stop(Stop::Interrupted)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Stops the run when the reader of a pipe goes away, also while there is nothing to write.
+fn watch_the_consumer(controls: mpsc::Sender<Control>) {
+    #[cfg(unix)]
+    if !io::stdout().is_terminal() {
+        std::thread::spawn(move || {
+            use rustix::event::{PollFd, PollFlags, poll};
+            let stdout = io::stdout();
+            let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+            // Nothing is asked for: what comes is that it is closed, or broken.
+            let told = poll(&mut watched, None);
+            let gone = PollFlags::ERR | PollFlags::HUP;
+            if told.is_ok() && watched.iter().any(|it| it.revents().intersects(gone)) {
+                // A run that is over needs not be stopped.
+                let _ = controls.blocking_send(Control::Stop(Stop::ConsumerGone));
+            }
+        });
+    }
+    #[cfg(not(unix))]
+    drop(controls);
+}
+
+/// Says what the stream cannot have said to everybody: why the run ended as it did.
+fn tell(ended: &Ended) {
+    match &ended.stop {
+        Some(Stop::GaveUp(why)) => report::say(&format!("interlingua: the agent gave up: {why}")),
+        Some(Stop::TimedOut(what)) => report::say(&format!("interlingua: {what}")),
+        Some(Stop::Interrupted | Stop::ConsumerGone) => {}
+        None if ended.code() != 0 => {
+            let last =
+                ended.exit.stderr.as_deref().and_then(|tail| {
+                    tail.lines().rev().map(str::trim).find(|line| !line.is_empty())
+                });
+            if let Some(last) = last {
+                report::say(&format!("interlingua: the agent's last words: {last}"));
+            }
+        }
+        None => {}
+    }
+}
