@@ -131,7 +131,7 @@ impl Ended {
     pub fn code(&self) -> u8 {
         match (&self.stop, &self.outcome) {
             (Some(Stop::TimedOut(_)), _) | (_, Outcome::TimedOut) => 124,
-            (Some(Stop::Interrupted | Stop::ConsumerGone), _) | (_, Outcome::Cancelled) => 130,
+            (Some(Stop::Interrupted | Stop::ConsumerGone), _) => 130,
             (_, Outcome::Completed | Outcome::WaitingForClient) if !self.contradicts() => 0,
             _ => 1,
         }

@@ -268,3 +268,116 @@ impl Driver for AcpDriver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn driver(session: Session) -> AcpDriver {
+        AcpDriver::new("do it".to_owned(), session)
+    }
+
+    fn hears(driver: &mut AcpDriver, record: &str) -> Vec<Value> {
+        let mut steps = Vec::new();
+        driver.output(format!("{record}\n").as_bytes(), &mut steps);
+        sent(&steps)
+    }
+
+    fn sent(steps: &[Step]) -> Vec<Value> {
+        let records = steps.iter().filter_map(|step| match step {
+            Step::Send(record) => serde_json::from_str(record).ok(),
+            _ => None,
+        });
+        records.collect()
+    }
+
+    fn in_turn() -> AcpDriver {
+        let mut driver = driver(Session::default());
+        hears(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#);
+        hears(&mut driver, r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#);
+        driver
+    }
+
+    const ASKS: &str = r#"{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s","options":[{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"once","name":"Once","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}],"toolCall":{"toolCallId":"c"}}}"#;
+
+    #[test]
+    fn a_session_is_opened_settled_and_prompted() {
+        let session = Session {
+            folder: "/work".to_owned(),
+            model: Some("m".to_owned()),
+            mode: Some("autoEdit"),
+            resume: None,
+        };
+        let mut driver = driver(session);
+        let opened =
+            hears(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#);
+        assert_eq!(
+            (&opened[0]["method"], &opened[0]["params"]["cwd"]),
+            (&json!("session/new"), &json!("/work"))
+        );
+        let settled = hears(&mut driver, r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#);
+        assert_eq!(
+            (&settled[0]["method"], &settled[1]["method"]),
+            (&json!("session/set_mode"), &json!("session/set_model"))
+        );
+        assert_eq!(hears(&mut driver, r#"{"jsonrpc":"2.0","id":3,"result":{}}"#), [Value::Null; 0]);
+        let prompted = hears(&mut driver, r#"{"jsonrpc":"2.0","id":4,"result":{}}"#);
+        assert_eq!(
+            prompted[0]["params"],
+            json!({"sessionId":"s","prompt":[{"type":"text","text":"do it"}]})
+        );
+    }
+
+    #[test]
+    fn a_session_is_loaded_or_the_run_is_given_up() {
+        let mut driver = driver(Session { resume: Some("old".to_owned()), ..Session::default() });
+        let opened = hears(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
+        assert_eq!(
+            (&opened[0]["method"], &opened[0]["params"]["sessionId"]),
+            (&json!("session/load"), &json!("old"))
+        );
+        let mut steps = Vec::new();
+        let failed = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error","data":{"details":"not found"}}}"#;
+        driver.output(format!("{failed}\n").as_bytes(), &mut steps);
+        assert_eq!(steps, [Step::GiveUp("Internal error: not found".to_owned())]);
+    }
+
+    #[test]
+    fn the_smallest_permission_is_given() {
+        for (decision, option) in [(Decision::Allow, "once"), (Decision::Deny(String::new()), "no")]
+        {
+            let (mut driver, mut steps) = (in_turn(), Vec::new());
+            assert_eq!(hears(&mut driver, ASKS), [Value::Null; 0]);
+            driver.decide("7", &decision, &mut steps);
+            let outcome = json!({"outcome": "selected", "optionId": option});
+            assert_eq!(sent(&steps)[0]["result"]["outcome"], outcome);
+        }
+    }
+
+    #[test]
+    fn a_cancelled_turn_answers_what_is_still_asked() {
+        let (mut driver, mut steps) = (in_turn(), Vec::new());
+        hears(&mut driver, ASKS);
+        assert!(driver.interrupt(&mut steps));
+        let sent = sent(&steps);
+        assert_eq!((&sent[0]["method"], &sent[1]["id"]), (&json!("session/cancel"), &json!(7)));
+        assert_eq!(sent[1]["result"]["outcome"]["outcome"], "cancelled");
+    }
+
+    #[test]
+    fn what_was_never_offered_is_refused() {
+        let asks = r#"{"jsonrpc":"2.0","id":"a","method":"fs/read_text_file","params":{}}"#;
+        assert_eq!(hears(&mut in_turn(), asks)[0]["error"]["code"], -32601);
+    }
+
+    #[test]
+    fn a_prompt_that_failed_is_told_by_the_stream() {
+        let (mut driver, mut steps) = (in_turn(), Vec::new());
+        driver.output(
+            b"{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":401,\"message\":\"no key\"}}\n",
+            &mut steps,
+        );
+        assert_eq!(steps, []);
+    }
+}

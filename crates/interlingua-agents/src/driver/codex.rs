@@ -232,3 +232,122 @@ impl Driver for CodexDriver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn driver(resume: Option<&str>) -> CodexDriver {
+        let thread = Thread {
+            resume: resume.map(str::to_owned),
+            folder: "/work".to_owned(),
+            model: Some("m".to_owned()),
+            approvals: "on-request",
+            sandbox: "workspace-write",
+        };
+        CodexDriver::new("do it".to_owned(), thread)
+    }
+
+    /// What a driver sends when the server says something.
+    fn hears(driver: &mut CodexDriver, record: &str) -> Vec<Value> {
+        let mut steps = Vec::new();
+        driver.output(format!("{record}\n").as_bytes(), &mut steps);
+        sent(&steps)
+    }
+
+    fn sent(steps: &[Step]) -> Vec<Value> {
+        let records = steps.iter().filter_map(|step| match step {
+            Step::Send(record) => serde_json::from_str(record).ok(),
+            _ => None,
+        });
+        records.collect()
+    }
+
+    fn in_turn() -> CodexDriver {
+        let mut driver = driver(None);
+        driver.start(&mut Vec::new());
+        hears(&mut driver, r#"{"id":0,"result":{}}"#);
+        hears(&mut driver, r#"{"id":1,"result":{"thread":{"id":"th"}}}"#);
+        hears(&mut driver, r#"{"id":2,"result":{"turn":{"id":"tu"}}}"#);
+        driver
+    }
+
+    #[test]
+    fn a_thread_is_started_and_prompted() {
+        let (mut driver, mut steps) = (driver(None), Vec::new());
+        driver.start(&mut steps);
+        assert_eq!(sent(&steps)[0]["method"], "initialize");
+        let opened = hears(&mut driver, r#"{"id":0,"result":{}}"#);
+        assert_eq!(
+            (&opened[0]["method"], &opened[1]["method"]),
+            (&json!("initialized"), &json!("thread/start"))
+        );
+        let params = json!({"cwd":"/work","approvalPolicy":"on-request","sandbox":"workspace-write","model":"m"});
+        assert_eq!(opened[1]["params"], params);
+        assert_eq!(
+            hears(&mut driver, r#"{"method":"thread/started","params":{}}"#),
+            [Value::Null; 0]
+        );
+        let prompted = hears(&mut driver, r#"{"id":1,"result":{"thread":{"id":"th"}}}"#);
+        assert_eq!(prompted[0]["params"]["threadId"], "th");
+        assert_eq!(prompted[0]["params"]["input"][0]["text"], "do it");
+    }
+
+    #[test]
+    fn a_thread_is_resumed_or_the_run_is_given_up_with_the_servers_words() {
+        let mut driver = driver(Some("old"));
+        let opened = hears(&mut driver, r#"{"id":0,"result":{}}"#);
+        assert_eq!(opened[1]["method"], "thread/resume");
+        let mut steps = Vec::new();
+        driver.output(
+            b"{\"id\":1,\"error\":{\"code\":-32600,\"message\":\"no rollout found\"}}\n",
+            &mut steps,
+        );
+        assert_eq!(steps, [Step::GiveUp("no rollout found".to_owned())]);
+    }
+
+    #[test]
+    fn approvals_are_answered_by_the_id_that_they_came_with() {
+        for (decision, word) in
+            [(Decision::Allow, "accept"), (Decision::Deny("no".into()), "decline")]
+        {
+            let mut driver = in_turn();
+            let asks = r#"{"method":"item/commandExecution/requestApproval","id":0,"params":{"itemId":"i"}}"#;
+            assert_eq!(hears(&mut driver, asks), [Value::Null; 0]);
+            let mut steps = Vec::new();
+            driver.decide("0", &decision, &mut steps);
+            assert_eq!(sent(&steps), [json!({"id": 0, "result": {"decision": word}})]);
+        }
+    }
+
+    #[test]
+    fn what_nobody_can_answer_is_refused_at_once() {
+        let asks = r#"{"method":"item/tool/requestUserInput","id":"x","params":{}}"#;
+        let refused = hears(&mut in_turn(), asks);
+        assert_eq!(
+            (&refused[0]["id"], &refused[0]["error"]["code"]),
+            (&json!("x"), &json!(-32601))
+        );
+    }
+
+    #[test]
+    fn an_interrupt_waits_for_something_to_interrupt() {
+        let (mut steps, mut early) = (Vec::new(), driver(None));
+        hears(&mut early, r#"{"id":0,"result":{}}"#);
+        hears(&mut early, r#"{"id":1,"result":{"thread":{"id":"th"}}}"#);
+        assert!(early.interrupt(&mut steps) && steps.is_empty());
+        let sent_then = hears(&mut early, r#"{"id":2,"result":{"turn":{"id":"tu"}}}"#);
+        assert_eq!(sent_then[0]["params"], json!({"threadId": "th", "turnId": "tu"}));
+        assert!(in_turn().interrupt(&mut steps));
+        assert_eq!(sent(&steps)[0]["method"], "turn/interrupt");
+        let mut too_early = driver(None);
+        assert!(!too_early.interrupt(&mut steps), "a signal has to say it");
+    }
+
+    #[test]
+    fn the_input_is_closed_when_the_turn_is_over() {
+        let mut steps = Vec::new();
+        in_turn().turn_ended(&mut steps);
+        assert_eq!(steps, [Step::CloseInput]);
+    }
+}
