@@ -289,6 +289,19 @@ fn a_result_is_text_and_says_how_the_call_went() {
 }
 
 #[test]
+fn what_the_client_answered_between_two_runs_it_knows() {
+    let call = event(
+        "tool_started",
+        json!({"call": "c", "name": "pick", "executor": "client", "input": {}}),
+    );
+    let rests = event("turn_ended", json!({"outcome": "waiting_for_client"}));
+    let told = written(&[call, rests, answer("c"), event("block", json!({"text": "Red."}))]);
+    assert!(!kinds(&told.records()).contains(&"TOOL_CALL_RESULT"));
+    let lost: Vec<_> = told.translator.losses().iter().map(|(what, _)| what).collect();
+    assert!(lost.contains(&"answers of the client"), "{lost:?}");
+}
+
+#[test]
 fn a_call_that_the_client_must_answer_has_no_result_when_the_run_ends() {
     let records = written(&[
         event("turn_started", json!({})),

@@ -133,6 +133,13 @@ open::open_enum! {
     }
 }
 
+impl Reason {
+    /// Whether it was added because nothing more comes: the stream broke off, or its program ended.
+    pub fn is_end_of_input(&self) -> bool {
+        matches!(self, Self::InputEnded | Self::ProcessEnded | Self::Stopped)
+    }
+}
+
 macro_rules! data {
     ($($(#[$doc:meta])* $variant:ident($payload:ident) = $word:literal $($boxed:ident)?,)+) => {
         /// What an event is.

@@ -17,6 +17,9 @@ impl AgUiEncoder {
     ) {
         self.step(started.message.as_ref(), parent, out);
         self.steps.called();
+        if started.executor == Executor::Client {
+            self.of_client.push((started.call.clone().into_owned(), false));
+        }
         let message = self.message_of_call(started.message.as_ref(), parent);
         sse::event_of_text(out, "TOOL_CALL_START", |event| {
             event.text("toolCallId", &started.call).text("toolCallName", &started.name);
@@ -78,6 +81,11 @@ impl AgUiEncoder {
         self.outlived_errors(out);
         if ended.executor == Executor::Client && ended.status == ToolStatus::Abandoned {
             // Nobody answered it: the client still has to.
+            return;
+        }
+        let asked = self.of_client.iter().position(|(call, _)| *call == ended.call);
+        if asked.is_some_and(|at| self.of_client.swap_remove(at).1) {
+            out.lost("answers of the client");
             return;
         }
         let failed = ended.status != ToolStatus::Completed;

@@ -35,6 +35,9 @@ pub struct AgUiEncoder {
     plans: Vec<(Option<Text<'static>>, Uuid)>,
     /// The calls whose input is being said, and whether a piece of it was.
     pub(super) inputs: Vec<(Text<'static>, bool)>,
+    /// The client's calls that are open, and whether the run in which they were made is over: what the
+    /// client answers then, it knows.
+    pub(super) of_client: Vec<(Text<'static>, bool)>,
     pub(super) errors: HeldErrors,
     pub(super) session: SessionStarted<'static>,
     /// The client was told all that is known of the session.
@@ -98,6 +101,7 @@ impl AgUiEncoder {
             messages: Vec::new(),
             plans: Vec::new(),
             inputs: Vec::new(),
+            of_client: Vec::new(),
             errors: HeldErrors::default(),
             session: SessionStarted::default(),
             session_told: true,

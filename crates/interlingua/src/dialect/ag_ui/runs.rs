@@ -130,9 +130,9 @@ impl AgUiEncoder {
         ended: &TurnEnded<'_>,
         out: &mut Output,
     ) {
-        use Reason::{InputEnded, ProcessEnded, StreamEnded};
         let reason = event.source.synthetic.as_ref();
-        if reason.is_some_and(|reason| [InputEnded, ProcessEnded, StreamEnded].contains(reason)) {
+        let is_last = |reason: &Reason| reason.is_end_of_input() || *reason == Reason::StreamEnded;
+        if reason.is_some_and(is_last) {
             self.ending = Some(event.clone().into_owned());
         } else {
             self.run_ended(ended, reason.is_some(), out);
@@ -147,6 +147,7 @@ impl AgUiEncoder {
     }
 
     fn run_ended(&mut self, ended: &TurnEnded<'_>, synthetic: bool, out: &mut Output) {
+        self.of_client.iter_mut().for_each(|(_, run_is_over)| *run_is_over = true);
         for error in self.errors.besides(ended.cause.as_ref()) {
             self.custom_of("error", &error, None, out);
         }

@@ -27,8 +27,7 @@ impl Finish {
         let untold = ended.cause.as_ref().filter(|_| !is_failure(&ended.outcome));
         self.turns.add(ended, untold, out);
         self.word = Some(word_of(ended));
-        let ends = [Some(Reason::InputEnded), Some(Reason::ProcessEnded)];
-        self.cut_off = ends.contains(&event.source.synthetic);
+        self.cut_off = event.source.synthetic.as_ref().is_some_and(Reason::is_end_of_input);
     }
 
     /// Writes the part, and forgets all of it.

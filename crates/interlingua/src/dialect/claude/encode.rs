@@ -312,7 +312,7 @@ impl ClaudeEncoder {
             fields.raw("stop_reason", "null").raw("stop_sequence", "null");
             fields.raw("usage", NOT_COUNTED_YET);
         });
-        let cut = matches!(event.source.synthetic, Some(Reason::ProcessEnded | Reason::InputEnded));
+        let cut = event.source.synthetic.as_ref().is_some_and(Reason::is_end_of_input);
         if cut || (self.turn.interrupted.is_some() && !self.turn.went_on) {
             record.flag("aborted", true);
         }

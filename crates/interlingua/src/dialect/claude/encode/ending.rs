@@ -50,8 +50,7 @@ impl ClaudeEncoder {
         let mut record = out.record("result");
         write_result(&mut record, ended, &verdict, &seen, &self.spent);
         self.stamp.end(record);
-        let end_added =
-            matches!(event.source.synthetic, Some(Reason::ProcessEnded | Reason::InputEnded));
+        let end_added = event.source.synthetic.as_ref().is_some_and(Reason::is_end_of_input);
         self.turn = Turn { end_added, ..Turn::default() };
         self.models.clear();
     }
