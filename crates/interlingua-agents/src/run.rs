@@ -122,6 +122,8 @@ pub struct Ended {
     pub stop: Option<Stop>,
     /// Its turn was over, and it did not end by itself.
     pub lingered: bool,
+    /// It printed nothing at all.
+    pub silent: bool,
     /// How many processes it left behind, which were ended.
     pub left_behind: usize,
 }
@@ -393,13 +395,13 @@ impl Run {
                 self.outcome = outcome;
             }
         }
-        let lingered = self.clock.ended_lingering();
+        let (lingered, silent) = (self.clock.ended_lingering(), self.spool.is_empty());
         let Self { mut outbox, stop, outcome, .. } = self;
         tokio::select! {
             () = outbox.emptied() => {}
             () = stopped_again(controls) => {}
         }
-        Ended { outcome, exit, stop, lingered, left_behind }
+        Ended { outcome, exit, stop, lingered, silent, left_behind }
     }
 
     /// Waits until the consumer takes more; gives whether it is worth waiting for.

@@ -51,6 +51,14 @@ pub(crate) struct RunArguments {
     pub(crate) agent: String,
     /// What to do; `-`, or nothing, reads it from standard input.
     pub(crate) prompt: Option<String>,
+    /// What to do, where it looks like a flag: --prompt='--help me'.
+    #[arg(
+        long = "prompt",
+        value_name = "PROMPT",
+        conflicts_with = "prompt",
+        allow_hyphen_values = true
+    )]
+    pub(crate) asked: Option<String>,
     /// The protocol to write; `text` at a terminal, else `events`.
     #[arg(long, value_name = "NAME", value_parser = DialectName::Written)]
     pub(crate) to: Option<&'static Dialect>,

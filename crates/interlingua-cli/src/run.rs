@@ -15,6 +15,9 @@ use tokio::sync::mpsc;
 use crate::arguments::RunArguments;
 use crate::{answers, report};
 
+/// How many lines of standard error are shown of an agent that said nothing else.
+const LAST_WORDS: usize = 8;
+
 /// Runs the command; gives its exit code.
 pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
     let config = match &arguments.config {
@@ -42,12 +45,15 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
 
 /// The prompt, and whether standard input was read for it.
 fn prompt(arguments: &RunArguments) -> Result<(String, bool)> {
+    if let Some(prompt) = &arguments.asked {
+        return Ok((prompt.clone(), false));
+    }
     match arguments.prompt.as_deref() {
         Some("-") | None => {
-            let mut prompt = String::new();
             if arguments.prompt.is_none() && io::stdin().is_terminal() {
                 bail!("say what the agent is to do, or `-` to type it, ended by Ctrl-D");
             }
+            let mut prompt = String::new();
             io::stdin().lock().read_to_string(&mut prompt).context("standard input")?;
             Ok((prompt, true))
         }
@@ -158,14 +164,12 @@ fn tell(ended: &Ended) {
         Some(Stop::GaveUp(why)) => report::say(&format!("interlingua: the agent gave up: {why}")),
         Some(Stop::TimedOut(what)) => report::say(&format!("interlingua: {what}")),
         Some(Stop::Interrupted | Stop::ConsumerGone) => {}
-        None if ended.code() != 0 => {
-            let last =
-                ended.exit.stderr.as_deref().and_then(|tail| {
-                    tail.lines().rev().map(str::trim).find(|line| !line.is_empty())
-                });
-            if let Some(last) = last {
-                report::say(&format!("interlingua: the agent's last words: {last}"));
-            }
+        None if ended.code() != 0 && ended.silent => {
+            report::say("interlingua: the agent ended without a word, but for standard error:");
+            let stderr = ended.exit.stderr.as_deref().unwrap_or("(nothing)");
+            let lines: Vec<_> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+            let last = lines.len().saturating_sub(LAST_WORDS);
+            lines.iter().skip(last).for_each(|line| report::say(line));
         }
         None => {}
     }

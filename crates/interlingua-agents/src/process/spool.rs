@@ -52,6 +52,11 @@ impl Spool {
         self.file.metadata().map_or(0, |file| file.len().saturating_sub(self.read))
     }
 
+    /// Whether nothing was ever printed.
+    pub fn is_empty(&self) -> bool {
+        self.read == 0 && self.unread() == 0
+    }
+
     /// Waits until more was printed.
     pub async fn grown(&mut self) {
         self.follow.changed().await;
