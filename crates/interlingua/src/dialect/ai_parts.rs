@@ -178,6 +178,7 @@ fn status_in_words(status: &ToolStatus) -> &str {
         ToolStatus::Cancelled => "the call was cancelled",
         ToolStatus::TimedOut => "the call took too long",
         ToolStatus::Abandoned => "the call was never answered",
+        ToolStatus::Other(word) if word.is_empty() => "the call ended in no known way",
         ToolStatus::Other(word) => word,
     }
 }
