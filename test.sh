@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The one test command: formatting, lints, all tests, doc tests, documentation, and published clients
-# that read what we write.
+# The one test command: formatting, lints, all tests, doc tests, documentation, published clients that
+# read what we write, and real agents that we run. With --quick, all but the real agents.
 #
 # It needs Rust and nothing else. Components of Rust that are missing are added where rustup can, npm
 # where apt can, and the clients (with a newer Node, if need be) where npm can; what cannot be installed
@@ -9,6 +9,13 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 skipped=()
+
+quick=
+case ${1:-} in
+  --quick) quick=yes ;;
+  "") ;;
+  *) echo "usage: ./test.sh [--quick]"; exit 2 ;;
+esac
 
 step() {
   printf '\n== %s\n' "$1"
@@ -63,6 +70,24 @@ fi
 case $code in
   0) ;;
   77) skipped+=("published clients: npm or its registry is not here and cannot be had") ;;
+  *) exit "$code" ;;
+esac
+
+step "real agents"
+code=0
+if [[ $quick ]]; then
+  skipped+=("real agents: --quick leaves them out")
+elif ! have_npm; then
+  code=77
+else
+  agents=$(scripts/agents "${CARGO_TARGET_DIR:-target}/agents") || code=$?
+  if ((code == 0)); then
+    INTERLINGUA_AGENTS=$agents cargo test --package interlingua-agents --test real_agents --locked
+  fi
+fi
+case $code in
+  0) ;;
+  77) skipped+=("real agents: npm or its registry is not here and cannot be had") ;;
   *) exit "$code" ;;
 esac
 

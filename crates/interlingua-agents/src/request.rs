@@ -19,6 +19,8 @@ pub struct Request {
     pub mode: Mode,
     /// Variables to set for it.
     pub environment: Vec<(String, String)>,
+    /// The agent's program, where it is not the one on the path.
+    pub program: Option<PathBuf>,
     /// Flags of its own, passed on as they are.
     pub flags: Vec<String>,
     /// Ask for the protocol that an unattended run needs, even if it shows less.
@@ -35,6 +37,7 @@ impl Request {
             resume: None,
             mode: Mode::default(),
             environment: Vec::new(),
+            program: None,
             flags: Vec::new(),
             exec: false,
         }

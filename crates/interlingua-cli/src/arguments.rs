@@ -84,6 +84,9 @@ pub(crate) struct RunArguments {
     /// A variable for the agent; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
+    /// The agent's program, where it is not the one on the path.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
     /// A file with rules for permissions.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -68,6 +68,7 @@ fn launch(arguments: &RunArguments, mode: Mode, prompt: String) -> Result<Launch
         resume: arguments.resume.clone(),
         mode,
         environment: arguments.env.clone(),
+        program: arguments.program.clone(),
         flags: arguments.flags.clone(),
         exec: arguments.exec,
         ..Request::new(prompt)

@@ -123,10 +123,17 @@ impl Agent {
         request.check()?;
         let not_installed = || Refused::NotInstalled {
             agent: self.title.to_owned(),
-            program: self.program.to_owned(),
+            program: request
+                .program
+                .as_ref()
+                .map_or_else(|| self.program.to_owned(), |path| path.display().to_string()),
             install: format!("Install it with: {}", self.install),
         };
-        let program = self.installed().ok_or_else(not_installed)?;
+        let program = match &request.program {
+            Some(path) => on_the_path(&path.display().to_string()),
+            None => self.installed(),
+        };
+        let program = program.ok_or_else(not_installed)?;
         let plan = (self.plan)(request)?;
         plan.launch(program, request)
     }

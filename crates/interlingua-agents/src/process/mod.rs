@@ -79,12 +79,14 @@ impl Command {
     pub fn start(&self) -> io::Result<(Process, Spool)> {
         let spool = Spool::new()?;
         let stderr = tempfile::tempfile()?;
-        let mark = mark();
+        let (mark, folder) = (mark(), std::path::absolute(&self.folder)?);
         let mut command = tokio::process::Command::new(&self.program);
         command
             .args(&self.arguments)
-            .current_dir(&self.folder)
+            .current_dir(&folder)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            // Some programs believe this rather than the system.
+            .env("PWD", &folder)
             .env(MARK, &mark)
             .stdin(self.stdin()?)
             .stdout(spool.writer()?)

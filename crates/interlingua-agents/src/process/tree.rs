@@ -84,14 +84,16 @@ mod linux {
             loop {
                 let members = self.members();
                 if members.is_empty() || Instant::now() > until {
+                    // An orphan of ours stays a zombie until its end was seen.
+                    for pid in found.iter().copied().filter_map(pid) {
+                        let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+                    }
                     return found.len();
                 }
                 for member in members {
                     found.insert(member.pid);
                     let Some(pid) = pid(member.pid) else { continue };
                     let _ = kill_process(pid, Signal::Kill.number());
-                    // An orphan of ours stays a zombie until its end was seen.
-                    let _ = waitpid(Some(pid), WaitOptions::NOHANG);
                 }
                 tokio::time::sleep(std::time::Duration::from_millis(2)).await;
             }

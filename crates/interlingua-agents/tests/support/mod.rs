@@ -17,24 +17,24 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 /// The first records of a run of `codex exec --json`.
-pub const BEGINS: &str =
+pub(crate) const BEGINS: &str =
     r#"echo '{"type":"thread.started","thread_id":"t1"}'; echo '{"type":"turn.started"}'"#;
 /// Something that the model says.
-pub const SAYS: &str = r#"echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"hello"}}'"#;
+pub(crate) const SAYS: &str = r#"echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"hello"}}'"#;
 /// The last record.
-pub const COMPLETES: &str = r#"echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'"#;
+pub(crate) const COMPLETES: &str = r#"echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'"#;
 /// A command begins.
-pub const TOOL_STARTS: &str = r#"echo '{"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"ls","aggregated_output":"","exit_code":null,"status":"in_progress"}}'"#;
+pub(crate) const TOOL_STARTS: &str = r#"echo '{"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"ls","aggregated_output":"","exit_code":null,"status":"in_progress"}}'"#;
 /// And ends.
-pub const TOOL_ENDS: &str = r#"echo '{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"ls","aggregated_output":"a","exit_code":0,"status":"completed"}}'"#;
+pub(crate) const TOOL_ENDS: &str = r#"echo '{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"ls","aggregated_output":"a","exit_code":0,"status":"completed"}}'"#;
 
 /// A shell script in the place of an agent that prints Codex's records.
-pub fn script(lines: &[&str]) -> Launch {
+pub(crate) fn script(lines: &[&str]) -> Launch {
     with_driver(lines, "codex", Input::Closed, Box::new(PlainDriver))
 }
 
 /// A shell script in the place of an agent that is driven.
-pub fn with_driver(lines: &[&str], from: &str, input: Input, driver: Box<dyn Driver>) -> Launch {
+pub(crate) fn with_driver(lines: &[&str], from: &str, input: Input, driver: Box<dyn Driver>) -> Launch {
     Launch {
         command: Command {
             program: PathBuf::from("/bin/sh"),
@@ -49,7 +49,7 @@ pub fn with_driver(lines: &[&str], from: &str, input: Input, driver: Box<dyn Dri
 }
 
 /// A run that is written as our own events, with deadlines that are short.
-pub fn options() -> Options {
+pub(crate) fn options() -> Options {
     let mut options = Options::new(dialect::find("events").unwrap());
     options.deadlines = Deadlines {
         interrupt: Duration::from_millis(200),
@@ -61,22 +61,22 @@ pub fn options() -> Options {
 
 /// A consumer that keeps what it gets, and tells of every piece.
 #[derive(Clone)]
-pub struct Consumer {
+pub(crate) struct Consumer {
     kept: Arc<Mutex<Vec<u8>>>,
     pieces: std_mpsc::Sender<()>,
 }
 
 impl Consumer {
-    pub fn new() -> (Self, std_mpsc::Receiver<()>) {
+    pub(crate) fn new() -> (Self, std_mpsc::Receiver<()>) {
         let (pieces, told) = std_mpsc::channel();
         (Self { kept: Arc::default(), pieces }, told)
     }
 
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         self.kept.lock().unwrap().clone()
     }
 
-    pub fn events(&self) -> Vec<Value> {
+    pub(crate) fn events(&self) -> Vec<Value> {
         let bytes = self.bytes();
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
@@ -96,7 +96,7 @@ impl Write for Consumer {
 }
 
 /// Runs to the end.
-pub async fn run(launch: Launch, options: Options) -> (Ended, Vec<Value>) {
+pub(crate) async fn run(launch: Launch, options: Options) -> (Ended, Vec<Value>) {
     let (consumer, _told) = Consumer::new();
     let (_controls, none) = mpsc::channel(1);
     let ended = within(interlingua_agents::run(launch, options, Box::new(consumer.clone()), none));
@@ -105,15 +105,15 @@ pub async fn run(launch: Launch, options: Options) -> (Ended, Vec<Value>) {
 }
 
 /// A run that somebody watches and controls.
-pub struct Watched {
-    pub consumer: Consumer,
-    pub controls: mpsc::Sender<Control>,
+pub(crate) struct Watched {
+    pub(crate) consumer: Consumer,
+    pub(crate) controls: mpsc::Sender<Control>,
     told: std_mpsc::Receiver<()>,
     run: tokio::task::JoinHandle<Ended>,
 }
 
 impl Watched {
-    pub fn start(launch: Launch, options: Options) -> Self {
+    pub(crate) fn start(launch: Launch, options: Options) -> Self {
         let (consumer, told) = Consumer::new();
         let (controls, taken) = mpsc::channel(8);
         let output = Box::new(consumer.clone());
@@ -124,7 +124,7 @@ impl Watched {
     }
 
     /// Waits until the run has told an event.
-    pub async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
         loop {
             if let Some(event) = self.consumer.events().into_iter().find(|event| is_it(event)) {
@@ -139,38 +139,38 @@ impl Watched {
         }
     }
 
-    pub async fn end(self) -> (Ended, Vec<Value>) {
+    pub(crate) async fn end(self) -> (Ended, Vec<Value>) {
         let ended = within(self.run).await.unwrap();
         (ended, self.consumer.events())
     }
 }
 
 /// Waits, but not for ever: a test that hangs says so.
-pub async fn within<T>(wait: impl Future<Output = T>) -> T {
+pub(crate) async fn within<T>(wait: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap()
 }
 
 /// The kinds of some events.
-pub fn kinds(events: &[Value]) -> Vec<&str> {
+pub(crate) fn kinds(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()
 }
 
 /// The end of the turn.
-pub fn turn_end(events: &[Value]) -> &Value {
+pub(crate) fn turn_end(events: &[Value]) -> &Value {
     let ends: Vec<_> = events.iter().filter(|event| event["type"] == "turn_ended").collect();
     assert_eq!(ends.len(), 1, "{events:?}");
     ends[0]
 }
 
 /// All that was said.
-pub fn text(events: &[Value]) -> String {
+pub(crate) fn text(events: &[Value]) -> String {
     let said = |event: &Value| event["text"].as_str().unwrap_or_default().to_owned();
     let spoken = |event: &&Value| matches!(event["type"].as_str(), Some("block" | "block_delta"));
     events.iter().filter(spoken).map(said).collect()
 }
 
 /// Whether a process is alive.
-pub fn is_alive(pid: &str) -> bool {
+pub(crate) fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.is_ok_and(|stat| !stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
 }

@@ -1,0 +1,48 @@
+//! Scripted model APIs on loopback, so that tests drive real coding agents without an account.
+//!
+//! A test writes a [`Script`], starts a [`FakeModel`], points an agent at its address, and later asks
+//! what the agent sent. One script works for every protocol: OpenAI Responses, OpenAI Chat
+//! Completions, Anthropic Messages and Gemini.
+//!
+//! ```
+//! use fake_model::{FakeModel, Reply, Script};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let script = Script::new()
+//!     .reply(Reply::shell("echo hello").usage(100, 20))
+//!     .reply(Reply::text("All done."));
+//! let model = FakeModel::start(script)?;
+//! assert!(model.address().starts_with("http://127.0.0.1:"));
+//! assert!(model.findings().is_empty());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What it knows: the wire forms, what a request must keep to be accepted, and the tools that the
+//! agents offer. What it does not know: how to start an agent, and anything outside loopback.
+
+mod answer;
+mod check;
+mod conversation;
+mod gate;
+mod guide;
+mod http;
+mod keys;
+mod play;
+mod protocol;
+mod record;
+mod script;
+mod server;
+mod side;
+mod state;
+mod tools;
+
+pub use check::{Breach, Finding};
+pub use gate::Gate;
+pub use guide::guide;
+pub use keys::Key;
+pub use protocol::Protocol;
+pub use record::{Kind, Outcome, Request, ToolResult};
+pub use script::{Action, ApiError, AtEnd, Call, Cut, Ending, Part, Reply, Script, Stop, Usage};
+pub use server::FakeModel;
+pub use tools::{Fill, Job, Row, TABLE};

@@ -1,0 +1,110 @@
+//! From the events of a whole answer to what really goes over the wire: pauses, gates, cuts.
+//!
+//! Knows nothing of the protocols but what an event is for, and does no I/O: the result is a list of
+//! steps, which a test can look at.
+
+use std::time::Duration;
+
+use crate::script::{Cut, Ending, Reply};
+
+/// What an event is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// It opens or closes something.
+    Frame,
+    /// It carries a piece of text.
+    Text,
+    /// It carries a piece of reasoning or of a call.
+    Piece,
+    /// It says why the model stopped, or comes after that.
+    End,
+}
+
+/// A part of a whole, unbroken answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Beat {
+    /// An event, as bytes.
+    Event(Mark, String),
+    /// A gate.
+    Gate(String),
+}
+
+/// What the server does next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Sends these bytes.
+    Send(String),
+    /// Waits.
+    Pause(Duration),
+    /// Waits until the gate of this name is open.
+    Gate(String),
+    /// Closes the connection without ending the answer.
+    Cut,
+}
+
+/// The steps that play an answer as the reply wants it. `error` is the event that takes the place of
+/// the end if the reply ends with an error.
+pub(crate) fn steps(beats: Vec<Beat>, reply: &Reply, error: Option<String>) -> Vec<Step> {
+    let end = beats
+        .iter()
+        .position(|beat| matches!(beat, Beat::Event(Mark::End, _)))
+        .unwrap_or(beats.len());
+    match &reply.ending {
+        Ending::Complete => paced(beats, reply.delay_ms),
+        Ending::Error(_) => {
+            let mut steps = paced(before(beats, end), reply.delay_ms);
+            steps.extend(error.map(Step::Send));
+            steps
+        }
+        Ending::Cut(Cut::BeforeFirstByte) => vec![Step::Cut],
+        Ending::Cut(Cut::InText) => cut_in_text(beats, reply.delay_ms),
+        Ending::Cut(Cut::BeforeLastEvent) => {
+            let mut steps = paced(before(beats, end), reply.delay_ms);
+            steps.push(Step::Cut);
+            steps
+        }
+        Ending::Cut(Cut::QuietBeforeLastEvent) => paced(before(beats, end), reply.delay_ms),
+    }
+}
+
+/// The first half of a text, cut between two characters.
+pub(crate) fn first_half(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(text.len() / 2)).unwrap_or_default()
+}
+
+fn before(mut beats: Vec<Beat>, end: usize) -> Vec<Beat> {
+    beats.truncate(end);
+    beats
+}
+
+fn cut_in_text(mut beats: Vec<Beat>, delay_ms: u64) -> Vec<Step> {
+    let last = |mark| {
+        beats.iter().rposition(|beat| matches!(beat, Beat::Event(found, _) if *found == mark))
+    };
+    let place = last(Mark::Text).or_else(|| last(Mark::Piece)).unwrap_or(0);
+    let half = match beats.get(place) {
+        Some(Beat::Event(_, text)) => first_half(text).to_owned(),
+        _ => String::new(),
+    };
+    beats.truncate(place);
+    let mut steps = paced(beats, delay_ms);
+    steps.push(Step::Send(half));
+    steps.push(Step::Cut);
+    steps
+}
+
+fn paced(beats: Vec<Beat>, delay_ms: u64) -> Vec<Step> {
+    let mut steps = Vec::with_capacity(beats.len());
+    for beat in beats {
+        match beat {
+            Beat::Gate(name) => steps.push(Step::Gate(name)),
+            Beat::Event(mark, text) => {
+                if delay_ms > 0 && matches!(mark, Mark::Text | Mark::Piece) {
+                    steps.push(Step::Pause(Duration::from_millis(delay_ms)));
+                }
+                steps.push(Step::Send(text));
+            }
+        }
+    }
+    steps
+}

@@ -1,0 +1,249 @@
+//! The protocols of model APIs, one module each, and what they share.
+//!
+//! A protocol reads a request into a [`Conversation`] and writes an [`Answer`] as a stream, as a whole
+//! or as an error. It does not know the script, the checks or the network.
+
+mod chat;
+mod gemini;
+mod messages;
+mod responses;
+
+use serde_json::Value;
+
+use crate::conversation::Conversation;
+use crate::play::{Beat, first_half};
+use crate::script::{ApiError, Stop, Usage};
+
+/// The protocol of a model API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// OpenAI Responses.
+    Responses,
+    /// OpenAI Chat Completions.
+    Chat,
+    /// Anthropic Messages.
+    Messages,
+    /// Gemini.
+    Gemini,
+}
+
+/// What a path asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    /// An answer of the model.
+    Generate(Protocol),
+    /// A count of tokens.
+    CountTokens(Protocol),
+    /// The list of models.
+    Models(Protocol),
+    /// Nothing of a model API.
+    Unknown,
+}
+
+/// Finds out what a request asks for. Whatever stands before the last parts of the path is fine.
+pub(crate) fn endpoint(method: &str, path: &str) -> Endpoint {
+    let path = path.split('?').next().unwrap_or_default().trim_end_matches('/');
+    let ends = |end: &str| path.ends_with(end);
+    match method {
+        "POST" if ends("/responses") => Endpoint::Generate(Protocol::Responses),
+        "POST" if ends("/chat/completions") => Endpoint::Generate(Protocol::Chat),
+        "POST" if ends("/messages/count_tokens") => Endpoint::CountTokens(Protocol::Messages),
+        "POST" if ends("/messages") => Endpoint::Generate(Protocol::Messages),
+        "POST" if ends(":streamGenerateContent") || ends(":generateContent") => {
+            Endpoint::Generate(Protocol::Gemini)
+        }
+        "POST" if ends(":countTokens") => Endpoint::CountTokens(Protocol::Gemini),
+        "GET" if ends("/v1beta/models") => Endpoint::Models(Protocol::Gemini),
+        "GET" if ends("/models") => Endpoint::Models(Protocol::Chat),
+        _ => Endpoint::Unknown,
+    }
+}
+
+impl Protocol {
+    /// Reads the body of a request.
+    pub(crate) fn read(self, path: &str, body: &Value) -> Conversation {
+        match self {
+            Self::Responses => responses::read(body),
+            Self::Chat => chat::read(body),
+            Self::Messages => messages::read(body),
+            Self::Gemini => gemini::read(path, body),
+        }
+    }
+
+    /// Writes an answer as server-sent events.
+    pub(crate) fn stream(self, answer: &Answer) -> Vec<Beat> {
+        match self {
+            Self::Responses => responses::stream(answer),
+            Self::Chat => chat::stream(answer),
+            Self::Messages => messages::stream(answer),
+            Self::Gemini => gemini::stream(answer),
+        }
+    }
+
+    /// Writes an answer as one JSON value.
+    pub(crate) fn whole(self, answer: &Answer) -> Value {
+        match self {
+            Self::Responses => responses::whole(answer),
+            Self::Chat => chat::whole(answer),
+            Self::Messages => messages::whole(answer),
+            Self::Gemini => gemini::whole(answer),
+        }
+    }
+
+    /// Writes the body of an HTTP error.
+    pub(crate) fn error(self, error: &ApiError) -> Value {
+        match self {
+            Self::Responses | Self::Chat => chat::error(error),
+            Self::Messages => messages::error(error),
+            Self::Gemini => gemini::error(error),
+        }
+    }
+
+    /// Writes an error inside a stream.
+    pub(crate) fn error_event(self, error: &ApiError) -> String {
+        match self {
+            Self::Responses => responses::error_event(error),
+            Self::Chat => data(&chat::error(error)),
+            Self::Messages => named("error", &messages::error(error)),
+            Self::Gemini => data(&gemini::error(error)),
+        }
+    }
+
+    /// Writes a count of tokens.
+    pub(crate) fn token_count(self, tokens: usize) -> Value {
+        match self {
+            Self::Gemini => gemini::token_count(tokens),
+            _ => messages::token_count(tokens),
+        }
+    }
+
+    /// Lists the one model.
+    pub(crate) fn models(self) -> Value {
+        match self {
+            Self::Gemini => gemini::models(),
+            _ => chat::models(),
+        }
+    }
+}
+
+/// A reply that is ready to be written: its tools are chosen, its calls have ids.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    /// The number of the request; ids are made from it.
+    pub(crate) number: usize,
+    /// The model that the request named.
+    pub(crate) model: String,
+    /// What is said.
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) usage: Usage,
+    pub(crate) stop: Stop,
+    /// Whether a stream of Chat Completions ends with the counts.
+    pub(crate) wants_usage: bool,
+}
+
+impl Answer {
+    pub(crate) fn has_calls(&self) -> bool {
+        self.blocks.iter().any(|block| matches!(block.content, Content::Call(_)))
+    }
+}
+
+/// A block of an answer, in the pieces in which it is sent.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Block {
+    pub(crate) content: Content,
+    pub(crate) bits: Vec<Bit>,
+}
+
+/// What a block is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Content {
+    Reasoning,
+    Text,
+    Call(SentCall),
+    /// No block at all: gates that stand between blocks.
+    Gates,
+}
+
+/// A piece of a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Bit {
+    Piece(String),
+    Gate(String),
+}
+
+/// A call with its id.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SentCall {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) input: Value,
+    /// Whether the tool takes free text instead of JSON.
+    pub(crate) free_text: bool,
+}
+
+impl SentCall {
+    /// The input as the agent will read it.
+    pub(crate) fn input_text(&self) -> String {
+        match &self.input {
+            Value::String(text) if self.free_text => text.clone(),
+            input => input.to_string(),
+        }
+    }
+
+    /// The block of the call: its input in two pieces, with the gate between them.
+    pub(crate) fn into_block(self, gate_inside: Option<String>) -> Block {
+        let text = self.input_text();
+        let half = first_half(&text);
+        let rest = text.get(half.len()..).unwrap_or_default();
+        let mut bits = vec![Bit::Piece(half.to_owned())];
+        bits.extend(gate_inside.map(Bit::Gate));
+        bits.push(Bit::Piece(rest.to_owned()));
+        Block { content: Content::Call(self), bits }
+    }
+}
+
+impl Block {
+    /// All pieces together.
+    pub(crate) fn text(&self) -> String {
+        let pieces = self.bits.iter().filter_map(|bit| match bit {
+            Bit::Piece(piece) => Some(piece.as_str()),
+            Bit::Gate(_) => None,
+        });
+        pieces.collect()
+    }
+
+    /// The gates alone.
+    pub(crate) fn gates(&self) -> impl Iterator<Item = Beat> {
+        self.bits.iter().filter_map(|bit| match bit {
+            Bit::Gate(name) => Some(Beat::Gate(name.clone())),
+            Bit::Piece(_) => None,
+        })
+    }
+
+    /// Writes each piece with `write`, and each gate as it is.
+    pub(crate) fn beats(&self, mut write: impl FnMut(&str) -> Beat) -> Vec<Beat> {
+        let beat = |bit: &Bit| match bit {
+            Bit::Piece(piece) => write(piece),
+            Bit::Gate(name) => Beat::Gate(name.clone()),
+        };
+        self.bits.iter().map(beat).collect()
+    }
+}
+
+/// Sets a field of an object.
+pub(crate) fn set(object: &mut Value, field: &str, value: Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert(field.to_owned(), value);
+    }
+}
+
+/// An event without a name.
+pub(crate) fn data(value: &Value) -> String {
+    format!("data: {value}\n\n")
+}
+
+/// An event with a name.
+pub(crate) fn named(name: &str, value: &Value) -> String {
+    format!("event: {name}\ndata: {value}\n\n")
+}

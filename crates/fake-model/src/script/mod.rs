@@ -1,0 +1,210 @@
+//! The script: what the model says, without a word about any protocol.
+//!
+//! A script is built in Rust or read from JSON; both have the same names. It does not know how a
+//! reply is written, or which tools a request offers.
+
+mod build;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A list of replies, and what a request is expected to look like.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Script {
+    /// The replies, one for each request of the main conversation.
+    pub replies: Vec<Reply>,
+    /// What happens when the replies are used up.
+    pub at_end: AtEnd,
+    /// The key that the agent was given. It is compared with what comes and never kept.
+    pub key: String,
+    /// Whether a request of the main conversation must ask for a stream; `null` if either is fine.
+    pub expect_stream: Option<bool>,
+    /// What a side request gets as text.
+    pub side_text: String,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            replies: Vec::new(),
+            at_end: AtEnd::Exhausted,
+            key: "dummy".to_owned(),
+            expect_stream: Some(true),
+            side_text: "A side answer".to_owned(),
+        }
+    }
+}
+
+/// What happens when the replies are used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AtEnd {
+    /// The text `(script exhausted)` is sent, and a finding says so.
+    Exhausted,
+    /// The last reply is sent again.
+    RepeatLast,
+}
+
+/// One reply of the model: its parts in order, and how it ends; or an error instead.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Reply {
+    /// The conversation that the reply is kept for, by words of its prompt: for sub-agents, whose
+    /// requests come in any order. Without it the reply is for conversations that have no reply of
+    /// their own.
+    pub only_for: Option<String>,
+    /// What is said, piece by piece.
+    pub parts: Vec<Part>,
+    /// The counts that are reported.
+    pub usage: Usage,
+    /// The pause between two pieces, in milliseconds.
+    pub delay_ms: u64,
+    /// Why the model stopped.
+    pub stop: Stop,
+    /// How the transport ends.
+    pub ending: Ending,
+    /// An HTTP error instead of all of the above.
+    pub error: Option<ApiError>,
+}
+
+/// A piece of a reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// A piece of reasoning.
+    Reasoning(String),
+    /// A piece of text.
+    Text(String),
+    /// A tool call.
+    Call(Call),
+    /// The reply waits here until the test opens the gate of this name.
+    Gate(String),
+}
+
+/// A tool call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum Call {
+    /// The tool and its input as given.
+    Raw {
+        /// The name of the tool.
+        name: String,
+        /// Its input: an object, or a text for a tool that takes free text.
+        input: Value,
+        /// A gate in the middle of the input.
+        #[serde(default)]
+        gate_inside: Option<String>,
+    },
+    /// Whatever tool the request offers for the action.
+    Action {
+        /// What is to be done.
+        action: Action,
+        /// A gate in the middle of the input.
+        #[serde(default)]
+        gate_inside: Option<String>,
+    },
+}
+
+/// Something that every agent has a tool for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Action {
+    /// Runs a shell command.
+    Shell {
+        /// The command.
+        command: String,
+    },
+    /// Writes a file.
+    Write {
+        /// The file; best an absolute path, since some agents insist on it.
+        path: String,
+        /// What it will hold.
+        content: String,
+    },
+    /// Reads a file.
+    Read {
+        /// The file; best an absolute path, since some agents insist on it.
+        path: String,
+    },
+    /// Runs a shell command that waits until the test opens a gate, for interrupts in a tool. The
+    /// command needs `bash` and the way to the server, which a sandbox may bar.
+    WaitAtGate {
+        /// The name of the gate.
+        gate: String,
+    },
+}
+
+/// Token counts. Each protocol gets them in its own way of counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Usage {
+    /// All input tokens, those from a cache among them.
+    pub input: u64,
+    /// All output tokens, those of reasoning among them.
+    pub output: u64,
+    /// Input tokens that came from a cache.
+    pub cached: u64,
+    /// Output tokens that were reasoning.
+    pub reasoning: u64,
+}
+
+impl Default for Usage {
+    fn default() -> Self {
+        Self { input: 100, output: 20, cached: 0, reasoning: 0 }
+    }
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// It was done, or it waits for its tool calls.
+    #[default]
+    Done,
+    /// The limit of output tokens was reached.
+    Length,
+    /// The model, or a filter, refused to go on.
+    Refusal,
+}
+
+/// How the transport ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// As it should.
+    #[default]
+    Complete,
+    /// With an error event in place of the last event. Without a stream: with an HTTP error.
+    Error(ApiError),
+    /// With a cut connection.
+    Cut(Cut),
+}
+
+/// Where the connection is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cut {
+    /// Before the first byte of the answer.
+    BeforeFirstByte,
+    /// In the middle of the event with the last piece of text (or of reasoning, or of a call, if
+    /// there is no text).
+    InText,
+    /// Before the event that says why the model stopped.
+    BeforeLastEvent,
+    /// At the same place, but the answer ends as HTTP wants it: nothing tells it from a short one.
+    QuietBeforeLastEvent,
+}
+
+/// An error of the API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApiError {
+    /// The HTTP status.
+    pub status: u16,
+    /// What the API says.
+    pub message: String,
+    /// The seconds of the header `retry-after`.
+    #[serde(default)]
+    pub retry_after: Option<u64>,
+}

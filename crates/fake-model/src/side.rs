@@ -1,0 +1,106 @@
+//! Which requests are beside the main conversation, and what they get.
+//!
+//! The request itself says so: it offers no tools of the agent's own, it forces one tool or a form of
+//! answer, or it opens with words that an agent uses for such work only. Side requests never take a
+//! reply from the script.
+
+use serde_json::{Map, Value, json};
+
+use crate::conversation::Conversation;
+
+/// A side request that does offer tools, and is told by how its last message starts.
+struct Opening {
+    reason: &'static str,
+    words: &'static str,
+    /// What the agent wants around the answer.
+    around: (&'static str, &'static str),
+}
+
+const OPENINGS: &[Opening] = &[
+    // Seen with claude 2.1.325. It asks again if there is no summary.
+    Opening {
+        reason: "claude: compaction",
+        words: "CRITICAL: Respond with TEXT ONLY",
+        around: ("<analysis>None.</analysis>\n<summary>", "</summary>"),
+    },
+    // In the program of claude 2.1.325; only its terminal screen asks this.
+    Opening { reason: "claude: suggestion", words: "[SUGGESTION MODE", around: ("", "") },
+];
+
+fn opening(conversation: &Conversation) -> Option<&'static Opening> {
+    let last = conversation.last_user_text();
+    OPENINGS.iter().find(|opening| last.starts_with(opening.words))
+}
+
+/// Says why a request is beside the main conversation, if it is.
+pub(crate) fn reason(conversation: &Conversation) -> Option<&'static str> {
+    if conversation.tools.is_empty() {
+        return Some("no tools");
+    }
+    if conversation.forced_tool.is_some() {
+        return Some("one tool is forced");
+    }
+    opening(conversation).map(|opening| opening.reason)
+}
+
+/// What a side request gets.
+#[derive(Debug, PartialEq)]
+pub(crate) enum SideAnswer {
+    Text(String),
+    Call { name: String, input: Value },
+}
+
+/// The answer: short, and in the form that the request asks for.
+pub(crate) fn answer(conversation: &Conversation, text: &str) -> SideAnswer {
+    if let Some(name) = &conversation.forced_tool {
+        let schema = conversation.tools.iter().find(|tool| &tool.name == name);
+        let schema = schema.and_then(|tool| tool.schema.as_ref());
+        let input = schema.map_or(json!({}), |schema| smallest(schema, text, 0));
+        return SideAnswer::Call { name: name.clone(), input };
+    }
+    match &conversation.answer_schema {
+        Some(schema) => SideAnswer::Text(smallest(schema, text, 0).to_string()),
+        None if conversation.answer_json => SideAnswer::Text("{}".to_owned()),
+        None => {
+            let (before, after) = opening(conversation).map_or(("", ""), |opening| opening.around);
+            SideAnswer::Text(format!("{before}{text}{after}"))
+        }
+    }
+}
+
+/// The smallest value that fits a schema, as far as agents use them.
+fn smallest(schema: &Value, text: &str, depth: usize) -> Value {
+    if depth > 16 {
+        return Value::Null;
+    }
+    if let Some(value) = schema.get("const").or_else(|| schema.pointer("/enum/0")) {
+        return value.clone();
+    }
+    for choice in ["/anyOf/0", "/oneOf/0", "/allOf/0"] {
+        if let Some(schema) = schema.pointer(choice) {
+            return smallest(schema, text, depth + 1);
+        }
+    }
+    match kind(schema).as_str() {
+        "object" => Value::Object(smallest_object(schema, text, depth)),
+        "array" => json!([]),
+        // Gemini CLI wants a score from 1 and says so in words only.
+        "number" | "integer" => schema.get("minimum").cloned().unwrap_or(json!(1)),
+        "boolean" => json!(false),
+        "null" => Value::Null,
+        _ => json!(text),
+    }
+}
+
+fn smallest_object(schema: &Value, text: &str, depth: usize) -> Map<String, Value> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let fields = properties.into_iter().flatten();
+    fields.map(|(name, schema)| (name.clone(), smallest(schema, text, depth + 1))).collect()
+}
+
+/// The type of a schema, in lower case (Gemini writes it in capitals).
+fn kind(schema: &Value) -> String {
+    let kind = schema.get("type");
+    let kind = kind.and_then(|kind| kind.as_str().or_else(|| kind.get(0)?.as_str()));
+    kind.unwrap_or_default().to_ascii_lowercase()
+}

@@ -1,0 +1,224 @@
+//! What all connections share: the place in the script, what came, what was found, the gates.
+//!
+//! One lock and one signal guard all of it, so that every wait is a wait for a condition and none is
+//! a sleep. Knows no wire form and does no I/O.
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::SocketAddr;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::check::{Breach, Breaches, Finding};
+use crate::conversation::{Conversation, Entry};
+use crate::record::{Outcome, Request, ToolResult};
+use crate::script::{AtEnd, Reply, Script};
+
+/// The script and the state, for all threads.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) script: Script,
+    pub(crate) address: SocketAddr,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    pub(crate) fn new(script: Script, address: SocketAddr) -> Self {
+        Self { script, address, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the state.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.lock())
+    }
+
+    /// Changes the state and wakes all that wait.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let result = change(&mut self.lock());
+        self.changed.notify_all();
+        result
+    }
+
+    /// Waits until the state has what is asked for, or until the deadline, or until all stops.
+    pub(crate) fn wait<T>(
+        &self,
+        deadline: Option<Instant>,
+        mut wanted: impl FnMut(&mut State) -> Option<T>,
+    ) -> Option<T> {
+        let mut state = self.lock();
+        loop {
+            if let Some(found) = wanted(&mut state) {
+                return Some(found);
+            }
+            if state.stopping {
+                return None;
+            }
+            let left = match deadline {
+                Some(deadline) => deadline.saturating_duration_since(Instant::now()),
+                None => Duration::from_secs(3600),
+            };
+            if left.is_zero() {
+                return None;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Takes the next reply of the script for a conversation.
+    pub(crate) fn next_reply(
+        &self,
+        state: &mut State,
+        request: usize,
+        conversation: &Conversation,
+    ) -> (Option<usize>, Reply) {
+        let places = self.places(conversation);
+        let unused = places.iter().find(|place| !state.used.contains(place));
+        let place = match self.script.at_end {
+            AtEnd::RepeatLast => unused.or(places.last()),
+            AtEnd::Exhausted => unused,
+        };
+        if let Some(reply) = place.and_then(|place| self.script.replies.get(*place)) {
+            state.used.extend(place);
+            return (place.copied(), reply.clone());
+        }
+        let detail = format!("the script has {} replies for this conversation", places.len());
+        state.find(request, vec![(Breach::ScriptExhausted, detail)]);
+        (None, Reply::text("(script exhausted)"))
+    }
+
+    /// The replies that are for a conversation: those kept for it, or else those for all.
+    fn places(&self, conversation: &Conversation) -> Vec<usize> {
+        let opening = conversation.opening();
+        let places = |wanted: &dyn Fn(Option<&str>) -> bool| -> Vec<usize> {
+            let replies = self.script.replies.iter().enumerate();
+            let wanted = replies.filter(|(_, reply)| wanted(reply.only_for.as_deref()));
+            wanted.map(|(place, _)| place).collect()
+        };
+        let own = places(&|words| {
+            words.is_some_and(|words| {
+                opening.contains(words) || conversation.instructions.contains(words)
+            })
+        });
+        if own.is_empty() { places(&|words| words.is_none()) } else { own }
+    }
+}
+
+/// What has happened so far.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) requests: Vec<Request>,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) stopping: bool,
+    /// The replies that were taken.
+    used: HashSet<usize>,
+    calls: Vec<TrackedCall>,
+    gates: BTreeMap<String, GateState>,
+}
+
+/// The state of a gate.
+#[derive(Debug, Default)]
+pub(crate) struct GateState {
+    pub(crate) reached: bool,
+    pub(crate) open: bool,
+}
+
+/// A call that was sent, and what became of it.
+#[derive(Debug)]
+struct TrackedCall {
+    id: String,
+    name: String,
+    /// The request whose answer held it.
+    request: usize,
+    /// What tells its conversation from others, and how much had been said by then.
+    opening: String,
+    length: usize,
+    /// Whether the script sends its reply to the end.
+    whole: bool,
+    /// Whether it came back in a later request.
+    seen: bool,
+    answer: Option<String>,
+}
+
+/// Where a call is sent.
+#[derive(Debug)]
+pub(crate) struct CallPlace<'a> {
+    pub(crate) request: usize,
+    pub(crate) conversation: &'a Conversation,
+    pub(crate) whole: bool,
+}
+
+impl State {
+    /// The gate of this name.
+    pub(crate) fn gate(&mut self, name: &str) -> &mut GateState {
+        self.gates.entry(name.to_owned()).or_default()
+    }
+
+    /// Notes what was wrong with a request.
+    pub(crate) fn find(&mut self, request: usize, breaches: Breaches) {
+        self.findings.extend(breaches.into_iter().map(|(breach, detail)| Finding {
+            request,
+            breach,
+            detail,
+        }));
+    }
+
+    /// Makes an id for a call and remembers it.
+    pub(crate) fn new_call(&mut self, name: &str, place: &CallPlace) -> String {
+        let id = format!("call_{:04}", self.calls.len() + 1);
+        self.calls.push(TrackedCall {
+            id: id.clone(),
+            name: name.to_owned(),
+            request: place.request,
+            opening: place.conversation.opening(),
+            length: place.conversation.entries.len(),
+            whole: place.whole,
+            seen: false,
+            answer: None,
+        });
+        id
+    }
+
+    /// Notes which calls came back and what was answered, and finds those that vanished.
+    pub(crate) fn follow_calls(&mut self, request: usize, conversation: &Conversation) {
+        let mut breaches = Vec::new();
+        let opening = conversation.opening();
+        for call in &mut self.calls {
+            let mut seen = false;
+            for entry in &conversation.entries {
+                match entry {
+                    Entry::Call { id, .. } => seen |= call.id == *id,
+                    Entry::Answer { id, text } if call.answer.is_none() && call.id == *id => {
+                        call.answer = Some(text.clone());
+                    }
+                    _ => {}
+                }
+            }
+            let outcome = self.requests.get(call.request).map(|request| request.outcome);
+            let due = call.whole
+                && outcome != Some(Outcome::AgentLeft)
+                && call.opening == opening
+                && call.length < conversation.entries.len();
+            if due && !seen && !call.seen {
+                let detail = format!("call {:?} of {} is not there", call.id, call.name);
+                breaches.push((Breach::CallLost, detail));
+            }
+            call.seen |= seen || due;
+        }
+        self.find(request, breaches);
+    }
+
+    /// What came back for each call that was sent.
+    pub(crate) fn tool_results(&self) -> Vec<ToolResult> {
+        let result = |call: &TrackedCall| ToolResult {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            text: call.answer.clone(),
+        };
+        self.calls.iter().map(result).collect()
+    }
+}

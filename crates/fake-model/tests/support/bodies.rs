@@ -1,0 +1,143 @@
+//! Requests of all four protocols, from one description.
+
+use serde_json::{Value, json};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    Responses,
+    Chat,
+    Messages,
+    Gemini,
+}
+
+impl Wire {
+    pub const ALL: [Self; 4] = [Self::Responses, Self::Chat, Self::Messages, Self::Gemini];
+}
+
+/// What was said so far.
+#[derive(Debug, Clone)]
+pub enum Said {
+    User(&'static str),
+    Model(&'static str),
+    /// Calls of one reply: id and name.
+    Calls(Vec<(&'static str, &'static str)>),
+    /// An answer: id, name, text.
+    Answer(&'static str, &'static str, &'static str),
+}
+
+/// A request that streams and offers a shell tool: its path and its body.
+pub fn request(wire: Wire, said: &[Said]) -> (String, Value) {
+    match wire {
+        Wire::Responses => ("/v1/responses".to_owned(), responses(said)),
+        Wire::Chat => ("/v1/chat/completions".to_owned(), chat(said)),
+        Wire::Messages => ("/v1/messages".to_owned(), messages(said)),
+        Wire::Gemini => ("/v1beta/models/m:streamGenerateContent?alt=sse".to_owned(), gemini(said)),
+    }
+}
+
+/// The same without a stream.
+pub fn whole_request(wire: Wire, said: &[Said]) -> (String, Value) {
+    let (path, mut body) = request(wire, said);
+    if wire == Wire::Gemini {
+        return ("/v1beta/models/m:generateContent".to_owned(), body);
+    }
+    body["stream"] = json!(false);
+    (path, body)
+}
+
+fn schema() -> Value {
+    json!({"type": "object", "properties": {"command": {"type": "string"}}})
+}
+
+fn responses(said: &[Said]) -> Value {
+    let items = said.iter().flat_map(|said| {
+        match said {
+        Said::User(text) => vec![json!({"type": "message", "role": "user", "content": text})],
+        Said::Model(text) => {
+            vec![json!({"type": "message", "role": "assistant", "content": text})]
+        }
+        Said::Calls(calls) => calls
+            .iter()
+            .map(|(id, name)| {
+                json!({"type": "function_call", "call_id": id, "name": name, "arguments": "{}"})
+            })
+            .collect(),
+        Said::Answer(id, _, text) => {
+            vec![json!({"type": "function_call_output", "call_id": id, "output": text})]
+        }
+    }
+    });
+    let tool = json!({"type": "function", "name": "bash", "parameters": schema()});
+    let patch = json!({"type": "custom", "name": "apply_patch"});
+    let items: Vec<Value> = items.collect();
+    json!({"model": "m", "stream": true, "input": items, "tools": [tool, patch]})
+}
+
+fn chat(said: &[Said]) -> Value {
+    let messages = said.iter().map(|said| match said {
+        Said::User(text) => json!({"role": "user", "content": text}),
+        Said::Model(text) => json!({"role": "assistant", "content": text}),
+        Said::Calls(calls) => {
+            let call = |(id, name): &(&str, &str)| {
+                json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}})
+            };
+            let calls: Vec<Value> = calls.iter().map(call).collect();
+            json!({"role": "assistant", "content": null, "tool_calls": calls})
+        }
+        Said::Answer(id, _, text) => {
+            json!({"role": "tool", "tool_call_id": id, "content": text})
+        }
+    });
+    let messages: Vec<Value> = messages.collect();
+    let function = json!({"name": "bash", "parameters": schema()});
+    json!({
+        "model": "m", "stream": true, "stream_options": {"include_usage": true},
+        "messages": messages, "tools": [{"type": "function", "function": function}],
+    })
+}
+
+fn messages(said: &[Said]) -> Value {
+    let messages = said.iter().map(|said| match said {
+        Said::User(text) => json!({"role": "user", "content": text}),
+        Said::Model(text) => {
+            json!({"role": "assistant", "content": [{"type": "text", "text": text}]})
+        }
+        Said::Calls(calls) => {
+            let call = |(id, name): &(&str, &str)| {
+                json!({"type": "tool_use", "id": id, "name": name, "input": {}})
+            };
+            let calls: Vec<Value> = calls.iter().map(call).collect();
+            json!({"role": "assistant", "content": calls})
+        }
+        Said::Answer(id, _, text) => {
+            let result = json!({"type": "tool_result", "tool_use_id": id, "content": text});
+            json!({"role": "user", "content": [result]})
+        }
+    });
+    let messages: Vec<Value> = messages.collect();
+    json!({
+        "model": "m", "stream": true, "max_tokens": 1000, "messages": messages,
+        "tools": [{"name": "bash", "input_schema": schema()}],
+    })
+}
+
+fn gemini(said: &[Said]) -> Value {
+    let contents = said.iter().map(|said| match said {
+        Said::User(text) => json!({"role": "user", "parts": [{"text": text}]}),
+        Said::Model(text) => json!({"role": "model", "parts": [{"text": text}]}),
+        Said::Calls(calls) => {
+            let call = |(id, name): &(&str, &str)| {
+                json!({"functionCall": {"id": id, "name": name, "args": {}}})
+            };
+            let parts: Vec<Value> = calls.iter().map(call).collect();
+            json!({"role": "model", "parts": parts})
+        }
+        Said::Answer(id, name, text) => {
+            let answer = json!({"id": id, "name": name, "response": {"output": text}});
+            json!({"role": "user", "parts": [{"functionResponse": answer}]})
+        }
+    });
+    let contents: Vec<Value> = contents.collect();
+    let function = json!({"name": "bash", "parametersJsonSchema": schema()});
+    json!({"contents": contents, "tools": [{"functionDeclarations": [function]}]})
+}

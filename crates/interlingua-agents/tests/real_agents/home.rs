@@ -1,0 +1,268 @@
+//! A home folder for an agent: no account, no telemetry, no updates, and the model on loopback.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fake_model::{FakeModel, Script};
+use interlingua::dialect;
+use interlingua_agents::agent::Agent;
+use interlingua_agents::permission::{Decision, Mode};
+use interlingua_agents::{Control, Ended, Options, Request};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+pub(crate) const AGENTS: [&str; 5] = ["codex", "claude", "gemini", "copilot", "opencode"];
+
+/// The longest that a run may take here.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// An agent in a home of its own, and the model that it talks to.
+pub(crate) struct Home {
+    agent: &'static str,
+    program: PathBuf,
+    pub(crate) model: FakeModel,
+    folder: tempfile::TempDir,
+}
+
+/// What became of a run.
+pub(crate) struct Told {
+    pub(crate) ended: Ended,
+    pub(crate) events: Vec<Value>,
+}
+
+impl Home {
+    pub(crate) fn new(
+        agent: &'static str,
+        program: PathBuf,
+        script: Script,
+    ) -> Result<Self, String> {
+        let model = FakeModel::start(script).map_err(|error| error.to_string())?;
+        // Codex does not like a home below the folder for temporary files.
+        let folder = tempfile::Builder::new().prefix("interlingua-").tempdir_in("/var/tmp");
+        let folder = folder.map_err(|error| error.to_string())?;
+        let home = Self { agent, program, model, folder };
+        home.furnish().map_err(|error| error.to_string())?;
+        Ok(home)
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    fn furnish(&self) -> std::io::Result<()> {
+        let (root, address) = (self.folder.path(), self.model.address());
+        for folder in ["work", "home/.gemini", "codex"] {
+            std::fs::create_dir_all(root.join(folder))?;
+        }
+        let write = |path: &str, text: String| std::fs::write(root.join(path), text);
+        match self.agent {
+            "codex" => write("codex/config.toml", CODEX.replace("ADDRESS", &address)),
+            "gemini" => write("home/.gemini/settings.json", GEMINI.to_owned()),
+            "opencode" => write("work/opencode.json", OPENCODE.replace("ADDRESS", &address)),
+            _ => Ok(()),
+        }
+    }
+
+    fn environment(&self) -> Vec<(String, String)> {
+        let (root, address) = (self.folder.path(), self.model.address());
+        let below = |name: &str| root.join(name).display().to_string();
+        let mut all = vec![
+            ("HOME", below("home")),
+            ("XDG_CONFIG_HOME", below("config")),
+            ("XDG_DATA_HOME", below("data")),
+            ("XDG_CACHE_HOME", below("cache")),
+            ("XDG_STATE_HOME", below("state")),
+        ];
+        let on = |name: &'static str| (name, "1".to_owned());
+        all.extend(match self.agent {
+            "codex" => vec![("CODEX_HOME", below("codex")), ("FAKE_KEY", "dummy".to_owned())],
+            "claude" => vec![
+                ("CLAUDE_CONFIG_DIR", below("claude")),
+                ("ANTHROPIC_BASE_URL", address),
+                ("ANTHROPIC_API_KEY", "dummy".to_owned()),
+                on("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"),
+                on("DISABLE_TELEMETRY"),
+                on("DISABLE_AUTOUPDATER"),
+                on("DISABLE_ERROR_REPORTING"),
+                ("CLAUDE_CODE_MAX_RETRIES", "2".to_owned()),
+            ],
+            "gemini" => vec![
+                ("GEMINI_API_KEY", "dummy".to_owned()),
+                ("GOOGLE_GEMINI_BASE_URL", address),
+                ("GEMINI_CLI_TRUST_WORKSPACE", "true".to_owned()),
+            ],
+            "copilot" => vec![
+                ("COPILOT_OFFLINE", "true".to_owned()),
+                ("COPILOT_PROVIDER_BASE_URL", format!("{address}/v1")),
+                ("COPILOT_PROVIDER_API_KEY", "dummy".to_owned()),
+                ("COPILOT_MODEL", "fake-model".to_owned()),
+                ("COPILOT_AUTO_UPDATE", "false".to_owned()),
+            ],
+            _ => vec![
+                on("OPENCODE_DISABLE_AUTOUPDATE"),
+                on("OPENCODE_DISABLE_MODELS_FETCH"),
+                on("OPENCODE_DISABLE_DEFAULT_PLUGINS"),
+                on("OPENCODE_DISABLE_LSP_DOWNLOAD"),
+            ],
+        });
+        all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    pub(crate) fn request(&self, mode: Mode) -> Request {
+        Request {
+            folder: self.work(),
+            mode,
+            environment: self.environment(),
+            program: Some(self.program.clone()),
+            ..Request::new("Do as the script says.")
+        }
+    }
+
+    /// Runs to the end.
+    pub(crate) async fn run(&self, request: &Request) -> Result<Told, String> {
+        self.watched(request, |_, _| {}).await
+    }
+
+    /// Runs to the end, and shows every event to somebody who may control the run.
+    pub(crate) async fn watched(
+        &self,
+        request: &Request,
+        mut watch: impl FnMut(&Value, &mpsc::Sender<Control>),
+    ) -> Result<Told, String> {
+        let agent = Agent::find(self.agent).ok_or("no such agent")?;
+        let launch = agent.launch(request).map_err(|refused| refused.to_string())?;
+        let mut options = Options::new(dialect::find("events").ok_or("no events")?);
+        options.policy.mode = request.mode;
+        options.deadlines.run = Some(PATIENCE);
+        let (questions, mut asked) = mpsc::unbounded_channel();
+        options.questions = Some(questions);
+        let (controls, taken) = mpsc::channel(16);
+        let (lines, mut told) = mpsc::unbounded_channel();
+        let output = Box::new(Lines { line: Vec::new(), lines });
+        let run = tokio::spawn(interlingua_agents::run(launch, options, output, taken));
+        let mut events = Vec::new();
+        loop {
+            tokio::select! {
+                event = told.recv() => match event {
+                    Some(event) => {
+                        watch(&event, &controls);
+                        events.push(event);
+                    }
+                    None => break,
+                },
+                Some(question) = asked.recv() => {
+                    let (request, decision) = (question.wish.request, Decision::Allow);
+                    let _ = controls.send(Control::Decide { request, decision }).await;
+                }
+            }
+        }
+        let ended = run.await.map_err(|error| error.to_string())?;
+        let ended = ended.map_err(|refused| refused.to_string())?;
+        Ok(Told { ended, events })
+    }
+}
+
+/// Hands on the events that are written, one by one.
+struct Lines {
+    line: Vec<u8>,
+    lines: mpsc::UnboundedSender<Value>,
+}
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.line.extend_from_slice(bytes);
+        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.line.drain(..=end).collect();
+            let event = serde_json::from_slice(&line)?;
+            let _ = self.lines.send(event);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Told {
+    /// What was said now; what was said before a resumed session, some agents tell again.
+    pub(crate) fn text(&self) -> String {
+        let (mut text, mut past) = (String::new(), false);
+        for event in &self.events {
+            match event["type"].as_str() {
+                Some("turn_started") => past = event["replay"] == true,
+                Some("block" | "block_delta") if !past && event["kind"] == "text" => {
+                    text += event["text"].as_str().unwrap_or_default();
+                }
+                _ => {}
+            }
+        }
+        text
+    }
+
+    pub(crate) fn of(&self, kind: &str) -> Vec<&Value> {
+        self.events.iter().filter(|event| event["type"] == kind).collect()
+    }
+
+    pub(crate) fn outcome(&self) -> &str {
+        let ends = self.of("turn_ended");
+        ends.last().and_then(|end| end["outcome"].as_str()).unwrap_or("no end")
+    }
+
+    /// What the tools gave back.
+    pub(crate) fn outputs(&self) -> String {
+        self.of("tool_ended")
+            .iter()
+            .map(|ended| ended["output"].to_string() + &ended["structured"].to_string())
+            .collect()
+    }
+
+    /// The laws: a turn ends once, a call is answered once, and what is written can be read again.
+    pub(crate) fn lawful(&self) -> Result<(), String> {
+        let count = |kind| self.of(kind).len();
+        if count("turn_started") != count("turn_ended") {
+            return Err(format!("turns: {:?}", self.kinds()));
+        }
+        if count("tool_started") != count("tool_ended") {
+            return Err(format!("calls: {:?}", self.kinds()));
+        }
+        let gaps =
+            self.events.iter().enumerate().find(|(at, event)| event["sequence"] != *at as u64);
+        gaps.map_or(Ok(()), |(at, _)| Err(format!("a gap at {at}")))
+    }
+
+    pub(crate) fn kinds(&self) -> Vec<String> {
+        let short = |event: &Value| {
+            let text = event.to_string();
+            text.chars().take(300).collect()
+        };
+        self.events.iter().map(short).collect()
+    }
+}
+
+pub(crate) fn exists(path: &Path) -> bool {
+    path.exists()
+}
+
+const CODEX: &str = r#"
+model = "gpt-5.5"
+model_provider = "fake"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[feedback]
+enabled = false
+[features]
+plugins = false
+[model_providers.fake]
+name = "fake"
+base_url = "ADDRESS/v1"
+env_key = "FAKE_KEY"
+wire_api = "responses"
+request_max_retries = 2
+stream_max_retries = 2
+"#;
+
+const GEMINI: &str = r#"{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"enableAutoUpdate":false,"enableAutoUpdateNotification":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false}}"#;
+
+const OPENCODE: &str = r#"{"autoupdate":false,"share":"disabled","model":"fake/fake-model","small_model":"fake/fake-model","provider":{"fake":{"npm":"@ai-sdk/openai-compatible","name":"Fake","options":{"baseURL":"ADDRESS/v1","apiKey":"dummy"},"models":{"fake-model":{"name":"Fake","tool_call":true,"limit":{"context":200000,"output":8192}}}}}}"#;

@@ -1,0 +1,44 @@
+//! The real programs, against a scripted model: each agent in each situation.
+//!
+//! They are looked for in the folder that `INTERLINGUA_AGENTS` names (`./test.sh` installs them there,
+//! in pinned versions). Without it nothing is run, and the output says so.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
+
+mod home;
+mod situations;
+
+use std::path::PathBuf;
+
+use libtest_mimic::{Arguments, Trial};
+
+use home::AGENTS;
+use situations::SITUATIONS;
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    // Each run starts several programs, and there may be two processors.
+    arguments.test_threads = arguments.test_threads.or(Some(2));
+    let Some(folder) = std::env::var_os("INTERLINGUA_AGENTS").map(PathBuf::from) else {
+        println!("SKIPPED real agents: INTERLINGUA_AGENTS does not name a folder that has them");
+        libtest_mimic::run(&arguments, Vec::new()).exit();
+    };
+    interlingua_agents::process::adopt_orphans();
+    let mut trials = Vec::new();
+    for agent in AGENTS {
+        let program = folder.join(agent);
+        if !program.exists() {
+            println!("SKIPPED {agent}: {} is not there", program.display());
+            continue;
+        }
+        for (name, situation) in SITUATIONS {
+            let program = program.clone();
+            trials.push(Trial::test(format!("{agent}::{name}"), move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                runtime.block_on(situation(agent, program)).map_err(Into::into)
+            }));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}

@@ -1,0 +1,270 @@
+//! What can happen to an agent, and what has to come of it.
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use fake_model::{Action, Cut, Reply, Script};
+use interlingua_agents::permission::Mode;
+use interlingua_agents::{Control, Request, Stop};
+use tokio::sync::mpsc::Sender;
+
+use crate::home::{Home, Told, exists};
+
+type Outcome = Result<(), String>;
+type Situation = fn(&'static str, PathBuf) -> Pin<Box<dyn Future<Output = Outcome>>>;
+
+macro_rules! situations {
+    ($($name:ident),+ $(,)?) => {
+        pub(crate) const SITUATIONS: &[(&str, Situation)] =
+            &[$((stringify!($name), |agent, program| Box::pin($name(agent, program)))),+];
+    };
+}
+
+situations![
+    plain_text,
+    a_tool,
+    several_tools,
+    a_tool_that_fails,
+    permission_allowed,
+    permission_denied,
+    interrupted_in_text,
+    interrupted_in_a_tool,
+    not_signed_in,
+    rate_limit_then_success,
+    cut_connection,
+    a_megabyte_of_tool_output,
+    resumed,
+];
+
+/// Says what is wrong, with all that is known.
+fn expect(holds: bool, what: &str, told: &Told) -> Outcome {
+    if holds {
+        return Ok(());
+    }
+    let stderr = told.ended.exit.stderr.as_deref().unwrap_or_default();
+    Err(format!("{what}\n{:#?}\n{:?}\nstderr: {stderr}", told.kinds(), told.ended))
+}
+
+/// A turn that went well: completed, lawful, and nobody left behind.
+fn went_well(told: &Told, home: &Home) -> Outcome {
+    expect(told.outcome() == "completed", "the turn was not completed", told)?;
+    expect(told.ended.code() == 0, "the exit code is not 0", told)?;
+    told.lawful()?;
+    let findings = home.model.findings();
+    expect(findings.is_empty(), &format!("the model found {findings:?}"), told)
+}
+
+async fn plain_text(agent: &'static str, program: PathBuf) -> Outcome {
+    let script = Script::new().reply(Reply::text("Hel").then_text("lo.").usage(100, 20));
+    let home = Home::new(agent, program, script)?;
+    let told = home.run(&home.request(Mode::Auto)).await?;
+    went_well(&told, &home)?;
+    expect(told.text() == "Hello.", "the text is not the script's", &told)?;
+    expect(told.ended.left_behind == 0, "somebody was left behind", &told)
+}
+
+async fn a_tool(agent: &'static str, program: PathBuf) -> Outcome {
+    let script =
+        Script::new().reply(Reply::shell("echo from-the-shell")).reply(Reply::text("Done."));
+    let home = Home::new(agent, program, script)?;
+    let told = home.run(&home.request(Mode::Auto)).await?;
+    went_well(&told, &home)?;
+    expect(told.text() == "Done.", "the text is not the script's", &told)?;
+    expect(told.of("tool_started").len() == 1, "there was one call", &told)?;
+    expect(told.outputs().contains("from-the-shell"), "the output is lost", &told)?;
+    let results = home.model.tool_results();
+    let answered = |text: &str| {
+        results.iter().any(|it| it.text.as_deref().is_some_and(|it| it.contains(text)))
+    };
+    expect(answered("from-the-shell"), &format!("the model was told {results:?}"), &told)
+}
+
+async fn several_tools(agent: &'static str, program: PathBuf) -> Outcome {
+    let two = Reply::shell("echo one").then_action(Action::Shell { command: "echo two".into() });
+    let script =
+        Script::new().reply(two).reply(Reply::shell("echo three")).reply(Reply::text("Done."));
+    let home = Home::new(agent, program, script)?;
+    let told = home.run(&home.request(Mode::Auto)).await?;
+    went_well(&told, &home)?;
+    expect(told.of("tool_started").len() == 3, "there were three calls", &told)?;
+    let outputs = told.outputs();
+    let all = ["one", "two", "three"].iter().all(|word| outputs.contains(word));
+    expect(all, "an output is lost", &told)
+}
+
+async fn a_tool_that_fails(agent: &'static str, program: PathBuf) -> Outcome {
+    let script = Script::new().reply(Reply::shell("echo oops; exit 3")).reply(Reply::text("Done."));
+    let home = Home::new(agent, program, script)?;
+    let told = home.run(&home.request(Mode::Auto)).await?;
+    went_well(&told, &home)?;
+    let ended = told.of("tool_ended");
+    // Gemini's stream says that it went well; its exit code is nowhere.
+    let failed = ended.iter().all(|call| call["status"] == "failed" || call["exit_code"] == 3);
+    expect(failed || agent == "gemini", "the call did not fail", &told)?;
+    expect(told.outputs().contains("oops"), "the output is lost", &told)
+}
+
+async fn permission_allowed(agent: &'static str, program: PathBuf) -> Outcome {
+    let (told, home, made) = touches(agent, program, Mode::Ask).await?;
+    went_well(&told, &home)?;
+    expect(exists(&made), "the command did not run", &told)?;
+    // Codex runs in its sandbox what needs no permission there.
+    let asked = !told.of("permission_requested").is_empty() || agent == "codex";
+    expect(asked, "nobody was asked", &told)?;
+    let resolved = told.of("permission_resolved");
+    let allowed = resolved.iter().all(|resolved| resolved["decision"] == "allowed");
+    expect(
+        allowed && resolved.len() == told.of("permission_requested").len(),
+        "a decision is missing",
+        &told,
+    )
+}
+
+async fn permission_denied(agent: &'static str, program: PathBuf) -> Outcome {
+    let (told, _home, made) = touches(agent, program, Mode::Deny).await?;
+    told.lawful()?;
+    expect(!exists(&made), "the command ran", &told)?;
+    let ended = told.of("tool_ended");
+    let refused = ended.iter().all(|call| call["status"] != "completed" || agent == "codex");
+    expect(refused, "the call went well", &told)
+}
+
+async fn touches(
+    agent: &'static str,
+    program: PathBuf,
+    mode: Mode,
+) -> Result<(Told, Home, PathBuf), String> {
+    let script = Script::new().reply(Reply::shell("touch made")).reply(Reply::text("Done."));
+    let home = Home::new(agent, program, script.any_stream())?;
+    let made = home.work().join("made");
+    let told = home.run(&home.request(mode)).await?;
+    Ok((told, home, made))
+}
+
+async fn interrupted_in_text(agent: &'static str, program: PathBuf) -> Outcome {
+    let script =
+        Script::new().reply(Reply::text("Begins. ").then_gate("text").then_text("Never said."));
+    let home = Home::new(agent, program, script)?;
+    // OpenCode's stream tells a text when it is whole; in its other protocol it comes as it is said.
+    let mode = if agent == "opencode" { Mode::Ask } else { Mode::Auto };
+    let mut stopped = false;
+    let told = home
+        .watched(&home.request(mode), |event, controls| {
+            let speaks =
+                event["kind"] == "text" && event["text"].as_str().is_some_and(|it| !it.is_empty());
+            if speaks && !std::mem::replace(&mut stopped, true) {
+                let _ = controls.try_send(Control::Stop(Stop::Interrupted));
+            }
+        })
+        .await?;
+    told.lawful()?;
+    expect(told.outcome() == "cancelled", "the turn was not cancelled", &told)?;
+    expect(told.ended.code() == 130, "the exit code is not 130", &told)?;
+    expect(told.text().trim_end() == "Begins.", "what had been said does not stay", &told)
+}
+
+async fn interrupted_in_a_tool(agent: &'static str, program: PathBuf) -> Outcome {
+    let script = Script::new()
+        .reply(Reply::shell("echo $$ > pid; tail -f /dev/null"))
+        .reply(Reply::text("Done."));
+    let home = Home::new(agent, program, script)?;
+    let pid = home.work().join("pid");
+    let mode = if agent == "opencode" { Mode::Ask } else { Mode::Auto };
+    let (request, mut waits) = (home.request(mode), false);
+    let told = home
+        .watched(&request, |event, controls| {
+            if event["type"] == "tool_started" && !std::mem::replace(&mut waits, true) {
+                std::thread::spawn(when_it_runs(pid.clone(), controls.clone()));
+            }
+        })
+        .await?;
+    told.lawful()?;
+    expect(told.ended.code() == 130, "the exit code is not 130", &told)?;
+    expect(told.outcome() == "cancelled", "the turn was not cancelled", &told)?;
+    let pid = std::fs::read_to_string(&pid).unwrap_or_default();
+    let alive = exists(&PathBuf::from(format!("/proc/{}", pid.trim())));
+    expect(!pid.trim().is_empty() && !alive, &format!("the command {pid} is alive"), &told)
+}
+
+/// Interrupts the run once the command has said who it is.
+fn when_it_runs(pid: PathBuf, controls: Sender<Control>) -> impl FnOnce() + Send {
+    move || {
+        let until = Instant::now() + Duration::from_secs(30);
+        while std::fs::read_to_string(&pid).map_or(true, |pid| pid.is_empty())
+            && Instant::now() < until
+        {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // A run that is over cannot be controlled.
+        let _ = controls.blocking_send(Control::Stop(Stop::Interrupted));
+    }
+}
+
+async fn not_signed_in(agent: &'static str, program: PathBuf) -> Outcome {
+    let script = Script::new().reply(Reply::error(401, "the key is wrong")).repeat_last();
+    let home = Home::new(agent, program, script.any_stream())?;
+    let told = home.run(&home.request(Mode::Auto)).await?;
+    told.lawful()?;
+    expect(told.outcome() == "failed", "the turn did not fail", &told)?;
+    expect(told.ended.code() == 1, "the exit code is not 1", &told)?;
+    let said = told.of("turn_ended")[0].to_string() + &format!("{:?}", told.of("error"));
+    let named = said.contains("401")
+        || said.contains("the key is wrong")
+        || said.contains("authentication");
+    expect(named, "the cause is not told", &told)
+}
+
+async fn rate_limit_then_success(agent: &'static str, program: PathBuf) -> Outcome {
+    let script = Script::new()
+        .reply(Reply::error(429, "slow down").retry_after(1))
+        .reply(Reply::text("Hello."));
+    let home = Home::new(agent, program, script.any_stream())?;
+    let told = home.run(&home.request(Mode::Auto)).await?;
+    told.lawful()?;
+    expect(told.outcome() == "completed", "the turn was not completed", &told)?;
+    expect(told.text() == "Hello.", "the text is not the script's", &told)
+}
+
+async fn cut_connection(agent: &'static str, program: PathBuf) -> Outcome {
+    let cut = Reply::text("Hel").then_text("lo.").cut(Cut::InText);
+    let script = Script::new().reply(cut).reply(Reply::text("Hello.")).repeat_last();
+    let home = Home::new(agent, program, script.any_stream())?;
+    let told = home.run(&home.request(Mode::Auto)).await?;
+    told.lawful()?;
+    // Gemini does not try again, and says so.
+    let failed = agent == "gemini" && told.outcome() == "failed" && told.ended.code() == 1;
+    let completed = told.outcome() == "completed" && told.text().ends_with("Hello.");
+    expect(failed || completed, "neither a failure nor the whole text", &told)
+}
+
+async fn a_megabyte_of_tool_output(agent: &'static str, program: PathBuf) -> Outcome {
+    let much = "head -c 1000000 /dev/zero | tr '\\0' x; echo the-end";
+    let script = Script::new().reply(Reply::shell(much)).reply(Reply::text("Done."));
+    let home = Home::new(agent, program, script)?;
+    let told = home.run(&home.request(Mode::Auto)).await?;
+    went_well(&told, &home)?;
+    expect(told.text() == "Done.", "the text is not the script's", &told)?;
+    // How much of it an agent shows is its own choice; that it says something is not.
+    expect(told.outputs().contains("xxxxxxxx"), "the output is lost", &told)
+}
+
+async fn resumed(agent: &'static str, program: PathBuf) -> Outcome {
+    let script = Script::new().reply(Reply::text("First.")).reply(Reply::text("Second."));
+    let home = Home::new(agent, program, script)?;
+    let request = home.request(Mode::Auto);
+    let first = home.run(&request).await?;
+    went_well(&first, &home)?;
+    let sessions = first
+        .events
+        .iter()
+        .filter(|it| it["type"].as_str().is_some_and(|it| it.starts_with("session_")));
+    let id = sessions.filter_map(|event| event["id"].as_str()).next_back();
+    let resume = Some(id.ok_or("no session was told")?.to_owned());
+    let second = home.run(&Request { resume, ..request }).await?;
+    went_well(&second, &home)?;
+    expect(second.text() == "Second.", "the text is not the script's", &second)?;
+    let asked = home.model.main_requests();
+    let remembers = asked.last().is_some_and(|it| it.body.to_string().contains("First."));
+    expect(remembers, "the model was not told what was said before", &second)
+}
