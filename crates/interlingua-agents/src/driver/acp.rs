@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn a_session_is_opened_settled_and_prompted() {
         let session = Session {
-            folder: "/work".to_owned(),
+            folder: "/project".to_owned(),
             model: Some("m".to_owned()),
             mode: Some("autoEdit"),
             resume: None,
@@ -314,7 +314,7 @@ mod tests {
             hears(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#);
         assert_eq!(
             (&opened[0]["method"], &opened[0]["params"]["cwd"]),
-            (&json!("session/new"), &json!("/work"))
+            (&json!("session/new"), &json!("/project"))
         );
         let settled = hears(&mut driver, r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#);
         assert_eq!(

@@ -240,7 +240,7 @@ mod tests {
     fn driver(resume: Option<&str>) -> CodexDriver {
         let thread = Thread {
             resume: resume.map(str::to_owned),
-            folder: "/work".to_owned(),
+            folder: "/project".to_owned(),
             model: Some("m".to_owned()),
             approvals: "on-request",
             sandbox: "workspace-write",
@@ -282,7 +282,7 @@ mod tests {
             (&opened[0]["method"], &opened[1]["method"]),
             (&json!("initialized"), &json!("thread/start"))
         );
-        let params = json!({"cwd":"/work","approvalPolicy":"on-request","sandbox":"workspace-write","model":"m"});
+        let params = json!({"cwd":"/project","approvalPolicy":"on-request","sandbox":"workspace-write","model":"m"});
         assert_eq!(opened[1]["params"], params);
         assert_eq!(
             hears(&mut driver, r#"{"method":"thread/started","params":{}}"#),

@@ -34,7 +34,12 @@ pub(crate) fn script(lines: &[&str]) -> Launch {
 }
 
 /// A shell script in the place of an agent that is driven.
-pub(crate) fn with_driver(lines: &[&str], from: &str, input: Input, driver: Box<dyn Driver>) -> Launch {
+pub(crate) fn with_driver(
+    lines: &[&str],
+    from: &str,
+    input: Input,
+    driver: Box<dyn Driver>,
+) -> Launch {
     Launch {
         command: Command {
             program: PathBuf::from("/bin/sh"),

@@ -8,6 +8,7 @@ mod checking;
 mod inputs;
 mod listing;
 mod outcomes;
+mod running;
 mod streaming;
 
 use std::io::Write;
