@@ -146,7 +146,7 @@ impl Process {
     }
 
     /// Sends a signal to it and to all that it started.
-    pub fn signal(&self, signal: Signal) {
+    pub fn signal(&mut self, signal: Signal) {
         self.tree.signal(signal);
     }
 

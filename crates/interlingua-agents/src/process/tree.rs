@@ -16,11 +16,19 @@ pub(super) struct Tree {
     root: Option<u32>,
     #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     mark: String,
+    /// Members that were seen: those who become orphans of ours stay zombies until we see their end.
+    #[cfg(target_os = "linux")]
+    seen: std::collections::HashSet<u32>,
 }
 
 impl Tree {
     pub(super) fn new(root: Option<u32>, mark: String) -> Self {
-        Self { root, mark }
+        Self {
+            root,
+            mark,
+            #[cfg(target_os = "linux")]
+            seen: std::collections::HashSet::new(),
+        }
     }
 }
 
@@ -60,7 +68,7 @@ mod linux {
 
     impl Tree {
         /// Sends a signal to the program's group, and to all members that left it.
-        pub(in crate::process) fn signal(&self, signal: Signal) {
+        pub(in crate::process) fn signal(&mut self, signal: Signal) {
             let root = self.root.and_then(pid);
             if let Some(root) = root {
                 // One that is gone needs no signal.
@@ -68,7 +76,9 @@ mod linux {
             }
             let in_group =
                 |member: &Member| root.is_some_and(|root| member.group == root.as_raw_pid());
-            for member in self.members().iter().filter(|member| !in_group(member)) {
+            let members = self.members();
+            self.seen.extend(members.iter().map(|member| member.pid));
+            for member in members.iter().filter(|member| !in_group(member)) {
                 if let Some(pid) = pid(member.pid) {
                     let _ = kill_process(pid, signal.number());
                 }
@@ -83,9 +93,9 @@ mod linux {
             let mut found = std::collections::HashSet::new();
             loop {
                 let members = self.members();
+                self.seen.extend(members.iter().map(|member| member.pid));
                 if members.is_empty() || Instant::now() > until {
-                    // An orphan of ours stays a zombie until its end was seen.
-                    for pid in found.iter().copied().filter_map(pid) {
+                    for pid in self.seen.drain().filter_map(pid) {
                         let _ = waitpid(Some(pid), WaitOptions::NOHANG);
                     }
                     return found.len();
@@ -162,7 +172,7 @@ mod linux {
 
 #[cfg(all(unix, not(target_os = "linux")))]
 impl Tree {
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(super) fn signal(&mut self, signal: Signal) {
         let root = self.root.and_then(|root| i32::try_from(root).ok());
         if let Some(root) = root.and_then(rustix::process::Pid::from_raw) {
             let _ = rustix::process::kill_process_group(root, signal.number());
@@ -177,7 +187,7 @@ impl Tree {
 
 #[cfg(windows)]
 impl Tree {
-    pub(super) fn signal(&self, _signal: Signal) {}
+    pub(super) fn signal(&mut self, _signal: Signal) {}
 
     pub(super) async fn sweep(&mut self) -> usize {
         0

@@ -7,7 +7,7 @@ use fake_model::{FakeModel, Script};
 use interlingua::dialect;
 use interlingua_agents::agent::Agent;
 use interlingua_agents::permission::{Decision, Mode};
-use interlingua_agents::{Control, Ended, Options, Request};
+use interlingua_agents::{Control, Ended, Options, Recorder, Request};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -123,10 +123,25 @@ impl Home {
         self.watched(request, |_, _| {}).await
     }
 
+    /// Runs to the end, and keeps the agent's own bytes.
+    pub(crate) async fn recorded(&self, request: &Request, record: &Path) -> Result<Told, String> {
+        let recorder = Recorder::create(record).map_err(|error| error.to_string())?;
+        self.observed(request, Some(recorder), |_, _| {}).await
+    }
+
     /// Runs to the end, and shows every event to somebody who may control the run.
     pub(crate) async fn watched(
         &self,
         request: &Request,
+        watch: impl FnMut(&Value, &mpsc::Sender<Control>),
+    ) -> Result<Told, String> {
+        self.observed(request, None, watch).await
+    }
+
+    async fn observed(
+        &self,
+        request: &Request,
+        record: Option<Recorder>,
         mut watch: impl FnMut(&Value, &mpsc::Sender<Control>),
     ) -> Result<Told, String> {
         let agent = Agent::find(self.agent).ok_or("no such agent")?;
@@ -134,6 +149,7 @@ impl Home {
         let mut options = Options::new(dialect::find("events").ok_or("no events")?);
         options.policy.mode = request.mode;
         options.deadlines.run = Some(PATIENCE);
+        options.record = record;
         let (questions, mut asked) = mpsc::unbounded_channel();
         options.questions = Some(questions);
         let (controls, taken) = mpsc::channel(16);

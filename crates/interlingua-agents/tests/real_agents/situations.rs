@@ -5,6 +5,10 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use fake_model::{Action, Cut, Reply, Script};
+use interlingua::check::Checker;
+use interlingua::dialect::Dialect;
+use interlingua::framing::Limits;
+use interlingua::{Exit, Translator};
 use interlingua_agents::permission::Mode;
 use interlingua_agents::{Control, Request, Stop};
 use tokio::sync::mpsc::Sender;
@@ -35,6 +39,7 @@ situations![
     cut_connection,
     a_megabyte_of_tool_output,
     resumed,
+    the_same_turn_in_every_dialect,
 ];
 
 /// Says what is wrong, with all that is known.
@@ -267,4 +272,41 @@ async fn resumed(agent: &'static str, program: PathBuf) -> Outcome {
     let asked = home.model.main_requests();
     let remembers = asked.last().is_some_and(|it| it.body.to_string().contains("First."));
     expect(remembers, "the model was not told what was said before", &second)
+}
+
+/// The same prompt and script give the same turn, whoever runs it and however it is written.
+async fn the_same_turn_in_every_dialect(agent: &'static str, program: PathBuf) -> Outcome {
+    let script = Script::new()
+        .reply(Reply::text("Look.").then_action(Action::Shell { command: "echo seen".into() }))
+        .reply(Reply::text("Done."));
+    let home = Home::new(agent, program, script)?;
+    let record = home.work().join("record");
+    let told = home.recorded(&home.request(Mode::Auto), &record).await?;
+    went_well(&told, &home)?;
+    expect(told.text() == "Look.Done.", "the text is not the script's", &told)?;
+    expect(told.of("tool_started").len() == 1, "there was one call", &told)?;
+    let bytes = std::fs::read(&record).map_err(|error| error.to_string())?;
+    for to in interlingua::dialect::ALL.iter().copied().filter(|to| to.encoder.is_some()) {
+        let written = translated(&bytes, to)?;
+        let text = String::from_utf8_lossy(&written);
+        for word in ["Look.", "Done.", "echo seen"] {
+            expect(text.contains(word), &format!("{}: {word} is not in\n{text}", to.name), &told)?;
+        }
+        if to.rules.is_some() {
+            let mut checker = Checker::new(to, Limits::default());
+            checker.push(&written);
+            let findings = checker.finish(&Exit { code: Some(0), ..Exit::default() });
+            expect(findings.is_empty(), &format!("{}: {findings:?}", to.name), &told)?;
+        }
+    }
+    Ok(())
+}
+
+/// The agent's own bytes, as another dialect.
+fn translated(bytes: &[u8], to: &'static Dialect) -> Result<Vec<u8>, String> {
+    let translator = Translator::new(None, to, interlingua::Options::default());
+    let mut translator = translator.map_err(|error| error.to_string())?;
+    let mut written = translator.push(bytes).to_vec();
+    written.extend_from_slice(translator.finish(&Exit { code: Some(0), ..Exit::default() }));
+    Ok(written)
 }
