@@ -23,4 +23,4 @@ mod watch;
 
 pub use config::Config;
 pub use request::{Refused, Request};
-pub use run::{Control, Deadlines, Ended, Options, Question, Recorder, Stop, run};
+pub use run::{Consumer, Control, Deadlines, Ended, Options, Question, Recorder, Stop, run};

@@ -8,7 +8,6 @@ mod deadlines;
 mod outbox;
 mod record;
 
-use std::io::Write;
 use std::process::ExitStatus;
 use std::time::Instant;
 
@@ -26,6 +25,7 @@ use crate::request::Refused;
 use crate::watch::{Note, Watched};
 pub use deadlines::Deadlines;
 use deadlines::{Clock, Due};
+pub use outbox::Consumer;
 use outbox::{Outbox, Sign};
 pub use record::Recorder;
 
@@ -151,7 +151,7 @@ impl Ended {
 pub async fn run(
     launch: Launch,
     options: Options,
-    output: Box<dyn Write + Send>,
+    output: Box<dyn Consumer>,
     mut controls: mpsc::Receiver<Control>,
 ) -> Result<Ended, Refused> {
     let make = options.to.encoder.ok_or(CannotTranslate::NotWritten(options.to.name))?;
@@ -224,20 +224,21 @@ impl Run {
                     self.due(due.map(|(due, _)| due)).await;
                 }
             }
-            if self.spool.unread() > self.most_unread && self.stop.is_none() {
+            if !room && self.stop.is_none() && self.spool.unread() > self.most_unread {
                 let what = "the agent printed more than may be kept for a reader that is so slow";
                 self.stop(Stop::TimedOut(what.to_owned())).await;
             }
         }
     }
 
-    /// Reads what the agent printed and acts on it; gives whether there was anything.
+    /// Reads what the agent printed and acts on it; gives whether there may be more.
     async fn read_some(&mut self) -> bool {
         let Ok(piece) = self.spool.read() else { return false };
         if piece.is_empty() {
             return false;
         }
         self.clock.heard(Instant::now());
+        let length = piece.len();
         let mut steps = Vec::new();
         self.driver.output(piece, &mut steps);
         if let Some(record) = &mut self.record {
@@ -247,7 +248,7 @@ impl Run {
         self.outbox.put(written);
         self.take_steps(steps).await;
         self.take_notes().await;
-        true
+        self.spool.may_have_more(length)
     }
 
     /// Asks the driver what to say, and says it.
@@ -357,7 +358,10 @@ impl Run {
                 let why = "nobody answered in time".to_owned();
                 self.decide(&request, &Decision::Deny(why)).await;
             }
-            Some(Due::Stop(what)) => self.stop(Stop::TimedOut(what)).await,
+            Some(Due::Stop(why)) => {
+                let what = self.clock.in_words(why);
+                self.stop(Stop::TimedOut(what)).await;
+            }
             Some(Due::Lingers) => {
                 // All was said: it only does not end by itself.
                 self.clock.stopping(Instant::now());
@@ -381,7 +385,7 @@ impl Run {
     ) -> Ended {
         let left_behind = self.process.sweep().await;
         self.clock.over();
-        while self.read_some().await {
+        while self.read_some().await || self.spool.unread() > 0 {
             if !self.wait_for_room(controls).await {
                 break;
             }

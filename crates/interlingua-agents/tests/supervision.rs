@@ -159,6 +159,8 @@ impl Write for Fickle {
     }
 }
 
+impl interlingua_agents::Consumer for Fickle {}
+
 #[tokio::test]
 async fn an_agent_whose_consumer_is_gone_is_stopped() {
     let (_controls, none) = mpsc::channel(1);
@@ -185,6 +187,8 @@ impl Write for Stalled {
         Ok(())
     }
 }
+
+impl interlingua_agents::Consumer for Stalled {}
 
 #[tokio::test]
 async fn a_consumer_that_stalls_loses_nothing() {

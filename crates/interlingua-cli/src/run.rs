@@ -1,6 +1,6 @@
 //! `interlingua run`: an agent, its prompt, and what becomes of it.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -9,7 +9,7 @@ use interlingua_agents::agent::program::Program;
 use interlingua_agents::agent::{ALL, Agent, Launch};
 use interlingua_agents::permission::{Mode, Policy};
 use interlingua_agents::process::adopt_orphans;
-use interlingua_agents::{Config, Control, Ended, Options, Recorder, Request, Stop};
+use interlingua_agents::{Config, Consumer, Control, Ended, Options, Recorder, Request, Stop};
 use tokio::sync::mpsc;
 
 use crate::arguments::RunArguments;
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
         }
         watch_the_consumer(controls.clone());
         tokio::spawn(pass_on_signals(controls));
-        interlingua_agents::run(launch, options, Box::new(io::stdout()), taken).await
+        interlingua_agents::run(launch, options, Box::new(Stdout(io::stdout())), taken).await
     })?;
     tell(&ended);
     Ok(ended.code())
@@ -111,6 +111,31 @@ fn options(arguments: &RunArguments, mode: Mode, config: Config) -> Result<Optio
 fn target(arguments: &RunArguments) -> Result<&'static Dialect> {
     let default = if io::stdout().is_terminal() { "text" } else { "events" };
     arguments.to.or_else(|| dialect::find(default)).context("no dialect to write")
+}
+
+/// Our standard output.
+struct Stdout(io::Stdout);
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Consumer for Stdout {
+    /// A pipe that can be written to has room for as much as is asked for here.
+    #[cfg(unix)]
+    fn is_ready(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut watched = [PollFd::new(&self.0, PollFlags::OUT)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut watched, Some(&now)).is_ok()
+            && watched.iter().any(|it| it.revents() == PollFlags::OUT)
+    }
 }
 
 /// Stops the run when somebody asks us to stop.

@@ -1,7 +1,7 @@
 //! The file that a program prints into, read while it grows.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::process::Stdio;
 
 use super::follow::Follow;
@@ -36,15 +36,18 @@ impl Spool {
 
     /// What was printed and not read yet, up to a limit; nothing where all of it was read.
     pub fn read(&mut self) -> io::Result<&[u8]> {
-        // The position is shared with nobody: the program has a description of its own.
-        self.file.seek(SeekFrom::Start(self.read))?;
-        let length = self.file.read(&mut self.piece)?;
+        let length = read_at(&mut self.file, &mut self.piece, self.read)?;
         self.read += length as u64;
         if self.read - self.given_back >= GIVEN_BACK {
             give_back(&self.file, self.given_back, self.read - self.given_back);
             self.given_back = self.read;
         }
         Ok(self.piece.get(..length).unwrap_or_default())
+    }
+
+    /// Whether there may be more than was read last: if not, [`Spool::grown`] will tell.
+    pub fn may_have_more(&self, read_last: usize) -> bool {
+        read_last == self.piece.len()
     }
 
     /// How much was printed and not read yet.
@@ -63,6 +66,18 @@ impl Spool {
     }
 }
 
+#[cfg(unix)]
+fn read_at(file: &mut File, into: &mut [u8], from: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, into, from)
+}
+
+#[cfg(not(unix))]
+fn read_at(file: &mut File, into: &mut [u8], from: u64) -> io::Result<usize> {
+    use std::io::{Read, Seek, SeekFrom};
+    file.seek(SeekFrom::Start(from))?;
+    file.read(into)
+}
+
 /// The same file, opened so that whoever writes to it adds to its end, also from several processes.
 #[cfg(target_os = "linux")]
 fn appending(file: &File) -> io::Result<File> {
@@ -73,8 +88,7 @@ fn appending(file: &File) -> io::Result<File> {
 
 #[cfg(not(target_os = "linux"))]
 fn appending(file: &File) -> io::Result<File> {
-    // The position is then shared: `read` puts it where it wants it, and a program that writes at the
-    // same time would be moved. A second handle of the same file is needed where there is no /proc.
+    // The position is the program's alone: we read where we say.
     file.try_clone()
 }
 

@@ -43,11 +43,19 @@ pub(super) enum Due {
     /// A question was not answered.
     Unanswered(String),
     /// The run has to be stopped, for this reason.
-    Stop(String),
+    Stop(Why),
     /// The turn is over, and the process is not.
     Lingers,
     /// The next signal.
     Signal(Signal),
+}
+
+/// What took too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    Run,
+    Silence,
+    Retries,
 }
 
 /// What is going on, and since when.
@@ -144,25 +152,40 @@ impl Clock {
             return Some((Due::Signal(signal), at));
         }
         let Deadlines { run, silence, retries, lingering, answer, .. } = &self.deadlines;
-        let mut next: Vec<(Due, Instant)> = Vec::new();
+        let mut next: Option<(Due, Instant)> = None;
+        let mut consider = |due: Due, at: Instant| {
+            if next.as_ref().is_none_or(|(_, first)| at < *first) {
+                next = Some((due, at));
+            }
+        };
         if let Some(run) = run {
-            let what = format!("the run took longer than {}", words(*run));
-            next.push((Due::Stop(what), self.started + *run));
+            consider(Due::Stop(Why::Run), self.started + *run);
         }
-        let questions = self.asked.iter();
-        next.extend(questions.map(|(id, at)| (Due::Unanswered(id.clone()), *at + *answer)));
+        for (id, at) in &self.asked {
+            consider(Due::Unanswered(id.clone()), *at + *answer);
+        }
         if self.turn_over {
-            next.push((Due::Lingers, self.heard + *lingering));
+            consider(Due::Lingers, self.heard + *lingering);
         } else if let Some(silence) = silence.filter(|_| !tool_runs && self.asked.is_empty()) {
-            let what =
-                format!("the agent was silent for {} in the middle of its turn", words(silence));
-            next.push((Due::Stop(what), self.heard + silence));
+            consider(Due::Stop(Why::Silence), self.heard + silence);
         }
         if let (Some(retries), Some(since)) = (retries, self.retrying) {
-            let what = format!("the agent did nothing but try again for {}", words(*retries));
-            next.push((Due::Stop(what), since + *retries));
+            consider(Due::Stop(Why::Retries), since + *retries);
         }
-        next.into_iter().min_by_key(|(_, at)| *at)
+        next
+    }
+
+    /// What took too long, for a person to read.
+    pub(super) fn in_words(&self, why: Why) -> String {
+        let Deadlines { run, silence, retries, .. } = &self.deadlines;
+        let time = |time: &Option<Duration>| words(time.unwrap_or_default());
+        match why {
+            Why::Run => format!("the run took longer than {}", time(run)),
+            Why::Silence => {
+                format!("the agent was silent for {} in the middle of its turn", time(silence))
+            }
+            Why::Retries => format!("the agent did nothing but try again for {}", time(retries)),
+        }
     }
 
     /// Waits for something that is due.
@@ -218,7 +241,7 @@ mod tests {
         clock.retries(later);
         let (due, at) = clock.next(false).unwrap();
         assert_eq!(at, now + Duration::from_secs(600));
-        assert!(matches!(due, Due::Stop(what) if what.contains("try again")));
+        assert_eq!(due, Due::Stop(Why::Retries));
         clock.works();
         assert_eq!(clock.next(false).unwrap().1, later + Duration::from_secs(600));
     }

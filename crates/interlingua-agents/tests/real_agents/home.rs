@@ -200,6 +200,8 @@ impl std::io::Write for Lines {
     }
 }
 
+impl interlingua_agents::Consumer for Lines {}
+
 impl Told {
     /// What was said now; what was said before a resumed session, some agents tell again.
     pub(crate) fn text(&self) -> String {

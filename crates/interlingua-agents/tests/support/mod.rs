@@ -100,6 +100,8 @@ impl Write for Consumer {
     }
 }
 
+impl interlingua_agents::Consumer for Consumer {}
+
 /// Runs to the end.
 pub(crate) async fn run(launch: Launch, options: Options) -> (Ended, Vec<Value>) {
     let (consumer, _told) = Consumer::new();
