@@ -9,7 +9,7 @@ mod outbox;
 mod record;
 
 use std::process::ExitStatus;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use interlingua::dialect::Dialect;
 use interlingua::event::{Error, Event, Outcome};
@@ -28,6 +28,10 @@ use deadlines::{Clock, Due};
 pub use outbox::Consumer;
 use outbox::{Outbox, Sign};
 pub use record::Recorder;
+
+/// The least time between two looks at what was printed. An agent that prints fast is read in larger
+/// pieces, which costs a fraction; what comes after a pause is read at once.
+const PACE: Duration = Duration::from_millis(1);
 
 /// How a run is to be.
 #[derive(Debug)]
@@ -202,9 +206,17 @@ impl Run {
         &mut self,
         controls: &mut mpsc::Receiver<Control>,
     ) -> Option<ExitStatus> {
+        // What was printed before we looked is not told.
+        let (mut printed, mut not_before) = (true, Instant::now());
         loop {
-            let more = self.outbox.has_room() && self.read_some().await;
-            let room = self.outbox.has_room();
+            let mut room = self.outbox.has_room();
+            if printed && room && Instant::now() >= not_before {
+                printed = self.read_some().await;
+                room = self.outbox.has_room();
+                if !printed {
+                    not_before = Instant::now() + PACE;
+                }
+            }
             let due = self.clock.next(self.translator.encoder().tool_runs());
             tokio::select! {
                 biased;
@@ -218,8 +230,8 @@ impl Run {
                         self.stop(Stop::ConsumerGone).await;
                     }
                 }
-                () = std::future::ready(()), if more => {}
-                () = self.spool.grown(), if room && !more => {}
+                () = tokio::time::sleep_until(not_before.into()), if printed && room => {}
+                () = self.spool.grown(), if !printed => printed = true,
                 () = Clock::until(due.as_ref()), if due.is_some() => {
                     self.due(due.map(|(due, _)| due)).await;
                 }
