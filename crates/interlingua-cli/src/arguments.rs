@@ -31,7 +31,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     /// List the agents: which are installed, in which version, and how to get the others.
     Agents,
     Translate(TranslateArguments),

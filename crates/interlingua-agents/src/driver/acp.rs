@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::lines::{Message, Records, error_text};
+use super::lines::{Message, Records, error_text, set};
 use super::{Driver, Step};
 use crate::permission::Decision;
 
@@ -131,7 +131,7 @@ impl AcpDriver {
                 let mut params = json!({"cwd": self.session.folder, "mcpServers": []});
                 let method = match &self.session.resume {
                     Some(session) => {
-                        params["sessionId"] = json!(session);
+                        set(&mut params, "sessionId", session);
                         "session/load"
                     }
                     None => "session/new",

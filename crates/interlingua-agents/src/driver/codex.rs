@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::lines::{Message, Records, error_text};
+use super::lines::{Message, Records, error_text, set};
 use super::{Driver, Step};
 use crate::permission::Decision;
 
@@ -148,11 +148,11 @@ impl CodexDriver {
         let Thread { resume, folder, model, approvals, sandbox } = &self.thread;
         let mut params = json!({"cwd": folder, "approvalPolicy": approvals, "sandbox": sandbox});
         if let Some(model) = model {
-            params["model"] = json!(model);
+            set(&mut params, "model", model);
         }
         let method = match resume {
             Some(thread) => {
-                params["threadId"] = json!(thread);
+                set(&mut params, "threadId", thread);
                 "thread/resume"
             }
             None => "thread/start",

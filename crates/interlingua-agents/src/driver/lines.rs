@@ -53,6 +53,13 @@ impl<'a> Message<'a> {
     }
 }
 
+/// Gives some parameters one more.
+pub(super) fn set(params: &mut serde_json::Value, name: &str, value: &str) {
+    if let Some(fields) = params.as_object_mut() {
+        fields.insert(name.to_owned(), value.into());
+    }
+}
+
 /// What a JSON-RPC error says.
 pub(super) fn error_text(error: &RawValue) -> String {
     #[derive(Deserialize)]

@@ -267,6 +267,18 @@ record! {
     }
 }
 
+/// Whether a list of refused calls has the names under which they were told.
+pub(super) fn names_denials<'t>(
+    list: &Json<'_>,
+    told: impl Fn(&Text<'_>) -> Option<Text<'t>>,
+) -> bool {
+    let denials = read::records_of::<Denial<'_>>(list).unwrap_or_default();
+    denials.iter().all(|denial| {
+        let told = denial.call.as_ref().and_then(&told);
+        told.is_none_or(|told| denial.name.as_ref().is_some_and(|name| *name == told))
+    })
+}
+
 /// A list of refused calls, with the names under which they were told, or that Claude gives to their
 /// tools.
 pub(super) fn denials<'t>(list: &Json<'_>, told: impl Fn(&Text<'_>) -> Option<Text<'t>>) -> Bytes {

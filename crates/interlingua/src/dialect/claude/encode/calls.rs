@@ -260,11 +260,12 @@ impl ClaudeEncoder {
     /// lists them.
     pub(super) fn denials(&mut self, ended: &TurnEnded<'_>) -> Bytes {
         let seen = self.calls.take_denials();
+        let told = |call: &Text<'_>| self.calls.told(call).and_then(|told| told.name);
         match ended.denials.as_ref().filter(|denials| denials.is_array()) {
-            Some(list) if self.is_claudes() => list.get().into(),
-            Some(list) if seen == b"[]" => {
-                tools::denials(list, |call| self.calls.told(call).and_then(|told| told.name))
+            Some(list) if self.is_claudes() && tools::names_denials(list, told) => {
+                list.get().into()
             }
+            Some(list) if self.is_claudes() || seen == b"[]" => tools::denials(list, told),
             _ => seen,
         }
     }
