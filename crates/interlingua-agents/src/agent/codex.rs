@@ -1,7 +1,7 @@
 //! Codex: its app-server, which shows most; `exec --json` on request.
 
-use super::{Agent, Plan, SignIn, Surroundings, absolute, words};
-use crate::driver::{CodexDriver, PlainDriver, Thread};
+use super::{Agent, Plan, SignIn, Surroundings, absolute, arguments, words};
+use crate::driver::{CodexDriver, Thread};
 use crate::permission::Mode;
 use crate::process::Input;
 use crate::request::{Refused, Request};
@@ -59,20 +59,12 @@ fn exec(request: &Request, sandbox: &'static str) -> Result<Plan, Refused> {
         let advice = " with `exec`, which asks nobody";
         return Err(Refused::NoMode { agent: "Codex", mode: request.mode, advice });
     }
-    let mut arguments = words(&["exec", "--json", "--skip-git-repo-check", "--sandbox", sandbox]);
-    if let Some(model) = &request.model {
-        arguments.extend(words(&["--model", model]));
-    }
+    let fixed = ["exec", "--json", "--skip-git-repo-check", "--sandbox", sandbox];
+    let mut arguments = arguments(&fixed, &[("--model", &request.model)]);
     if let Some(session) = &request.resume {
         arguments.extend(words(&["resume", session]));
     }
     // The prompt comes on standard input: it may be long, and may look like a flag.
     arguments.push("-".into());
-    Ok(Plan {
-        arguments,
-        environment: Vec::new(),
-        input: Input::Text(request.prompt.clone()),
-        dialect: "codex",
-        driver: Box::new(PlainDriver),
-    })
+    Ok(Plan::stream("codex", arguments, Input::Text(request.prompt.clone())))
 }

@@ -1,7 +1,6 @@
 //! Copilot CLI: ACP, which takes the prompt in a record; a JSON stream on request.
 
-use super::{Agent, Plan, SignIn, Surroundings, absolute, words};
-use crate::driver::{AcpDriver, PlainDriver, Session};
+use super::{Agent, Plan, SignIn, Surroundings, arguments, session, words};
 use crate::permission::Mode;
 use crate::process::Input;
 use crate::request::{Refused, Request};
@@ -37,7 +36,8 @@ fn plan(request: &Request) -> Result<Plan, Refused> {
 }
 
 fn stream(request: &Request) -> Plan {
-    let mut arguments = words(&["--output-format", "json", "--no-color"]);
+    let fixed = ["--output-format", "json", "--no-color"];
+    let mut arguments = arguments(&fixed, &[("--model", &request.model)]);
     // In one word with its flag, the prompt may look like a flag.
     arguments.push(format!("--prompt={}", request.prompt).into());
     match request.mode {
@@ -46,33 +46,13 @@ fn stream(request: &Request) -> Plan {
         // What needs a permission is then refused.
         Mode::Ask | Mode::Deny | Mode::Plan => {}
     }
-    if let Some(model) = &request.model {
-        arguments.extend(words(&["--model", model]));
-    }
     if let Some(session) = &request.resume {
         arguments.push(format!("--resume={session}").into());
     }
-    Plan {
-        arguments,
-        environment: Vec::new(),
-        input: Input::Closed,
-        dialect: "copilot",
-        driver: Box::new(PlainDriver),
-    }
+    Plan::stream("copilot", arguments, Input::Closed)
 }
 
 fn acp(request: &Request) -> Plan {
-    let mut arguments = words(&["--acp"]);
-    if let Some(model) = &request.model {
-        arguments.extend(words(&["--model", model]));
-    }
-    let (resume, folder) = (request.resume.clone(), absolute(&request.folder));
-    let session = Session { resume, folder, model: None, mode: None };
-    Plan {
-        arguments,
-        environment: Vec::new(),
-        input: Input::Open,
-        dialect: "acp",
-        driver: Box::new(AcpDriver::new(request.prompt.clone(), session)),
-    }
+    let arguments = arguments(&["--acp"], &[("--model", &request.model)]);
+    Plan::acp(request, arguments, session(request))
 }

@@ -1,7 +1,7 @@
 //! Gemini CLI: a JSON stream where nobody has to be asked, ACP where somebody has.
 
-use super::{Agent, Plan, SignIn, Surroundings, absolute, words};
-use crate::driver::{AcpDriver, PlainDriver, Session};
+use super::{Agent, Plan, SignIn, Surroundings, arguments, session};
+use crate::driver::Session;
 use crate::permission::Mode;
 use crate::process::Input;
 use crate::request::{Refused, Request};
@@ -14,6 +14,9 @@ pub(super) const AGENT: Agent = Agent {
     signed_in,
     plan,
 };
+
+/// Its launcher starts it a second time, and keeps signals from it; this keeps it from that.
+const NO_RELAUNCH: &str = "GEMINI_CLI_NO_RELAUNCH";
 
 fn signed_in(here: &Surroundings) -> SignIn {
     here.sign_in(
@@ -35,36 +38,14 @@ fn plan(request: &Request) -> Result<Plan, Refused> {
 }
 
 fn stream(request: &Request, approvals: &str) -> Plan {
-    let mut arguments = words(&["--output-format", "stream-json", "--approval-mode", approvals]);
-    if let Some(model) = &request.model {
-        arguments.extend(words(&["--model", model]));
-    }
-    if let Some(session) = &request.resume {
-        arguments.extend(words(&["--resume", session]));
-    }
-    Plan {
-        arguments,
-        // Its launcher starts it a second time, and keeps signals from it.
-        environment: vec![("GEMINI_CLI_NO_RELAUNCH", "true".to_owned())],
-        input: Input::Text(request.prompt.clone()),
-        dialect: "gemini",
-        driver: Box::new(PlainDriver),
-    }
+    let fixed = ["--output-format", "stream-json", "--approval-mode", approvals];
+    let said = [("--model", &request.model), ("--resume", &request.resume)];
+    let input = Input::Text(request.prompt.clone());
+    Plan::stream("gemini", arguments(&fixed, &said), input).with(NO_RELAUNCH, "true")
 }
 
 fn acp(request: &Request) -> Plan {
-    let mut arguments = words(&["--acp"]);
-    if let Some(model) = &request.model {
-        arguments.extend(words(&["--model", model]));
-    }
     let mode = (request.mode == Mode::AcceptEdits).then_some("autoEdit");
-    let (resume, folder) = (request.resume.clone(), absolute(&request.folder));
-    let session = Session { resume, folder, model: None, mode };
-    Plan {
-        arguments,
-        environment: vec![("GEMINI_CLI_NO_RELAUNCH", "true".to_owned())],
-        input: Input::Open,
-        dialect: "acp",
-        driver: Box::new(AcpDriver::new(request.prompt.clone(), session)),
-    }
+    let arguments = arguments(&["--acp"], &[("--model", &request.model)]);
+    Plan::acp(request, arguments, Session { mode, ..session(request) }).with(NO_RELAUNCH, "true")
 }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use interlingua::dialect::Dialect;
 
-use crate::driver::Driver;
+use crate::driver::{AcpDriver, Driver, PlainDriver, Session};
 use crate::process::{Command, Input};
 use crate::request::{Refused, Request};
 
@@ -96,6 +96,26 @@ struct Plan {
     driver: Box<dyn Driver>,
 }
 
+impl Plan {
+    /// An agent that is told everything when it is started, and prints a stream.
+    fn stream(dialect: &'static str, arguments: Vec<OsString>, input: Input) -> Self {
+        let driver = Box::new(PlainDriver);
+        Self { arguments, environment: Vec::new(), input, dialect, driver }
+    }
+
+    /// An agent that speaks ACP.
+    fn acp(request: &Request, arguments: Vec<OsString>, session: Session) -> Self {
+        let driver = Box::new(AcpDriver::new(request.prompt.clone(), session));
+        Self { arguments, environment: Vec::new(), input: Input::Open, dialect: "acp", driver }
+    }
+
+    /// The same, with a variable set.
+    fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.environment.push((name, value.to_owned()));
+        self
+    }
+}
+
 /// Everything that a run needs.
 #[derive(Debug)]
 pub struct Launch {
@@ -160,6 +180,12 @@ impl Plan {
     }
 }
 
+/// The session of a request; its model and its mode are for the agent to say.
+fn session(request: &Request) -> Session {
+    let (resume, folder) = (request.resume.clone(), absolute(&request.folder));
+    Session { resume, folder, model: None, mode: None }
+}
+
 /// The folder of a request, as agents want to be told it.
 fn absolute(folder: &Path) -> String {
     let absolute = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
@@ -188,6 +214,17 @@ fn is_program(path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_program(path: &Path) -> bool {
     path.is_file()
+}
+
+/// Arguments, and after them flags for what a request says.
+fn arguments(fixed: &[&str], said: &[(&str, &Option<String>)]) -> Vec<OsString> {
+    let mut arguments = words(fixed);
+    for (flag, value) in said {
+        if let Some(value) = value {
+            arguments.extend(words(&[flag, value]));
+        }
+    }
+    arguments
 }
 
 /// Words as arguments.

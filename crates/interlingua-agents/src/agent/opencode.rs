@@ -1,7 +1,7 @@
 //! OpenCode: a JSON stream where nobody has to be asked, ACP where somebody has.
 
-use super::{Agent, Plan, SignIn, Surroundings, absolute, words};
-use crate::driver::{AcpDriver, PlainDriver, Session};
+use super::{Agent, Plan, SignIn, Surroundings, arguments, session};
+use crate::driver::Session;
 use crate::permission::Mode;
 use crate::process::Input;
 use crate::request::{Refused, Request};
@@ -35,33 +35,13 @@ fn plan(request: &Request) -> Result<Plan, Refused> {
 }
 
 fn stream(request: &Request, agent: Option<&str>) -> Plan {
-    let mut arguments = words(&["run", "--format", "json", "--thinking"]);
-    if let Some(agent) = agent {
-        arguments.extend(words(&["--agent", agent]));
-    }
-    if let Some(model) = &request.model {
-        arguments.extend(words(&["--model", model]));
-    }
-    if let Some(session) = &request.resume {
-        arguments.extend(words(&["--session", session]));
-    }
-    Plan {
-        arguments,
-        environment: Vec::new(),
-        input: Input::Text(request.prompt.clone()),
-        dialect: "opencode",
-        driver: Box::new(PlainDriver),
-    }
+    let agent = agent.map(str::to_owned);
+    let said = [("--agent", &agent), ("--model", &request.model), ("--session", &request.resume)];
+    let arguments = arguments(&["run", "--format", "json", "--thinking"], &said);
+    Plan::stream("opencode", arguments, Input::Text(request.prompt.clone()))
 }
 
 fn acp(request: &Request) -> Plan {
-    let (resume, folder) = (request.resume.clone(), absolute(&request.folder));
-    let session = Session { resume, folder, model: request.model.clone(), mode: None };
-    Plan {
-        arguments: words(&["acp"]),
-        environment: vec![("OPENCODE_PERMISSION", ASK.to_owned())],
-        input: Input::Open,
-        dialect: "acp",
-        driver: Box::new(AcpDriver::new(request.prompt.clone(), session)),
-    }
+    let session = Session { model: request.model.clone(), ..session(request) };
+    Plan::acp(request, arguments(&["acp"], &[]), session).with("OPENCODE_PERMISSION", ASK)
 }

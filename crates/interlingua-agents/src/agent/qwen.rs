@@ -1,7 +1,7 @@
 //! Qwen Code: a JSON stream where nobody has to be asked, ACP where somebody has.
 
-use super::{Agent, Plan, SignIn, Surroundings, absolute, words};
-use crate::driver::{AcpDriver, PlainDriver, Session};
+use super::{Agent, Plan, SignIn, Surroundings, arguments, session};
+use crate::driver::Session;
 use crate::permission::Mode;
 use crate::process::Input;
 use crate::request::{Refused, Request};
@@ -34,41 +34,14 @@ fn plan(request: &Request) -> Result<Plan, Refused> {
 }
 
 fn stream(request: &Request, approvals: &str) -> Plan {
-    let mut arguments = words(&[
-        "--output-format",
-        "stream-json",
-        "--include-partial-messages",
-        "--approval-mode",
-        approvals,
-    ]);
-    if let Some(model) = &request.model {
-        arguments.extend(words(&["--model", model]));
-    }
-    if let Some(session) = &request.resume {
-        arguments.extend(words(&["--resume", session]));
-    }
-    Plan {
-        arguments,
-        environment: Vec::new(),
-        input: Input::Text(request.prompt.clone()),
-        dialect: "qwen",
-        driver: Box::new(PlainDriver),
-    }
+    let form = ["--output-format", "stream-json", "--include-partial-messages"];
+    let fixed = [&form[..], &["--approval-mode", approvals]].concat();
+    let said = [("--model", &request.model), ("--resume", &request.resume)];
+    Plan::stream("qwen", arguments(&fixed, &said), Input::Text(request.prompt.clone()))
 }
 
 fn acp(request: &Request) -> Plan {
-    let mut arguments = words(&["--acp"]);
-    if let Some(model) = &request.model {
-        arguments.extend(words(&["--model", model]));
-    }
     let mode = (request.mode == Mode::AcceptEdits).then_some("auto-edit");
-    let (resume, folder) = (request.resume.clone(), absolute(&request.folder));
-    let session = Session { resume, folder, model: None, mode };
-    Plan {
-        arguments,
-        environment: Vec::new(),
-        input: Input::Open,
-        dialect: "acp",
-        driver: Box::new(AcpDriver::new(request.prompt.clone(), session)),
-    }
+    let arguments = arguments(&["--acp"], &[("--model", &request.model)]);
+    Plan::acp(request, arguments, Session { mode, ..session(request) })
 }
