@@ -129,7 +129,9 @@ pub(super) fn as_claude_tool<'a>(
     input: Option<&'a Json<'_>>,
 ) -> ClaudeTool<'a> {
     let (own_name, own_input) = claude::call(name, kind, input);
-    if let Some(items) = input.and_then(|input| tools::plan_written(kind, input))
+    // What is called so is drawn as a plan, whatever it was told to be.
+    let drawn_as = if own_name == "TodoWrite" { &ToolKind::Plan } else { kind };
+    if let Some(items) = input.and_then(|input| tools::plan_written(drawn_as, input))
         && !all_drawn(&items)
     {
         let input = claude::todo_input(&items).get().to_owned().into();
