@@ -221,10 +221,8 @@ impl Run {
             tokio::select! {
                 biased;
                 status = self.process.ended() => return status.ok(),
-                control = controls.recv() => match control {
-                    Some(control) => self.control(control).await,
-                    None => std::future::pending().await,
-                },
+                // A caller that controls nothing any more lets the run go on.
+                Some(control) = controls.recv() => self.control(control).await,
                 sign = self.outbox.news() => {
                     if sign == Sign::Gone && self.stop.is_none() {
                         self.stop(Stop::ConsumerGone).await;
@@ -280,7 +278,7 @@ impl Run {
                     if let Some(keeper) = &mut self.record {
                         keeper.sent(record.as_bytes());
                     }
-                    self.process.write(record.as_bytes()).await;
+                    self.process.write(record.into_bytes());
                 }
                 Step::CloseInput => self.process.close_input(),
                 Step::GiveUp(why) => {

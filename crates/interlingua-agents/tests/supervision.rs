@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use interlingua_agents::driver::ClaudeDriver;
+use interlingua_agents::process::Input;
 use interlingua_agents::{Control, Stop};
 use support::*;
 use tokio::sync::mpsc;
@@ -268,6 +270,27 @@ async fn an_agent_that_only_tries_again_is_stopped() {
     let (ended, events) = run(script(&[BEGINS, again]), options).await;
     assert_eq!(ended.code(), 124);
     assert!(turn_end(&events)["cause"].as_str().unwrap().contains("try again"));
+}
+
+#[tokio::test]
+async fn a_caller_that_controls_nothing_lets_the_run_go_on() {
+    let (consumer, _told) = Consumer::new();
+    let (_, none) = mpsc::channel(1);
+    let launch = script(&[BEGINS, "sleep 0.1", SAYS, COMPLETES]);
+    let output = Box::new(consumer.clone());
+    let ended = within(interlingua_agents::run(launch, options(), output, none)).await.unwrap();
+    assert_eq!((ended.code(), text(&consumer.events())), (0, "hello".to_owned()));
+}
+
+#[tokio::test]
+async fn an_agent_that_never_reads_its_input_holds_nobody_up() {
+    let mut options = options();
+    options.deadlines.run = Some(Duration::from_millis(300));
+    // More than a pipe takes.
+    let driver = Box::new(ClaudeDriver::new("x".repeat(1 << 20)));
+    let launch = with_driver(&["sleep 1000"], "claude", Input::Open, driver);
+    let (ended, _) = run(launch, options).await;
+    assert_eq!(ended.code(), 124);
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use std::process::{ExitStatus, Stdio};
 
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin};
+use tokio::sync::mpsc;
 
 pub use spool::Spool;
 use tree::Tree;
@@ -58,7 +59,8 @@ pub struct Command {
 #[derive(Debug)]
 pub struct Process {
     child: Child,
-    stdin: Option<ChildStdin>,
+    /// What is still to be written to its standard input, which is closed after the last of it.
+    stdin: Option<mpsc::UnboundedSender<Vec<u8>>>,
     stderr: File,
     tree: Tree,
 }
@@ -96,7 +98,7 @@ impl Command {
         command.process_group(0);
         let mut child = command.spawn()?;
         let tree = Tree::new(child.id(), mark);
-        let stdin = child.stdin.take();
+        let stdin = child.stdin.take().map(written_to);
         Ok((Process { child, stdin, stderr, tree }, spool))
     }
 
@@ -114,6 +116,19 @@ impl Command {
     }
 }
 
+/// Writes what comes to a program that may be slow to read it, or never read it.
+fn written_to(mut stdin: ChildStdin) -> mpsc::UnboundedSender<Vec<u8>> {
+    let (pieces, mut taken) = mpsc::unbounded_channel::<Vec<u8>>();
+    tokio::spawn(async move {
+        while let Some(piece) = taken.recv().await {
+            if stdin.write_all(&piece).await.is_err() || stdin.flush().await.is_err() {
+                return;
+            }
+        }
+    });
+    pieces
+}
+
 /// A word that no other run has.
 fn mark() -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -125,13 +140,11 @@ fn mark() -> String {
 }
 
 impl Process {
-    /// Writes to its standard input; what nobody reads any more is no error, since the end of the
-    /// program tells more.
-    pub async fn write(&mut self, bytes: &[u8]) {
-        if let Some(stdin) = &mut self.stdin
-            && (stdin.write_all(bytes).await.is_err() || stdin.flush().await.is_err())
-        {
-            self.stdin = None;
+    /// Writes to its standard input, when it reads; nobody waits for that.
+    pub fn write(&mut self, bytes: Vec<u8>) {
+        if let Some(stdin) = &self.stdin {
+            // What nobody reads any more is no error: the end of the program tells more.
+            let _ = stdin.send(bytes);
         }
     }
 
