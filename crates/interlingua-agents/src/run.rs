@@ -395,8 +395,12 @@ impl Run {
     ) -> Ended {
         let left_behind = self.process.sweep().await;
         self.clock.over();
-        while self.read_some().await || self.spool.unread() > 0 {
-            if !self.wait_for_room(controls).await {
+        loop {
+            let unread = self.spool.unread();
+            self.read_some().await;
+            // What cannot be read will not be read the next time either.
+            let read = self.spool.unread() < unread;
+            if !read || !self.wait_for_room(controls).await {
                 break;
             }
         }
