@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::permission::Mode;
 
 /// What an agent is asked to do.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Request {
     /// What to do, in the user's words.
     pub prompt: String,
@@ -25,6 +25,21 @@ pub struct Request {
     pub flags: Vec<String>,
     /// Ask for the protocol that an unattended run needs, even if it shows less.
     pub exec: bool,
+}
+
+/// Variables may be secrets: their names are shown, and nothing else.
+impl std::fmt::Debug for Request {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
+        out.debug_struct("Request")
+            .field("model", &self.model)
+            .field("folder", &self.folder)
+            .field("resume", &self.resume)
+            .field("mode", &self.mode)
+            .field("environment", &names)
+            .field("flags", &self.flags)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Request {
@@ -145,6 +160,13 @@ mod tests {
         }
         let variable = Request { environment: vec![("a=b".into(), "c".into())], ..fine };
         assert!(matches!(variable.check(), Err(Refused::BadWord { what: "variable", .. })));
+    }
+
+    #[test]
+    fn a_variable_is_shown_without_its_value() {
+        let environment = vec![("API_KEY".to_owned(), "hunter2".to_owned())];
+        let shown = format!("{:?}", Request { environment, ..Request::new("do it") });
+        assert!(shown.contains("API_KEY") && !shown.contains("hunter2"), "{shown}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::process::{Command, Input};
 use crate::request::{Refused, Request};
 
 /// A program that speaks a protocol that can be read.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     command: String,
@@ -35,6 +35,17 @@ pub struct Program {
     prompt: Prompt,
     #[serde(default)]
     environment: BTreeMap<String, String>,
+}
+
+/// Variables may be secrets: they are not shown.
+impl std::fmt::Debug for Program {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { command, dialect, .. } = self;
+        out.debug_struct("Program")
+            .field("command", command)
+            .field("dialect", dialect)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How the program is told what to do.

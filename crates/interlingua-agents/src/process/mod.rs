@@ -41,7 +41,7 @@ pub enum Input {
 }
 
 /// A program, and all that it is started with.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Command {
     /// The program: a name on the path, or a path.
     pub program: PathBuf,
@@ -74,6 +74,18 @@ pub enum Signal {
     Terminate,
     /// The end.
     Kill,
+}
+
+/// Variables may be secrets: their names are shown, and nothing else.
+impl std::fmt::Debug for Command {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
+        out.debug_struct("Command")
+            .field("program", &self.program)
+            .field("environment", &names)
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Command {
@@ -182,5 +194,17 @@ impl Process {
             _ => &*text,
         };
         Some(text.to_owned()).filter(|text| !text.trim().is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_is_shown_without_its_value() {
+        let environment = vec![("API_KEY".to_owned(), "hunter2".to_owned())];
+        let shown = format!("{:?}", Command { environment, ..Command::default() });
+        assert!(shown.contains("API_KEY") && !shown.contains("hunter2"), "{shown}");
     }
 }
