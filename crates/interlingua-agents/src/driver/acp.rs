@@ -271,25 +271,12 @@ impl Driver for AcpDriver {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{hears, sent};
     use super::*;
     use serde_json::Value;
 
     fn driver(session: Session) -> AcpDriver {
         AcpDriver::new("do it".to_owned(), session)
-    }
-
-    fn hears(driver: &mut AcpDriver, record: &str) -> Vec<Value> {
-        let mut steps = Vec::new();
-        driver.output(format!("{record}\n").as_bytes(), &mut steps);
-        sent(&steps)
-    }
-
-    fn sent(steps: &[Step]) -> Vec<Value> {
-        let records = steps.iter().filter_map(|step| match step {
-            Step::Send(record) => serde_json::from_str(record).ok(),
-            _ => None,
-        });
-        records.collect()
     }
 
     fn in_turn() -> AcpDriver {

@@ -120,17 +120,10 @@ fn response(id: &str, body: &serde_json::Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::sent;
     use super::*;
 
     const ASKS: &str = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t1"}}"#;
-
-    fn sent(steps: &[Step]) -> Vec<serde_json::Value> {
-        let records = steps.iter().filter_map(|step| match step {
-            Step::Send(record) => serde_json::from_str(record).ok(),
-            _ => None,
-        });
-        records.collect()
-    }
 
     #[test]
     fn the_prompt_comes_first_and_the_input_ends_with_the_turn() {

@@ -235,6 +235,7 @@ impl Driver for CodexDriver {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{hears, sent};
     use super::*;
 
     fn driver(resume: Option<&str>) -> CodexDriver {
@@ -246,21 +247,6 @@ mod tests {
             sandbox: "workspace-write",
         };
         CodexDriver::new("do it".to_owned(), thread)
-    }
-
-    /// What a driver sends when the server says something.
-    fn hears(driver: &mut CodexDriver, record: &str) -> Vec<Value> {
-        let mut steps = Vec::new();
-        driver.output(format!("{record}\n").as_bytes(), &mut steps);
-        sent(&steps)
-    }
-
-    fn sent(steps: &[Step]) -> Vec<Value> {
-        let records = steps.iter().filter_map(|step| match step {
-            Step::Send(record) => serde_json::from_str(record).ok(),
-            _ => None,
-        });
-        records.collect()
     }
 
     fn in_turn() -> CodexDriver {

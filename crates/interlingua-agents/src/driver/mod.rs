@@ -48,3 +48,27 @@ pub trait Driver: Send + std::fmt::Debug {
         false
     }
 }
+
+/// What the tests of all drivers need.
+#[cfg(test)]
+mod testing {
+    use serde_json::Value;
+
+    use super::{Driver, Step};
+
+    /// The records among some steps.
+    pub(super) fn sent(steps: &[Step]) -> Vec<Value> {
+        let records = steps.iter().filter_map(|step| match step {
+            Step::Send(record) => serde_json::from_str(record).ok(),
+            _ => None,
+        });
+        records.collect()
+    }
+
+    /// What a driver sends when the agent prints a record.
+    pub(super) fn hears(driver: &mut dyn Driver, record: &str) -> Vec<Value> {
+        let mut steps = Vec::new();
+        driver.output(format!("{record}\n").as_bytes(), &mut steps);
+        sent(&steps)
+    }
+}
