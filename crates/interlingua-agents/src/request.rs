@@ -1,5 +1,6 @@
 //! What somebody wants an agent to do, checked before anything is started.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::permission::Mode;
@@ -56,6 +57,12 @@ impl Request {
             flags: Vec::new(),
             exec: false,
         }
+    }
+
+    /// A variable, as the agent will see it.
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+        let set = self.environment.iter().rev().find(|(set, _)| set == name);
+        set.map(|(_, value)| OsString::from(value)).or_else(|| std::env::var_os(name))
     }
 
     /// Finds what no agent could work with.
@@ -133,6 +140,14 @@ pub enum Refused {
     /// The protocol cannot be read, or not be written.
     #[error(transparent)]
     CannotTranslate(#[from] interlingua::CannotTranslate),
+    /// The working folder could not be prepared.
+    #[error("{} could not be written: {problem}", .path.display())]
+    NotPrepared {
+        /// The file that has to be there.
+        path: PathBuf,
+        /// What the system says.
+        problem: std::io::Error,
+    },
     /// It could not be started.
     #[error("{program} could not be started: {problem}")]
     NotStarted {

@@ -4,9 +4,11 @@
 //! interrupt, a deadline, the end of the process. It never waits for the consumer while the agent
 //! has something to be answered, and it never reads faster than the consumer takes.
 
+mod beside;
 mod deadlines;
 mod outbox;
 mod record;
+mod steps;
 
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -18,7 +20,7 @@ use interlingua::{CannotTranslate, Exit, Stopped, Translator};
 use tokio::sync::mpsc;
 
 use crate::agent::Launch;
-use crate::driver::{Driver, Step};
+use crate::driver::Driver;
 use crate::permission::{Decision, Policy, Verdict, Wish};
 use crate::process::{Process, Signal, Spool};
 use crate::request::Refused;
@@ -28,6 +30,8 @@ use deadlines::{Clock, Due};
 pub use outbox::Consumer;
 use outbox::{Outbox, Sign};
 pub use record::Recorder;
+
+use beside::Reading;
 
 /// The least time between two looks at what was printed. An agent that prints fast is read in larger
 /// pieces, which costs a fraction; what comes after a pause is read at once.
@@ -162,10 +166,7 @@ pub async fn run(
     let writer = Watched::new(make(&options.translate.encode));
     let (from, to) = (Some(launch.dialect), options.to.name);
     let translator = Translator::with_encoder(from, to, writer, &options.translate)?;
-    let (process, spool) = launch.command.start().map_err(|problem| Refused::NotStarted {
-        program: launch.command.program.display().to_string(),
-        problem,
-    })?;
+    let (process, spool) = launch.start()?;
     let mut run = Run {
         process,
         spool,
@@ -179,8 +180,11 @@ pub async fn run(
         clock: Clock::new(options.deadlines, Instant::now()),
         stop: None,
         outcome: Outcome::Failed,
+        beside: Reading::default(),
+        told_driver: Instant::now(),
+        _scratch: launch.scratch,
     };
-    run.say(|driver, steps| driver.start(steps)).await;
+    run.say(|driver, steps| driver.start(steps));
     let status = run.until_the_end(&mut controls).await;
     Ok(run.end(status, &mut controls).await)
 }
@@ -198,6 +202,11 @@ struct Run {
     clock: Clock,
     stop: Option<Stop>,
     outcome: Outcome,
+    beside: Reading,
+    /// When the driver was last told something.
+    told_driver: Instant,
+    /// A folder that is gone when the run is over.
+    _scratch: Option<tempfile::TempDir>,
 }
 
 impl Run {
@@ -218,6 +227,7 @@ impl Run {
                 }
             }
             let due = self.clock.next(self.translator.encoder().tool_runs());
+            let wake = self.driver.patience().map(|patience| self.told_driver + patience);
             tokio::select! {
                 biased;
                 status = self.process.ended() => return status.ok(),
@@ -230,7 +240,8 @@ impl Run {
                 }
                 () = tokio::time::sleep_until(not_before.into()), if printed && room => {}
                 () = self.spool.grown(), if !printed => printed = true,
-                () = Clock::until(due.as_ref()), if due.is_some() => {
+                () = until(wake), if wake.is_some() => self.wake_driver().await,
+                () = until(due.as_ref().map(|(_, at)| *at)), if due.is_some() => {
                     self.due(due.map(|(due, _)| due)).await;
                 }
             }
@@ -247,47 +258,28 @@ impl Run {
         if piece.is_empty() {
             return false;
         }
-        self.clock.heard(Instant::now());
-        let length = piece.len();
+        let (now, length) = (Instant::now(), piece.len());
+        self.clock.heard(now);
+        self.told_driver = now;
         let mut steps = Vec::new();
         self.driver.output(piece, &mut steps);
         if let Some(record) = &mut self.record {
             record.printed(piece);
         }
-        let written = self.translator.push_at(piece, now_ms());
-        self.outbox.put(written);
-        self.take_steps(steps).await;
+        if !self.driver.holds_back() {
+            let written = self.translator.push_at(piece, now_ms());
+            self.outbox.put(written);
+        }
+        self.take_steps(steps);
         self.take_notes().await;
         self.spool.may_have_more(length)
     }
 
-    /// Asks the driver what to say, and says it.
-    async fn say(&mut self, ask: impl FnOnce(&mut dyn Driver, &mut Vec<Step>)) {
-        let mut steps = Vec::new();
-        ask(self.driver.as_mut(), &mut steps);
-        self.take_steps(steps).await;
-    }
-
-    async fn take_steps(&mut self, steps: Vec<Step>) {
-        for step in steps {
-            match step {
-                Step::Send(mut record) => {
-                    let written = self.translator.push_sent(&record);
-                    self.outbox.put(written);
-                    record.push('\n');
-                    if let Some(keeper) = &mut self.record {
-                        keeper.sent(record.as_bytes());
-                    }
-                    self.process.write(record.into_bytes());
-                }
-                Step::CloseInput => self.process.close_input(),
-                Step::GiveUp(why) => {
-                    self.process.close_input();
-                    self.stop.get_or_insert(Stop::GaveUp(why));
-                    self.clock.stopping(Instant::now());
-                }
-            }
-        }
+    /// Tells the driver that there was no news for as long as it has patience.
+    async fn wake_driver(&mut self) {
+        self.told_driver = Instant::now();
+        self.say(|driver, steps| driver.woken(steps));
+        self.take_notes().await;
     }
 
     async fn take_notes(&mut self) {
@@ -299,7 +291,7 @@ impl Run {
                 Note::TurnEnded(outcome) => {
                     self.outcome = outcome;
                     self.clock.turn_ended();
-                    self.say(|driver, steps| driver.turn_ended(steps)).await;
+                    self.say(|driver, steps| driver.turn_ended(steps));
                 }
                 Note::Retries => self.clock.retries(Instant::now()),
                 Note::Works => self.clock.works(),
@@ -330,7 +322,7 @@ impl Run {
 
     async fn decide(&mut self, request: &str, decision: &Decision) {
         self.clock.settled(request);
-        self.say(|driver, steps| driver.decide(request, decision, steps)).await;
+        self.say(|driver, steps| driver.decide(request, decision, steps));
         // What was decided may be all that was still to be known.
         Box::pin(self.take_notes()).await;
     }
@@ -355,7 +347,7 @@ impl Run {
         if !matches!(self.stop, Some(Stop::GaveUp(_))) {
             told = self.driver.interrupt(&mut steps);
         }
-        self.take_steps(steps).await;
+        self.take_steps(steps);
         if !told {
             self.process.signal(Signal::Interrupt);
         }
@@ -404,6 +396,8 @@ impl Run {
                 break;
             }
         }
+        self.say(|driver, steps| driver.ended(steps));
+        self.take_notes().await;
         let exit = self.exit(status);
         self.tell_contradiction(&exit);
         let written = self.translator.finish(&exit);
@@ -477,6 +471,14 @@ impl Run {
         let error = Error { message: Text::from(message), ..Error::default() };
         let written = self.translator.tell(Event::new(error));
         self.outbox.put(written);
+    }
+}
+
+/// Waits for a time, where there is one.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use interlingua_agents::driver::ClaudeDriver;
+use interlingua_agents::driver::{ClaudeDriver, Interrupt, PlainDriver};
 use interlingua_agents::process::Input;
 use interlingua_agents::{Control, Stop};
 use support::*;
@@ -96,6 +96,31 @@ async fn an_interrupt_ends_the_turn_as_cancelled() {
     assert_eq!((ended.code(), text(&events)), (130, "hello".to_owned()));
     let end = turn_end(&events);
     assert_eq!((&end["outcome"], &end["synthetic"]), (&"cancelled".into(), &"stopped".into()));
+}
+
+/// A program that nobody knows says itself how it is to be interrupted.
+#[tokio::test]
+async fn an_interrupt_can_be_the_end_of_the_input() {
+    let driver = Box::new(PlainDriver::new(Interrupt::CloseInput));
+    let lines = [BEGINS, SAYS, "cat", "exit 7"];
+    let mut run = Watched::start(with_driver(&lines, "codex", Input::Open, driver), options());
+    run.until(|event| event["type"] == "block").await;
+    run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
+    let (ended, _) = run.end().await;
+    assert_eq!((ended.code(), ended.exit.code), (130, Some(7)));
+}
+
+/// What the working folder has to have is written there, and what is there stays.
+#[tokio::test]
+async fn the_working_folder_is_prepared() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("kept"), "mine").unwrap();
+    let mut launch = script(&[BEGINS, COMPLETES]);
+    launch.command.folder = folder.path().to_owned();
+    launch.files = vec![("kept".into(), "theirs".into()), ("in/new".into(), "made".into())];
+    run(launch, options()).await;
+    let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!((read("kept"), read("in/new")), ("mine".to_owned(), "made".to_owned()));
 }
 
 #[tokio::test]

@@ -49,11 +49,6 @@ fn plan(request: &Request) -> Result<Plan, Refused> {
     if let Some(session) = &request.resume {
         arguments.extend(words(&["--resume", session]));
     }
-    Ok(Plan {
-        arguments,
-        environment: Vec::new(),
-        input: Input::Open,
-        dialect: "claude",
-        driver: Box::new(ClaudeDriver::new(request.prompt.clone())),
-    })
+    let driver = ClaudeDriver::new(request.prompt.clone());
+    Ok(Plan::new("claude", arguments, Input::Open, driver))
 }

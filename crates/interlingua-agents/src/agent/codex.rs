@@ -44,13 +44,8 @@ fn app_server(request: &Request, sandbox: &'static str) -> Plan {
         approvals: if request.mode == Mode::Auto { "never" } else { "on-request" },
         sandbox,
     };
-    Plan {
-        arguments: words(&["app-server"]),
-        environment: Vec::new(),
-        input: Input::Open,
-        dialect: "codex-app-server",
-        driver: Box::new(CodexDriver::new(request.prompt.clone(), thread)),
-    }
+    let driver = CodexDriver::new(request.prompt.clone(), thread);
+    Plan::new("codex-app-server", words(&["app-server"]), Input::Open, driver)
 }
 
 /// One run that asks nobody.

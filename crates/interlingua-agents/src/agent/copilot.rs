@@ -1,6 +1,7 @@
 //! Copilot CLI: ACP, which takes the prompt in a record; a JSON stream on request.
 
 use super::{Agent, Plan, SignIn, Surroundings, arguments, session, words};
+use crate::driver::CopilotDriver;
 use crate::permission::Mode;
 use crate::process::Input;
 use crate::request::{Refused, Request};
@@ -49,7 +50,14 @@ fn stream(request: &Request) -> Plan {
     if let Some(session) = &request.resume {
         arguments.push(format!("--resume={session}").into());
     }
-    Plan::stream("copilot", arguments, Input::Closed)
+    // Without a place for them there are no counts, and that is all.
+    let Ok(scratch) = tempfile::tempdir() else {
+        return Plan::stream("copilot", arguments, Input::Closed);
+    };
+    let counts = scratch.path().join("usage.json");
+    arguments.extend(["--usage-output-file".into(), counts.clone().into_os_string()]);
+    let driver = CopilotDriver::new(counts, request.resume.is_some());
+    Plan { scratch: Some(scratch), ..Plan::new("copilot", arguments, Input::Closed, driver) }
 }
 
 fn acp(request: &Request) -> Plan {

@@ -1,7 +1,9 @@
 //! Gemini CLI: a JSON stream where nobody has to be asked, ACP where somebody has.
 
+use std::path::PathBuf;
+
 use super::{Agent, Plan, SignIn, Surroundings, arguments, session};
-use crate::driver::Session;
+use crate::driver::{GeminiDriver, Session};
 use crate::permission::Mode;
 use crate::process::Input;
 use crate::request::{Refused, Request};
@@ -41,7 +43,19 @@ fn stream(request: &Request, approvals: &str) -> Plan {
     let fixed = ["--output-format", "stream-json", "--approval-mode", approvals];
     let said = [("--model", &request.model), ("--resume", &request.resume)];
     let input = Input::Text(request.prompt.clone());
-    Plan::stream("gemini", arguments(&fixed, &said), input).with(NO_RELAUNCH, "true")
+    let arguments = arguments(&fixed, &said);
+    let plan = match logs(request) {
+        Some(logs) => Plan::new("gemini", arguments, input, GeminiDriver::new(logs)),
+        None => Plan::stream("gemini", arguments, input),
+    };
+    plan.with(NO_RELAUNCH, "true")
+}
+
+/// The folder in which it keeps the logs of its sessions.
+fn logs(request: &Request) -> Option<PathBuf> {
+    let home = ["GEMINI_CLI_HOME", "HOME", "USERPROFILE"].into_iter();
+    let home = home.filter_map(|name| request.variable(name)).find(|home| !home.is_empty());
+    home.map(|home| PathBuf::from(home).join(".gemini/tmp"))
 }
 
 fn acp(request: &Request) -> Plan {

@@ -1,7 +1,8 @@
 //! How each agent is started: a file an agent, and a list of all.
 //!
-//! A launch is a request that was checked, a command, the protocol in which the agent answers, and a
-//! driver that speaks to it. **To add an agent**: a file here with an [`Agent`], and its line in [`ALL`];
+//! A launch is a request that was checked, files that the working folder has to have, a command, a
+//! driver that speaks to the agent, and the dialect in which the agent answers: the dialect is the mapper
+//! of its output, and one that is written as it is read passes every record on as it is. **To add an agent**: a file here with an [`Agent`], and its line in [`ALL`];
 //! a program that nobody has described is started from a small file ([`program`]).
 
 mod claude;
@@ -13,12 +14,14 @@ pub mod program;
 mod qwen;
 
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use interlingua::dialect::Dialect;
+use tempfile::TempDir;
 
 use crate::driver::{AcpDriver, Driver, PlainDriver, Session};
-use crate::process::{Command, Input};
+use crate::process::{Command, Input, Process, Spool};
 use crate::request::{Refused, Request};
 
 /// All agents that are known.
@@ -94,19 +97,30 @@ struct Plan {
     input: Input,
     dialect: &'static str,
     driver: Box<dyn Driver>,
+    scratch: Option<TempDir>,
 }
 
 impl Plan {
+    /// An agent that is driven so, and answers in a dialect.
+    fn new(
+        dialect: &'static str,
+        arguments: Vec<OsString>,
+        input: Input,
+        driver: impl Driver + 'static,
+    ) -> Self {
+        let (environment, driver) = (Vec::new(), Box::new(driver));
+        Self { arguments, environment, input, dialect, driver, scratch: None }
+    }
+
     /// An agent that is told everything when it is started, and prints a stream.
     fn stream(dialect: &'static str, arguments: Vec<OsString>, input: Input) -> Self {
-        let driver = Box::new(PlainDriver);
-        Self { arguments, environment: Vec::new(), input, dialect, driver }
+        Self::new(dialect, arguments, input, PlainDriver::default())
     }
 
     /// An agent that speaks ACP.
     fn acp(request: &Request, arguments: Vec<OsString>, session: Session) -> Self {
-        let driver = Box::new(AcpDriver::new(request.prompt.clone(), session));
-        Self { arguments, environment: Vec::new(), input: Input::Open, dialect: "acp", driver }
+        let driver = AcpDriver::new(request.prompt.clone(), session);
+        Self::new("acp", arguments, Input::Open, driver)
     }
 
     /// The same, with a variable set.
@@ -125,6 +139,41 @@ pub struct Launch {
     pub dialect: &'static Dialect,
     /// Who speaks to it.
     pub driver: Box<dyn Driver>,
+    /// Files that have to be in the working folder: they are written there where they are not.
+    pub files: Vec<(PathBuf, String)>,
+    /// A folder for what it writes beside its stream, which is gone when the run is over.
+    pub scratch: Option<TempDir>,
+}
+
+impl Launch {
+    /// A command that answers in a dialect, and who speaks to it.
+    pub fn new(command: Command, dialect: &'static Dialect, driver: Box<dyn Driver>) -> Self {
+        Self { command, dialect, driver, files: Vec::new(), scratch: None }
+    }
+
+    /// Prepares the working folder, and starts the program.
+    pub(crate) fn start(&self) -> Result<(Process, Spool), Refused> {
+        for (path, text) in &self.files {
+            let path = self.command.folder.join(path);
+            prepare(&path, text).map_err(|problem| Refused::NotPrepared { path, problem })?;
+        }
+        self.command.start().map_err(|problem| Refused::NotStarted {
+            program: self.command.program.display().to_string(),
+            problem,
+        })
+    }
+}
+
+/// Writes a file, unless it is there.
+fn prepare(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    match std::fs::File::create_new(path) {
+        Ok(mut file) => file.write_all(text.as_bytes()),
+        Err(problem) if problem.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(problem) => Err(problem),
+    }
 }
 
 impl Agent {
@@ -166,17 +215,10 @@ impl Plan {
         let own = self.environment.into_iter().map(|(name, value)| (name.to_owned(), value));
         let environment = own.chain(request.environment.iter().cloned()).collect();
         let dialect = interlingua::dialect::find(self.dialect);
-        Ok(Launch {
-            command: Command {
-                program,
-                arguments,
-                environment,
-                folder: request.folder.clone(),
-                input: self.input,
-            },
-            dialect: dialect.ok_or(interlingua::CannotTranslate::NotRead(self.dialect))?,
-            driver: self.driver,
-        })
+        let dialect = dialect.ok_or(interlingua::CannotTranslate::NotRead(self.dialect))?;
+        let (folder, input) = (request.folder.clone(), self.input);
+        let command = Command { program, arguments, environment, folder, input };
+        Ok(Launch { scratch: self.scratch, ..Launch::new(command, dialect, self.driver) })
     }
 }
 

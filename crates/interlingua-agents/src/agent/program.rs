@@ -5,21 +5,27 @@
 //! arguments = ["--json", "--model", "{model}"]
 //! dialect = "claude"
 //! prompt = "stdin"        # or "argument": then `{prompt}` stands among the arguments
+//! interrupt = "int"       # how it is interrupted: "int", "term" or "close-input"
 //!
 //! [environment]
 //! MY_AGENT_MODE = "batch"
+//!
+//! [files]                 # what the working folder has to have: written where it is not there
+//! "MY_AGENT.md" = "Answer in English."
 //! ```
 //!
 //! An argument with a `{…}` for which the request has nothing is left out, with the flag before it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
 use super::{Launch, on_the_path};
-use crate::driver::{AcpDriver, ClaudeDriver, CodexDriver, Driver, PlainDriver, Session, Thread};
+use crate::driver::{
+    AcpDriver, ClaudeDriver, CodexDriver, Driver, Interrupt, PlainDriver, Session, Thread,
+};
 use crate::process::{Command, Input};
 use crate::request::{Refused, Request};
 
@@ -34,7 +40,11 @@ pub struct Program {
     #[serde(default)]
     prompt: Prompt,
     #[serde(default)]
+    interrupt: Interrupt,
+    #[serde(default)]
     environment: BTreeMap<String, String>,
+    #[serde(default)]
+    files: BTreeMap<PathBuf, String>,
 }
 
 /// Variables may be secrets: they are not shown.
@@ -90,6 +100,11 @@ impl Program {
         {
             return Err(format!("in `{}` a program cannot be prompted", program.dialect));
         }
+        let within =
+            |path: &&PathBuf| path.components().all(|it| matches!(it, Component::Normal(_)));
+        if let Some(path) = program.files.keys().find(|path| !within(path)) {
+            return Err(format!("{} is not in the working folder", path.display()));
+        }
         Ok(program)
     }
 
@@ -104,28 +119,26 @@ impl Program {
         let dialect = interlingua::dialect::find(&self.dialect)
             .ok_or(interlingua::CannotTranslate::NotRead("unknown"))?;
         let own = self.environment.clone().into_iter();
-        Ok(Launch {
-            command: Command {
-                program,
-                arguments: self.arguments(request),
-                environment: own.chain(request.environment.iter().cloned()).collect(),
-                folder: request.folder.clone(),
-                input: match self.prompt {
-                    Prompt::Stdin => Input::Text(request.prompt.clone()),
-                    Prompt::Argument => Input::Closed,
-                    Prompt::Protocol => Input::Open,
-                },
+        let command = Command {
+            program,
+            arguments: self.arguments(request),
+            environment: own.chain(request.environment.iter().cloned()).collect(),
+            folder: request.folder.clone(),
+            input: match self.prompt {
+                Prompt::Stdin => Input::Text(request.prompt.clone()),
+                Prompt::Argument => Input::Closed,
+                Prompt::Protocol => Input::Open,
             },
-            dialect,
-            driver: self.driver(request),
-        })
+        };
+        let files = self.files.clone().into_iter().collect();
+        Ok(Launch { files, ..Launch::new(command, dialect, self.driver(request)) })
     }
 
     fn driver(&self, request: &Request) -> Box<dyn Driver> {
         let (prompt, resume) = (request.prompt.clone(), request.resume.clone());
         let (folder, model) = (super::absolute(&request.folder), request.model.clone());
         match &*self.dialect {
-            _ if self.prompt != Prompt::Protocol => Box::new(PlainDriver),
+            _ if self.prompt != Prompt::Protocol => Box::new(PlainDriver::new(self.interrupt)),
             "claude" => Box::new(ClaudeDriver::new(prompt)),
             "acp" => {
                 Box::new(AcpDriver::new(prompt, Session { resume, folder, model, mode: None }))
@@ -198,5 +211,8 @@ mod tests {
         assert!(
             parse("command='a'\ndialect='codex'\nprompt='protocol'").contains("cannot be prompted")
         );
+        assert!(parse("command='a'\ndialect='codex'\ninterrupt='hup'").contains("close-input"));
+        let files = parse("command='a'\ndialect='codex'\n[files]\n'../up'='x'");
+        assert!(files.contains("not in the working folder"), "{files}");
     }
 }

@@ -26,6 +26,31 @@ impl Records {
     }
 }
 
+/// Cuts what an agent prints into lines, and gives them as they are, for somebody who passes them on.
+#[derive(Debug, Default)]
+pub(super) struct RawLines {
+    part: Vec<u8>,
+}
+
+/// A line that is longer than this is handed on in pieces: it is none that a driver looks at.
+const LONGEST: usize = 16 << 20;
+
+impl RawLines {
+    pub(super) fn each(&mut self, chunk: &[u8], mut take: impl FnMut(Vec<u8>)) {
+        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
+            self.part.extend_from_slice(piece);
+            if piece.ends_with(b"\n") || self.part.len() > LONGEST {
+                take(std::mem::take(&mut self.part));
+            }
+        }
+    }
+
+    /// What is left, where the last line has no end.
+    pub(super) fn rest(&mut self) -> Option<Vec<u8>> {
+        Some(std::mem::take(&mut self.part)).filter(|part| !part.is_empty())
+    }
+}
+
 /// A JSON-RPC message, of which only the envelope is read.
 #[derive(Debug, Deserialize)]
 pub(super) struct Message<'a> {

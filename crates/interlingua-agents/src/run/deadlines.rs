@@ -187,14 +187,6 @@ impl Clock {
             Why::Retries => format!("the agent did nothing but try again for {}", time(retries)),
         }
     }
-
-    /// Waits for something that is due.
-    pub(super) async fn until(due: Option<&(Due, Instant)>) {
-        match due {
-            Some((_, at)) => tokio::time::sleep_until((*at).into()).await,
-            None => std::future::pending().await,
-        }
-    }
 }
 
 /// A time, for a person to read.

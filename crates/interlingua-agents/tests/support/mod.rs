@@ -30,7 +30,7 @@ pub(crate) const TOOL_ENDS: &str = r#"echo '{"type":"item.completed","item":{"id
 
 /// A shell script in the place of an agent that prints Codex's records.
 pub(crate) fn script(lines: &[&str]) -> Launch {
-    with_driver(lines, "codex", Input::Closed, Box::new(PlainDriver))
+    with_driver(lines, "codex", Input::Closed, Box::new(PlainDriver::default()))
 }
 
 /// A shell script in the place of an agent that is driven.
@@ -40,17 +40,14 @@ pub(crate) fn with_driver(
     input: Input,
     driver: Box<dyn Driver>,
 ) -> Launch {
-    Launch {
-        command: Command {
-            program: PathBuf::from("/bin/sh"),
-            arguments: vec!["-c".into(), lines.join("\n").into()],
-            environment: Vec::new(),
-            folder: std::env::temp_dir(),
-            input,
-        },
-        dialect: dialect::find(from).unwrap(),
-        driver,
-    }
+    let command = Command {
+        program: PathBuf::from("/bin/sh"),
+        arguments: vec!["-c".into(), lines.join("\n").into()],
+        environment: Vec::new(),
+        folder: std::env::temp_dir(),
+        input,
+    };
+    Launch::new(command, dialect::find(from).unwrap(), driver)
 }
 
 /// A run that is written as our own events, with deadlines that are short.

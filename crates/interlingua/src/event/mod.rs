@@ -108,7 +108,7 @@ pub struct Source {
     pub line: u64,
     /// The bytes of the input that say it.
     pub bytes: Range<u64>,
-    /// Why the grammar added it, where the agent did not say it.
+    /// Why it was added, where the agent's stream does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synthetic: Option<Reason>,
 }
@@ -130,6 +130,8 @@ open::open_enum! {
         Stopped = "stopped",
         /// A tool call that was refused took back what it had announced.
         Refused = "refused",
+        /// The agent wrote it elsewhere: into a log or a file of its own, or onto its screen.
+        Elsewhere = "elsewhere",
     }
 }
 

@@ -288,7 +288,9 @@ impl Calls {
     fn answer(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Data::ToolEnded(ended) = &event.data else { return };
         self.ensure_known(&ended.call, &event, stream, emit);
-        let Event { parent, time, data: Data::ToolEnded(mut ended), .. } = event else { return };
+        let Event { parent, time, source, data: Data::ToolEnded(mut ended), .. } = event else {
+            return;
+        };
         let Some(call) = self.calls.get_mut(&key(&ended.call)) else { return };
         match call {
             Call::Open(_) => {
@@ -304,7 +306,9 @@ impl Calls {
                 }
                 // Whoever made the call is answered.
                 let parent = open.parent.as_ref().map(Text::borrowed);
-                stream.said(&mut Event::new(ended).within(parent).at(time), emit);
+                let mut answer = Event::new(ended).within(parent).at(time);
+                answer.source.synthetic = source.synthetic;
+                stream.said(&mut answer, emit);
                 if self.spare.len() < SPARE {
                     self.spare.push(open);
                 }

@@ -30,6 +30,8 @@ struct OpenTurn {
     started_at: u64,
     /// What the requests of the agent itself have used so far.
     requests: Option<Usage<'static>>,
+    /// What the turn as a whole used, where that is told before its end.
+    whole: Vec<Usage<'static>>,
 }
 
 /// Something that went wrong in a turn.
@@ -140,6 +142,13 @@ impl Turns {
         }
         if ended.outcome == Outcome::Failed && ended.class.is_none() {
             ended.class = turn.class.filter(|class| *class != ErrorClass::Unspecified);
+        }
+        if ended.usage.is_none() {
+            let told = turn.whole.iter().cloned().reduce(|sum, usage| sum.plus(&usage));
+            ended.usage = told.map(|usage| Usage { model: None, ..usage });
+            if ended.by_model.is_empty() {
+                ended.by_model = turn.whole.into_iter().filter(|it| it.model.is_some()).collect();
+            }
         }
         ended.usage = ended.usage.take().map(|usage| self.usage_of_turn(usage));
         ended.cost = ended.cost.take().map(|cost| self.cost_of_turn(cost));
@@ -260,11 +269,19 @@ impl OpenTurn {
         }
     }
 
-    /// Adds what a request used.
+    /// Adds what a request used, or keeps what the whole turn did.
     fn used(&mut self, usage: Option<&Usage<'_>>) {
-        if let Some(usage) = usage.filter(|usage| usage.scope == Scope::Request) {
-            let so_far = self.requests.take().unwrap_or_default();
-            self.requests = Some(so_far.plus(usage));
+        match usage {
+            Some(usage) if usage.scope == Scope::Request => {
+                let so_far = self.requests.take().unwrap_or_default();
+                self.requests = Some(so_far.plus(usage));
+            }
+            Some(usage) if usage.scope == Scope::Turn => {
+                // Of one model what was told last counts.
+                self.whole.retain(|told| told.model != usage.model);
+                self.whole.push(crate::event::own_usage(usage.clone()));
+            }
+            _ => {}
         }
     }
 

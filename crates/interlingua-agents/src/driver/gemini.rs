@@ -1,0 +1,342 @@
+//! Gemini's stream, and the log in which it keeps what the stream leaves out.
+//!
+//! The stream has no thoughts, no tokens before its end, no exit codes, and of most tools nothing that
+//! they gave back. The log of the session has them. It is written while the agent works, about when
+//! the stream tells the same, so a line that the log can complete waits a moment for it.
+
+mod log;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use interlingua::event::{Block, BlockKind, FilesChanged, ToolEnded, ToolStatus};
+use interlingua::json::{Json, Text};
+use serde::Deserialize;
+
+use super::lines::{RawLines, Records};
+use super::{Beside, Driver, Step};
+use log::{Call, Entry};
+
+/// How long the log is given before it is looked at again, and how often that is done.
+const MOMENT: Duration = Duration::from_millis(20);
+const LOOKS: u32 = 15;
+
+/// The driver of Gemini's stream.
+#[derive(Debug)]
+pub struct GeminiDriver {
+    /// The folder in which Gemini keeps its logs.
+    folder: PathBuf,
+    lines: RawLines,
+    /// Lines that wait for the log.
+    held: VecDeque<Vec<u8>>,
+    looks: u32,
+    log: Log,
+}
+
+/// What is known of the log.
+#[derive(Debug, Default)]
+struct Log {
+    /// Where it is, once the session has a name; nothing, too, where it cannot be found.
+    place: Option<Beside>,
+    /// When the session began: what is older is of the past.
+    began: String,
+    records: Records,
+    found: bool,
+    /// The calls that were answered, and not yet told.
+    answered: HashMap<String, Call>,
+    /// The messages whose thoughts and tokens were told.
+    told: HashSet<String>,
+    /// The stream has text of a message that is not in the log yet.
+    owes_message: bool,
+}
+
+/// What a driver has to know of a line.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Line {
+    #[serde(rename = "type")]
+    kind: String,
+    timestamp: String,
+    session_id: String,
+    role: String,
+    tool_id: String,
+    status: String,
+    output: Option<String>,
+}
+
+impl GeminiDriver {
+    /// A driver that finds the logs below a folder.
+    pub fn new(folder: PathBuf) -> Self {
+        let (lines, log) = (RawLines::default(), Log::default());
+        Self { folder, lines, held: VecDeque::new(), looks: 0, log }
+    }
+
+    /// Passes on what waits for nothing; the first line that does stays, and all after it.
+    fn let_go(&mut self, at_any_rate: bool, steps: &mut Vec<Step>) {
+        while let Some(bytes) = self.held.front() {
+            let line: Line = serde_json::from_slice(bytes).unwrap_or_default();
+            if !at_any_rate && self.log.owes(&line) {
+                return;
+            }
+            self.note(&line, steps);
+            self.looks = 0;
+            steps.extend(self.held.pop_front().map(Step::Pass));
+        }
+    }
+
+    /// Notes what a line says that is passed on, and tells what the log adds to it.
+    fn note(&mut self, line: &Line, steps: &mut Vec<Step>) {
+        match line.kind.as_str() {
+            // Its name ends with the first letters of the session's.
+            "init" if line.session_id.len() >= 8 && line.session_id.is_ascii() => {
+                let ending = format!("-{}.jsonl", line.session_id.split_at(8).0);
+                let folder = self.folder.clone();
+                self.log.place = Some(Beside::Below { folder, below: "chats", ending });
+                self.log.began.clone_from(&line.timestamp);
+            }
+            "message" if line.role == "assistant" => self.log.owes_message = true,
+            "tool_result" => {
+                if let Some(call) = self.log.answered.remove(&line.tool_id) {
+                    complete(line, call, steps);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Driver for GeminiDriver {
+    fn holds_back(&self) -> bool {
+        true
+    }
+
+    fn output(&mut self, chunk: &[u8], steps: &mut Vec<Step>) {
+        let held = &mut self.held;
+        self.lines.each(chunk, |line| held.push_back(line));
+        self.let_go(false, steps);
+        if !self.held.is_empty() {
+            steps.extend(self.log.place.clone().map(Step::Read));
+        }
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        (!self.held.is_empty()).then_some(MOMENT)
+    }
+
+    fn woken(&mut self, steps: &mut Vec<Step>) {
+        self.looks += 1;
+        if self.looks < LOOKS {
+            steps.extend(self.log.place.clone().map(Step::Read));
+            return;
+        }
+        if !self.log.found {
+            self.log.place = None;
+        }
+        // The line that has waited long enough goes, and so do those that wait for nothing.
+        self.log.owes_message = false;
+        if let Some(bytes) = self.held.pop_front() {
+            let line: Line = serde_json::from_slice(&bytes).unwrap_or_default();
+            self.note(&line, steps);
+            steps.push(Step::Pass(bytes));
+        }
+        self.looks = 0;
+        self.let_go(false, steps);
+    }
+
+    fn beside(&mut self, bytes: &[u8], steps: &mut Vec<Step>) {
+        self.log.read(bytes, steps);
+        self.let_go(false, steps);
+    }
+
+    fn ended(&mut self, steps: &mut Vec<Step>) {
+        self.let_go(true, steps);
+        steps.extend(self.lines.rest().map(Step::Pass));
+    }
+}
+
+impl Log {
+    /// Whether the log will say more of a line than it has said.
+    fn owes(&self, line: &Line) -> bool {
+        if self.place.is_none() {
+            return false;
+        }
+        match line.kind.as_str() {
+            "tool_result" => !self.answered.contains_key(&line.tool_id),
+            "result" => self.owes_message,
+            _ => false,
+        }
+    }
+
+    fn read(&mut self, bytes: &[u8], steps: &mut Vec<Step>) {
+        let Self { records, began, found, answered, told, owes_message, .. } = self;
+        *found |= !bytes.is_empty();
+        records.each(bytes, |record| {
+            let Some(entry) = Entry::of(record).filter(|entry| entry.timestamp >= *began) else {
+                return;
+            };
+            let thoughts = entry.thoughts.iter().enumerate();
+            if told.insert(entry.id.clone()) {
+                *owes_message = false;
+                for (index, thought) in thoughts {
+                    steps.push(Step::tell(Block {
+                        message: Some(Text::from(entry.id.clone())),
+                        index: index as u64,
+                        kind: BlockKind::Reasoning,
+                        text: Text::from(thought.text()),
+                        ..Block::default()
+                    }));
+                }
+                steps.extend(entry.usage().map(Step::tell));
+            }
+            answered.extend(entry.calls.into_iter().map(|call| (call.id.clone(), call)));
+        });
+    }
+}
+
+/// Tells of a call what the stream leaves out.
+fn complete(line: &Line, call: Call, steps: &mut Vec<Step>) {
+    let shown = line.output.clone().filter(|output| !output.is_empty());
+    // One that was stopped has its own words for that.
+    let stopped = shown.as_ref().is_some_and(|shown| shown.starts_with("Command cancelled"));
+    let exit_code = call.exit_code().filter(|_| !stopped);
+    // What the stream shows is the whole of it; what the log has is what the model was told.
+    if line.status == "success" && (shown.is_none() || exit_code.is_some()) {
+        let failed = exit_code.is_some_and(|code| code != 0);
+        steps.push(Step::tell(ToolEnded {
+            call: Text::from(call.id.clone()),
+            status: if failed { ToolStatus::Failed } else { ToolStatus::Completed },
+            output: shown.or_else(|| call.output()).and_then(|it| Json::from_serialize(&it)),
+            exit_code,
+            ..ToolEnded::default()
+        }));
+    }
+    if let Some(change) = call.change() {
+        let changed = FilesChanged { call: Some(Text::from(call.id)), changes: vec![change] };
+        steps.push(Step::tell(changed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use interlingua::event::{Data, Event};
+
+    use super::*;
+
+    const INIT: &str =
+        r#"{"type":"init","timestamp":"2026-11-16T08:47:17.557Z","session_id":"079d0eea-9df5"}"#;
+    const READ: &str =
+        r#"{"type":"tool_result","tool_id":"read_1","status":"success","output":""}"#;
+    const SHELL: &str =
+        r#"{"type":"tool_result","tool_id":"shell_1","status":"success","output":"oops"}"#;
+    const TEXT: &str = r#"{"type":"message","role":"assistant","content":"Hi.","delta":true}"#;
+    const RESULT: &str = r#"{"type":"result","status":"success"}"#;
+    const LOGGED: &str = r#"{"id":"m1","timestamp":"2026-11-16T08:47:18.154Z","type":"gemini","content":"",
+        "thoughts":[{"subject":"Plan","description":"Look."}],
+        "tokens":{"input":120,"output":22,"cached":100,"thoughts":8,"tool":0,"total":150},"model":"g",
+        "toolCalls":[
+        {"id":"read_1","name":"read_file","result":[{"functionResponse":{"response":{"output":"hello"}}}],"status":"success"},
+        {"id":"shell_1","name":"run_shell_command","result":[{"functionResponse":{"response":{"output":"<untrusted_context>\nOutput: oops\nExit Code: 3\n</untrusted_context>"}}}],"status":"success"}]}"#;
+
+    fn line(text: &str) -> Vec<u8> {
+        [text.replace('\n', "").as_bytes(), b"\n"].concat()
+    }
+
+    /// A driver whose session has begun.
+    fn begun() -> GeminiDriver {
+        let mut driver = GeminiDriver::new(PathBuf::from("logs"));
+        let mut steps = Vec::new();
+        driver.output(&line(INIT), &mut steps);
+        assert_eq!(steps, [Step::Pass(line(INIT))]);
+        driver
+    }
+
+    fn told(steps: &[Step]) -> Vec<&Event<'static>> {
+        let told = steps.iter().filter_map(|step| match step {
+            Step::Tell(event) => Some(&**event),
+            _ => None,
+        });
+        told.collect()
+    }
+
+    fn passed(steps: &[Step]) -> usize {
+        steps.iter().filter(|step| matches!(step, Step::Pass(_))).count()
+    }
+
+    #[test]
+    fn a_result_waits_for_what_the_log_says_of_it() {
+        let (mut driver, mut steps) = (begun(), Vec::new());
+        driver.output(&[line(READ), line(SHELL)].concat(), &mut steps);
+        let place = Beside::Below {
+            folder: PathBuf::from("logs"),
+            below: "chats",
+            ending: "-079d0eea.jsonl".to_owned(),
+        };
+        assert_eq!(steps, [Step::Read(place)]);
+        assert!(driver.patience().is_some());
+        steps.clear();
+        driver.beside(&line(LOGGED), &mut steps);
+        let events = told(&steps);
+        let Data::Block(thought) = &events[0].data else { panic!("{events:?}") };
+        assert_eq!(
+            (thought.text.to_string(), &thought.kind),
+            ("**Plan**\nLook.".to_owned(), &BlockKind::Reasoning)
+        );
+        let Data::Usage(usage) = &events[1].data else { panic!("{events:?}") };
+        assert_eq!((usage.input, usage.cache_read, usage.output), (Some(20), Some(100), Some(30)));
+        let Data::ToolEnded(read) = &events[2].data else { panic!("{events:?}") };
+        assert_eq!(read.output.as_ref().map(Json::get), Some("\"hello\""));
+        let Data::ToolEnded(shell) = &events[3].data else { panic!("{events:?}") };
+        assert_eq!(shell.output.as_ref().map(Json::get), Some("\"oops\""));
+        assert_eq!((shell.exit_code, &shell.status), (Some(3), &ToolStatus::Failed));
+        assert_eq!((passed(&steps), driver.patience()), (2, None));
+    }
+
+    #[test]
+    fn the_end_waits_for_the_thoughts_of_the_last_message_and_for_nothing_else() {
+        let (mut driver, mut steps) = (begun(), Vec::new());
+        driver.output(&[line(TEXT), line(RESULT)].concat(), &mut steps);
+        assert_eq!(passed(&steps), 1, "{steps:?}");
+        driver.beside(&line(LOGGED), &mut steps);
+        assert_eq!((passed(&steps), told(&steps).len()), (2, 2));
+        let (mut driver, mut steps) = (begun(), Vec::new());
+        driver.output(&line(RESULT), &mut steps);
+        assert_eq!(passed(&steps), 1);
+    }
+
+    #[test]
+    fn without_a_log_nothing_waits_a_second_time() {
+        let (mut driver, mut steps) = (begun(), Vec::new());
+        driver.output(&line(READ), &mut steps);
+        for _ in 0..LOOKS {
+            assert_eq!(passed(&steps), 0);
+            driver.beside(b"", &mut steps);
+            driver.woken(&mut steps);
+        }
+        assert_eq!((passed(&steps), driver.patience()), (1, None));
+        driver.output(&line(SHELL), &mut steps);
+        assert_eq!(passed(&steps), 2);
+    }
+
+    #[test]
+    fn what_was_logged_before_this_run_is_not_told() {
+        let (mut driver, mut steps) = (begun(), Vec::new());
+        driver.beside(&line(&LOGGED.replace("08:47:18", "08:46:00")), &mut steps);
+        assert!(steps.is_empty(), "{steps:?}");
+    }
+
+    #[test]
+    fn a_record_that_is_written_again_is_told_once() {
+        let (mut driver, mut steps) = (begun(), Vec::new());
+        driver.beside(&[line(LOGGED), line(LOGGED)].concat(), &mut steps);
+        assert_eq!(told(&steps).len(), 2);
+    }
+
+    #[test]
+    fn the_end_of_the_agent_lets_everything_go() {
+        let (mut driver, mut steps) = (begun(), Vec::new());
+        driver.output(&[line(READ), line(TEXT), b"{\"cut".to_vec()].concat(), &mut steps);
+        driver.ended(&mut steps);
+        assert_eq!(passed(&steps), 3);
+    }
+}

@@ -1,0 +1,56 @@
+//! Does what the driver wants done.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use super::{Run, Stop, now_ms};
+use crate::driver::{Driver, Step};
+
+impl Run {
+    /// Asks the driver what to say, and says it.
+    pub(super) fn say(&mut self, ask: impl FnOnce(&mut dyn Driver, &mut Vec<Step>)) {
+        let mut steps = Vec::new();
+        ask(self.driver.as_mut(), &mut steps);
+        self.take_steps(steps);
+    }
+
+    pub(super) fn take_steps(&mut self, steps: Vec<Step>) {
+        let mut steps = VecDeque::from(steps);
+        while let Some(step) = steps.pop_front() {
+            match step {
+                Step::Send(record) => self.send(record),
+                Step::CloseInput => self.process.close_input(),
+                Step::Signal(signal) => self.process.signal(signal),
+                Step::GiveUp(why) => {
+                    self.process.close_input();
+                    self.stop.get_or_insert(Stop::GaveUp(why));
+                    self.clock.stopping(Instant::now());
+                }
+                Step::Pass(bytes) => {
+                    let written = self.translator.push_at(&bytes, now_ms());
+                    self.outbox.put(written);
+                }
+                Step::Tell(event) => {
+                    let written = self.translator.tell(*event);
+                    self.outbox.put(written);
+                }
+                Step::Read(place) => {
+                    let (news, mut more) = (self.beside.news(&place), Vec::new());
+                    self.driver.beside(&news, &mut more);
+                    // What comes of it belongs before what was to come next.
+                    more.into_iter().rev().for_each(|step| steps.push_front(step));
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, mut record: String) {
+        let written = self.translator.push_sent(&record);
+        self.outbox.put(written);
+        record.push('\n');
+        if let Some(keeper) = &mut self.record {
+            keeper.sent(record.as_bytes());
+        }
+        self.process.write(record.into_bytes());
+    }
+}
