@@ -26,6 +26,8 @@ pub struct Request {
     pub flags: Vec<String>,
     /// Ask for the protocol that an unattended run needs, even if it shows less.
     pub exec: bool,
+    /// Read the agent's screen, which is a guess, and use no protocol.
+    pub screen: bool,
 }
 
 /// Variables may be secrets: their names are shown, and nothing else.
@@ -56,6 +58,7 @@ impl Request {
             program: None,
             flags: Vec::new(),
             exec: false,
+            screen: false,
         }
     }
 
@@ -128,6 +131,12 @@ pub enum Refused {
         mode: Mode,
         /// What to use instead.
         advice: &'static str,
+    },
+    /// The agent's screen cannot be read.
+    #[error("the screen of {agent} cannot be read; leave --screen out: it has a protocol")]
+    NoScreen {
+        /// The agent.
+        agent: &'static str,
     },
     /// A description of a program cannot be read.
     #[error("{path}: {problem}")]

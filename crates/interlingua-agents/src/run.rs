@@ -167,6 +167,10 @@ pub async fn run(
     let (from, to) = (Some(launch.dialect), options.to.name);
     let translator = Translator::with_encoder(from, to, writer, &options.translate)?;
     let (process, spool) = launch.start()?;
+    let retold = launch.command.terminal.and_then(|_| {
+        let to = interlingua::dialect::find("events")?;
+        Translator::new(from, to, interlingua::Options::default()).ok()
+    });
     let mut run = Run {
         process,
         spool,
@@ -181,6 +185,7 @@ pub async fn run(
         stop: None,
         outcome: Outcome::Failed,
         beside: Reading::default(),
+        retold,
         told_driver: Instant::now(),
         _scratch: launch.scratch,
     };
@@ -203,6 +208,8 @@ struct Run {
     stop: Option<Stop>,
     outcome: Outcome,
     beside: Reading,
+    /// What is told of a screen, as a record of it that can be translated.
+    retold: Option<Translator>,
     /// When the driver was last told something.
     told_driver: Instant,
     /// A folder that is gone when the run is over.
@@ -263,8 +270,10 @@ impl Run {
         self.told_driver = now;
         let mut steps = Vec::new();
         self.driver.output(piece, &mut steps);
-        if let Some(record) = &mut self.record {
-            record.printed(piece);
+        match &mut self.record {
+            Some(record) if self.retold.is_some() => record.shown(piece),
+            Some(record) => record.printed(piece),
+            None => {}
         }
         if !self.driver.holds_back() {
             let written = self.translator.push_at(piece, now_ms());
@@ -396,12 +405,15 @@ impl Run {
                 break;
             }
         }
-        self.say(|driver, steps| driver.ended(steps));
-        self.take_notes().await;
         let exit = self.exit(status);
+        self.say(|driver, steps| driver.ended(exit.code, steps));
+        self.take_notes().await;
         self.tell_contradiction(&exit);
         let written = self.translator.finish(&exit);
         self.outbox.put(written);
+        if let (Some(record), Some(retold)) = (&mut self.record, &mut self.retold) {
+            record.printed(retold.finish(&exit));
+        }
         for note in self.translator.encoder().notes() {
             if let Note::TurnEnded(outcome) = note {
                 self.outcome = outcome;

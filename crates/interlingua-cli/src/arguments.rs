@@ -97,6 +97,10 @@ pub(crate) struct RunArguments {
     /// Use the agent's protocol for unattended runs, where it has two (`codex exec --json`).
     #[arg(long)]
     pub(crate) exec: bool,
+
+    /// Use no protocol, and read the agent's screen (only Copilot's can be read). It is a guess.
+    #[arg(long, conflicts_with = "exec")]
+    pub(crate) screen: bool,
     /// Also write the pieces of messages, where the protocol leaves the choice (claude).
     #[arg(long)]
     pub(crate) partial: bool,

@@ -71,6 +71,7 @@ fn launch(arguments: &RunArguments, mode: Mode, prompt: String) -> Result<Launch
         program: arguments.program.clone(),
         flags: arguments.flags.clone(),
         exec: arguments.exec,
+        screen: arguments.screen,
         ..Request::new(prompt)
     };
     let name = &*arguments.agent;

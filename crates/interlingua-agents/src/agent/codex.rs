@@ -13,6 +13,7 @@ pub(super) const AGENT: Agent = Agent {
     install: "npm install --global @openai/codex",
     signed_in,
     plan,
+    screen: None,
 };
 
 fn signed_in(here: &Surroundings) -> SignIn {

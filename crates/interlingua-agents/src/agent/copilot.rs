@@ -1,7 +1,10 @@
-//! Copilot CLI: ACP, which takes the prompt in a record; a JSON stream on request.
+//! Copilot CLI: a JSON stream where nobody has to be asked, ACP where somebody has, and its screen on
+//! request.
+
+use std::ffi::OsString;
 
 use super::{Agent, Plan, SignIn, Surroundings, arguments, session, words};
-use crate::driver::CopilotDriver;
+use crate::driver::{CopilotDriver, CopilotScreenDriver};
 use crate::permission::Mode;
 use crate::process::Input;
 use crate::request::{Refused, Request};
@@ -13,6 +16,7 @@ pub(super) const AGENT: Agent = Agent {
     install: "npm install --global @github/copilot",
     signed_in,
     plan,
+    screen: Some(screen),
 };
 
 fn signed_in(here: &Surroundings) -> SignIn {
@@ -28,8 +32,7 @@ const LONGEST_ARGUMENT: usize = 100 << 10;
 
 fn plan(request: &Request) -> Result<Plan, Refused> {
     if request.mode == Mode::Plan {
-        let advice = "; `deny` lets it change nothing";
-        return Err(Refused::NoMode { agent: "Copilot CLI", mode: request.mode, advice });
+        return Err(no_plan());
     }
     let unattended = request.exec || request.mode == Mode::Auto;
     let fits = request.prompt.len() < LONGEST_ARGUMENT;
@@ -41,15 +44,7 @@ fn stream(request: &Request) -> Plan {
     let mut arguments = arguments(&fixed, &[("--model", &request.model)]);
     // In one word with its flag, the prompt may look like a flag.
     arguments.push(format!("--prompt={}", request.prompt).into());
-    match request.mode {
-        Mode::Auto => arguments.extend(words(&["--allow-all-tools", "--allow-all-paths"])),
-        Mode::AcceptEdits => arguments.extend(words(&["--allow-tool", "write"])),
-        // What needs a permission is then refused.
-        Mode::Ask | Mode::Deny | Mode::Plan => {}
-    }
-    if let Some(session) = &request.resume {
-        arguments.push(format!("--resume={session}").into());
-    }
+    arguments.extend(allowed_and_resumed(request));
     // Without a place for them there are no counts, and that is all.
     let Ok(scratch) = tempfile::tempdir() else {
         return Plan::stream("copilot", arguments, Input::Closed);
@@ -58,6 +53,34 @@ fn stream(request: &Request) -> Plan {
     arguments.extend(["--usage-output-file".into(), counts.clone().into_os_string()]);
     let driver = CopilotDriver::new(counts, request.resume.is_some());
     Plan { scratch: Some(scratch), ..Plan::new("copilot", arguments, Input::Closed, driver) }
+}
+
+/// Its screen, for where the rest cannot be had.
+fn screen(request: &Request) -> Result<Plan, Refused> {
+    if request.mode == Mode::Plan {
+        return Err(no_plan());
+    }
+    let mut arguments = arguments(&[], &[("--model", &request.model)]);
+    arguments.push(format!("--interactive={}", request.prompt).into());
+    arguments.extend(allowed_and_resumed(request));
+    Ok(Plan::screen(arguments, CopilotScreenDriver::new(request.prompt.clone())))
+}
+
+/// What it may do without being asked, and the session it goes on with. In a stream, what needs a
+/// permission is refused.
+fn allowed_and_resumed(request: &Request) -> Vec<OsString> {
+    let mut arguments = match request.mode {
+        Mode::Auto => words(&["--allow-all-tools", "--allow-all-paths"]),
+        Mode::AcceptEdits => words(&["--allow-tool", "write"]),
+        Mode::Ask | Mode::Deny | Mode::Plan => Vec::new(),
+    };
+    arguments.extend(request.resume.iter().map(|id| OsString::from(format!("--resume={id}"))));
+    arguments
+}
+
+fn no_plan() -> Refused {
+    let advice = "; `deny` lets it change nothing";
+    Refused::NoMode { agent: "Copilot CLI", mode: Mode::Plan, advice }
 }
 
 fn acp(request: &Request) -> Plan {

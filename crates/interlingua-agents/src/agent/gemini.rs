@@ -15,6 +15,7 @@ pub(super) const AGENT: Agent = Agent {
     install: "npm install --global @google/gemini-cli",
     signed_in,
     plan,
+    screen: None,
 };
 
 /// Its launcher starts it a second time, and keeps signals from it; this keeps it from that.

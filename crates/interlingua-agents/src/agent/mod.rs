@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use interlingua::dialect::Dialect;
 use tempfile::TempDir;
 
-use crate::driver::{AcpDriver, Driver, PlainDriver, Session};
+use crate::driver::{AcpDriver, Driver, PlainDriver, SCREEN, SIZE, Session};
 use crate::process::{Command, Input, Process, Spool};
 use crate::request::{Refused, Request};
 
@@ -48,8 +48,12 @@ pub struct Agent {
     /// Whether somebody is signed in, as far as that can be seen without asking anybody.
     pub signed_in: fn(&Surroundings) -> SignIn,
     /// How to start it.
-    plan: fn(&Request) -> Result<Plan, Refused>,
+    plan: MakePlan,
+    /// How to start it at a terminal, where its screen can be read.
+    screen: Option<MakePlan>,
 }
+
+type MakePlan = fn(&Request) -> Result<Plan, Refused>;
 
 /// Whether somebody is signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +102,8 @@ struct Plan {
     dialect: &'static str,
     driver: Box<dyn Driver>,
     scratch: Option<TempDir>,
+    /// The agent is started at a terminal.
+    at_terminal: bool,
 }
 
 impl Plan {
@@ -109,7 +115,8 @@ impl Plan {
         driver: impl Driver + 'static,
     ) -> Self {
         let (environment, driver) = (Vec::new(), Box::new(driver));
-        Self { arguments, environment, input, dialect, driver, scratch: None }
+        let (scratch, at_terminal) = (None, false);
+        Self { arguments, environment, input, dialect, driver, scratch, at_terminal }
     }
 
     /// An agent that is told everything when it is started, and prints a stream.
@@ -121,6 +128,11 @@ impl Plan {
     fn acp(request: &Request, arguments: Vec<OsString>, session: Session) -> Self {
         let driver = AcpDriver::new(request.prompt.clone(), session);
         Self::new("acp", arguments, Input::Open, driver)
+    }
+
+    /// An agent whose screen is read: all that is known of it is what its driver tells.
+    fn screen(arguments: Vec<OsString>, driver: impl Driver + 'static) -> Self {
+        Self { at_terminal: true, ..Self::new(SCREEN.name, arguments, Input::Closed, driver) }
     }
 
     /// The same, with a variable set.
@@ -203,8 +215,12 @@ impl Agent {
             None => self.installed(),
         };
         let program = program.ok_or_else(not_installed)?;
-        let plan = (self.plan)(request)?;
-        plan.launch(program, request)
+        let plan = match (request.screen, self.screen) {
+            (false, _) => self.plan,
+            (true, Some(screen)) => screen,
+            (true, None) => return Err(Refused::NoScreen { agent: self.title }),
+        };
+        plan(request)?.launch(program, request)
     }
 }
 
@@ -214,10 +230,14 @@ impl Plan {
         arguments.extend(request.flags.iter().map(OsString::from));
         let own = self.environment.into_iter().map(|(name, value)| (name.to_owned(), value));
         let environment = own.chain(request.environment.iter().cloned()).collect();
-        let dialect = interlingua::dialect::find(self.dialect);
-        let dialect = dialect.ok_or(interlingua::CannotTranslate::NotRead(self.dialect))?;
+        let dialect = match interlingua::dialect::find(self.dialect) {
+            _ if self.at_terminal => &SCREEN,
+            Some(dialect) => dialect,
+            None => return Err(interlingua::CannotTranslate::NotRead(self.dialect).into()),
+        };
         let (folder, input) = (request.folder.clone(), self.input);
-        let command = Command { program, arguments, environment, folder, input };
+        let terminal = self.at_terminal.then_some(SIZE);
+        let command = Command { program, arguments, environment, folder, input, terminal };
         Ok(Launch { scratch: self.scratch, ..Launch::new(command, dialect, self.driver) })
     }
 }

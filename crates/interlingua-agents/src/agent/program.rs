@@ -3,7 +3,7 @@
 //! ```toml
 //! command = "my-agent"
 //! arguments = ["--json", "--model", "{model}"]
-//! dialect = "claude"
+//! dialect = "claude"      # or `screen = true`: then its screen is read, as plain text
 //! prompt = "stdin"        # or "argument": then `{prompt}` stands among the arguments
 //! interrupt = "int"       # how it is interrupted: "int", "term" or "close-input"
 //!
@@ -24,7 +24,8 @@ use serde::Deserialize;
 
 use super::{Launch, on_the_path};
 use crate::driver::{
-    AcpDriver, ClaudeDriver, CodexDriver, Driver, Interrupt, PlainDriver, Session, Thread,
+    AcpDriver, ClaudeDriver, CodexDriver, Driver, Interrupt, PlainDriver, PlainScreenDriver,
+    SCREEN, SIZE, Session, Thread,
 };
 use crate::process::{Command, Input};
 use crate::request::{Refused, Request};
@@ -36,7 +37,10 @@ pub struct Program {
     command: String,
     #[serde(default)]
     arguments: Vec<String>,
+    #[serde(default)]
     dialect: String,
+    #[serde(default)]
+    screen: bool,
     #[serde(default)]
     prompt: Prompt,
     #[serde(default)]
@@ -82,6 +86,12 @@ impl Program {
 
     fn parse(text: &str) -> Result<Self, String> {
         let program: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        match (program.screen, program.dialect.as_str()) {
+            (true, "") => return Ok(program),
+            (true, _) => return Err("what is read from a screen has no `dialect`".to_owned()),
+            (false, "") => return Err("a `dialect` is missing, or `screen = true`".to_owned()),
+            (false, _) => {}
+        }
         let read = interlingua::dialect::find(&program.dialect);
         if read.is_none_or(|dialect| dialect.decoder.is_none()) {
             let known: Vec<_> = interlingua::dialect::ALL
@@ -116,14 +126,18 @@ impl Program {
             program: self.command.clone(),
             install: "Its description names this command.".to_owned(),
         })?;
-        let dialect = interlingua::dialect::find(&self.dialect)
-            .ok_or(interlingua::CannotTranslate::NotRead("unknown"))?;
+        let dialect = match interlingua::dialect::find(&self.dialect) {
+            _ if self.screen => &SCREEN,
+            Some(dialect) => dialect,
+            None => return Err(interlingua::CannotTranslate::NotRead("unknown").into()),
+        };
         let own = self.environment.clone().into_iter();
         let command = Command {
             program,
             arguments: self.arguments(request),
             environment: own.chain(request.environment.iter().cloned()).collect(),
             folder: request.folder.clone(),
+            terminal: self.screen.then_some(SIZE),
             input: match self.prompt {
                 Prompt::Stdin => Input::Text(request.prompt.clone()),
                 Prompt::Argument => Input::Closed,
@@ -138,6 +152,10 @@ impl Program {
         let (prompt, resume) = (request.prompt.clone(), request.resume.clone());
         let (folder, model) = (super::absolute(&request.folder), request.model.clone());
         match &*self.dialect {
+            _ if self.screen => {
+                let types_prompt = self.prompt == Prompt::Stdin;
+                Box::new(PlainScreenDriver::new(self.command.clone(), prompt, types_prompt))
+            }
             _ if self.prompt != Prompt::Protocol => Box::new(PlainDriver::new(self.interrupt)),
             "claude" => Box::new(ClaudeDriver::new(prompt)),
             "acp" => {

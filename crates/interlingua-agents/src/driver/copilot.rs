@@ -59,7 +59,7 @@ impl Driver for CopilotDriver {
         steps.extend(self.last.take().map(Step::Pass));
     }
 
-    fn ended(&mut self, steps: &mut Vec<Step>) {
+    fn ended(&mut self, _code: Option<i64>, steps: &mut Vec<Step>) {
         steps.extend(self.last.take().map(Step::Pass));
         steps.extend(self.lines.rest().map(Step::Pass));
     }
@@ -133,7 +133,7 @@ mod tests {
         driver.output(b"ult\"}\n", &mut steps);
         assert_eq!(steps.pop(), Some(Step::Read(Beside::File(PathBuf::from("counts")))));
         driver.beside(counts, &mut steps);
-        driver.ended(&mut steps);
+        driver.ended(Some(0), &mut steps);
         steps.split_off(1)
     }
 
@@ -169,7 +169,7 @@ mod tests {
         let mut steps = Vec::new();
         driver.output(b"{\"type\":\"cut", &mut steps);
         assert!(steps.is_empty());
-        driver.ended(&mut steps);
+        driver.ended(Some(0), &mut steps);
         assert_eq!(steps, [Step::Pass(b"{\"type\":\"cut".to_vec())]);
     }
 }

@@ -149,7 +149,7 @@ impl Driver for GeminiDriver {
         self.let_go(false, steps);
     }
 
-    fn ended(&mut self, steps: &mut Vec<Step>) {
+    fn ended(&mut self, _code: Option<i64>, steps: &mut Vec<Step>) {
         self.let_go(true, steps);
         steps.extend(self.lines.rest().map(Step::Pass));
     }
@@ -336,7 +336,7 @@ mod tests {
     fn the_end_of_the_agent_lets_everything_go() {
         let (mut driver, mut steps) = (begun(), Vec::new());
         driver.output(&[line(READ), line(TEXT), b"{\"cut".to_vec()].concat(), &mut steps);
-        driver.ended(&mut steps);
+        driver.ended(Some(0), &mut steps);
         assert_eq!(passed(&steps), 3);
     }
 }

@@ -9,9 +9,12 @@ mod acp;
 mod claude;
 mod codex;
 mod copilot;
+mod copilot_screen;
 mod gemini;
 mod lines;
 mod plain;
+mod plain_screen;
+mod terminal;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,9 +23,12 @@ pub use acp::{AcpDriver, Session};
 pub use claude::ClaudeDriver;
 pub use codex::{CodexDriver, Thread};
 pub use copilot::CopilotDriver;
+pub use copilot_screen::CopilotScreenDriver;
 pub use gemini::GeminiDriver;
 use interlingua::event::{Data, Event, Reason};
 pub use plain::{Interrupt, PlainDriver};
+pub use plain_screen::PlainScreenDriver;
+pub(crate) use terminal::{SCREEN, SIZE};
 
 use crate::permission::Decision;
 use crate::process::Signal;
@@ -32,6 +38,8 @@ use crate::process::Signal;
 pub enum Step {
     /// Send a record to the agent: a line, without its end.
     Send(String),
+    /// Type this at the agent's terminal.
+    Type(Vec<u8>),
     /// Say nothing more to the agent.
     CloseInput,
     /// Send a signal to the agent and to all that it started.
@@ -107,8 +115,9 @@ pub trait Driver: Send + std::fmt::Debug {
     /// This is new in the file that was to be read; nothing, where there is no such file.
     fn beside(&mut self, _bytes: &[u8], _steps: &mut Vec<Step>) {}
 
-    /// The agent has ended, and all that it printed was told: nothing may be held back any more.
-    fn ended(&mut self, _steps: &mut Vec<Step>) {}
+    /// The agent has ended, with an exit code, and all that it printed was told: nothing may be held
+    /// back any more.
+    fn ended(&mut self, _code: Option<i64>, _steps: &mut Vec<Step>) {}
 }
 
 /// What the tests of all drivers need.

@@ -6,6 +6,7 @@
 
 mod follow;
 mod spool;
+mod terminal;
 mod tree;
 
 use std::ffi::OsString;
@@ -14,11 +15,13 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 
-use tokio::io::AsyncWriteExt;
-use tokio::process::{Child, ChildStdin};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::process::Child;
 use tokio::sync::mpsc;
 
 pub use spool::Spool;
+use terminal::Copier;
+pub use terminal::Size;
 use tree::Tree;
 pub use tree::adopt_orphans;
 
@@ -53,6 +56,9 @@ pub struct Command {
     pub folder: PathBuf,
     /// What it reads.
     pub input: Input,
+    /// The terminal that it is started at, for a program that has only a screen. Its input is then
+    /// what is typed there.
+    pub terminal: Option<Size>,
 }
 
 /// A program that was started.
@@ -63,6 +69,8 @@ pub struct Process {
     stdin: Option<mpsc::UnboundedSender<Vec<u8>>>,
     stderr: File,
     tree: Tree,
+    /// Who copies what it shows at its terminal.
+    copier: Option<Copier>,
 }
 
 /// A signal that asks a program to stop, or makes it.
@@ -102,16 +110,20 @@ impl Command {
             // Some programs believe this rather than the system.
             .env("PWD", &folder)
             .env(MARK, &mark)
-            .stdin(self.stdin()?)
-            .stdout(spool.writer()?)
-            .stderr(stderr.try_clone()?)
             .kill_on_drop(true);
+        if let Some(size) = self.terminal {
+            let (child, stdin, copier) = terminal::start(command, size, &spool, &stderr)?;
+            let tree = Tree::new(child.id(), mark);
+            let process = Process { child, stdin: Some(stdin), stderr, tree, copier: Some(copier) };
+            return Ok((process, spool));
+        }
+        command.stdin(self.stdin()?).stdout(spool.writer()?).stderr(stderr.try_clone()?);
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command.spawn()?;
         let tree = Tree::new(child.id(), mark);
         let stdin = child.stdin.take().map(written_to);
-        Ok((Process { child, stdin, stderr, tree }, spool))
+        Ok((Process { child, stdin, stderr, tree, copier: None }, spool))
     }
 
     fn stdin(&self) -> io::Result<Stdio> {
@@ -129,7 +141,9 @@ impl Command {
 }
 
 /// Writes what comes to a program that may be slow to read it, or never read it.
-fn written_to(mut stdin: ChildStdin) -> mpsc::UnboundedSender<Vec<u8>> {
+fn written_to(
+    mut stdin: impl AsyncWrite + Unpin + Send + 'static,
+) -> mpsc::UnboundedSender<Vec<u8>> {
     let (pieces, mut taken) = mpsc::unbounded_channel::<Vec<u8>>();
     tokio::spawn(async move {
         while let Some(piece) = taken.recv().await {
@@ -175,9 +189,14 @@ impl Process {
         self.tree.signal(signal);
     }
 
-    /// Makes sure that nobody is left of it; gives how many there were.
+    /// Makes sure that nobody is left of it, and that all it showed is in the spool; gives how many
+    /// were left.
     pub async fn sweep(&mut self) -> usize {
-        self.tree.sweep().await
+        let left = self.tree.sweep().await;
+        if let Some(copier) = self.copier.take() {
+            copier.done().await;
+        }
+        left
     }
 
     /// The last lines that it wrote to standard error.

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::process::Stdio;
 
 use super::follow::Follow;
 
@@ -30,8 +29,8 @@ impl Spool {
     }
 
     /// The end that the program writes to.
-    pub(super) fn writer(&self) -> io::Result<Stdio> {
-        appending(&self.file).map(Stdio::from)
+    pub(super) fn writer(&self) -> io::Result<File> {
+        appending(&self.file)
     }
 
     /// What was printed and not read yet, up to a limit; nothing where all of it was read.

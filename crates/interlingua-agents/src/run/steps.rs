@@ -19,6 +19,12 @@ impl Run {
         while let Some(step) = steps.pop_front() {
             match step {
                 Step::Send(record) => self.send(record),
+                Step::Type(keys) => {
+                    if let Some(keeper) = &mut self.record {
+                        keeper.sent(&keys);
+                    }
+                    self.process.write(keys);
+                }
                 Step::CloseInput => self.process.close_input(),
                 Step::Signal(signal) => self.process.signal(signal),
                 Step::GiveUp(why) => {
@@ -31,6 +37,9 @@ impl Run {
                     self.outbox.put(written);
                 }
                 Step::Tell(event) => {
+                    if let (Some(record), Some(retold)) = (&mut self.record, &mut self.retold) {
+                        record.printed(retold.tell((*event).clone()));
+                    }
                     let written = self.translator.tell(*event);
                     self.outbox.put(written);
                 }

@@ -46,6 +46,7 @@ pub(crate) fn with_driver(
         environment: Vec::new(),
         folder: std::env::temp_dir(),
         input,
+        terminal: None,
     };
     Launch::new(command, dialect::find(from).unwrap(), driver)
 }
