@@ -59,4 +59,11 @@ opencode: OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1
       "options": {"baseURL": "ADDRESS/v1", "apiKey": "THE_KEY"},
       "models": {"fake-model": {"name": "Fake", "tool_call": true,
        "limit": {"context": 200000, "output": 8192}}}}}}
+
+qwen: OPENAI_BASE_URL=ADDRESS/v1 OPENAI_API_KEY=THE_KEY OPENAI_MODEL=fake-model
+  qwen "…" --output-format stream-json --yolo
+  with HOME/.qwen/settings.json:
+    {"security": {"auth": {"selectedType": "openai"}}, "general": {"enableAutoUpdate": false},
+     "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false},
+     "memory": {"enableManagedAutoMemory": false}, "ui": {"enableFollowupSuggestions": false}}
 "#;

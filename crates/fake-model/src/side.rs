@@ -23,8 +23,8 @@ const OPENINGS: &[Opening] = &[
         words: "CRITICAL: Respond with TEXT ONLY",
         around: ("<analysis>None.</analysis>\n<summary>", "</summary>"),
     },
-    // In the program of claude 2.1.325; only its terminal screen asks this.
-    Opening { reason: "claude: suggestion", words: "[SUGGESTION MODE", around: ("", "") },
+    // In the program of claude 2.1.325, where only the terminal screen asks this; seen with qwen 0.24.4.
+    Opening { reason: "suggestion", words: "[SUGGESTION MODE", around: ("", "") },
 ];
 
 fn opening(conversation: &Conversation) -> Option<&'static Opening> {

@@ -35,7 +35,7 @@ fn it_prints_its_address_and_answers_there() {
     let printed: Vec<String> =
         lines.map(Result::unwrap).take_while(|line| !line.starts_with("GET ")).collect();
     let printed = printed.join("\n");
-    for agent in ["codex: ", "claude: ", "gemini: ", "copilot: ", "opencode: "] {
+    for agent in ["codex: ", "claude: ", "gemini: ", "copilot: ", "opencode: ", "qwen: "] {
         assert!(printed.contains(agent), "{agent}");
     }
     assert!(printed.contains(&format!("ANTHROPIC_BASE_URL={address} ANTHROPIC_API_KEY=dummy")));

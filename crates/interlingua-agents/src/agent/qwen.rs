@@ -42,7 +42,30 @@ fn stream(request: &Request, approvals: &str) -> Plan {
 }
 
 fn acp(request: &Request) -> Plan {
-    let mode = (request.mode == Mode::AcceptEdits).then_some("auto-edit");
+    // Left to itself it is in `auto`, where a model decides in the user's place.
+    let mode = if request.mode == Mode::AcceptEdits { "auto-edit" } else { "default" };
     let arguments = arguments(&["--acp"], &[("--model", &request.model)]);
-    Plan::acp(request, arguments, Session { mode, ..session(request) })
+    Plan::acp(request, arguments, Session { mode: Some(mode), ..session(request) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::testing::hears;
+
+    /// Qwen Code 0.24.4 opened its sessions in `auto`, and nobody was asked.
+    #[test]
+    fn a_session_is_put_into_a_mode_in_which_somebody_is_asked() {
+        let modes =
+            [(Mode::Ask, "default"), (Mode::Deny, "default"), (Mode::AcceptEdits, "auto-edit")];
+        for (mode, word) in modes {
+            let mut plan = plan(&Request { mode, ..Request::new("do it") }).unwrap();
+            hears(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
+            let opened = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","modes":{"currentModeId":"auto"}}}"#;
+            let sent = hears(plan.driver.as_mut(), opened);
+            assert_eq!(sent.len(), 1, "{mode}: the prompt waits until the mode is set");
+            assert_eq!(sent[0]["method"], "session/set_mode", "{mode}");
+            assert_eq!(sent[0]["params"]["modeId"], word, "{mode}");
+        }
+    }
 }

@@ -120,15 +120,15 @@ pub trait Driver: Send + std::fmt::Debug {
     fn ended(&mut self, _code: Option<i64>, _steps: &mut Vec<Step>) {}
 }
 
-/// What the tests of all drivers need.
+/// What the tests of all drivers need, and of those who choose one.
 #[cfg(test)]
-mod testing {
+pub(crate) mod testing {
     use serde_json::Value;
 
     use super::{Driver, Step};
 
     /// The records among some steps.
-    pub(super) fn sent(steps: &[Step]) -> Vec<Value> {
+    pub(crate) fn sent(steps: &[Step]) -> Vec<Value> {
         let records = steps.iter().filter_map(|step| match step {
             Step::Send(record) => serde_json::from_str(record).ok(),
             _ => None,
@@ -137,7 +137,7 @@ mod testing {
     }
 
     /// What a driver sends when the agent prints a record.
-    pub(super) fn hears(driver: &mut dyn Driver, record: &str) -> Vec<Value> {
+    pub(crate) fn hears(driver: &mut dyn Driver, record: &str) -> Vec<Value> {
         let mut steps = Vec::new();
         driver.output(format!("{record}\n").as_bytes(), &mut steps);
         sent(&steps)

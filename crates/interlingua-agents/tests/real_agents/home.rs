@@ -11,7 +11,7 @@ use interlingua_agents::{Control, Ended, Options, Recorder, Request};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-pub(crate) const AGENTS: [&str; 5] = ["codex", "claude", "gemini", "copilot", "opencode"];
+pub(crate) const AGENTS: [&str; 6] = ["codex", "claude", "gemini", "copilot", "opencode", "qwen"];
 
 /// The longest that a run may take here.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -51,7 +51,7 @@ impl Home {
 
     fn furnish(&self) -> std::io::Result<()> {
         let (root, address) = (self.folder.path(), self.model.address());
-        for folder in ["work", "home/.gemini", "codex"] {
+        for folder in ["work", "home/.gemini", "home/.qwen", "codex"] {
             std::fs::create_dir_all(root.join(folder))?;
         }
         let write = |path: &str, text: String| std::fs::write(root.join(path), text);
@@ -59,6 +59,7 @@ impl Home {
             "codex" => write("codex/config.toml", CODEX.replace("ADDRESS", &address)),
             "gemini" => write("home/.gemini/settings.json", GEMINI.to_owned()),
             "opencode" => write("work/opencode.json", OPENCODE.replace("ADDRESS", &address)),
+            "qwen" => write("home/.qwen/settings.json", QWEN.to_owned()),
             _ => Ok(()),
         }
     }
@@ -97,6 +98,11 @@ impl Home {
                 ("COPILOT_PROVIDER_API_KEY", "dummy".to_owned()),
                 ("COPILOT_MODEL", "fake-model".to_owned()),
                 ("COPILOT_AUTO_UPDATE", "false".to_owned()),
+            ],
+            "qwen" => vec![
+                ("OPENAI_API_KEY", "dummy".to_owned()),
+                ("OPENAI_BASE_URL", format!("{address}/v1")),
+                ("OPENAI_MODEL", "fake-model".to_owned()),
             ],
             _ => vec![
                 on("OPENCODE_DISABLE_AUTOUPDATE"),
@@ -284,3 +290,6 @@ stream_max_retries = 2
 const GEMINI: &str = r#"{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"enableAutoUpdate":false,"enableAutoUpdateNotification":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false}}"#;
 
 const OPENCODE: &str = r#"{"autoupdate":false,"share":"disabled","model":"fake/fake-model","small_model":"fake/fake-model","provider":{"fake":{"npm":"@ai-sdk/openai-compatible","name":"Fake","options":{"baseURL":"ADDRESS/v1","apiKey":"dummy"},"models":{"fake-model":{"name":"Fake","tool_call":true,"limit":{"context":200000,"output":8192}}}}}}"#;
+
+/// Without its own requests beside the conversation: what to remember of it, and what to ask next.
+const QWEN: &str = r#"{"security":{"auth":{"selectedType":"openai"}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"memory":{"enableManagedAutoMemory":false},"ui":{"enableFollowupSuggestions":false}}"#;
