@@ -11,7 +11,14 @@ use interlingua_agents::{Control, Ended, Options, Recorder, Request};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-pub(crate) const AGENTS: [&str; 6] = ["codex", "claude", "gemini", "copilot", "opencode", "qwen"];
+/// Who is run: each agent, and Codex once more by the protocol of its unattended runs.
+pub(crate) const AGENTS: [&str; 7] =
+    ["codex", "codex-exec", "claude", "gemini", "copilot", "opencode", "qwen"];
+
+/// The program of one of [`AGENTS`], and whether the protocol of an unattended run is asked for.
+pub(crate) fn program(agent: &'static str) -> (&'static str, bool) {
+    agent.strip_suffix("-exec").map_or((agent, false), |program| (program, true))
+}
 
 /// The longest that a run may take here.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -19,6 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// An agent in a home of its own, and the model that it talks to.
 pub(crate) struct Home {
     agent: &'static str,
+    exec: bool,
     program: PathBuf,
     pub(crate) model: FakeModel,
     folder: tempfile::TempDir,
@@ -40,7 +48,8 @@ impl Home {
         // Codex does not like a home below the folder for temporary files.
         let folder = tempfile::Builder::new().prefix("interlingua-").tempdir_in("/var/tmp");
         let folder = folder.map_err(|error| error.to_string())?;
-        let home = Self { agent, program, model, folder };
+        let (agent, exec) = self::program(agent);
+        let home = Self { agent, exec, program, model, folder };
         home.furnish().map_err(|error| error.to_string())?;
         Ok(home)
     }
@@ -120,6 +129,7 @@ impl Home {
             mode,
             environment: self.environment(),
             program: Some(self.program.clone()),
+            exec: self.exec,
             ..Request::new("Do as the script says.")
         }
     }

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use libtest_mimic::{Arguments, Trial};
 
 use home::AGENTS;
-use situations::SITUATIONS;
+use situations::{SITUATIONS, can};
 
 fn main() {
     let mut arguments = Arguments::from_args();
@@ -27,12 +27,12 @@ fn main() {
     interlingua_agents::process::adopt_orphans();
     let mut trials = Vec::new();
     for agent in AGENTS {
-        let program = folder.join(agent);
+        let program = folder.join(home::program(agent).0);
         if !program.exists() {
             println!("SKIPPED {agent}: {} is not there", program.display());
             continue;
         }
-        for (name, situation) in SITUATIONS {
+        for (name, situation) in SITUATIONS.iter().filter(|(name, _)| can(agent, name)) {
             let program = program.clone();
             trials.push(Trial::test(format!("{agent}::{name}"), move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

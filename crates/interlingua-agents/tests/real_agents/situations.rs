@@ -42,6 +42,18 @@ situations![
     the_same_turn_in_every_dialect,
 ];
 
+/// What cannot happen to an agent.
+const CANNOT: &[(&str, &str)] = &[
+    // It asks nobody, and is refused where somebody is to be asked.
+    ("codex-exec", "permission_allowed"),
+    // It tells a text when it is whole, and not at all if it never was.
+    ("codex-exec", "interrupted_in_text"),
+];
+
+pub(crate) fn can(agent: &str, situation: &str) -> bool {
+    !CANNOT.contains(&(agent, situation))
+}
+
 /// Says what is wrong, with all that is known.
 fn expect(holds: bool, what: &str, told: &Told) -> Outcome {
     if holds {
