@@ -258,6 +258,39 @@ fn a_request_shows_what_the_call_was_given() {
     assert_eq!(asked["input"]["file_text"], "a");
 }
 
+/// Seen where OpenCode asked before it had told the command.
+#[test]
+fn a_request_tells_what_the_announcement_did_not() {
+    let call = json!({
+        "sessionUpdate": "tool_call", "toolCallId": "c", "title": "bash", "kind": "execute",
+        "status": "pending", "rawInput": {"cwd": "/w"},
+    });
+    let asked = json!({
+        "toolCallId": "c", "title": "ls", "kind": "execute", "status": "pending",
+        "rawInput": {"command": "ls"},
+    });
+    let lines = [hello("OpenCode"), new_session(), update(call), asks(0, asked), ended(None)];
+    let events = read(&lines);
+    assert_eq!(of_kind(&events, "permission_requested")[0]["input"]["command"], "ls");
+    assert_eq!(of_kind(&events, "tool_input")[0]["input"]["command"], "ls");
+}
+
+/// OpenCode and Copilot say that such a command was completed.
+#[test]
+fn a_command_that_exits_with_a_code_has_failed() {
+    let end = |exit: i64| {
+        let done = json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed",
+            "rawOutput": {"output": "", "metadata": {"exit": exit}},
+        });
+        let events = read(&[hello("OpenCode"), new_session(), update(done), ended(None)]);
+        let end = of_kind(&events, "tool_ended")[0];
+        (end["status"].clone(), end["exit_code"].clone())
+    };
+    assert_eq!(end(3), (json!("failed"), json!(3)));
+    assert_eq!(end(0), (json!("completed"), json!(0)));
+}
+
 #[test]
 fn a_call_that_fails_after_a_stop_was_stopped() {
     let call = json!({

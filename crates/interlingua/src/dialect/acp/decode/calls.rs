@@ -225,9 +225,10 @@ impl OpenCall {
         }
     }
 
-    /// Keeps what a request for permission tells, where nothing better is known.
-    pub(super) fn learn_if_unknown(&mut self, update: &Update<'_>) {
-        if !self.input.as_ref().is_some_and(says_something) {
+    /// Keeps what a request for permission tells, where nothing better is known: what was announced
+    /// while the input could still grow is not better (OpenCode announces nothing but the folder).
+    pub(super) fn learn_of_request(&mut self, update: &Update<'_>) {
+        if !self.input_told || !self.input.as_ref().is_some_and(says_something) {
             self.learn(update, None, false);
         }
     }
@@ -346,12 +347,12 @@ impl OpenCall {
         failed: bool,
         stopped: bool,
         update: &Update<'_>,
-        meta: Meta<'_>,
+        mut meta: Meta<'_>,
         sink: &mut dyn Sink,
     ) {
         let raw = update.raw_output.as_ref();
         let facts = raw.and_then(read::record_of::<RawOutput<'_>>).unwrap_or_default();
-        let ours = meta.ours.unwrap_or_default();
+        let ours = meta.ours.take().unwrap_or_default();
         let in_terminal = || Some(&self.terminal).filter(|text| !text.is_empty());
         let output = shown_output(update)
             .or_else(|| in_terminal().map(|text| Json::from(&Text::plain(text))))
@@ -361,19 +362,16 @@ impl OpenCall {
             .and_then(Json::as_text)
             .is_some_and(|text| text.body().starts_with("Command cancelled by user"));
         let rejected = facts.code.as_ref().is_some_and(|code| *code == "rejected");
+        let exit_code = exit_code(&facts, &meta, &ours);
         let status = match (&ours.status, failed) {
             (Some(word), _) => ToolStatus::from(word.body()),
             (None, _) if cancelled => ToolStatus::Cancelled,
+            (None, false) if exit_code.is_some_and(|code| code != 0) => ToolStatus::Failed,
             (None, false) => ToolStatus::Completed,
             (None, true) if rejected || self.refused => ToolStatus::Denied,
             (None, true) if stopped => ToolStatus::Cancelled,
             (None, true) => ToolStatus::Failed,
         };
-        let exit_of_part = facts.contents.iter().find_map(|part| part.exit_code);
-        let exit_of_metadata = facts.metadata.as_ref().and_then(|metadata| metadata.exit);
-        let exit_of_terminal = meta.terminal_exit.and_then(|exit| exit.exit_code);
-        let exit_code = ours.exit_code.or(facts.exit_code).or(exit_of_part);
-        let exit_code = exit_code.or(exit_of_metadata).or(exit_of_terminal);
         if rejected {
             self.tell_denied(facts.message.clone(), sink);
         }
@@ -396,6 +394,15 @@ impl OpenCall {
         };
         sink.event(Event::new(ended).within(parent));
     }
+}
+
+/// How a command exited, wherever an agent tells it.
+fn exit_code(facts: &RawOutput<'_>, meta: &Meta<'_>, ours: &Ours<'_>) -> Option<i64> {
+    let of_part = || facts.contents.iter().find_map(|part| part.exit_code);
+    let of_metadata = || facts.metadata.as_ref().and_then(|metadata| metadata.exit);
+    let of_terminal = || meta.terminal_exit.as_ref().and_then(|exit| exit.exit_code);
+    let told = ours.exit_code.or(facts.exit_code);
+    told.or_else(of_part).or_else(of_metadata).or_else(of_terminal)
 }
 
 /// Whether an input is more than an object without fields.

@@ -39,7 +39,7 @@ impl AcpDecoder {
         // Our own writer tells a call apart from what is asked about it: a request makes none.
         let by_us = ours.request.is_some();
         if !by_us {
-            call.learn_if_unknown(&update);
+            call.learn_of_request(&update);
             call.tell_input(false, sink);
         }
         let options = ours.options.or(params.options);
