@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
 
 mod home;
+mod same_turn;
 mod situations;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use libtest_mimic::{Arguments, Trial};
 
 use home::AGENTS;
+use same_turn::{TURNS, same_turn};
 use situations::{SITUATIONS, can};
 
 fn main() {
@@ -39,6 +41,13 @@ fn main() {
                 runtime.block_on(situation(agent, program)).map_err(Into::into)
             }));
         }
+    }
+    for (name, turn) in TURNS {
+        let folder = folder.clone();
+        trials.push(Trial::test(format!("same_turn::{name}"), move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(same_turn(&folder, turn)).map_err(Into::into)
+        }));
     }
     libtest_mimic::run(&arguments, trials).exit();
 }

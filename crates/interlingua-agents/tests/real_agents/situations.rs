@@ -15,7 +15,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::home::{Home, Told, exists};
 
-type Outcome = Result<(), String>;
+pub(crate) type Outcome = Result<(), String>;
 type Situation = fn(&'static str, PathBuf) -> Pin<Box<dyn Future<Output = Outcome>>>;
 
 macro_rules! situations {
@@ -64,7 +64,7 @@ fn expect(holds: bool, what: &str, told: &Told) -> Outcome {
 }
 
 /// A turn that went well: completed, lawful, and nobody left behind.
-fn went_well(told: &Told, home: &Home) -> Outcome {
+pub(crate) fn went_well(told: &Told, home: &Home) -> Outcome {
     expect(told.outcome() == "completed", "the turn was not completed", told)?;
     expect(told.ended.code() == 0, "the exit code is not 0", told)?;
     told.lawful()?;
@@ -299,7 +299,7 @@ async fn the_same_turn_in_every_dialect(agent: &'static str, program: PathBuf) -
     expect(told.of("tool_started").len() == 1, "there was one call", &told)?;
     let bytes = std::fs::read(&record).map_err(|error| error.to_string())?;
     for to in interlingua::dialect::ALL.iter().copied().filter(|to| to.encoder.is_some()) {
-        let written = translated(&bytes, to)?;
+        let written = translated(&bytes, None, to)?;
         let text = String::from_utf8_lossy(&written);
         for word in ["Look.", "Done.", "echo seen"] {
             expect(text.contains(word), &format!("{}: {word} is not in\n{text}", to.name), &told)?;
@@ -314,9 +314,13 @@ async fn the_same_turn_in_every_dialect(agent: &'static str, program: PathBuf) -
     Ok(())
 }
 
-/// The agent's own bytes, as another dialect.
-fn translated(bytes: &[u8], to: &'static Dialect) -> Result<Vec<u8>, String> {
-    let translator = Translator::new(None, to, interlingua::Options::default());
+/// The bytes of a dialect that is given or recognised, as another one.
+pub(crate) fn translated(
+    bytes: &[u8],
+    from: Option<&'static Dialect>,
+    to: &'static Dialect,
+) -> Result<Vec<u8>, String> {
+    let translator = Translator::new(from, to, interlingua::Options::default());
     let mut translator = translator.map_err(|error| error.to_string())?;
     let mut written = translator.push(bytes).to_vec();
     written.extend_from_slice(translator.finish(&Exit { code: Some(0), ..Exit::default() }));
