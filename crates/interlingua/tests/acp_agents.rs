@@ -391,6 +391,19 @@ fn sessions_tell_names_that_others_know() {
 }
 
 #[test]
+fn a_padded_id_names_the_same_session() {
+    let params = json!({"sessionId": " s", "cwd": "/w", "mcpServers": []});
+    let load =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "session/load", "params": params}).to_string();
+    let loaded = json!({"jsonrpc": "2.0", "id": 2, "result": {}}).to_string();
+    let lines = [hello("gemini-cli"), load, loaded, prompt(), says("On."), ended(None)];
+    let lines = lines.map(|line| line.replace(r#""sessionId":"s""#, r#""sessionId":" s""#));
+    let events = read(&lines);
+    let started = of_kind(&events, "session_started");
+    assert_eq!((started.len(), &started[0]["id"]), (1, &json!("s")));
+}
+
+#[test]
 fn history_ends_with_the_answer_that_opens_the_session() {
     let load = json!({"sessionId": "s", "cwd": "/w", "mcpServers": []});
     let load = json!({"jsonrpc": "2.0", "id": 2, "method": "session/load", "params": load});

@@ -62,5 +62,35 @@ fn logs(request: &Request) -> Option<PathBuf> {
 fn acp(request: &Request) -> Plan {
     let mode = (request.mode == Mode::AcceptEdits).then_some("autoEdit");
     let arguments = arguments(&["--acp"], &[("--model", &request.model)]);
-    Plan::acp(request, arguments, Session { mode, ..session(request) }).with(NO_RELAUNCH, "true")
+    let resume = request.resume.as_deref().map(apart);
+    let session = Session { mode, resume, ..session(request) };
+    Plan::acp(request, arguments, session).with(NO_RELAUNCH, "true")
+}
+
+/// A session by an id that keeps its file from being emptied.
+///
+/// Before it loads a session, Gemini 0.61.0 makes a new file for the same id. Files are named after the
+/// minute and the start of the id: within the minute in which the session was made, that is its own file, and
+/// all that was said is gone. It finds a session by its id without spaces around it, and names the file
+/// with them.
+fn apart(session: &str) -> String {
+    format!(" {session}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::testing::hears;
+
+    #[test]
+    fn a_session_is_loaded_apart_from_its_own_file() {
+        let resume = Some("old".to_owned());
+        let mut plan = plan(&Request { resume, ..Request::new("do it") }).unwrap();
+        let loads = hears(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
+        assert_eq!(loads[0]["method"], "session/load");
+        assert_eq!(loads[0]["params"]["sessionId"], " old");
+        // Gemini knows the session by the id that it was asked for.
+        let prompts = hears(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        assert_eq!(prompts[0]["params"]["sessionId"], " old");
+    }
 }

@@ -243,6 +243,14 @@ impl Told {
         ends.last().and_then(|end| end["outcome"].as_str()).unwrap_or("no end")
     }
 
+    /// The session, by the agent's own id.
+    pub(crate) fn session(&self) -> Option<&str> {
+        let about = |event: &&Value| {
+            event["type"].as_str().is_some_and(|kind| kind.starts_with("session_"))
+        };
+        self.events.iter().filter(about).filter_map(|event| event["id"].as_str()).next_back()
+    }
+
     /// What the tools gave back.
     pub(crate) fn outputs(&self) -> String {
         self.of("tool_ended")

@@ -39,6 +39,8 @@ situations![
     cut_connection,
     a_megabyte_of_tool_output,
     resumed,
+    resumed_where_somebody_is_asked,
+    resumed_in_another_mode,
     the_same_turn_in_every_dialect,
 ];
 
@@ -46,6 +48,8 @@ situations![
 const CANNOT: &[(&str, &str)] = &[
     // It asks nobody, and is refused where somebody is to be asked.
     ("codex-exec", "permission_allowed"),
+    ("codex-exec", "resumed_where_somebody_is_asked"),
+    ("codex-exec", "resumed_in_another_mode"),
     // It tells a text when it is whole, and not at all if it never was.
     ("codex-exec", "interrupted_in_text"),
 ];
@@ -267,20 +271,34 @@ async fn a_megabyte_of_tool_output(agent: &'static str, program: PathBuf) -> Out
 }
 
 async fn resumed(agent: &'static str, program: PathBuf) -> Outcome {
+    resumes(agent, program, Mode::Auto, Mode::Auto).await
+}
+
+async fn resumed_where_somebody_is_asked(agent: &'static str, program: PathBuf) -> Outcome {
+    resumes(agent, program, Mode::Ask, Mode::Ask).await
+}
+
+/// Many agents speak another protocol then.
+async fn resumed_in_another_mode(agent: &'static str, program: PathBuf) -> Outcome {
+    resumes(agent, program, Mode::Auto, Mode::Ask).await
+}
+
+async fn resumes(
+    agent: &'static str,
+    program: PathBuf,
+    first_mode: Mode,
+    second_mode: Mode,
+) -> Outcome {
     let script = Script::new().reply(Reply::text("First.")).reply(Reply::text("Second."));
     let home = Home::new(agent, program, script)?;
-    let request = home.request(Mode::Auto);
-    let first = home.run(&request).await?;
+    let first = home.run(&home.request(first_mode)).await?;
     went_well(&first, &home)?;
-    let sessions = first
-        .events
-        .iter()
-        .filter(|it| it["type"].as_str().is_some_and(|it| it.starts_with("session_")));
-    let id = sessions.filter_map(|event| event["id"].as_str()).next_back();
-    let resume = Some(id.ok_or("no session was told")?.to_owned());
-    let second = home.run(&Request { resume, ..request }).await?;
+    let id = first.session().ok_or("no session was told")?.to_owned();
+    let resume = Some(id.clone());
+    let second = home.run(&Request { resume, ..home.request(second_mode) }).await?;
     went_well(&second, &home)?;
     expect(second.text() == "Second.", "the text is not the script's", &second)?;
+    expect(second.session() == Some(&id), "it is another session", &second)?;
     let asked = home.model.main_requests();
     let remembers = asked.last().is_some_and(|it| it.body.to_string().contains("First."));
     expect(remembers, "the model was not told what was said before", &second)

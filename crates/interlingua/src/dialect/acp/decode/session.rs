@@ -111,7 +111,8 @@ impl AcpDecoder {
         session.started = true;
         let borrowed = |text: &'_ Option<Text<'static>>| text.clone();
         sink.event(Event::new(SessionStarted {
-            id: borrowed(&session.id),
+            // A client may have to load a session by a padded id (Gemini): that is no part of its name.
+            id: session.id.as_ref().map(trimmed),
             agent: borrowed(&session.agent).or(Some(Text::plain("acp"))),
             version: borrowed(&session.version),
             model: borrowed(&session.model),
@@ -120,6 +121,12 @@ impl AcpDecoder {
             tools: None,
         }));
     }
+}
+
+fn trimmed(id: &Text<'static>) -> Text<'static> {
+    let plain = id.to_plain();
+    let name = plain.trim();
+    if name.len() == plain.len() { id.clone() } else { Text::from(name.to_owned()) }
 }
 
 /// The settings that are more than the agent's own business: its model and its mode.
