@@ -38,6 +38,7 @@ situations![
     rate_limit_then_success,
     cut_connection,
     a_megabyte_of_tool_output,
+    a_long_prompt,
     resumed,
     resumed_where_somebody_is_asked,
     resumed_in_another_mode,
@@ -268,6 +269,28 @@ async fn a_megabyte_of_tool_output(agent: &'static str, program: PathBuf) -> Out
     expect(told.text() == "Done.", "the text is not the script's", &told)?;
     // How much of it an agent shows is its own choice; that it says something is not.
     expect(told.outputs().contains("xxxxxxxx"), "the output is lost", &told)
+}
+
+/// A prompt that is too long for an argument, and for a pipe that nobody reads yet.
+async fn a_long_prompt(agent: &'static str, program: PathBuf) -> Outcome {
+    // Copilot and Qwen count what they send, and suppose that a model they do not know takes less.
+    let bytes = if ["copilot", "qwen"].contains(&agent) { 300_000 } else { 1_000_000 };
+    let words = "Do as the script says. ";
+    let prompt = words.repeat(bytes / words.len()) + "That was the prompt.";
+    for mode in [Mode::Auto, Mode::Ask] {
+        if mode == Mode::Ask && !can(agent, "permission_allowed") {
+            continue;
+        }
+        let home = Home::new(agent, program.clone(), Script::new().reply(Reply::text("Done.")))?;
+        let request = Request { prompt: prompt.clone(), ..home.request(mode) };
+        let told = home.run(&request).await?;
+        went_well(&told, &home)?;
+        expect(told.text() == "Done.", "the text is not the script's", &told)?;
+        let asked = home.model.main_requests();
+        let whole = asked.iter().any(|it| it.body.to_string().contains(&prompt));
+        expect(whole, "the model was not told the whole prompt", &told)?;
+    }
+    Ok(())
 }
 
 async fn resumed(agent: &'static str, program: PathBuf) -> Outcome {
