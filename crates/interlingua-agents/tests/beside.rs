@@ -58,7 +58,7 @@ async fn gemini_is_waited_for_where_its_log_says_more() {
         write.as_str(),
         r#"echo '{"type":"result","timestamp":"2026-11-16T08:00:02.000Z","status":"success","stats":{"total_tokens":7}}'"#,
     ];
-    let driver = Box::new(GeminiDriver::new(folder.path().to_owned()));
+    let driver = Box::new(GeminiDriver::stream(folder.path().to_owned()));
     let launch = with_driver(&lines, "gemini", Input::Closed, driver);
     let (_, events) = run(launch, options()).await;
     let answers = of(&events, "tool_ended");

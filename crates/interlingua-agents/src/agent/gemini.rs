@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Agent, Plan, SignIn, Surroundings, arguments, session};
-use crate::driver::{GeminiDriver, Session};
+use crate::driver::{AcpDriver, GeminiDriver, Session};
 use crate::permission::Mode;
 use crate::process::Input;
 use crate::request::{Refused, Request};
@@ -46,7 +46,7 @@ fn stream(request: &Request, approvals: &str) -> Plan {
     let input = Input::Text(request.prompt.clone());
     let arguments = arguments(&fixed, &said);
     let plan = match logs(request) {
-        Some(logs) => Plan::new("gemini", arguments, input, GeminiDriver::new(logs)),
+        Some(logs) => Plan::new("gemini", arguments, input, GeminiDriver::stream(logs)),
         None => Plan::stream("gemini", arguments, input),
     };
     plan.with(NO_RELAUNCH, "true")
@@ -63,8 +63,16 @@ fn acp(request: &Request) -> Plan {
     let mode = (request.mode == Mode::AcceptEdits).then_some("autoEdit");
     let arguments = arguments(&["--acp"], &[("--model", &request.model)]);
     let resume = request.resume.as_deref().map(apart);
-    let session = Session { mode, resume, ..session(request) };
-    Plan::acp(request, arguments, session).with(NO_RELAUNCH, "true")
+    let session = Session { mode, resume, late_history: true, ..session(request) };
+    let plan = match logs(request) {
+        Some(logs) => {
+            let acp = AcpDriver::new(request.prompt.clone(), session);
+            let driver = GeminiDriver::acp(logs, acp, request.resume.as_deref());
+            Plan::new("acp", arguments, Input::Open, driver)
+        }
+        None => Plan::acp(request, arguments, session),
+    };
+    plan.with(NO_RELAUNCH, "true")
 }
 
 /// A session by an id that keeps its file from being emptied.
@@ -80,7 +88,7 @@ fn apart(session: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::testing::hears;
+    use crate::driver::testing::{hears, sent};
 
     #[test]
     fn a_session_is_loaded_apart_from_its_own_file() {
@@ -90,7 +98,9 @@ mod tests {
         assert_eq!(loads[0]["method"], "session/load");
         assert_eq!(loads[0]["params"]["sessionId"], " old");
         // Gemini knows the session by the id that it was asked for.
-        let prompts = hears(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-        assert_eq!(prompts[0]["params"]["sessionId"], " old");
+        hears(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        let mut steps = Vec::new();
+        plan.driver.woken(&mut steps);
+        assert_eq!(sent(&steps)[0]["params"]["sessionId"], " old");
     }
 }

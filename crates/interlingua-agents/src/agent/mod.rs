@@ -245,7 +245,7 @@ impl Plan {
 /// The session of a request; its model and its mode are for the agent to say.
 fn session(request: &Request) -> Session {
     let (resume, folder) = (request.resume.clone(), absolute(&request.folder));
-    Session { resume, folder, model: None, mode: None }
+    Session { resume, folder, ..Session::default() }
 }
 
 /// The folder of a request, as agents want to be told it.

@@ -158,9 +158,10 @@ impl Program {
             }
             _ if self.prompt != Prompt::Protocol => Box::new(PlainDriver::new(self.interrupt)),
             "claude" => Box::new(ClaudeDriver::new(prompt)),
-            "acp" => {
-                Box::new(AcpDriver::new(prompt, Session { resume, folder, model, mode: None }))
-            }
+            "acp" => Box::new(AcpDriver::new(
+                prompt,
+                Session { resume, folder, model, ..Session::default() },
+            )),
             _ => {
                 let (approvals, sandbox) = ("on-request", "workspace-write");
                 let thread = Thread { resume, folder, model, approvals, sandbox };

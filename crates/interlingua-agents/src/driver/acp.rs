@@ -5,6 +5,7 @@
 //! everything else that it asks for we never offered, and refuse. `session/cancel` stops a turn.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
@@ -25,6 +26,9 @@ pub struct Session {
     pub model: Option<String>,
     /// The mode, in the agent's word.
     pub mode: Option<&'static str>,
+    /// Of a session that is resumed, the agent tells the past after it has said that it was loaded, and
+    /// then its commands. A prompt that came before that would be told in the middle of the past.
+    pub late_history: bool,
 }
 
 /// The driver of an agent that speaks ACP.
@@ -44,8 +48,18 @@ pub struct AcpDriver {
 enum Talk {
     Initializing,
     Opening,
-    Settling { session: String, answers: u8 },
-    InTurn { session: String },
+    /// The agent tells the past, or has begun with what comes after it.
+    Remembering {
+        session: String,
+        nearly: bool,
+    },
+    Settling {
+        session: String,
+        answers: u8,
+    },
+    InTurn {
+        session: String,
+    },
     Over,
 }
 
@@ -64,10 +78,25 @@ struct Opened {
 }
 
 #[derive(Deserialize)]
+struct Updated {
+    update: Update,
+}
+
+#[derive(Deserialize)]
+struct Update {
+    #[serde(rename = "sessionUpdate", default)]
+    kind: String,
+}
+
+#[derive(Deserialize)]
 struct Asked {
     #[serde(default)]
     options: Vec<Choice>,
 }
+
+/// How long an agent that tells the past may say nothing before it is taken to be done with it.
+const REMEMBERS: Duration = Duration::from_secs(2);
+const NEARLY: Duration = Duration::from_millis(100);
 
 const INITIALIZE: u64 = 0;
 const OPEN: u64 = 1;
@@ -92,6 +121,14 @@ impl AcpDriver {
         let Some(message) = Message::of(record) else { return };
         match (&message.method, message.id) {
             (Some(method), Some(id)) => self.request(method, id, &message, steps),
+            (Some(method), None) if method == "session/update" => {
+                let update = message.params.and_then(|it| serde_json::from_str(it.get()).ok());
+                if let (Talk::Remembering { nearly, .. }, Some(Updated { update })) =
+                    (&mut self.talk, update)
+                {
+                    *nearly |= update.kind == "available_commands_update";
+                }
+            }
             (None, Some(id)) => {
                 let Ok(number) = id.get().parse::<u64>() else { return };
                 match (message.result, message.error) {
@@ -145,7 +182,11 @@ impl AcpDriver {
                     steps.push(Step::GiveUp("the agent opened a session without an id".to_owned()));
                     return;
                 };
-                self.settle(session, steps);
+                if self.session.late_history && self.session.resume.is_some() {
+                    self.talk = Talk::Remembering { session, nearly: false };
+                } else {
+                    self.settle(session, steps);
+                }
             }
             (MODE | MODEL, Talk::Settling { session, answers }) => {
                 self.settled(session, answers, steps);
@@ -243,6 +284,20 @@ impl Driver for AcpDriver {
         steps.push(send(&json!({"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}})));
     }
 
+    fn patience(&self) -> Option<Duration> {
+        match self.talk {
+            Talk::Remembering { nearly: true, .. } => Some(NEARLY),
+            Talk::Remembering { nearly: false, .. } => Some(REMEMBERS),
+            _ => None,
+        }
+    }
+
+    fn woken(&mut self, steps: &mut Vec<Step>) {
+        if let Talk::Remembering { session, .. } = &self.talk {
+            self.settle(session.clone(), steps);
+        }
+    }
+
     fn turn_ended(&mut self, steps: &mut Vec<Step>) {
         self.talk = Talk::Over;
         steps.push(Step::CloseInput);
@@ -263,7 +318,7 @@ impl Driver for AcpDriver {
                 }
                 true
             }
-            Talk::Settling { .. } => true,
+            Talk::Remembering { .. } | Talk::Settling { .. } => true,
             Talk::Initializing | Talk::Opening | Talk::Over => false,
         }
     }
@@ -294,7 +349,7 @@ mod tests {
             folder: "/project".to_owned(),
             model: Some("m".to_owned()),
             mode: Some("autoEdit"),
-            resume: None,
+            ..Session::default()
         };
         let mut driver = driver(session);
         let opened =
@@ -314,6 +369,29 @@ mod tests {
             prompted[0]["params"],
             json!({"sessionId":"s","prompt":[{"type":"text","text":"do it"}]})
         );
+    }
+
+    /// Gemini tells the past after it has said that the session was loaded.
+    #[test]
+    fn a_prompt_waits_until_the_past_was_told() {
+        let resume = Some("old".to_owned());
+        let session = Session { resume, late_history: true, ..Session::default() };
+        let mut driver = driver(session);
+        hears(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
+        assert!(hears(&mut driver, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).is_empty());
+        let update = |kind: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"update":{{"sessionUpdate":"{kind}"}}}}}}"#
+            )
+        };
+        assert!(hears(&mut driver, &update("agent_message_chunk")).is_empty());
+        assert_eq!(driver.patience(), Some(REMEMBERS));
+        assert!(hears(&mut driver, &update("available_commands_update")).is_empty());
+        assert_eq!(driver.patience(), Some(NEARLY));
+        let mut steps = Vec::new();
+        driver.woken(&mut steps);
+        assert_eq!(sent(&steps)[0]["method"], "session/prompt");
+        assert_eq!(driver.patience(), None);
     }
 
     #[test]

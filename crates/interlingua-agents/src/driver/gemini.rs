@@ -1,9 +1,11 @@
-//! Gemini's stream, and the log in which it keeps what the stream leaves out.
+//! Gemini, and the log in which it keeps what it does not print.
 //!
-//! The stream has no thoughts, no tokens before its end, no exit codes, and of most tools nothing that
-//! they gave back. The log of the session has them. It is written while the agent works, about when
-//! the stream tells the same, so a line that the log can complete waits a moment for it.
+//! Its stream has no thoughts, no tokens before its end, no exit codes, and of most tools nothing that
+//! they gave back; by ACP it tells of a command that it is over, and nothing else. The log of the session
+//! has all that. It is written while the agent works, about when the same is printed, so a line that the
+//! log can complete waits a moment for it.
 
+mod line;
 mod log;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -12,21 +14,24 @@ use std::time::Duration;
 
 use interlingua::event::{Block, BlockKind, FilesChanged, ToolEnded, ToolStatus};
 use interlingua::json::{Json, Text};
-use serde::Deserialize;
 
 use super::lines::{RawLines, Records};
-use super::{Beside, Driver, Step};
+use super::{AcpDriver, Beside, Driver, Step};
+use crate::permission::Decision;
+use line::{Answer, Line};
 use log::{Call, Entry};
 
 /// How long the log is given before it is looked at again, and how often that is done.
 const MOMENT: Duration = Duration::from_millis(20);
 const LOOKS: u32 = 15;
 
-/// The driver of Gemini's stream.
+/// The driver of Gemini.
 #[derive(Debug)]
 pub struct GeminiDriver {
     /// The folder in which Gemini keeps its logs.
     folder: PathBuf,
+    /// Who speaks to it, where it is not told everything when it is started.
+    acp: Option<AcpDriver>,
     lines: RawLines,
     /// Lines that wait for the log.
     held: VecDeque<Vec<u8>>,
@@ -45,70 +50,77 @@ struct Log {
     found: bool,
     /// The calls that were answered, and not yet told.
     answered: HashMap<String, Call>,
-    /// The messages whose thoughts and tokens were told.
-    told: HashSet<String>,
+    /// The messages whose thoughts and tokens were told; nothing, where the agent prints them.
+    told: Option<HashSet<String>>,
     /// The stream has text of a message that is not in the log yet.
     owes_message: bool,
 }
 
-/// What a driver has to know of a line.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Line {
-    #[serde(rename = "type")]
-    kind: String,
-    timestamp: String,
-    session_id: String,
-    role: String,
-    tool_id: String,
-    status: String,
-    output: Option<String>,
-}
-
 impl GeminiDriver {
-    /// A driver that finds the logs below a folder.
-    pub fn new(folder: PathBuf) -> Self {
-        let (lines, log) = (RawLines::default(), Log::default());
-        Self { folder, lines, held: VecDeque::new(), looks: 0, log }
+    /// The driver of its stream, which finds the logs below a folder.
+    pub fn stream(folder: PathBuf) -> Self {
+        let log = Log { told: Some(HashSet::new()), ..Log::default() };
+        Self::new(folder, None, log)
+    }
+
+    /// The same for ACP, where the name of a session that is resumed is not told again.
+    pub fn acp(folder: PathBuf, acp: AcpDriver, resume: Option<&str>) -> Self {
+        let mut driver = Self::new(folder, Some(acp), Log::default());
+        driver.log.place = resume.and_then(|session| driver.log_of(session));
+        driver
+    }
+
+    fn new(folder: PathBuf, acp: Option<AcpDriver>, log: Log) -> Self {
+        Self { folder, acp, lines: RawLines::default(), held: VecDeque::new(), looks: 0, log }
+    }
+
+    /// The log of a session: its name ends with the first letters of the session's.
+    fn log_of(&self, session: &str) -> Option<Beside> {
+        let letters = session.get(..8)?;
+        let (folder, below) = (self.folder.clone(), "chats");
+        Some(Beside::Below { folder, below, ending: format!("-{letters}.jsonl") })
     }
 
     /// Passes on what waits for nothing; the first line that does stays, and all after it.
     fn let_go(&mut self, at_any_rate: bool, steps: &mut Vec<Step>) {
         while let Some(bytes) = self.held.front() {
-            let line: Line = serde_json::from_slice(bytes).unwrap_or_default();
+            let line = Line::of(bytes);
             if !at_any_rate && self.log.owes(&line) {
                 return;
             }
-            self.note(&line, steps);
-            self.looks = 0;
-            steps.extend(self.held.pop_front().map(Step::Pass));
+            self.pass(line, steps);
         }
     }
 
-    /// Notes what a line says that is passed on, and tells what the log adds to it.
-    fn note(&mut self, line: &Line, steps: &mut Vec<Step>) {
-        match line.kind.as_str() {
-            // Its name ends with the first letters of the session's.
-            "init" if line.session_id.len() >= 8 && line.session_id.is_ascii() => {
-                let ending = format!("-{}.jsonl", line.session_id.split_at(8).0);
-                let folder = self.folder.clone();
-                self.log.place = Some(Beside::Below { folder, below: "chats", ending });
-                self.log.began.clone_from(&line.timestamp);
+    /// Passes on the first line, with what the log adds to it.
+    fn pass(&mut self, line: Line, steps: &mut Vec<Step>) {
+        self.looks = 0;
+        match line {
+            Line::Session { id, time } => {
+                self.log.place = self.log_of(&id);
+                self.log.began = time;
             }
-            "message" if line.role == "assistant" => self.log.owes_message = true,
-            "tool_result" => {
-                if let Some(call) = self.log.answered.remove(&line.tool_id) {
-                    complete(line, call, steps);
+            Line::Text => self.log.owes_message = self.log.told.is_some(),
+            Line::Answer(answer) => {
+                if let Some(call) = self.log.answered.remove(&answer.call) {
+                    complete(answer, call, steps);
                 }
             }
-            _ => {}
+            Line::End | Line::Other => {}
         }
+        steps.extend(self.held.pop_front().map(Step::Pass));
     }
 }
 
 impl Driver for GeminiDriver {
     fn holds_back(&self) -> bool {
         true
+    }
+
+    fn start(&mut self, steps: &mut Vec<Step>) {
+        if let Some(acp) = &mut self.acp {
+            acp.start(steps);
+        }
     }
 
     fn output(&mut self, chunk: &[u8], steps: &mut Vec<Step>) {
@@ -118,13 +130,39 @@ impl Driver for GeminiDriver {
         if !self.held.is_empty() {
             steps.extend(self.log.place.clone().map(Step::Read));
         }
+        // What is said to the agent answers what it has printed.
+        if let Some(acp) = &mut self.acp {
+            acp.output(chunk, steps);
+        }
+    }
+
+    fn decide(&mut self, request: &str, decision: &Decision, steps: &mut Vec<Step>) {
+        if let Some(acp) = &mut self.acp {
+            acp.decide(request, decision, steps);
+        }
+    }
+
+    fn turn_ended(&mut self, steps: &mut Vec<Step>) {
+        if let Some(acp) = &mut self.acp {
+            acp.turn_ended(steps);
+        }
+    }
+
+    fn interrupt(&mut self, steps: &mut Vec<Step>) -> bool {
+        self.acp.as_mut().is_some_and(|acp| acp.interrupt(steps))
     }
 
     fn patience(&self) -> Option<Duration> {
-        (!self.held.is_empty()).then_some(MOMENT)
+        if self.held.is_empty() { self.acp.as_ref()?.patience() } else { Some(MOMENT) }
     }
 
     fn woken(&mut self, steps: &mut Vec<Step>) {
+        if self.held.is_empty() {
+            if let Some(acp) = &mut self.acp {
+                acp.woken(steps);
+            }
+            return;
+        }
         self.looks += 1;
         if self.looks < LOOKS {
             steps.extend(self.log.place.clone().map(Step::Read));
@@ -135,12 +173,10 @@ impl Driver for GeminiDriver {
         }
         // The line that has waited long enough goes, and so do those that wait for nothing.
         self.log.owes_message = false;
-        if let Some(bytes) = self.held.pop_front() {
-            let line: Line = serde_json::from_slice(&bytes).unwrap_or_default();
-            self.note(&line, steps);
-            steps.push(Step::Pass(bytes));
+        if let Some(bytes) = self.held.front() {
+            let line = Line::of(bytes);
+            self.pass(line, steps);
         }
-        self.looks = 0;
         self.let_go(false, steps);
     }
 
@@ -161,9 +197,9 @@ impl Log {
         if self.place.is_none() {
             return false;
         }
-        match line.kind.as_str() {
-            "tool_result" => !self.answered.contains_key(&line.tool_id),
-            "result" => self.owes_message,
+        match line {
+            Line::Answer(answer) => !self.answered.contains_key(&answer.call),
+            Line::End => self.owes_message,
             _ => false,
         }
     }
@@ -175,18 +211,19 @@ impl Log {
             let Some(entry) = Entry::of(record).filter(|entry| entry.timestamp >= *began) else {
                 return;
             };
-            let thoughts = entry.thoughts.iter().enumerate();
-            if told.insert(entry.id.clone()) {
+            let is_new = told.as_mut().is_some_and(|told| told.insert(entry.id.clone()));
+            if is_new {
                 *owes_message = false;
-                for (index, thought) in thoughts {
-                    steps.push(Step::tell(Block {
+                let thoughts = entry.thoughts.iter().enumerate();
+                steps.extend(thoughts.map(|(index, thought)| {
+                    Step::tell(Block {
                         message: Some(Text::from(entry.id.clone())),
                         index: index as u64,
                         kind: BlockKind::Reasoning,
                         text: Text::from(thought.text()),
                         ..Block::default()
-                    }));
-                }
+                    })
+                }));
                 steps.extend(entry.usage().map(Step::tell));
             }
             answered.extend(entry.calls.into_iter().map(|call| (call.id.clone(), call)));
@@ -194,14 +231,14 @@ impl Log {
     }
 }
 
-/// Tells of a call what the stream leaves out.
-fn complete(line: &Line, call: Call, steps: &mut Vec<Step>) {
-    let shown = line.output.clone().filter(|output| !output.is_empty());
+/// Tells of a call what is not printed.
+fn complete(answer: Answer, call: Call, steps: &mut Vec<Step>) {
+    let shown = answer.shown.filter(|shown| !shown.is_empty());
     // One that was stopped has its own words for that.
     let stopped = shown.as_ref().is_some_and(|shown| shown.starts_with("Command cancelled"));
     let exit_code = call.exit_code().filter(|_| !stopped);
-    // What the stream shows is the whole of it; what the log has is what the model was told.
-    if line.status == "success" && (shown.is_none() || exit_code.is_some()) {
+    // What is printed is the whole of it; what the log has is what the model was told.
+    if answer.went_well && !answer.has_more && (shown.is_none() || exit_code.is_some()) {
         let failed = exit_code.is_some_and(|code| code != 0);
         steps.push(Step::tell(ToolEnded {
             call: Text::from(call.id.clone()),
@@ -211,7 +248,7 @@ fn complete(line: &Line, call: Call, steps: &mut Vec<Step>) {
             ..ToolEnded::default()
         }));
     }
-    if let Some(change) = call.change() {
+    if let Some(change) = call.change().filter(|_| !answer.has_more) {
         let changed = FilesChanged { call: Some(Text::from(call.id)), changes: vec![change] };
         steps.push(Step::tell(changed));
     }
@@ -222,6 +259,7 @@ mod tests {
     use interlingua::event::{Data, Event};
 
     use super::*;
+    use crate::driver::Session;
 
     const INIT: &str =
         r#"{"type":"init","timestamp":"2026-11-16T08:47:17.557Z","session_id":"079d0eea-9df5"}"#;
@@ -236,7 +274,7 @@ mod tests {
         "tokens":{"input":120,"output":22,"cached":100,"thoughts":8,"tool":0,"total":150},"model":"g",
         "toolCalls":[
         {"id":"read_1","name":"read_file","result":[{"functionResponse":{"response":{"output":"hello"}}}],"status":"success"},
-        {"id":"shell_1","name":"run_shell_command","result":[{"functionResponse":{"response":{"output":"<untrusted_context>\nOutput: oops\nExit Code: 3\n</untrusted_context>"}}}],"status":"success"}]}"#;
+        {"id":"shell_1","name":"run_shell_command","result":[{"functionResponse":{"response":{"output":"<untrusted_context>\nOutput: oops\nExit Code: 3\n</untrusted_context>"}}}],"status":"success","resultDisplay":"oops"}]}"#;
 
     fn line(text: &str) -> Vec<u8> {
         [text.replace('\n', "").as_bytes(), b"\n"].concat()
@@ -244,7 +282,7 @@ mod tests {
 
     /// A driver whose session has begun.
     fn begun() -> GeminiDriver {
-        let mut driver = GeminiDriver::new(PathBuf::from("logs"));
+        let mut driver = GeminiDriver::stream(PathBuf::from("logs"));
         let mut steps = Vec::new();
         driver.output(&line(INIT), &mut steps);
         assert_eq!(steps, [Step::Pass(line(INIT))]);
@@ -330,6 +368,35 @@ mod tests {
         let (mut driver, mut steps) = (begun(), Vec::new());
         driver.beside(&[line(LOGGED), line(LOGGED)].concat(), &mut steps);
         assert_eq!(told(&steps).len(), 2);
+    }
+
+    #[test]
+    fn by_acp_the_log_says_what_a_command_gave_back() {
+        let session = Session { folder: "/".to_owned(), ..Session::default() };
+        let acp = AcpDriver::new("do it".to_owned(), session);
+        let mut driver = GeminiDriver::acp(PathBuf::from("logs"), acp, None);
+        let mut steps = Vec::new();
+        driver.output(&line(r#"{"jsonrpc":"2.0","id":0,"result":{}}"#), &mut steps);
+        steps.clear();
+        let opened = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"079d0eea-9df5"}}"#;
+        driver.output(&line(opened), &mut steps);
+        assert!(
+            matches!(&steps[0], Step::Pass(_)) && matches!(&steps[1], Step::Send(_)),
+            "{steps:?}"
+        );
+        steps.clear();
+        let over = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"shell_1","status":"completed","content":[]}}}"#;
+        driver.output(&line(over), &mut steps);
+        assert_eq!(passed(&steps), 0);
+        driver.beside(&line(LOGGED), &mut steps);
+        // Thoughts and tokens are told by ACP itself.
+        let [event] = told(&steps)[..] else { panic!("{steps:?}") };
+        let Data::ToolEnded(ended) = &event.data else { panic!("{event:?}") };
+        assert_eq!(
+            (ended.exit_code, ended.output.as_ref().map(Json::get)),
+            (Some(3), Some("\"oops\""))
+        );
+        assert_eq!(passed(&steps), 1);
     }
 
     #[test]

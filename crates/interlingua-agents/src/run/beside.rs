@@ -37,9 +37,11 @@ fn find(place: &Beside) -> Option<PathBuf> {
         Beside::Below { folder, below, ending } => (folder, below, ending),
     };
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files = entries(folder).flat_map(|inner| entries(&inner.path().join(below)));
-    let found = files.find(|file| file.file_name().to_string_lossy().ends_with(ending));
-    found.map(|file| file.path())
+    let files = entries(folder).flat_map(|inner| entries(&inner.path().join(below)));
+    let named = files.filter(|file| file.file_name().to_string_lossy().ends_with(ending));
+    // Where there are several, the agent writes the newest.
+    let newest = named.max_by_key(|file| file.metadata().and_then(|file| file.modified()).ok());
+    newest.map(|file| file.path())
 }
 
 #[cfg(test)]

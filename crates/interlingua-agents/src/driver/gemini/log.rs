@@ -84,19 +84,28 @@ impl Thought {
 }
 
 impl Call {
-    /// What the model was told.
+    /// What it gave back: of a command what the user is shown, of the rest what the model was told.
     pub(super) fn output(&self) -> Option<String> {
+        let shown = self.display.as_str().filter(|shown| self.is_shell() && !shown.is_empty());
+        shown.map(str::to_owned).or_else(|| self.told_the_model())
+    }
+
+    fn is_shell(&self) -> bool {
+        self.name == "run_shell_command"
+    }
+
+    fn told_the_model(&self) -> Option<String> {
         let text = self.result.pointer("/0/functionResponse/response/output")?;
         text.as_str().map(str::to_owned)
     }
 
     /// The exit code of a command, which stands in a line of its own in what the model was told.
     pub(super) fn exit_code(&self) -> Option<i64> {
-        if self.name != "run_shell_command" {
+        if !self.is_shell() {
             return None;
         }
         // The command's own output comes first, and may look like it.
-        let output = self.output()?;
+        let output = self.told_the_model()?;
         output.lines().rev().find_map(|line| line.strip_prefix("Exit Code: ")?.trim().parse().ok())
     }
 
