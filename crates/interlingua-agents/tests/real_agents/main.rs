@@ -8,15 +8,17 @@
 
 mod home;
 mod same_turn;
+mod screen;
 mod situations;
 
 use std::path::PathBuf;
 
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::{Arguments, Failed, Trial};
 
 use home::AGENTS;
 use same_turn::{TURNS, same_turn};
-use situations::{SITUATIONS, can};
+use screen::SCREENS;
+use situations::{Outcome, SITUATIONS, can};
 
 fn main() {
     let mut arguments = Arguments::from_args();
@@ -36,18 +38,24 @@ fn main() {
         }
         for (name, situation) in SITUATIONS.iter().filter(|(name, _)| can(agent, name)) {
             let program = program.clone();
-            trials.push(Trial::test(format!("{agent}::{name}"), move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                runtime.block_on(situation(agent, program)).map_err(Into::into)
-            }));
+            let trial = format!("{agent}::{name}");
+            trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
         }
     }
     for (name, turn) in TURNS {
         let folder = folder.clone();
-        trials.push(Trial::test(format!("same_turn::{name}"), move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(same_turn(&folder, turn)).map_err(Into::into)
-        }));
+        let trial = format!("same_turn::{name}");
+        trials.push(Trial::test(trial, move || wait_for(same_turn(&folder, turn))));
+    }
+    let copilot = folder.join("copilot");
+    for (name, situation) in SCREENS.iter().filter(|_| copilot.exists()) {
+        let (trial, copilot) = (format!("copilot-screen::{name}"), copilot.clone());
+        trials.push(Trial::test(trial, move || wait_for(situation(copilot))));
     }
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn wait_for(outcome: impl Future<Output = Outcome>) -> Result<(), Failed> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(outcome).map_err(Into::into)
 }

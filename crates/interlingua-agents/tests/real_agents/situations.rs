@@ -60,7 +60,7 @@ pub(crate) fn can(agent: &str, situation: &str) -> bool {
 }
 
 /// Says what is wrong, with all that is known.
-fn expect(holds: bool, what: &str, told: &Told) -> Outcome {
+pub(crate) fn expect(holds: bool, what: &str, told: &Told) -> Outcome {
     if holds {
         return Ok(());
     }
