@@ -12,12 +12,16 @@ use tokio::sync::mpsc;
 use crate::report;
 
 /// Begins to answer; gives where questions go. Nobody can answer where standard input is taken.
-pub(crate) fn answer(controls: mpsc::Sender<Control>) -> mpsc::UnboundedSender<Question> {
+/// Where the output is `shown` at the same terminal, what is asked for stands there already.
+pub(crate) fn answer(
+    controls: mpsc::Sender<Control>,
+    shown: bool,
+) -> mpsc::UnboundedSender<Question> {
     let (questions, asked) = mpsc::unbounded_channel();
     let at_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
     std::thread::spawn(move || {
         if at_terminal {
-            at_the_terminal(asked, &controls);
+            at_the_terminal(asked, &controls, shown);
         } else {
             on_standard_input(asked, &controls);
         }
@@ -26,10 +30,16 @@ pub(crate) fn answer(controls: mpsc::Sender<Control>) -> mpsc::UnboundedSender<Q
 }
 
 /// Asks a person, one question after the other.
-fn at_the_terminal(mut asked: mpsc::UnboundedReceiver<Question>, controls: &mpsc::Sender<Control>) {
+fn at_the_terminal(
+    mut asked: mpsc::UnboundedReceiver<Question>,
+    controls: &mpsc::Sender<Control>,
+    shown: bool,
+) {
     while let Some(Question { wish }) = asked.blocking_recv() {
-        report::say(&in_words(&wish));
-        report::say("Allow it? [y/N]");
+        if !shown {
+            report::say(&in_words(&wish));
+        }
+        report::ask("Allow it? [y/N]");
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
         let yes = read.is_ok() && matches!(line.trim(), "y" | "Y" | "yes" | "Yes");

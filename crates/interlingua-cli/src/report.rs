@@ -27,10 +27,39 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", on_one_line(text));
 }
 
+/// Asks a person at the terminal; the answer goes on the same line.
+pub(crate) fn ask(question: &str) {
+    let mut stderr = io::stderr().lock();
+    let _ = write!(stderr, "{} ", on_one_line(question)).and_then(|()| stderr.flush());
+}
+
 /// Text without what would steer a terminal, since it may repeat what an agent wrote.
 pub(crate) fn on_one_line(text: &str) -> String {
-    let shown = |it: char| if it == '\n' || it == '\t' { Some(' ') } else { Some(it) };
-    text.chars().filter_map(shown).filter(|it| !it.is_control()).collect()
+    let mut shown = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\u{1b}' => skip_sequence(&mut letters),
+            '\n' | '\t' => shown.push(' '),
+            _ if letter.is_control() => {}
+            _ => shown.push(letter),
+        }
+    }
+    shown
+}
+
+/// Steps over the rest of what steers a terminal: colours and places (`[`), or titles and links (`]`).
+fn skip_sequence(letters: &mut std::str::Chars<'_>) {
+    match letters.clone().next() {
+        Some('[') => {
+            letters.next();
+            letters.find(|letter| ('@'..='~').contains(letter));
+        }
+        Some(']') => {
+            letters.find(|letter| matches!(letter, '\u{7}' | '\u{1b}'));
+        }
+        _ => {}
+    }
 }
 
 /// Whether the reader of our output went away, as `head` does.
@@ -176,7 +205,9 @@ mod tests {
 
     #[test]
     fn a_report_cannot_steer_the_terminal() {
-        assert_eq!(on_one_line("a\u{1b}[2J\nb\rc"), "a[2J bc");
+        assert_eq!(on_one_line("a\u{1b}[2J\nb\rc"), "a bc");
+        assert_eq!(on_one_line("\u{1b}[91mred\u{1b}[0m \u{1b}]0;title\u{7}b\u{1b}"), "red b");
+        assert_eq!(on_one_line("cut \u{1b}[38;5"), "cut ");
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
     let ended = runtime.block_on(async {
         let (controls, taken) = mpsc::channel(16);
         if !from_stdin {
-            options.questions = Some(answers::answer(controls.clone()));
+            let shown = options.to.name == "text" && io::stdout().is_terminal();
+            options.questions = Some(answers::answer(controls.clone(), shown));
         }
         watch_the_consumer(controls.clone());
         tokio::spawn(pass_on_signals(controls));
