@@ -37,6 +37,9 @@ use beside::Reading;
 /// pieces, which costs a fraction; what comes after a pause is read at once.
 const PACE: Duration = Duration::from_millis(1);
 
+/// How often it is measured how much nobody has taken yet.
+const MEASURE: Duration = Duration::from_millis(100);
+
 /// How a run is to be.
 #[derive(Debug)]
 pub struct Options {
@@ -247,6 +250,8 @@ impl Run {
                 }
                 () = tokio::time::sleep_until(not_before.into()), if printed && room => {}
                 () = self.spool.grown(), if !printed => printed = true,
+                // What grows while nobody takes it is measured now and then.
+                () = tokio::time::sleep(MEASURE), if !room => {}
                 () = until(wake), if wake.is_some() => self.wake_driver().await,
                 () = until(due.as_ref().map(|(_, at)| *at)), if due.is_some() => {
                     self.due(due.map(|(due, _)| due)).await;
