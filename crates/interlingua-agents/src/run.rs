@@ -236,7 +236,9 @@ impl Run {
                     not_before = Instant::now() + PACE;
                 }
             }
-            let due = self.clock.next(self.translator.encoder().tool_runs());
+            // An agent that is not read is not silent.
+            let may_be_silent = self.translator.encoder().tool_runs() || !room;
+            let due = self.clock.next(may_be_silent);
             let wake = self.driver.patience().map(|patience| self.told_driver + patience);
             tokio::select! {
                 biased;

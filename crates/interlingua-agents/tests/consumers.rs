@@ -85,6 +85,32 @@ async fn an_agent_that_prints_without_end_for_nobody_is_stopped() {
     assert!(why.contains("slow"), "{why}");
 }
 
+/// An agent that nobody reads, because nobody takes what was read, is not silent.
+#[tokio::test]
+async fn a_consumer_that_stalls_does_not_make_the_agent_silent() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = folder.path().join("done");
+    let many = r#"i=0; while [ $i -lt 2000 ]; do echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"$(printf %01000d $i)\"}}"; i=$((i+1)); done"#;
+    let last = format!("touch {}", done.display());
+    let mut options = options();
+    options.deadlines.silence = Some(std::time::Duration::from_millis(200));
+    let open = Arc::new((Mutex::new(false), Condvar::new()));
+    let (_controls, none) = mpsc::channel(1);
+    let waiting = Box::new(Waiting(open.clone()));
+    let launch = script(&[BEGINS, many, "sleep 0.6", COMPLETES, &last]);
+    let run = tokio::spawn(interlingua_agents::run(launch, options, waiting, none));
+    within(async {
+        while !done.exists() && !run.is_finished() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    *open.0.lock().unwrap() = true;
+    open.1.notify_all();
+    let ended = within(run).await.unwrap().unwrap();
+    assert_eq!((ended.stop.clone(), ended.code()), (None, 0), "{ended:?}");
+}
+
 /// Work in the background has results of its own: the run ends when the process does.
 #[tokio::test]
 async fn several_results_are_one_run() {

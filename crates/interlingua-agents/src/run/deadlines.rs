@@ -146,8 +146,9 @@ impl Clock {
         self.lingered
     }
 
-    /// What will have to be done next, and when.
-    pub(super) fn next(&self, tool_runs: bool) -> Option<(Due, Instant)> {
+    /// What will have to be done next, and when. An agent may be silent while a tool runs, or while
+    /// nobody reads it.
+    pub(super) fn next(&self, may_be_silent: bool) -> Option<(Due, Instant)> {
         if let Some((signal, at)) = self.next_signal {
             return Some((Due::Signal(signal), at));
         }
@@ -166,7 +167,7 @@ impl Clock {
         }
         if self.turn_over {
             consider(Due::Lingers, self.heard + *lingering);
-        } else if let Some(silence) = silence.filter(|_| !tool_runs && self.asked.is_empty()) {
+        } else if let Some(silence) = silence.filter(|_| !may_be_silent && self.asked.is_empty()) {
             consider(Due::Stop(Why::Silence), self.heard + silence);
         }
         if let (Some(retries), Some(since)) = (retries, self.retrying) {
