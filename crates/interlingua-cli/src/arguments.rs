@@ -38,6 +38,12 @@ pub(crate) enum Command {
     Check(CheckArguments),
     Dialects(DialectsArguments),
     Completions(CompletionsArguments),
+    /// Wait for the end of standard input, and end what is left of a run.
+    #[command(hide = true)]
+    Guard {
+        /// The mark of the run.
+        mark: String,
+    },
 }
 
 /// Start an agent that is installed here, and write what it says as any protocol, as it comes.

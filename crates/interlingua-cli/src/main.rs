@@ -37,6 +37,9 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(arguments),
         Command::Dialects(arguments) => dialects::run(arguments),
         Command::Completions(arguments) => dialects::completions(arguments),
+        Command::Guard { mark } => {
+            interlingua_agents::process::guard(mark).map(|()| WHOLE).map_err(Into::into)
+        }
     };
     match done {
         Ok(code) => ExitCode::from(code),

@@ -8,7 +8,7 @@ use interlingua::dialect::{self, Dialect, EncodeOptions};
 use interlingua_agents::agent::program::Program;
 use interlingua_agents::agent::{ALL, Agent, Launch};
 use interlingua_agents::permission::{Mode, Policy};
-use interlingua_agents::process::adopt_orphans;
+use interlingua_agents::process::{Guard, adopt_orphans};
 use interlingua_agents::{Config, Consumer, Control, Ended, Options, Recorder, Request, Stop};
 use tokio::sync::mpsc;
 
@@ -26,7 +26,12 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
     };
     let mode = arguments.permission_mode.or(config.mode).unwrap_or_default();
     let (prompt, from_stdin) = prompt(arguments)?;
-    let launch = launch(arguments, mode, prompt)?;
+    let mut launch = launch(arguments, mode, prompt)?;
+    // A system with job objects ends the agent with us.
+    launch.command.guard = std::env::current_exe().ok().filter(|_| cfg!(unix)).map(|program| {
+        let arguments = vec!["guard".into()];
+        Guard { program, arguments }
+    });
     let mut options = options(arguments, mode, config)?;
     adopt_orphans();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

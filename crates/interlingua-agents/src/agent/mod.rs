@@ -237,7 +237,8 @@ impl Plan {
         };
         let (folder, input) = (request.folder.clone(), self.input);
         let terminal = self.at_terminal.then_some(SIZE);
-        let command = Command { program, arguments, environment, folder, input, terminal };
+        let guard = None;
+        let command = Command { program, arguments, environment, folder, input, terminal, guard };
         Ok(Launch { scratch: self.scratch, ..Launch::new(command, dialect, self.driver) })
     }
 }

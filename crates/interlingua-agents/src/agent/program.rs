@@ -138,6 +138,7 @@ impl Program {
             environment: own.chain(request.environment.iter().cloned()).collect(),
             folder: request.folder.clone(),
             terminal: self.screen.then_some(SIZE),
+            guard: None,
             input: match self.prompt {
                 Prompt::Stdin => Input::Text(request.prompt.clone()),
                 Prompt::Argument => Input::Closed,

@@ -5,6 +5,7 @@
 //! exit with 0. The files have no name, so that nothing is left of them, however we end.
 
 mod follow;
+mod guard;
 mod spool;
 mod terminal;
 mod tree;
@@ -19,6 +20,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::process::Child;
 use tokio::sync::mpsc;
 
+pub use guard::{Guard, guard};
 pub use spool::Spool;
 use terminal::Copier;
 pub use terminal::Size;
@@ -59,6 +61,8 @@ pub struct Command {
     /// The terminal that it is started at, for a program that has only a screen. Its input is then
     /// what is typed there.
     pub terminal: Option<Size>,
+    /// Who ends it when we are killed.
+    pub guard: Option<Guard>,
 }
 
 /// A program that was started.
@@ -71,6 +75,7 @@ pub struct Process {
     tree: Tree,
     /// Who copies what it shows at its terminal.
     copier: Option<Copier>,
+    guard: Option<Child>,
 }
 
 /// A signal that asks a program to stop, or makes it.
@@ -111,10 +116,12 @@ impl Command {
             .env("PWD", &folder)
             .env(MARK, &mark)
             .kill_on_drop(true);
+        // It has to be there before there is somebody to guard; without one, the run is as good.
+        let guard = self.guard.as_ref().and_then(|guard| guard.start(&mark).ok());
         if let Some(size) = self.terminal {
             let (child, stdin, copier) = terminal::start(command, size, &spool, &stderr)?;
-            let tree = Tree::new(child.id(), mark);
-            let process = Process { child, stdin: Some(stdin), stderr, tree, copier: Some(copier) };
+            let (tree, stdin) = (Tree::new(child.id(), mark), Some(stdin));
+            let process = Process { child, stdin, stderr, tree, copier: Some(copier), guard };
             return Ok((process, spool));
         }
         command.stdin(self.stdin()?).stdout(spool.writer()?).stderr(stderr.try_clone()?);
@@ -123,7 +130,7 @@ impl Command {
         let mut child = command.spawn()?;
         let tree = Tree::new(child.id(), mark);
         let stdin = child.stdin.take().map(written_to);
-        Ok((Process { child, stdin, stderr, tree, copier: None }, spool))
+        Ok((Process { child, stdin, stderr, tree, copier: None, guard }, spool))
     }
 
     fn stdin(&self) -> io::Result<Stdio> {
@@ -195,6 +202,10 @@ impl Process {
         let left = self.tree.sweep().await;
         if let Some(copier) = self.copier.take() {
             copier.done().await;
+        }
+        if let Some(mut guard) = self.guard.take() {
+            // One that has ended needs no end.
+            let _ = guard.kill().await;
         }
         left
     }

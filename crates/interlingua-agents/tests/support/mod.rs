@@ -47,6 +47,7 @@ pub(crate) fn with_driver(
         folder: std::env::temp_dir(),
         input,
         terminal: None,
+        guard: None,
     };
     Launch::new(command, dialect::find(from).unwrap(), driver)
 }

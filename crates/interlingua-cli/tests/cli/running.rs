@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
+#[cfg(target_os = "linux")]
+use std::time::{Duration, Instant};
 
 use crate::{command, run};
 
@@ -159,4 +161,35 @@ fn agents_are_listed_with_how_to_get_them() {
     let out = String::from_utf8(output.stdout).unwrap();
     assert!(out.contains("Claude Code: not installed"), "{out}");
     assert!(out.contains("npm install --global @openai/codex"), "{out}");
+}
+
+/// Who is killed can end nobody: a guard does it, also for those who moved to a session of their own.
+#[cfg(target_os = "linux")]
+#[test]
+fn nobody_survives_us_when_we_are_killed() {
+    let pids = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("killed.pids");
+    let _ = std::fs::remove_file(&pids);
+    let says_who = format!("echo $$ >> {}", pids.display());
+    let moves_away = format!("setsid sh -c '{says_who}; exec sleep 1000' &");
+    let agent = described("killed", &[BEGINS, &moves_away, &says_who, SAYS, "wait"]);
+    let mut running = command(&["run", &agent, "do it"]).spawn().unwrap();
+    let both = || {
+        let text = std::fs::read_to_string(&pids).unwrap_or_default();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let until = Instant::now() + Duration::from_secs(30);
+    let wait_for = |done: &dyn Fn() -> bool| {
+        while !done() {
+            assert!(Instant::now() < until, "{:?}", both());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    wait_for(&|| both().len() == 2);
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let is_gone = |pid: &String| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.is_empty() || stat.contains(") Z")
+    };
+    wait_for(&|| both().iter().all(is_gone));
 }
