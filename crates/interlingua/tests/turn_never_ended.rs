@@ -146,3 +146,21 @@ fn a_question_after_the_turn_belongs_to_another_turn() {
     assert_eq!(answers(&[ended]), [false]);
     assert_eq!(answers(&[ended, asked]), [false, true]);
 }
+
+/// A program that was called wrongly says what is wrong first, and then how to call it.
+#[test]
+fn the_line_that_calls_itself_an_error_is_quoted() {
+    let cause = |stderr: &str| {
+        let input = CODEX.join("\n") + "\n";
+        let exit = Exit { code: Some(1), stderr: Some(stderr.to_owned()), ..Exit::default() };
+        let records = translate("events", input.as_bytes(), &exit).records();
+        ends(&records)[0]["cause"].as_str().unwrap().to_owned()
+    };
+    let clap = "error: unexpected argument '--x' found\n\nFor more information, try '--help'.\n";
+    assert!(cause(clap).ends_with("the last error was: error: unexpected argument '--x' found"));
+    assert!(cause("first\nlast\n\n").ends_with("the last error was: last"));
+    assert!(
+        cause("Error\nlast").ends_with("the last error was: last"),
+        "a word alone says nothing"
+    );
+}

@@ -239,7 +239,14 @@ impl AcpDriver {
         // How a prompt failed, the stream tells.
         if number != PROMPT && self.talk != Talk::Over {
             self.talk = Talk::Over;
-            steps.push(Step::GiveUp(error_text(error)));
+            let words = error_text(error);
+            steps.push(Step::GiveUp(match &self.session.resume {
+                // Some agents only say that something went wrong.
+                Some(session) if number == OPEN => {
+                    format!("the session {} cannot be resumed: {words}", session.trim())
+                }
+                _ => words,
+            }));
         }
     }
 }
@@ -405,7 +412,12 @@ mod tests {
         let mut steps = Vec::new();
         let failed = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error","data":{"details":"not found"}}}"#;
         driver.output(format!("{failed}\n").as_bytes(), &mut steps);
-        assert_eq!(steps, [Step::GiveUp("Internal error: not found".to_owned())]);
+        assert_eq!(
+            steps,
+            [Step::GiveUp(
+                "the session old cannot be resumed: Internal error: not found".to_owned()
+            )]
+        );
     }
 
     #[test]

@@ -39,6 +39,8 @@ situations![
     cut_connection,
     a_megabyte_of_tool_output,
     a_long_prompt,
+    an_unknown_session,
+    a_bad_flag,
     resumed,
     resumed_where_somebody_is_asked,
     resumed_in_another_mode,
@@ -291,6 +293,49 @@ async fn a_long_prompt(agent: &'static str, program: PathBuf) -> Outcome {
         expect(whole, "the model was not told the whole prompt", &told)?;
     }
     Ok(())
+}
+
+/// The agent's own words say what is wrong.
+async fn an_unknown_session(agent: &'static str, program: PathBuf) -> Outcome {
+    let id = "01234567-89ab-7def-8123-456789abcdef";
+    for mode in [Mode::Auto, Mode::Ask] {
+        if mode == Mode::Ask && !can(agent, "permission_allowed") {
+            continue;
+        }
+        let home = Home::new(agent, program.clone(), Script::new().any_stream())?;
+        let told = home.run(&Request { resume: Some(id.into()), ..home.request(mode) }).await?;
+        let said = failed_with_words(&told)?.to_lowercase();
+        let words = ["session", "conversation", "thread", "rollout"];
+        let named = words.iter().any(|word| said.contains(word));
+        expect(named, "the cause does not say what was not found", &told)?;
+    }
+    Ok(())
+}
+
+async fn a_bad_flag(agent: &'static str, program: PathBuf) -> Outcome {
+    for mode in [Mode::Auto, Mode::Ask] {
+        if mode == Mode::Ask && !can(agent, "permission_allowed") {
+            continue;
+        }
+        let home = Home::new(agent, program.clone(), Script::new().any_stream())?;
+        let flags = vec!["--no-such-flag".to_owned()];
+        let told = home.run(&Request { flags, ..home.request(mode) }).await?;
+        let said = failed_with_words(&told)?;
+        // Copilot takes it for a prompt without quotes; OpenCode says how it is called, and no more.
+        let words = ["--no-such-flag", "no-such-flag", "Invalid command format", "Options:"];
+        let named = words.iter().any(|word| said.contains(word));
+        expect(named, "the cause does not say what was wrong", &told)?;
+    }
+    Ok(())
+}
+
+/// Why a turn failed, in all words that its end has for it.
+fn failed_with_words(told: &Told) -> Result<String, String> {
+    told.lawful()?;
+    expect(told.outcome() == "failed", "the turn did not fail", told)?;
+    expect(told.ended.code() == 1, "the exit code is not 1", told)?;
+    let stop = told.ended.stop.as_ref().map(|stop| format!("{stop:?}"));
+    Ok(told.of("turn_ended")[0].to_string() + &stop.unwrap_or_default())
 }
 
 async fn resumed(agent: &'static str, program: PathBuf) -> Outcome {

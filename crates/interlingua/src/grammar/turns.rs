@@ -292,10 +292,15 @@ impl OpenTurn {
     }
 }
 
-/// The last line that the agent wrote to standard error.
+/// The line of standard error that says most: the last that calls itself an error, or else the last.
+/// Programs that were called wrongly say what is wrong first, and then how to call them.
 fn last_line(exit: &Exit) -> Option<String> {
-    let lines = exit.stderr.as_deref()?.lines().rev();
-    lines.map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+    let lines = || exit.stderr.as_deref().unwrap_or_default().lines().rev().map(str::trim);
+    let is_error = |line: &&str| {
+        line.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error")) && line.len() > 6
+    };
+    let line = lines().find(is_error).or_else(|| lines().find(|line| !line.is_empty()));
+    line.map(str::to_owned)
 }
 
 /// Whether a signal is how people and supervisors ask a program to stop.
