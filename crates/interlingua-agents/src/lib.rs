@@ -10,7 +10,7 @@
 //! | [`run()`] | one run, from the first byte to the last survivor: all of the above and the translation |
 //!
 //! What an agent says is read by the crate `interlingua`; nothing here reads a protocol but for the
-//! requests that a driver has to answer.
+//! requests that a driver has to answer, and what an agent writes elsewhere than into its stream.
 
 pub mod agent;
 mod config;
