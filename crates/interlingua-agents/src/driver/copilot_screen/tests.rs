@@ -247,3 +247,41 @@ fn what_left_the_screen_is_missed_and_the_rest_is_told_once() {
     let Data::ToolEnded(ended) = &watched.told[4].data else { panic!() };
     assert!(ended.output.as_ref().unwrap().get().contains("has left the screen]\\nline 7\\n"));
 }
+
+/// Whatever is drawn, in whatever pieces, and whatever is cut out of a real screen.
+#[test]
+fn nothing_that_is_drawn_makes_it_panic() {
+    let pieces: Vec<Vec<u8>> = [ASKS_TO_RUN, SEVERAL, INTERRUPTED].map(draw).to_vec();
+    let odd: [&[u8]; 8] = [
+        b"\x1b[",
+        b"\x1b[999;999H",
+        b"\x1b[?1049h",
+        b"\x1b[2;1r",
+        b"\x1b[9999S",
+        b"\xff\xe2\x94",
+        b"\x1b]0;",
+        "╭│❯●".as_bytes(),
+    ];
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        usize::try_from(seed % below as u64).unwrap()
+    };
+    let more = std::env::var("MORE_CASES").ok().and_then(|more| more.parse().ok());
+    for _ in 0..40 * more.unwrap_or(1) {
+        let mut watched = Watched::new();
+        for _ in 0..12 {
+            let screen = &pieces[next(pieces.len())];
+            let (from, to) = (next(screen.len()), next(screen.len()));
+            let (from, to) = (from.min(to), from.max(to));
+            let mut bytes = screen[from..to].to_vec();
+            bytes.extend_from_slice(odd[next(odd.len())]);
+            let mut steps = Vec::new();
+            watched.driver.output(&bytes, &mut steps);
+            watched.driver.woken(&mut steps);
+            watched.driver.woken(&mut steps);
+        }
+    }
+}
