@@ -68,11 +68,11 @@ pub struct Command {
 /// A program that was started.
 #[derive(Debug)]
 pub struct Process {
-    child: Child,
+    /// The program, and all that it started.
+    tree: Tree,
     /// What is still to be written to its standard input, which is closed after the last of it.
     stdin: Option<mpsc::UnboundedSender<Vec<u8>>>,
     stderr: File,
-    tree: Tree,
     /// Who copies what it shows at its terminal.
     copier: Option<Copier>,
     guard: Option<Child>,
@@ -119,18 +119,14 @@ impl Command {
         // It has to be there before there is somebody to guard; without one, the run is as good.
         let guard = self.guard.as_ref().and_then(|guard| guard.start(&mark).ok());
         if let Some(size) = self.terminal {
-            let (child, stdin, copier) = terminal::start(command, size, &spool, &stderr)?;
-            let (tree, stdin) = (Tree::new(child.id(), mark), Some(stdin));
-            let process = Process { child, stdin, stderr, tree, copier: Some(copier), guard };
-            return Ok((process, spool));
+            let (tree, stdin, copier) = terminal::start(command, mark, size, &spool, &stderr)?;
+            let (stdin, copier) = (Some(stdin), Some(copier));
+            return Ok((Process { tree, stdin, stderr, copier, guard }, spool));
         }
         command.stdin(self.stdin()?).stdout(spool.writer()?).stderr(stderr.try_clone()?);
-        #[cfg(unix)]
-        command.process_group(0);
-        let mut child = command.spawn()?;
-        let tree = Tree::new(child.id(), mark);
-        let stdin = child.stdin.take().map(written_to);
-        Ok((Process { child, stdin, stderr, tree, copier: None, guard }, spool))
+        let mut tree = Tree::start(command, mark)?;
+        let stdin = tree.stdin().map(written_to);
+        Ok((Process { tree, stdin, stderr, copier: None, guard }, spool))
     }
 
     fn stdin(&self) -> io::Result<Stdio> {
@@ -188,7 +184,7 @@ impl Process {
 
     /// Waits for its end.
     pub async fn ended(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait().await
+        self.tree.ended().await
     }
 
     /// Sends a signal to it and to all that it started.

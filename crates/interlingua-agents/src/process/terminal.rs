@@ -6,10 +6,9 @@
 use std::fs::File;
 use std::io;
 
-use tokio::process::Child;
 use tokio::sync::mpsc;
 
-use super::Spool;
+use super::{Spool, Tree};
 
 /// How large a terminal is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,16 +43,17 @@ mod unix {
 
     pub(in crate::process) fn start(
         mut command: tokio::process::Command,
+        mark: String,
         size: Size,
         spool: &Spool,
         stderr: &File,
-    ) -> io::Result<(Child, Keys, Copier)> {
+    ) -> io::Result<(Tree, Keys, Copier)> {
         let problem = |problem: pty_process::Error| io::Error::other(problem.to_string());
         let (pty, pts) = pty_process::open().map_err(problem)?;
         pty.resize(pty_process::Size::new(size.rows, size.columns)).map_err(problem)?;
         command.env("TERM", "xterm-256color").env_remove("COLUMNS").env_remove("LINES");
         let command = pty_process::Command::from(command).stderr(stderr.try_clone()?);
-        let child = command.spawn(pts).map_err(problem)?;
+        let tree = Tree::of(command.spawn(pts).map_err(problem)?, mark);
         let (mut shown, typed) = pty.into_split();
         let mut copy = spool.writer()?;
         let task = tokio::spawn(async move {
@@ -65,7 +65,7 @@ mod unix {
                 }
             }
         });
-        Ok((child, super::super::written_to(typed), Copier { task }))
+        Ok((tree, super::super::written_to(typed), Copier { task }))
     }
 
     impl Copier {
@@ -85,10 +85,11 @@ pub(super) use unix::start;
 #[cfg(not(unix))]
 pub(super) fn start(
     _command: tokio::process::Command,
+    _mark: String,
     _size: Size,
     _spool: &Spool,
     _stderr: &File,
-) -> io::Result<(Child, Keys, Copier)> {
+) -> io::Result<(Tree, Keys, Copier)> {
     Err(io::Error::other("programs that have only a screen cannot be run on this system yet"))
 }
 

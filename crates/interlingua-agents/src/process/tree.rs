@@ -1,195 +1,66 @@
 //! All processes of a run: the program, its children, and those that moved away.
 //!
 //! Agents start commands in sessions of their own, where a signal to the program's group does not
-//! reach them, and die without them. Every process of a run carries a mark in its environment, and
-//! orphans come to us (we are their reaper), so that all are found.
+//! reach them, and die without them. How they are found all the same is different on every system,
+//! and has a file for each.
 
-use super::Signal;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(all(unix, not(target_os = "linux")))]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::Tree;
+#[cfg(target_os = "linux")]
+pub use linux::adopt_orphans;
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(super) use unix::Tree;
+#[cfg(windows)]
+pub(super) use windows::Tree;
 
 /// How long those who are left have to be gone after they were killed.
 #[cfg(target_os = "linux")]
 const GONE: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// The processes of a run.
-#[derive(Debug)]
-pub(super) struct Tree {
-    root: Option<u32>,
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
-    mark: String,
-    /// Members that were seen: those who become orphans of ours stay zombies until we see their end.
-    #[cfg(target_os = "linux")]
-    seen: std::collections::HashSet<u32>,
-}
-
-impl Tree {
-    pub(super) fn new(root: Option<u32>, mark: String) -> Self {
-        Self {
-            root,
-            mark,
-            #[cfg(target_os = "linux")]
-            seen: std::collections::HashSet::new(),
-        }
-    }
-}
-
-/// Makes orphans of our descendants come to us. To be called once by a program that runs agents: a
-/// command that outlives its agent is then found, and its end is seen.
+/// How long to wait between two looks at who is left.
 #[cfg(target_os = "linux")]
-pub fn adopt_orphans() {
-    // Without it, orphans are still found by their mark.
-    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-}
+const LOOK: std::time::Duration = std::time::Duration::from_millis(2);
 
 /// Makes orphans of our descendants come to us, where a system can do that.
 #[cfg(not(target_os = "linux"))]
 pub fn adopt_orphans() {}
 
 #[cfg(unix)]
-impl Signal {
+impl Tree {
+    /// Starts a program in a process group of its own.
+    pub(super) fn start(
+        mut command: tokio::process::Command,
+        mark: String,
+    ) -> std::io::Result<Self> {
+        command.process_group(0);
+        Ok(Self::of(command.spawn()?, mark))
+    }
+
+    /// What the program reads, if it is for us to write.
+    pub(super) fn stdin(&mut self) -> Option<tokio::process::ChildStdin> {
+        self.program.stdin.take()
+    }
+
+    /// Waits for the end of the program.
+    pub(super) async fn ended(&mut self) -> std::io::Result<std::process::ExitStatus> {
+        self.program.wait().await
+    }
+}
+
+#[cfg(unix)]
+impl super::Signal {
     fn number(self) -> rustix::process::Signal {
         match self {
             Self::Interrupt => rustix::process::Signal::INT,
             Self::Terminate => rustix::process::Signal::TERM,
             Self::Kill => rustix::process::Signal::KILL,
         }
-    }
-}
-
-#[cfg(target_os = "linux")]
-mod linux {
-    use std::collections::HashMap;
-    use std::fs;
-    use std::time::Instant;
-
-    use rustix::process::{Pid, WaitOptions, kill_process, kill_process_group, waitpid};
-
-    use super::super::MARK;
-    use super::{GONE, Signal, Tree};
-
-    impl Tree {
-        /// Sends a signal to the program's group, and to all members that left it.
-        pub(in crate::process) fn signal(&mut self, signal: Signal) {
-            let root = self.root.and_then(pid);
-            if let Some(root) = root {
-                // One that is gone needs no signal.
-                let _ = kill_process_group(root, signal.number());
-            }
-            let in_group =
-                |member: &Member| root.is_some_and(|root| member.group == root.as_raw_pid());
-            let members = self.members();
-            self.seen.extend(members.iter().map(|member| member.pid));
-            for member in members.iter().filter(|member| !in_group(member)) {
-                if let Some(pid) = pid(member.pid) {
-                    let _ = kill_process(pid, signal.number());
-                }
-            }
-        }
-
-        /// Kills those who are left, until nobody is; gives how many there were. The program itself
-        /// must have ended.
-        pub(in crate::process) async fn sweep(&mut self) -> usize {
-            self.root = None;
-            let until = Instant::now() + GONE;
-            let mut found = std::collections::HashSet::new();
-            loop {
-                let members = self.members();
-                self.seen.extend(members.iter().map(|member| member.pid));
-                if members.is_empty() || Instant::now() > until {
-                    for pid in self.seen.drain().filter_map(pid) {
-                        let _ = waitpid(Some(pid), WaitOptions::NOHANG);
-                    }
-                    return found.len();
-                }
-                for member in members {
-                    found.insert(member.pid);
-                    let Some(pid) = pid(member.pid) else { continue };
-                    let _ = kill_process(pid, Signal::Kill.number());
-                }
-                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-            }
-        }
-
-        /// The members that are alive, but for the program itself.
-        fn members(&self) -> Vec<Member> {
-            let all = processes();
-            let descends = |process: &Member| {
-                let mut at = process.parent;
-                // As deep as a chain can be that is no circle.
-                for _ in 0..all.len() {
-                    if Some(at) == self.root {
-                        return true;
-                    }
-                    let Some(parent) = all.get(&at) else { return false };
-                    at = parent.parent;
-                }
-                false
-            };
-            let is_member = |process: &&Member| {
-                Some(process.pid) != self.root && (descends(process) || self.has_mark(process.pid))
-            };
-            all.values().filter(is_member).copied().collect()
-        }
-
-        fn has_mark(&self, pid: u32) -> bool {
-            let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
-            let mark = format!("{MARK}={}", self.mark);
-            environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
-        }
-    }
-
-    fn pid(pid: u32) -> Option<Pid> {
-        i32::try_from(pid).ok().and_then(Pid::from_raw)
-    }
-
-    #[derive(Debug, Clone, Copy)]
-    struct Member {
-        pid: u32,
-        parent: u32,
-        group: i32,
-    }
-
-    /// All processes that are alive, by their number.
-    fn processes() -> HashMap<u32, Member> {
-        let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
-        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let alive = pids.filter_map(|pid: u32| Some((pid, member(pid)?)));
-        alive.collect()
-    }
-
-    /// What the kernel says of a process that is no zombie.
-    fn member(pid: u32) -> Option<Member> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name may have anything in it, and stands in the only brackets.
-        let (_, after_name) = stat.rsplit_once(") ")?;
-        let mut fields = after_name.split(' ');
-        let (state, parent, group) = (fields.next()?, fields.next()?, fields.next()?);
-        if state == "Z" || state == "X" {
-            return None;
-        }
-        Some(Member { pid, parent: parent.parse().ok()?, group: group.parse().ok()? })
-    }
-}
-
-#[cfg(all(unix, not(target_os = "linux")))]
-impl Tree {
-    pub(super) fn signal(&mut self, signal: Signal) {
-        let root = self.root.and_then(|root| i32::try_from(root).ok());
-        if let Some(root) = root.and_then(rustix::process::Pid::from_raw) {
-            let _ = rustix::process::kill_process_group(root, signal.number());
-        }
-    }
-
-    pub(super) async fn sweep(&mut self) -> usize {
-        self.signal(Signal::Kill);
-        0
-    }
-}
-
-#[cfg(windows)]
-impl Tree {
-    pub(super) fn signal(&mut self, _signal: Signal) {}
-
-    pub(super) async fn sweep(&mut self) -> usize {
-        0
     }
 }

@@ -1,0 +1,138 @@
+//! The processes of a run on Linux: all that descend from the program, or carry the run's mark.
+//!
+//! Every process of a run carries a mark in its environment, and orphans come to us (we are their
+//! reaper), so that all are found.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::time::Instant;
+
+use rustix::process::{Pid, WaitOptions, kill_process, kill_process_group, waitpid};
+use tokio::process::Child;
+
+use super::super::{MARK, Signal};
+use super::{GONE, LOOK};
+
+/// The processes of a run.
+#[derive(Debug)]
+pub(in crate::process) struct Tree {
+    pub(super) program: Child,
+    root: Option<u32>,
+    mark: String,
+    /// Members that were seen: those who become orphans of ours stay zombies until we see their end.
+    seen: HashSet<u32>,
+}
+
+/// Makes orphans of our descendants come to us. To be called once by a program that runs agents: a
+/// command that outlives its agent is then found, and its end is seen.
+pub fn adopt_orphans() {
+    // Without it, orphans are still found by their mark.
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+}
+
+impl Tree {
+    /// The tree of a program that was started as the first of its group.
+    pub(in crate::process) fn of(program: Child, mark: String) -> Self {
+        Self { root: program.id(), program, mark, seen: HashSet::new() }
+    }
+
+    /// Sends a signal to the program's group, and to all members that left it.
+    pub(in crate::process) fn signal(&mut self, signal: Signal) {
+        let root = self.root.and_then(pid);
+        if let Some(root) = root {
+            // One that is gone needs no signal.
+            let _ = kill_process_group(root, signal.number());
+        }
+        let in_group = |member: &Member| root.is_some_and(|root| member.group == root.as_raw_pid());
+        let members = self.members();
+        self.seen.extend(members.iter().map(|member| member.pid));
+        for member in members.iter().filter(|member| !in_group(member)) {
+            if let Some(pid) = pid(member.pid) {
+                let _ = kill_process(pid, signal.number());
+            }
+        }
+    }
+
+    /// Kills those who are left, until nobody is; gives how many there were. The program itself
+    /// must have ended.
+    pub(in crate::process) async fn sweep(&mut self) -> usize {
+        self.root = None;
+        let until = Instant::now() + GONE;
+        let mut found = HashSet::new();
+        loop {
+            let members = self.members();
+            self.seen.extend(members.iter().map(|member| member.pid));
+            if members.is_empty() || Instant::now() > until {
+                for pid in self.seen.drain().filter_map(pid) {
+                    let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+                }
+                return found.len();
+            }
+            for member in members {
+                found.insert(member.pid);
+                let Some(pid) = pid(member.pid) else { continue };
+                let _ = kill_process(pid, Signal::Kill.number());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// The members that are alive, but for the program itself.
+    fn members(&self) -> Vec<Member> {
+        let all = processes();
+        let descends = |process: &Member| {
+            let mut at = process.parent;
+            // As deep as a chain can be that is no circle.
+            for _ in 0..all.len() {
+                if Some(at) == self.root {
+                    return true;
+                }
+                let Some(parent) = all.get(&at) else { return false };
+                at = parent.parent;
+            }
+            false
+        };
+        let is_member = |process: &&Member| {
+            Some(process.pid) != self.root && (descends(process) || self.has_mark(process.pid))
+        };
+        all.values().filter(is_member).copied().collect()
+    }
+
+    fn has_mark(&self, pid: u32) -> bool {
+        let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
+        let mark = format!("{MARK}={}", self.mark);
+        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+    }
+}
+
+fn pid(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Member {
+    pid: u32,
+    parent: u32,
+    group: i32,
+}
+
+/// All processes that are alive, by their number.
+fn processes() -> HashMap<u32, Member> {
+    let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let alive = pids.filter_map(|pid: u32| Some((pid, member(pid)?)));
+    alive.collect()
+}
+
+/// What the kernel says of a process that is no zombie.
+fn member(pid: u32) -> Option<Member> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may have anything in it, and stands in the only brackets.
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    let mut fields = after_name.split(' ');
+    let (state, parent, group) = (fields.next()?, fields.next()?, fields.next()?);
+    if state == "Z" || state == "X" {
+        return None;
+    }
+    Some(Member { pid, parent: parent.parse().ok()?, group: group.parse().ok()? })
+}
