@@ -455,18 +455,12 @@ impl Run {
     }
 
     fn exit(&mut self, status: Option<ExitStatus>) -> Exit {
-        let mut exit = Exit {
+        Exit {
             code: status.and_then(|status| status.code()).map(i64::from),
+            signal: status.and_then(signal),
             stderr: self.process.stderr_tail(),
             stopped: self.stop.as_ref().map(Stop::told),
-            ..Exit::default()
-        };
-        #[cfg(unix)]
-        {
-            use std::os::unix::process::ExitStatusExt;
-            exit.signal = status.and_then(|status| status.signal()).map(i64::from);
         }
-        exit
     }
 
     /// Says so where the stream says that all is well, and the process that it is not.
@@ -491,6 +485,18 @@ impl Run {
         let written = self.translator.tell(Event::new(error));
         self.outbox.put(written);
     }
+}
+
+/// The signal that ended a process.
+#[cfg(unix)]
+fn signal(status: ExitStatus) -> Option<i64> {
+    std::os::unix::process::ExitStatusExt::signal(&status).map(i64::from)
+}
+
+/// Where there are no signals, nobody is ended by one.
+#[cfg(not(unix))]
+fn signal(_status: ExitStatus) -> Option<i64> {
+    None
 }
 
 /// Waits for a time, where there is one.
