@@ -2,7 +2,8 @@
 //!
 //! Agents start commands in sessions of their own, where a signal to the program's group does not
 //! reach them, and die without them. How they are found all the same is different on every system,
-//! and has a file for each.
+//! and has a file for each: a mark and a reaper on Linux, a job on Windows. Other systems have only
+//! the group.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -21,11 +22,11 @@ pub(super) use unix::Tree;
 pub(super) use windows::Tree;
 
 /// How long those who are left have to be gone after they were killed.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 const GONE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// How long to wait between two looks at who is left.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 const LOOK: std::time::Duration = std::time::Duration::from_millis(2);
 
 /// Makes orphans of our descendants come to us, where a system can do that.
