@@ -5,6 +5,8 @@
 
 #![cfg(windows)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+// There are no zombies on Windows, and what is written here is the protocol.
+#![allow(clippy::zombie_processes, clippy::explicit_write)]
 
 mod support;
 
@@ -33,6 +35,10 @@ const DETACHED_PROCESS: u32 = 0x0000_0008;
 const CREATE_NEW_PROCESS_GROUP: u32 = 0x0000_0200;
 const CREATE_BREAKAWAY_FROM_JOB: u32 = 0x0100_0000;
 
+/// How many records a talkative agent prints, and how long each is: more than is read at once.
+const RECORDS: usize = 2000;
+const LENGTH: usize = 2000;
+
 /// The arguments by which this program plays its part, and does nothing else.
 const PLAYS: [&str; 3] = ["--exact", "plays_its_part", "--nocapture"];
 
@@ -60,6 +66,19 @@ fn play(part: &str) -> i32 {
             writeln!(io::stderr(), "why").unwrap();
             return 3;
         }
+        "talks" => {
+            begins();
+            (0..RECORDS).for_each(|number| says(&long(number)));
+            completes();
+        }
+        "talks in turn" => {
+            begins();
+            says("first, ");
+            assert!(plays("says second").stdout(Stdio::inherit()).status().unwrap().success());
+            says("third");
+            completes();
+        }
+        "says second" => says("second, "),
         "reads" => {
             begins();
             says("hello");
@@ -130,6 +149,10 @@ fn completes() {
 
 fn prints(record: &str) {
     writeln!(io::stdout(), "{record}").unwrap();
+}
+
+fn long(number: usize) -> String {
+    format!("{number}{}", "x".repeat(LENGTH))
 }
 
 fn stays() -> ! {
@@ -243,6 +266,20 @@ async fn an_exit_code_that_contradicts_the_stream_is_told() {
     let error = events.iter().find(|event| event["type"] == "error").unwrap();
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("exited with code 3") && message.contains("why"), "{message}");
+}
+
+/// A handle that is passed on has one position, for whoever writes and for whoever reads.
+#[tokio::test]
+async fn reading_does_not_move_where_the_agent_writes() {
+    let (ended, events) = run(agent("talks", ""), options()).await;
+    let (said, expected) = (text(&events), (0..RECORDS).map(long).collect::<String>());
+    assert_eq!((ended.code(), said.len(), said == expected), (0, expected.len(), true));
+}
+
+#[tokio::test]
+async fn what_a_child_prints_comes_after_what_was_printed() {
+    let (ended, events) = run(agent("talks in turn", ""), options()).await;
+    assert_eq!((ended.code(), text(&events)), (0, "first, second, third".to_owned()));
 }
 
 #[tokio::test]

@@ -2,7 +2,8 @@
 //!
 //! What a program prints goes into a file that we follow. A reader that is slow, or a program that
 //! exits before its pipe is drained, loses nothing that way: both lose output through a pipe, and
-//! exit with 0. The files have no name, so that nothing is left of them, however we end.
+//! exit with 0. The files have no name, or are deleted by the system when they are closed, so that
+//! nothing is left of them, however we end.
 
 mod follow;
 mod guard;

@@ -15,6 +15,8 @@ const GIVEN_BACK: u64 = 16 << 20;
 #[derive(Debug)]
 pub struct Spool {
     file: File,
+    /// The same file, for whoever writes to it.
+    writer: File,
     follow: Follow,
     read: u64,
     given_back: u64,
@@ -23,19 +25,19 @@ pub struct Spool {
 
 impl Spool {
     pub(super) fn new() -> io::Result<Self> {
-        let file = tempfile::tempfile()?;
+        let (file, writer) = opened()?;
         let follow = Follow::new(&file)?;
-        Ok(Self { file, follow, read: 0, given_back: 0, piece: vec![0; PIECE] })
+        Ok(Self { file, writer, follow, read: 0, given_back: 0, piece: vec![0; PIECE] })
     }
 
     /// The end that the program writes to.
     pub(super) fn writer(&self) -> io::Result<File> {
-        appending(&self.file)
+        self.writer.try_clone()
     }
 
     /// What was printed and not read yet, up to a limit; nothing where all of it was read.
     pub fn read(&mut self) -> io::Result<&[u8]> {
-        let length = read_at(&mut self.file, &mut self.piece, self.read)?;
+        let length = read_at(&self.file, &mut self.piece, self.read)?;
         self.read += length as u64;
         if self.read - self.given_back >= GIVEN_BACK {
             give_back(&self.file, self.given_back, self.read - self.given_back);
@@ -66,29 +68,49 @@ impl Spool {
 }
 
 #[cfg(unix)]
-fn read_at(file: &mut File, into: &mut [u8], from: u64) -> io::Result<usize> {
+fn read_at(file: &File, into: &mut [u8], from: u64) -> io::Result<usize> {
     std::os::unix::fs::FileExt::read_at(file, into, from)
 }
 
-#[cfg(not(unix))]
-fn read_at(file: &mut File, into: &mut [u8], from: u64) -> io::Result<usize> {
-    use std::io::{Read, Seek, SeekFrom};
-    file.seek(SeekFrom::Start(from))?;
-    file.read(into)
+#[cfg(windows)]
+fn read_at(file: &File, into: &mut [u8], from: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, into, from)
 }
 
-/// The same file, opened so that whoever writes to it adds to its end, also from several processes.
+/// A file without a name; and the same, opened so that whoever writes to it adds to its end, also
+/// from several processes.
 #[cfg(target_os = "linux")]
-fn appending(file: &File) -> io::Result<File> {
+fn opened() -> io::Result<(File, File)> {
     use std::os::fd::AsRawFd;
+    let file = tempfile::tempfile()?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    std::fs::OpenOptions::new().append(true).open(path)
+    let writer = File::options().append(true).open(path)?;
+    Ok((file, writer))
 }
 
-#[cfg(not(target_os = "linux"))]
-fn appending(file: &File) -> io::Result<File> {
-    // The position is the program's alone: we read where we say.
-    file.try_clone()
+/// A file without a name; and the same, to be written to.
+#[cfg(all(unix, not(target_os = "linux")))]
+fn opened() -> io::Result<(File, File)> {
+    let file = tempfile::tempfile()?;
+    // Both have one position, which is the program's alone: we read where we say.
+    let writer = file.try_clone()?;
+    Ok((file, writer))
+}
+
+/// A file that is gone when we close it, or are killed; and the same, opened so that whoever writes
+/// to it adds to its end. Opened once, both would have one position, and reading moves it.
+#[cfg(windows)]
+fn opened() -> io::Result<(File, File)> {
+    use std::os::windows::fs::OpenOptionsExt;
+
+    const FILE_ATTRIBUTE_TEMPORARY: u32 = 0x0000_0100;
+    const FILE_FLAG_DELETE_ON_CLOSE: u32 = 0x0400_0000;
+    let flags = FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE;
+    let named = tempfile::Builder::new().disable_cleanup(true).make(|path| {
+        File::options().read(true).write(true).create_new(true).custom_flags(flags).open(path)
+    })?;
+    let writer = File::options().append(true).open(named.path())?;
+    Ok((named.into_file(), writer))
 }
 
 /// Gives the disk back what was read of a file that is still being written.
