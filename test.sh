@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The one test command: formatting, lints, all tests, doc tests, documentation, published clients that
-# read what we write, and real agents that we run. With --quick, all but the real agents.
+# The one test command: formatting, lints, other systems, all tests, doc tests, documentation, published
+# clients that read what we write, and real agents that we run. With --quick, all but the real agents.
 #
 # It needs Rust and nothing else. Components of Rust that are missing are added where rustup can, npm
 # where apt can, and the clients (with a newer Node, if need be) where npm can; what cannot be installed
@@ -48,6 +48,17 @@ if have_component clippy clippy; then
 else
   skipped+=("lints: clippy is not here and cannot be installed")
 fi
+
+step "other systems"
+# They are only compiled: their tests run where they are.
+for target in x86_64-pc-windows-gnu aarch64-apple-darwin; do
+  if command -v rustup >/dev/null && timeout 300 rustup target add "$target" >/dev/null 2>&1; then
+    cargo check --package interlingua-cli --target "$target" --locked --quiet
+    cargo check --package interlingua-agents --all-targets --target "$target" --locked --quiet
+  else
+    skipped+=("$target: rustup is not here or cannot add it")
+  fi
+done
 
 step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet

@@ -365,7 +365,7 @@ impl Run {
         }
         self.take_steps(steps);
         if !told {
-            self.process.signal(Signal::Interrupt);
+            self.send_signal(Signal::Interrupt);
         }
     }
 

@@ -200,6 +200,7 @@ fn driven(part: &str, door: &str, input: Input, driver: PlainDriver) -> Launch {
         folder: std::env::temp_dir(),
         input,
         terminal: None,
+        guard: None,
     };
     Launch::new(command, dialect::find("codex").unwrap(), Box::new(driver))
 }

@@ -27,11 +27,11 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
     let mode = arguments.permission_mode.or(config.mode).unwrap_or_default();
     let (prompt, from_stdin) = prompt(arguments)?;
     let mut launch = launch(arguments, mode, prompt)?;
-    // A system with job objects ends the agent with us.
-    launch.command.guard = std::env::current_exe().ok().filter(|_| cfg!(unix)).map(|program| {
-        let arguments = vec!["guard".into()];
-        Guard { program, arguments }
-    });
+    if cfg!(target_os = "linux") {
+        let program = std::env::current_exe().ok();
+        let guard = |program| Guard { program, arguments: vec!["guard".into()] };
+        launch.command.guard = program.map(guard);
+    }
     let mut options = options(arguments, mode, config)?;
     adopt_orphans();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -1,8 +1,8 @@
 //! Somebody who is left when we are gone.
 //!
 //! A process that is killed can end nobody any more. A guard is another process: it holds one end of a
-//! pipe whose other end is ours, and when that breaks it ends all that carry the mark of the run. Where the
-//! system itself ends them with us (a job object does), no guard is needed.
+//! pipe whose other end is ours, and when that breaks it ends all that carry the mark of the run. It finds
+//! them on Linux. On Windows it is not needed: the system ends a job with whoever holds it.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use std::process::Stdio;
 use tokio::process::Child;
 
 use super::MARK;
-use super::tree::Tree;
+use super::tree::end_marked;
 
 /// The program that guards a run: it is given the run's mark as its last argument, and has to call
 /// [`guard`] with it.
@@ -47,6 +47,6 @@ pub fn guard(mark: &str) -> io::Result<()> {
     // Nothing is ever written: whatever ends the wait, nobody is there any more.
     let _ = io::stdin().lock().read(&mut [0; 1]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(Tree::new(None, mark.to_owned()).sweep());
+    runtime.block_on(end_marked(mark.to_owned()));
     Ok(())
 }

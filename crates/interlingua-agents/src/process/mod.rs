@@ -188,9 +188,9 @@ impl Process {
         self.tree.ended().await
     }
 
-    /// Sends a signal to it and to all that it started.
-    pub fn signal(&mut self, signal: Signal) {
-        self.tree.signal(signal);
+    /// Sends a signal to it and to all that it started; gives whether this system can.
+    pub fn signal(&mut self, signal: Signal) -> bool {
+        self.tree.signal(signal)
     }
 
     /// Makes sure that nobody is left of it, and that all it showed is in the spool; gives how many

@@ -16,6 +16,8 @@ mod windows;
 pub(super) use linux::Tree;
 #[cfg(target_os = "linux")]
 pub use linux::adopt_orphans;
+#[cfg(target_os = "linux")]
+pub(super) use linux::end_marked;
 #[cfg(all(unix, not(target_os = "linux")))]
 pub(super) use unix::Tree;
 #[cfg(windows)]
@@ -32,6 +34,10 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(2);
 /// Makes orphans of our descendants come to us, where a system can do that.
 #[cfg(not(target_os = "linux"))]
 pub fn adopt_orphans() {}
+
+/// Kills all that carry a mark, where a system can find them.
+#[cfg(not(target_os = "linux"))]
+pub(super) async fn end_marked(_mark: String) {}
 
 #[cfg(unix)]
 impl Tree {

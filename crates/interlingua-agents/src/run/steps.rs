@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::{Run, Stop, now_ms};
 use crate::driver::{Driver, Step};
+use crate::process::Signal;
 
 impl Run {
     /// Asks the driver what to say, and says it.
@@ -26,7 +27,7 @@ impl Run {
                     self.process.write(keys);
                 }
                 Step::CloseInput => self.process.close_input(),
-                Step::Signal(signal) => self.process.signal(signal),
+                Step::Signal(signal) => self.send_signal(signal),
                 Step::GiveUp(why) => {
                     self.process.close_input();
                     self.stop.get_or_insert(Stop::GaveUp(why));
@@ -50,6 +51,13 @@ impl Run {
                     more.into_iter().rev().for_each(|step| steps.push_front(step));
                 }
             }
+        }
+    }
+
+    /// Sends a signal; where that cannot be, the next one that can is due.
+    pub(super) fn send_signal(&mut self, signal: Signal) {
+        if !self.process.signal(signal) {
+            self.clock.hurry(Instant::now());
         }
     }
 

@@ -17,6 +17,13 @@ use super::{GONE, LOOK};
 #[derive(Debug)]
 pub(in crate::process) struct Tree {
     pub(super) program: Child,
+    members: Members,
+}
+
+/// Those who belong to a run.
+#[derive(Debug)]
+struct Members {
+    /// The program, while it is alive.
     root: Option<u32>,
     mark: String,
     /// Members that were seen: those who become orphans of ours stay zombies until we see their end.
@@ -33,11 +40,30 @@ pub fn adopt_orphans() {
 impl Tree {
     /// The tree of a program that was started as the first of its group.
     pub(in crate::process) fn of(program: Child, mark: String) -> Self {
-        Self { root: program.id(), program, mark, seen: HashSet::new() }
+        let members = Members { root: program.id(), mark, seen: HashSet::new() };
+        Self { program, members }
     }
 
+    pub(in crate::process) fn signal(&mut self, signal: Signal) -> bool {
+        self.members.signal(signal);
+        true
+    }
+
+    /// Kills those who are left, until nobody is; gives how many there were. The program itself
+    /// must have ended.
+    pub(in crate::process) async fn sweep(&mut self) -> usize {
+        self.members.sweep().await
+    }
+}
+
+/// Kills all that carry a mark.
+pub(in crate::process) async fn end_marked(mark: String) {
+    Members { root: None, mark, seen: HashSet::new() }.sweep().await;
+}
+
+impl Members {
     /// Sends a signal to the program's group, and to all members that left it.
-    pub(in crate::process) fn signal(&mut self, signal: Signal) {
+    fn signal(&mut self, signal: Signal) {
         let root = self.root.and_then(pid);
         if let Some(root) = root {
             // One that is gone needs no signal.
@@ -53,9 +79,7 @@ impl Tree {
         }
     }
 
-    /// Kills those who are left, until nobody is; gives how many there were. The program itself
-    /// must have ended.
-    pub(in crate::process) async fn sweep(&mut self) -> usize {
+    async fn sweep(&mut self) -> usize {
         self.root = None;
         let until = Instant::now() + GONE;
         let mut found = HashSet::new();

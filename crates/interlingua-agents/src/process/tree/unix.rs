@@ -23,8 +23,9 @@ impl Tree {
     }
 
     /// Sends a signal to the program's group.
-    pub(in crate::process) fn signal(&mut self, signal: Signal) {
+    pub(in crate::process) fn signal(&mut self, signal: Signal) -> bool {
         self.reaches(signal);
+        true
     }
 
     /// Kills those who are left in the group. They are not counted: 1 says that there were some.

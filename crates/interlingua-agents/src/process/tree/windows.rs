@@ -8,11 +8,11 @@
 //! request: a scheduled task, a process of WMI, a COM server.
 //!
 //! There are no signals. `Terminate` and `Kill` both end the whole job at once, with exit code 1, and
-//! nobody in it is asked. `Interrupt` does nothing: Ctrl-C is an event of a console, no safe interface
+//! nobody in it is asked. `Interrupt` cannot be sent: Ctrl-C is an event of a console, no safe interface
 //! sends it to others, and a program whose output is followed needs no console. An agent is
 //! interrupted in its own way, by its protocol or the end of its input; one that has none of these
-//! goes on until its time for an interrupt is over, and is then ended. It does not hear the Ctrl-C of
-//! our own console either: it is we who decide what to do about that.
+//! is ended. It does not hear the Ctrl-C of our own console either: it is we who decide what to do
+//! about that.
 //!
 //! The process is in two jobs, one within the other, since no safe interface does all: one starts and
 //! ends, and the other lists who is there.
@@ -73,12 +73,13 @@ impl Tree {
         self.program.inner_mut().wait().await
     }
 
-    /// Ends all of them, if that is what the signal means.
-    pub(in crate::process) fn signal(&mut self, signal: Signal) {
-        match signal {
-            Signal::Interrupt => {}
-            Signal::Terminate | Signal::Kill => self.end(),
+    /// Ends all of them, if that is what the signal means; gives whether it means anything here.
+    pub(in crate::process) fn signal(&mut self, signal: Signal) -> bool {
+        let ends = signal != Signal::Interrupt;
+        if ends {
+            self.end();
         }
+        ends
     }
 
     /// Ends those who are left, until nobody is; gives how many there were. The program itself must
