@@ -190,7 +190,25 @@ impl Home {
         }
         let ended = run.await.map_err(|error| error.to_string())?;
         let ended = ended.map_err(|refused| refused.to_string())?;
+        let left = self.inhabitants();
+        if !left.is_empty() {
+            return Err(format!("processes are left: {left:?}"));
+        }
         Ok(Told { ended, events })
+    }
+
+    /// The processes that were started in this home and are alive.
+    fn inhabitants(&self) -> Vec<String> {
+        let path = self.folder.path().as_os_str().as_encoded_bytes();
+        let lives_here = |process: &PathBuf| {
+            let environment = std::fs::read(process.join("environ")).unwrap_or_default();
+            environment.windows(path.len()).any(|window| window == path)
+        };
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let here = processes.map(|process| process.path()).filter(lives_here);
+        here.map(|process| std::fs::read_to_string(process.join("stat")).unwrap_or_default())
+            .filter(|stat| !stat.is_empty() && !stat.contains(") Z"))
+            .collect()
     }
 }
 

@@ -39,6 +39,7 @@ situations![
     cut_connection,
     a_megabyte_of_tool_output,
     a_long_prompt,
+    a_prompt_that_looks_like_a_flag,
     an_unknown_session,
     a_bad_flag,
     resumed,
@@ -291,6 +292,22 @@ async fn a_long_prompt(agent: &'static str, program: PathBuf) -> Outcome {
         let asked = home.model.main_requests();
         let whole = asked.iter().any(|it| it.body.to_string().contains(&prompt));
         expect(whole, "the model was not told the whole prompt", &told)?;
+    }
+    Ok(())
+}
+
+async fn a_prompt_that_looks_like_a_flag(agent: &'static str, program: PathBuf) -> Outcome {
+    for mode in [Mode::Auto, Mode::Ask] {
+        if mode == Mode::Ask && !can(agent, "permission_allowed") {
+            continue;
+        }
+        let home = Home::new(agent, program.clone(), Script::new().reply(Reply::text("Done.")))?;
+        let request = Request { prompt: "--help me".into(), ..home.request(mode) };
+        let told = home.run(&request).await?;
+        went_well(&told, &home)?;
+        let asked = home.model.main_requests();
+        let heard = asked.iter().any(|it| it.body.to_string().contains("--help me"));
+        expect(heard, "the model was not told the prompt", &told)?;
     }
     Ok(())
 }
