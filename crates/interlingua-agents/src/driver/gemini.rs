@@ -37,6 +37,8 @@ pub struct GeminiDriver {
     held: VecDeque<Vec<u8>>,
     looks: u32,
     log: Log,
+    /// The agent has ended.
+    over: bool,
 }
 
 /// What is known of the log.
@@ -71,7 +73,8 @@ impl GeminiDriver {
     }
 
     fn new(folder: PathBuf, acp: Option<AcpDriver>, log: Log) -> Self {
-        Self { folder, acp, lines: RawLines::default(), held: VecDeque::new(), looks: 0, log }
+        let (lines, held) = (RawLines::default(), VecDeque::new());
+        Self { folder, acp, lines, held, looks: 0, log, over: false }
     }
 
     /// The log of a session: its name ends with the first letters of the session's.
@@ -182,12 +185,19 @@ impl Driver for GeminiDriver {
 
     fn beside(&mut self, bytes: &[u8], steps: &mut Vec<Step>) {
         self.log.read(bytes, steps);
-        self.let_go(false, steps);
+        self.let_go(self.over, steps);
+        if self.over {
+            steps.extend(self.lines.rest().map(Step::Pass));
+        }
     }
 
     fn ended(&mut self, _code: Option<i64>, steps: &mut Vec<Step>) {
-        self.let_go(true, steps);
-        steps.extend(self.lines.rest().map(Step::Pass));
+        self.over = true;
+        match self.log.place.clone() {
+            // One that was stopped has logged more than it has printed.
+            Some(place) => steps.push(Step::Read(place)),
+            None => self.beside(b"", steps),
+        }
     }
 }
 
@@ -404,6 +414,12 @@ mod tests {
         let (mut driver, mut steps) = (begun(), Vec::new());
         driver.output(&[line(READ), line(TEXT), b"{\"cut".to_vec()].concat(), &mut steps);
         driver.ended(Some(0), &mut steps);
+        assert!(matches!(steps.last(), Some(Step::Read(_))), "the log is read once more");
+        driver.beside(b"", &mut steps);
         assert_eq!(passed(&steps), 3);
+        let (mut unnamed, mut steps) = (GeminiDriver::stream(PathBuf::new()), Vec::new());
+        unnamed.output(b"no session", &mut steps);
+        unnamed.ended(Some(1), &mut steps);
+        assert_eq!(passed(&steps), 1);
     }
 }
