@@ -49,6 +49,8 @@ struct Log {
     /// When the session began: what is older is of the past.
     began: String,
     records: Records,
+    /// What is read next was there before this run.
+    past: bool,
     found: bool,
     /// The calls that were answered, and not yet told.
     answered: HashMap<String, Call>,
@@ -121,6 +123,9 @@ impl Driver for GeminiDriver {
     }
 
     fn start(&mut self, steps: &mut Vec<Step>) {
+        // What the log has of a session that is resumed is of the past.
+        steps.extend(self.log.place.clone().map(Step::Read));
+        self.log.past = self.log.place.is_some();
         if let Some(acp) = &mut self.acp {
             acp.start(steps);
         }
@@ -184,6 +189,9 @@ impl Driver for GeminiDriver {
     }
 
     fn beside(&mut self, bytes: &[u8], steps: &mut Vec<Step>) {
+        if std::mem::replace(&mut self.log.past, false) {
+            return;
+        }
         self.log.read(bytes, steps);
         self.let_go(self.over, steps);
         if self.over {
@@ -208,7 +216,10 @@ impl Log {
             return false;
         }
         match line {
-            Line::Answer(answer) => !self.answered.contains_key(&answer.call),
+            // Of a call that failed, and of a difference, all is printed.
+            Line::Answer(answer) => {
+                answer.went_well && !answer.has_more && !self.answered.contains_key(&answer.call)
+            }
             Line::End => self.owes_message,
             _ => false,
         }
@@ -407,6 +418,19 @@ mod tests {
             (Some(3), Some("\"oops\""))
         );
         assert_eq!(passed(&steps), 1);
+    }
+
+    #[test]
+    fn by_acp_what_was_logged_before_a_resume_is_of_the_past() {
+        let resume = Some(" 079d0eea-9df5".to_owned());
+        let session = Session { resume, folder: "/".to_owned(), ..Session::default() };
+        let acp = AcpDriver::new("do it".to_owned(), session);
+        let mut driver = GeminiDriver::acp(PathBuf::from("logs"), acp, Some("079d0eea-9df5"));
+        let mut steps = Vec::new();
+        driver.start(&mut steps);
+        assert!(matches!(&steps[0], Step::Read(_)), "{steps:?}");
+        driver.beside(&line(LOGGED), &mut steps);
+        assert!(driver.log.answered.is_empty());
     }
 
     #[test]

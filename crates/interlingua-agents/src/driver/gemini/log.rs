@@ -84,10 +84,10 @@ impl Thought {
 }
 
 impl Call {
-    /// What it gave back: of a command what the user is shown, of the rest what the model was told.
+    /// What it gave back, as the model was told it; of a command only what it printed.
     pub(super) fn output(&self) -> Option<String> {
-        let shown = self.display.as_str().filter(|shown| self.is_shell() && !shown.is_empty());
-        shown.map(str::to_owned).or_else(|| self.told_the_model())
+        let told = self.told_the_model()?;
+        Some(if self.is_shell() { printed_and_facts(&told).0.to_owned() } else { told })
     }
 
     fn is_shell(&self) -> bool {
@@ -99,14 +99,11 @@ impl Call {
         text.as_str().map(str::to_owned)
     }
 
-    /// The exit code of a command, which stands in a line of its own in what the model was told.
+    /// The exit code of a command, where it is not 0.
     pub(super) fn exit_code(&self) -> Option<i64> {
-        if !self.is_shell() {
-            return None;
-        }
-        // The command's own output comes first, and may look like it.
-        let output = self.told_the_model()?;
-        output.lines().rev().find_map(|line| line.strip_prefix("Exit Code: ")?.trim().parse().ok())
+        let told = self.told_the_model().filter(|_| self.is_shell())?;
+        let (_, facts) = printed_and_facts(&told);
+        facts.lines().find_map(|line| line.strip_prefix("Exit Code: ")?.trim().parse().ok())
     }
 
     /// The file that it changed.
@@ -120,5 +117,37 @@ impl Call {
             kind: if is_new { FileChangeKind::Add } else { FileChangeKind::Update },
             diff: Json::from_serialize(diff),
         })
+    }
+}
+
+/// What a command printed, and what is said about it, out of what the model was told. After `Output:` come
+/// the facts, each in a line of its own; the command's own lines may look like them, and come first.
+fn printed_and_facts(told: &str) -> (&str, &str) {
+    const FACTS: [&str; 5] =
+        ["Error: ", "Exit Code: ", "Signal: ", "Background PIDs: ", "Process Group PGID: "];
+    let told = told.strip_prefix("<untrusted_context>\n").unwrap_or(told);
+    let told = told.strip_suffix("</untrusted_context>").unwrap_or(told).trim_end_matches('\n');
+    let Some(all) = told.strip_prefix("Output: ") else { return (told, "") };
+    let mut output = all;
+    while let Some((before, last)) = output.rsplit_once('\n')
+        && FACTS.iter().any(|fact| last.starts_with(fact))
+    {
+        output = before;
+    }
+    let facts = all.get(output.len()..).unwrap_or_default();
+    (if output == "(empty)" { "" } else { output }, facts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printed_and_facts;
+
+    #[test]
+    fn what_a_command_printed_is_told_without_what_is_said_about_it() {
+        let told = "<untrusted_context>\nOutput: one\nExit Code: 7 it says\ntwo\nExit Code: 3\nProcess Group PGID: 5\n</untrusted_context>";
+        let printed = "one\nExit Code: 7 it says\ntwo";
+        assert_eq!(printed_and_facts(told), (printed, "\nExit Code: 3\nProcess Group PGID: 5"));
+        assert_eq!(printed_and_facts("Output: (empty)\nExit Code: 1"), ("", "\nExit Code: 1"));
+        assert_eq!(printed_and_facts("Command moved on"), ("Command moved on", ""));
     }
 }
