@@ -112,8 +112,9 @@ impl Told {
         };
         match &known.entry {
             Entry::Tool(tool) => {
-                if !known.begun && !view.whole && tool.look == Look::Open {
-                    return false;
+                // What it gave back may still be drawn.
+                if !view.whole {
+                    return known.begun;
                 }
                 if !std::mem::replace(&mut known.begun, true) {
                     let asked = view.dialog.filter(|dialog| dialog.asks_for(tool));
