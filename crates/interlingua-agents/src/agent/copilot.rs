@@ -63,7 +63,9 @@ fn screen(request: &Request) -> Result<Plan, Refused> {
     let mut arguments = arguments(&[], &[("--model", &request.model)]);
     arguments.push(format!("--interactive={}", request.prompt).into());
     arguments.extend(allowed_and_resumed(request));
-    Ok(Plan::screen(arguments, CopilotScreenDriver::new(request.prompt.clone())))
+    let driver = CopilotScreenDriver::new(request.prompt.clone());
+    // It is known by its colours, which it leaves out where it takes nobody to be looking.
+    Ok(Plan::screen(arguments, driver).with("FORCE_COLOR", "1"))
 }
 
 /// What it may do without being asked, and the session it goes on with. In a stream, what needs a

@@ -213,7 +213,7 @@ impl Driver for CopilotScreenDriver {
             _ if !self.keys.is_empty() => Some(SETTLED),
             _ if self.course == Course::Over => None,
             Screen::Drawn => Some(SETTLED),
-            Screen::Settled => (rests || self.dialog_waits).then_some(CALM),
+            Screen::Settled => Some(CALM),
             Screen::Calm => rests.then_some(IDLE),
         }
     }

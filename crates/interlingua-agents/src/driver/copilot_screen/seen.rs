@@ -149,7 +149,8 @@ impl Entry {
         let output: Vec<_> = rest.iter().filter(is_output).map(|row| shown(&row.text)).collect();
         let below: Vec<_> = rest.iter().filter(|row| !is_output(row)).collect();
         let is_tool = match mark {
-            '●' => first.colour != BLUE,
+            // What the model says has another colour, or none where there are no colours.
+            '●' => first.colour == GREEN,
             '✗' => head.starts_with("Shell ") || !output.is_empty(),
             _ => true,
         };
@@ -239,8 +240,8 @@ impl Dialog {
 /// Said in the place of what left the screen before it was seen.
 const CUT: &str = "[what came before has left the screen]";
 
-/// The colour of the mark before what the model says.
-const BLUE: Color = Color::Idx(4);
+/// The colour of the mark before a tool that is done.
+const GREEN: Color = Color::Idx(2);
 
 /// A row without the bar at the right that is there when something has left the screen.
 fn without_scrollbar(row: &Row) -> Row {

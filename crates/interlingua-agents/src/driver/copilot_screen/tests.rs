@@ -194,10 +194,30 @@ fn a_line_that_was_broken_is_one_and_an_exit_code_is_known() {
 #[test]
 fn a_text_that_is_still_drawn_is_not_told() {
     let mut watched = Watched::new();
+    let screen = RUNS.replace("$ Shell", "● A text that").replace("y|", "b|");
     for _ in 0..9 {
-        watched.drawn(&RUNS.replace("$ Shell", "● A text that").replace("y|", "b|"));
+        watched.drawn(&screen);
     }
-    assert_eq!(watched.texts(), ["I will write."]);
+    watched.stays(&screen);
+    assert_eq!(watched.texts(), ["I will write."], "not even after a pause");
+}
+
+/// Copilot leaves colours out where it takes nobody to be looking, in CI for example.
+#[test]
+fn without_colours_what_is_said_is_text() {
+    let mut watched = Watched::new();
+    let rows = SEVERAL.lines().map(|row| row.replacen(['b', 'g', 'r', 'y'], ".", 1));
+    watched.stays(&rows.collect::<Vec<_>>().join("\n"));
+    assert_eq!(watched.texts().last().map(String::as_str), Some("Done."));
+    assert_eq!(watched.outcome(), Some(Outcome::Completed));
+}
+
+/// Where nothing moves on the screen, a shell that runs is told all the same.
+#[test]
+fn a_screen_that_stands_still_is_told() {
+    let mut watched = Watched::new();
+    watched.stays(RUNS);
+    assert_eq!(watched.kinds().last(), Some(&"tool_started"));
 }
 
 #[test]

@@ -74,7 +74,7 @@ impl Told {
         for (number, _) in seen.timeline.iter().enumerate() {
             let later = seen.timeline.get(number + 1..).unwrap_or_default();
             let view = View {
-                whole: calm || self.is_steady(at + number, later.is_empty()),
+                whole: self.is_whole(at + number, later.is_empty(), calm, seen.working),
                 // A shell looks the same while it runs: what is said after it tells that it is done.
                 followed: later.iter().any(|entry| !matches!(entry, Entry::Tool(_))),
                 at_rest: calm && seen.idle,
@@ -86,10 +86,12 @@ impl Told {
         }
     }
 
-    /// Whether an entry has not changed for long enough; the last text may only have paused.
-    fn is_steady(&self, place: usize, is_last: bool) -> bool {
+    /// Whether an entry has not changed for long enough. While Copilot is at work, the last text may only
+    /// have paused.
+    fn is_whole(&self, place: usize, is_last: bool, calm: bool, working: bool) -> bool {
         self.entries.get(place).is_some_and(|known| {
-            known.looks >= STEADY && !(is_last && matches!(known.entry, Entry::Text(_)))
+            let may_grow = is_last && matches!(known.entry, Entry::Text(_));
+            if may_grow { calm && !working } else { calm || known.looks >= STEADY }
         })
     }
 
