@@ -12,7 +12,7 @@ use interlingua_agents::permission::Mode;
 use serde_json::Value;
 
 use crate::home::{AGENTS, Home, program};
-use crate::situations::{Outcome, can, translated, went_well};
+use crate::situations::{Outcome, modes, translated, went_well};
 
 /// An answer of the model: what it says, and the commands that it then runs at once.
 pub(crate) struct Answer {
@@ -118,10 +118,7 @@ pub(crate) async fn same_turn(folder: &Path, turn: &'static [Answer]) -> Outcome
     let mut wrong = String::new();
     for agent in AGENTS {
         let program = folder.join(program(agent).0);
-        for mode in [Mode::Auto, Mode::Ask] {
-            if !program.exists() || (mode == Mode::Ask && !can(agent, "permission_allowed")) {
-                continue;
-            }
+        for mode in modes(agent).into_iter().filter(|_| program.exists()) {
             if let Err(what) = told_by(agent, program.clone(), mode, turn).await {
                 wrong += &format!("{agent} in the mode {mode}: {what}\n");
             }

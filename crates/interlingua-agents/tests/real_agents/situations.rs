@@ -62,6 +62,12 @@ pub(crate) fn can(agent: &str, situation: &str) -> bool {
     !CANNOT.contains(&(agent, situation))
 }
 
+/// Where nobody is asked, and where somebody is, if the agent can ask.
+pub(crate) fn modes(agent: &str) -> Vec<Mode> {
+    let asks = can(agent, "permission_allowed");
+    if asks { vec![Mode::Auto, Mode::Ask] } else { vec![Mode::Auto] }
+}
+
 /// Says what is wrong, with all that is known.
 pub(crate) fn expect(holds: bool, what: &str, told: &Told) -> Outcome {
     if holds {
@@ -280,10 +286,7 @@ async fn a_long_prompt(agent: &'static str, program: PathBuf) -> Outcome {
     let bytes = if ["copilot", "qwen"].contains(&agent) { 300_000 } else { 1_000_000 };
     let words = "Do as the script says. ";
     let prompt = words.repeat(bytes / words.len()) + "That was the prompt.";
-    for mode in [Mode::Auto, Mode::Ask] {
-        if mode == Mode::Ask && !can(agent, "permission_allowed") {
-            continue;
-        }
+    for mode in modes(agent) {
         let home = Home::new(agent, program.clone(), Script::new().reply(Reply::text("Done.")))?;
         let request = Request { prompt: prompt.clone(), ..home.request(mode) };
         let told = home.run(&request).await?;
@@ -297,10 +300,7 @@ async fn a_long_prompt(agent: &'static str, program: PathBuf) -> Outcome {
 }
 
 async fn a_prompt_that_looks_like_a_flag(agent: &'static str, program: PathBuf) -> Outcome {
-    for mode in [Mode::Auto, Mode::Ask] {
-        if mode == Mode::Ask && !can(agent, "permission_allowed") {
-            continue;
-        }
+    for mode in modes(agent) {
         let home = Home::new(agent, program.clone(), Script::new().reply(Reply::text("Done.")))?;
         let request = Request { prompt: "--help me".into(), ..home.request(mode) };
         let told = home.run(&request).await?;
@@ -315,10 +315,7 @@ async fn a_prompt_that_looks_like_a_flag(agent: &'static str, program: PathBuf) 
 /// The agent's own words say what is wrong.
 async fn an_unknown_session(agent: &'static str, program: PathBuf) -> Outcome {
     let id = "01234567-89ab-7def-8123-456789abcdef";
-    for mode in [Mode::Auto, Mode::Ask] {
-        if mode == Mode::Ask && !can(agent, "permission_allowed") {
-            continue;
-        }
+    for mode in modes(agent) {
         let home = Home::new(agent, program.clone(), Script::new().any_stream())?;
         let told = home.run(&Request { resume: Some(id.into()), ..home.request(mode) }).await?;
         let said = failed_with_words(&told)?.to_lowercase();
@@ -330,10 +327,7 @@ async fn an_unknown_session(agent: &'static str, program: PathBuf) -> Outcome {
 }
 
 async fn a_bad_flag(agent: &'static str, program: PathBuf) -> Outcome {
-    for mode in [Mode::Auto, Mode::Ask] {
-        if mode == Mode::Ask && !can(agent, "permission_allowed") {
-            continue;
-        }
+    for mode in modes(agent) {
         let home = Home::new(agent, program.clone(), Script::new().any_stream())?;
         let flags = vec!["--no-such-flag".to_owned()];
         let told = home.run(&Request { flags, ..home.request(mode) }).await?;
