@@ -43,7 +43,7 @@ impl Driver for CopilotDriver {
                 *last = Some(line);
                 steps.push(Step::Read(Beside::File(counts.clone())));
             } else {
-                steps.push(Step::Pass(line));
+                Step::pass(line, steps);
             }
         });
     }

@@ -55,6 +55,14 @@ pub enum Step {
 }
 
 impl Step {
+    /// Passes on some bytes, together with those that are passed on just before: every piece costs.
+    fn pass(mut bytes: Vec<u8>, steps: &mut Vec<Self>) {
+        match steps.last_mut() {
+            Some(Self::Pass(before)) => before.append(&mut bytes),
+            _ => steps.push(Self::Pass(bytes)),
+        }
+    }
+
     /// Tells what the agent wrote elsewhere, and marks it so.
     fn tell(data: impl Into<Data<'static>>) -> Self {
         let mut event = Event::new(data);

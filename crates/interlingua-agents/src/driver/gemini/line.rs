@@ -68,6 +68,9 @@ struct Update {
 
 impl Line {
     pub(super) fn of(bytes: &[u8]) -> Self {
+        if let Some(line) = Self::at_a_glance(bytes) {
+            return line;
+        }
         // A line that cannot be read, or of which a field is of another type, waits for nothing.
         let wire: Wire = serde_json::from_slice(bytes).unwrap_or_default();
         match wire.kind.as_str() {
@@ -83,6 +86,17 @@ impl Line {
             "" => Self::by_acp(wire),
             _ => Self::Other,
         }
+    }
+
+    /// What most lines are, pieces of text, without reading them.
+    fn at_a_glance(bytes: &[u8]) -> Option<Self> {
+        let has = |word: &[u8]| memchr::memmem::find(bytes, word).is_some();
+        if bytes.starts_with(br#"{"type":"message""#) {
+            let spoken = has(br#""role":"assistant""#);
+            return Some(if spoken { Self::Text } else { Self::Other });
+        }
+        let update = bytes.starts_with(br#"{"jsonrpc":"2.0","method":"session/update""#);
+        (update && !has(b"tool_call_update")).then_some(Self::Other)
     }
 
     fn by_acp(wire: Wire) -> Self {
