@@ -79,6 +79,26 @@ async fn an_interrupt_reaches_who_runs_at_the_terminal() {
     assert_eq!(turn_end(&events)["outcome"], "cancelled");
 }
 
+/// A program that ends well because it was stopped has not completed its turn.
+#[tokio::test]
+async fn a_stop_is_no_success_whatever_the_exit_code_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let ready = folder.path().join("ready");
+    let waits =
+        format!("trap \"exit 0\" INT TERM; touch {}; while :; do sleep 0.1; done", ready.display());
+    let run = Watched::start(at_terminal(&[&waits], "argument"), options());
+    within(async {
+        while !ready.exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
+    let (ended, events) = run.end().await;
+    assert_eq!((ended.code(), ended.exit.code), (130, Some(0)));
+    assert_eq!(turn_end(&events)["outcome"], "cancelled");
+}
+
 /// The record of a screen can be translated, and what was drawn stands beside it.
 #[tokio::test]
 async fn a_screen_can_be_recorded() {

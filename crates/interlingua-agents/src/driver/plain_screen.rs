@@ -32,13 +32,23 @@ pub struct PlainScreenDriver {
     drawn: bool,
     /// What was last seen of a screen that a program has for itself.
     full_screen: Vec<String>,
+    /// It was told to stop.
+    stopped: bool,
 }
 
 impl PlainScreenDriver {
     /// A driver for a program, which is told the prompt by its arguments or at its terminal.
     pub fn new(agent: String, prompt: String, types_prompt: bool) -> Self {
-        let (terminal, full_screen) = (Terminal::default(), Vec::new());
-        Self { agent, prompt, types_prompt, terminal, blocks: 0, drawn: false, full_screen }
+        Self {
+            agent,
+            prompt,
+            types_prompt,
+            terminal: Terminal::default(),
+            blocks: 0,
+            drawn: false,
+            full_screen: Vec::new(),
+            stopped: false,
+        }
     }
 
     fn draw(&mut self, bytes: &[u8], steps: &mut Vec<Step>) {
@@ -98,6 +108,12 @@ impl Driver for PlainScreenDriver {
         self.draw(chunk, steps);
     }
 
+    fn interrupt(&mut self, _steps: &mut Vec<Step>) -> bool {
+        // A signal says it; however the program then exits, its turn was not completed.
+        self.stopped = true;
+        false
+    }
+
     fn patience(&self) -> Option<Duration> {
         self.drawn.then_some(SETTLED)
     }
@@ -116,7 +132,7 @@ impl Driver for PlainScreenDriver {
         let rows = self.rows();
         self.tell(rows, steps);
         // All that such a program says of its turn is its exit code.
-        if code == Some(0) {
+        if code == Some(0) && !self.stopped {
             let outcome = Outcome::Completed;
             steps.push(Step::tell(TurnEnded { outcome, ..TurnEnded::default() }));
         }
