@@ -5,16 +5,11 @@
 
 use std::time::Duration;
 
-use interlingua::event::{
-    Block, Notice, Outcome, SessionStarted, Severity, TurnEnded, TurnStarted, UserMessage,
-};
+use interlingua::event::{Block, Outcome, TurnEnded};
 use interlingua::json::Text;
 
-use super::terminal::Terminal;
+use super::terminal::{SETTLED, Terminal, begin};
 use super::{Driver, Step};
-
-/// How long nothing may be drawn until the screen is looked at.
-const SETTLED: Duration = Duration::from_millis(40);
 
 /// How a program gives the screen back that it had for itself.
 const LEAVES: &[u8] = b"\x1b[?1049l";
@@ -82,15 +77,9 @@ impl Driver for PlainScreenDriver {
     }
 
     fn start(&mut self, steps: &mut Vec<Step>) {
-        let (agent, prompt) = (Some(Text::from(self.agent.clone())), self.prompt.clone());
-        steps.push(Step::tell(SessionStarted { agent, ..SessionStarted::default() }));
-        steps.push(Step::tell(TurnStarted::default()));
-        let text = Text::from(prompt.clone());
-        steps.push(Step::tell(UserMessage { text, ..UserMessage::default() }));
-        let text = Text::plain(SAY_THAT_IT_IS_A_GUESS);
-        steps.push(Step::tell(Notice { severity: Severity::Warning, text }));
+        steps.extend(begin(&self.agent, &self.prompt, SAY_THAT_IT_IS_A_GUESS));
         if self.types_prompt {
-            steps.push(Step::Type((prompt + "\r").into_bytes()));
+            steps.push(Step::Type(format!("{}\r", self.prompt).into_bytes()));
         }
     }
 

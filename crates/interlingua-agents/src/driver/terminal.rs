@@ -1,18 +1,24 @@
 //! A terminal without glass: what a program has drawn, and answers to what it asks a terminal.
 
 use std::num::NonZeroU16;
+use std::time::Duration;
 
 use interlingua::dialect::{Decoder, Dialect};
-use interlingua::event::Sink;
+use interlingua::event::{Notice, SessionStarted, Severity, Sink, TurnStarted, UserMessage};
 use interlingua::framing::FrameText;
+use interlingua::json::Text;
 use vt100::capture::{BasicFormattedCaptureState, RowContents};
 use vt100::{Callbacks, Color, Parser, Screen};
 
+use super::Step;
 use crate::process::Size;
 
 /// How large the terminal is. A screen that is high need not be scrolled, and one that is wide need
 /// not break lines: both lose less.
 pub(crate) const SIZE: Size = Size { rows: 300, columns: 200 };
+
+/// How long nothing may be drawn until the screen is looked at: it is drawn in pieces.
+pub(super) const SETTLED: Duration = Duration::from_millis(40);
 
 /// What an agent that has only a screen answers in: it has no records, and all that is known of it is
 /// what its driver tells.
@@ -27,6 +33,17 @@ struct NoRecords;
 
 impl Decoder for NoRecords {
     fn decode(&mut self, _frame: &FrameText<'_>, _sink: &mut dyn Sink) {}
+}
+
+/// How a turn begins that is read from a screen: it says that it is a guess.
+pub(super) fn begin(agent: &str, prompt: &str, guess: &'static str) -> [Step; 4] {
+    let (agent, text) = (Some(Text::from(agent.to_owned())), Text::from(prompt.to_owned()));
+    [
+        Step::tell(SessionStarted { agent, ..SessionStarted::default() }),
+        Step::tell(TurnStarted::default()),
+        Step::tell(UserMessage { text, ..UserMessage::default() }),
+        Step::tell(Notice { severity: Severity::Warning, text: Text::plain(guess) }),
+    ]
 }
 
 /// A row of a screen.

@@ -13,20 +13,14 @@ mod told;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use interlingua::event::{
-    self, Notice, Outcome, PermissionRequested, PermissionResolved, SessionStarted, Severity,
-    TurnEnded, TurnStarted, UserMessage,
-};
+use interlingua::event::{self, Outcome, PermissionRequested, PermissionResolved, TurnEnded};
 use interlingua::json::{Json, Text};
 
-use super::terminal::Terminal;
+use super::terminal::{SETTLED, Terminal, begin};
 use super::{Driver, Step};
 use crate::permission::Decision;
 use seen::{Dialog, Entry, Seen};
 use told::Told;
-
-/// How long nothing may be drawn until the screen is looked at: it is drawn in pieces.
-const SETTLED: Duration = Duration::from_millis(40);
 
 /// How long nothing may be drawn until what is there is taken to be whole: texts are drawn word by word,
 /// and a dialog may be there before the text above it.
@@ -191,12 +185,7 @@ impl Driver for CopilotScreenDriver {
     }
 
     fn start(&mut self, steps: &mut Vec<Step>) {
-        let (agent, text) = (Some(Text::plain("copilot-screen")), Text::from(self.prompt.clone()));
-        steps.push(Step::tell(SessionStarted { agent, ..SessionStarted::default() }));
-        steps.push(Step::tell(TurnStarted::default()));
-        steps.push(Step::tell(UserMessage { text, ..UserMessage::default() }));
-        let text = Text::plain(SAY_THAT_IT_IS_A_GUESS);
-        steps.push(Step::tell(Notice { severity: Severity::Warning, text }));
+        steps.extend(begin("copilot-screen", &self.prompt, SAY_THAT_IT_IS_A_GUESS));
     }
 
     fn output(&mut self, chunk: &[u8], steps: &mut Vec<Step>) {
