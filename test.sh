@@ -64,7 +64,7 @@ step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 
 step "tests"
-# Each test file is a program of its own; the transcripts are among them, a test a case.
+# Each crate has one test program, `it`, with a module for each behaviour.
 cargo test --workspace --lib --bins --tests --locked
 
 step "doc tests"

@@ -12,7 +12,7 @@
 mod corpus;
 mod limit;
 mod pairs;
-#[path = "../tests/support/processor.rs"]
+#[path = "../tests/it/support/processor.rs"]
 mod processor;
 
 use std::hint::black_box;

@@ -1,0 +1,226 @@
+//! Every rule of ACP finds what breaks it.
+
+use interlingua::Exit;
+use interlingua::check::Checker;
+use interlingua::framing::Limits;
+use serde_json::{Value, json};
+
+use crate::support;
+
+/// The rules that a stream breaks.
+fn broken(messages: &[Value]) -> Vec<&'static str> {
+    let mut checker = Checker::new(support::dialect("acp"), Limits::default());
+    for message in messages {
+        checker.push(format!("{message}\n").as_bytes());
+    }
+    let mut rules: Vec<_> =
+        checker.finish(&Exit::default()).into_iter().map(|finding| finding.rule).collect();
+    rules.dedup();
+    rules
+}
+
+fn session() -> Value {
+    json!({"jsonrpc": "2.0", "id": 90, "result": {"sessionId": "s"}})
+}
+
+fn update(update: Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}})
+}
+
+fn text(text: &str) -> Value {
+    update(
+        json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}),
+    )
+}
+
+fn call(id: &str) -> Value {
+    update(json!({
+        "sessionUpdate": "tool_call", "toolCallId": id, "title": "t", "kind": "read",
+        "status": "in_progress", "rawInput": {"path": "a"},
+    }))
+}
+
+fn answer(id: &str) -> Value {
+    update(json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed"}))
+}
+
+fn end(id: u64) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "result": {"stopReason": "end_turn"}})
+}
+
+fn permission(id: u64) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": {
+        "sessionId": "s", "toolCall": {"toolCallId": "c", "title": "t"},
+        "options": [{"optionId": "a", "name": "A", "kind": "allow_once"}],
+    }})
+}
+
+/// The same value with another one in some place.
+fn with(mut value: Value, place: &str, other: Value) -> Value {
+    *value.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = other;
+    value
+}
+
+/// What a stream of one turn breaks that has this message in it.
+fn broken_by(message: Value) -> Vec<&'static str> {
+    broken(&[session(), message, end(1)])
+}
+
+#[test]
+fn a_good_stream_breaks_nothing() {
+    let messages = [
+        session(),
+        text("a"),
+        call("c"),
+        permission(0),
+        answer("c"),
+        text("b"),
+        end(1),
+        text("x"),
+        end(2),
+    ];
+    assert!(broken(&messages).is_empty(), "{:?}", broken(&messages));
+}
+
+#[test]
+fn messages() {
+    assert_eq!(broken_by(with(text("a"), "/jsonrpc", json!("1.0"))), ["json-rpc"]);
+    assert_eq!(broken_by(json!({"jsonrpc": "2.0", "result": {}})), ["message-shape"]);
+    let both =
+        json!({"jsonrpc": "2.0", "id": 7, "result": {}, "error": {"code": 1, "message": "m"}});
+    assert!(broken_by(both).contains(&"message-shape"));
+    let method = json!({"jsonrpc": "2.0", "method": "session/upgrade", "params": {}});
+    assert_eq!(broken_by(method), ["known-method"]);
+    let extension = json!({"jsonrpc": "2.0", "method": "_x/y", "params": {}});
+    assert!(broken_by(extension).is_empty());
+    let mut notification = text("a");
+    notification["id"] = json!(3);
+    assert_eq!(broken_by(notification), ["notification"]);
+}
+
+#[test]
+fn updates() {
+    assert_eq!(broken_by(with(text("a"), "/params/sessionId", json!(""))), ["session-id"]);
+    let unknown = with(text("a"), "/params/update/sessionUpdate", json!("agent_message"));
+    assert_eq!(broken_by(unknown), ["known-update"]);
+    let block = with(text("a"), "/params/update/content", json!({"type": "text"}));
+    assert_eq!(broken_by(block), ["content-block"]);
+    let block = with(text("a"), "/params/update/content", json!({"type": "video"}));
+    assert_eq!(broken_by(block), ["content-block"]);
+    let mut chunk = text("a");
+    chunk["params"]["update"]["messageId"] = json!(7);
+    assert_eq!(broken_by(chunk), ["chunk-fields"]);
+    let usage = update(json!({"sessionUpdate": "usage_update", "used": 1}));
+    assert_eq!(broken_by(usage), ["usage-update-fields"]);
+    let mode = update(json!({"sessionUpdate": "current_mode_update"}));
+    assert_eq!(broken_by(mode), ["mode-fields"]);
+    let mut meta = text("a");
+    meta["params"]["update"]["_meta"] = json!("m");
+    assert_eq!(broken_by(meta), ["meta-object"]);
+}
+
+#[test]
+fn plans() {
+    assert_eq!(broken_by(update(json!({"sessionUpdate": "plan"}))), ["plan-entry"]);
+    for entry in [
+        json!({"content": "a", "status": "pending"}),
+        json!({"content": "a", "priority": "medium", "status": "cancelled"}),
+        json!({"priority": "medium", "status": "pending"}),
+    ] {
+        let plan = update(json!({"sessionUpdate": "plan", "entries": [entry]}));
+        assert_eq!(broken_by(plan), ["plan-entry"]);
+    }
+}
+
+#[test]
+fn calls() {
+    let one = |message: Value| broken(&[session(), message, answer("c"), end(1)]);
+    assert_eq!(one(with(call("c"), "/params/update/title", json!(""))), ["tool-call-fields"]);
+    assert_eq!(one(with(call("c"), "/params/update/kind", json!("bash"))), ["tool-kind"]);
+    assert_eq!(one(with(call("c"), "/params/update/status", json!("running"))), ["tool-status"]);
+    let content = |content: Value| {
+        let mut call = call("c");
+        call["params"]["update"]["content"] = content;
+        one(call)
+    };
+    assert_eq!(content(json!([{"type": "text", "text": "a"}])), ["tool-content"]);
+    assert_eq!(content(json!("a")), ["tool-content"]);
+    assert_eq!(content(json!([{"type": "diff", "path": "a"}])), ["diff-fields"]);
+    let mut place = call("c");
+    place["params"]["update"]["locations"] = json!([{"line": 1}]);
+    assert_eq!(one(place.clone()), ["tool-location"]);
+    place["params"]["update"]["locations"] = json!([{"path": "a.rs"}]);
+    assert_eq!(one(place.clone()), ["location-absolute"]);
+    place["params"]["update"]["locations"] = json!([{"path": "/a.rs"}, {"path": "C:\\a.rs"}]);
+    assert!(one(place).is_empty());
+}
+
+#[test]
+fn the_order_of_calls() {
+    assert!(broken(&[session(), answer("c"), end(1)]).contains(&"tool-known"));
+    let twice = [session(), call("c"), answer("c"), answer("c"), end(1)];
+    assert!(broken(&twice).contains(&"tool-answered-once"));
+    assert!(broken(&[session(), call("c"), end(1)]).contains(&"tool-answered"));
+    let again = [session(), call("c"), answer("c"), call("c"), answer("c"), end(1)];
+    assert!(broken(&again).contains(&"tool-id-unique"));
+}
+
+#[test]
+fn permissions() {
+    let options = |options: Value| broken_by(with(permission(0), "/params/options", options));
+    assert!(options(json!([])).contains(&"permission-options"));
+    let unknown = json!([{"optionId": "a", "name": "A", "kind": "maybe"}]);
+    assert!(options(unknown).contains(&"permission-options"));
+    let nameless = with(permission(0), "/params/toolCall/toolCallId", json!(""));
+    assert!(broken_by(nameless).contains(&"permission-fields"));
+    let no_id = with(permission(0), "/id", Value::Null);
+    assert!(broken_by(no_id).contains(&"permission-fields"));
+    let twice = [session(), call("c"), permission(0), permission(0), answer("c"), end(1)];
+    assert_eq!(broken(&twice), ["request-id-unique"]);
+    let mut hiding = permission(0);
+    hiding["params"]["toolCall"] = json!({"toolCallId": "c", "title": "bash", "name": "bash"});
+    let stream = |asked: Value| broken(&[session(), call("c"), asked, answer("c"), end(1)]);
+    assert_eq!(stream(hiding.clone()), ["permission-title"]);
+    hiding["params"]["toolCall"] = json!({"toolCallId": "c"});
+    assert!(stream(hiding).is_empty());
+}
+
+#[test]
+fn questions() {
+    let question = json!({"jsonrpc": "2.0", "id": 0, "method": "elicitation/create", "params": {
+        "sessionId": "s", "mode": "form", "message": "Which?",
+        "requestedSchema": {"type": "object", "properties": {}},
+    }});
+    assert!(broken_by(question.clone()).is_empty());
+    let nothing = with(question.clone(), "/params/message", json!(""));
+    assert_eq!(broken_by(nothing), ["question-fields"]);
+    let formless = with(question, "/params/requestedSchema", Value::Null);
+    assert_eq!(broken_by(formless), ["question-fields"]);
+}
+
+/// Our own writer tells one session, and marks what is of the past.
+#[test]
+fn what_our_own_writer_tells() {
+    let told =
+        update(json!({"sessionUpdate": "session_info_update", "_meta": {"interlingua": {}}}));
+    let other = with(text("a"), "/params/sessionId", json!("t"));
+    assert_eq!(broken(&[told.clone(), other.clone(), end(1)]), ["one-session"]);
+    assert!(broken(&[session(), other, end(1)]).is_empty());
+    let mut prompt = with(text("a"), "/params/update/sessionUpdate", json!("user_message_chunk"));
+    assert_eq!(broken(&[told.clone(), prompt.clone(), end(1)]), ["prompt-echo"]);
+    prompt["params"]["update"]["_meta"] = json!({"interlingua": {"replay": true}});
+    assert!(broken(&[told, prompt, end(1)]).is_empty());
+}
+
+#[test]
+fn answers() {
+    let stop = with(end(1), "/result/stopReason", json!("done"));
+    assert_eq!(broken(&[session(), text("a"), stop]), ["stop-reason"]);
+    let mut usage = end(1);
+    usage["result"]["usage"] = json!({"inputTokens": 1});
+    assert_eq!(broken(&[session(), text("a"), usage]), ["usage-fields"]);
+    let error = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": "x", "message": "m"}});
+    assert_eq!(broken(&[session(), text("a"), error]), ["error-fields"]);
+    assert_eq!(broken(&[session(), text("a"), end(1), text("b"), end(1)]), ["answer-id-unique"]);
+    assert!(broken(&[session(), text("a")]).contains(&"prompt-answered"));
+}

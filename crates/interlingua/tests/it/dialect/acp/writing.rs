@@ -1,0 +1,361 @@
+//! What a client of ACP is shown: every test is something that was shown wrongly once.
+
+use serde_json::{Value, json};
+
+use crate::support::{Written, translate_lines};
+
+/// Events of a session in /w, written as ACP.
+fn written(events: &[Value]) -> Written {
+    let started = json!({"type": "session_started", "id": "s", "agent": "codex", "cwd": "/w"});
+    written_alone(&[&[started, json!({"type": "turn_started"})], events].concat())
+}
+
+fn written_alone(events: &[Value]) -> Written {
+    let lines = events.iter().enumerate().map(|(at, event)| {
+        let mut event = event.clone();
+        event["interlingua"] = json!(1);
+        event["sequence"] = json!(at);
+        event.to_string()
+    });
+    let lines: Vec<_> = lines.collect();
+    let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+    translate_lines("events", "acp", &lines)
+}
+
+/// The updates of a kind.
+fn updates(written: &Written, kind: &str) -> Vec<Value> {
+    let updates = written.records().into_iter().map(|mut record| record["params"]["update"].take());
+    updates.filter(|update| update["sessionUpdate"] == kind).collect()
+}
+
+/// The requests that the client is sent.
+fn requests(written: &Written, method: &str) -> Vec<Value> {
+    let asked = written.records().into_iter().filter(|record| record["method"] == method);
+    asked.map(|mut record| record["params"].take()).collect()
+}
+
+fn losses(written: &Written) -> Vec<(String, u64)> {
+    let losses = written.translator.losses();
+    losses.iter().map(|(what, count)| (what.to_owned(), count)).collect()
+}
+
+fn lost(what: &str) -> (String, u64) {
+    (what.to_owned(), 1)
+}
+
+fn started(name: &str, kind: &str, input: Value) -> Value {
+    json!({"type": "tool_started", "call": "c", "name": name, "kind": kind, "input": input})
+}
+
+fn ended(status: &str, output: Value) -> Value {
+    json!({"type": "tool_ended", "call": "c", "status": status, "output": output})
+}
+
+fn diff(path: &str, old: Option<&str>, new: &str) -> Value {
+    match old {
+        Some(old) => json!({"type": "diff", "path": path, "oldText": old, "newText": new}),
+        None => json!({"type": "diff", "path": path, "newText": new}),
+    }
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "content", "content": {"type": "text", "text": text}})
+}
+
+#[test]
+fn the_prompt_of_a_live_turn_is_not_echoed() {
+    let prompt = json!({"type": "user_message", "text": "hi"});
+    let live = written(std::slice::from_ref(&prompt));
+    assert_eq!(updates(&live, "user_message_chunk"), [Value::Null; 0]);
+    assert!(losses(&live).contains(&lost("prompt")));
+    let past = written_alone(&[json!({"type": "turn_started", "replay": true}), prompt]);
+    assert_eq!(updates(&past, "user_message_chunk")[0]["content"]["text"], "hi");
+    assert_eq!(losses(&past), []);
+}
+
+#[test]
+fn what_the_program_put_in_is_not_said_in_the_users_name() {
+    let words = json!({"type": "user_message", "text": "Resume directly", "injected": true});
+    let past = written_alone(&[json!({"type": "turn_started", "replay": true}), words]);
+    assert_eq!(updates(&past, "user_message_chunk"), [Value::Null; 0]);
+    assert_eq!(losses(&past), [lost("text that the program put in")]);
+}
+
+#[test]
+fn a_request_does_not_hide_what_would_be_done() {
+    let call = started("Bash", "execute", json!({"command": "rm -rf build", "description": "run"}));
+    let asked = json!({
+        "type": "permission_requested", "request": "r", "call": "c", "tool": "Bash",
+        "description": "run", "input": {"command": "rm -rf build", "description": "run"},
+    });
+    let told = written(&[call.clone(), asked]);
+    let request = &requests(&told, "session/request_permission")[0];
+    assert_eq!(request["toolCall"]["title"], "rm -rf build");
+    assert_eq!(request["toolCall"]["content"], json!([text("run")]));
+    assert_eq!(request["_meta"]["interlingua"]["description"], "run");
+    // Words that the title has say nothing more.
+    let named = json!({
+        "type": "permission_requested", "request": "r", "call": "c", "tool": "Bash",
+        "description": "build", "input": {"command": "rm -rf build"},
+    });
+    let told = written(&[call.clone(), named]);
+    let request = &requests(&told, "session/request_permission")[0];
+    assert_eq!(request["toolCall"].get("content"), None);
+    // What is not known of a call that is shown already stays as it is shown.
+    let asked =
+        json!({"type": "permission_requested", "request": "r", "call": "other", "tool": "Bash"});
+    let mut blind = asked.clone();
+    blind["call"] = json!("c");
+    let told = written(&[call, blind, asked]);
+    let requests = requests(&told, "session/request_permission");
+    assert!(matches!(requests[0]["toolCall"]["title"].as_str(), None | Some("rm -rf build")));
+    assert_eq!(requests[0]["toolCall"].get("content"), None);
+    assert_eq!(requests[1]["toolCall"]["title"], "Bash");
+    assert_eq!(requests[1]["toolCall"]["kind"], "execute");
+}
+
+#[test]
+fn a_request_to_edit_shows_the_edit() {
+    let input = json!({"changes": [{"path": "/w/a", "kind": {"type": "add"}, "diff": "x\n"}]});
+    let asked = json!({
+        "type": "permission_requested", "request": "r", "call": "c", "tool": "file_change",
+        "description": "May I?",
+    });
+    let told = written(&[started("file_change", "edit", input.clone()), asked.clone()]);
+    let call = &requests(&told, "session/request_permission")[0]["toolCall"];
+    assert_eq!(call["content"], json!([text("May I?"), diff("/w/a", None, "x\n")]));
+    // The same where the request tells the input, of a call that has none yet or was not told at all.
+    let mut alone = asked;
+    alone["input"] = input;
+    let call = json!({"type": "tool_started", "call": "c", "name": "file_change", "kind": "edit"});
+    let told = written(&[call, alone.clone()]);
+    let call = &requests(&told, "session/request_permission")[0]["toolCall"];
+    assert_eq!(call["content"], json!([text("May I?"), diff("/w/a", None, "x\n")]));
+    let told = written(&[alone]);
+    let call = &requests(&told, "session/request_permission")[0]["toolCall"];
+    assert_eq!(call["title"], "/w/a");
+    assert_eq!(call["content"], json!([text("May I?"), diff("/w/a", None, "x\n")]));
+}
+
+#[test]
+fn a_session_keeps_the_id_that_it_was_told_under() {
+    let told = written_alone(&[
+        json!({"type": "session_started", "agent": "copilot"}),
+        json!({"type": "turn_started"}),
+        json!({"type": "block", "kind": "text", "text": "hi"}),
+        json!({"type": "session_updated", "id": "real"}),
+        json!({"type": "turn_ended", "outcome": "completed"}),
+    ]);
+    let records = told.records();
+    let ids = records.iter().filter_map(|record| record["params"].get("sessionId"));
+    let mut ids: Vec<_> = ids.collect();
+    ids.dedup();
+    assert_eq!(ids.len(), 1);
+    let facts = updates(&told, "session_info_update");
+    assert_eq!(facts[1]["_meta"]["interlingua"], json!({"sessionId": "real"}));
+    // Who reads it again learns the late name.
+    let lines: Vec<String> = records.iter().map(ToString::to_string).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let again = translate_lines("acp", "events", &lines).records();
+    let named = again.iter().filter_map(|event| event.get("id")).find(|id| **id == "real");
+    assert!(named.is_some(), "{again:?}");
+}
+
+#[test]
+fn an_edit_is_shown_with_the_input_and_with_the_answer() {
+    let inputs = [
+        ("Edit", "edit", json!({"file_path": "/a", "old_string": "x", "new_string": "y"})),
+        ("edit", "edit", json!({"filePath": "/a", "oldString": "x", "newString": "y"})),
+        ("edit", "edit", json!({"path": "a", "edits": [{"oldText": "x", "newText": "y"}]})),
+        (
+            "edit",
+            "edit",
+            json!({"fileName": "/a", "diff": "--- /a\n+++ /a\n@@ -1 +1 @@\n-x\n+y\n"}),
+        ),
+        ("Write", "write", json!({"file_path": "/a", "content": "y"})),
+        ("create", "edit", json!({"path": "/a", "file_text": "y"})),
+    ];
+    for (name, kind, input) in inputs {
+        let told = written(&[started(name, kind, input.clone()), ended("completed", json!("ok"))]);
+        let shown = match &input {
+            input if input.get("edits").is_some() => diff("/w/a", Some("x"), "y"),
+            input if input.get("diff").is_some() => diff("/a", Some("x\n"), "y\n"),
+            input if input.get("content").or(input.get("file_text")).is_some() => {
+                diff("/a", None, "y")
+            }
+            _ => diff("/a", Some("x"), "y"),
+        };
+        assert_eq!(updates(&told, "tool_call")[0]["content"], json!([shown]), "{input}");
+        let answer = &updates(&told, "tool_call_update")[0];
+        assert_eq!(answer["content"], json!([text("ok"), shown]), "{input}");
+        let told = written(&[started(name, kind, input), ended("failed", json!("no"))]);
+        assert_eq!(updates(&told, "tool_call_update")[0]["content"], json!([text("no")]));
+    }
+}
+
+#[test]
+fn an_edit_whose_input_comes_late_is_shown_with_it() {
+    let call = json!({"type": "tool_started", "call": "c", "name": "Write", "kind": "write"});
+    let input = json!({
+        "type": "tool_input", "call": "c", "input": {"file_path": "/a", "content": "y"},
+    });
+    let told = written(&[call, input, ended("completed", Value::Null)]);
+    assert_eq!(updates(&told, "tool_call")[0].get("content"), None);
+    let updates = updates(&told, "tool_call_update");
+    assert_eq!(updates[0]["content"], json!([diff("/a", None, "y")]));
+    assert_eq!(updates[1]["content"], json!([diff("/a", None, "y")]));
+}
+
+#[test]
+fn what_changed_is_shown_in_place_of_what_was_to_change() {
+    let call =
+        started("Edit", "edit", json!({"file_path": "/a", "old_string": "x", "new_string": "y"}));
+    let shown = |change: Value| {
+        let changed = json!({"type": "files_changed", "call": "c", "changes": [change]});
+        let told = written(&[call.clone(), changed, ended("completed", Value::Null)]);
+        updates(&told, "tool_call_update")[0]["content"].clone()
+    };
+    let hunks = json!([{"oldStart": 1, "lines": [" a", "-x", "+y"]}]);
+    let hunks = json!({"path": "/a", "kind": "update", "diff": hunks});
+    assert_eq!(shown(hunks), json!([diff("/a", Some("a\nx\n"), "a\ny\n")]));
+    let new = json!({"path": "/a", "kind": "add", "diff": "one\ntwo\n"});
+    assert_eq!(shown(new), json!([diff("/a", None, "one\ntwo\n")]));
+    let gone = json!({"path": "/a", "kind": "delete", "diff": "one\n"});
+    assert_eq!(shown(gone), json!([diff("/a", Some("one\n"), "")]));
+    let untold = json!({"path": "/a", "kind": "update"});
+    assert_eq!(shown(untold), json!([diff("/a", Some("x"), "y")]));
+}
+
+#[test]
+fn a_change_of_several_files_says_which() {
+    let input =
+        json!({"changes": [{"path": "/a", "kind": "delete"}, {"path": "b", "kind": "add"}]});
+    let told = written(&[started("file_change", "edit", input)]);
+    let call = &updates(&told, "tool_call")[0];
+    assert_eq!(call["title"], "/a and 1 more");
+    assert_eq!(call["locations"], json!([{"path": "/a"}, {"path": "/w/b"}]));
+}
+
+#[test]
+fn blocks_that_follow_each_other_have_ids_of_their_own() {
+    let block = |kind: &str, index: u64, text: &str| json!({"type": "block", "message": "m", "index": index, "kind": kind, "text": text});
+    let told = written(&[
+        block("reasoning", 0, "a"),
+        block("reasoning", 1, "b"),
+        block("text", 2, "c"),
+        block("text", 3, "d"),
+        block("text", 4, "e"),
+        started("Read", "read", json!({"path": "/a"})),
+        ended("completed", Value::Null),
+        block("text", 5, "f"),
+    ]);
+    let ids = |kind: &str| {
+        let chunks = updates(&told, kind).into_iter();
+        chunks.map(|mut chunk| chunk["messageId"].take()).collect::<Vec<_>>()
+    };
+    let thoughts = ids("agent_thought_chunk");
+    assert_eq!(thoughts[0], "m");
+    assert_ne!(thoughts[1], "m");
+    let texts = ids("agent_message_chunk");
+    assert_eq!((&texts[0], &texts[3]), (&json!("m"), &json!("m")));
+    assert!(texts[1] != texts[0] && texts[2] != texts[1] && texts[2] != texts[0], "{texts:?}");
+}
+
+#[test]
+fn a_picture_that_a_tool_gives_back_is_shown() {
+    let picture = json!({"type": "image", "data": "AA==", "mimeType": "image/png"});
+    let of_provider = json!({
+        "type": "image",
+        "source": {"type": "base64", "data": "AA==", "media_type": "image/png"},
+    });
+    let block = json!({"type": "text", "text": "one pixel"});
+    let call = started("shot", "mcp", json!({}));
+    for output in [json!([block, picture]), json!([block, of_provider])] {
+        let told = written(&[call.clone(), ended("completed", output)]);
+        let answer = &updates(&told, "tool_call_update")[0];
+        let shown = json!({"type": "content", "content": picture});
+        assert_eq!(answer["content"], json!([text("one pixel"), shown]));
+        assert_eq!(answer.get("rawOutput"), None, "it is all said");
+        assert_eq!(losses(&told), []);
+    }
+    let sound = json!([block, {"type": "audio", "data": "AA==", "mimeType": "audio/wav"}]);
+    let told = written(&[call, ended("completed", sound.clone())]);
+    assert_eq!(updates(&told, "tool_call_update")[0]["rawOutput"], sound);
+    let what = "part of a tool's output that is neither text nor a picture";
+    assert_eq!(losses(&told), [lost(what)]);
+}
+
+#[test]
+fn paths_are_absolute_where_the_folder_is_known() {
+    let call = started("Read", "read", json!({"file_path": "./src/app.tsx"}));
+    let artifact = json!({"type": "artifact", "path": "out/a report#1.md"});
+    let told = written(&[call.clone(), artifact.clone()]);
+    let place = json!([{"path": "/w/src/app.tsx"}]);
+    assert_eq!(updates(&told, "tool_call")[0]["locations"], place);
+    let link = &updates(&told, "agent_message_chunk")[0]["content"];
+    assert_eq!(link["uri"], "file:///w/out/a%20report%231.md");
+    assert_eq!(link["name"], "a report#1.md");
+    // Nobody knows where: the client is told no place.
+    let told = written_alone(&[json!({"type": "turn_started"}), call, artifact]);
+    assert_eq!(updates(&told, "tool_call")[0].get("locations"), None);
+    let link = &updates(&told, "agent_message_chunk")[0]["content"];
+    assert_eq!(link["uri"], "out/a report#1.md");
+}
+
+#[test]
+fn a_question_is_a_form() {
+    let questions = json!([
+        {"question": "Which?", "header": "Pick", "options": [{"label": "A", "description": "a"}]},
+        {"id": "many", "question": "Which ones?", "multiple": true, "options": [{"label": "B"}]},
+    ]);
+    let asked = |questions: Value| json!({"type": "question_asked", "request": "q", "call": "c", "questions": questions});
+    let told = written(&[asked(questions)]);
+    let form = &requests(&told, "elicitation/create")[0];
+    assert_eq!(form["message"], "Which?\nWhich ones?");
+    assert_eq!(form["toolCallId"], "c");
+    let properties = json!({
+        "answer_1": {
+            "type": "string", "title": "Pick", "description": "Which?",
+            "oneOf": [{"const": "A", "title": "A", "description": "a"}],
+        },
+        "many": {
+            "type": "array", "description": "Which ones?",
+            "items": {"anyOf": [{"const": "B", "title": "B"}]},
+        },
+    });
+    assert_eq!(form["requestedSchema"], json!({"type": "object", "properties": properties}));
+    let told = written(&[asked(json!({"question": "Go on?", "choices": ["yes", "no"]}))]);
+    let form = &requests(&told, "elicitation/create")[0];
+    let choices = &form["requestedSchema"]["properties"]["answer_1"]["oneOf"];
+    assert_eq!(choices[1], json!({"const": "no", "title": "no"}));
+    let own = json!({"message": "Name?", "requestedSchema": {"type": "object", "properties": {}}});
+    for own in [own.clone(), json!({"method": "elicitation/create", "params": own})] {
+        let told = written(&[asked(own)]);
+        assert_eq!(requests(&told, "elicitation/create")[0]["message"], "Name?");
+    }
+    assert_eq!(losses(&written(&[asked(json!({"odd": 1}))])), [lost("question")]);
+}
+
+#[test]
+fn steps_keep_their_priority() {
+    let items = json!([
+        {"text": "a", "status": "pending", "priority": "high"},
+        {"text": "b", "status": "pending", "priority": "urgent"},
+        {"text": "c", "status": "pending"},
+    ]);
+    let told = written(&[json!({"type": "plan_updated", "items": items})]);
+    let entries = updates(&told, "plan")[0]["entries"].take();
+    let words: Vec<_> = entries.as_array().unwrap().iter().map(|it| &it["priority"]).collect();
+    assert_eq!(words, ["high", "medium", "medium"]);
+}
+
+#[test]
+fn a_sign_of_life_that_says_nothing_is_not_told() {
+    let call = started("Bash", "execute", json!({"command": "ls"}));
+    let told = written(&[
+        call,
+        json!({"type": "tool_progress", "call": "c"}),
+        ended("completed", json!("a")),
+    ]);
+    assert_eq!(updates(&told, "tool_call_update").len(), 1);
+}

@@ -1,0 +1,123 @@
+//! Questions to the user, as Claude Code asks them.
+
+use serde_json::{Value, json};
+
+use crate::support::translate_lines;
+
+const CALL: &str = r#"{"type":"tool_started","call":"c","name":"command_execution","kind":"execute","input":{"command":"ls"}}"#;
+const ANNOUNCED: &str =
+    r#"{"type":"tool_started","call":"c","name":"bash","kind":"execute","message":"m"}"#;
+
+/// What was written, and what was lost.
+fn written(lines: &[&str]) -> (Vec<Value>, Vec<String>) {
+    let written = translate_lines("events", "claude", lines);
+    let lost = written.translator.losses().iter().map(|(what, _)| what.to_owned()).collect();
+    (written.records(), lost)
+}
+
+fn request(records: &[Value]) -> &Value {
+    &records.iter().find(|record| record["type"] == "control_request").unwrap()["request"]
+}
+
+fn place(records: &[Value], of: impl Fn(&Value) -> bool) -> usize {
+    records.iter().position(of).unwrap()
+}
+
+fn is_call(record: &Value) -> bool {
+    record.pointer("/message/content/0/type") == Some(&json!("tool_use"))
+}
+
+#[test]
+fn a_request_names_the_tool_and_the_input_of_its_call() {
+    let asked = r#"{"type":"permission_requested","request":"r","call":"c","tool":"command_execution","options":["accept","cancel"]}"#;
+    let (records, lost) = written(&[CALL, asked]);
+    let expected = json!({"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"c"});
+    assert_eq!(request(&records), &expected);
+    assert_eq!(lost, ["choices of a request for permission"]);
+}
+
+#[test]
+fn a_request_without_a_call_is_about_claudes_tool_and_an_object() {
+    let asked = r#"{"type":"permission_requested","request":"r","tool":"write_file"}"#;
+    let (records, _) = written(&[asked]);
+    assert_eq!(request(&records)["input"], json!({}));
+    let asked = r#"{"type":"permission_requested","request":"r","tool":"write_file","input":{"path":"/a"}}"#;
+    let (records, _) = written(&[asked]);
+    assert_eq!(request(&records)["tool_name"], "Write");
+    assert_eq!(request(&records)["input"], json!({"file_path":"/a"}));
+}
+
+#[test]
+fn choices_that_claude_offers_are_handed_on() {
+    let asked = r#"{"type":"permission_requested","request":"r","call":"c","options":[{"type":"addRules"}]}"#;
+    let (records, lost) = written(&[CALL, asked]);
+    assert_eq!(request(&records)["permission_suggestions"], json!([{"type":"addRules"}]));
+    assert!(lost.is_empty());
+}
+
+#[test]
+fn a_call_is_told_before_the_question_about_it_and_once() {
+    let asked = r#"{"type":"permission_requested","request":"r","call":"c","tool":"bash","input":{"command":"ls"}}"#;
+    let input = |input: &str| format!(r#"{{"type":"tool_input","call":"c","input":{input}}}"#);
+    let same = input(r#"{"command":"ls"}"#);
+    let (records, lost) = written(&[ANNOUNCED, asked, &same]);
+    let asks = place(&records, |record| record["type"] == "control_request");
+    assert!(place(&records, is_call) < asks);
+    assert_eq!(records.iter().filter(|record| is_call(record)).count(), 1);
+    assert_eq!(records[place(&records, is_call)]["message"]["id"], "m");
+    assert!(lost.is_empty());
+    let more = input(r#"{"command":"ls","why":"w"}"#);
+    let (_, lost) = written(&[ANNOUNCED, asked, &more]);
+    assert_eq!(lost, ["inputs that differ from what the user was asked"]);
+}
+
+#[test]
+fn a_request_that_lacks_the_input_leaves_the_call_to_itself() {
+    for asked in [
+        r#"{"type":"permission_requested","request":"r","call":"c","tool":"external_directory","input":{"command":"x"}}"#,
+        r#"{"type":"permission_requested","request":"r","call":"c","tool":"bash","input":{"folder":"/a"}}"#,
+        r#"{"type":"permission_requested","request":"r","call":"c","tool":"bash","input":{}}"#,
+    ] {
+        let input = r#"{"type":"tool_input","call":"c","input":{"command":"ls"}}"#;
+        let (records, _) = written(&[ANNOUNCED, asked, input]);
+        let call = &records[place(&records, is_call)]["message"]["content"][0];
+        assert_eq!(call["input"], json!({"command":"ls"}), "{asked}");
+    }
+}
+
+#[test]
+fn a_question_is_asked_by_claudes_tool_with_its_input() {
+    let call = r#"{"type":"tool_started","call":"c","name":"ask","kind":"other"}"#;
+    let asked =
+        r#"{"type":"question_asked","request":"q","call":"c","questions":[{"question":"Which?"}]}"#;
+    let (records, _) = written(&[call, asked]);
+    let input = json!({"questions":[{"question":"Which?"}]});
+    assert_eq!(request(&records)["input"], input);
+    let call = &records[place(&records, is_call)]["message"]["content"][0];
+    assert_eq!((&call["name"], &call["input"]), (&json!("AskUserQuestion"), &input));
+    let claude = translate_lines("events", "claude", &[asked]).text();
+    let lines: Vec<&str> = claude.lines().collect();
+    let events = translate_lines("claude", "events", &lines).records();
+    let read = events.iter().find(|event| event["type"] == "question_asked").unwrap();
+    assert_eq!(read["questions"], input["questions"]);
+}
+
+#[test]
+fn a_refusal_names_the_tool_of_the_call_and_has_words() {
+    let resolved = r#"{"type":"permission_resolved","call":"c","decision":"denied"}"#;
+    let ended = r#"{"type":"tool_ended","call":"c","status":"denied"}"#;
+    let (records, _) = written(&[CALL, resolved, ended]);
+    let denied = records.iter().find(|record| record["subtype"] == "permission_denied").unwrap();
+    let words = "Permission to use Bash has been denied.";
+    assert_eq!((&denied["tool_name"], &denied["message"]), (&json!("Bash"), &json!(words)));
+    let answer = records.iter().find(|record| record["type"] == "user").unwrap();
+    assert_eq!(answer["message"]["content"][0]["content"], words);
+}
+
+#[test]
+fn refused_calls_that_the_agent_lists_have_claudes_names() {
+    let ended = r#"{"type":"turn_ended","outcome":"completed","denials":[{"tool_name":"run_shell_command","tool_use_id":"c","tool_input":{"command":"ls"}}]}"#;
+    let (records, _) = written(&[CALL, ended]);
+    let expected = json!([{"tool_name":"Bash","tool_use_id":"c","tool_input":{"command":"ls"}}]);
+    assert_eq!(records.last().unwrap()["permission_denials"], expected);
+}

@@ -1,0 +1,366 @@
+//! Reading Copilot's stream: what its transcripts do not show, or show only in passing.
+
+use serde_json::{Value, json};
+
+use crate::support::{translate_lines, written};
+
+/// One record in the envelope that all but the last have.
+fn line(kind: &str, data: Value) -> String {
+    line_of(None, kind, data)
+}
+
+fn line_of(agent: Option<&str>, kind: &str, data: Value) -> String {
+    let mut record = json!({
+        "type": kind, "data": data, "id": "i", "timestamp": "2026-01-01T00:00:00Z", "parentId": "p",
+    });
+    if let Some(agent) = agent {
+        record["agentId"] = agent.into();
+    }
+    record.to_string()
+}
+
+fn prompt() -> String {
+    line("user.message", json!({"content": "go"}))
+}
+
+fn piece(message: &str, text: &str) -> String {
+    line("assistant.message_delta", json!({"messageId": message, "deltaContent": text}))
+}
+
+fn message(id: &str, text: &str, requests: Value) -> String {
+    let data = json!({"messageId": id, "content": text, "toolRequests": requests, "model": "m"});
+    line("assistant.message", data)
+}
+
+fn result(code: i64) -> String {
+    let usage = json!({"totalApiDurationMs": 5, "sessionDurationMs": 7});
+    json!({"type": "result", "sessionId": "s", "exitCode": code, "usage": usage}).to_string()
+}
+
+/// Our own events of some lines, without those that only a program of Copilot's own understands.
+fn events(lines: &[String]) -> Vec<Value> {
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let told = translate_lines("copilot", "events", &lines).records();
+    told.into_iter().filter(|event| event["type"] != "native").collect()
+}
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["type"].as_str().unwrap()).collect()
+}
+
+fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["type"] == kind).collect()
+}
+
+#[test]
+fn a_retry_takes_back_its_own_request_and_no_other() {
+    let retry = json!({"turnId": "1", "model": "m", "reason": "streaming_error"});
+    let failure = json!({"failureKind": "transport", "retryAttempt": 0, "errorMessage": "cut"});
+    let lines = [
+        prompt(),
+        // An answer that was cut at the length limit stands, though it has no whole message.
+        piece("a", "Kept. "),
+        line("assistant.turn_end", json!({"turnId": "0"})),
+        piece("b", "Half a sen"),
+        line("model.call_failure", failure),
+        line("assistant.turn_retry", retry),
+        piece("c", "Half a sentence, whole."),
+        message("c", "Half a sentence, whole.", json!([])),
+        result(0),
+    ];
+    let told = events(&lines);
+    let taken = of(&told, "withdrawn");
+    assert_eq!(taken.len(), 1);
+    let block = json!({"block": 2, "kind": "text", "open": true, "text": "Half a sen"});
+    assert_eq!((&taken[0]["message"], &taken[0]["blocks"]), (&json!("b"), &json!([block])));
+    let retry = of(&told, "retry")[0];
+    let fields = (&retry["class"], &retry["attempt"], &retry["message"]);
+    assert_eq!(fields, (&json!("network"), &json!(1), &json!("cut")));
+    assert_eq!(of(&told, "turn_ended")[0]["outcome"], "completed");
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    for to in written().filter(|to| to.name != "events") {
+        let text = translate_lines("copilot", to.name, &lines).text();
+        // The end of a turn may repeat its last word.
+        let text: String =
+            text.lines().filter(|line| !line.contains("\"type\":\"result\"")).collect();
+        assert_eq!(text.matches("Half a sen").count(), 1, "{}: {text}", to.name);
+        assert_eq!(text.matches("Kept.").count(), 1, "{}: {text}", to.name);
+    }
+}
+
+#[test]
+fn a_call_that_a_retry_took_back_is_answered_or_made_again() {
+    let delta = |call: &str, text: &str| {
+        let data = json!({"toolCallId": call, "toolName": "bash", "inputDelta": text});
+        line("assistant.tool_call_delta", data)
+    };
+    let request = json!([{"toolCallId": "again", "name": "bash", "arguments": {"command": "ls"}}]);
+    let done = json!({"toolCallId": "again", "success": true, "result": {"content": "x"}});
+    let told = events(&[
+        prompt(),
+        delta("gone", "{\"comm"),
+        delta("again", "{\"comm"),
+        line("assistant.turn_retry", json!({"reason": "api_error"})),
+        delta("again", "{\"command\":"),
+        delta("again", "\"ls\"}"),
+        message("m", "", request),
+        line("tool.execution_complete", done),
+        result(0),
+    ]);
+    let ended: Vec<_> =
+        of(&told, "tool_ended").iter().map(|end| (&end["call"], &end["status"])).collect();
+    let expected = [(json!("gone"), json!("cancelled")), (json!("again"), json!("completed"))];
+    assert_eq!(ended, expected.each_ref().map(|(call, status)| (call, status)));
+    // What was said of its input before is not said again.
+    let pieces: Vec<_> = of(&told, "tool_input_delta").iter().map(|piece| &piece["call"]).collect();
+    assert_eq!(pieces, [&json!("gone"), &json!("again")]);
+    assert_eq!(of(&told, "tool_input").len(), 2);
+}
+
+#[test]
+fn a_thought_is_told_once_with_and_without_pieces() {
+    let thought =
+        |id: &str| line("assistant.reasoning", json!({"reasoningId": id, "content": "Hm."}));
+    let with = |reasoning: &str| {
+        let data = json!({
+            "messageId": "m", "content": "Yes.", "toolRequests": [], "reasoningText": reasoning,
+        });
+        line("assistant.message", data)
+    };
+    let in_pieces = json!({"reasoningId": "r", "deltaContent": "Hm."});
+    let streams = [
+        vec![prompt(), line("assistant.reasoning_delta", in_pieces), with("Hm."), thought("r")],
+        vec![prompt(), with("Hm."), thought("r")],
+        vec![prompt(), thought("r"), with("Hm.")],
+    ];
+    for mut lines in streams {
+        lines.push(result(0));
+        let told = events(&lines);
+        let text: String = told
+            .iter()
+            .filter(|event| event["kind"] == "reasoning")
+            .filter_map(|event| event["text"].as_str())
+            .collect();
+        assert_eq!(text, "Hm.", "{told:#?}");
+        let last = told.iter().rposition(|event| event["kind"] == "reasoning").unwrap();
+        let first = told.iter().position(|event| event["kind"] == "text").unwrap();
+        assert!(last < first, "the thought comes before the text");
+    }
+}
+
+#[test]
+fn files_that_a_call_changed_are_told_with_their_difference() {
+    let diff = "\ndiff --git a/a.txt b/a.txt\n@@ -1 +1 @@\n-a\n+b\n";
+    let done = json!({
+        "toolCallId": "c", "success": true, "fileEdits": [{"path": "/a.txt", "kind": "edit"}],
+        "result": {"content": "File updated.", "detailedContent": diff},
+    });
+    let request = json!([{"toolCallId": "c", "name": "edit", "arguments": {"path": "/a.txt"}}]);
+    let lines =
+        [prompt(), message("m", "", request), line("tool.execution_complete", done), result(0)];
+    let told = events(&lines);
+    let changed = of(&told, "files_changed")[0];
+    assert_eq!(changed["call"], "c");
+    let expected = json!([{"path": "/a.txt", "kind": "update", "diff": diff}]);
+    assert_eq!(changed["changes"], expected);
+}
+
+#[test]
+fn that_a_file_was_created_is_told_once() {
+    let done = json!({
+        "toolCallId": "c", "success": true, "fileEdits": [{"path": "/a.txt", "kind": "create"}],
+        "result": {"content": "Created file /a.txt"},
+    });
+    let request = json!([{"toolCallId": "c", "name": "create", "arguments": {"path": "/a.txt"}}]);
+    let note = json!({"infoType": "file_created", "message": "Created file /a.txt"});
+    let told = events(&[
+        prompt(),
+        message("m", "", request),
+        line("session.info", note),
+        line("tool.execution_complete", done),
+        result(0),
+    ]);
+    assert_eq!(of(&told, "files_changed")[0]["changes"][0]["kind"], "add");
+    assert!(of(&told, "notice").is_empty());
+}
+
+#[test]
+fn a_command_with_an_exit_code_has_failed_though_copilot_calls_it_a_success() {
+    let end = |id: &str, code: i64| format!("no\n<shellId: {id} completed with exit code {code}>");
+    let done = json!({
+        "toolCallId": "c", "success": true, "shellExecution": {"exitCode": 3},
+        "result": {"content": end("0", 3), "detailedContent": end("0", 3)},
+    });
+    let snapshot = json!({"toolCallId": "c", "partialOutput": "n"});
+    let output = json!({"toolCallId": "c", "stream": "stdout", "text": "n", "sequence": 0});
+    let told = events(&[
+        prompt(),
+        message("m", "", json!([{"toolCallId": "c", "name": "bash", "arguments": {}}])),
+        line("tool.shell_output", output),
+        line("tool.execution_partial_result", snapshot),
+        line("tool.execution_complete", done),
+        result(0),
+    ]);
+    let ended = of(&told, "tool_ended")[0];
+    assert_eq!((&ended["status"], &ended["exit_code"]), (&json!("failed"), &json!(3)));
+    assert_eq!(ended["output"], "no\n", "the exit code is no part of what was printed");
+    let progress: Vec<_> = of(&told, "tool_progress").iter().map(|one| &one["output"]).collect();
+    assert_eq!(progress, [&json!("n")]);
+}
+
+#[test]
+fn an_agent_that_a_call_started_is_told_under_that_call() {
+    let task = json!([{"toolCallId": "t", "name": "task", "arguments": {"prompt": "look"}}]);
+    let agent = Some("agent-1");
+    let told = events(&[
+        prompt(),
+        message("m", "", task),
+        line_of(agent, "subagent.started", json!({"toolCallId": "t", "agentName": "explore"})),
+        line_of(agent, "user.message", json!({"content": "look"})),
+        // Only some of its records name the call; all name the agent.
+        line_of(agent, "assistant.message_start", json!({"messageId": "n"})),
+        line_of(agent, "assistant.message_delta", json!({"messageId": "n", "deltaContent": "hi"})),
+        line_of(agent, "assistant.message", json!({"messageId": "n", "content": "hi"})),
+        line_of(agent, "subagent.failed", json!({"toolCallId": "t", "error": "no luck"})),
+        line("tool.execution_complete", json!({"toolCallId": "t", "success": false})),
+        result(0),
+    ]);
+    for kind in ["user_message", "block_delta", "message_ended"] {
+        assert_eq!(of(&told, kind).last().unwrap()["parent"], "t", "{kind}");
+    }
+    let ended = of(&told, "subagent_ended")[0];
+    let expected = (&json!("failed"), &json!("no luck"), &Value::Null);
+    assert_eq!((&ended["status"], &ended["summary"], &ended["parent"]), expected);
+    assert_eq!(of(&told, "turn_started").len(), 1);
+}
+
+#[test]
+fn an_interrupt_without_a_result_is_a_turn_that_was_stopped() {
+    let told = events(&[
+        prompt(),
+        message("m", "", json!([{"toolCallId": "c", "name": "bash", "arguments": {}}])),
+        line("agent.interrupted", json!({"activity": "tool_call", "toolCallIds": ["c"]})),
+        line("abort", json!({"reason": "user_initiated"})),
+        line("assistant.idle", json!({"aborted": true})),
+    ]);
+    let expected = [
+        "session_started",
+        "turn_started",
+        "user_message",
+        "message_started",
+        "tool_started",
+        "message_ended",
+        "tool_ended",
+        "interrupted",
+        "turn_ended",
+        "session_ended",
+    ];
+    assert_eq!(kinds(&told), expected);
+    assert_eq!(of(&told, "tool_ended")[0]["status"], "cancelled");
+    let ended = of(&told, "turn_ended")[0];
+    assert_eq!(
+        (&ended["outcome"], &ended["reason"]),
+        (&json!("cancelled"), &json!("user_initiated"))
+    );
+    assert!(ended.get("synthetic").is_none(), "the agent said so");
+}
+
+#[test]
+fn what_was_being_said_ends_before_the_turn_was_stopped() {
+    let begins = line("assistant.message_start", json!({"messageId": "m"}));
+    let task = json!([{"toolCallId": "t", "name": "task", "arguments": {}}]);
+    let says = json!({"messageId": "n", "deltaContent": "a", "parentToolCallId": "t"});
+    let mut lines = vec![
+        prompt(),
+        message("l", "", task),
+        line("assistant.message_delta", says),
+        begins,
+        piece("m", "Half a sen"),
+        line("abort", json!({"reason": "user_initiated"})),
+        line("assistant.turn_end", json!({})),
+        line("assistant.idle", json!({"aborted": true})),
+    ];
+    let told = events(&lines);
+    let place = |kind: &str| kinds(&told).iter().rposition(|it| *it == kind).unwrap();
+    assert!(place("block_ended") < place("interrupted"));
+    assert!(place("message_ended") < place("interrupted"));
+    assert_eq!(of(&told, "block_ended").len(), 2);
+    // The same run with its lines in another order is the same story.
+    lines.swap(5, 6);
+    assert_eq!(kinds(&events(&lines)), kinds(&told));
+}
+
+#[test]
+fn a_message_that_is_never_whole_ends_with_its_step() {
+    let told = events(&[
+        prompt(),
+        line("assistant.message_start", json!({"messageId": "cut"})),
+        piece("cut", "The answer is"),
+        line("assistant.turn_end", json!({})),
+        message("next", " four.", json!([])),
+        result(0),
+    ]);
+    let ended: Vec<_> = of(&told, "message_ended").iter().map(|it| &it["message"]).collect();
+    assert_eq!(ended, ["cut", "next"]);
+}
+
+#[test]
+fn a_message_has_the_model_of_its_request() {
+    let begins = |id: &str| json!({"messageId": id});
+    let told = events(&[
+        line("session.tools_updated", json!({"model": "m"})),
+        prompt(),
+        line("model.call_start", json!({"model": "m"})),
+        line_of(Some("a"), "model.call_start", json!({"model": "small"})),
+        line_of(Some("a"), "assistant.message_start", begins("1")),
+        line("assistant.message_start", begins("2")),
+        result(0),
+    ]);
+    let models: Vec<_> = of(&told, "message_started").iter().map(|it| &it["model"]).collect();
+    assert_eq!(models, ["small", "m"]);
+}
+
+#[test]
+fn a_fatal_error_is_no_success_whatever_the_exit_code() {
+    let error =
+        || line("session.error", json!({"errorType": "query", "message": "no", "statusCode": 500}));
+    let told = events(&[prompt(), error(), result(0)]);
+    let ended = of(&told, "turn_ended")[0];
+    assert_eq!((&ended["outcome"], &ended["cause"]), (&json!("failed"), &json!("no")));
+    // Where the agent goes on after it, it was not the end.
+    let told = events(&[prompt(), error(), message("m", "Done.", json!([])), result(0)]);
+    assert_eq!(of(&told, "turn_ended")[0]["outcome"], "completed");
+}
+
+#[test]
+fn a_turn_takes_its_own_time_and_not_that_of_the_session() {
+    let at = |time: &str, record: String| record.replace("00:00:00Z", time);
+    let request = |ms: u64, outcome: &str| {
+        line("model.call_finished", json!({"dispatchDurationMs": ms, "outcome": outcome}))
+    };
+    let mut end: Value = serde_json::from_str(&result(0)).unwrap();
+    end["timestamp"] = json!("2026-01-01T00:00:02.250Z");
+    let told = events(&[
+        at("00:00:00.500Z", prompt()),
+        request(30, "error"),
+        request(40, "success"),
+        message("m", "Hi.", json!([])),
+        request(2, "success"),
+        end.to_string(),
+    ]);
+    let ended = of(&told, "turn_ended")[0];
+    assert_eq!((&ended["duration_ms"], &ended["api_duration_ms"]), (&json!(1750), &json!(42)));
+}
+
+#[test]
+fn a_stream_that_just_stops_is_no_success() {
+    let told = events(&[prompt(), piece("m", "Hello"), line("assistant.idle", json!({}))]);
+    assert_eq!(of(&told, "turn_ended")[0]["outcome"], "failed");
+}
+
+#[test]
+fn no_tokens_are_claimed() {
+    let told = events(&[prompt(), message("m", "Hi.", json!([])), result(0)]);
+    let ended = of(&told, "turn_ended")[0];
+    assert!(ended.get("usage").is_none());
+}

@@ -1,0 +1,354 @@
+//! Reading Qwen Code's stream, which looks like Claude's and is another one.
+
+use serde_json::{Value, json};
+
+use crate::support::{translate, translate_lines, written};
+
+const SESSION: &str = "00000000-0000-0000-0000-000000000000";
+
+fn line(kind: &str, fields: Value) -> String {
+    let mut record = json!({
+        "type": kind, "uuid": "u", "session_id": SESSION, "parent_tool_use_id": null,
+    });
+    for (name, value) in fields.as_object().unwrap() {
+        record[name] = value.clone();
+    }
+    record.to_string()
+}
+
+fn init() -> String {
+    let fields = json!({
+        "subtype": "init", "cwd": "/w", "tools": [], "mcp_servers": [], "model": "m",
+        "permission_mode": "yolo", "qwen_code_version": "0.24.4",
+    });
+    line("system", fields)
+}
+
+fn piece(event: Value) -> String {
+    line("stream_event", json!({ "event": event }))
+}
+
+fn whole(id: &str, content: Value) -> String {
+    let usage = json!({"input_tokens": 0, "output_tokens": 0});
+    let message = json!({
+        "id": id, "role": "assistant", "content": content, "stop_reason": null, "usage": usage,
+    });
+    line("assistant", json!({ "message": message }))
+}
+
+fn text(text: &str) -> Value {
+    json!([{"type": "text", "text": text}])
+}
+
+fn retry(preserve_text: bool, discarded: u64) -> String {
+    let data = json!({
+        "reason": "retry", "discardedToolCalls": discarded, "preserveText": preserve_text,
+    });
+    line("system", json!({"subtype": "retry", "data": data}))
+}
+
+fn answer(call: &str) -> String {
+    let content = json!([{"type": "tool_result", "tool_use_id": call, "content": "ok"}]);
+    line("user", json!({"message": {"role": "user", "content": content}}))
+}
+
+fn success(result: &str, input: u64) -> String {
+    let fields = json!({
+        "subtype": "success", "is_error": false, "duration_ms": 9, "duration_api_ms": 8,
+        "num_turns": 1, "result": result, "permission_denials": [],
+        "usage": {"input_tokens": input, "output_tokens": 5, "cache_read_input_tokens": 10},
+    });
+    line("result", fields)
+}
+
+fn failure(message: &str, duration_ms: u64) -> String {
+    let fields = json!({
+        "subtype": "error_during_execution", "is_error": true, "duration_ms": duration_ms,
+        "duration_api_ms": 0, "num_turns": 1, "permission_denials": [],
+        "usage": {"input_tokens": 0, "output_tokens": 0}, "error": {"message": message},
+    });
+    line("result", fields)
+}
+
+fn events(lines: &[String]) -> Vec<Value> {
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let told = translate_lines("qwen", "events", &lines).records();
+    told.into_iter().filter(|event| event["type"] != "native").collect()
+}
+
+fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["type"] == kind).collect()
+}
+
+/// All text of a stream, block by block.
+fn said(events: &[Value]) -> Vec<String> {
+    let mut blocks: Vec<(u64, String)> = Vec::new();
+    for event in events.iter().filter(|event| event["text"].is_string()) {
+        let Some(number) = event["block"].as_u64() else { continue };
+        if blocks.last().is_none_or(|(last, _)| *last != number) {
+            blocks.push((number, String::new()));
+        }
+        blocks.last_mut().unwrap().1 += event["text"].as_str().unwrap();
+    }
+    blocks.into_iter().map(|(_, text)| text).collect()
+}
+
+/// An answer in pieces: a thought, a text and two calls, whose indices start anew with each record.
+fn answer_in_pieces() -> Vec<String> {
+    let start = |index: u64, block: Value| {
+        piece(json!({"type": "content_block_start", "index": index, "content_block": block}))
+    };
+    let delta = |index: u64, delta: Value| {
+        piece(json!({"type": "content_block_delta", "index": index, "delta": delta}))
+    };
+    let stop = |index: u64| piece(json!({"type": "content_block_stop", "index": index}));
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "glob", "input": {"p": 1}});
+    let mut lines = vec![
+        init(),
+        piece(json!({"type": "message_start", "message": {"id": "a", "model": "m"}})),
+        start(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
+        delta(0, json!({"type": "thinking_delta", "thinking": "Hm."})),
+        stop(0),
+        whole("a", json!([{"type": "thinking", "thinking": "Hm.", "signature": ""}])),
+        start(0, json!({"type": "text", "text": ""})),
+        delta(0, json!({"type": "text_delta", "text": "Let me "})),
+        delta(0, json!({"type": "text_delta", "text": "look."})),
+        stop(0),
+        whole("b", text("Let me look.")),
+    ];
+    for (index, id) in ["c1", "c2"].into_iter().enumerate() {
+        let mut block = call(id);
+        block["input"] = json!({});
+        lines.push(start(index as u64, block));
+        let input = json!({"type": "input_json_delta", "partial_json": "{\"p\":1}"});
+        lines.push(delta(index as u64, input));
+        lines.push(stop(index as u64));
+    }
+    lines.push(whole("c", json!([call("c1"), call("c2")])));
+    lines.push(piece(json!({"type": "message_stop"})));
+    lines
+}
+
+#[test]
+fn pieces_and_whole_records_of_one_answer_are_told_once() {
+    let mut lines = answer_in_pieces();
+    lines.extend([answer("c1"), answer("c2"), success("", 20)]);
+    let told = events(&lines);
+    assert_eq!(said(&told), ["Hm.", "Let me look."]);
+    let places: Vec<_> =
+        of(&told, "block_ended").iter().map(|end| (&end["message"], &end["index"])).collect();
+    let (message, first, second) = (json!("a"), json!(0), json!(1));
+    assert_eq!(places, [(&message, &first), (&message, &second)]);
+    let calls: Vec<_> = of(&told, "tool_input").iter().map(|one| &one["input"]).collect();
+    assert_eq!(calls, [&json!({"p": 1}), &json!({"p": 1})]);
+    assert_eq!(of(&told, "tool_ended").len(), 2);
+    assert_eq!(of(&told, "message_started").len(), 1);
+    assert_eq!(of(&told, "message_ended").len(), 1);
+}
+
+#[test]
+fn pieces_of_another_agent_have_no_bounds_and_are_told_once() {
+    let within =
+        |line: String| line.replace(r#""parent_tool_use_id":null"#, r#""parent_tool_use_id":"t""#);
+    let named =
+        |line: String, uuid: &str| line.replace(r#""uuid":"u""#, &format!("\"uuid\":\"{uuid}\""));
+    let mut lines = vec![init()];
+    for (uuid, said) in [("one", "First."), ("two", "Second.")] {
+        let block = json!({"type": "text", "text": ""});
+        let start = json!({"type": "content_block_start", "index": 0, "content_block": block});
+        let delta = json!({"type": "text_delta", "text": said});
+        let delta = json!({"type": "content_block_delta", "index": 0, "delta": delta});
+        lines.push(named(within(piece(start)), uuid));
+        lines.push(within(piece(delta)));
+        lines.push(within(piece(json!({"type": "content_block_stop", "index": 0}))));
+        lines.push(within(whole(said, text(said))));
+    }
+    lines.push(success("", 20));
+    let told = events(&lines);
+    assert_eq!(said(&told), ["First.", "Second."]);
+    assert!(of(&told, "block_delta").iter().all(|delta| delta["parent"] == "t"));
+}
+
+#[test]
+fn a_failed_request_is_told_once_and_is_no_text() {
+    let error = "[API Error: 401 no key]";
+    let behind = format!("Half a sen{error}");
+    for lines in [
+        vec![init(), whole("a", text(error)), failure(error, 5)],
+        vec![init(), failure(error, 5)],
+        vec![init(), whole("a", text(&behind)), failure(error, 5)],
+    ] {
+        let told = events(&lines);
+        let errors = of(&told, "error");
+        assert_eq!(errors.len(), 1);
+        let fields = (&errors[0]["message"], &errors[0]["class"], &errors[0]["http_status"]);
+        assert_eq!(fields, (&json!("no key"), &json!("authentication"), &json!(401)));
+        assert!(!said(&told).concat().contains("API Error"), "{told:#?}");
+        let ended = of(&told, "turn_ended")[0];
+        assert_eq!((&ended["outcome"], &ended["cause"]), (&json!("failed"), &json!("no key")));
+        assert!(ended.get("usage").is_none(), "zeros are no counts");
+    }
+}
+
+#[test]
+fn a_failed_request_in_pieces_is_told_once() {
+    let error = "[API Error: terminated]";
+    let delta = |text: &str| {
+        let delta = json!({"type": "text_delta", "text": text});
+        piece(json!({"type": "content_block_delta", "index": 0, "delta": delta}))
+    };
+    let told = events(&[
+        init(),
+        piece(json!({"type": "message_start", "message": {"id": "a"}})),
+        piece(
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text"}}),
+        ),
+        delta("Half a sen"),
+        delta(error),
+        piece(json!({"type": "content_block_stop", "index": 0})),
+        whole("a", text(&format!("Half a sen{error}"))),
+        piece(json!({"type": "message_stop"})),
+        failure(error, 5),
+    ]);
+    assert_eq!(said(&told), ["Half a sen"]);
+    assert_eq!(of(&told, "error").len(), 1);
+    assert_eq!(of(&told, "turn_ended")[0]["class"], "network");
+}
+
+#[test]
+fn a_model_may_speak_of_failed_requests() {
+    let sentence = "It printed [API Error: 401]";
+    let told = events(&[init(), whole("a", text(sentence)), success(sentence, 20)]);
+    assert_eq!(said(&told).concat(), sentence);
+    assert!(of(&told, "error").is_empty());
+    let told = events(&[init(), whole("a", text("[API Error: 401]")), whole("b", text("Hm."))]);
+    assert_eq!(
+        said(&told),
+        ["Hm.", "[API Error: 401]"]
+            .map(str::to_owned)
+            .to_vec()
+            .into_iter()
+            .rev()
+            .collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_retry_takes_back_what_was_said_unless_it_says_otherwise() {
+    let stream = |preserve: bool| {
+        let end = success("Once.", 20);
+        vec![init(), whole("a", text("Once.")), retry(preserve, 0), whole("b", text("Once.")), end]
+    };
+    let told = events(&stream(false));
+    assert_eq!(of(&told, "withdrawn")[0]["blocks"][0]["block"], 1);
+    assert_eq!(of(&told, "retry").len(), 1);
+    let lines = stream(false);
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    for to in written().filter(|to| to.name != "events") {
+        let text = translate_lines("qwen", to.name, &lines).text();
+        let in_result = text.lines().filter(|line| line.contains("\"result\":\"Once.\"")).count();
+        assert_eq!(text.matches("Once.").count() - in_result, 1, "{}: {text}", to.name);
+    }
+    assert!(of(&events(&stream(true)), "withdrawn").is_empty());
+}
+
+#[test]
+fn calls_that_a_retry_threw_away_are_answered() {
+    let mut lines = answer_in_pieces();
+    lines.extend([retry(false, 2), whole("d", text("Done.")), success("Done.", 20)]);
+    let told = events(&lines);
+    let ended = of(&told, "tool_ended");
+    assert_eq!(ended.len(), 2);
+    assert!(ended.iter().all(|end| end["status"] == "cancelled"));
+}
+
+#[test]
+fn counts_of_the_process_become_counts_of_the_turn() {
+    let told = events(&[
+        init(),
+        whole("a", text("One.")),
+        success("One.", 100),
+        init(),
+        whole("b", text("Two.")),
+        success("Two.", 130),
+    ]);
+    let inputs: Vec<_> = of(&told, "turn_ended").iter().map(|end| &end["usage"]["input"]).collect();
+    // The input has the cached tokens in it, ten of them in both counts.
+    assert_eq!(inputs, [&json!(90), &json!(30)]);
+}
+
+#[test]
+fn the_failure_of_another_agent_does_not_end_the_turn() {
+    let call = json!([{"type": "tool_use", "id": "t", "name": "agent", "input": {}}]);
+    let lines = [
+        init(),
+        whole("a", call),
+        failure("no luck", 0),
+        answer("t"),
+        whole("b", text("It failed.")),
+        success("It failed.", 20),
+    ];
+    let told = events(&lines);
+    assert_eq!(of(&told, "turn_ended").len(), 1);
+    assert_eq!(of(&told, "turn_ended")[0]["outcome"], "completed");
+    let ended = of(&told, "subagent_ended")[0];
+    assert_eq!((&ended["call"], &ended["summary"]), (&json!("t"), &json!("no luck")));
+}
+
+#[test]
+fn one_array_of_records_is_read_as_the_same_records() {
+    let lines = [init(), whole("a", text("Hi, [you]{.}")), success("Hi, [you]{.}", 20)];
+    let array = format!("[{}]\n", lines.join(","));
+    let exit = interlingua::Exit::default();
+    let told = translate("events", array.as_bytes(), &exit);
+    assert_eq!(told.translator.from().unwrap().name, "qwen");
+    let told: Vec<Value> =
+        told.records().into_iter().filter(|event| event["type"] != "log").collect();
+    assert_eq!(said(&told), ["Hi, [you]{.}"]);
+    assert_eq!(of(&told, "turn_ended")[0]["outcome"], "completed");
+    assert!(of(&told, "unparsed").is_empty() && of(&told, "unknown").is_empty());
+    // Cut off in the middle, the records that are whole are read.
+    let cut = &array[..array.len() - 40];
+    let told = translate("events", cut.as_bytes(), &exit).records();
+    assert_eq!(said(&told), ["Hi, [you]{.}"]);
+    assert_eq!(of(&told, "unparsed")[0]["flaw"], "truncated");
+    assert_eq!(of(&told, "turn_ended")[0]["outcome"], "failed");
+}
+
+#[test]
+fn it_is_told_from_claude() {
+    let exit = interlingua::Exit::default();
+    for lines in [init(), failure("Please set an auth method", 0)] {
+        let told = translate("events", lines.as_bytes(), &exit);
+        assert_eq!(told.translator.from().unwrap().name, "qwen", "{lines}");
+    }
+}
+
+#[test]
+fn the_words_of_a_failure_stand_without_their_wrapping() {
+    for (printed, told) in [
+        ("[API Error: 401 no key]", "no key"),
+        ("[API Error: terminated]", "terminated"),
+        ("[API Error: 429 status code (no body)]", "429 status code (no body)"),
+        ("Please set an auth method", "Please set an auth method"),
+    ] {
+        let told_of = events(&[init(), failure(printed, 5)]);
+        assert_eq!(of(&told_of, "error")[0]["message"], told);
+        assert_eq!(of(&told_of, "turn_ended")[0]["cause"], told);
+    }
+}
+
+#[test]
+fn retries_are_counted_until_an_answer_comes() {
+    let told = events(&[
+        init(),
+        retry(false, 0),
+        retry(false, 0),
+        whole("a", text("Once.")),
+        retry(false, 0),
+        whole("b", text("Once.")),
+        success("Once.", 20),
+    ]);
+    let attempts: Vec<_> = of(&told, "retry").iter().map(|retry| &retry["attempt"]).collect();
+    assert_eq!(attempts, [1, 2, 1]);
+}

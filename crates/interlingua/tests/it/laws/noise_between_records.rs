@@ -1,0 +1,62 @@
+//! Laws 1 and 2: noise between records costs nothing but itself, and is reported.
+
+use interlingua::RepairKind;
+use proptest::prelude::*;
+
+use crate::support::{self, Case, dialect, translate_chunks};
+
+/// Lines of the kind that programs print between records.
+fn noise() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("npm warn deprecated".to_owned()),
+        Just("\u{1b}[31mred\u{1b}[0m".to_owned()),
+        Just("a stray \" quote".to_owned()),
+        Just("a stray } brace".to_owned()),
+        Just("an open { brace".to_owned()),
+        Just("[1, 2".to_owned()),
+        Just("12".to_owned()),
+        Just("\\".to_owned()),
+        "[a-z \\[\\]:,.]{1,40}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(support::cases(96))]
+
+    #[test]
+    fn noise_changes_nothing_but_the_noise(
+        at in any::<prop::sample::Index>(),
+        lines in prop::collection::vec((any::<prop::sample::Index>(), noise()), 1..6),
+    ) {
+        // Between server-sent events, lines that are no fields are passed over: so it is defined.
+        let mut cases = Case::small();
+        cases.retain(|case| !case.input.starts_with(b"data:"));
+        let case = at.get(&cases);
+        let from = support::translate("events", &case.input, &case.exit).translator.from();
+        let text = String::from_utf8(case.input.clone()).unwrap();
+        let mut noisy: Vec<&str> = text.lines().collect();
+        for (place, line) in &lines {
+            let place = place.index(noisy.len());
+            noisy.insert(place, line);
+        }
+        let noisy = noisy.join("\n") + if text.ends_with('\n') { "\n" } else { "" };
+        for to in ["claude", "yume", "ai-sdk", "giselle"] {
+            let to = dialect(to);
+            let clean = translate_chunks(from, to, [&*case.input], &case.exit);
+            let heard = translate_chunks(from, to, [noisy.as_bytes()], &case.exit);
+            prop_assert_eq!(told(&clean, to.name), told(&heard, to.name), "{} -> {}", case.name, to.name);
+            prop_assert!(heard.translator.repairs() != clean.translator.repairs() || lines.is_empty());
+            let unreadable = |written: &support::Written| {
+                let mut counts = written.translator.repairs().counts();
+                counts.find(|(kind, _)| *kind == RepairKind::Unreadable).map_or(0, |(_, count)| count)
+            };
+            prop_assert!(unreadable(&heard) > unreadable(&clean));
+        }
+    }
+}
+
+/// What was written, without what only says where it stood.
+fn told(written: &support::Written, to: &str) -> Vec<String> {
+    let lines = written.text().lines().map(str::to_owned).collect::<Vec<_>>();
+    lines.into_iter().filter(|line| to != "giselle" || !line.contains("\"stderr\"")).collect()
+}

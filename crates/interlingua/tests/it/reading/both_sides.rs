@@ -1,0 +1,86 @@
+//! A caller that runs an agent knows more than the agent's stream: what it said to the agent, what it
+//! saw itself, and why it ended the agent.
+
+use interlingua::event::{Event, Notice, Outcome};
+use interlingua::json::Text;
+use interlingua::{Exit, Options, Stopped, Translator};
+use serde_json::Value;
+
+use crate::support::dialect;
+
+const ASKS: &str = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t1"}}"#;
+const ALLOWS: &str = r#"{"type":"control_response","response":{"subtype":"success","request_id":"r1","response":{"behavior":"allow","updatedInput":{"command":"ls"}}}}"#;
+const DENIES: &str = r#"{"type":"control_response","response":{"subtype":"success","request_id":"r1","response":{"behavior":"deny","message":"not now"}}}"#;
+const ANSWER: &str = r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a"}]},"session_id":"s"}"#;
+
+fn translator(from: &str, to: &str) -> Translator {
+    Translator::new(Some(dialect(from)), dialect(to), Options::default()).unwrap()
+}
+
+fn records(bytes: &[u8]) -> Vec<Value> {
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
+}
+
+#[test]
+fn what_the_host_decides_is_told_once() {
+    for (said, decision) in [(ALLOWS, "allowed"), (DENIES, "denied")] {
+        let mut translator = translator("claude", "events");
+        translator.push(format!("{ASKS}\n").as_bytes());
+        let told = records(translator.push_sent(said));
+        assert_eq!((told.len(), &told[0]["type"]), (1, &"permission_resolved".into()));
+        assert_eq!((&told[0]["decision"], &told[0]["call"]), (&decision.into(), &"t1".into()));
+        let after = records(translator.push(format!("{ANSWER}\n").as_bytes()));
+        assert!(after.iter().all(|event| event["type"] != "permission_resolved"), "{after:?}");
+    }
+}
+
+#[test]
+fn what_was_said_to_the_agent_does_not_break_the_line_that_it_is_printing() {
+    let mut translator = translator("claude", "events");
+    let (start, rest) = ASKS.split_at(30);
+    translator.push(start.as_bytes());
+    translator.push_sent(r#"{"type":"user","message":{"role":"user","content":"go"}}"#);
+    let told = records(translator.push(format!("{rest}\n").as_bytes()));
+    assert!(told.iter().any(|event| event["type"] == "permission_requested"), "{told:?}");
+}
+
+#[test]
+fn what_was_said_to_the_agent_is_never_passed_on() {
+    let mut translator = translator("claude", "claude");
+    assert_eq!(records(translator.push(format!("{ASKS}\n").as_bytes())).len(), 1);
+    assert_eq!(translator.push_sent(ALLOWS), b"");
+    let after = records(translator.push(format!("{ANSWER}\n").as_bytes()));
+    assert!(after.iter().any(|record| record["type"] == "user"), "{after:?}");
+    assert!(after.iter().all(|record| record["type"] != "control_response"), "{after:?}");
+}
+
+#[test]
+fn what_the_caller_saw_has_its_place_in_the_stream() {
+    let mut translator = translator("codex", "events");
+    translator.push(b"{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n");
+    let notice = Notice { text: Text::plain("seen"), ..Notice::default() };
+    let told = records(translator.tell(Event::new(notice)));
+    assert_eq!((&told[0]["type"], &told[0]["text"]), (&"notice".into(), &"seen".into()));
+}
+
+#[test]
+fn a_turn_that_the_caller_ended_ends_as_the_caller_says() {
+    let mut translator = translator("codex", "events");
+    translator.push(b"{\"type\":\"turn.started\"}\n");
+    let stopped = Stopped { outcome: Outcome::TimedOut, cause: "too long".to_owned() };
+    let exit = Exit { signal: Some(15), stopped: Some(stopped), ..Exit::default() };
+    let told = records(translator.finish(&exit));
+    let end = told.iter().find(|event| event["type"] == "turn_ended").unwrap();
+    assert_eq!((&end["outcome"], &end["cause"]), (&"timed_out".into(), &"too long".into()));
+    assert_eq!(end["synthetic"], "stopped");
+}
+
+#[test]
+fn a_turn_that_the_agent_ended_is_not_ended_again() {
+    let mut translator = translator("codex", "events");
+    translator.push(b"{\"type\":\"turn.started\"}\n{\"type\":\"turn.completed\"}\n");
+    let stopped = Stopped { outcome: Outcome::Cancelled, cause: "late".to_owned() };
+    let told = records(translator.finish(&Exit { stopped: Some(stopped), ..Exit::default() }));
+    assert!(told.iter().all(|event| event["type"] != "turn_ended"), "{told:?}");
+}

@@ -1,0 +1,72 @@
+//! What agents print is known: read, or left out on purpose with a reason.
+
+use interlingua::dialect::{self, Ignored};
+use interlingua::{Exit, Options, Translator};
+
+use crate::support::{self, Case};
+
+/// Reads a stream with an eye on what is not known.
+fn explained(input: &[u8], exit: &Exit) -> (Translator, String) {
+    let options = Options { explain_unknown: true, ..Options::default() };
+    let mut translator = Translator::new(None, support::dialect("events"), options).unwrap();
+    let mut events = translator.push(input).to_vec();
+    events.extend_from_slice(translator.finish(exit));
+    (translator, String::from_utf8(events).unwrap())
+}
+
+#[test]
+fn every_type_and_field_in_the_transcripts_is_known_or_left_out_with_a_reason() {
+    let mut news = Vec::new();
+    for case in Case::all() {
+        let (translator, events) = explained(&case.input, &case.exit);
+        let from = translator.from().unwrap();
+        let explanation = translator.explanation().unwrap();
+        let unknown = explanation.types().chain(explanation.fields());
+        news.extend(unknown.map(|(what, seen)| format!("{}: {what}: {seen:?}", case.name)));
+        for event in events.lines().map(|line| serde_json::from_str(line).unwrap()) {
+            let event: serde_json::Value = event;
+            let name = event["name"].as_str().unwrap_or_default();
+            if event["type"] == "native" && !ignored(from.ignores, name) {
+                news.push(format!("{}: `{name}` is left out, and nothing says why", case.name));
+            }
+        }
+    }
+    news.sort();
+    news.dedup();
+    assert!(news.is_empty(), "{news:#?}");
+}
+
+fn ignored(ignores: &[Ignored], what: &str) -> bool {
+    ignores.iter().any(|ignored| ignored.covers(what))
+}
+
+#[test]
+fn what_is_left_out_has_a_reason() {
+    for dialect in dialect::ALL {
+        for ignored in dialect.ignores {
+            assert!(!ignored.why.is_empty() && !ignored.what.is_empty(), "{}", dialect.name);
+        }
+    }
+}
+
+#[test]
+fn a_new_type_and_a_new_field_are_told_with_an_example() {
+    let input = concat!(
+        r#"{"type":"thread.started","thread_id":"t"}"#,
+        "\n",
+        r#"{"type":"turn.begun","effort":3}"#,
+        "\n",
+        r#"{"type":"item.completed","item":{"id":"a","type":"agent_message","text":"x","mood":"good"}}"#,
+        "\n",
+        r#"{"type":"item.completed","item":{"id":"b","type":"agent_message","text":"y","mood":"bad"}}"#,
+        "\n",
+    );
+    let (translator, _) = explained(input.as_bytes(), &Exit::default());
+    let explanation = translator.explanation().unwrap();
+    let types: Vec<_> = explanation.types().collect();
+    assert_eq!((types[0].0, types[0].1.count, types[0].1.line), ("turn.begun", 1, 2));
+    assert!(types[0].1.example.contains(r#""effort":3"#));
+    let fields: Vec<_> = explanation.fields().map(|(path, seen)| (path, seen.count)).collect();
+    assert_eq!(fields, [("item.completed: item.mood", 2)]);
+    assert_eq!(explanation.fields().next().unwrap().1.example, r#""good""#);
+}

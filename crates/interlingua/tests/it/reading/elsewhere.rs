@@ -1,0 +1,72 @@
+//! What the caller knows and the stream does not tell becomes part of the stream, and is marked.
+
+use interlingua::event::{Event, Reason, Scope, ToolEnded, Usage};
+use interlingua::json::{Json, Text};
+use interlingua::{Exit, Options, Translator, dialect};
+use serde_json::Value;
+
+fn elsewhere<'a>(data: impl Into<interlingua::event::Data<'a>>) -> Event<'a> {
+    let mut event = Event::new(data);
+    event.source.synthetic = Some(Reason::Elsewhere);
+    event
+}
+
+fn events(told: Vec<Event<'_>>) -> Vec<Value> {
+    let (from, to) = (dialect::find("gemini"), dialect::find("events").unwrap());
+    let mut translator = Translator::new(from, to, Options::default()).unwrap();
+    let mut written = translator
+        .push(b"{\"type\":\"init\",\"session_id\":\"s\"}\n{\"type\":\"tool_use\",\"tool_name\":\"read_file\",\"tool_id\":\"c\",\"parameters\":{}}\n")
+        .to_vec();
+    for event in told {
+        written.extend_from_slice(translator.tell(event));
+    }
+    written.extend_from_slice(translator.push(
+        b"{\"type\":\"tool_result\",\"tool_id\":\"c\",\"status\":\"success\",\"output\":\"\"}\n{\"type\":\"result\",\"status\":\"success\"}\n",
+    ));
+    written.extend_from_slice(translator.finish(&Exit { code: Some(0), ..Exit::default() }));
+    let lines = std::str::from_utf8(&written).unwrap().lines();
+    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn one<'e>(events: &'e [Value], kind: &str) -> &'e Value {
+    let mut all = events.iter().filter(|event| event["type"] == kind);
+    let one = all.next().unwrap();
+    assert!(all.next().is_none(), "{kind} is told twice");
+    one
+}
+
+#[test]
+fn an_answer_that_was_told_before_is_the_answer() {
+    let answer = ToolEnded {
+        call: Text::plain("c"),
+        output: Json::from_serialize("hello"),
+        ..ToolEnded::default()
+    };
+    let events = events(vec![elsewhere(answer)]);
+    let ended = one(&events, "tool_ended");
+    assert_eq!((&ended["output"], &ended["synthetic"]), (&"hello".into(), &"elsewhere".into()));
+    assert_eq!(ended["name"], "read_file");
+}
+
+#[test]
+fn counts_of_the_whole_turn_are_told_by_its_end() {
+    let usage = |model, input, scope| {
+        elsewhere(Usage {
+            model: Some(Text::plain(model)),
+            input: Some(input),
+            scope,
+            ..Usage::default()
+        })
+    };
+    let told = vec![
+        usage("a", 5, Scope::Turn),
+        usage("a", 7, Scope::Turn),
+        usage("b", 100, Scope::Turn),
+        usage("b", 9000, Scope::Session),
+    ];
+    let events = events(told);
+    let end = one(&events, "turn_ended");
+    assert_eq!(end["usage"]["input"], 107);
+    assert_eq!(end["by_model"].as_array().unwrap().len(), 2);
+    assert_eq!(one(&events[..], "turn_ended")["outcome"], "completed");
+}

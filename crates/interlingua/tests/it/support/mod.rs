@@ -1,0 +1,164 @@
+//! What the tests share: transcripts, translation in one go, and the story that a stream tells.
+
+pub mod processor;
+pub mod story;
+
+use std::path::{Path, PathBuf};
+
+use interlingua::dialect::{self, Dialect};
+use interlingua::{Exit, Options, Translator};
+use processor::time;
+
+/// A transcript of the repository.
+pub struct Case {
+    pub name: String,
+    pub folder: PathBuf,
+    pub input: Vec<u8>,
+    pub exit: Exit,
+}
+
+impl Case {
+    fn read(folder: &Path) -> Self {
+        let mut parts: Vec<_> = folder
+            .components()
+            .rev()
+            .take(2)
+            .map(|part| part.as_os_str().to_string_lossy())
+            .collect();
+        parts.reverse();
+        let input = std::fs::read(folder.join("input.jsonl")).unwrap();
+        let status = std::fs::read_to_string(folder.join("exit")).unwrap();
+        Self { name: parts.join("/"), folder: folder.to_owned(), input, exit: exit(status.trim()) }
+    }
+
+    /// All cases, in the order of their names.
+    pub fn all() -> Vec<Self> {
+        let cases: Vec<Self> = Self::agents().iter().flat_map(|agent| Self::of(agent)).collect();
+        assert!(cases.len() > 100, "the transcripts are there");
+        cases
+    }
+
+    /// The cases of one agent, by the name of its folder.
+    pub fn of(agent: &str) -> Vec<Self> {
+        folders(&transcripts().join(agent)).iter().map(|folder| Self::read(folder)).collect()
+    }
+
+    /// The folders of all agents.
+    pub fn agents() -> Vec<String> {
+        let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+        folders(&transcripts()).iter().map(name).collect()
+    }
+
+    /// The cases that are small enough to be run many times.
+    pub fn small() -> Vec<Self> {
+        Self::all().into_iter().filter(|case| case.input.len() < 20_000).collect()
+    }
+}
+
+/// Where the transcripts lie.
+pub fn transcripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transcripts")
+}
+
+/// The folders in a folder, in the order of their names.
+fn folders(path: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+/// An exit code, or a signal as a negative number.
+pub fn exit(status: &str) -> Exit {
+    match status.parse::<i64>() {
+        Ok(signal) if signal < 0 => Exit { signal: Some(-signal), ..Exit::default() },
+        Ok(code) => Exit { code: Some(code), ..Exit::default() },
+        Err(_) => Exit::default(),
+    }
+}
+
+pub fn dialect(name: &str) -> &'static Dialect {
+    dialect::find(name).unwrap()
+}
+
+/// The dialects that can be written.
+pub fn written() -> impl Iterator<Item = &'static Dialect> {
+    dialect::ALL.iter().copied().filter(|dialect| dialect.encoder.is_some())
+}
+
+/// What a translator wrote, and what it reports.
+pub struct Written {
+    pub bytes: Vec<u8>,
+    pub translator: Translator,
+}
+
+impl Written {
+    pub fn text(&self) -> String {
+        String::from_utf8(self.bytes.clone()).unwrap()
+    }
+
+    /// The records, one a line or as server-sent events.
+    pub fn records(&self) -> Vec<serde_json::Value> {
+        let text = self.text();
+        let lines = text.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
+        let records = lines.filter(|line| !line.is_empty() && *line != "[DONE]");
+        records.map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+/// Translates an input that comes in some chunks.
+pub fn translate_chunks<'c>(
+    from: Option<&'static Dialect>,
+    to: &'static Dialect,
+    chunks: impl IntoIterator<Item = &'c [u8]>,
+    exit: &Exit,
+) -> Written {
+    let mut translator = Translator::new(from, to, Options::default()).unwrap();
+    let mut bytes = Vec::new();
+    for chunk in chunks {
+        bytes.extend_from_slice(translator.push(chunk));
+    }
+    bytes.extend_from_slice(translator.finish(exit));
+    Written { bytes, translator }
+}
+
+/// Translates an input whose dialect is recognised.
+pub fn translate(to: &str, input: &[u8], exit: &Exit) -> Written {
+    translate_chunks(None, dialect(to), [input], exit)
+}
+
+/// Translates lines of a known dialect.
+pub fn translate_lines(from: &str, to: &str, lines: &[&str]) -> Written {
+    let input = lines.iter().flat_map(|line| [line, "\n"]).collect::<String>();
+    translate_chunks(Some(dialect(from)), dialect(to), [input.as_bytes()], &Exit::default())
+}
+
+/// How property tests run: the same cases every time. With `MORE_CASES=N` there are N times as many,
+/// and others every time.
+pub fn cases(count: u32) -> proptest::test_runner::Config {
+    use proptest::test_runner::{Config, RngSeed};
+    let more: Option<u32> = std::env::var("MORE_CASES").ok().and_then(|times| times.parse().ok());
+    Config {
+        cases: count.saturating_mul(more.unwrap_or(1)),
+        rng_seed: if more.is_some() { RngSeed::Random } else { RngSeed::Fixed(7) },
+        failure_persistence: None,
+        ..Config::default()
+    }
+}
+
+/// Whether work on an input that is eight times as long takes about eight times as long: at most two
+/// and a half times for each of the three doublings, where a quadratic cost would take four.
+///
+/// A busy machine only ever makes a run slower, so the best of some rounds is compared, and there are
+/// more rounds only while it looks bad.
+pub fn is_linear(mut short: impl FnMut(), mut long: impl FnMut()) -> bool {
+    let (mut best_short, mut best_long) = (time(&mut short), time(&mut long));
+    for _ in 0..12 {
+        if best_long.as_secs_f64() < best_short.as_secs_f64() * 2.5_f64.powi(3) {
+            return true;
+        }
+        best_long = best_long.min(time(&mut long));
+        best_short = best_short.min(time(&mut short));
+    }
+    false
+}
