@@ -1,12 +1,16 @@
 //! Every transcript, through every writer: as reviewed, with nothing for `check` to find.
 //!
-//! Each folder of an agent is two tests, and each test reports all cases of its folder that fail.
+//! Each folder of an agent is two tests, and each test reports all cases of its folder that fail. The
+//! events of every case are reviewed; what the other writers make of it, for the cases that
+//! `transcripts/reviewed` lists. They are chosen so that no kind of record goes unseen.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use interlingua::check::Checker;
 use interlingua::framing::Limits;
 
+use crate::support::kinds::kinds;
 use crate::support::{Case, translate, written};
 
 macro_rules! agents {
@@ -63,22 +67,43 @@ fn in_every_case(agent: &str, check: fn(&Case) -> Vec<String>) {
 }
 
 fn as_reviewed(case: &Case) -> Vec<String> {
-    let update = std::env::var_os("UPDATE_TRANSCRIPTS").is_some();
     let mut failures = Vec::new();
-    for to in written() {
-        let path = case.folder.join(format!("to-{}", to.name));
+    let mut stray = snapshots(case);
+    for to in written().filter(|to| case.reviewed || to.name == "events") {
+        let name = format!("to-{}", to.name);
+        let path = case.folder.join(&name);
+        stray.remove(&name);
         let now = abridged(&translate(to.name, &case.input, &case.exit).bytes);
-        if update {
+        if updating() {
             std::fs::write(&path, &now).unwrap();
             continue;
         }
-        let name = format!("{}/to-{}", case.name, to.name);
+        let name = format!("{}/{name}", case.name);
         match std::fs::read_to_string(&path) {
             Ok(reviewed) => failures.extend(difference(&name, &reviewed, &now)),
             Err(error) => failures.push(format!("{name}: {error}")),
         }
     }
+    for name in stray {
+        if updating() {
+            std::fs::remove_file(case.folder.join(name)).unwrap();
+        } else {
+            failures.push(format!("{}/{name}: transcripts/reviewed does not list it", case.name));
+        }
+    }
     failures
+}
+
+/// Whether snapshots are to be written, not compared.
+fn updating() -> bool {
+    std::env::var_os("UPDATE_TRANSCRIPTS").is_some()
+}
+
+/// The names of the snapshots that a case has.
+fn snapshots(case: &Case) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(&case.folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with("to-")).collect()
 }
 
 /// The first line that is not as it was reviewed.
@@ -103,6 +128,46 @@ fn check_finds_nothing(case: &Case) -> Vec<String> {
         }
     }
     failures
+}
+
+#[test]
+fn every_reviewed_case_is_there() {
+    let there: Vec<String> = Case::all().into_iter().map(|case| case.name).collect();
+    let reviewed = Case::reviewed();
+    let missing: Vec<_> = reviewed.iter().filter(|name| !there.contains(name)).collect();
+    assert!(missing.is_empty(), "transcripts/reviewed lists what is not there: {missing:?}");
+}
+
+/// A stream that is written in its own dialect is no evidence: its records are the agent's.
+#[test]
+fn every_kind_of_record_is_reviewed() {
+    let mut seen = BTreeSet::new();
+    let mut found = BTreeMap::new();
+    for case in Case::all() {
+        for to in written() {
+            let now = translate(to.name, &case.input, &case.exit);
+            if now.translator.from().is_some_and(|from| from.name == to.name) {
+                continue;
+            }
+            if case.reviewed {
+                let path = case.folder.join(format!("to-{}", to.name));
+                // Another test may be about to write it.
+                let reviewed = if updating() {
+                    abridged(&now.bytes)
+                } else {
+                    std::fs::read_to_string(path).unwrap()
+                };
+                seen.extend(kinds(to.name, &reviewed).into_iter().map(|kind| (to.name, kind)));
+            }
+            for kind in kinds(to.name, &now.text()) {
+                found.entry((to.name, kind)).or_insert_with(|| case.name.clone());
+            }
+        }
+    }
+    let missing = found.iter().filter(|(kind, _)| !seen.contains(kind));
+    let missing: Vec<String> =
+        missing.map(|((to, kind), case)| format!("{to}: {kind}, as in {case}")).collect();
+    assert!(missing.is_empty(), "no reviewed snapshot has\n{}", missing.join("\n"));
 }
 
 /// The output with its longest lines cut.

@@ -1,5 +1,6 @@
 //! What the tests share: transcripts, translation in one go, and the story that a stream tells.
 
+pub mod kinds;
 pub mod processor;
 pub mod story;
 
@@ -15,6 +16,8 @@ pub struct Case {
     pub folder: PathBuf,
     pub input: Vec<u8>,
     pub exit: Exit,
+    /// What every writer makes of it is reviewed, not only the events.
+    pub reviewed: bool,
 }
 
 impl Case {
@@ -28,7 +31,9 @@ impl Case {
         parts.reverse();
         let input = std::fs::read(folder.join("input.jsonl")).unwrap();
         let status = std::fs::read_to_string(folder.join("exit")).unwrap();
-        Self { name: parts.join("/"), folder: folder.to_owned(), input, exit: exit(status.trim()) }
+        let name = parts.join("/");
+        let reviewed = Self::reviewed().contains(&name);
+        Self { name, folder: folder.to_owned(), input, exit: exit(status.trim()), reviewed }
     }
 
     /// All cases, in the order of their names.
@@ -41,6 +46,13 @@ impl Case {
     /// The cases of one agent, by the name of its folder.
     pub fn of(agent: &str) -> Vec<Self> {
         folders(&transcripts().join(agent)).iter().map(|folder| Self::read(folder)).collect()
+    }
+
+    /// The names of the cases that have a snapshot for every writer.
+    pub fn reviewed() -> Vec<String> {
+        let list = std::fs::read_to_string(transcripts().join("reviewed")).unwrap();
+        let lines = list.lines().filter(|line| !line.starts_with('#'));
+        lines.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
     }
 
     /// The folders of all agents.
