@@ -74,13 +74,13 @@ fn translate<'c>(
     to: &'static Dialect,
     chunks: impl IntoIterator<Item = &'c [u8]>,
 ) -> Vec<u8> {
-    let Ok(mut translator) = Translator::new(Some(from), to, Options::default()) else {
+    let Ok(mut translator) = Translator::new(from.into(), to, Options::default()) else {
         return Vec::new();
     };
     let mut written = Vec::new();
     for chunk in chunks {
-        written.extend_from_slice(translator.push(chunk));
+        written.extend_from_slice(translator.push(chunk, None));
     }
-    written.extend_from_slice(translator.finish(&Exit::default()));
+    written.extend_from_slice(&translator.finish(&Exit::default(), None).bytes);
     written
 }

@@ -148,7 +148,7 @@ pub enum Refused {
     },
     /// The protocol cannot be read, or not be written.
     #[error(transparent)]
-    CannotTranslate(#[from] interlingua::CannotTranslate),
+    CannotTranslate(#[from] interlingua::Error),
     /// The working folder could not be prepared.
     #[error("{} could not be written: {problem}", .path.display())]
     NotPrepared {

@@ -8,15 +8,18 @@ mod beside;
 mod deadlines;
 mod ending;
 mod outbox;
+mod outlets;
 mod record;
 mod steps;
 
+use std::convert::Infallible;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use interlingua::dialect::Dialect;
 use interlingua::event::Outcome;
-use interlingua::{CannotTranslate, Exit, Stopped, Translator};
+use interlingua::{Exit, Flow, RawRecords, Reader, Stopped};
 use tokio::sync::mpsc;
 
 use crate::agent::Launch;
@@ -24,11 +27,12 @@ use crate::driver::Driver;
 use crate::permission::{Decision, Policy, Verdict, Wish};
 use crate::process::{Process, Signal, Spool};
 use crate::request::Refused;
-use crate::watch::{Note, Watched};
+use crate::watch::Note;
 pub use deadlines::Deadlines;
 use deadlines::{Clock, Due};
 pub use outbox::Consumer;
 use outbox::{Outbox, Sign};
+use outlets::Outlets;
 pub use record::Recorder;
 
 use beside::Reading;
@@ -165,20 +169,21 @@ pub async fn run(
     output: Box<dyn Consumer>,
     mut controls: mpsc::Receiver<Control>,
 ) -> Result<Ended, Refused> {
-    let make = options.to.encoder.ok_or(CannotTranslate::NotWritten(options.to.name))?;
-    let writer = Watched::new(make(&options.translate.encode));
-    let (from, to) = (Some(launch.dialect), options.to.name);
-    let translator = Translator::with_encoder(from, to, writer, &options.translate)?;
+    let mut options = options;
+    let seed = options.translate.read.id_seed.unwrap_or_else(fresh_seed);
+    options.translate.read.id_seed = Some(seed);
+    options.translate.encode.id_seed = Some(seed);
+    // Records in the dialect that is written are passed through.
+    options.translate.read.raw_records = RawRecords::KeepOf(options.to);
+    let outlets = Outlets::new(&options, launch.command.terminal.is_some())?;
+    let reader = Reader::new(launch.dialect.into(), options.translate.read)?;
     let (process, spool) = launch.start()?;
-    let retold = launch.command.terminal.and_then(|_| {
-        let to = interlingua::dialect::find("events")?;
-        Translator::new(from, to, interlingua::Options::default()).ok()
-    });
     let mut run = Run {
         process,
         spool,
         driver: launch.driver,
-        translator,
+        reader,
+        outlets,
         outbox: Outbox::new(output),
         policy: options.policy,
         questions: options.questions,
@@ -188,7 +193,6 @@ pub async fn run(
         stop: None,
         outcome: Outcome::Failed,
         beside: Reading::default(),
-        retold,
         told_driver: Instant::now(),
         _scratch: launch.scratch,
     };
@@ -201,7 +205,8 @@ struct Run {
     process: Process,
     spool: Spool,
     driver: Box<dyn Driver>,
-    translator: Translator<Watched>,
+    reader: Reader,
+    outlets: Outlets,
     outbox: Outbox,
     policy: Policy,
     questions: Option<mpsc::UnboundedSender<Question>>,
@@ -211,8 +216,6 @@ struct Run {
     stop: Option<Stop>,
     outcome: Outcome,
     beside: Reading,
-    /// What is told of a screen, as a record of it that can be translated.
-    retold: Option<Translator>,
     /// When the driver was last told something.
     told_driver: Instant,
     /// A folder that is gone when the run is over.
@@ -237,7 +240,7 @@ impl Run {
                 }
             }
             // An agent that is not read is not silent.
-            let may_be_silent = self.translator.encoder().tool_runs() || !room;
+            let may_be_silent = self.outlets.watch.tool_runs() || !room;
             let due = self.clock.next(may_be_silent);
             let wake = self.driver.patience().map(|patience| self.told_driver + patience);
             tokio::select! {
@@ -278,17 +281,23 @@ impl Run {
         let mut steps = Vec::new();
         self.driver.output(piece, &mut steps);
         match &mut self.record {
-            Some(record) if self.retold.is_some() => record.shown(piece),
+            Some(record) if self.outlets.records_entries() => record.shown(piece),
             Some(record) => record.printed(piece),
             None => {}
         }
         if !self.driver.holds_back() {
-            let written = self.translator.push_at(piece, now_ms());
-            self.outbox.put(written);
+            let Ok(_) = self.reader.push(piece, Some(now_ms()), &mut self.outlets);
+            self.outlets.take(self.record.as_mut(), |bytes| self.outbox.put(bytes));
         }
         self.take_steps(steps);
         self.take_notes().await;
         self.spool.may_have_more(length)
+    }
+
+    /// Reads something, and hands on what was written of it.
+    fn read(&mut self, read: impl FnOnce(&mut Reader, &mut Outlets) -> Result<Flow, Infallible>) {
+        let Ok(_) = read(&mut self.reader, &mut self.outlets);
+        self.outlets.take(self.record.as_mut(), |bytes| self.outbox.put(bytes));
     }
 
     /// Tells the driver that there was no news for as long as it has patience.
@@ -299,7 +308,7 @@ impl Run {
     }
 
     async fn take_notes(&mut self) {
-        for note in self.translator.encoder().notes() {
+        for note in self.outlets.watch.notes() {
             match note {
                 Note::Asks(wish) => self.asked(wish).await,
                 Note::Settled(request) => self.clock.settled(&request),
@@ -401,6 +410,13 @@ async fn until(time: Option<Instant>) {
         Some(time) => tokio::time::sleep_until(time.into()).await,
         None => std::future::pending().await,
     }
+}
+
+/// What the ids of a run are made of: no two runs have the same.
+fn fresh_seed() -> u64 {
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u64(now_ms());
+    hasher.finish()
 }
 
 /// The time in milliseconds since 1970.

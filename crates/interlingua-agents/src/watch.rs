@@ -1,6 +1,5 @@
-//! What a run has to know of what the agent says: it looks over the writer's shoulder.
+//! What a run has to know of what the agent says: it looks at the entries on their way to the writer.
 
-use interlingua::dialect::{Dialect, Encoder, Output, Withdraws};
 use interlingua::event::{Data, Event, Outcome, PermissionRequested, ToolKind};
 use interlingua::json::{Json, Text};
 
@@ -23,19 +22,15 @@ pub(crate) enum Note {
     Works,
 }
 
-/// A writer that is watched.
-pub(crate) struct Watched {
-    writer: Box<dyn Encoder>,
+/// What was seen of the entries so far.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
     notes: Vec<Note>,
     /// The tools of the calls that are open.
     calls: Vec<(String, ToolKind)>,
 }
 
-impl Watched {
-    pub(crate) fn new(writer: Box<dyn Encoder>) -> Self {
-        Self { writer, notes: Vec::new(), calls: Vec::new() }
-    }
-
+impl Watch {
     /// What happened since this was asked last.
     pub(crate) fn notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
@@ -46,7 +41,7 @@ impl Watched {
         !self.calls.is_empty()
     }
 
-    fn look(&mut self, event: &Event<'_>) {
+    pub(crate) fn look(&mut self, event: &Event<'_>) {
         match &event.data {
             Data::PermissionRequested(asked) => {
                 let note = Note::Asks(self.wish(asked));
@@ -90,28 +85,5 @@ impl Watched {
             input: asked.input.as_ref().map(|input: &Json<'_>| input.get().to_owned()),
             description: text(&asked.description),
         }
-    }
-}
-
-impl Encoder for Watched {
-    fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
-        self.look(event);
-        self.writer.encode(event, out);
-    }
-
-    fn finish(&mut self, out: &mut Output) {
-        self.writer.finish(out);
-    }
-
-    fn reading(&mut self, dialect: &'static Dialect) {
-        self.writer.reading(dialect);
-    }
-
-    fn withdraws(&self) -> Withdraws {
-        self.writer.withdraws()
-    }
-
-    fn tells_the_past(&self) -> bool {
-        self.writer.tells_the_past()
     }
 }

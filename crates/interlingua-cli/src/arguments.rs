@@ -202,9 +202,10 @@ pub(crate) struct TranslateArguments {
     /// Give records the time of this machine's clock, where the protocol has a time.
     #[arg(long)]
     pub(crate) live: bool,
-    /// What makes the ids that are written differ from those of another run.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) id_seed: u64,
+    /// What makes the ids that are written differ from those of another run. Without it they are made
+    /// of the first line of the input, so that two runs on parts of one session may make the same.
+    #[arg(long, value_name = "N")]
+    pub(crate) id_seed: Option<u64>,
 }
 
 const TRANSLATE_EXAMPLES: &str = "\

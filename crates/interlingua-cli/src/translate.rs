@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
-use interlingua::dialect::EncodeOptions;
+use interlingua::dialect::{Dialect, EncodeOptions};
 use interlingua::framing::Limits;
-use interlingua::{Options, Translator};
+use interlingua::{Finished, Options, ReadOptions, Repairs, Source, Translator};
 
 use crate::arguments::TranslateArguments;
 use crate::input::{self, Input};
@@ -17,29 +17,28 @@ use crate::{FOUND, WHOLE};
 /// Runs the command; gives its exit code.
 pub(crate) fn run(arguments: &TranslateArguments) -> Result<u8> {
     let mut input = Input::open(arguments.file.as_deref())?;
-    let translator = Translator::new(arguments.from.dialect(), arguments.to, options(arguments))?;
+    let from = arguments.from.dialect().map_or(Source::Recognise, Source::from);
+    let translator = Translator::new(from, arguments.to, options(arguments))?;
     let seen = Seen { longest_allowed: arguments.agent.max_line.0, ..Seen::default() };
     let mut run = Run { arguments, translator, seen };
     let read = run.translate(&mut input)?;
-    let stderr = run.finish()?;
+    let (report, stderr) = run.finish()?;
     // The input broke off, or the agent's last words cannot be had: what is known was written.
     read?;
     stderr?;
-    run.judge(&input.name)
+    report.judge(&input.name)
 }
 
 fn options(arguments: &TranslateArguments) -> Options {
-    Options {
+    let read = ReadOptions {
         limits: Limits { frame: arguments.agent.max_line.0 },
         framing: arguments.framing.map(Into::into),
-        encode: EncodeOptions {
-            partial: arguments.partial,
-            id_seed: arguments.id_seed,
-            ..EncodeOptions::default()
-        },
         explain_unknown: arguments.explain_unknown,
-        ..Options::default()
-    }
+        id_seed: arguments.id_seed,
+        ..ReadOptions::default()
+    };
+    let encode = EncodeOptions { partial: arguments.partial, ..EncodeOptions::default() };
+    Options { read, encode }
 }
 
 struct Run<'a> {
@@ -48,7 +47,7 @@ struct Run<'a> {
     seen: Seen,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     /// Translates all of the input. The outer error is one of writing, which ends it all; the inner
     /// one is of reading, after which the stream still has to be ended.
     fn translate(&mut self, input: &mut Input) -> Result<Result<()>> {
@@ -60,12 +59,10 @@ impl Run<'_> {
                 Err(error) => break Err(error),
             };
             self.seen.look(piece);
-            let written = match self.now() {
-                Some(now) => self.translator.push_at(piece, now),
-                None => self.translator.push(piece),
-            };
-            write(written)?;
-            self.seen.compare(&self.translator);
+            let now = self.now();
+            write(self.translator.push(piece, now))?;
+            let reader = self.translator.reader();
+            self.seen.compare(reader.dialect(), reader.repairs());
             if let Some(progress) = &mut progress {
                 progress.advance(piece.len(), &mut io::stderr().lock());
             }
@@ -77,7 +74,7 @@ impl Run<'_> {
     }
 
     /// Ends the stream, whatever can still be learnt of the agent's own end.
-    fn finish(&mut self) -> Result<Result<()>> {
+    fn finish(mut self) -> Result<(Report<'a>, Result<()>)> {
         let mut exit = self.arguments.agent.exit();
         let mut learnt = Ok(());
         match self.arguments.stderr.as_deref().map(input::stderr_tail) {
@@ -85,14 +82,12 @@ impl Run<'_> {
             Some(Err(error)) => learnt = Err(error),
             None => {}
         }
-        if let Some(now) = self.now() {
-            // The last records have a time too.
-            self.translator.push_at(&[], now);
-        }
-        write(self.translator.finish(&exit))?;
+        let now = self.now();
+        let finished = self.translator.finish(&exit, now);
+        write(&finished.bytes)?;
         self.seen.end();
-        self.seen.compare(&self.translator);
-        Ok(learnt)
+        self.seen.compare(finished.from, &finished.repairs);
+        Ok((Report { arguments: self.arguments, seen: self.seen, finished }, learnt))
     }
 
     fn now(&self) -> Option<u64> {
@@ -102,17 +97,26 @@ impl Run<'_> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
         u64::try_from(since.as_millis()).ok()
     }
+}
 
+/// What is to be said of the translation when it is done.
+struct Report<'a> {
+    arguments: &'a TranslateArguments,
+    seen: Seen,
+    finished: Finished,
+}
+
+impl Report<'_> {
     /// Says what is to be said of the translation; gives the exit code.
     fn judge(&self, name: &str) -> Result<u8> {
-        let (losses, repairs) = (self.translator.losses(), self.translator.repairs());
+        let (losses, repairs) = (&self.finished.losses, &self.finished.repairs);
         let to = self.arguments.to.name;
         if self.arguments.loss_report {
             report::losses_and_repairs(name, to, losses, repairs);
         } else if !self.arguments.strict && self.seen.understood {
             report::unreadable_lines(name, repairs);
         }
-        if let Some(explanation) = self.translator.explanation() {
+        if let Some(explanation) = &self.finished.explanation {
             report::explanation(name, explanation);
         }
         if self.seen.is_blank() {
@@ -140,7 +144,7 @@ impl Run<'_> {
         if self.seen.zero_bytes {
             return format!("{name} is a binary file, not the stream of an agent");
         }
-        match self.translator.from() {
+        match self.finished.from {
             Some(dialect) => format!(
                 "nothing in {name} could be read as `{}`; say what it is with --from NAME ({advice})",
                 dialect.name
@@ -198,11 +202,11 @@ impl Seen {
     }
 
     /// Compares the lines that came with those that could not be read: one more was understood.
-    fn compare(&mut self, translator: &Translator) {
-        let unreadable = report::unreadable(translator.repairs());
+    fn compare(&mut self, from: Option<&'static Dialect>, repairs: &Repairs) {
+        let unreadable = report::unreadable(repairs);
         // A binary file may hold something like a record by chance.
         let by_chance = if self.zero_bytes { unreadable } else { 0 };
-        self.understood |= translator.from().is_some() && self.lines > unreadable + by_chance;
+        self.understood |= from.is_some() && self.lines > unreadable + by_chance;
     }
 
     fn is_blank(&self) -> bool {

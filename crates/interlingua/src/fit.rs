@@ -16,7 +16,7 @@ use crate::event::{
 use crate::json::Text;
 
 /// What stands between the grammar and such a target.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Fit {
     /// The blocks that were taken back and still stand in the target.
     standing: Vec<Standing>,
@@ -27,7 +27,7 @@ pub(crate) struct Fit {
 }
 
 /// A block that was taken back, and that the target still shows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Standing {
     number: u64,
     kind: BlockKind,
@@ -37,7 +37,7 @@ struct Standing {
 }
 
 /// A block that says again what stands in the target.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Again {
     number: u64,
     message: Option<Text<'static>>,
@@ -55,7 +55,7 @@ impl Fit {
     pub(crate) fn pass<E: Encoder>(&mut self, event: &Event<'_>, target: &mut E, out: &mut Output) {
         // As a rule nothing was taken back, and nothing is of the past.
         let begins = match &event.data {
-            Data::Withdrawn(_) => true,
+            Data::Withdrawn(_) | Data::Silent(_) => true,
             Data::TurnStarted(started) => started.replay,
             _ => false,
         };
@@ -76,6 +76,7 @@ impl Fit {
             return;
         }
         match &event.data {
+            Data::Silent(_) if !target.writes_silent_records() => {}
             Data::BlockStarted(started) => self.started(event, started, target, out),
             Data::BlockDelta(delta) => self.piece(event, delta, target, out),
             Data::BlockEnded(ended) => self.ended(event, ended, target, out),
@@ -361,8 +362,7 @@ impl Standing {
 
     fn end(self, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
         let ended = BlockEnded { block: self.number, kind: self.kind, ..BlockEnded::default() };
-        let ended = Event::new(ended).within(self.parent);
-        let ended = Event { sequence: event.sequence, source: event.source.clone(), ..ended };
+        let ended = Event::new(ended).within(self.parent).because(event.synthetic.clone());
         target.encode(&ended, out);
     }
 }

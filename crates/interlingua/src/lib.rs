@@ -12,18 +12,18 @@
 //! Most people need one type, [`Translator`]:
 //!
 //! ```
-//! use interlingua::{Exit, Options, Translator, dialect};
+//! use interlingua::{Exit, Options, Source, Translator, dialect};
 //!
 //! // What to read is recognised; what to write is chosen.
-//! let to = dialect::find("ai-sdk").unwrap();
-//! let mut translator = Translator::new(None, to, Options::default())?;
+//! let to = dialect::named("ai-sdk")?;
+//! let mut translator = Translator::new(Source::Recognise, to, Options::default())?;
 //! let stdout = b"{\"type\":\"thread.started\",\"thread_id\":\"t1\"}\n";
-//! let records = translator.push(stdout); // as often as bytes come, cut anywhere
+//! let records = translator.push(stdout, None); // as often as bytes come, cut anywhere
 //! assert!(records.starts_with(b"{\"type\":\"stream-start\""));
-//! let last = translator.finish(&Exit { code: Some(0), ..Exit::default() });
+//! let last = translator.finish(&Exit { code: Some(0), ..Exit::default() }, None).bytes;
 //! // The agent never said how its turn ended, so it did not succeed.
-//! assert!(String::from_utf8_lossy(last).contains("\"unified\":\"error\""));
-//! # Ok::<(), interlingua::CannotTranslate>(())
+//! assert!(String::from_utf8_lossy(&last).contains("\"unified\":\"error\""));
+//! # Ok::<(), interlingua::Error>(())
 //! ```
 //!
 //! # The laws
@@ -49,16 +49,27 @@
 //! 11. **The core is deterministic.** Same input, same bytes out.
 //! 12. **The same protocol in and out is the identity,** for every record that is understood.
 
+mod account;
 pub mod check;
 pub mod dialect;
+mod entry;
+mod error;
 pub mod event;
 pub mod explain;
+mod fingerprint;
 mod fit;
 pub mod framing;
 pub mod grammar;
 pub mod json;
 pub mod mapper;
+mod reader;
 mod translate;
+mod writer;
 
+pub use account::{Account, EventCounts, FrameCounts};
+pub use entry::{Entry, EntryRef, Flow, Origin, Raw, RawRef, Sink};
+pub use error::Error;
 pub use grammar::{Exit, Repair, RepairKind, Repairs, Stopped};
-pub use translate::{CannotTranslate, Options, Translator};
+pub use reader::{RawRecords, ReadOptions, ReadReport, Reader, Source, StreamEnd};
+pub use translate::{Finished, Options, Translator};
+pub use writer::Writer;

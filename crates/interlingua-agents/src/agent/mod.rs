@@ -233,7 +233,7 @@ impl Plan {
         let dialect = match interlingua::dialect::find(self.dialect) {
             _ if self.at_terminal => &SCREEN,
             Some(dialect) => dialect,
-            None => return Err(interlingua::CannotTranslate::NotRead(self.dialect).into()),
+            None => return Err(interlingua::Error::NotRead { dialect: self.dialect }.into()),
         };
         let (folder, input) = (request.folder.clone(), self.input);
         let terminal = self.at_terminal.then_some(SIZE);

@@ -129,7 +129,7 @@ impl Program {
         let dialect = match interlingua::dialect::find(&self.dialect) {
             _ if self.screen => &SCREEN,
             Some(dialect) => dialect,
-            None => return Err(interlingua::CannotTranslate::NotRead("unknown").into()),
+            None => return Err(interlingua::Error::NotRead { dialect: "unknown" }.into()),
         };
         let own = self.environment.clone().into_iter();
         let command = Command {

@@ -142,7 +142,7 @@ mod tests {
         let steps = told(false, COUNTS.as_bytes());
         let [Step::Tell(event), Step::Pass(line)] = steps.as_slice() else { panic!("{steps:?}") };
         assert_eq!(line, b"{\"type\":\"result\"}\n");
-        assert_eq!(event.source.synthetic, Some(interlingua::event::Reason::Elsewhere));
+        assert_eq!(event.synthetic, Some(interlingua::event::Reason::Elsewhere));
         let Data::Usage(usage) = &event.data else { panic!("{event:?}") };
         assert_eq!((usage.input, usage.cache_read, usage.output), (Some(220), Some(100), Some(70)));
         assert_eq!((&usage.scope, usage.reasoning), (&Scope::Turn, Some(8)));

@@ -65,9 +65,7 @@ impl Step {
 
     /// Tells what the agent wrote elsewhere, and marks it so.
     fn tell(data: impl Into<Data<'static>>) -> Self {
-        let mut event = Event::new(data);
-        event.source.synthetic = Some(Reason::Elsewhere);
-        Self::Tell(Box::new(event))
+        Self::Tell(Box::new(Event::new(data).because(Some(Reason::Elsewhere))))
     }
 }
 

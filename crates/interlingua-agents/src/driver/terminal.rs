@@ -3,8 +3,8 @@
 use std::num::NonZeroU16;
 use std::time::Duration;
 
-use interlingua::dialect::{Decoder, Dialect};
-use interlingua::event::{Notice, SessionStarted, Severity, Sink, TurnStarted, UserMessage};
+use interlingua::dialect::{Decoder, Dialect, EventSink};
+use interlingua::event::{Notice, SessionStarted, Severity, TurnStarted, UserMessage};
 use interlingua::framing::FrameText;
 use interlingua::json::Text;
 use vt100::capture::{BasicFormattedCaptureState, RowContents};
@@ -32,7 +32,7 @@ pub(crate) static SCREEN: Dialect = Dialect {
 struct NoRecords;
 
 impl Decoder for NoRecords {
-    fn decode(&mut self, _frame: &FrameText<'_>, _sink: &mut dyn Sink) {}
+    fn decode(&mut self, _frame: &FrameText<'_>, _sink: &mut dyn EventSink) {}
 }
 
 /// How a turn begins that is read from a screen: it says that it is a guess.

@@ -8,7 +8,7 @@ use interlingua::json::Text;
 use tokio::sync::mpsc;
 
 use super::outbox::Sign;
-use super::{Control, Ended, Run, Stop};
+use super::{Control, Ended, Run, Stop, now_ms};
 use crate::watch::Note;
 
 impl Run {
@@ -34,18 +34,15 @@ impl Run {
         self.say(|driver, steps| driver.ended(exit.code, steps));
         self.take_notes().await;
         self.tell_contradiction(&exit);
-        let written = self.translator.finish(&exit);
-        self.outbox.put(written);
-        if let (Some(record), Some(retold)) = (&mut self.record, &mut self.retold) {
-            record.printed(retold.finish(&exit));
-        }
-        for note in self.translator.encoder().notes() {
-            if let Note::TurnEnded(outcome) = note {
-                self.outcome = outcome;
+        let (lingered, silent) = (self.clock.ended_lingering(), self.spool.is_empty());
+        let Self { mut outbox, stop, mut outcome, reader, mut outlets, mut record, .. } = self;
+        let Ok(_) = reader.finish(&exit, Some(now_ms()), &mut outlets);
+        let mut watch = outlets.finish(record.as_mut(), |bytes| outbox.put(bytes));
+        for note in watch.notes() {
+            if let Note::TurnEnded(ended) = note {
+                outcome = ended;
             }
         }
-        let (lingered, silent) = (self.clock.ended_lingering(), self.spool.is_empty());
-        let Self { mut outbox, stop, outcome, .. } = self;
         tokio::select! {
             () = outbox.emptied() => {}
             () = stopped_again(controls) => {}
@@ -100,8 +97,8 @@ impl Run {
             message = format!("{message}; its last words were: {last}");
         }
         let error = Error { message: Text::from(message), ..Error::default() };
-        let written = self.translator.tell(Event::new(error));
-        self.outbox.put(written);
+        let contradiction = Event::new(error);
+        self.read(|reader, outlets| reader.emit(contradiction, Some(now_ms()), outlets));
     }
 }
 

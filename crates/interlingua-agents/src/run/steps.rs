@@ -34,15 +34,10 @@ impl Run {
                     self.clock.stopping(Instant::now());
                 }
                 Step::Pass(bytes) => {
-                    let written = self.translator.push_at(&bytes, now_ms());
-                    self.outbox.put(written);
+                    self.read(|reader, outlets| reader.push(&bytes, Some(now_ms()), outlets));
                 }
                 Step::Tell(event) => {
-                    if let (Some(record), Some(retold)) = (&mut self.record, &mut self.retold) {
-                        record.printed(retold.tell((*event).clone()));
-                    }
-                    let written = self.translator.tell(*event);
-                    self.outbox.put(written);
+                    self.read(|reader, outlets| reader.emit(*event, Some(now_ms()), outlets));
                 }
                 Step::Read(place) => {
                     let (news, mut more) = (self.beside.news(&place), Vec::new());
@@ -62,8 +57,7 @@ impl Run {
     }
 
     fn send(&mut self, mut record: String) {
-        let written = self.translator.push_sent(&record);
-        self.outbox.put(written);
+        self.read(|reader, outlets| reader.push_sent(&record, Some(now_ms()), outlets));
         record.push('\n');
         if let Some(keeper) = &mut self.record {
             keeper.sent(record.as_bytes());

@@ -8,7 +8,7 @@ use fake_model::{Action, Cut, Reply, Script};
 use interlingua::check::Checker;
 use interlingua::dialect::Dialect;
 use interlingua::framing::Limits;
-use interlingua::{Exit, Translator};
+use interlingua::{Exit, Source, Translator};
 use interlingua_agents::permission::Mode;
 use interlingua_agents::{Control, Request, Stop};
 use tokio::sync::mpsc::Sender;
@@ -417,9 +417,12 @@ pub(crate) fn translated(
     from: Option<&'static Dialect>,
     to: &'static Dialect,
 ) -> Result<Vec<u8>, String> {
+    let from = from.map_or(Source::Recognise, Source::from);
     let translator = Translator::new(from, to, interlingua::Options::default());
     let mut translator = translator.map_err(|error| error.to_string())?;
-    let mut written = translator.push(bytes).to_vec();
-    written.extend_from_slice(translator.finish(&Exit { code: Some(0), ..Exit::default() }));
+    let mut written = translator.push(bytes, None).to_vec();
+    written.extend_from_slice(
+        &translator.finish(&Exit { code: Some(0), ..Exit::default() }, None).bytes,
+    );
     Ok(written)
 }

@@ -12,7 +12,7 @@ mod opencode_to_ag_ui;
 mod pi_to_ag_ui;
 mod qwen_to_ai_sdk_v4;
 
-use interlingua::{Exit, Options, Translator, dialect};
+use interlingua::{Exit, Finished, Options, Source, Translator, dialect};
 
 use crate::corpus::{Shape, Size, Stream};
 
@@ -104,18 +104,19 @@ impl Pair {
     }
 
     pub(crate) fn translator(self) -> Translator {
-        let from = dialect::find(self.from);
+        let from = Source::named(self.from).expect("the source is a dialect");
         let to = dialect::find(self.to).expect("the target is a dialect");
         Translator::new(from, to, Options::default()).expect("the target can be written")
     }
 
     /// Translates all of the input, chunk by chunk.
-    pub(crate) fn translate(self, input: &[u8], keep: &mut dyn FnMut(&[u8])) -> Translator {
+    pub(crate) fn translate(self, input: &[u8], keep: &mut dyn FnMut(&[u8])) -> Finished {
         let mut translator = self.translator();
         for chunk in input.chunks(CHUNK) {
-            keep(translator.push(chunk));
+            keep(translator.push(chunk, None));
         }
-        keep(translator.finish(&Exit { code: Some(0), ..Exit::default() }));
-        translator
+        let finished = translator.finish(&Exit { code: Some(0), ..Exit::default() }, None);
+        keep(&finished.bytes);
+        finished
     }
 }

@@ -7,10 +7,11 @@
 
 use serde_json::Value;
 
-use crate::dialect::{Decoder, Dialect, Ending};
-use crate::event::{Event, Sink, Unparsed};
+use crate::dialect::Dialect;
+use crate::entry::EntryRef;
 use crate::framing::{Body, Frame, Framing, Limits};
-use crate::grammar::{Exit, Grammar, Repair, RepairKind};
+use crate::grammar::{Exit, Repair, RepairKind, Repairs};
+use crate::reader::{ReadOptions, Reader, Source};
 
 /// How many findings are told one by one; the rest are counted.
 const TOLD: usize = 1000;
@@ -63,16 +64,10 @@ impl Findings {
 /// Checks a stream, in any split.
 pub struct Checker {
     framing: Box<dyn Framing + Send>,
-    laws: Option<Laws>,
+    /// Reads the stream, to learn what of it has to be repaired.
+    laws: Option<Reader>,
     rules: Option<Box<dyn Rules>>,
     findings: Findings,
-}
-
-/// The laws, seen through the reader of the dialect.
-struct Laws {
-    decoder: Box<dyn Decoder>,
-    ending: Ending,
-    grammar: Grammar,
 }
 
 impl std::fmt::Debug for Checker {
@@ -85,11 +80,8 @@ impl Checker {
     /// A check of a stream that should be in some dialect.
     pub fn new(dialect: &'static Dialect, limits: Limits) -> Self {
         let framing = dialect.framing.at_start(limits);
-        let laws = dialect.decoder.map(|make| Laws {
-            decoder: make(),
-            ending: dialect.ending,
-            grammar: Grammar::default(),
-        });
+        let options = ReadOptions { limits, ..ReadOptions::default() };
+        let laws = Reader::new(Source::Dialect(dialect), options).ok();
         let rules = dialect.rules.map(|make| make());
         Self { framing, laws, rules, findings: Findings::default() }
     }
@@ -97,18 +89,22 @@ impl Checker {
     /// Takes the next bytes.
     pub fn push(&mut self, chunk: &[u8]) {
         let Self { framing, laws, rules, findings } = self;
-        framing.push(chunk, &mut |frame| look(&frame, laws, rules, findings));
+        if let Some(reader) = laws {
+            let Ok(_) = reader.push(chunk, None, &mut |_: EntryRef<'_>| {});
+        }
+        framing.push(chunk, &mut |frame| look(&frame, rules, findings));
     }
 
     /// Says that no more bytes will come; gives all findings, in the order of their lines.
     pub fn finish(mut self, exit: &Exit) -> Vec<Finding> {
-        let Self { framing, laws, rules, findings } = &mut self;
-        framing.finish(&mut |frame| look(&frame, laws, rules, findings));
+        let Self { framing, rules, findings, .. } = &mut self;
+        framing.finish(&mut |frame| look(&frame, rules, findings));
         if let Some(rules) = rules {
             rules.finish(findings);
         }
-        if let Some(laws) = laws {
-            laws.finish(exit, findings);
+        if let Some(reader) = self.laws {
+            let Ok(report) = reader.finish(exit, None, &mut |_: EntryRef<'_>| {});
+            broken_laws(&report.repairs, &mut self.findings);
         }
         let mut told = self.findings.told;
         told.sort_by_key(|finding| finding.line);
@@ -116,12 +112,7 @@ impl Checker {
     }
 }
 
-fn look(
-    frame: &Frame<'_>,
-    laws: &mut Option<Laws>,
-    rules: &mut Option<Box<dyn Rules>>,
-    findings: &mut Findings,
-) {
+fn look(frame: &Frame<'_>, rules: &mut Option<Box<dyn Rules>>, findings: &mut Findings) {
     findings.line = frame.line;
     let text = match &frame.body {
         Body::Text(text) => text,
@@ -133,10 +124,6 @@ fn look(
     };
     findings.require(text.noise.is_empty(), "only-records", "something stands before the record");
     findings.require(!text.replaced, "utf-8", "the line is not UTF-8");
-    if let Some(laws) = laws {
-        laws.grammar.at(frame.line, frame.bytes.clone());
-        laws.decoder.decode(text, &mut Reading(&mut laws.grammar));
-    }
     match serde_json::from_str::<Value>(text.text) {
         Ok(record) if record.is_object() => {
             if let Some(rules) = rules {
@@ -148,29 +135,12 @@ fn look(
     }
 }
 
-/// Reads a stream only to learn what of it the grammar would have to repair.
-struct Reading<'g>(&'g mut Grammar);
-
-impl Sink for Reading<'_> {
-    fn event(&mut self, event: Event<'_>) {
-        self.0.push(event, &mut |_| {});
-    }
-
-    fn unreadable(&mut self, unparsed: Unparsed<'_>) {
-        self.0.unreadable(&unparsed);
-    }
-}
-
-impl Laws {
-    fn finish(&mut self, exit: &Exit, findings: &mut Findings) {
-        let Self { decoder, grammar, ending } = self;
-        decoder.finish(&mut Reading(grammar));
-        grammar.finish(exit, *ending, &mut |_| {});
-        // Real agents begin a turn while another rests, and tell a session's news by starting it again.
-        let breaks_a_law = |repair: &&Repair| repair.kind != RepairKind::TurnInTurn;
-        for repair in grammar.repairs().told().iter().filter(breaks_a_law) {
-            findings.line = repair.line;
-            findings.add(repair.kind.name(), repair.what.clone());
-        }
+/// What had to be repaired broke a law, with one exception: real agents begin a turn while another
+/// rests.
+fn broken_laws(repairs: &Repairs, findings: &mut Findings) {
+    let breaks_a_law = |repair: &&Repair| repair.kind != RepairKind::TurnInTurn;
+    for repair in repairs.told().iter().filter(breaks_a_law) {
+        findings.line = repair.line;
+        findings.add(repair.kind.name(), repair.what.clone());
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn block_id(part: &mut Object<'_>, block: u64) {
 ///
 /// The pieces of a block do not repeat them: of a block, consumers keep what was said last. They send
 /// what they kept back with the next prompt.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Facts<'f> {
     /// The session that the part is of, by which the next run finds it.
     pub(crate) session: Option<&'f Text<'f>>,
@@ -198,7 +198,7 @@ pub(crate) fn failure<'a>(ended: &'a TurnEnded<'_>) -> Text<'a> {
 }
 
 /// What all turns of a stream used, and how the last of them ended.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Turns {
     pub(crate) usage: Option<Usage<'static>>,
     /// The same for each model, with what other agents used that a turn started.
@@ -210,7 +210,7 @@ pub(crate) struct Turns {
 }
 
 /// How the last turn ended.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct LastTurn {
     outcome: Option<Outcome>,
     /// Why, where it is told here.

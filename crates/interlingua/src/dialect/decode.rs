@@ -1,6 +1,8 @@
 //! What every reader shares: records out of a frame, and what is said of the rest.
 
-use crate::event::{Data, Event, Log, LogStream, Sink, TextFlaw, Unknown, Unparsed};
+use crate::event::{
+    Data, Event, Log, LogStream, TextFlaw, ToolEnded, ToolStarted, Unknown, Unparsed,
+};
 use crate::framing::FrameText;
 use crate::json::read::{self, Flaw, Record};
 use crate::json::{Json, Text};
@@ -11,17 +13,46 @@ use crate::json::{Json, Text};
 /// thing again, and the grammar will drop it.
 pub trait Decoder: Send {
     /// Reads one frame.
-    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink);
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink);
 
     /// Says what is still to be said when the input ends.
-    fn finish(&mut self, _sink: &mut dyn Sink) {}
+    fn finish(&mut self, _sink: &mut dyn EventSink) {}
+}
+
+/// Where a decoder puts what it reads.
+pub trait EventSink {
+    /// Takes the next event.
+    fn event(&mut self, event: Event<'_>);
+
+    /// Takes what could not be read.
+    fn unreadable(&mut self, unparsed: Unparsed<'_>) {
+        self.event(Event::new(unparsed));
+    }
+
+    /// Takes the text of the record that the next events come from.
+    fn record(&mut self, _text: &str) {}
+
+    /// Notes that the current record is left out on purpose, by the rule that is named.
+    fn ignored(&mut self, _rule: &'static str) {}
+
+    /// Whether a record that both makes and answers a call repeats one that was read before. If it
+    /// does, nothing of it is to be emitted.
+    fn repeats(&mut self, _started: &ToolStarted<'_>, _ended: &ToolEnded<'_>) -> bool {
+        false
+    }
+}
+
+impl<F: FnMut(Event<'_>)> EventSink for F {
+    fn event(&mut self, event: Event<'_>) {
+        self(event);
+    }
 }
 
 /// Reads each record of a frame; there is one as a rule. What is no record becomes an event too.
 pub(crate) fn each_record<'a, R: Record<'a>>(
     frame: &FrameText<'a>,
-    sink: &mut dyn Sink,
-    mut take: impl FnMut(&mut R, Own<'a>, &mut dyn Sink),
+    sink: &mut dyn EventSink,
+    mut take: impl FnMut(&mut R, Own<'a>, &mut dyn EventSink),
 ) {
     let mut rest = frame.text;
     loop {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Dialect;
+use crate::entry::{EntryRef, Origin, form};
 use crate::event::Event;
 use crate::json::write::{Bytes, Object};
 
@@ -10,15 +10,12 @@ use crate::json::write::{Bytes, Object};
 ///
 /// It may rely on the grammar: calls are open before they are answered, blocks before they go on,
 /// turns end once. What it cannot say it counts with [`Output::lost`].
-pub trait Encoder: Send {
+pub trait Encoder: CloneEncoder + Send {
     /// Writes what one event is in this protocol; may be nothing, may be held back.
     fn encode(&mut self, event: &Event<'_>, out: &mut Output);
 
     /// Writes what was held back when the stream is over.
     fn finish(&mut self, _out: &mut Output) {}
-
-    /// Is told which protocol is read, before the first event.
-    fn reading(&mut self, _dialect: &'static Dialect) {}
 
     /// What it can take back; it is told of [`Withdrawn`](crate::event::Withdrawn) blocks of this kind
     /// alone, and what stands in spite of it is not said to it again.
@@ -29,6 +26,36 @@ pub trait Encoder: Send {
     /// Whether it can tell a turn of the past from one that happens now; it is told no other.
     fn tells_the_past(&self) -> bool {
         false
+    }
+
+    /// Whether it also writes records of the agent that add nothing.
+    fn writes_silent_records(&self) -> bool {
+        false
+    }
+}
+
+/// Copies an encoder with all that it knows, so that a consumer can join where another one is. Every
+/// encoder that is [`Clone`] has it.
+pub trait CloneEncoder {
+    /// The copy.
+    fn clone_box(&self) -> Box<dyn Encoder>;
+}
+
+impl<E: Encoder + Clone + 'static> CloneEncoder for E {
+    fn clone_box(&self) -> Box<dyn Encoder> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Encoder> {
+    fn clone(&self) -> Self {
+        (**self).clone_box()
+    }
+}
+
+impl std::fmt::Debug for dyn Encoder {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Encoder")
     }
 }
 
@@ -53,16 +80,16 @@ impl Encoder for Box<dyn Encoder> {
         (**self).finish(out);
     }
 
-    fn reading(&mut self, dialect: &'static Dialect) {
-        (**self).reading(dialect);
-    }
-
     fn withdraws(&self) -> Withdraws {
         (**self).withdraws()
     }
 
     fn tells_the_past(&self) -> bool {
         (**self).tells_the_past()
+    }
+
+    fn writes_silent_records(&self) -> bool {
+        (**self).writes_silent_records()
     }
 }
 
@@ -71,8 +98,8 @@ impl Encoder for Box<dyn Encoder> {
 pub struct EncodeOptions {
     /// Also write the pieces of messages, for dialects in which that is a choice.
     pub partial: bool,
-    /// What makes the ids of this stream differ from those of another.
-    pub id_seed: u64,
+    /// What makes the ids of this session differ from those of every other one, where the caller says.
+    pub id_seed: Option<u64>,
     /// Who the agent is, for dialects that name it.
     pub team: Team,
 }
@@ -96,16 +123,36 @@ impl Default for Team {
     }
 }
 
-/// Where records go.
-#[derive(Debug, Default)]
+/// Where records go, and the entry that they come from: ids and times are made of it.
+#[derive(Debug, Clone)]
 pub struct Output {
     bytes: Bytes,
     losses: Losses,
-    now_ms: Option<u64>,
+    ids: Identity,
+    sequence: u64,
+    epoch: u64,
+    received_at: Option<u64>,
+    origin: Origin,
     muted: bool,
+    passing: bool,
 }
 
 impl Output {
+    /// An output whose ids differ from those of every other seed.
+    pub fn new(id_seed: u64) -> Self {
+        Self {
+            bytes: Bytes::new(),
+            losses: Losses::default(),
+            ids: Identity::new(id_seed),
+            sequence: 0,
+            epoch: 0,
+            received_at: None,
+            origin: Origin::default(),
+            muted: false,
+            passing: false,
+        }
+    }
+
     /// Opens a record whose first field is its type.
     #[inline]
     pub fn record(&mut self, kind: &str) -> Object<'_> {
@@ -129,22 +176,63 @@ impl Output {
         &self.losses
     }
 
-    /// The caller's time, in milliseconds since 1970, if the caller gives one.
+    /// When the entry was received, in milliseconds since 1970, if that is known.
     pub fn now_ms(&self) -> Option<u64> {
-        self.now_ms
+        self.received_at
     }
 
-    /// Lets a writer write without a trace.
-    pub(crate) fn muted(&mut self, write: impl FnOnce(&mut Self)) {
-        let length = self.bytes.len();
-        self.muted = true;
-        write(self);
-        self.muted = false;
-        self.bytes.truncate(length);
+    /// The line of the input that the entry comes from.
+    pub fn line(&self) -> u64 {
+        self.origin.line
     }
 
-    pub(crate) fn set_now(&mut self, now_ms: Option<u64>) {
-        self.now_ms = now_ms;
+    /// Whether the agent's own records are passed through: what an encoder writes for their events is
+    /// discarded, and only what is added to them is kept.
+    pub fn is_passing(&self) -> bool {
+        self.passing
+    }
+
+    pub(crate) fn set_id_seed(&mut self, id_seed: u64) {
+        self.ids = Identity::new(id_seed);
+    }
+
+    pub(crate) fn set_passing(&mut self, passing: bool) {
+        self.passing = passing;
+    }
+
+    /// Begins the next entry.
+    #[inline]
+    pub(crate) fn begin_entry(&mut self, entry: EntryRef<'_>) {
+        self.sequence = entry.sequence;
+        self.epoch = entry.epoch;
+        self.received_at = entry.received_at;
+        self.origin.clone_from(entry.origin);
+        self.ids.enter(entry.sequence);
+    }
+
+    /// Writes an event in the place of the current entry, in the form that entries have in JSON.
+    pub(crate) fn write_entry(&mut self, event: &Event<'_>) {
+        let Self { sequence, epoch, received_at, ref origin, ref mut bytes, .. } = *self;
+        let length = bytes.len();
+        let entry = EntryRef { sequence, received_at, epoch, origin, event, raw: None };
+        match form::write_entry(bytes, entry) {
+            Ok(()) => bytes.push(b'\n'),
+            Err(_) => {
+                bytes.truncate(length);
+                self.lost("events that cannot be written");
+            }
+        }
+    }
+
+    /// Discards the count of losses from now on, or no longer; gives what was so before.
+    pub(crate) fn mute(&mut self, muted: bool) -> bool {
+        std::mem::replace(&mut self.muted, muted)
+    }
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self::new(0)
     }
 }
 
@@ -175,13 +263,25 @@ impl Losses {
     }
 }
 
-/// Ids that are never the same twice in a stream, and the same for the same input.
+/// Ids that are never the same twice in a session: each is made of the session's seed, the sequence
+/// number of an entry, and a count within that entry.
 #[derive(Debug, Clone)]
 pub struct Identity {
     /// An id with its quotes, of which the second half is still to be written.
     form: [u8; 38],
     low: u64,
-    next: u64,
+    /// The sequence number of the entry, and how many ids it has made.
+    place: u64,
+}
+
+/// How many bits of an id count within an entry; a long text may be split into many pieces.
+const BITS_WITHIN_ENTRY: u32 = 24;
+
+impl Default for Identity {
+    /// The ids of an encoder that has not [followed](Self::follow) its output yet.
+    fn default() -> Self {
+        Self { place: u64::MAX, ..Self::new(0) }
+    }
 }
 
 impl Identity {
@@ -190,13 +290,29 @@ impl Identity {
         let high = mix(seed) & !0xf000 | 0x8000;
         let mut form = *b"\"________-____-____-____-____________\"";
         write_digits(form.get_mut(..FIRST_HALF).unwrap_or_default(), high);
-        Self { form, low: mix(seed.wrapping_add(1)), next: 0 }
+        Self { form, low: mix(seed.wrapping_add(1)), place: 0 }
+    }
+
+    /// Makes the ids to come for the entry that is being written. An encoder that makes ids has one
+    /// `Identity`, and calls this first of all.
+    #[inline]
+    pub fn follow(&mut self, out: &Output) {
+        if self.place >> BITS_WITHIN_ENTRY != out.ids.place >> BITS_WITHIN_ENTRY {
+            self.clone_from(&out.ids);
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, sequence: u64) {
+        if self.place >> BITS_WITHIN_ENTRY != sequence {
+            self.place = sequence << BITS_WITHIN_ENTRY;
+        }
     }
 
     /// The next id, in the form of a UUID (version 8: made by us).
     pub fn uuid(&mut self) -> Uuid {
-        self.next += 1;
-        let low = (self.low ^ self.next) & (u64::MAX >> 2) | (0b10 << 62);
+        self.place = self.place.wrapping_add(1);
+        let low = (self.low ^ self.place) & (u64::MAX >> 2) | (0b10 << 62);
         let mut id = self.form;
         write_digits(id.get_mut(FIRST_HALF..).unwrap_or_default(), low);
         Uuid(id)

@@ -10,10 +10,10 @@ use crate::json::{Json, Text};
 const KEPT: usize = 100;
 
 /// Errors of the turn at hand that nobody was told of yet.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct HeldErrors(Vec<Held>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Held {
     message: Text<'static>,
     payload: Json<'static>,

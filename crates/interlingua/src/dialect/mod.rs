@@ -37,12 +37,15 @@ mod steps;
 mod time;
 mod tools;
 
+use crate::error::Error;
 pub use crate::explain::Ignored;
 pub use crate::framing::FramingKind;
 use crate::json::Shape;
-pub use decode::Decoder;
+pub use decode::{Decoder, EventSink};
 pub(crate) use decode::{each_record, unknown};
-pub use encode::{EncodeOptions, Encoder, Identity, Losses, Output, Team, Withdraws};
+pub use encode::{
+    CloneEncoder, EncodeOptions, Encoder, Identity, Losses, Output, Team, Uuid, Withdraws,
+};
 pub use probe::{Confidence, Probe};
 
 /// All dialects, in the order in which they are listed.
@@ -71,6 +74,11 @@ pub static ALL: &[&Dialect] = &[
 /// The dialect of some name.
 pub fn find(name: &str) -> Option<&'static Dialect> {
     ALL.iter().copied().find(|dialect| dialect.name == name || dialect.aliases.contains(&name))
+}
+
+/// The dialect of some name, which must exist.
+pub fn named(name: &str) -> Result<&'static Dialect, Error> {
+    find(name).ok_or_else(|| Error::UnknownDialect { name: name.to_owned() })
 }
 
 /// A protocol, and what can be done with it.
@@ -141,3 +149,12 @@ pub enum Ending {
     /// The protocol has none: the end of the stream is the end of the turn.
     Implied,
 }
+
+impl PartialEq for Dialect {
+    /// There is one of each.
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Dialect {}

@@ -8,7 +8,7 @@
 use crate::json::Text;
 
 /// Where a turn is.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Steps {
     open: bool,
     /// How many steps there were in the stream.

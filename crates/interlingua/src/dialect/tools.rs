@@ -46,7 +46,7 @@ pub(crate) fn plan_items<'a>(list: &'a Json<'_>) -> Option<Vec<PlanItem<'a>>> {
 }
 
 /// The input of a tool that writes the whole plan.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct PlanInput<'a> {
     todos: Option<Vec<PlanEntry<'a>>>,
 }
@@ -68,7 +68,7 @@ impl<'a> Record<'a> for PlanInput<'a> {
 }
 
 /// One step, under any of the names that agents give its parts.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct PlanEntry<'a> {
     id: Option<Text<'a>>,
     text: Option<Text<'a>>,

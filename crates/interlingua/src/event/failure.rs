@@ -69,6 +69,16 @@ payload! {
 }
 
 payload! {
+    /// A record that adds nothing to what was emitted before.
+    pub struct Silent<'a> {
+        /// Why it adds nothing.
+        pub fate: SilentFate,
+        /// The rule by which it is ignored.
+        pub rule: Option<Text<'a>>,
+    }
+}
+
+payload! {
     /// Text that is no record.
     pub struct Unparsed<'a> {
         /// What is wrong with it.
@@ -176,6 +186,18 @@ open_enum! {
 }
 
 open_enum! {
+    /// Why a record adds nothing.
+    #[derive(Default)]
+    pub enum SilentFate {
+        /// It repeats what was emitted before, or completes the reader's knowledge of it.
+        #[default]
+        Repeated = "repeated",
+        /// Its dialect leaves it out on purpose.
+        Ignored = "ignored",
+    }
+}
+
+open_enum! {
     /// What is wrong with text that should be a record.
     #[derive(Default)]
     pub enum TextFlaw {
@@ -203,4 +225,4 @@ open_enum! {
     }
 }
 
-owned!(ErrorClass, Severity, TextFlaw, LogStream);
+owned!(ErrorClass, Severity, SilentFate, TextFlaw, LogStream);

@@ -1,6 +1,6 @@
 //! The one language: what any agent can say, in words of our own.
 //!
-//! An [`Event`] is an envelope and its [`Data`]. It borrows from the frame it came from;
+//! An [`Event`] says what happened; its place in a session is in the [entry](crate::Entry). It borrows from the frame it came from;
 //! [`Event::into_owned`] makes one that outlives it. Events know nothing of any protocol: what a
 //! protocol calls a thing is the business of its [dialect](crate::dialect).
 
@@ -15,10 +15,6 @@ mod tool;
 mod turn;
 mod usage;
 
-use std::ops::Range;
-
-use serde::{Deserialize, Serialize};
-
 use crate::json::{Json, Text};
 use payload::Own;
 
@@ -31,49 +27,27 @@ pub use tool::*;
 pub use turn::*;
 pub use usage::*;
 
-/// Something that takes events, one by one.
-pub trait Sink {
-    /// Takes the next event.
-    fn event(&mut self, event: Event<'_>);
-
-    /// Takes what could not be read.
-    fn unreadable(&mut self, unparsed: Unparsed<'_>) {
-        self.event(Event::new(unparsed));
-    }
-
-    /// Is told the text of the record that the next events come from.
-    fn record(&mut self, _text: &str) {}
-}
-
-impl<F: FnMut(Event<'_>)> Sink for F {
-    fn event(&mut self, event: Event<'_>) {
-        self(event);
-    }
-}
-
-/// One thing that was said or that happened, and where we know it from.
+/// One thing that was said or that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event<'a> {
-    /// The event's place in the stream: from zero, without gaps.
-    pub sequence: u64,
-    /// Where it comes from.
-    pub source: Source,
-    /// The tool call whose sub-agent said it.
+    /// The tool call whose sub-agent emitted it.
     pub parent: Option<Text<'a>>,
     /// The agent's own time, as the agent wrote it.
     pub time: Option<Json<'a>>,
+    /// Why the event was added, where the agent's stream does not contain it.
+    pub synthetic: Option<Reason>,
     /// What it is.
     pub data: Data<'a>,
 }
 
 impl<'a> Event<'a> {
-    /// An event of the frame at hand; the grammar numbers it.
+    /// An event of the current frame.
     #[inline(always)]
     pub fn new(data: impl Into<Data<'a>>) -> Self {
-        Self { sequence: 0, source: Source::default(), parent: None, time: None, data: data.into() }
+        Self { parent: None, time: None, synthetic: None, data: data.into() }
     }
 
-    /// The same event, said by the sub-agent of a tool call.
+    /// The same event, emitted by the sub-agent of a tool call.
     #[must_use]
     #[inline(always)]
     pub fn within(mut self, parent: Option<Text<'a>>) -> Self {
@@ -89,28 +63,23 @@ impl<'a> Event<'a> {
         self
     }
 
+    /// The same event, marked as added for a reason.
+    #[must_use]
+    #[inline(always)]
+    pub fn because(mut self, reason: Option<Reason>) -> Self {
+        self.synthetic = reason;
+        self
+    }
+
     /// A copy that does not borrow from the frame.
     pub fn into_owned(self) -> Event<'static> {
         Event {
-            sequence: self.sequence,
-            source: self.source,
             parent: self.parent.map(Text::into_owned),
             time: self.time.map(Json::into_owned),
+            synthetic: self.synthetic,
             data: self.data.into_owned(),
         }
     }
-}
-
-/// Where an event comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Source {
-    /// The line of the input that says it; for a synthetic event, the line that led to it.
-    pub line: u64,
-    /// The bytes of the input that say it.
-    pub bytes: Range<u64>,
-    /// Why it was added, where the agent's stream does not say it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub synthetic: Option<Reason>,
 }
 
 open::open_enum! {
@@ -265,6 +234,8 @@ data! {
     Native(Native) = "native",
     /// A record of a kind that nobody knows.
     Unknown(Unknown) = "unknown",
+    /// A record that adds nothing to what was emitted before.
+    Silent(Silent) = "silent",
     /// Text that is no record.
     Unparsed(Unparsed) = "unparsed",
     /// A line that is no part of the protocol.

@@ -4,12 +4,13 @@
 //! call, the message id and the index, never a flag. A whole block that repeats its pieces is
 //! dropped; one that goes further adds only the rest.
 
-use super::fingerprint::{number_of, of_words};
+use super::RepairKind;
 use super::over::{How, Over, Said};
 use super::pieces::{Pieces, Relation};
 use super::recent::{Recent, RecentBlock};
-use super::{Emit, RepairKind, Stream};
+use super::stream::{Emit, Stream};
 use crate::event::{Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Reason};
+use crate::fingerprint::{of_optional_name, of_words};
 use crate::json::Text;
 
 #[derive(Debug)]
@@ -75,6 +76,13 @@ impl Blocks {
         }
     }
 
+    /// Begins another run of the agent: none of its blocks repeats one from before.
+    pub(super) fn begin_epoch(&mut self) {
+        self.over = Over::default();
+        self.recent.clear();
+        self.spoke = false;
+    }
+
     /// Begins a new step: what was said before a tool was answered is never taken back.
     pub(super) fn step(&mut self) {
         self.recent.clear();
@@ -91,6 +99,7 @@ impl Blocks {
             self.recent.take_told(&event.parent, &told)
         };
         if taken.is_empty() {
+            stream.merged();
             return;
         }
         self.over.forget(|number| taken.iter().any(|block| block.number == number));
@@ -132,6 +141,7 @@ impl Blocks {
         let name = Name::of(&event.parent, &started.message, started.index, started.block);
         let key = name.key();
         if self.find(name).is_some() || self.over.get(key.number).is_some() {
+            stream.repeated();
             return;
         }
         started.block = self.begin(name, key, &started.kind);
@@ -185,7 +195,10 @@ impl Blocks {
     fn end(&mut self, event: &mut Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Data::BlockEnded(ended) = &mut event.data else { return };
         let name = Name::of(&event.parent, &ended.message, ended.index, ended.block);
-        let Some(at) = self.find(name) else { return };
+        let Some(at) = self.find(name) else {
+            stream.repeated();
+            return;
+        };
         let mut block = self.open.remove(at);
         self.remember(&block);
         self.recent.said(block.number, std::mem::take(&mut block.said));
@@ -326,7 +339,7 @@ impl<'n, 'a> Name<'n, 'a> {
     }
 
     fn key(&self) -> Key {
-        let (speaker, message) = (number_of(self.parent), number_of(self.message));
+        let (speaker, message) = (of_optional_name(self.parent), of_optional_name(self.message));
         let number = of_words([self.index, self.number, speaker, message]);
         Key { number, speaker, message, told_number: self.number }
     }

@@ -3,12 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 
-use super::fingerprint::{Fingerprint, FingerprintHasher, number_of};
+use super::RepairKind;
 use super::reused::Reused;
-use super::{Emit, RepairKind, Stream};
+use super::stream::{Emit, Stream};
 use crate::event::{
     Data, Event, Executor, Native, Reason, ToolEnded, ToolInput, ToolKind, ToolStarted, ToolStatus,
 };
+use crate::fingerprint::{FingerprintHasher, of_name, of_optional_name};
 use crate::json::{Json, Text};
 
 /// How many calls that are over leave their room behind.
@@ -95,7 +96,7 @@ impl Calls {
             && started.message.is_some()
             && let told_as = key(&self.reused.told_as(&started.call))
             && let Some(Call::Over { message, .. }) = self.calls.get(&told_as)
-            && ![number_of(&started.message), number_of(&None)].contains(message)
+            && ![of_optional_name(&started.message), of_optional_name(&None)].contains(message)
         {
             let call = &started.call;
             let free = |id: &String| !self.calls.contains_key(&key(&Text::plain(id)));
@@ -213,9 +214,9 @@ impl Calls {
             // The message may be known only now.
             Some(Call::Open(open)) if started.message.is_some() => {
                 open.message = started.message.clone().map(Text::into_owned);
+                stream.merged();
             }
-            // Said before.
-            Some(_) => {}
+            Some(_) => stream.repeated(),
         }
     }
 
@@ -225,6 +226,8 @@ impl Calls {
         if let Some(open) = self.find_open(&delta.call).filter(|open| !open.input_known) {
             let parent = open.parent.as_ref().map(Text::borrowed);
             stream.said(&mut event.within(parent), emit);
+        } else {
+            stream.repeated();
         }
     }
 
@@ -232,10 +235,10 @@ impl Calls {
         let Data::ToolInput(input) = &event.data else { return };
         self.ensure_known(&input.call, &event, stream, emit);
         let Event { time, data: Data::ToolInput(mut input), .. } = event else { return };
-        let Some(open) = self.find_open(&input.call) else { return };
-        if open.input_known {
+        let Some(open) = self.find_open(&input.call).filter(|open| !open.input_known) else {
+            stream.repeated();
             return;
-        }
+        };
         open.knows_input(input.input.as_ref());
         open.input_known = true;
         input.name = Text::plain(&open.name);
@@ -248,7 +251,10 @@ impl Calls {
 
     fn progress(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Data::ToolProgress(progress) = &event.data else { return };
-        let Some(open) = self.find_open(&progress.call) else { return };
+        let Some(open) = self.find_open(&progress.call) else {
+            stream.repeated();
+            return;
+        };
         if let Some(output) = &progress.output {
             open.put_out(&output.to_plain());
         }
@@ -288,7 +294,7 @@ impl Calls {
     fn answer(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Data::ToolEnded(ended) = &event.data else { return };
         self.ensure_known(&ended.call, &event, stream, emit);
-        let Event { parent, time, source, data: Data::ToolEnded(mut ended), .. } = event else {
+        let Event { parent, time, synthetic, data: Data::ToolEnded(mut ended) } = event else {
             return;
         };
         let Some(call) = self.calls.get_mut(&key(&ended.call)) else { return };
@@ -306,14 +312,13 @@ impl Calls {
                 }
                 // Whoever made the call is answered.
                 let parent = open.parent.as_ref().map(Text::borrowed);
-                let mut answer = Event::new(ended).within(parent).at(time);
-                answer.source.synthetic = source.synthetic;
+                let mut answer = Event::new(ended).within(parent).at(time).because(synthetic);
                 stream.said(&mut answer, emit);
                 if self.spare.len() < SPARE {
                     self.spare.push(open);
                 }
             }
-            Call::Over { how: Over::Answered, .. } => {}
+            Call::Over { how: Over::Answered, .. } => stream.repeated(),
             Call::Over { how, .. } => {
                 if std::mem::replace(how, Over::Answered) == Over::Abandoned {
                     stream.repaired(RepairKind::AnswerTooLate, || format!("call {}", ended.call));
@@ -444,7 +449,7 @@ impl Call {
     /// Ends a call; gives what was known of it.
     fn end(&mut self, how: Over) -> Option<Box<OpenCall>> {
         let message = match self {
-            Self::Open(open) => number_of(&open.message),
+            Self::Open(open) => of_optional_name(&open.message),
             Self::Over { .. } => return None,
         };
         match std::mem::replace(self, Self::Over { how, message }) {
@@ -457,7 +462,7 @@ impl Call {
 /// What a call is known by.
 #[inline]
 pub(super) fn key(call: &Text<'_>) -> u64 {
-    Fingerprint::of(call.to_plain().as_bytes()).number()
+    of_name(call.to_plain().as_bytes())
 }
 
 /// A writer that waits for the input is told that none will come.

@@ -1,6 +1,6 @@
 //! Every message that begins ends.
 
-use super::{Emit, Stream};
+use super::stream::{Emit, Stream};
 use crate::event::{Data, Event, MessageEnded, Reason};
 use crate::json::Text;
 

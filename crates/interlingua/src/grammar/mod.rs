@@ -8,7 +8,6 @@
 
 mod blocks;
 mod calls;
-mod fingerprint;
 mod messages;
 mod names;
 mod over;
@@ -18,16 +17,21 @@ mod recent;
 mod repair;
 mod reused;
 mod session;
+mod stream;
 mod turns;
 
-use crate::dialect::Ending;
-use crate::event::{Data, Event, Outcome, Reason, Source, TextFlaw, Unparsed};
+use crate::account::{Account, FrameFate};
+use crate::dialect::{Dialect, Ending};
+use crate::entry::Origin;
+use crate::event::{Data, Event, Outcome, Reason, TextFlaw, ToolEnded, ToolStarted, Unparsed};
 use blocks::Blocks;
 use calls::Calls;
 use messages::Messages;
 use plans::Plans;
 pub use repair::{Repair, RepairKind, Repairs};
 use session::Session;
+pub(crate) use stream::Outlet;
+use stream::{Emit, Stream};
 use turns::{End, Turns};
 
 /// How an agent's process or stream ended, as far as the caller saw it.
@@ -54,7 +58,7 @@ pub struct Stopped {
 
 /// The order of things, and the state that it takes to keep it.
 #[derive(Debug, Default)]
-pub struct Grammar {
+pub(crate) struct Grammar {
     stream: Stream,
     session: Session,
     turns: Turns,
@@ -65,55 +69,57 @@ pub struct Grammar {
     cut_off: bool,
 }
 
-/// What every event of the stream is given: its number and its source.
-#[derive(Debug, Default)]
-struct Stream {
-    sequence: u64,
-    source: Source,
-    repairs: Repairs,
-}
-
-/// Where well-formed events go.
-type Emit<'e> = &'e mut dyn FnMut(&Event<'_>);
-
-impl Stream {
-    /// Hands on an event that the agent said.
-    #[inline]
-    fn said(&mut self, event: &mut Event<'_>, emit: Emit<'_>) {
-        event.sequence = self.sequence;
-        // Our own events may say that they were added when they were first written.
-        let synthetic = event.source.synthetic.take();
-        event.source = Source { synthetic, ..self.source.clone() };
-        self.sequence += 1;
-        emit(event);
-    }
-
-    /// Hands on an event that the agent did not say.
-    fn added(&mut self, event: &mut Event<'_>, reason: Reason, emit: Emit<'_>) {
-        event.sequence = self.sequence;
-        event.source = Source { synthetic: Some(reason), ..self.source.clone() };
-        self.sequence += 1;
-        emit(event);
-    }
-
-    fn repaired(&mut self, kind: RepairKind, what: impl FnOnce() -> String) {
-        self.repairs.add(kind, self.source.line, what);
-    }
-}
-
 impl Grammar {
-    /// The frame that the next events come from.
-    pub fn at(&mut self, line: u64, bytes: std::ops::Range<u64>) {
-        self.stream.source = Source { line, bytes, synthetic: None };
+    /// Begins the next frame of the input.
+    pub(crate) fn begin_frame(&mut self, line: u64, bytes: std::ops::Range<u64>) {
+        self.stream.origin = Origin { line, bytes, added: false };
+        self.stream.fate = FrameFate::default();
+    }
+
+    /// Ends the frame, and counts what became of it.
+    pub(crate) fn end_frame(&mut self, emit: Emit<'_>) {
+        self.stream.end_record(emit);
+        self.stream.account.frames.count(self.stream.fate);
+    }
+
+    /// Begins a record of the frame that is to be kept.
+    pub(crate) fn begin_record(&mut self, dialect: &'static Dialect, text: &str, emit: Emit<'_>) {
+        self.stream.end_record(emit);
+        self.stream.begin_record(dialect, text);
+    }
+
+    /// Notes that the current record is left out on purpose.
+    pub(crate) fn ignored(&mut self, rule: &'static str) {
+        self.stream.fate.ignored = Some(rule);
+    }
+
+    /// Which dialect is read from now on.
+    pub(crate) fn reading(&mut self, dialect: &'static Dialect) {
+        self.session.reading(dialect);
+    }
+
+    /// Whether a record that both makes and answers a call repeats one that was read before.
+    pub(crate) fn repeats(&mut self, _started: &ToolStarted<'_>, _ended: &ToolEnded<'_>) -> bool {
+        false
+    }
+
+    /// The time of the entries to come.
+    pub(crate) fn set_time(&mut self, received_at: Option<u64>) {
+        self.stream.received_at = received_at;
     }
 
     /// The line of the input that the next events come from.
     pub(crate) fn line(&self) -> u64 {
-        self.stream.source.line
+        self.stream.origin.line
     }
 
-    /// Notes that the frame at hand could not be read, before the event that says so.
-    pub fn unreadable(&mut self, unparsed: &Unparsed<'_>) {
+    /// What became of all frames and events so far.
+    pub(crate) fn account(&self) -> &Account {
+        &self.stream.account
+    }
+
+    /// Notes that the current frame could not be read, before the event that says so.
+    pub(crate) fn unreadable(&mut self, unparsed: &Unparsed<'_>) {
         self.cut_off |= unparsed.flaw == TextFlaw::Truncated;
         let kind = match unparsed.flaw {
             TextFlaw::TooLong => RepairKind::TooLong,
@@ -124,18 +130,32 @@ impl Grammar {
 
     /// What the session had used before this stream, where its counts go on from there: those of a
     /// resumed thread of Codex do.
-    pub fn set_usage_before(&mut self, usage: crate::event::Usage<'_>) {
+    pub(crate) fn set_usage_before(&mut self, usage: crate::event::Usage<'_>) {
         self.turns.set_usage_before(usage);
     }
 
     /// What was repaired so far.
-    pub fn repairs(&self) -> &Repairs {
+    pub(crate) fn repairs(&self) -> &Repairs {
         &self.stream.repairs
     }
 
     /// Takes the next event, and hands on what it is in a well-formed stream.
     #[inline]
-    pub fn push(&mut self, mut event: Event<'_>, emit: Emit<'_>) {
+    pub(crate) fn push(&mut self, event: Event<'_>, emit: Emit<'_>) {
+        self.stream.event_fate = None;
+        self.take(event, emit);
+        self.stream.account.events.count(self.stream.event_fate);
+    }
+
+    /// Takes an event that the caller knows of and no record contains.
+    pub(crate) fn push_from_caller(&mut self, event: Event<'_>, emit: Emit<'_>) {
+        self.stream.from_caller = true;
+        self.push(event, emit);
+        self.stream.from_caller = false;
+    }
+
+    #[inline]
+    fn take(&mut self, mut event: Event<'_>, emit: Emit<'_>) {
         names::or_absent(&mut event.parent);
         self.calls.settle(&mut event, &mut self.stream);
         // Pieces of text are most of what agents say, and need little of what follows.
@@ -175,10 +195,7 @@ impl Grammar {
                 self.session.ensure_started(stream, emit);
                 self.turns.start(event, stream, emit);
             }
-            Data::TurnEnded(_) => {
-                let added = event.source.synthetic.take();
-                self.end_turn(event, added, emit);
-            }
+            Data::TurnEnded(_) => self.end_turn(event, false, emit),
             Data::Withdrawn(_) => self.blocks.withdraw(event, stream, emit),
             Data::ToolInputDelta(_) | Data::ToolInput(_) | Data::ToolProgress(_) => {
                 self.calls.push(event, stream, emit);
@@ -202,10 +219,22 @@ impl Grammar {
         }
     }
 
-    /// Says that nothing more will come: closes what is open, as truthfully as it can.
-    pub fn finish(&mut self, exit: &Exit, ending: Ending, emit: Emit<'_>) {
+    /// Ends the session: closes what is open, as truthfully as it can.
+    pub(crate) fn finish(&mut self, exit: &Exit, ending: Ending, emit: Emit<'_>) {
+        self.end_stream(Some(exit), ending, emit);
         let exit = self.session.exit(exit);
-        if self.turns.is_open() || self.turns.none_of_the_present() {
+        self.session.end(&exit, &mut self.stream, emit);
+    }
+
+    /// Ends one stream of the session; without an exit, its turn goes on with the next one.
+    pub(crate) fn end_stream(&mut self, exit: Option<&Exit>, ending: Ending, emit: Emit<'_>) {
+        let Some(exit) = exit else {
+            self.blocks.end_turn(Reason::InputEnded, &mut self.stream, emit);
+            self.messages.end_turn(&Reason::InputEnded, &mut self.stream, emit);
+            return;
+        };
+        let exit = self.session.exit(exit);
+        if self.turns.is_open() || !self.turns.has_live_turn() {
             self.ensure_turn(emit);
             let clean = ending == Ending::Implied
                 && !self.cut_off
@@ -219,9 +248,19 @@ impl Grammar {
                     ended.cause.as_ref().map(ToString::to_string).unwrap_or_default()
                 });
             }
-            self.end_turn(Event::new(ended), Some(reason), emit);
+            self.end_turn(Event::new(ended).because(Some(reason)), true, emit);
         }
-        self.session.end(&exit, &mut self.stream, emit);
+    }
+
+    /// Begins another run of the agent: native ids and places in the input start anew, counts and the
+    /// sequence go on.
+    pub(crate) fn begin_epoch(&mut self) {
+        self.stream.epoch += 1;
+        self.stream.origin = Origin::default();
+        self.blocks.begin_epoch();
+        self.turns.begin_epoch();
+        self.session.begin_epoch();
+        self.cut_off = false;
     }
 
     fn ensure_turn(&mut self, emit: Emit<'_>) {
@@ -231,12 +270,12 @@ impl Grammar {
         }
     }
 
-    fn end_turn(&mut self, event: Event<'_>, added: Option<Reason>, emit: Emit<'_>) {
+    fn end_turn(&mut self, event: Event<'_>, added: bool, emit: Emit<'_>) {
         let waiting = matches!(
             &event.data,
             Data::TurnEnded(ended) if ended.outcome == Outcome::WaitingForClient
         );
-        let reason = added.clone().unwrap_or(Reason::TurnEnded);
+        let reason = event.synthetic.clone().unwrap_or(Reason::TurnEnded);
         if let Data::TurnEnded(ended) = &event.data
             && let Some(text) = &ended.final_text
         {

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use super::fingerprint::{Fingerprint, FingerprintHasher};
 use super::pieces::Relation;
+use crate::fingerprint::{Fingerprint, FingerprintHasher};
 use crate::json::Text;
 
 /// How many blocks a generation has.

@@ -1,6 +1,6 @@
 //! What was said of a block in pieces, and how a whole block relates to it.
 
-use super::fingerprint::Fingerprint;
+use crate::fingerprint::Fingerprint;
 use crate::json::Text;
 
 /// How much text is kept to be compared; of a longer block only a fingerprint is.

@@ -2,7 +2,7 @@
 //!
 //! Every agent has its own: the plan of a sub-agent does not replace that of the one that started it.
 
-use super::{Emit, Stream};
+use super::stream::{Emit, Stream};
 use crate::event::{Data, Event, PlanUpdated, Reason, ToolStatus, own_plan};
 use crate::json::Text;
 
@@ -38,6 +38,7 @@ impl Plans {
             && update.plan == plan.current.plan
             && update.items == plan.current.items;
         if repeats {
+            stream.repeated();
             return;
         }
         let before = std::mem::replace(&mut plan.current, own_plan(update.clone()));

@@ -6,9 +6,9 @@
 use std::collections::VecDeque;
 
 use super::blocks::Key;
-use super::fingerprint::number_of;
 use super::pieces::Pieces;
 use crate::event::{BlockKind, WithdrawnBlock};
+use crate::fingerprint::of_optional_name;
 use crate::json::Text;
 
 /// How many blocks can be taken back at once.
@@ -115,7 +115,8 @@ impl Recent {
         message: &Option<Text<'_>>,
         from: u64,
     ) -> Vec<RecentBlock> {
-        let (all, speaker, message) = (message.is_none(), number_of(speaker), number_of(message));
+        let (all, speaker, message) =
+            (message.is_none(), of_optional_name(speaker), of_optional_name(message));
         let is_taken = |block: &RecentBlock| {
             block.speaker == speaker && (all || block.message == message && block.index >= from)
         };
@@ -128,7 +129,7 @@ impl Recent {
         speaker: &Option<Text<'_>>,
         numbers: &[u64],
     ) -> Vec<RecentBlock> {
-        let speaker = number_of(speaker);
+        let speaker = of_optional_name(speaker);
         self.take_those(|block| block.speaker == speaker && numbers.contains(&block.told_number))
     }
 

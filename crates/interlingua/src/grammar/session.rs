@@ -1,11 +1,15 @@
 //! The session starts once and ends once; what is said of it again is an update, or nothing.
 
-use super::{Emit, Exit, Stream};
+use super::Exit;
+use super::stream::{Emit, Stream};
+use crate::dialect::{self, Dialect};
 use crate::event::{Data, Event, Reason, SessionEnded, SessionStarted, SessionUpdated};
 use crate::json::{Json, Text};
 
 #[derive(Debug, Default)]
 pub(super) struct Session {
+    /// The name of the dialect that is read.
+    dialect: Option<&'static str>,
     started: bool,
     ended: bool,
     told_exit: Exit,
@@ -19,13 +23,25 @@ pub(super) struct Session {
 }
 
 impl Session {
+    pub(super) fn reading(&mut self, dialect: &'static Dialect) {
+        // Our own events may be those of any agent.
+        self.dialect = (*dialect != dialect::events::DIALECT).then_some(dialect.name);
+    }
+
+    /// Begins another run of the agent, which ends in its own way.
+    pub(super) fn begin_epoch(&mut self) {
+        self.told_exit = Exit::default();
+        self.ended = false;
+    }
+
     pub(super) fn push(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
-        let Event { parent, time, data, .. } = event;
+        let Event { parent, time, synthetic, data } = event;
         let update = match data {
             Data::SessionStarted(started) if !self.started => {
                 self.started = true;
                 self.remember(&started);
-                stream.said(&mut Event::new(*started).within(parent).at(time), emit);
+                let started = Event::new(*started).within(parent).at(time).because(synthetic);
+                stream.said(&mut { started }, emit);
                 return;
             }
             Data::SessionStarted(again) => as_update(*again),
@@ -33,15 +49,22 @@ impl Session {
             _ => return,
         };
         self.ensure_started(stream, emit);
-        if let Some(news) = self.news(update) {
-            stream.said(&mut Event::new(news).within(parent).at(time), emit);
+        match self.news(update) {
+            Some(news) => {
+                let news = Event::new(news).within(parent).at(time).because(synthetic);
+                stream.said(&mut { news }, emit);
+            }
+            None => stream.repeated(),
         }
     }
 
     pub(super) fn ensure_started(&mut self, stream: &mut Stream, emit: Emit<'_>) {
         if !self.started {
             self.started = true;
-            stream.added(&mut Event::new(SessionStarted::default()), Reason::Implied, emit);
+            let agent = self.dialect.map(Text::plain);
+            self.agent.clone_from(&agent);
+            let started = SessionStarted { agent, ..SessionStarted::default() };
+            stream.added(&mut Event::new(started), Reason::Implied, emit);
         }
     }
 
@@ -54,7 +77,9 @@ impl Session {
             stderr: ended.stderr.as_ref().map(ToString::to_string),
             stopped: None,
         };
-        if !std::mem::replace(&mut self.ended, true) {
+        if std::mem::replace(&mut self.ended, true) {
+            stream.merged();
+        } else {
             stream.said(&mut { event }, emit);
         }
     }

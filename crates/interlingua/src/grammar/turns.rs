@@ -1,6 +1,7 @@
 //! A turn starts once and ends once; its counts are its own.
 
-use super::{Emit, Exit, RepairKind, Stream};
+use super::stream::{Emit, Stream};
+use super::{Exit, RepairKind};
 use crate::event::{
     Cost, Data, ErrorClass, Event, Outcome, Reason, Scope, TurnEnded, TurnStarted, Usage,
 };
@@ -12,8 +13,8 @@ const ERRORS_KEPT: usize = 100;
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     open: Option<OpenTurn>,
-    /// There was a turn that is not of the past.
-    any_of_the_present: bool,
+    /// A live (not replayed) turn has started in this epoch.
+    has_live_turn: bool,
     /// What the session had used at the end of the turn before.
     usage_so_far: Usage<'static>,
     cost_so_far: f64,
@@ -47,9 +48,13 @@ impl Turns {
         self.open.is_some()
     }
 
-    /// Whether nothing happened now: whoever waits for the end of a turn still waits.
-    pub(super) fn none_of_the_present(&self) -> bool {
-        !self.any_of_the_present
+    /// Whether a live (not replayed) turn has started in this epoch.
+    pub(super) fn has_live_turn(&self) -> bool {
+        self.has_live_turn
+    }
+
+    pub(super) fn begin_epoch(&mut self) {
+        self.has_live_turn = self.open.is_some();
     }
 
     /// What the session had used before this stream began.
@@ -71,6 +76,7 @@ impl Turns {
                     "a turn began before the one before it had ended".to_owned()
                 });
             }
+            stream.merged();
             return;
         }
         let replay = matches!(&event.data, Data::TurnStarted(started) if started.replay);
@@ -84,7 +90,7 @@ impl Turns {
     }
 
     fn begin(&mut self, implied: bool, replay: bool, stream: &Stream) {
-        self.any_of_the_present |= !replay;
+        self.has_live_turn |= !replay;
         let started_at = stream.sequence;
         self.open = Some(OpenTurn { implied, replay, started_at, ..OpenTurn::default() });
     }
@@ -115,12 +121,12 @@ impl Turns {
     pub(super) fn end(
         &mut self,
         event: Event<'_>,
-        added: Option<Reason>,
+        added: bool,
         stream: &mut Stream,
         emit: Emit<'_>,
     ) {
         let turn = self.open.take().unwrap_or_default();
-        let Event { parent, time, data, .. } = event;
+        let Event { parent, time, synthetic, data } = event;
         let Data::TurnEnded(mut ended) = data else { return };
         let failed = matches!(ended.outcome, Outcome::Failed | Outcome::TimedOut);
         let counts = |mishap: &&Mishap| failed || !mishap.retried;
@@ -152,10 +158,10 @@ impl Turns {
         }
         ended.usage = ended.usage.take().map(|usage| self.usage_of_turn(usage));
         ended.cost = ended.cost.take().map(|cost| self.cost_of_turn(cost));
-        let event = Event::new(*ended).within(parent).at(time);
-        match added {
-            Some(reason) => stream.added(&mut { event }, reason, emit),
-            None => stream.said(&mut { event }, emit),
+        let mut event = Event::new(*ended).within(parent).at(time).because(synthetic);
+        match event.synthetic.clone().filter(|_| added) {
+            Some(reason) => stream.added(&mut event, reason, emit),
+            None => stream.said(&mut event, emit),
         }
     }
 

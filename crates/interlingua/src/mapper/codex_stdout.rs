@@ -4,8 +4,9 @@ use super::lines;
 use crate::dialect::giselle::GiselleEncoder;
 use crate::dialect::{EncodeOptions, Encoder, Output, codex};
 use crate::event::{Data, Event};
-use crate::translate::{Options, Translator};
-use crate::{CannotTranslate, Exit};
+use crate::reader::{ReadOptions, Reader};
+use crate::writer::Writer;
+use crate::{Error, Exit, Translator};
 
 /// Maps the stdout of `codex exec --json` to `init`, `message` and `stderr` records.
 ///
@@ -26,35 +27,32 @@ use crate::{CannotTranslate, Exit};
 /// ```
 #[derive(Debug)]
 pub struct CodexStdoutMapper {
-    translator: Result<Translator<ChatRecords>, CannotTranslate>,
+    translator: Result<Translator<ChatRecords>, Error>,
 }
 
 impl CodexStdoutMapper {
     /// A mapper at the beginning of a stream.
     pub fn new() -> Self {
-        let records = ChatRecords(GiselleEncoder::new(&EncodeOptions::default()));
-        let options = Options::default();
-        let translator =
-            Translator::with_encoder(Some(&codex::DIALECT), "giselle", records, &options);
-        Self { translator }
+        let options = EncodeOptions::default();
+        let writer = Writer::with_encoder(ChatRecords(GiselleEncoder::new(&options)), &options);
+        let reader = Reader::new((&codex::DIALECT).into(), ReadOptions::default());
+        Self { translator: reader.map(|reader| Translator::with_writer(reader, writer)) }
     }
 
     /// Takes a chunk of stdout; gives the lines that are now known.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<String> {
         match &mut self.translator {
-            Ok(translator) => lines(translator.push(chunk)),
+            Ok(translator) => lines(translator.push(chunk, None)),
             Err(_) => Vec::new(),
         }
     }
 
     /// Says that no more will come; gives what was held back, and begins anew.
     pub fn flush(&mut self) -> Vec<String> {
-        let last = match &mut self.translator {
-            Ok(translator) => lines(translator.finish(&Exit::default())),
+        match std::mem::take(self).translator {
+            Ok(translator) => lines(&translator.finish(&Exit::default(), None).bytes),
             Err(_) => Vec::new(),
-        };
-        self.reset();
-        last
+        }
     }
 
     /// Forgets everything.
@@ -70,7 +68,7 @@ impl Default for CodexStdoutMapper {
 }
 
 /// Of all that can be said in `giselle`, what a chat reads.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct ChatRecords(GiselleEncoder);
 
 impl Encoder for ChatRecords {

@@ -39,15 +39,14 @@ impl GeminiParser {
     /// Takes a chunk; gives the events that are now known.
     pub fn parse_chunk(&mut self, chunk: &[u8]) -> Vec<String> {
         let Some(translator) = &mut self.translator else { return Vec::new() };
-        without_line_feeds(lines(translator.push(chunk)))
+        without_line_feeds(lines(translator.push(chunk, None)))
     }
 
     /// Says that no more will come; gives the last events, and begins anew.
     pub fn flush(&mut self) -> Vec<String> {
-        let Some(translator) = &mut self.translator else { return Vec::new() };
-        let last = without_line_feeds(lines(translator.finish(&Exit::default())));
+        let Some(translator) = self.translator.take() else { return Vec::new() };
         self.reset();
-        last
+        without_line_feeds(lines(&translator.finish(&Exit::default(), None).bytes))
     }
 
     /// Forgets everything but the team. Ids are not used again.
@@ -55,12 +54,12 @@ impl GeminiParser {
         self.streams += 1;
         let encode = EncodeOptions {
             team: self.team.clone(),
-            id_seed: self.streams,
+            id_seed: Some(self.streams),
             ..EncodeOptions::default()
         };
         let options = Options { encode, ..Options::default() };
-        let (from, to) = (Some(&gemini::DIALECT), &agent_event::DIALECT);
-        self.translator = Translator::new(from, to, options).ok();
+        let (from, to) = (&gemini::DIALECT, &agent_event::DIALECT);
+        self.translator = Translator::new(from.into(), to, options).ok();
     }
 }
 

@@ -1,20 +1,24 @@
 //! The NDJSON of the Giselle API, as stream parts of the AI SDK, with what a session must remember.
 
+use std::convert::Infallible;
+
 use super::lines;
 use crate::Exit;
 use crate::dialect::ai_sdk::AiSdkEncoder;
-use crate::dialect::{EncodeOptions, Encoder, Output, giselle};
-use crate::event::{Data, Event, Executor};
-use crate::translate::{Options, Translator};
+use crate::dialect::{EncodeOptions, giselle};
+use crate::entry::{EntryRef, Flow, Sink};
+use crate::event::{Data, Event, Executor, TurnStarted};
+use crate::reader::{RawRecords, ReadOptions, Reader};
+use crate::writer::Writer;
 
-/// What a chunk turned out to hold.
+/// What one event of the stream turned out to be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapped {
     /// Stream parts, one JSON object each.
     pub parts: Vec<String>,
     /// What the session must remember from now on.
     pub session: SessionChange,
-    /// A request that the client must answer before the agent goes on: its record.
+    /// A request that the client must answer before the agent goes on: its record, unchanged.
     pub relay_request: Option<String>,
 }
 
@@ -52,62 +56,74 @@ impl std::fmt::Debug for SessionChange {
 ///
 /// The agent's own tools are hidden, as the consumers of this mapper expect; a request for one of the
 /// client's tools is a `tool-call`, and the stream is finished with `tool-calls` until it goes on.
-/// There is one `finish` for each of the two, never both.
+/// There is one `finish` for each of the two, never both. A stream that ends is finished with `stop`,
+/// also if there was nothing in it.
 ///
 /// ```
 /// use interlingua::mapper::NdjsonMapper;
 ///
 /// let mut mapper = NdjsonMapper::new();
 /// let mapped = mapper.push(br#"{"type":"init","session_id":"s1"}"#);
-/// assert_eq!(mapped.session.agent_session_id.as_deref(), Some("s1"));
-/// assert!(mapped.parts[0].contains("response-metadata"));
+/// assert_eq!(mapped[0].session.agent_session_id.as_deref(), Some("s1"));
+/// assert!(mapped[0].parts[0].contains("response-metadata"));
 /// ```
 #[derive(Debug)]
 pub struct NdjsonMapper {
-    translator: Option<Translator<Parts>>,
+    reader: Option<Reader>,
+    mapping: Mapping,
 }
 
 impl NdjsonMapper {
     /// A mapper at the beginning of a stream.
     pub fn new() -> Self {
-        let encoder =
-            AiSdkEncoder::new(&EncodeOptions::default()).finishing_each_turn().hiding_agent_tools();
-        let parts = Parts { encoder, session: SessionChange::default(), request: None };
-        let options = Options::default();
-        let translator =
-            Translator::with_encoder(Some(&giselle::DIALECT), "ai-sdk", parts, &options);
-        Self { translator: translator.ok() }
+        let read = ReadOptions { raw_records: RawRecords::Keep, ..ReadOptions::default() };
+        let options = EncodeOptions::default();
+        let encoder = AiSdkEncoder::new(&options).finishing_each_turn().hiding_agent_tools();
+        Self {
+            reader: Reader::new((&giselle::DIALECT).into(), read).ok(),
+            mapping: Mapping {
+                writer: Writer::with_encoder(encoder, &options),
+                mapped: Vec::new(),
+                record: String::new(),
+                has_turn: false,
+            },
+        }
     }
 
-    /// Takes the next bytes; gives what is now known.
-    pub fn push(&mut self, chunk: &[u8]) -> Mapped {
-        self.map(|translator| lines(translator.push(chunk)))
+    /// Takes the next bytes; gives what each event that is now complete turned out to be, in order, so
+    /// that the caller sees at which of them the stream pauses.
+    pub fn push(&mut self, chunk: &[u8]) -> Vec<Mapped> {
+        if let Some(reader) = &mut self.reader {
+            let Ok(_) = reader.push(chunk, None, &mut self.mapping);
+        }
+        std::mem::take(&mut self.mapping.mapped)
     }
 
-    /// Says that the stream is over; gives the last parts.
+    /// Ends the stream; gives the last parts, and begins anew.
     pub fn finish(&mut self) -> Mapped {
-        self.map(|translator| lines(translator.finish(&Exit::default())))
+        let Self { reader, mut mapping } = std::mem::take(self);
+        if let Some(mut reader) = reader {
+            if !mapping.has_turn {
+                let started = Event::new(TurnStarted::default());
+                let Ok(_) = reader.emit(started, None, &mut mapping);
+            }
+            let Ok(_) = reader.finish(&Exit::default(), None, &mut mapping);
+        }
+        let mut bytes = Vec::new();
+        let Mapping { writer, mapped, .. } = mapping;
+        writer.finish(&mut bytes);
+        let mut last = Mapped::default();
+        for mapped in mapped {
+            last.parts.extend(mapped.parts);
+            last.session.take(mapped.session);
+        }
+        last.parts.extend(parts(&bytes));
+        last
     }
 
     /// Forgets everything.
     pub fn reset(&mut self) {
         *self = Self::new();
-    }
-
-    fn map(&mut self, work: impl FnOnce(&mut Translator<Parts>) -> Vec<String>) -> Mapped {
-        let Some(translator) = &mut self.translator else { return Mapped::default() };
-        let mut parts = work(translator);
-        // The consumer's own stream has started when this mapper is asked.
-        parts.retain(|part| !part.starts_with(r#"{"type":"stream-start""#));
-        for part in &mut parts {
-            part.truncate(part.trim_end_matches('\n').len());
-        }
-        let side = translator.encoder();
-        Mapped {
-            parts,
-            session: std::mem::take(&mut side.session),
-            relay_request: side.request.take(),
-        }
     }
 }
 
@@ -117,17 +133,47 @@ impl Default for NdjsonMapper {
     }
 }
 
-/// Stream parts, and beside them what the session must remember.
+/// Turns entries into stream parts, and beside them what the session must remember.
 #[derive(Debug)]
-struct Parts {
-    encoder: AiSdkEncoder,
-    session: SessionChange,
-    request: Option<String>,
+struct Mapping {
+    writer: Writer<AiSdkEncoder>,
+    mapped: Vec<Mapped>,
+    /// The record that the entries come from.
+    record: String,
+    has_turn: bool,
 }
 
-impl Encoder for Parts {
-    fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
-        match &event.data {
+impl Sink for Mapping {
+    type Error = Infallible;
+
+    fn entry(&mut self, entry: EntryRef<'_>) -> Result<Flow, Infallible> {
+        if let Some(raw) = entry.raw {
+            self.record = raw.record.to_owned();
+            self.mapped.push(Mapped::default());
+        } else if self.mapped.is_empty() {
+            self.mapped.push(Mapped::default());
+        }
+        self.has_turn |= matches!(entry.event.data, Data::TurnStarted(_));
+        let mut bytes = Vec::new();
+        self.writer.write(entry, &mut bytes);
+        if let Some(mapped) = self.mapped.last_mut() {
+            mapped.look(&entry.event.data, &self.record);
+            mapped.parts.extend(parts(&bytes));
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+/// The stream parts among some bytes. The consumer's own stream has started when this mapper is asked.
+fn parts(bytes: &[u8]) -> impl Iterator<Item = String> {
+    let lines = lines(bytes).into_iter().map(|line| line.trim_end_matches('\n').to_owned());
+    lines.filter(|part| !part.starts_with(r#"{"type":"stream-start""#))
+}
+
+impl Mapped {
+    /// Takes note of what the session must remember.
+    fn look(&mut self, data: &Data<'_>, record: &str) {
+        match data {
             Data::SessionStarted(started) => {
                 remember(&mut self.session.agent_session_id, started.id.as_ref());
             }
@@ -141,20 +187,30 @@ impl Encoder for Parts {
                     remember(&mut self.session.relay_url, relay.url.as_ref());
                 }
                 if update.sandbox.is_some() {
-                    out.record("response-metadata").end();
+                    self.parts.push(r#"{"type":"response-metadata"}"#.to_owned());
                 }
             }
             Data::ToolStarted(started) if started.executor == Executor::Client => {
                 remember(&mut self.session.pending_request_id, Some(&started.call));
-                self.request = Some(request_record(event));
+                self.relay_request = Some(record.to_owned());
             }
             _ => {}
         }
-        self.encoder.encode(event, out);
     }
+}
 
-    fn finish(&mut self, out: &mut Output) {
-        self.encoder.finish(out);
+impl SessionChange {
+    /// Adds what became known later.
+    fn take(&mut self, later: Self) {
+        let update = |fact: &mut Option<String>, news: Option<String>| {
+            *fact = news.or(fact.take());
+        };
+        update(&mut self.agent_session_id, later.agent_session_id);
+        update(&mut self.sandbox_id, later.sandbox_id);
+        update(&mut self.relay_session_id, later.relay_session_id);
+        update(&mut self.relay_token, later.relay_token);
+        update(&mut self.relay_url, later.relay_url);
+        update(&mut self.pending_request_id, later.pending_request_id);
     }
 }
 
@@ -162,11 +218,4 @@ fn remember(kept: &mut Option<String>, told: Option<&crate::json::Text<'_>>) {
     if let Some(told) = told {
         *kept = Some(told.to_string());
     }
-}
-
-/// The request as the relay sent it.
-fn request_record(event: &Event<'_>) -> String {
-    let mut out = Output::default();
-    giselle::GiselleEncoder::new(&EncodeOptions::default()).encode(event, &mut out);
-    String::from_utf8_lossy(out.bytes()).trim_end().to_owned()
 }

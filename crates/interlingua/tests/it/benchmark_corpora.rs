@@ -12,10 +12,10 @@ fn a_corpus_is_a_clean_stream() {
     for pair in PAIRS.iter().copied() {
         for shape in Shape::ALL {
             let corpus = pair.corpus(shape, SAMPLE);
-            let translator = pair.translate(&corpus, &mut |_| {});
-            assert_eq!(translator.repairs().told(), [], "{} {shape:?}", pair.from);
+            let finished = pair.translate(&corpus, &mut |_| {});
+            assert_eq!(finished.repairs.told(), [], "{} {shape:?}", pair.from);
             let recognised = interlingua::dialect::find(pair.from).map(|dialect| dialect.name);
-            assert_eq!(recognised, translator.from().map(|dialect| dialect.name));
+            assert_eq!(recognised, finished.from.map(|dialect| dialect.name));
         }
     }
 }

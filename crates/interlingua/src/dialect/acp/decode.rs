@@ -23,8 +23,8 @@ use self::turns::{Price, Turn};
 use super::wire::{Line, Params, Update};
 use super::wire_meta::Meta;
 use crate::dialect::decode::Own;
-use crate::dialect::{Decoder, each_record, unknown};
-use crate::event::{Event, Interrupted, Native, QuestionAnswered, QuestionAsked, Sink, Usage};
+use crate::dialect::{Decoder, EventSink, each_record, unknown};
+use crate::event::{Event, Interrupted, Native, QuestionAnswered, QuestionAsked, Usage};
 use crate::framing::FrameText;
 use crate::json::read;
 use crate::json::{Json, Text};
@@ -78,13 +78,13 @@ enum Asking {
 }
 
 impl Decoder for AcpDecoder {
-    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
             self.line(line, own, sink);
         });
     }
 
-    fn finish(&mut self, sink: &mut dyn Sink) {
+    fn finish(&mut self, sink: &mut dyn EventSink) {
         self.release(sink);
         self.end_block(sink);
         self.end_untold_turn(sink);
@@ -93,7 +93,7 @@ impl Decoder for AcpDecoder {
 
 impl AcpDecoder {
     #[inline]
-    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let Some(method) = line.method.take() else {
             if line.id.is_some() {
                 self.answered(line, own, sink);
@@ -130,7 +130,7 @@ impl AcpDecoder {
         id: Option<&Json<'a>>,
         params: Params<'a>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let asked = match method.body() {
             "session/prompt" => {
@@ -211,7 +211,7 @@ impl AcpDecoder {
         update: &mut Update<'a>,
         session: Option<&Text<'a>>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let kind = update.kind.as_ref().map_or("", Text::body);
         match kind {
@@ -231,7 +231,7 @@ impl AcpDecoder {
         }
     }
 
-    fn question(&mut self, id: Option<&Json<'_>>, own: Own<'_>, sink: &mut dyn Sink) {
+    fn question(&mut self, id: Option<&Json<'_>>, own: Own<'_>, sink: &mut dyn EventSink) {
         let request = id.map(request_name).unwrap_or_default();
         if let Some(id) = id {
             self.remember_asking(id, Asking::Question);
@@ -272,7 +272,7 @@ fn request_name<'a>(id: &'a Json<'_>) -> Text<'a> {
 }
 
 /// The answer to a question that the agent put.
-fn question_answered(id: &Json<'_>, own: Own<'_>, sink: &mut dyn Sink) {
+fn question_answered(id: &Json<'_>, own: Own<'_>, sink: &mut dyn EventSink) {
     let request = request_name(id);
     sink.event(Event::new(QuestionAnswered { request, answers: own.json() }));
 }

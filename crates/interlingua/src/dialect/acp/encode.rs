@@ -17,13 +17,13 @@ use self::place::Folder;
 use self::said::Said;
 use super::ending::write_answer;
 use crate::dialect::encode::Identity;
-use crate::dialect::{Dialect, EncodeOptions, Encoder, Output};
+use crate::dialect::{EncodeOptions, Encoder, Output};
 use crate::event::{Data, Event, SessionEnded, SessionStarted, SessionUpdated, own_session};
 use crate::json::write::{self, Bytes, Object};
 use crate::json::{Json, Text};
 
 /// The writer of `acp`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AcpEncoder {
     /// How every update begins: all that stands before it.
     head: Bytes,
@@ -47,11 +47,9 @@ pub struct AcpEncoder {
     last_said: Option<Said>,
     /// The calls that are open.
     calls: Vec<OpenCall>,
-    /// The agent's own records are passed on: the ids of its client's requests are not known.
-    passing: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct OpenBlock {
     number: u64,
     /// How a piece begins, up to its text; empty for what cannot be said.
@@ -74,11 +72,13 @@ impl Encoder for AcpEncoder {
             }
             return;
         }
+        if self.session_id.is_empty() {
+            let (mut identity, mut session_id) = (Identity::default(), Bytes::new());
+            identity.follow(out);
+            identity.uuid().write(&mut session_id);
+            self.name_session(session_id);
+        }
         self.encode_other(event, out);
-    }
-
-    fn reading(&mut self, dialect: &'static Dialect) {
-        self.passing = dialect.name == "acp";
     }
 
     fn tells_the_past(&self) -> bool {
@@ -88,10 +88,8 @@ impl Encoder for AcpEncoder {
 
 impl AcpEncoder {
     /// A writer as the caller wants it.
-    pub fn new(options: &EncodeOptions) -> Self {
-        let mut session_id = Bytes::new();
-        Identity::new(options.id_seed).uuid().write(&mut session_id);
-        let mut encoder = Self {
+    pub fn new(_options: &EncodeOptions) -> Self {
+        Self {
             head: Bytes::new(),
             session_id: Bytes::new(),
             facts: SessionStarted::default(),
@@ -104,10 +102,7 @@ impl AcpEncoder {
             open: Vec::new(),
             last_said: None,
             calls: Vec::new(),
-            passing: false,
-        };
-        encoder.name_session(session_id);
-        encoder
+        }
     }
 
     fn name_session(&mut self, literal: Bytes) {
@@ -163,7 +158,9 @@ impl AcpEncoder {
                 self.calls.clear();
                 if !std::mem::replace(&mut self.past, false) {
                     self.prompts += 1;
-                    let id = (!self.passing).then_some(self.prompts);
+                    // Where the agent's own records are passed through, the ids of its client's requests
+                    // are not known.
+                    let id = (!out.is_passing()).then_some(self.prompts);
                     write_answer(id, ended, out);
                 }
             }

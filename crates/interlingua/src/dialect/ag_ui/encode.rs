@@ -23,7 +23,7 @@ const HELD: usize = 1 << 20;
 pub(super) const RECORD: &str = "record of the agent's own";
 
 /// The writer of `ag-ui`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AgUiEncoder {
     pub(super) identity: Identity,
     pub(super) steps: Steps,
@@ -54,7 +54,7 @@ pub struct AgUiEncoder {
     pub(super) held: (Vec<u8>, Vec<&'static str>),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct OpenBlock {
     number: u64,
     shape: Shape,
@@ -62,7 +62,7 @@ struct OpenBlock {
 }
 
 /// The message of an agent that its calls hang on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct LastMessage {
     parent: Option<Text<'static>>,
     message: String,
@@ -93,9 +93,9 @@ impl Shape {
 impl AgUiEncoder {
     /// A writer whose ids differ from those of every other seed. A client keeps the messages of all
     /// runs of a thread: each process of one session needs a seed of its own.
-    pub fn new(options: &EncodeOptions) -> Self {
+    pub fn new(_options: &EncodeOptions) -> Self {
         Self {
-            identity: Identity::new(options.id_seed),
+            identity: Identity::default(),
             steps: Steps::default(),
             open: Vec::new(),
             messages: Vec::new(),
@@ -116,6 +116,7 @@ impl AgUiEncoder {
 
 impl Encoder for AgUiEncoder {
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
+        self.identity.follow(out);
         let parent = event.parent.as_ref();
         match &event.data {
             Data::BlockDelta(delta) => self.block_delta(delta, parent, out),

@@ -15,7 +15,7 @@ use crate::json::{Json, Text};
 const MOST_TOKENS: u64 = (1 << 53) - 1;
 
 /// The run at hand.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Run {
     thread: Thread,
     id: Uuid,
@@ -130,7 +130,7 @@ impl AgUiEncoder {
         ended: &TurnEnded<'_>,
         out: &mut Output,
     ) {
-        let reason = event.source.synthetic.as_ref();
+        let reason = event.synthetic.as_ref();
         let is_last = |reason: &Reason| reason.is_end_of_input() || *reason == Reason::StreamEnded;
         if reason.is_some_and(is_last) {
             self.ending = Some(event.clone().into_owned());

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::wire::{self, Line};
 use crate::dialect::decode::Own;
-use crate::dialect::{Decoder, each_record, tools, unknown};
+use crate::dialect::{Decoder, EventSink, each_record, tools, unknown};
 use crate::event::{
     Block, BlockDelta, BlockEnded, BlockKind, Data, Error, ErrorClass, Event, Native, Notice,
-    Outcome, PlanUpdated, SessionStarted, Sink, ToolEnded, ToolStarted, ToolStatus, TurnEnded,
+    Outcome, PlanUpdated, SessionStarted, ToolEnded, ToolStarted, ToolStatus, TurnEnded,
     TurnStarted,
 };
 use crate::framing::FrameText;
@@ -35,13 +35,13 @@ pub struct AgentEventDecoder {
 }
 
 impl Decoder for AgentEventDecoder {
-    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
             self.line(std::mem::take(line), own, sink);
         });
     }
 
-    fn finish(&mut self, sink: &mut dyn Sink) {
+    fn finish(&mut self, sink: &mut dyn EventSink) {
         // A final text whose turn never ended is at least text.
         if let Some(text) = self.final_text.take() {
             self.end_block(None, sink);
@@ -52,7 +52,7 @@ impl Decoder for AgentEventDecoder {
 }
 
 impl AgentEventDecoder {
-    fn line<'a>(&mut self, mut line: Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn line<'a>(&mut self, mut line: Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let time = line.timestamp.take();
         let kind = line.kind.take();
         let kind_body = kind.as_ref().map_or("", Text::body);
@@ -100,7 +100,7 @@ impl AgentEventDecoder {
         sink.event(Event::new(data).at(time));
     }
 
-    fn text(&mut self, line: Line<'_>, time: Option<Json<'_>>, sink: &mut dyn Sink) {
+    fn text(&mut self, line: Line<'_>, time: Option<Json<'_>>, sink: &mut dyn EventSink) {
         let text = line.text.unwrap_or_default();
         let category = line.category.as_ref().map_or("", Text::body);
         if category == "result" {
@@ -139,7 +139,7 @@ impl AgentEventDecoder {
         sink.event(Event::new(delta).at(time));
     }
 
-    fn end_block(&mut self, time: Option<Json<'_>>, sink: &mut dyn Sink) {
+    fn end_block(&mut self, time: Option<Json<'_>>, sink: &mut dyn EventSink) {
         if let Some(kind) = self.open.take() {
             let ended = BlockEnded { index: self.block, kind, ..BlockEnded::default() };
             self.block += 1;

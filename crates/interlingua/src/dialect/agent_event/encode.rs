@@ -3,7 +3,7 @@
 use super::todo_calls::TodoCalls;
 use super::wire;
 use crate::dialect::content::output_text;
-use crate::dialect::{Dialect, EncodeOptions, Encoder, Identity, Output, time, tools};
+use crate::dialect::{EncodeOptions, Encoder, Identity, Output, time, tools};
 use crate::event::{
     BlockDelta, BlockKind, Data, Error, ErrorClass, Event, Executor, Notice, Outcome, PlanItem,
     PlanStatus, PlanUpdated, Reason, SessionEnded, SessionStarted, ToolEnded, ToolKind, ToolStatus,
@@ -16,7 +16,7 @@ use crate::json::{Json, Text};
 const ERRORS_KEPT: usize = 100;
 
 /// The writer of `agent-event`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AgentEventEncoder {
     envelope: Envelope,
     /// The id of the list that was told last, and the fields that told it.
@@ -30,7 +30,7 @@ pub struct AgentEventEncoder {
 }
 
 /// What every record of a stream has; texts are kept as the literals that are written.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Envelope {
     identity: Identity,
     agent_id: String,
@@ -46,7 +46,7 @@ impl AgentEventEncoder {
         let team = Json::from_text(options.team.metadata.replace(['\r', '\n'], " "));
         let team = team.filter(Json::is_object).map(|team| team.get().to_owned());
         let envelope = Envelope {
-            identity: Identity::new(options.id_seed),
+            identity: Identity::default(),
             agent_id: literal(&options.team.agent_id),
             agent_type: literal("unknown"),
             team: team.unwrap_or_else(|| "{}".to_owned()),
@@ -95,11 +95,8 @@ impl Envelope {
 }
 
 impl Encoder for AgentEventEncoder {
-    fn reading(&mut self, dialect: &'static Dialect) {
-        self.envelope.agent_type = literal(wire::agent_type(dialect.name));
-    }
-
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
+        self.envelope.identity.follow(out);
         self.envelope.at(event, out);
         lose_lineage(event, out);
         let of_subagent = event.parent.is_some();
@@ -410,7 +407,7 @@ impl AgentEventEncoder {
 /// What kind of failure ended a turn, as far as its end says so.
 fn code_of(ended: &TurnEnded<'_>, event: &Event<'_>) -> Option<Text<'static>> {
     let class = match (&ended.outcome, &ended.class, ended.http_status) {
-        _ if event.source.synthetic == Some(Reason::ProcessEnded) => {
+        _ if event.synthetic == Some(Reason::ProcessEnded) => {
             return Some(Text::plain("PROCESS_EXIT"));
         }
         (Outcome::LimitReached, ..) => ErrorClass::Limit,

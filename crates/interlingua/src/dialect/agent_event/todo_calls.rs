@@ -6,7 +6,7 @@ use crate::event::{ToolEnded, ToolStatus};
 use crate::json::Text;
 
 /// The calls of a turn that keep the todo list.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct TodoCalls {
     /// Those that wait for their answers, and have told no list.
     open: Vec<String>,

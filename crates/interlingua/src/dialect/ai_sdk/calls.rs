@@ -165,7 +165,7 @@ impl AiSdkEncoder {
 
     pub(super) fn plan(&mut self, plan: &PlanUpdated<'_>, event: &Event<'_>, out: &mut Output) {
         // A call tells it: the one that wrote it, or the one that failed to write another.
-        if plan.call.is_some() || event.source.synthetic == Some(Reason::Refused) {
+        if plan.call.is_some() || event.synthetic == Some(Reason::Refused) {
             return;
         }
         let input = Json::object(|fields| {

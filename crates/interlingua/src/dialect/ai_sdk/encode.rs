@@ -12,10 +12,9 @@ use crate::json::Text;
 use crate::json::write;
 
 /// The writer of `ai-sdk` and `ai-sdk-v4`.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct AiSdkEncoder {
     specification: Specification,
-    id_seed: u64,
     finishes_each_turn: bool,
     pub(super) hides_agent_tools: bool,
     started: bool,
@@ -28,15 +27,15 @@ pub struct AiSdkEncoder {
     /// The session's id.
     pub(super) session: Option<Text<'static>>,
     /// The ids of the calls that are made up to say what has no part of its own.
-    made_up: Option<Identity>,
+    made_up: Identity,
     errors: Errors,
     finish: Finish,
 }
 
 impl AiSdkEncoder {
     /// A writer of one stream with one `finish` at its end, however many turns it has.
-    pub fn new(options: &EncodeOptions) -> Self {
-        Self { id_seed: options.id_seed, ..Self::default() }
+    pub fn new(_options: &EncodeOptions) -> Self {
+        Self::default()
     }
 
     /// The same writer, in another version of the parts.
@@ -75,16 +74,10 @@ impl AiSdkEncoder {
         }
     }
 
-    /// An id for a call that the agent did not make. Agents count from zero in every run of a
-    /// session; this one is of the session and of the caller's run.
+    /// An id for a call that the agent did not make.
     pub(super) fn made_up_id(&mut self, kind: &str) -> Text<'static> {
-        let session = self.session.as_ref().map(Text::to_plain).unwrap_or_default();
-        let seed = session.bytes().fold(self.id_seed, |seed, byte| {
-            (seed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        let identity = self.made_up.get_or_insert_with(|| Identity::new(seed));
         let mut id = write::Bytes::new();
-        identity.uuid().write(&mut id);
+        self.made_up.uuid().write(&mut id);
         let id = String::from_utf8(id).unwrap_or_default();
         Text::from(format!("{kind}-{}", id.trim_matches('"')))
     }
@@ -92,6 +85,7 @@ impl AiSdkEncoder {
 
 impl Encoder for AiSdkEncoder {
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
+        self.made_up.follow(out);
         self.start(out);
         let parent = event.parent.as_ref();
         match &event.data {

@@ -12,7 +12,7 @@ use crate::json::write::Object;
 const ERRORS_KEPT: usize = 100;
 
 /// What `finish` will say.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Finish {
     turns: Turns,
     /// What the end of the last turn is called.
@@ -27,7 +27,7 @@ impl Finish {
         let untold = ended.cause.as_ref().filter(|_| !is_failure(&ended.outcome));
         self.turns.add(ended, untold, out);
         self.word = Some(word_of(ended));
-        self.cut_off = event.source.synthetic.as_ref().is_some_and(Reason::is_end_of_input);
+        self.cut_off = event.synthetic.as_ref().is_some_and(Reason::is_end_of_input);
     }
 
     /// Writes the part, and forgets all of it.
@@ -74,7 +74,7 @@ fn word_of(ended: &TurnEnded<'_>) -> Text<'static> {
 }
 
 /// The errors of the turn at hand, until it is known which of them ended it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Errors(Vec<Text<'static>>);
 
 impl Errors {

@@ -7,11 +7,10 @@ use super::tasks::Tasks;
 use super::thread::{Teller, Thread, tool_started};
 use super::wire::{Content, Line, Message};
 use crate::dialect::decode::Own;
-use crate::dialect::{Decoder, each_record, tools, unknown};
+use crate::dialect::{Decoder, EventSink, each_record, tools, unknown};
 use crate::event::{
     Block, BlockKind, Decision, Event, Interrupted, MessageEnded, MessageStarted, Native,
-    PermissionResolved, PlanUpdated, Scope, SessionStarted, Sink, ToolProgress, UserMessage,
-    Withdrawn,
+    PermissionResolved, PlanUpdated, Scope, SessionStarted, ToolProgress, UserMessage, Withdrawn,
 };
 use crate::framing::FrameText;
 use crate::json::Text;
@@ -31,7 +30,7 @@ pub struct ClaudeDecoder {
 }
 
 impl Decoder for ClaudeDecoder {
-    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
             self.line(line, own, sink);
         });
@@ -39,7 +38,7 @@ impl Decoder for ClaudeDecoder {
 }
 
 impl ClaudeDecoder {
-    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let parent = line.parent.take();
         let mut out = Teller { parent, time: line.timestamp.take(), sink };
         let kind = line.kind.take();

@@ -9,7 +9,7 @@ mod session;
 use super::partial::{self, Pieces};
 use super::result::Spent;
 use crate::dialect::encode::Identity;
-use crate::dialect::{Dialect, EncodeOptions, Encoder, Output, Withdraws};
+use crate::dialect::{EncodeOptions, Encoder, Output, Withdraws};
 use crate::event::{
     Block, BlockKind, Data, Event, MessageStarted, Reason, SessionStarted, UserMessage, Withdrawn,
 };
@@ -20,7 +20,7 @@ use calls::Calls;
 use models::Models;
 
 /// The writer of `claude`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ClaudeEncoder {
     pub(super) stamp: Stamp,
     facts: SessionStarted<'static>,
@@ -37,9 +37,7 @@ pub struct ClaudeEncoder {
     messages: Messages,
     models: Models,
     pieces: Option<Pieces>,
-    /// Claude's own records are passed on: only their pieces have an end that can be missing.
-    passing: bool,
-    /// A message of theirs has begun, and not ended.
+    /// A message has begun, and not ended.
     passed_message: bool,
     last_text: Bytes,
     calls: Calls,
@@ -49,7 +47,7 @@ pub struct ClaudeEncoder {
 }
 
 /// The turn at hand.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Turn {
     /// Its `init` was written, and its `result` was not.
     pub(super) open: bool,
@@ -67,13 +65,13 @@ pub(super) struct Turn {
 }
 
 /// What every record ends with.
-#[derive(Debug)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Stamp {
     identity: Identity,
     session_id: Bytes,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct OpenBlock {
     number: u64,
     /// The text so far, as a literal that lacks its last quote.
@@ -81,7 +79,7 @@ struct OpenBlock {
 }
 
 /// Which message a block belongs to, where the agent does not say.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Messages {
     /// The id of the message at hand, as a literal; empty between messages.
     id: Bytes,
@@ -108,6 +106,10 @@ enum Content<'c> {
 impl Encoder for ClaudeEncoder {
     #[inline]
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
+        self.stamp.follow(out);
+        if out.is_passing() {
+            self.pieces = None;
+        }
         if !self.introduced && self.turn.open && self.init_waits(event, out) {
             return;
         }
@@ -146,7 +148,8 @@ impl Encoder for ClaudeEncoder {
                 }
                 self.spare = literal;
                 self.end_pieces(event, out);
-                if self.passing {
+                // Of Claude's own records, only those in pieces have an end that can be missing.
+                if out.is_passing() {
                     partial::stop_block(ended.index, &mut self.stamp, out);
                 }
             }
@@ -173,7 +176,7 @@ impl Encoder for ClaudeEncoder {
             Data::SessionUpdated(update) => self.update(update, out),
             Data::MessageStarted(started) => self.begin_message(started, event),
             // What only the grammar ended still has to be ended here, with the turn.
-            Data::MessageEnded(_) if event.parent.is_none() && event.source.synthetic.is_none() => {
+            Data::MessageEnded(_) if event.parent.is_none() && event.synthetic.is_none() => {
                 self.passed_message = false;
             }
             Data::UserMessage(message) => self.user_message(message, event, out),
@@ -181,13 +184,6 @@ impl Encoder for ClaudeEncoder {
             Data::PlanUpdated(plan) => self.plan(plan, event, out),
             Data::Retry(retry) => self.retry(retry, out),
             _ => self.beside(event, out),
-        }
-    }
-
-    fn reading(&mut self, dialect: &'static Dialect) {
-        self.passing = dialect.name == "claude";
-        if self.passing {
-            self.pieces = None;
         }
     }
 
@@ -199,11 +195,8 @@ impl Encoder for ClaudeEncoder {
 impl ClaudeEncoder {
     /// A writer as the caller wants it.
     pub fn new(options: &EncodeOptions) -> Self {
-        let mut identity = Identity::new(options.id_seed);
-        let mut session_id = Bytes::new();
-        identity.uuid().write(&mut session_id);
         Self {
-            stamp: Stamp { identity, session_id },
+            stamp: Stamp::default(),
             facts: SessionStarted::default(),
             turn: Turn::default(),
             early: Vec::new(),
@@ -214,7 +207,6 @@ impl ClaudeEncoder {
             messages: Messages::default(),
             models: Models::default(),
             pieces: options.partial.then(Pieces::default),
-            passing: false,
             passed_message: false,
             last_text: Bytes::new(),
             calls: Calls::default(),
@@ -312,7 +304,7 @@ impl ClaudeEncoder {
             fields.raw("stop_reason", "null").raw("stop_sequence", "null");
             fields.raw("usage", NOT_COUNTED_YET);
         });
-        let cut = event.source.synthetic.as_ref().is_some_and(Reason::is_end_of_input);
+        let cut = event.synthetic.as_ref().is_some_and(Reason::is_end_of_input);
         if cut || (self.turn.interrupted.is_some() && !self.turn.went_on) {
             record.flag("aborted", true);
         }
@@ -381,6 +373,15 @@ fn goes_on(data: &Data<'_>) -> bool {
 }
 
 impl Stamp {
+    /// Makes the ids to come for the entry that is being written.
+    #[inline]
+    fn follow(&mut self, out: &Output) {
+        self.identity.follow(out);
+        if self.session_id.is_empty() {
+            self.identity.uuid().write(&mut self.session_id);
+        }
+    }
+
     /// Ends a record: whose session it is of, and its own id.
     pub(super) fn end(&mut self, mut record: Object<'_>) {
         record.raw_bytes("session_id", &self.session_id);

@@ -10,7 +10,7 @@ use crate::json::Text;
 use crate::json::write::{self, Bytes, Object};
 
 /// The message that is being said in pieces.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Pieces {
     /// The literal of the open message's id; empty when none is open.
     message: Bytes,

@@ -6,7 +6,7 @@ use crate::json::write::Object;
 use crate::json::{Json, Text, record};
 
 /// What Claude Code calls the end of a turn.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Verdict<'e> {
     pub(super) subtype: &'static str,
     pub(super) is_error: bool,
@@ -160,7 +160,7 @@ pub(super) fn retry_code(class: &ErrorClass) -> &'static str {
 }
 
 /// What the writer itself saw of a turn.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Seen<'s> {
     /// The literal of the last text; empty where there was none.
     pub(super) last_text: &'s [u8],
@@ -276,13 +276,13 @@ fn write_usage(fields: &mut Object<'_>, counts: Option<&Usage<'_>>) {
 }
 
 /// What the session has used so far: Claude Code tells cost and the counts of each model as totals.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Spent {
     usd: f64,
     models: Vec<ModelSpent>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct ModelSpent {
     model: String,
     usage: Usage<'static>,

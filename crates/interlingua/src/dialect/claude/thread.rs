@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
 use super::wire::{Content, StreamEvent};
+use crate::dialect::EventSink;
 use crate::dialect::tools;
 use crate::event::{
-    BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Executor, Sink, ToolInputDelta,
+    BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Executor, ToolInputDelta,
     ToolStarted, Usage,
 };
 use crate::json::{Json, Text};
@@ -63,7 +64,7 @@ struct OpenPieces {
 pub(super) struct Teller<'t, 'a> {
     pub(super) parent: Option<Text<'a>>,
     pub(super) time: Option<Json<'a>>,
-    pub(super) sink: &'t mut dyn Sink,
+    pub(super) sink: &'t mut dyn EventSink,
 }
 
 impl<'a> Teller<'_, 'a> {

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::wire::{AgentState, Change, Item, Line, Usage as WireUsage};
 use crate::dialect::decode::Own;
-use crate::dialect::{Decoder, each_record, tools, unknown};
+use crate::dialect::{Decoder, EventSink, each_record, tools, unknown};
 use crate::event::{
     Block, BlockDelta, BlockEnded, BlockKind, Error, ErrorClass, Event, Executor, FileChange,
     FilesChanged, Native, Notice, Outcome, PlanUpdated, Retry, Scope, SessionStarted, Severity,
-    Sink, SubagentEnded, SubagentStarted, ToolEnded, ToolInput, ToolKind, ToolStarted, ToolStatus,
+    SubagentEnded, SubagentStarted, ToolEnded, ToolInput, ToolKind, ToolStarted, ToolStatus,
     TurnEnded, TurnStarted, Usage, Withdrawn,
 };
 use crate::framing::FrameText;
@@ -31,7 +31,7 @@ pub struct CodexDecoder {
 }
 
 impl Decoder for CodexDecoder {
-    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
             self.line(line, own, sink);
         });
@@ -39,7 +39,7 @@ impl Decoder for CodexDecoder {
 }
 
 impl CodexDecoder {
-    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let kind = line.kind.take();
         let kind_body = kind.as_ref().map_or("", Text::body);
         match kind_body {
@@ -78,7 +78,13 @@ impl CodexDecoder {
         }
     }
 
-    fn item<'a>(&mut self, kind: &str, item: &mut Item<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn item<'a>(
+        &mut self,
+        kind: &str,
+        item: &mut Item<'a>,
+        own: Own<'a>,
+        sink: &mut dyn EventSink,
+    ) {
         let completed = kind == "item.completed";
         match item.kind.as_ref().map_or("", Text::body) {
             "agent_message" if completed => say(item, BlockKind::Text, sink),
@@ -98,7 +104,7 @@ impl CodexDecoder {
         }
     }
 
-    fn call(&mut self, completed: bool, item: &mut Item<'_>, sink: &mut dyn Sink) {
+    fn call(&mut self, completed: bool, item: &mut Item<'_>, sink: &mut dyn EventSink) {
         let id = item.id.clone().unwrap_or_default();
         let announced = self.announced.iter().position(|open| id == **open);
         if announced.is_none() {
@@ -123,7 +129,7 @@ impl CodexDecoder {
     }
 
     /// Other agents that a call started, and those it shows to be done.
-    fn other_agents(&mut self, item: &Item<'_>, sink: &mut dyn Sink) {
+    fn other_agents(&mut self, item: &Item<'_>, sink: &mut dyn EventSink) {
         let spawned = item.tool.as_ref().is_some_and(|tool| *tool == "spawn_agent");
         if let Some(ids) = item.receivers.as_ref().and_then(Json::read::<Vec<String>>)
             && spawned
@@ -155,7 +161,7 @@ impl CodexDecoder {
         }
     }
 
-    fn piece(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
+    fn piece(&mut self, line: &mut Line<'_>, sink: &mut dyn EventSink) {
         let message = line.item_id.take();
         let message = message.unwrap_or_else(|| Text::plain(self.message_id()));
         let text = line.delta.take().unwrap_or_default();
@@ -166,7 +172,7 @@ impl CodexDecoder {
         }));
     }
 
-    fn whole(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
+    fn whole(&mut self, line: &mut Line<'_>, sink: &mut dyn EventSink) {
         let message = line.item_id.take();
         let message = message.unwrap_or_else(|| Text::plain(self.message_id()));
         let text = line.text.take().unwrap_or_default();
@@ -186,7 +192,7 @@ impl CodexDecoder {
     }
 }
 
-fn started(id: Option<Text<'_>>, model: Option<Text<'_>>, sink: &mut dyn Sink) {
+fn started(id: Option<Text<'_>>, model: Option<Text<'_>>, sink: &mut dyn EventSink) {
     sink.event(Event::new(SessionStarted {
         id,
         model,
@@ -195,12 +201,12 @@ fn started(id: Option<Text<'_>>, model: Option<Text<'_>>, sink: &mut dyn Sink) {
     }));
 }
 
-fn say(item: &mut Item<'_>, kind: BlockKind, sink: &mut dyn Sink) {
+fn say(item: &mut Item<'_>, kind: BlockKind, sink: &mut dyn EventSink) {
     let text = item.text.take().unwrap_or_default();
     sink.event(Event::new(Block { message: item.id.take(), kind, text, ..Block::default() }));
 }
 
-fn plan(item: &Item<'_>, sink: &mut dyn Sink) {
+fn plan(item: &Item<'_>, sink: &mut dyn EventSink) {
     let items = item.items.as_ref().and_then(tools::plan_items).unwrap_or_default();
     sink.event(Event::new(PlanUpdated { plan: item.id.clone(), call: None, items }));
 }
@@ -261,7 +267,7 @@ fn search_input(item: &Item<'_>) -> Json<'static> {
     })
 }
 
-fn files_changed(item: &Item<'_>, sink: &mut dyn Sink) {
+fn files_changed(item: &Item<'_>, sink: &mut dyn EventSink) {
     let done = item.status.as_ref().is_some_and(|status| *status == "completed");
     let Some(changes) = item.changes.as_ref().filter(|_| done) else { return };
     let Some(changes) = read::records_of::<Change<'_>>(changes) else { return };
@@ -315,7 +321,7 @@ fn counts(usage: WireUsage<'_>, scope: Scope) -> Option<Usage<'_>> {
     Some(usage).filter(|usage| usage.all() > 0)
 }
 
-fn failed(line: &mut Line<'_>, sink: &mut dyn Sink) {
+fn failed(line: &mut Line<'_>, sink: &mut dyn EventSink) {
     let cause = line.error.take().and_then(|error| error.message);
     let (class, http_status) = cause.as_ref().map(classify).unwrap_or_default();
     let outcome = if class == ErrorClass::Limit { Outcome::LimitReached } else { Outcome::Failed };
@@ -328,7 +334,7 @@ fn failed(line: &mut Line<'_>, sink: &mut dyn Sink) {
 }
 
 /// What `error` tells: a retry, or what `turn.failed` will repeat.
-fn problem<'a>(message: Option<Text<'a>>, own: Own<'a>, sink: &mut dyn Sink) {
+fn problem<'a>(message: Option<Text<'a>>, own: Own<'a>, sink: &mut dyn EventSink) {
     let Some(message) = message else {
         let name = Text::plain("error");
         sink.event(Event::new(Native { name, raw: own.json() }));

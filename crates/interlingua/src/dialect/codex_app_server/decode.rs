@@ -13,10 +13,10 @@ use super::teller::Teller;
 use super::threads::{Speaker, Threads};
 use super::wire::{Message, Params};
 use crate::dialect::decode::Own;
-use crate::dialect::{Decoder, each_record};
+use crate::dialect::{Decoder, EventSink, each_record};
 use crate::event::{
     BlockDelta, BlockKind, Decision, Event, Notice, PermissionResolved, PlanItem, PlanStatus,
-    PlanUpdated, SessionUpdated, Severity, Sink, ToolProgress,
+    PlanUpdated, SessionUpdated, Severity, ToolProgress,
 };
 use crate::framing::FrameText;
 use crate::json::{Json, Text};
@@ -64,19 +64,19 @@ pub(super) enum Request {
 }
 
 impl Decoder for CodexAppServerDecoder {
-    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |message: &mut Message<'_>, own, sink| {
             self.message(message, own, sink);
         });
     }
 
-    fn finish(&mut self, sink: &mut dyn Sink) {
+    fn finish(&mut self, sink: &mut dyn EventSink) {
         self.end_of_input(&mut Teller::new(sink, Own("null"), None));
     }
 }
 
 impl CodexAppServerDecoder {
-    fn message<'a>(&mut self, message: &mut Message<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn message<'a>(&mut self, message: &mut Message<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let time = message.time.take();
         let Some(method) = message.method.take() else {
             return self.response(message, &mut Teller::new(sink, own, time));

@@ -1,12 +1,13 @@
 //! Where the events of one message go, with what they have in common.
 
+use crate::dialect::EventSink;
 use crate::dialect::decode::Own;
 use crate::dialect::unknown;
-use crate::event::{Data, Event, Native, Sink};
+use crate::event::{Data, Event, Native};
 use crate::json::{Json, Text};
 
 pub(super) struct Teller<'s, 'a> {
-    sink: &'s mut dyn Sink,
+    sink: &'s mut dyn EventSink,
     own: Own<'a>,
     time: Option<Json<'a>>,
     /// The call whose sub-agent speaks.
@@ -16,7 +17,7 @@ pub(super) struct Teller<'s, 'a> {
 }
 
 impl<'s, 'a> Teller<'s, 'a> {
-    pub(super) fn new(sink: &'s mut dyn Sink, own: Own<'a>, time: Option<Json<'a>>) -> Self {
+    pub(super) fn new(sink: &'s mut dyn EventSink, own: Own<'a>, time: Option<Json<'a>>) -> Self {
         Self { sink, own, time, parent: None, replay: false }
     }
 

@@ -6,11 +6,11 @@ use super::failures::{self, Verdict};
 use super::teller::Teller;
 use super::threads::Speaker;
 use super::wire::{Answer, Item, Limits, Params, Thread, Turn, Window};
+use crate::dialect::EventSink;
 use crate::dialect::decode::Own;
 use crate::event::{
-    Error, ErrorClass, Interrupted, Limit, Outcome, SessionStarted, Sink, SubagentEnded,
-    SubagentStarted, ToolEnded, ToolKind, ToolStarted, ToolStatus, TurnEnded, TurnStarted,
-    UserMessage,
+    Error, ErrorClass, Interrupted, Limit, Outcome, SessionStarted, SubagentEnded, SubagentStarted,
+    ToolEnded, ToolKind, ToolStarted, ToolStatus, TurnEnded, TurnStarted, UserMessage,
 };
 use crate::json::read;
 use crate::json::{Json, Text};
@@ -21,7 +21,7 @@ const AGENT: &str = "codex";
 impl CodexAppServerDecoder {
     /// Makes sure that it is known whose a thread is, before it says anything.
     #[inline]
-    pub(super) fn meet(&mut self, params: &Params<'_>, speaks: bool, sink: &mut dyn Sink) {
+    pub(super) fn meet(&mut self, params: &Params<'_>, speaks: bool, sink: &mut dyn EventSink) {
         if let Some(thread) = &params.thread_id
             && self.threads.speaker(Some(thread)) == Speaker::Unknown
             && !self.threads.adopt(thread)

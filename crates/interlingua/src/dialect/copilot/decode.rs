@@ -7,12 +7,11 @@ use super::thread::{CallPiece, REASONING, TEXT, Teller, Thread};
 use super::tools;
 use super::wire::{Details, Line, McpServer};
 use crate::dialect::decode::Own;
-use crate::dialect::{Decoder, each_record, unknown};
+use crate::dialect::{Decoder, EventSink, each_record, unknown};
 use crate::event::{
     Block, BlockKind, Compacted, Interrupted, MessageEnded, MessageStarted, Native, Notice,
-    QuestionAnswered, QuestionAsked, SessionStarted, Severity, Sink, SubagentEnded,
-    SubagentStarted, ToolEnded, ToolInputDelta, ToolProgress, ToolStarted, ToolStatus, TurnStarted,
-    UserMessage,
+    QuestionAnswered, QuestionAsked, SessionStarted, Severity, SubagentEnded, SubagentStarted,
+    ToolEnded, ToolInputDelta, ToolProgress, ToolStarted, ToolStatus, TurnStarted, UserMessage,
 };
 use crate::framing::FrameText;
 use crate::json::read::Shaped;
@@ -31,14 +30,14 @@ pub struct CopilotDecoder {
 }
 
 impl Decoder for CopilotDecoder {
-    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
             self.line(line, own, sink);
         });
     }
 
     /// A turn that was stopped has said so, also where the `result` got lost on the way out.
-    fn finish(&mut self, sink: &mut dyn Sink) {
+    fn finish(&mut self, sink: &mut dyn EventSink) {
         let mut out = Teller { parent: None, time: None, sink };
         self.end_stopped_calls(&mut out);
         if self.turn.open && self.turn.stopped.is_some() {
@@ -48,7 +47,7 @@ impl Decoder for CopilotDecoder {
 }
 
 impl CopilotDecoder {
-    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let kind = line.kind.take();
         let mut none = Details::default();
         let details = line.data.as_mut().unwrap_or(&mut none);

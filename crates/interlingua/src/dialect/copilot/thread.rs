@@ -1,7 +1,8 @@
 //! What one agent has begun to say and not yet finished: the main one, or one that a call started.
 
+use crate::dialect::EventSink;
 use crate::event::{
-    BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, MessageEnded, Sink, ToolEnded,
+    BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, MessageEnded, ToolEnded,
     ToolStatus, Withdrawn,
 };
 use crate::json::{Json, Text};
@@ -56,7 +57,7 @@ pub(super) struct RequestFailure {
 pub(super) struct Teller<'t, 'a> {
     pub(super) parent: Option<Text<'a>>,
     pub(super) time: Option<Json<'a>>,
-    pub(super) sink: &'t mut dyn Sink,
+    pub(super) sink: &'t mut dyn EventSink,
 }
 
 impl<'a> Teller<'_, 'a> {

@@ -1,44 +1,29 @@
 //! Reads our own events.
 
-use crate::dialect::{Decoder, each_record, unknown};
-use crate::event::{Data, Event, Reason, Sink, TextFlaw, Unparsed};
+use crate::dialect::{Decoder, EventSink, each_record, unknown};
+use crate::entry::form::{Envelope, FormError};
+use crate::event::{Event, TextFlaw, Unparsed};
 use crate::framing::FrameText;
 use crate::json::Text;
-use crate::json::record;
 
 /// The reader of `events`.
 #[derive(Debug, Default)]
 pub struct EventsDecoder;
 
-record! {
-    /// What all events have; the fields of a kind are read from the same record.
-    struct Envelope<'a> {
-        kind: text "type",
-        parent: text "parent",
-        time: json "time",
-        synthetic: text "synthetic",
-    }
-}
-
 impl Decoder for EventsDecoder {
-    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |envelope: &mut Envelope<'_>, own, sink| {
-            let Envelope { kind, parent, time, synthetic } = std::mem::take(envelope);
-            let data = match Data::read_payload(kind.as_ref().map_or("", Text::body), own.0) {
-                Some(Ok(data)) => data,
-                None => unknown(kind, own),
-                Some(Err(error)) => {
-                    sink.unreadable(Unparsed {
-                        flaw: TextFlaw::NotAnObject,
-                        message: Text::from(format!("this is not an event of its kind: {error}")),
-                        text: Some(Text::plain(own.0)),
-                    });
-                    return;
+            match envelope.event(own.0) {
+                Ok(event) => sink.event(event),
+                Err(FormError::UnknownKind) => {
+                    sink.event(Event::new(unknown(envelope.kind.take(), own)));
                 }
-            };
-            let mut event = Event::new(data).within(parent).at(time);
-            event.source.synthetic = synthetic.map(|reason| Reason::from(reason.body()));
-            sink.event(event);
+                Err(error) => sink.unreadable(Unparsed {
+                    flaw: TextFlaw::NotAnObject,
+                    message: Text::from(error.to_string()),
+                    text: Some(Text::plain(own.0)),
+                }),
+            }
         });
     }
 }

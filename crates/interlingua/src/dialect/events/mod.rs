@@ -14,12 +14,13 @@ mod encode;
 mod rules;
 
 use super::{Confidence, Dialect, Probe};
+use crate::entry::form;
 
 pub use decode::EventsDecoder;
 pub use encode::EventsEncoder;
 
 /// The version of the form.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = form::VERSION;
 
 /// The dialect `events`.
 pub static DIALECT: Dialect = Dialect {

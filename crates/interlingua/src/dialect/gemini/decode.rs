@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::wire::{Line, Stats};
 use crate::dialect::decode::Own;
-use crate::dialect::{Decoder, each_record, tools, unknown};
+use crate::dialect::{Decoder, EventSink, each_record, tools, unknown};
 use crate::event::{
     Block, BlockDelta, BlockEnded, Data, Error, ErrorClass, Event, Native, Notice, Outcome,
-    PlanUpdated, Scope, SessionStarted, Severity, Sink, ToolEnded, ToolStarted, ToolStatus,
-    TurnEnded, TurnStarted, Usage, UserMessage, own_usage,
+    PlanUpdated, Scope, SessionStarted, Severity, ToolEnded, ToolStarted, ToolStatus, TurnEnded,
+    TurnStarted, Usage, UserMessage, own_usage,
 };
 use crate::framing::FrameText;
 use crate::json::read;
@@ -24,7 +24,7 @@ pub struct GeminiDecoder {
 }
 
 impl Decoder for GeminiDecoder {
-    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
             self.line(line, own, sink);
         });
@@ -41,7 +41,7 @@ impl GeminiDecoder {
         &mut self,
         line: &mut Line<'a>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let time = line.timestamp.take();
         let kind = line.kind.take();
@@ -81,7 +81,7 @@ impl GeminiDecoder {
         line: &mut Line<'a>,
         time: Option<Json<'a>>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let role = line.role.as_ref().map_or("", Text::body);
         let text = line.content.take().unwrap_or_default();
@@ -104,7 +104,11 @@ impl GeminiDecoder {
         sink.event(Event::new(data).at(time));
     }
 
-    pub(in crate::dialect) fn end_block(&mut self, time: Option<Json<'_>>, sink: &mut dyn Sink) {
+    pub(in crate::dialect) fn end_block(
+        &mut self,
+        time: Option<Json<'_>>,
+        sink: &mut dyn EventSink,
+    ) {
         if std::mem::replace(&mut self.open, false) {
             let ended = BlockEnded { index: self.block, ..BlockEnded::default() };
             self.block += 1;

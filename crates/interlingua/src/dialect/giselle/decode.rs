@@ -3,9 +3,9 @@
 use super::{EXECUTE_TOOL, SNAPSHOT_TOOL};
 use crate::dialect::decode::Own;
 use crate::dialect::gemini::{GeminiDecoder, Line};
-use crate::dialect::{Decoder, each_record, unknown};
+use crate::dialect::{Decoder, EventSink, each_record, unknown};
 use crate::event::{
-    Artifact, Data, Event, Executor, Log, LogStream, Outcome, Relay, Secret, SessionUpdated, Sink,
+    Artifact, Data, Event, Executor, Log, LogStream, Outcome, Relay, Secret, SessionUpdated,
     ToolEnded, ToolStarted, ToolStatus, TurnEnded,
 };
 use crate::framing::FrameText;
@@ -27,13 +27,13 @@ impl Default for GiselleDecoder {
 }
 
 impl Decoder for GiselleDecoder {
-    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
             self.line(std::mem::take(line), own, sink);
         });
     }
 
-    fn finish(&mut self, sink: &mut dyn Sink) {
+    fn finish(&mut self, sink: &mut dyn EventSink) {
         // By this protocol the end of the stream is an end like any other.
         self.agent.end_block(None, sink);
         self.settle(sink);
@@ -41,7 +41,7 @@ impl Decoder for GiselleDecoder {
 }
 
 impl GiselleDecoder {
-    fn line<'a>(&mut self, mut line: Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn line<'a>(&mut self, mut line: Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let kind = line.kind.as_ref().map_or("", Text::body);
         let data = match kind {
             "sandbox" => {
@@ -83,7 +83,7 @@ impl GiselleDecoder {
     }
 
     /// Before a record of the agent's own.
-    fn agent_goes_on(&mut self, line: &Line<'_>, sink: &mut dyn Sink) {
+    fn agent_goes_on(&mut self, line: &Line<'_>, sink: &mut dyn EventSink) {
         if self.asked.is_empty() {
             return;
         }
@@ -105,7 +105,7 @@ impl GiselleDecoder {
 
     /// Ends the calls without whose answer the agent cannot have gone on: it was given to the relay,
     /// and nobody here knows what it was.
-    fn settle(&mut self, sink: &mut dyn Sink) {
+    fn settle(&mut self, sink: &mut dyn EventSink) {
         if !std::mem::replace(&mut self.went_on, false) {
             return;
         }
@@ -131,7 +131,7 @@ fn relay(line: Line<'_>) -> SessionUpdated<'_> {
 }
 
 /// The client has to run a tool; until it has, the turn rests.
-fn ask_client(line: Line<'_>, sink: &mut dyn Sink) {
+fn ask_client(line: Line<'_>, sink: &mut dyn EventSink) {
     let call = line.request_id.clone().unwrap_or_default();
     let snapshot = line.kind.as_ref().is_some_and(|kind| *kind == "snapshot_request");
     let input = Json::object(|fields| {

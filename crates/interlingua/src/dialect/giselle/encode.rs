@@ -3,7 +3,7 @@
 use super::{EXECUTE_TOOL, SNAPSHOT_TOOL};
 use crate::dialect::content::output_text;
 use crate::dialect::content::retry_in_words;
-use crate::dialect::{Dialect, EncodeOptions, Encoder, Output};
+use crate::dialect::{EncodeOptions, Encoder, Output};
 use crate::event::{
     Artifact, BlockKind, Data, Event, Executor, Outcome, PlanUpdated, Reason, Relay,
     SessionStarted, SessionUpdated, Severity, ToolEnded, ToolStatus, TurnEnded, Usage,
@@ -13,7 +13,7 @@ use crate::json::write::{self, Object};
 use crate::json::{Json, Text};
 
 /// The writer of `giselle`.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct GiselleEncoder {
     plans: u64,
     turn: Turn,
@@ -23,12 +23,10 @@ pub struct GiselleEncoder {
     left_to_client: Vec<Text<'static>>,
     /// Written when the run is over: it is the last that a run says.
     snapshot: Option<Text<'static>>,
-    /// The stream that is read is in this dialect, and its records are passed on as they are.
-    passed_on: bool,
 }
 
 /// What the end of a turn has to know.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Turn {
     /// How many tools were called.
     calls: u64,
@@ -41,10 +39,6 @@ struct Turn {
 }
 
 impl Encoder for GiselleEncoder {
-    fn reading(&mut self, dialect: &'static Dialect) {
-        self.passed_on = dialect.name == super::DIALECT.name;
-    }
-
     #[inline]
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
         let time = event.time.as_ref();
@@ -80,7 +74,7 @@ impl Encoder for GiselleEncoder {
             Data::SessionStarted(started) => init(started, time, out),
             Data::SessionUpdated(update) => self.updated(update, time, out),
             Data::TurnEnded(ended) => {
-                self.ended(ended, event.source.synthetic.is_some(), time, out);
+                self.ended(ended, event.synthetic.is_some(), time, out);
             }
             Data::UserMessage(message) if !message.injected && !aside => {
                 let mut record = out.record("message");
@@ -89,7 +83,7 @@ impl Encoder for GiselleEncoder {
                 record.end();
             }
             // A plan that was refused was never shown.
-            Data::PlanUpdated(_) if event.source.synthetic == Some(Reason::Refused) => {}
+            Data::PlanUpdated(_) if event.synthetic == Some(Reason::Refused) => {}
             Data::PlanUpdated(plan) => self.plan(plan, time, out),
             Data::Error(error) => stderr(&error.message, out),
             Data::Retry(retry) => match &retry.message {
@@ -107,7 +101,7 @@ impl Encoder for GiselleEncoder {
     }
 
     fn finish(&mut self, out: &mut Output) {
-        if !self.passed_on {
+        if !out.is_passing() {
             self.end_run(out);
         }
     }
@@ -162,7 +156,7 @@ impl GiselleEncoder {
             self.turn.asked = true;
             let length = out.bytes().len();
             request(call, name, input, out);
-            if self.turn.open > 0 && !self.passed_on {
+            if self.turn.open > 0 && !out.is_passing() {
                 self.turn.held.extend(out.bytes().drain(length..));
             }
             return;
@@ -263,7 +257,7 @@ impl GiselleEncoder {
         out.bytes().extend_from_slice(&turn.held);
         // A turn that rests was told by the request. In a stream that is passed on, one that ends with
         // the stream ends with it; elsewhere nothing may have been written that could end.
-        let ends_with_stream = self.passed_on && added && ended.outcome == Outcome::Completed;
+        let ends_with_stream = out.is_passing() && added && ended.outcome == Outcome::Completed;
         if rests && turn.asked {
             if ended.usage.is_some() {
                 out.lost("usage of a turn that rests");

@@ -5,11 +5,11 @@ use super::failure;
 use super::tools;
 use super::wire::{Call, Content, Given, Line, Message};
 use crate::dialect::decode::Own;
-use crate::dialect::{Decoder, each_record, unknown};
+use crate::dialect::{Decoder, EventSink, each_record, unknown};
 use crate::event::{
     Block, BlockDelta, BlockEnded, BlockKind, Data, Error, ErrorClass, Event, Interrupted, Log,
     LogStream, Native, Notice, Outcome, PermissionRequested, PlanItem, PlanUpdated, Scope,
-    SessionStarted, SessionUpdated, Severity, Sink, ToolEnded, ToolStarted, ToolStatus, TurnEnded,
+    SessionStarted, SessionUpdated, Severity, ToolEnded, ToolStarted, ToolStatus, TurnEnded,
     TurnStarted, Usage, UserMessage,
 };
 use crate::framing::FrameText;
@@ -41,7 +41,7 @@ pub struct GooseDecoder {
 }
 
 impl Decoder for GooseDecoder {
-    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         let prose = if frame.text.starts_with('{') { frame.noise } else { frame.text };
         if self.turn && !prose.is_empty() {
             self.interrupted |= prose.contains(ASKS_AFTER_INTERRUPT);
@@ -57,7 +57,7 @@ impl Decoder for GooseDecoder {
 
 impl GooseDecoder {
     /// Reads a line of the banner, or another one in front of the records, if it is one.
-    fn is_prose(&mut self, line: &str, sink: &mut dyn Sink) -> bool {
+    fn is_prose(&mut self, line: &str, sink: &mut dyn EventSink) -> bool {
         match self.banner.line(line) {
             Prose::Session(session) if !std::mem::replace(&mut self.started, true) => {
                 sink.event(Event::new(session));
@@ -74,7 +74,7 @@ impl GooseDecoder {
         true
     }
 
-    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         self.recorded = true;
         if !std::mem::replace(&mut self.started, true) {
             let agent = Some(Text::plain("goose"));
@@ -102,7 +102,7 @@ impl GooseDecoder {
         }
     }
 
-    fn message<'a>(&mut self, message: &mut Message<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn message<'a>(&mut self, message: &mut Message<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         if !std::mem::replace(&mut self.turn, true) {
             sink.event(Event::new(TurnStarted::default()));
         }
@@ -129,7 +129,7 @@ impl GooseDecoder {
         user: bool,
         named: bool,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let text = content.text.take().unwrap_or_default();
         match content.kind.as_ref().map_or("", Text::body) {
@@ -171,7 +171,7 @@ impl GooseDecoder {
     }
 
     /// Whether goose itself says, in a message without an id, that the turn does not complete.
-    fn ending_told(&mut self, text: &Text<'_>, sink: &mut dyn Sink) -> bool {
+    fn ending_told(&mut self, text: &Text<'_>, sink: &mut dyn EventSink) -> bool {
         if failure::is_limit(text) {
             self.end_block(sink);
             self.limit = Some(text.clone().into_owned());
@@ -187,7 +187,7 @@ impl GooseDecoder {
     }
 
     /// The next piece of a block; pieces of one kind that follow each other are one block.
-    fn piece(&mut self, kind: BlockKind, text: Text<'_>, sink: &mut dyn Sink) {
+    fn piece(&mut self, kind: BlockKind, text: Text<'_>, sink: &mut dyn EventSink) {
         if self.open.as_ref().is_some_and(|open| *open != kind) {
             self.end_block(sink);
         }
@@ -198,7 +198,7 @@ impl GooseDecoder {
         self.open = Some(kind);
     }
 
-    fn whole(&mut self, kind: BlockKind, content: &Content<'_>, sink: &mut dyn Sink) {
+    fn whole(&mut self, kind: BlockKind, content: &Content<'_>, sink: &mut dyn EventSink) {
         self.end_block(sink);
         let (message, index) = (self.message_id(), self.block);
         let block = Block {
@@ -216,7 +216,7 @@ impl GooseDecoder {
         self.block += 1;
     }
 
-    fn end_block(&mut self, sink: &mut dyn Sink) {
+    fn end_block(&mut self, sink: &mut dyn EventSink) {
         if let Some(kind) = self.open.take() {
             let (message, index) = (self.message_id(), self.block);
             sink.event(Event::new(BlockEnded { message, index, kind, ..BlockEnded::default() }));
@@ -228,7 +228,7 @@ impl GooseDecoder {
         Some(Text::plain(&self.message)).filter(|id| !id.is_empty())
     }
 
-    fn call(&mut self, content: &mut Content<'_>, sink: &mut dyn Sink) {
+    fn call(&mut self, content: &mut Content<'_>, sink: &mut dyn EventSink) {
         self.end_block(sink);
         let call = content.id.take().unwrap_or_default();
         let Call { value, error, .. } = content.call.take().unwrap_or_default();
@@ -255,7 +255,7 @@ impl GooseDecoder {
         }
     }
 
-    fn answer(&mut self, content: &mut Content<'_>, sink: &mut dyn Sink) {
+    fn answer(&mut self, content: &mut Content<'_>, sink: &mut dyn EventSink) {
         let call = content.id.take().unwrap_or_default();
         self.calls.retain(|open| call != **open);
         let answer = content.answer.take().unwrap_or_default();
@@ -284,7 +284,7 @@ impl GooseDecoder {
         self.failure = Some(*error);
     }
 
-    fn complete(&mut self, line: &Line<'_>, sink: &mut dyn Sink) {
+    fn complete(&mut self, line: &Line<'_>, sink: &mut dyn EventSink) {
         self.end_block(sink);
         self.turn = false;
         let failure = self.failure.take();

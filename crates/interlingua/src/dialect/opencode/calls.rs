@@ -2,9 +2,10 @@
 
 use super::tools;
 use super::wire::{Input, Metadata, Part, State};
+use crate::dialect::EventSink;
 use crate::dialect::tools::plan_items;
 use crate::event::{
-    Event, FilesChanged, PlanUpdated, Sink, SubagentEnded, SubagentStarted, ToolEnded, ToolInput,
+    Event, FilesChanged, PlanUpdated, SubagentEnded, SubagentStarted, ToolEnded, ToolInput,
     ToolProgress, ToolStarted, ToolStatus,
 };
 use crate::json::read::{self, Whole};
@@ -81,7 +82,7 @@ impl Calls {
         &mut self,
         part: &mut Part<'a>,
         place: &Place<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) -> Told {
         // They are large: they are read where they are.
         let state = part.state.get_or_insert_default();
@@ -168,7 +169,7 @@ impl Calls {
         mut made: ToolStarted<'a>,
         asked: Option<Text<'a>>,
         place: &Place<'_>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) -> usize {
         let Call { mut id, mut tool, .. } = std::mem::take(&mut self.spare);
         id.push_str(&made.call.to_plain());
@@ -191,7 +192,7 @@ impl Calls {
         input: &Input<'_>,
         metadata: &Metadata<'_>,
         place: &Place<'_>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         if ended.status != ToolStatus::Completed {
             return;
@@ -218,7 +219,7 @@ impl Call {
         input: &Input<'_>,
         metadata: &Metadata<'_>,
         place: &Place<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) -> Option<Text<'static>> {
         let session = metadata.session.as_ref().filter(|_| !self.child)?;
         self.child = true;
@@ -240,7 +241,7 @@ impl Call {
         call: Text<'_>,
         metadata: &Metadata<'_>,
         place: &Place<'_>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) -> bool {
         let Some(output) = &metadata.output else { return false };
         let output = output.to_plain();
@@ -271,7 +272,7 @@ fn tell_plan(
     tool: &Text<'_>,
     input: &Input<'_>,
     place: &Place<'_>,
-    sink: &mut dyn Sink,
+    sink: &mut dyn EventSink,
 ) {
     let todos = input.todos.as_ref().filter(|_| *tool == "todowrite");
     if let Some(items) = todos.and_then(plan_items) {

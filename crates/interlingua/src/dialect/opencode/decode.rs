@@ -8,10 +8,10 @@ use super::sessions::{Sessions, Whose};
 use super::turn::{Turn, counts, goes_on};
 use super::wire::{Failure, Line, Part, Status};
 use crate::dialect::decode::Own;
-use crate::dialect::{Decoder, each_record, unknown};
+use crate::dialect::{Decoder, EventSink, each_record, unknown};
 use crate::event::{
     BlockKind, Event, FileChange, FilesChanged, Interrupted, MessageEnded, MessageStarted, Native,
-    Retry, SessionStarted, Sink, TurnStarted, UserMessage, Withdrawn,
+    Retry, SessionStarted, TurnStarted, UserMessage, Withdrawn,
 };
 use crate::framing::FrameText;
 use crate::json::{Json, Text};
@@ -31,7 +31,7 @@ pub struct OpencodeDecoder {
 }
 
 impl Decoder for OpencodeDecoder {
-    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
             let kind = line.kind.take().unwrap_or_default();
             // Both are large: they are read where they are.
@@ -42,7 +42,7 @@ impl Decoder for OpencodeDecoder {
         });
     }
 
-    fn finish(&mut self, sink: &mut dyn Sink) {
+    fn finish(&mut self, sink: &mut dyn EventSink) {
         let told = self.turn.idle
             || self.turn.aborted()
             || self.lines && (self.turn.failure.is_some() || self.turn.denied);
@@ -59,7 +59,7 @@ impl OpencodeDecoder {
         kind: &Text<'a>,
         line: &mut Line<'a>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let is_ours = matches!(
             kind.body(),
@@ -99,7 +99,7 @@ impl OpencodeDecoder {
         part: &mut Part<'a>,
         time: Option<Json<'a>>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let message = part.message.take().unwrap_or_default();
         let Some(speaker) = self.sessions.get_mut(at) else { return };
@@ -127,7 +127,7 @@ impl OpencodeDecoder {
 /// What both forms have in common.
 impl OpencodeDecoder {
     /// The first record of a session that nobody has announced.
-    pub(super) fn session_known(&mut self, session: Option<&Text<'_>>, sink: &mut dyn Sink) {
+    pub(super) fn session_known(&mut self, session: Option<&Text<'_>>, sink: &mut dyn EventSink) {
         if let Some(id) = session.filter(|_| self.sessions.none()) {
             self.sessions.whose(Some(id));
             sink.event(Event::new(SessionStarted {
@@ -138,13 +138,13 @@ impl OpencodeDecoder {
         }
     }
 
-    pub(super) fn begin_turn(&mut self, time: Option<&Json<'_>>, sink: &mut dyn Sink) {
+    pub(super) fn begin_turn(&mut self, time: Option<&Json<'_>>, sink: &mut dyn EventSink) {
         if !std::mem::replace(&mut self.turn.open, true) {
             sink.event(Event::new(TurnStarted::default()).at(time.map(Json::borrowed)));
         }
     }
 
-    pub(super) fn end_turn(&mut self, sink: &mut dyn Sink) {
+    pub(super) fn end_turn(&mut self, sink: &mut dyn EventSink) {
         self.parts.end(0, None, sink);
         self.calls.end_turn();
         if let Some(speaker) = self.sessions.get_mut(0) {
@@ -163,7 +163,7 @@ impl OpencodeDecoder {
         failure: Failure<'a>,
         time: Option<Json<'a>>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         self.begin_turn(time.as_ref(), sink);
         let error = error_of(failure);
@@ -181,7 +181,7 @@ impl OpencodeDecoder {
         at: usize,
         status: Status<'_>,
         delay_ms: Option<u64>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let parent = self.sessions.parent(at);
         // What the request that failed had said, the next one says again.
@@ -203,7 +203,7 @@ impl OpencodeDecoder {
         at: usize,
         part: &mut Part<'a>,
         time: Option<Json<'a>>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let parent = self.sessions.parent(at);
         self.parts.end(at, parent.as_ref(), sink);
@@ -229,7 +229,7 @@ impl OpencodeDecoder {
         piece: Option<Text<'a>>,
         time: Option<Json<'a>>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let parent = self.sessions.parent(at);
         let kind = part.kind.take().unwrap_or_default();
@@ -308,7 +308,7 @@ impl OpencodeDecoder {
         part: &Part<'_>,
         parent: &Option<Text<'static>>,
         own: Own<'_>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let files = part.files.as_ref().and_then(Json::read::<Vec<String>>).unwrap_or_default();
         let changes: Vec<_> = files
@@ -326,11 +326,11 @@ impl OpencodeDecoder {
 }
 
 /// A record that is left out on purpose.
-pub(super) fn native<'a>(name: Text<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+pub(super) fn native<'a>(name: Text<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
     sink.event(Event::new(Native { name, raw: own.json() }));
 }
 
 /// A record of a type that is read, which says nothing that was not told before or elsewhere.
-pub(super) fn aside(why: &str, kind: &str, own: Own<'_>, sink: &mut dyn Sink) {
+pub(super) fn aside(why: &str, kind: &str, own: Own<'_>, sink: &mut dyn EventSink) {
     native(Text::from(format!("{kind}/{why}")), own, sink);
 }

@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 
 use super::sessions::Speaker;
-use crate::event::{Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Event, Sink};
+use crate::dialect::EventSink;
+use crate::event::{Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Event};
 use crate::json::{Json, Text};
 
 /// How many parts are remembered.
@@ -64,7 +65,7 @@ impl Parts {
         part: Named<'_, '_>,
         text: Text<'_>,
         speaker: &mut Speaker,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let found = self.find(part.id);
         let at = found.unwrap_or_else(|| self.add(&part, BlockKind::Text, false, speaker));
@@ -94,7 +95,7 @@ impl Parts {
         text: Text<'_>,
         over: bool,
         speaker: &mut Speaker,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) -> bool {
         match self.find(part.id) {
             None if over => {
@@ -123,7 +124,7 @@ impl Parts {
         kind: BlockKind,
         text: Text<'_>,
         speaker: &mut Speaker,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let (room, index) = (self.room(), speaker.take_index());
         self.keep(Part {
@@ -144,7 +145,7 @@ impl Parts {
         part: Named<'_, '_>,
         kind: BlockKind,
         text: Text<'_>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) -> bool {
         let Some(known) = self.parts.get_mut(at) else { return false };
         if known.state != State::Open {
@@ -167,7 +168,12 @@ impl Parts {
     }
 
     /// Ends what a session is saying, since it calls a tool, or its turn ends.
-    pub(super) fn end(&mut self, session: usize, parent: Option<&Text<'_>>, sink: &mut dyn Sink) {
+    pub(super) fn end(
+        &mut self,
+        session: usize,
+        parent: Option<&Text<'_>>,
+        sink: &mut dyn EventSink,
+    ) {
         for part in self.open_of(session, State::Interrupted) {
             let ended = BlockEnded {
                 message: Some(Text::plain(&part.message)),

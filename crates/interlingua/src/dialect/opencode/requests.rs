@@ -2,8 +2,9 @@
 
 use super::calls::Calls;
 use super::wire::Properties;
+use crate::dialect::EventSink;
 use crate::event::{
-    Decision, Event, PermissionRequested, PermissionResolved, QuestionAnswered, QuestionAsked, Sink,
+    Decision, Event, PermissionRequested, PermissionResolved, QuestionAnswered, QuestionAsked,
 };
 use crate::json::{Json, Text};
 
@@ -26,7 +27,7 @@ impl Requests {
         &mut self,
         asked: Properties<'_>,
         parent: Option<Text<'static>>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let call = asked.tool.and_then(|tool| tool.call);
         let request = asked.id.unwrap_or_default();
@@ -53,7 +54,7 @@ impl Requests {
         replied: Properties<'_>,
         parent: Option<Text<'static>>,
         calls: &mut Calls,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let request = replied.request.unwrap_or_default();
         let at = self.waiting.iter().position(|waiting| request == *waiting.request);
@@ -105,7 +106,11 @@ fn options(always: Option<&Json<'_>>) -> Option<Json<'static>> {
 }
 
 /// opencode asks the user something.
-pub(super) fn question(asked: Properties<'_>, parent: Option<Text<'static>>, sink: &mut dyn Sink) {
+pub(super) fn question(
+    asked: Properties<'_>,
+    parent: Option<Text<'static>>,
+    sink: &mut dyn EventSink,
+) {
     let event = QuestionAsked {
         request: asked.id.unwrap_or_default(),
         call: asked.tool.and_then(|tool| tool.call),
@@ -115,7 +120,11 @@ pub(super) fn question(asked: Properties<'_>, parent: Option<Text<'static>>, sin
 }
 
 /// The user answered, or would not.
-pub(super) fn answer(given: Properties<'_>, parent: Option<Text<'static>>, sink: &mut dyn Sink) {
+pub(super) fn answer(
+    given: Properties<'_>,
+    parent: Option<Text<'static>>,
+    sink: &mut dyn EventSink,
+) {
     let request = given.request.unwrap_or_default();
     let event = QuestionAnswered { request, answers: given.answers };
     sink.event(Event::new(event).within(parent));

@@ -8,12 +8,12 @@ use super::parts::Named;
 use super::requests;
 use super::sessions::Whose;
 use super::wire::{Info, Properties, Status};
+use crate::dialect::EventSink;
 use crate::dialect::decode::Own;
 use crate::dialect::tools::plan_items;
 use crate::dialect::unknown;
 use crate::event::{
-    Compacted, Event, MessageStarted, Notice, PlanUpdated, SessionStarted, SessionUpdated,
-    Severity, Sink,
+    Compacted, Event, MessageStarted, Notice, PlanUpdated, SessionStarted, SessionUpdated, Severity,
 };
 use crate::json::{Json, Text};
 
@@ -24,7 +24,7 @@ impl OpencodeDecoder {
         said: &mut Properties<'a>,
         id: Option<&Text<'a>>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let word = kind.body();
         let about_a_session = ["session.", "message.", "todo.", "permission.", "question."];
@@ -104,7 +104,7 @@ impl OpencodeDecoder {
     }
 
     /// What happens to the server itself, or to its files and terminals.
-    fn about_the_server<'a>(&mut self, kind: &Text<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn about_the_server<'a>(&mut self, kind: &Text<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let known = super::ignored::ABOUT_THE_SERVER;
         let known = known.iter().any(|start| kind.body().starts_with(start));
         if known {
@@ -115,7 +115,12 @@ impl OpencodeDecoder {
     }
 
     /// A session was made; whether that is all that is to be said of it.
-    fn created(&mut self, said: &mut Properties<'_>, own: Own<'_>, sink: &mut dyn Sink) -> bool {
+    fn created(
+        &mut self,
+        said: &mut Properties<'_>,
+        own: Own<'_>,
+        sink: &mut dyn EventSink,
+    ) -> bool {
         let Some(info) = &mut said.info else { return false };
         let Some(id) = info.id.clone().or(said.session.clone()) else { return false };
         if let Some(mother) = &info.parent {
@@ -144,7 +149,7 @@ impl OpencodeDecoder {
         true
     }
 
-    fn updated(&mut self, info: Info<'_>, own: Own<'_>, sink: &mut dyn Sink) {
+    fn updated(&mut self, info: Info<'_>, own: Own<'_>, sink: &mut dyn EventSink) {
         let model = info.model.and_then(|model| model.id);
         let Some(speaker) = self.sessions.get_mut(0) else { return };
         let Some(model) = model.filter(|model| *model != *speaker.model) else {
@@ -160,7 +165,7 @@ impl OpencodeDecoder {
         }));
     }
 
-    fn status(&mut self, status: Status<'_>, own: Own<'_>, sink: &mut dyn Sink) {
+    fn status(&mut self, status: Status<'_>, own: Own<'_>, sink: &mut dyn EventSink) {
         match status.kind.as_ref().map_or("", Text::body) {
             "busy" if self.turn.open && !self.turn.idle => {
                 aside("again", "session.status", own, sink);
@@ -181,7 +186,7 @@ impl OpencodeDecoder {
     }
 
     /// The session is idle. Where its message is not over, the last of it is still to come.
-    fn idle(&mut self, word: &str, own: Own<'_>, sink: &mut dyn Sink) {
+    fn idle(&mut self, word: &str, own: Own<'_>, sink: &mut dyn EventSink) {
         let speaking = self.sessions.get(0).is_some_and(|speaker| speaker.speaking);
         if self.turn.open && !speaking {
             self.end_turn(sink);
@@ -192,7 +197,7 @@ impl OpencodeDecoder {
     }
 
     /// A message began, or something of it became known.
-    fn message(&mut self, at: usize, info: Info<'_>, own: Own<'_>, sink: &mut dyn Sink) {
+    fn message(&mut self, at: usize, info: Info<'_>, own: Own<'_>, sink: &mut dyn EventSink) {
         let parent = self.sessions.parent(at);
         let Some(speaker) = self.sessions.get_mut(at) else { return };
         let id = info.id.clone().unwrap_or_default();
@@ -236,7 +241,7 @@ impl OpencodeDecoder {
     }
 
     /// A part of a message of which the start was not seen, since the reader came in the middle of it.
-    fn join(&mut self, at: usize, message: Option<&Text<'_>>, sink: &mut dyn Sink) {
+    fn join(&mut self, at: usize, message: Option<&Text<'_>>, sink: &mut dyn EventSink) {
         let Some(speaker) = self.sessions.get_mut(at).filter(|_| at == 0) else { return };
         let Some(message) = message.filter(|_| speaker.message.is_empty()) else { return };
         if *message == *speaker.user {
@@ -249,7 +254,13 @@ impl OpencodeDecoder {
         sink.event(Event::new(MessageStarted { message, ..MessageStarted::default() }));
     }
 
-    fn plan(&mut self, at: usize, todos: Option<&Json<'_>>, own: Own<'_>, sink: &mut dyn Sink) {
+    fn plan(
+        &mut self,
+        at: usize,
+        todos: Option<&Json<'_>>,
+        own: Own<'_>,
+        sink: &mut dyn EventSink,
+    ) {
         // The call that writes the list tells it.
         let items = todos.and_then(plan_items).filter(|_| !self.calls.writes_plan(at));
         match items {
@@ -261,7 +272,13 @@ impl OpencodeDecoder {
         }
     }
 
-    fn piece(&mut self, at: usize, said: &mut Properties<'_>, own: Own<'_>, sink: &mut dyn Sink) {
+    fn piece(
+        &mut self,
+        at: usize,
+        said: &mut Properties<'_>,
+        own: Own<'_>,
+        sink: &mut dyn EventSink,
+    ) {
         let parent = self.sessions.parent(at);
         let Some(speaker) = self.sessions.get_mut(at) else { return };
         let of_text = said.field.as_ref().is_none_or(|field| *field == "text");
@@ -280,7 +297,7 @@ impl OpencodeDecoder {
 }
 
 /// Something of the program went wrong, such as a plugin that cannot be loaded: no turn has failed.
-fn about_no_session<'a>(said: &mut Properties<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+fn about_no_session<'a>(said: &mut Properties<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
     let Some(failure) = said.error.take() else {
         sink.event(Event::new(unknown(Some(Text::plain("session.error")), own)));
         return;

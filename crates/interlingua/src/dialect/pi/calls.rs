@@ -3,10 +3,11 @@
 use super::decode::{PiDecoder, aside};
 use super::tools;
 use super::wire::{Content, Line, Outcome, Update};
+use crate::dialect::EventSink;
 use crate::dialect::content::output_text;
 use crate::dialect::decode::Own;
 use crate::event::{
-    Event, Sink, ToolEnded, ToolInput, ToolInputDelta, ToolProgress, ToolStarted, ToolStatus,
+    Event, ToolEnded, ToolInput, ToolInputDelta, ToolProgress, ToolStarted, ToolStatus,
 };
 use crate::json::{Json, Text};
 
@@ -34,7 +35,7 @@ impl PiDecoder {
         index: u64,
         update: Update<'a>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         self.end_block(None, sink);
         let (Some(call), Some(name)) = (update.id, update.name) else {
@@ -51,7 +52,7 @@ impl PiDecoder {
         index: u64,
         update: Update<'a>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let open = self.made.iter().rfind(|made| made.index == index && !made.whole);
         let piece = update.delta.filter(|piece| !piece.is_empty());
@@ -63,7 +64,7 @@ impl PiDecoder {
     }
 
     /// A call whose input is whole.
-    pub(super) fn call_made(&mut self, index: u64, made: Content<'_>, sink: &mut dyn Sink) {
+    pub(super) fn call_made(&mut self, index: u64, made: Content<'_>, sink: &mut dyn EventSink) {
         let (call, name) = (made.id.unwrap_or_default(), made.name.unwrap_or_default());
         let input = made.arguments.or_else(|| Some(Json::object(|_| {})));
         match self.made.iter_mut().find(|made| call == *made.call) {
@@ -82,7 +83,7 @@ impl PiDecoder {
         call: Text<'a>,
         name: Text<'a>,
         input: Option<Json<'a>>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let message = Some(Text::plain(&self.message)).filter(|message| !message.is_empty());
         let kind = tools::kind_of(&name);
@@ -97,14 +98,14 @@ impl PiDecoder {
     }
 
     /// Ends the calls of a message that was cut off: pi never runs them.
-    pub(super) fn cancel_calls(&mut self, sink: &mut dyn Sink) {
+    pub(super) fn cancel_calls(&mut self, sink: &mut dyn EventSink) {
         for made in self.made.drain(..) {
             let (call, status) = (Text::from(made.call), ToolStatus::Cancelled);
             sink.event(Event::new(ToolEnded { call, status, ..ToolEnded::default() }));
         }
     }
 
-    pub(super) fn call(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
+    pub(super) fn call(&mut self, line: &mut Line<'_>, sink: &mut dyn EventSink) {
         let (call, name) = (line.call.take().unwrap_or_default(), line.tool.take());
         let input = line.args.take();
         self.running.push(Running {
@@ -118,7 +119,7 @@ impl PiDecoder {
         sink.event(Event::new(ToolProgress { call, ..ToolProgress::default() }));
     }
 
-    pub(super) fn progress(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
+    pub(super) fn progress(&mut self, line: &mut Line<'_>, sink: &mut dyn EventSink) {
         let call = line.call.take().unwrap_or_default();
         let content = line.partial.take().and_then(|partial| partial.content);
         let text = content.as_ref().map(|content| output_text(content).0).unwrap_or_default();
@@ -140,7 +141,7 @@ impl PiDecoder {
         }
     }
 
-    pub(super) fn answer(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
+    pub(super) fn answer(&mut self, line: &mut Line<'_>, sink: &mut dyn EventSink) {
         let call = line.call.take().unwrap_or_default();
         let tool = line.tool.take().unwrap_or_default();
         let failed = line.is_error == Some(true);

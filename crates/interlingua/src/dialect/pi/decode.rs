@@ -4,11 +4,11 @@ use super::calls::{Made, Running};
 use super::ended::{Told, classify, counts, price};
 use super::wire::{Content, Line, Message, Update};
 use crate::dialect::decode::Own;
-use crate::dialect::{Decoder, each_record, unknown};
+use crate::dialect::{Decoder, EventSink, each_record, unknown};
 use crate::event::{
     Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Compacted, Data, Error, Event,
     Interrupted, MessageEnded, MessageStarted, Native, Notice, Retry, SessionStarted,
-    SessionUpdated, Severity, Sink, TurnStarted, UserMessage, Withdrawn,
+    SessionUpdated, Severity, TurnStarted, UserMessage, Withdrawn,
 };
 use crate::framing::FrameText;
 use crate::json::read::{self, Shaped};
@@ -42,13 +42,13 @@ enum Turn {
 }
 
 impl Decoder for PiDecoder {
-    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
             self.line(line, own, sink);
         });
     }
 
-    fn finish(&mut self, sink: &mut dyn Sink) {
+    fn finish(&mut self, sink: &mut dyn EventSink) {
         if self.turn == Turn::Over {
             self.end_turn(sink);
         } else if let Some(failure) = self.told.failure.take() {
@@ -64,7 +64,7 @@ impl Decoder for PiDecoder {
 }
 
 impl PiDecoder {
-    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let kind = line.kind.take();
         let kind_body = kind.as_ref().map_or("", Text::body);
         match kind_body {
@@ -110,7 +110,7 @@ impl PiDecoder {
         }
     }
 
-    fn session(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
+    fn session(&mut self, line: &mut Line<'_>, sink: &mut dyn EventSink) {
         let started = SessionStarted {
             id: line.id.take(),
             cwd: line.cwd.take(),
@@ -120,7 +120,7 @@ impl PiDecoder {
         sink.event(Event::new(started).at(line.timestamp.take()));
     }
 
-    fn start(&mut self, own: Own<'_>, sink: &mut dyn Sink) {
+    fn start(&mut self, own: Own<'_>, sink: &mut dyn EventSink) {
         if self.turn == Turn::Over {
             self.end_turn(sink);
         }
@@ -133,7 +133,7 @@ impl PiDecoder {
         sink.event(Event::new(TurnStarted::default()));
     }
 
-    fn end_turn(&mut self, sink: &mut dyn Sink) {
+    fn end_turn(&mut self, sink: &mut dyn EventSink) {
         self.turn = Turn::None;
         self.running.clear();
         self.end_block(None, sink);
@@ -153,7 +153,7 @@ impl PiDecoder {
         sink.event(Event::new(ended));
     }
 
-    fn update<'a>(&mut self, update: Update<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn update<'a>(&mut self, update: Update<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let index = update.index.unwrap_or(0);
         let kind_body = update.kind.as_ref().map_or("", Text::body);
         match kind_body {
@@ -178,14 +178,20 @@ impl PiDecoder {
         }
     }
 
-    fn begin(&mut self, index: u64, kind: BlockKind, sink: &mut dyn Sink) {
+    fn begin(&mut self, index: u64, kind: BlockKind, sink: &mut dyn EventSink) {
         self.end_block(None, sink);
         self.open = Some((index, kind.clone()));
         let message = Some(Text::plain(&self.message));
         sink.event(Event::new(BlockStarted { message, index, kind, ..BlockStarted::default() }));
     }
 
-    fn piece(&mut self, index: u64, kind: BlockKind, text: Option<Text<'_>>, sink: &mut dyn Sink) {
+    fn piece(
+        &mut self,
+        index: u64,
+        kind: BlockKind,
+        text: Option<Text<'_>>,
+        sink: &mut dyn EventSink,
+    ) {
         if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
             self.begin(index, kind.clone(), sink);
         }
@@ -194,7 +200,13 @@ impl PiDecoder {
     }
 
     /// A block is over. One that the next has ended before is not told again.
-    fn whole(&mut self, index: u64, kind: BlockKind, text: Option<Text<'_>>, sink: &mut dyn Sink) {
+    fn whole(
+        &mut self,
+        index: u64,
+        kind: BlockKind,
+        text: Option<Text<'_>>,
+        sink: &mut dyn EventSink,
+    ) {
         if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
             aside("message_update/again", None, sink);
             return;
@@ -207,7 +219,7 @@ impl PiDecoder {
     }
 
     /// Ends the block that is open: pi begins the next one before it ends this one.
-    pub(super) fn end_block(&mut self, signature: Option<Text<'_>>, sink: &mut dyn Sink) {
+    pub(super) fn end_block(&mut self, signature: Option<Text<'_>>, sink: &mut dyn EventSink) {
         if let Some((index, kind)) = self.open.take() {
             let message = Some(Text::plain(&self.message));
             let ended = BlockEnded { message, index, kind, signature, ..BlockEnded::default() };
@@ -215,7 +227,7 @@ impl PiDecoder {
         }
     }
 
-    fn message(&mut self, kind: &str, raw: &Json<'_>, sink: &mut dyn Sink) {
+    fn message(&mut self, kind: &str, raw: &Json<'_>, sink: &mut dyn EventSink) {
         let message = read::record_of::<Message<'_>>(raw).unwrap_or_default();
         match (kind, message.role.as_ref().map_or("", Text::body)) {
             ("message_start", "assistant") => self.message_begins(&message, sink),
@@ -240,7 +252,7 @@ impl PiDecoder {
         }
     }
 
-    fn message_begins(&mut self, message: &Message<'_>, sink: &mut dyn Sink) {
+    fn message_begins(&mut self, message: &Message<'_>, sink: &mut dyn EventSink) {
         self.end_block(None, sink);
         self.made.clear();
         self.messages += 1;
@@ -261,7 +273,7 @@ impl PiDecoder {
     }
 
     /// Says what the pieces of the message did not, and how it ended.
-    fn message_ends(&mut self, message: Message<'_>, sink: &mut dyn Sink) {
+    fn message_ends(&mut self, message: Message<'_>, sink: &mut dyn EventSink) {
         if self.message.is_empty() {
             self.message_begins(&message, sink);
         }
@@ -288,7 +300,7 @@ impl PiDecoder {
         );
     }
 
-    fn block(&mut self, index: u64, block: Content<'_>, cut_off: bool, sink: &mut dyn Sink) {
+    fn block(&mut self, index: u64, block: Content<'_>, cut_off: bool, sink: &mut dyn EventSink) {
         let unfinished = |made: &Made| made.index == index && !made.whole;
         let kind = match block.kind.as_ref().map_or("", Text::body) {
             // What there is of an input that was cut off is not the input.
@@ -313,7 +325,7 @@ impl PiDecoder {
         }
     }
 
-    fn retry(&mut self, line: &mut Line<'_>, sink: &mut dyn Sink) {
+    fn retry(&mut self, line: &mut Line<'_>, sink: &mut dyn EventSink) {
         let message = line.error.take();
         let failure = self.told.failure.take();
         let (class, http_status) = match &failure {
@@ -337,7 +349,7 @@ impl PiDecoder {
     }
 }
 
-fn compacted<'a>(line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+fn compacted<'a>(line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
     let Some(result) = line.result.take().filter(|_| line.aborted != Some(true)) else {
         if let Some(text) = line.error.take() {
             sink.event(Event::new(Notice { severity: Severity::Warning, text }));
@@ -372,6 +384,6 @@ fn said<'a>(content: &Shaped<'a, Content<'a>>) -> Text<'a> {
 }
 
 /// A record that means nothing outside its own protocol, or only what was told before.
-pub(super) fn aside(name: &str, raw: Option<Json<'_>>, sink: &mut dyn Sink) {
+pub(super) fn aside(name: &str, raw: Option<Json<'_>>, sink: &mut dyn EventSink) {
     sink.event(Event::new(Data::from(Native { name: Text::plain(name), raw })));
 }

@@ -5,10 +5,10 @@ use super::thread::{Suspect, Teller, Thread};
 use super::wire::{Content, Line, Message};
 use super::{failure, system, tools};
 use crate::dialect::decode::Own;
-use crate::dialect::{self, Decoder, each_record, unknown};
+use crate::dialect::{self, Decoder, EventSink, each_record, unknown};
 use crate::event::{
     Block, BlockKind, Decision, Event, MessageEnded, MessageStarted, Native, Outcome,
-    PermissionResolved, PlanUpdated, Retry, Scope, Sink, SubagentEnded, ToolEnded, ToolProgress,
+    PermissionResolved, PlanUpdated, Retry, Scope, SubagentEnded, ToolEnded, ToolProgress,
     ToolStatus, UserMessage, Withdrawn, own_usage,
 };
 use crate::framing::FrameText;
@@ -25,7 +25,7 @@ pub struct QwenDecoder {
 }
 
 impl Decoder for QwenDecoder {
-    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         let mut rest = frame.text;
         // `--output-format json` prints the same records as one list.
         while frame.noise.trim_ascii_end().ends_with('[') {
@@ -46,7 +46,7 @@ impl Decoder for QwenDecoder {
     }
 
     /// Nobody said any more whose words these were: the program stops after a failed request.
-    fn finish(&mut self, sink: &mut dyn Sink) {
+    fn finish(&mut self, sink: &mut dyn EventSink) {
         if let Some(suspect) = self.suspect.take() {
             sink.event(Event::new(failure::error(suspect.text)));
         }
@@ -54,13 +54,13 @@ impl Decoder for QwenDecoder {
 }
 
 impl QwenDecoder {
-    fn records(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+    fn records(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
             self.line(line, own, sink);
         });
     }
 
-    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let mut out = Teller { parent: line.parent.take(), sink };
         let kind = line.kind.take();
         match kind.as_ref().map_or("", Text::body) {

@@ -7,8 +7,9 @@
 
 use super::wire::{Content, StreamEvent};
 use super::{failure, tools};
+use crate::dialect::EventSink;
 use crate::event::{
-    BlockDelta, BlockKind, BlockStarted, Data, Event, Sink, ToolInputDelta, ToolStarted, Usage,
+    BlockDelta, BlockKind, BlockStarted, Data, Event, ToolInputDelta, ToolStarted, Usage,
 };
 use crate::json::Text;
 
@@ -44,7 +45,7 @@ struct OpenPieces {
 /// Where the events of one record go, with what they share.
 pub(super) struct Teller<'t, 'a> {
     pub(super) parent: Option<Text<'a>>,
-    pub(super) sink: &'t mut dyn Sink,
+    pub(super) sink: &'t mut dyn EventSink,
 }
 
 impl<'a> Teller<'_, 'a> {

@@ -10,8 +10,8 @@ use crate::dialect::content::answer_text;
 use crate::dialect::{Encoder, Output};
 use crate::event::{
     Block, BlockKind, Data, Decision, Event, Executor, FileChangeKind, FilesChanged, Outcome,
-    PermissionResolved, PlanStatus, PlanUpdated, Reason, SessionEnded, ToolEnded, ToolInput,
-    ToolKind, ToolStarted, ToolStatus, TurnEnded, UserMessage,
+    PermissionResolved, PlanStatus, PlanUpdated, Reason, SessionEnded, SessionUpdated, ToolEnded,
+    ToolInput, ToolKind, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 use crate::json::{Json, Text};
 
@@ -21,7 +21,7 @@ const NOTE: usize = 4 * LINE;
 const STDERR_LINES: usize = 10;
 
 /// A writer of text for a person.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct TextEncoder {
     screen: Screen,
     /// The calls that wait for their answers.
@@ -30,12 +30,14 @@ pub struct TextEncoder {
     last_call: String,
     /// What was said to have gone wrong last: the turn's end does not say it again.
     last_error: String,
+    /// The agent of a session whose start the agent did not print.
+    implied_agent: Option<Text<'static>>,
     /// Why the last turn did not complete: how the process ended may be a part of it.
     last_cause: String,
 }
 
 /// A call that waits for its answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct OpenCall {
     call: String,
     parent: Option<Text<'static>>,
@@ -62,7 +64,7 @@ impl Encoder for TextEncoder {
             Data::ToolEnded(ended) => self.answer(ended, parent, out),
             Data::FilesChanged(changed) => self.files(changed, nested, out),
             Data::PlanUpdated(plan) => {
-                let refused = event.source.synthetic == Some(Reason::Refused);
+                let refused = event.synthetic == Some(Reason::Refused);
                 self.plan(plan, refused, nested, out);
             }
             Data::PermissionResolved(resolved) if self.answer_will_say(resolved) => {}
@@ -70,6 +72,14 @@ impl Encoder for TextEncoder {
             Data::TurnStarted(_) => {}
             Data::TurnEnded(ended) => self.turn_ended(ended, out),
             Data::SessionEnded(ended) => self.session_ended(ended, out),
+            Data::SessionStarted(started) if event.synthetic.is_some() => {
+                self.implied_agent = started.agent.clone().map(Text::into_owned);
+            }
+            Data::SessionUpdated(update) if self.implied_agent.is_some() => {
+                let agent = update.agent.clone().or(self.implied_agent.take());
+                let update = SessionUpdated { agent, ..(**update).clone() };
+                self.note(&Event::new(update), nested, out);
+            }
             Data::Error(error) => {
                 self.last_error = error.message.to_plain().into_owned();
                 self.note(event, nested, out);

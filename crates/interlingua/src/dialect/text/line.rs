@@ -52,7 +52,7 @@ pub(super) fn one_line(text: &str, limit: usize) -> String {
 }
 
 /// A call on one line.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Call {
     /// Its name and its most telling value.
     pub(super) line: String,
@@ -101,7 +101,7 @@ record! {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Telling<'a> {
     best: Option<(usize, Json<'a>)>,
     fields: usize,

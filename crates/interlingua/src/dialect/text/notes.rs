@@ -15,7 +15,7 @@ use crate::json::{Json, Text};
 /// The lines of an event; none where it is not for a person, which is counted where it says more
 /// than the lines around it.
 pub(super) fn of(event: &Event<'_>, out: &mut Output) -> Vec<String> {
-    let line = event.source.line;
+    let line = out.line();
     match &event.data {
         Data::SessionStarted(started) => session_started(started).into_iter().collect(),
         Data::SessionUpdated(update) => session_updated(update, out).into_iter().collect(),

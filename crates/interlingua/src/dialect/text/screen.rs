@@ -20,7 +20,7 @@ pub(super) enum Part {
 }
 
 /// Where on the terminal the next character goes.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Screen {
     last: Part,
     /// The current line has text on it.

@@ -12,7 +12,7 @@ use crate::json::Text;
 use crate::json::write::Object;
 
 /// The writer of `ui-message`.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct UiMessageEncoder {
     /// Makes the ids of messages, where the caller says what makes them differ from others.
     identity: Option<Identity>,
@@ -33,7 +33,7 @@ pub struct UiMessageEncoder {
 }
 
 /// What every message says of the session.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Session {
     pub(super) id: Option<Text<'static>>,
     agent: Option<Text<'static>>,
@@ -47,8 +47,8 @@ impl UiMessageEncoder {
     /// The message has an id only where the caller gave a seed: without one all streams would have the
     /// same, and clients make one themselves.
     pub fn new(options: &EncodeOptions) -> Self {
-        let seed = Some(options.id_seed).filter(|seed| *seed != 0);
-        Self { identity: seed.map(Identity::new), ..Self::default() }
+        let identity = options.id_seed.map(|_| Identity::default());
+        Self { identity, ..Self::default() }
     }
 
     /// The same writer, with a message for each turn, from `start` to `[DONE]`: for a server that
@@ -103,6 +103,9 @@ impl UiMessageEncoder {
 
 impl Encoder for UiMessageEncoder {
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
+        if let Some(identity) = &mut self.identity {
+            identity.follow(out);
+        }
         let parent = event.parent.as_ref();
         match &event.data {
             Data::BlockDelta(delta) => self.block_delta(delta, out),

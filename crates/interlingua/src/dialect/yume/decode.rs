@@ -4,11 +4,11 @@ use super::wire::{Answer, CompactMetadata, Counts, Failure, Line};
 use super::{CLIENT, LIMIT_REACHED, WAITING_FOR_CLIENT};
 use crate::dialect::claude::ClaudeDecoder;
 use crate::dialect::decode::Own;
-use crate::dialect::{Decoder, content, each_record, tools, unknown};
+use crate::dialect::{Decoder, EventSink, content, each_record, tools, unknown};
 use crate::event::{
     BlockDelta, BlockEnded, BlockKind, Compacted, Cost, Data, Error, ErrorClass, Event, Executor,
-    Interrupted, Native, Outcome, PlanUpdated, Scope, SessionStarted, SessionUpdated, Sink,
-    ToolEnded, ToolStarted, ToolStatus, TurnEnded, TurnStarted, Usage,
+    Interrupted, Native, Outcome, PlanUpdated, Scope, SessionStarted, SessionUpdated, ToolEnded,
+    ToolStarted, ToolStatus, TurnEnded, TurnStarted, Usage,
 };
 use crate::framing::FrameText;
 use crate::json::read::{self, Shaped};
@@ -45,7 +45,7 @@ struct Parts {
 }
 
 impl Decoder for YumeDecoder {
-    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn Sink) {
+    fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         if frame.text.trim_ascii() == "$" {
             self.end_block(sink);
             sink.record(frame.text);
@@ -57,7 +57,7 @@ impl Decoder for YumeDecoder {
         });
     }
 
-    fn finish(&mut self, sink: &mut dyn Sink) {
+    fn finish(&mut self, sink: &mut dyn EventSink) {
         self.give_up_parts(sink);
     }
 }
@@ -66,7 +66,7 @@ impl Decoder for YumeDecoder {
 struct Teller<'t, 'a> {
     parent: Option<Text<'a>>,
     time: Option<Json<'a>>,
-    sink: &'t mut dyn Sink,
+    sink: &'t mut dyn EventSink,
 }
 
 impl Teller<'_, '_> {
@@ -79,7 +79,7 @@ impl Teller<'_, '_> {
 }
 
 impl YumeDecoder {
-    fn line<'a>(&mut self, mut line: Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    fn line<'a>(&mut self, mut line: Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let kind = line.kind.take();
         let said = match kind.as_ref().map_or("", Text::body) {
             "text" => Some(BlockKind::Text),
@@ -121,7 +121,7 @@ impl YumeDecoder {
     }
 
     /// The next piece of text or reasoning.
-    fn piece(&mut self, kind: BlockKind, line: Line<'_>, sink: &mut dyn Sink) {
+    fn piece(&mut self, kind: BlockKind, line: Line<'_>, sink: &mut dyn EventSink) {
         let said = line.content.as_ref().and_then(Json::as_text);
         let said = match kind {
             BlockKind::Text => said.or(line.text),
@@ -138,7 +138,7 @@ impl YumeDecoder {
         sink.event(Event::new(delta).within(line.parent).at(line.timestamp));
     }
 
-    fn end_block(&mut self, sink: &mut dyn Sink) {
+    fn end_block(&mut self, sink: &mut dyn EventSink) {
         let Some(open) = self.open.take() else { return };
         let ended = BlockEnded { index: self.block, kind: open.kind, ..BlockEnded::default() };
         self.block += 1;
@@ -146,7 +146,7 @@ impl YumeDecoder {
     }
 
     /// A record of Claude's own. The sink knows its text already.
-    fn nested(&mut self, own: Own<'_>, sink: &mut dyn Sink) {
+    fn nested(&mut self, own: Own<'_>, sink: &mut dyn EventSink) {
         let frame = FrameText {
             text: own.0,
             noise: "",
@@ -219,7 +219,7 @@ impl YumeDecoder {
     }
 
     /// Tells what came of answers whose last part never did.
-    fn give_up_parts(&mut self, sink: &mut dyn Sink) {
+    fn give_up_parts(&mut self, sink: &mut dyn EventSink) {
         for parts in self.parts.drain(..) {
             let output = Some(Json::from(&Text::plain(&parts.text)));
             let ended = tool_ended(parts.call, output, parts.failed);

@@ -14,7 +14,7 @@ use super::shorten;
 use super::turn::Turn;
 use super::{LINE_LIMIT, NAME_LIMIT};
 use crate::dialect::claude::tools as claude;
-use crate::dialect::{Dialect, EncodeOptions, Encoder, Identity, Output, content};
+use crate::dialect::{EncodeOptions, Encoder, Identity, Output, content};
 use crate::event::{
     Block, BlockKind, Compacted, Data, Error, ErrorClass, Event, Executor, FilesChanged, Outcome,
     PlanUpdated, Reason, SessionStarted, SessionUpdated, ToolEnded, ToolKind, ToolStatus,
@@ -34,7 +34,7 @@ const PLAN_WRITTEN: &str = "Todos have been modified successfully";
 const PLAN_STANDS: &str = "The earlier list stands";
 
 /// The writer of `yume`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct YumeEncoder {
     identity: Identity,
     hold: Hold,
@@ -44,33 +44,27 @@ pub struct YumeEncoder {
     plans: u64,
     /// The files that a call changed, as a list, until the call is answered.
     changed: Option<(Text<'static>, String)>,
-    /// The stream that is read is in this dialect, and its records are passed on as they are.
-    passed_on: bool,
 }
 
 impl YumeEncoder {
     /// A writer for one stream.
-    pub fn new(options: &EncodeOptions) -> Self {
+    pub fn new(_options: &EncodeOptions) -> Self {
         Self {
-            identity: Identity::new(options.id_seed),
+            identity: Identity::default(),
             hold: Hold::default(),
             turn: Turn::default(),
             session: Session::default(),
             chunks: 0,
             plans: 0,
             changed: None,
-            passed_on: false,
         }
     }
 }
 
 impl Encoder for YumeEncoder {
-    fn reading(&mut self, dialect: &'static Dialect) {
-        self.passed_on = dialect.name == super::DIALECT.name;
-    }
-
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
-        self.hold.forget(self.passed_on && event.source.synthetic.is_none());
+        self.identity.follow(out);
+        self.hold.forget(out.is_passing() && event.synthetic.is_none());
         let parent = event.parent.as_ref();
         match &event.data {
             Data::BlockDelta(piece) => {
@@ -94,7 +88,7 @@ impl Encoder for YumeEncoder {
             Data::ToolEnded(ended) => self.answer(ended, parent, out),
             Data::FilesChanged(files) => self.files(files, out),
             Data::PlanUpdated(plan) => {
-                let refused = event.source.synthetic == Some(Reason::Refused);
+                let refused = event.synthetic == Some(Reason::Refused);
                 self.plan(plan, parent, refused, out);
             }
             Data::SessionStarted(started) => self.started(started, out),
@@ -134,7 +128,7 @@ impl YumeEncoder {
             out.lost("version of the agent");
         }
         self.session.started(started);
-        if self.passed_on {
+        if out.is_passing() {
             // The stream has one of its own.
             self.ensure_init(out);
         }
@@ -293,7 +287,7 @@ impl YumeEncoder {
         out: &mut Output,
     ) {
         // In a stream that is passed on, every plan is there already.
-        if plan.call.is_some() || self.passed_on || (refused && plan.items.is_empty()) {
+        if plan.call.is_some() || out.is_passing() || (refused && plan.items.is_empty()) {
             return;
         }
         self.turn.called();

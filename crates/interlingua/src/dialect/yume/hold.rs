@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use crate::json::write::Bytes;
 
 /// What waits for an answer.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Hold {
     /// The call that was written and not answered.
     open: Option<Box<str>>,
@@ -23,7 +23,7 @@ pub(super) struct Hold {
 }
 
 /// Something that has to wait.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Waiting {
     /// Lines that belong to no call, or a call and its answer.
     Lines(Bytes),

@@ -11,7 +11,7 @@ use crate::event::{SessionStarted, SessionUpdated, own_session};
 use crate::json::Text;
 
 /// The session at hand.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Session {
     /// The facts that `init` will tell.
     facts: SessionStarted<'static>,

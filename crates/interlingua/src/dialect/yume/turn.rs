@@ -8,7 +8,7 @@ use crate::json::Text;
 use crate::json::write::Bytes;
 
 /// The turn at hand.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Turn {
     /// How many bytes were asked and said, to estimate tokens by where nobody counted them.
     asked: usize,
@@ -24,7 +24,7 @@ pub(super) struct Turn {
 }
 
 /// Whether somebody stopped the turn.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum Interrupted {
     #[default]
     No,
@@ -35,7 +35,7 @@ enum Interrupted {
 }
 
 /// The last text that the agent itself said, as long as it could be part of a line.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct LastText {
     block: Option<u64>,
     /// The body of a string literal.

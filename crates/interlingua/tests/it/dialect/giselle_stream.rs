@@ -33,7 +33,7 @@ fn types(records: &[Value]) -> Vec<&str> {
 }
 
 fn lost(written: &Written) -> Vec<String> {
-    written.translator.losses().iter().map(|(kind, _)| kind.to_owned()).collect()
+    written.losses().iter().map(|(kind, _)| kind.to_owned()).collect()
 }
 
 const RELAY: &str = r#"{"type":"relay.session","relayUrl":"u","sessionId":"s","token":"t"}"#;

@@ -301,7 +301,7 @@ fn one_array_of_records_is_read_as_the_same_records() {
     let array = format!("[{}]\n", lines.join(","));
     let exit = interlingua::Exit::default();
     let told = translate("events", array.as_bytes(), &exit);
-    assert_eq!(told.translator.from().unwrap().name, "qwen");
+    assert_eq!(told.from().unwrap().name, "qwen");
     let told: Vec<Value> =
         told.records().into_iter().filter(|event| event["type"] != "log").collect();
     assert_eq!(said(&told), ["Hi, [you]{.}"]);
@@ -320,7 +320,7 @@ fn it_is_told_from_claude() {
     let exit = interlingua::Exit::default();
     for lines in [init(), failure("Please set an auth method", 0)] {
         let told = translate("events", lines.as_bytes(), &exit);
-        assert_eq!(told.translator.from().unwrap().name, "qwen", "{lines}");
+        assert_eq!(told.from().unwrap().name, "qwen", "{lines}");
     }
 }
 

@@ -1,16 +1,20 @@
 //! What a person at a terminal sees of a stream.
 
 use interlingua::dialect::{self, FramingKind};
-use interlingua::{Exit, Options, Translator};
+use interlingua::{Exit, Options, ReadOptions, Source, Translator};
 
 /// What a person sees of a stream, and what was lost.
 fn shown_of(from: &str, lines: &[&str], exit: &Exit) -> (String, Vec<String>) {
-    let options = Options { framing: Some(FramingKind::Lines), ..Options::default() };
+    let options = Options {
+        read: ReadOptions { framing: Some(FramingKind::Lines), ..ReadOptions::default() },
+        ..Options::default()
+    };
     let to = dialect::find("text").unwrap();
-    let mut translator = Translator::new(dialect::find(from), to, options).unwrap();
-    let mut shown = translator.push((lines.join("\n") + "\n").as_bytes()).to_vec();
-    shown.extend_from_slice(translator.finish(exit));
-    let lost = translator.losses().iter().map(|(what, count)| format!("{count} {what}"));
+    let mut translator = Translator::new(Source::named(from).unwrap(), to, options).unwrap();
+    let mut shown = translator.push((lines.join("\n") + "\n").as_bytes(), None).to_vec();
+    let finished = translator.finish(exit, None);
+    shown.extend_from_slice(&finished.bytes);
+    let lost = finished.losses.iter().map(|(what, count)| format!("{count} {what}"));
     let lost = lost.collect();
     (String::from_utf8(shown).unwrap(), lost)
 }
@@ -80,15 +84,15 @@ fn a_turn_that_was_cut_off_says_so_once() {
 fn pieces_are_written_as_they_come() {
     let to = dialect::find("text").unwrap();
     let codex = dialect::find("codex");
-    let mut translator = Translator::new(codex, to, Options::default()).unwrap();
+    let mut translator = Translator::new(codex.unwrap().into(), to, Options::default()).unwrap();
     let piece = |text| {
         format!(
             "{{\"type\":\"message.output_text.delta\",\"item_id\":\"a\",\"delta\":\"{text}\"}}\n"
         )
     };
-    assert_eq!(translator.push(piece("Hel").as_bytes()), b"Hel");
-    assert_eq!(translator.push(piece("lo\\n").as_bytes()), b"lo\n");
-    assert_eq!(translator.push(piece("you").as_bytes()), b"you");
+    assert_eq!(translator.push(piece("Hel").as_bytes(), None), b"Hel");
+    assert_eq!(translator.push(piece("lo\\n").as_bytes(), None), b"lo\n");
+    assert_eq!(translator.push(piece("you").as_bytes(), None), b"you");
 }
 
 #[test]

@@ -1,22 +1,24 @@
 //! What an agent leaves out and the stream has told before, the grammar fills in.
 
-use interlingua::Exit;
-use interlingua::dialect::Ending;
 use interlingua::event::{
     Data, Decision, Error, Event, MessageEnded, MessageStarted, Outcome, PermissionRequested,
     PermissionResolved, Reason, Retry, Scope, ToolEnded, ToolInput, ToolProgress, ToolStarted,
     ToolStatus, TurnEnded, TurnStarted, Usage,
 };
-use interlingua::grammar::Grammar;
 use interlingua::json::{Json, Text};
+use interlingua::{EntryRef, Exit, ReadOptions, Reader, Source};
 
 /// What the grammar makes of some events, up to the end of the input.
 fn events(told: Vec<Event<'_>>) -> Vec<Event<'static>> {
-    let (mut grammar, mut events) = (Grammar::default(), Vec::new());
-    let mut keep = |event: &Event<'_>| events.push(event.clone().into_owned());
-    grammar.push(Event::new(TurnStarted::default()), &mut keep);
-    told.into_iter().for_each(|event| grammar.push(event, &mut keep));
-    grammar.finish(&Exit::default(), Ending::Told, &mut keep);
+    let source = Source::named("events").unwrap();
+    let mut reader = Reader::new(source, ReadOptions::default()).unwrap();
+    let mut events = Vec::new();
+    let mut keep = |entry: EntryRef<'_>| events.push(entry.event.clone().into_owned());
+    reader.emit(Event::new(TurnStarted::default()), None, &mut keep).unwrap();
+    for event in told {
+        reader.emit(event, None, &mut keep).unwrap();
+    }
+    reader.finish(&Exit::default(), None, &mut keep).unwrap();
     events
 }
 
@@ -119,8 +121,8 @@ fn a_message_that_did_not_end_ends_with_its_turn() {
         events.iter().filter(|it| matches!(it.data, Data::MessageEnded(_))).collect();
     let ids = all!(events, MessageEnded).into_iter().map(|ended| ended.message);
     assert_eq!(ids.collect::<Vec<_>>(), [message("three"), message("one"), message("two")]);
-    assert_eq!((&ends[0].source.synthetic, &ends[0].parent), (&None, &None));
-    assert_eq!(ends[1].source.synthetic, Some(Reason::TurnEnded));
+    assert_eq!((&ends[0].synthetic, &ends[0].parent), (&None, &None));
+    assert_eq!(ends[1].synthetic, Some(Reason::TurnEnded));
     assert_eq!(ends[2].parent, message("call"));
 }
 

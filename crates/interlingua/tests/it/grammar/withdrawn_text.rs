@@ -77,7 +77,7 @@ fn a_second_try_that_says_something_else_is_a_block_of_its_own() {
     assert_eq!((text.as_str(), blocks.len()), ("This will beThis is better.", 2));
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let written = translate_lines("events", "ai-sdk", &lines);
-    let lost: Vec<_> = written.translator.losses().iter().collect();
+    let lost: Vec<_> = written.losses().iter().collect();
     assert!(lost.contains(&("text that the agent took back", 1)), "{lost:?}");
 }
 
@@ -172,7 +172,7 @@ fn a_turn_of_the_past_is_not_told_as_one_that_happens_now() {
         let written = translate_lines("events", to.name, &lines);
         let text = written.text();
         assert!(!text.contains("Long ago.") && text.contains("Now."), "{}: {text}", to.name);
-        let lost: Vec<_> = written.translator.losses().iter().collect();
+        let lost: Vec<_> = written.losses().iter().collect();
         assert!(lost.contains(&("turns of the past, told again", 1)), "{lost:?}");
     }
 }
@@ -192,6 +192,6 @@ fn our_own_events_name_the_blocks_that_are_taken_back() {
     let text = first.text();
     let lines: Vec<&str> = text.lines().collect();
     let second = translate_lines("events", "claude", &lines);
-    let repairs = second.translator.repairs().told();
+    let repairs = second.repairs().told();
     assert!(repairs.is_empty(), "{repairs:?}");
 }

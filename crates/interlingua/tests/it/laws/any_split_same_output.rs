@@ -11,8 +11,8 @@ fn byte_by_byte_is_the_same_as_at_once() {
             let whole = translate(to.name, &case.input, &case.exit);
             let pieces = translate_chunks(None, to, case.input.chunks(1), &case.exit);
             assert!(whole.bytes == pieces.bytes, "{} -> {}", case.name, to.name);
-            assert_eq!(whole.translator.losses(), pieces.translator.losses());
-            assert_eq!(whole.translator.repairs(), pieces.translator.repairs());
+            assert_eq!(whole.losses(), pieces.losses());
+            assert_eq!(whole.repairs(), pieces.repairs());
         }
     }
 }

@@ -78,7 +78,7 @@ proptest! {
     ) {
         let cases = Case::small();
         let case = at.get(&cases);
-        let from = support::translate("events", &case.input, &case.exit).translator.from();
+        let from = support::translate("events", &case.input, &case.exit).from();
         let lines = case.input.split(|byte| *byte == b'\n');
         let mut records: Vec<Value> =
             lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
@@ -112,7 +112,7 @@ proptest! {
     ) {
         let cases = Case::small();
         let case = at.get(&cases);
-        let from = support::translate("events", &case.input, &case.exit).translator.from();
+        let from = support::translate("events", &case.input, &case.exit).from();
         let mut lines: Vec<Vec<u8>> =
             case.input.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
         for place in drops {

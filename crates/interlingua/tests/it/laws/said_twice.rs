@@ -89,8 +89,7 @@ fn a_whole_block_that_differs_is_kept_and_reported() {
     assert_eq!(said(&lines), "Hello|Goodbye");
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let written = translate_lines("claude", "ai-sdk", &lines);
-    let kinds: Vec<_> =
-        written.translator.repairs().counts().map(|(kind, _)| kind.name()).collect();
+    let kinds: Vec<_> = written.repairs().counts().map(|(kind, _)| kind.name()).collect();
     assert!(kinds.contains(&"block-differs"), "{kinds:?}");
 }
 

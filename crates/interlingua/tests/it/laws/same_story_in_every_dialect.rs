@@ -9,7 +9,7 @@ use crate::support::{Case, translate, written};
 fn the_story_is_the_same_in_every_dialect_that_can_tell_it() {
     for case in Case::all() {
         let told = translate("events", &case.input, &case.exit);
-        let from = told.translator.from().unwrap().name;
+        let from = told.from().unwrap().name;
         let story = Story::of("events", &told.records());
         for to in written().filter(|to| !["events", "text"].contains(&to.name)) {
             // What agents say in ACP has many forms: those of our writer alone are known here.
@@ -18,7 +18,7 @@ fn the_story_is_the_same_in_every_dialect_that_can_tell_it() {
             }
             let written = translate(to.name, &case.input, &case.exit);
             let mut other = Story::of(to.name, &written.records());
-            let mut losses = written.translator.losses().iter();
+            let mut losses = written.losses().iter();
             if losses.any(|(what, _)| what == "inputs that differ from what the user was asked") {
                 fill_in(&story, &mut other);
             }

@@ -1,6 +1,6 @@
 //! A secret reaches the consumer that must have it, and nothing else.
 
-use interlingua::Translator;
+use interlingua::{Exit, Options, Translator};
 
 use crate::support::{self, translate_lines};
 
@@ -29,6 +29,11 @@ fn a_relay_token_is_not_printed_for_debugging() {
     decoder
         .decode(&frame, &mut |event: interlingua::event::Event<'_>| seen += &format!("{event:?}"));
     assert!(seen.contains("[secret]") && !seen.contains("hunter2"), "{seen}");
-    let translator: Translator = translate_lines("giselle", "events", &[RELAY]).translator;
+    let to = support::dialect("events");
+    let mut translator =
+        Translator::new(support::dialect("giselle").into(), to, Options::default()).unwrap();
+    translator.push(RELAY.as_bytes(), None);
     assert!(!format!("{translator:?}").contains("hunter2"));
+    let finished = translator.finish(&Exit::default(), None);
+    assert!(!format!("{finished:?}").contains("hunter2"));
 }

@@ -5,7 +5,9 @@ use interlingua::mapper::{Mapped, NdjsonMapper};
 use serde_json::{Value, json};
 
 fn push(mapper: &mut NdjsonMapper, event: Value) -> (Vec<Value>, Mapped) {
-    read(mapper.push(event.to_string().as_bytes()))
+    let mut mapped = mapper.push(event.to_string().as_bytes());
+    assert_eq!(mapped.len(), 1, "one event, one result");
+    read(mapped.remove(0))
 }
 
 fn read(mapped: Mapped) -> (Vec<Value>, Mapped) {
@@ -135,8 +137,13 @@ fn what_follows_a_request_in_the_same_chunk_is_kept() {
         "\n"
     );
     let mut mapper = NdjsonMapper::new();
-    let (parts, _) = read(mapper.push(chunk.as_bytes()));
-    assert!(parts.iter().any(|part| part["delta"] == "after"), "{parts:?}");
+    let mapped = mapper.push(chunk.as_bytes());
+    let results: Vec<_> = mapped.into_iter().map(read).collect();
+    let [(request, asked), (after, goes_on)] = &results[..] else { panic!("{results:?}") };
+    assert_eq!(kinds(request), ["tool-call", "finish"]);
+    let record = r#"{"type":"snapshot_request","requestId":"req-1","instruction":"x"}"#;
+    assert_eq!(asked.relay_request.as_deref(), Some(record));
+    assert_eq!((&after.last().unwrap()["delta"], &goes_on.relay_request), (&json!("after"), &None));
 }
 
 /// A failed run was finished with `stop` and no usage.

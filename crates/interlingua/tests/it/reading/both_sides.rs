@@ -14,7 +14,7 @@ const DENIES: &str = r#"{"type":"control_response","response":{"subtype":"succes
 const ANSWER: &str = r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a"}]},"session_id":"s"}"#;
 
 fn translator(from: &str, to: &str) -> Translator {
-    Translator::new(Some(dialect(from)), dialect(to), Options::default()).unwrap()
+    Translator::new(dialect(from).into(), dialect(to), Options::default()).unwrap()
 }
 
 fn records(bytes: &[u8]) -> Vec<Value> {
@@ -26,11 +26,11 @@ fn records(bytes: &[u8]) -> Vec<Value> {
 fn what_the_host_decides_is_told_once() {
     for (said, decision) in [(ALLOWS, "allowed"), (DENIES, "denied")] {
         let mut translator = translator("claude", "events");
-        translator.push(format!("{ASKS}\n").as_bytes());
-        let told = records(translator.push_sent(said));
+        translator.push(format!("{ASKS}\n").as_bytes(), None);
+        let told = records(translator.push_sent(said, None));
         assert_eq!((told.len(), &told[0]["type"]), (1, &"permission_resolved".into()));
         assert_eq!((&told[0]["decision"], &told[0]["call"]), (&decision.into(), &"t1".into()));
-        let after = records(translator.push(format!("{ANSWER}\n").as_bytes()));
+        let after = records(translator.push(format!("{ANSWER}\n").as_bytes(), None));
         assert!(after.iter().all(|event| event["type"] != "permission_resolved"), "{after:?}");
     }
 }
@@ -39,18 +39,18 @@ fn what_the_host_decides_is_told_once() {
 fn what_was_said_to_the_agent_does_not_break_the_line_that_it_is_printing() {
     let mut translator = translator("claude", "events");
     let (start, rest) = ASKS.split_at(30);
-    translator.push(start.as_bytes());
-    translator.push_sent(r#"{"type":"user","message":{"role":"user","content":"go"}}"#);
-    let told = records(translator.push(format!("{rest}\n").as_bytes()));
+    translator.push(start.as_bytes(), None);
+    translator.push_sent(r#"{"type":"user","message":{"role":"user","content":"go"}}"#, None);
+    let told = records(translator.push(format!("{rest}\n").as_bytes(), None));
     assert!(told.iter().any(|event| event["type"] == "permission_requested"), "{told:?}");
 }
 
 #[test]
 fn what_was_said_to_the_agent_is_never_passed_on() {
     let mut translator = translator("claude", "claude");
-    assert_eq!(records(translator.push(format!("{ASKS}\n").as_bytes())).len(), 1);
-    assert_eq!(translator.push_sent(ALLOWS), b"");
-    let after = records(translator.push(format!("{ANSWER}\n").as_bytes()));
+    assert_eq!(records(translator.push(format!("{ASKS}\n").as_bytes(), None)).len(), 1);
+    assert_eq!(translator.push_sent(ALLOWS, None), b"");
+    let after = records(translator.push(format!("{ANSWER}\n").as_bytes(), None));
     assert!(after.iter().any(|record| record["type"] == "user"), "{after:?}");
     assert!(after.iter().all(|record| record["type"] != "control_response"), "{after:?}");
 }
@@ -58,19 +58,19 @@ fn what_was_said_to_the_agent_is_never_passed_on() {
 #[test]
 fn what_the_caller_saw_has_its_place_in_the_stream() {
     let mut translator = translator("codex", "events");
-    translator.push(b"{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n");
+    translator.push(b"{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n", None);
     let notice = Notice { text: Text::plain("seen"), ..Notice::default() };
-    let told = records(translator.tell(Event::new(notice)));
+    let told = records(translator.emit(Event::new(notice), None));
     assert_eq!((&told[0]["type"], &told[0]["text"]), (&"notice".into(), &"seen".into()));
 }
 
 #[test]
 fn a_turn_that_the_caller_ended_ends_as_the_caller_says() {
     let mut translator = translator("codex", "events");
-    translator.push(b"{\"type\":\"turn.started\"}\n");
+    translator.push(b"{\"type\":\"turn.started\"}\n", None);
     let stopped = Stopped { outcome: Outcome::TimedOut, cause: "too long".to_owned() };
     let exit = Exit { signal: Some(15), stopped: Some(stopped), ..Exit::default() };
-    let told = records(translator.finish(&exit));
+    let told = records(&translator.finish(&exit, None).bytes);
     let end = told.iter().find(|event| event["type"] == "turn_ended").unwrap();
     assert_eq!((&end["outcome"], &end["cause"]), (&"timed_out".into(), &"too long".into()));
     assert_eq!(end["synthetic"], "stopped");
@@ -79,8 +79,10 @@ fn a_turn_that_the_caller_ended_ends_as_the_caller_says() {
 #[test]
 fn a_turn_that_the_agent_ended_is_not_ended_again() {
     let mut translator = translator("codex", "events");
-    translator.push(b"{\"type\":\"turn.started\"}\n{\"type\":\"turn.completed\"}\n");
+    translator.push(b"{\"type\":\"turn.started\"}\n{\"type\":\"turn.completed\"}\n", None);
     let stopped = Stopped { outcome: Outcome::Cancelled, cause: "late".to_owned() };
-    let told = records(translator.finish(&Exit { stopped: Some(stopped), ..Exit::default() }));
+    let told = records(
+        &translator.finish(&Exit { stopped: Some(stopped), ..Exit::default() }, None).bytes,
+    );
     assert!(told.iter().all(|event| event["type"] != "turn_ended"), "{told:?}");
 }

@@ -1,26 +1,31 @@
 //! What agents print is known: read, or left out on purpose with a reason.
 
 use interlingua::dialect::{self, Ignored};
-use interlingua::{Exit, Options, Translator};
+use interlingua::{Exit, Finished, Options, ReadOptions, Source, Translator};
 
 use crate::support::{self, Case};
 
 /// Reads a stream with an eye on what is not known.
-fn explained(input: &[u8], exit: &Exit) -> (Translator, String) {
-    let options = Options { explain_unknown: true, ..Options::default() };
-    let mut translator = Translator::new(None, support::dialect("events"), options).unwrap();
-    let mut events = translator.push(input).to_vec();
-    events.extend_from_slice(translator.finish(exit));
-    (translator, String::from_utf8(events).unwrap())
+fn explained(input: &[u8], exit: &Exit) -> (Finished, String) {
+    let options = Options {
+        read: ReadOptions { explain_unknown: true, ..ReadOptions::default() },
+        ..Options::default()
+    };
+    let mut translator =
+        Translator::new(Source::Recognise, support::dialect("events"), options).unwrap();
+    let mut events = translator.push(input, None).to_vec();
+    let finished = translator.finish(exit, None);
+    events.extend_from_slice(&finished.bytes);
+    (finished, String::from_utf8(events).unwrap())
 }
 
 #[test]
 fn every_type_and_field_in_the_transcripts_is_known_or_left_out_with_a_reason() {
     let mut news = Vec::new();
     for case in Case::all() {
-        let (translator, events) = explained(&case.input, &case.exit);
-        let from = translator.from().unwrap();
-        let explanation = translator.explanation().unwrap();
+        let (finished, events) = explained(&case.input, &case.exit);
+        let from = finished.from.unwrap();
+        let explanation = finished.explanation.unwrap();
         let unknown = explanation.types().chain(explanation.fields());
         news.extend(unknown.map(|(what, seen)| format!("{}: {what}: {seen:?}", case.name)));
         for event in events.lines().map(|line| serde_json::from_str(line).unwrap()) {
@@ -61,8 +66,8 @@ fn a_new_type_and_a_new_field_are_told_with_an_example() {
         r#"{"type":"item.completed","item":{"id":"b","type":"agent_message","text":"y","mood":"bad"}}"#,
         "\n",
     );
-    let (translator, _) = explained(input.as_bytes(), &Exit::default());
-    let explanation = translator.explanation().unwrap();
+    let (finished, _) = explained(input.as_bytes(), &Exit::default());
+    let explanation = finished.explanation.unwrap();
     let types: Vec<_> = explanation.types().collect();
     assert_eq!((types[0].0, types[0].1.count, types[0].1.line), ("turn.begun", 1, 2));
     assert!(types[0].1.example.contains(r#""effort":3"#));

@@ -7,23 +7,24 @@ use serde_json::Value;
 
 fn elsewhere<'a>(data: impl Into<interlingua::event::Data<'a>>) -> Event<'a> {
     let mut event = Event::new(data);
-    event.source.synthetic = Some(Reason::Elsewhere);
+    event.synthetic = Some(Reason::Elsewhere);
     event
 }
 
 fn events(told: Vec<Event<'_>>) -> Vec<Value> {
     let (from, to) = (dialect::find("gemini"), dialect::find("events").unwrap());
-    let mut translator = Translator::new(from, to, Options::default()).unwrap();
+    let mut translator = Translator::new(from.unwrap().into(), to, Options::default()).unwrap();
     let mut written = translator
-        .push(b"{\"type\":\"init\",\"session_id\":\"s\"}\n{\"type\":\"tool_use\",\"tool_name\":\"read_file\",\"tool_id\":\"c\",\"parameters\":{}}\n")
+        .push(b"{\"type\":\"init\",\"session_id\":\"s\"}\n{\"type\":\"tool_use\",\"tool_name\":\"read_file\",\"tool_id\":\"c\",\"parameters\":{}}\n", None)
         .to_vec();
     for event in told {
-        written.extend_from_slice(translator.tell(event));
+        written.extend_from_slice(translator.emit(event, None));
     }
     written.extend_from_slice(translator.push(
-        b"{\"type\":\"tool_result\",\"tool_id\":\"c\",\"status\":\"success\",\"output\":\"\"}\n{\"type\":\"result\",\"status\":\"success\"}\n",
-    ));
-    written.extend_from_slice(translator.finish(&Exit { code: Some(0), ..Exit::default() }));
+        b"{\"type\":\"tool_result\",\"tool_id\":\"c\",\"status\":\"success\",\"output\":\"\"}\n{\"type\":\"result\",\"status\":\"success\"}\n", None));
+    written.extend_from_slice(
+        &translator.finish(&Exit { code: Some(0), ..Exit::default() }, None).bytes,
+    );
     let lines = std::str::from_utf8(&written).unwrap().lines();
     lines.map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -7,7 +7,7 @@ fn every_transcript_is_recognised() {
     for case in Case::all() {
         let agent = case.name.split('/').next().unwrap();
         let expected = agent.split("-2").next().unwrap();
-        let told = translate("text", &case.input, &case.exit).translator.from();
+        let told = translate("text", &case.input, &case.exit).from();
         assert_eq!(told.map(|dialect| dialect.name), Some(expected), "{}", case.name);
     }
 }
@@ -17,7 +17,7 @@ fn what_we_write_is_recognised() {
     for case in Case::all() {
         for to in support::written().filter(|to| to.decoder.is_some()) {
             let written = translate(to.name, &case.input, &case.exit);
-            let told = translate("text", &written.bytes, &case.exit).translator.from();
+            let told = translate("text", &written.bytes, &case.exit).from();
             assert_eq!(
                 told.map(|dialect| dialect.name),
                 Some(to.name),
@@ -32,7 +32,7 @@ fn what_we_write_is_recognised() {
 #[test]
 fn noise_in_front_does_not_hide_a_dialect() {
     let input = b"npm warn\n\x1b[2K{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n";
-    let told = translate("text", input, &interlingua::Exit::default()).translator.from();
+    let told = translate("text", input, &interlingua::Exit::default()).from();
     assert_eq!(told.unwrap().name, "codex");
 }
 
@@ -40,7 +40,7 @@ fn noise_in_front_does_not_hide_a_dialect() {
 fn what_nobody_knows_is_kept() {
     let input = b"{\"hello\":1}\nplain text\n";
     let written = translate("events", input, &interlingua::Exit::default());
-    assert!(written.translator.from().is_none());
+    assert!(written.from().is_none());
     let texts: Vec<_> = written
         .records()
         .into_iter()

@@ -6,8 +6,8 @@ pub mod story;
 
 use std::path::{Path, PathBuf};
 
-use interlingua::dialect::{self, Dialect};
-use interlingua::{Exit, Options, Translator};
+use interlingua::dialect::{self, Dialect, Losses};
+use interlingua::{Exit, Finished, Options, ReadOptions, Repairs, Source, Translator};
 use processor::time;
 
 /// A transcript of the repository.
@@ -101,10 +101,22 @@ pub fn written() -> impl Iterator<Item = &'static Dialect> {
 /// What a translator wrote, and what it reports.
 pub struct Written {
     pub bytes: Vec<u8>,
-    pub translator: Translator,
+    pub finished: Finished,
 }
 
 impl Written {
+    pub fn from(&self) -> Option<&'static Dialect> {
+        self.finished.from
+    }
+
+    pub fn losses(&self) -> &Losses {
+        &self.finished.losses
+    }
+
+    pub fn repairs(&self) -> &Repairs {
+        &self.finished.repairs
+    }
+
     pub fn text(&self) -> String {
         String::from_utf8(self.bytes.clone()).unwrap()
     }
@@ -125,13 +137,60 @@ pub fn translate_chunks<'c>(
     chunks: impl IntoIterator<Item = &'c [u8]>,
     exit: &Exit,
 ) -> Written {
-    let mut translator = Translator::new(from, to, Options::default()).unwrap();
+    translate_with(Options::default(), from, to, chunks, exit)
+}
+
+/// The text with the ids that a writer made, in the form of UUIDs of version 8, replaced.
+pub fn without_made_ids(text: &str) -> String {
+    let mut parts = text.split('-').collect::<Vec<_>>();
+    let mut at = 0;
+    while at + 4 < parts.len() {
+        let is_made = parts[at + 1].len() == 4
+            && parts[at + 2].len() == 4
+            && parts[at + 2].starts_with('8')
+            && parts[at + 3].len() == 4;
+        if is_made {
+            let first = parts[at];
+            let last = parts[at + 4];
+            if let (Some(head), Some(tail)) =
+                (first.get(..first.len().saturating_sub(8)), last.get(12..))
+            {
+                parts.splice(at..at + 5, [head, "made", tail]);
+            }
+        }
+        at += 1;
+    }
+    parts.join("-")
+}
+
+/// Translates an input that comes in some chunks, with ids that do not depend on it.
+pub fn translate_seeded<'c>(
+    from: Option<&'static Dialect>,
+    to: &'static Dialect,
+    chunks: impl IntoIterator<Item = &'c [u8]>,
+    exit: &Exit,
+) -> Written {
+    let read = ReadOptions { id_seed: Some(7), ..ReadOptions::default() };
+    translate_with(Options { read, ..Options::default() }, from, to, chunks, exit)
+}
+
+/// Translates an input that comes in some chunks, as the options say.
+pub fn translate_with<'c>(
+    options: Options,
+    from: Option<&'static Dialect>,
+    to: &'static Dialect,
+    chunks: impl IntoIterator<Item = &'c [u8]>,
+    exit: &Exit,
+) -> Written {
+    let from = from.map_or(Source::Recognise, Source::from);
+    let mut translator = Translator::new(from, to, options).unwrap();
     let mut bytes = Vec::new();
     for chunk in chunks {
-        bytes.extend_from_slice(translator.push(chunk));
+        bytes.extend_from_slice(translator.push(chunk, None));
     }
-    bytes.extend_from_slice(translator.finish(exit));
-    Written { bytes, translator }
+    let finished = translator.finish(exit, None);
+    bytes.extend_from_slice(&finished.bytes);
+    Written { bytes, finished }
 }
 
 /// Translates an input whose dialect is recognised.

@@ -3,17 +3,23 @@
 
 use super::agent::Agent;
 use super::{AcpDecoder, Asked, Asking, question_answered};
+use crate::dialect::EventSink;
 use crate::dialect::acp::wire::{Answer, Failure, FailureData, Line};
 use crate::dialect::acp::wire_meta::{OurUsage, Ours, Quota, TokenCount, WireUsage};
 use crate::dialect::decode::Own;
 use crate::event::{
-    Cost, Error, ErrorClass, Event, Native, Outcome, Scope, Sink, TurnEnded, Usage, own_usage,
+    Cost, Error, ErrorClass, Event, Native, Outcome, Scope, TurnEnded, Usage, own_usage,
 };
 use crate::json::read;
 use crate::json::{Json, Text};
 
 impl AcpDecoder {
-    pub(super) fn answered<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn Sink) {
+    pub(super) fn answered<'a>(
+        &mut self,
+        line: &mut Line<'a>,
+        own: Own<'a>,
+        sink: &mut dyn EventSink,
+    ) {
         let Some(id) = line.id.take() else { return };
         if let Some(error) = line.error.take() {
             let failure = read::record_of::<Failure<'_>>(&error).unwrap_or_default();
@@ -66,7 +72,7 @@ impl AcpDecoder {
     }
 
     /// The answer to a prompt.
-    fn turn_ended(&mut self, mut answer: Answer<'_>, sink: &mut dyn Sink) {
+    fn turn_ended(&mut self, mut answer: Answer<'_>, sink: &mut dyn EventSink) {
         let word = answer.stop.take().unwrap_or_default();
         let meta = answer.meta.take().unwrap_or_default();
         let told = answer.usage.take().and_then(turn_usage);
@@ -107,7 +113,7 @@ impl AcpDecoder {
     fn of_all_requests(
         &self,
         told: Option<Usage<'static>>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) -> Option<Usage<'static>> {
         if self.agent != Agent::OpenCode || !self.calls.in_turn {
             return told;
@@ -119,7 +125,13 @@ impl AcpDecoder {
     }
 
     /// An answer that says that a request failed.
-    fn failed(&mut self, id: &Json<'_>, failure: Failure<'_>, own: Own<'_>, sink: &mut dyn Sink) {
+    fn failed(
+        &mut self,
+        id: &Json<'_>,
+        failure: Failure<'_>,
+        own: Own<'_>,
+        sink: &mut dyn EventSink,
+    ) {
         let asked = self.take_asked(id);
         let code = failure.code.unwrap_or_default();
         // The agent asked for something that its client does not have.
@@ -180,7 +192,7 @@ fn fail<'a>(
     message: Text<'a>,
     class: ErrorClass,
     http_status: Option<u64>,
-    sink: &mut dyn Sink,
+    sink: &mut dyn EventSink,
 ) {
     let code = ended.reason.as_ref().filter(|_| ended.outcome == Outcome::Failed);
     sink.event(Event::new(Error {

@@ -3,12 +3,11 @@
 use super::session::{Opening, settings};
 use super::turns::Price;
 use super::{AcpDecoder, meta_of};
+use crate::dialect::EventSink;
 use crate::dialect::acp::wire::{Cost, Update};
 use crate::dialect::decode::Own;
 use crate::dialect::unknown;
-use crate::event::{
-    Compacted, Event, Native, Notice, SessionStarted, SessionUpdated, Severity, Sink,
-};
+use crate::event::{Compacted, Event, Native, Notice, SessionStarted, SessionUpdated, Severity};
 use crate::json::Text;
 use crate::json::read;
 
@@ -19,7 +18,7 @@ impl AcpDecoder {
         update: &Update<'a>,
         session: Option<Text<'a>>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let kind = update.kind.as_ref().map_or("", Text::body);
         let news = match kind {

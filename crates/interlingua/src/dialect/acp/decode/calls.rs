@@ -8,11 +8,12 @@ use std::collections::HashMap;
 use super::AcpDecoder;
 use super::agent::{self, Agent};
 use super::output::{block, change, raw_text, shown_output, told_change};
+use crate::dialect::EventSink;
 use crate::dialect::acp::tools;
 use crate::dialect::acp::wire::{Location, RawOutput, Sides, Update};
 use crate::dialect::acp::wire_meta::{Meta, Ours};
 use crate::event::{
-    Event, Executor, FileChange, FilesChanged, Outcome, PlanUpdated, Sink, ToolEnded, ToolInput,
+    Event, Executor, FileChange, FilesChanged, Outcome, PlanUpdated, ToolEnded, ToolInput,
     ToolKind, ToolProgress, ToolStarted, ToolStatus,
 };
 use crate::json::read::{self, Shaped};
@@ -89,7 +90,7 @@ impl Calls {
 
 impl AcpDecoder {
     /// A call is made, goes on, or is answered.
-    pub(super) fn call(&mut self, update: &Update<'_>, meta: Meta<'_>, sink: &mut dyn Sink) {
+    pub(super) fn call(&mut self, update: &Update<'_>, meta: Meta<'_>, sink: &mut dyn EventSink) {
         self.end_block(sink);
         let id = update.call.clone().unwrap_or_default();
         self.deny_unheard(Some(&id), sink);
@@ -123,7 +124,7 @@ impl AcpDecoder {
 
     /// Ends the calls that nobody answered, as far as their end is known: what a cancelled turn leaves
     /// open is cancelled with it.
-    pub(super) fn end_calls(&mut self, outcome: &Outcome, sink: &mut dyn Sink) {
+    pub(super) fn end_calls(&mut self, outcome: &Outcome, sink: &mut dyn EventSink) {
         self.calls.in_turn = false;
         if *outcome == Outcome::Completed {
             self.deny_unheard(None, sink);
@@ -234,7 +235,7 @@ impl OpenCall {
     }
 
     /// Tells the call, and its input once that is complete.
-    pub(super) fn tell_input(&mut self, may_grow: bool, sink: &mut dyn Sink) {
+    pub(super) fn tell_input(&mut self, may_grow: bool, sink: &mut dyn EventSink) {
         if self.input_told {
             return;
         }
@@ -263,7 +264,7 @@ impl OpenCall {
         }
     }
 
-    fn start(&self, input: Option<&Json<'_>>, sink: &mut dyn Sink) {
+    fn start(&self, input: Option<&Json<'_>>, sink: &mut dyn EventSink) {
         let started = ToolStarted {
             call: self.id.borrowed(),
             name: self.name.borrowed(),
@@ -314,14 +315,14 @@ impl OpenCall {
         &self,
         output: Option<Text<'_>>,
         elapsed_ms: Option<u64>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let progress = ToolProgress { call: self.id.borrowed(), output, elapsed_ms };
         sink.event(Event::new(progress).within(self.parent.clone()));
     }
 
     /// What a running call shows, as far as it is new.
-    fn progress(&mut self, update: &Update<'_>, ours: Option<&Ours<'_>>, sink: &mut dyn Sink) {
+    fn progress(&mut self, update: &Update<'_>, ours: Option<&Ours<'_>>, sink: &mut dyn EventSink) {
         if let Some(ours) = ours.filter(|ours| ours.output.is_some() || ours.elapsed_ms.is_some()) {
             self.tell_progress(ours.output.clone(), ours.elapsed_ms, sink);
             return;
@@ -348,7 +349,7 @@ impl OpenCall {
         stopped: bool,
         update: &Update<'_>,
         mut meta: Meta<'_>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let raw = update.raw_output.as_ref();
         let facts = raw.and_then(read::record_of::<RawOutput<'_>>).unwrap_or_default();

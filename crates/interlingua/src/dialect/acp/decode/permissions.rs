@@ -3,9 +3,10 @@
 use super::agent::Agent;
 use super::calls::{OpenCall, says_something};
 use super::{AcpDecoder, Asking, meta_of, request_name};
+use crate::dialect::EventSink;
 use crate::dialect::acp::wire::{Params, PermissionOption, Selected, Update};
 use crate::event::{
-    Decision, Event, PermissionRequested, PermissionResolved, Sink, ToolEnded, ToolStatus,
+    Decision, Event, PermissionRequested, PermissionResolved, ToolEnded, ToolStatus,
 };
 use crate::json::read;
 use crate::json::{Json, Text};
@@ -25,7 +26,7 @@ impl AcpDecoder {
         &mut self,
         id: Option<&Json<'_>>,
         params: Params<'_>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         self.end_block(sink);
         let update = params.call.as_ref().and_then(read::record_of::<Update<'_>>);
@@ -72,7 +73,7 @@ impl AcpDecoder {
         &mut self,
         id: &Json<'_>,
         selected: &Selected<'_>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let (call, choices) = match self.take_asking(id) {
             Some(Asking::Permission { call, choices }) => (Some(call), choices),
@@ -103,13 +104,13 @@ impl AcpDecoder {
     /// Of a call that the user did not let run Gemini says nothing more, and it does one thing after
     /// the other: what it asked for was refused if it goes on with something else.
     #[inline]
-    pub(super) fn deny_unheard(&mut self, but: Option<&Text<'_>>, sink: &mut dyn Sink) {
+    pub(super) fn deny_unheard(&mut self, but: Option<&Text<'_>>, sink: &mut dyn EventSink) {
         if self.agent == Agent::Gemini && !self.calls.open.is_empty() {
             self.deny_all_unheard(but, sink);
         }
     }
 
-    fn deny_all_unheard(&mut self, but: Option<&Text<'_>>, sink: &mut dyn Sink) {
+    fn deny_all_unheard(&mut self, but: Option<&Text<'_>>, sink: &mut dyn EventSink) {
         let open = &mut self.calls.open;
         let unheard = |call: &mut OpenCall| call.only_asked_for && but != Some(&call.id);
         let mut denied: Vec<_> = open.extract_if(|_, call| unheard(call)).collect();
@@ -125,7 +126,7 @@ impl AcpDecoder {
 
 impl OpenCall {
     /// Tells that the user did not let the call run, unless the answer itself told it.
-    pub(super) fn tell_denied(&self, reason: Option<Text<'_>>, sink: &mut dyn Sink) {
+    pub(super) fn tell_denied(&self, reason: Option<Text<'_>>, sink: &mut dyn EventSink) {
         if self.refused {
             return;
         }

@@ -1,10 +1,11 @@
 //! Plans: a whole list every time, by itself or as the input of a call.
 
 use super::{AcpDecoder, is_replay, meta_of};
+use crate::dialect::EventSink;
 use crate::dialect::acp::wire::{Entry, NamedPlan, Update};
 use crate::dialect::acp::wire_meta::Meta;
 use crate::dialect::decode::Own;
-use crate::event::{Event, Native, PlanItem, PlanStatus, PlanUpdated, Sink};
+use crate::event::{Event, Native, PlanItem, PlanStatus, PlanUpdated};
 use crate::json::read;
 use crate::json::{Json, Text};
 
@@ -15,7 +16,7 @@ impl AcpDecoder {
         update: &Update<'a>,
         session: Option<&Text<'a>>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let meta = meta_of(&update.meta);
         self.enter(false, is_replay(meta.as_ref()), session, sink);

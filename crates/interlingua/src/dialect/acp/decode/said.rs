@@ -7,11 +7,12 @@
 use super::agent::Agent;
 use super::answers::{failure_of_text, request_usage};
 use super::{AcpDecoder, is_replay, meta_of};
+use crate::dialect::EventSink;
 use crate::dialect::acp::wire::{Content, RawLine, Update};
 use crate::dialect::decode::Own;
 use crate::event::{
     Artifact, Block, BlockDelta, BlockEnded, BlockKind, ErrorClass, Event, Interrupted, Native,
-    Notice, Retry, SessionUpdated, Severity, Sink, TurnStarted,
+    Notice, Retry, SessionUpdated, Severity, TurnStarted,
 };
 use crate::json::read::{self, Shaped};
 use crate::json::{Json, Text};
@@ -42,7 +43,7 @@ impl AcpDecoder {
         update: &mut Update<'a>,
         session: Option<&Text<'a>>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let thought = update.kind.as_ref().is_some_and(|kind| *kind == "agent_thought_chunk");
         let kind = if thought { BlockKind::Reasoning } else { BlockKind::Text };
@@ -101,7 +102,7 @@ impl AcpDecoder {
         message: Option<Text<'a>>,
         parent: Option<Text<'_>>,
         text: Text<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let goes_on = self.saying.open.as_ref().is_some_and(|open| {
             open.kind == kind && open.message == message && open.parent == parent
@@ -122,7 +123,7 @@ impl AcpDecoder {
         }
     }
 
-    pub(super) fn end_block(&mut self, sink: &mut dyn Sink) {
+    pub(super) fn end_block(&mut self, sink: &mut dyn EventSink) {
         let Some(open) = self.saying.open.take() else { return };
         let index = self.saying.index;
         self.saying.index += 1;
@@ -132,7 +133,7 @@ impl AcpDecoder {
     }
 
     /// Content that is no text: a file, or a picture.
-    fn no_text(&mut self, content: Content<'_>, own: Own<'_>, sink: &mut dyn Sink) {
+    fn no_text(&mut self, content: Content<'_>, own: Own<'_>, sink: &mut dyn EventSink) {
         self.release(sink);
         self.end_block(sink);
         if content.kind.as_ref().is_some_and(|kind| *kind == "resource_link") {
@@ -157,7 +158,7 @@ impl AcpDecoder {
     }
 
     /// Whether Gemini says with these words that its mode changed.
-    fn mode_told(&mut self, text: &Text<'_>, sink: &mut dyn Sink) -> bool {
+    fn mode_told(&mut self, text: &Text<'_>, sink: &mut dyn EventSink) -> bool {
         let Some(mode) = text.body().strip_prefix("[MODE_UPDATE] ") else { return false };
         let permission_mode = Some(Text::plain(mode));
         self.learn(SessionUpdated { permission_mode, ..SessionUpdated::default() }, sink);
@@ -166,7 +167,7 @@ impl AcpDecoder {
 
     /// Whether Copilot says something beside the conversation. Of its notices, only those that change
     /// the course of the turn are known in the middle of a text.
-    fn aside_told(&mut self, thought: bool, text: &Text<'_>, sink: &mut dyn Sink) -> bool {
+    fn aside_told(&mut self, thought: bool, text: &Text<'_>, sink: &mut dyn EventSink) -> bool {
         if thought {
             return self.todo_told(text, sink);
         }
@@ -198,7 +199,7 @@ impl AcpDecoder {
 
     /// Whether a thought is the title of the current todo: it comes while the call is open that wrote
     /// the todos, when no model thinks.
-    fn todo_told(&mut self, text: &Text<'_>, sink: &mut dyn Sink) -> bool {
+    fn todo_told(&mut self, text: &Text<'_>, sink: &mut dyn EventSink) -> bool {
         let told = self.calls.running("sql");
         if told {
             let severity = Severity::Info;
@@ -208,7 +209,7 @@ impl AcpDecoder {
     }
 
     /// Says what was held back: it was no error, since the turn goes on.
-    pub(super) fn release(&mut self, sink: &mut dyn Sink) {
+    pub(super) fn release(&mut self, sink: &mut dyn EventSink) {
         if let Some(text) = self.saying.held.take() {
             self.say(BlockKind::Text, None, None, text, sink);
         }
@@ -229,7 +230,7 @@ impl AcpDecoder {
 }
 
 /// A piece that is no text: what it means, if anything, is told now, or when that is known.
-fn told_otherwise(kind: Option<Text<'_>>, own: Own<'_>, sink: &mut dyn Sink) {
+fn told_otherwise(kind: Option<Text<'_>>, own: Own<'_>, sink: &mut dyn EventSink) {
     let name = Text::from(format!("session/update/{}", kind.unwrap_or_default()));
     sink.event(Event::new(Native { name, raw: own.json() }));
 }

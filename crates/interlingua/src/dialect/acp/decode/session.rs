@@ -3,8 +3,9 @@
 use super::AcpDecoder;
 use super::agent::{self, Agent};
 use super::turns::{Price, Turn};
+use crate::dialect::EventSink;
 use crate::dialect::acp::wire::{Answer, ConfigOption};
-use crate::event::{Event, SessionStarted, SessionUpdated, Sink};
+use crate::event::{Event, SessionStarted, SessionUpdated};
 use crate::json::read;
 use crate::json::{Json, Text};
 
@@ -51,7 +52,7 @@ impl AcpDecoder {
     }
 
     /// The agent opened a session: a new one is named, one of the past is not.
-    pub(super) fn opened(&mut self, answer: &mut Answer<'_>, sink: &mut dyn Sink) {
+    pub(super) fn opened(&mut self, answer: &mut Answer<'_>, sink: &mut dyn EventSink) {
         let new = answer.session.is_some();
         if new {
             self.price = Price::of_new_session();
@@ -87,7 +88,7 @@ impl AcpDecoder {
     }
 
     /// Keeps what became known of the session, and tells it if the session has started.
-    pub(super) fn learn(&mut self, mut news: SessionUpdated<'_>, sink: &mut dyn Sink) {
+    pub(super) fn learn(&mut self, mut news: SessionUpdated<'_>, sink: &mut dyn EventSink) {
         news.model = news.model.map(|id| self.agent.model(id));
         news.permission_mode = news.permission_mode.map(agent::mode);
         let own = |text: &Option<Text<'_>>| text.clone().map(Text::into_owned);
@@ -100,7 +101,7 @@ impl AcpDecoder {
         }
     }
 
-    pub(super) fn start_session(&mut self, id: Option<&Text<'_>>, sink: &mut dyn Sink) {
+    pub(super) fn start_session(&mut self, id: Option<&Text<'_>>, sink: &mut dyn EventSink) {
         let session = &mut self.session;
         if session.started && (id.is_none() || session.id.as_ref() == id) {
             return;

@@ -3,10 +3,11 @@
 use super::agent::Agent;
 use super::session::Opening;
 use super::{AcpDecoder, Asked, is_replay, meta_of};
+use crate::dialect::EventSink;
 use crate::dialect::acp::wire::{Content, Params, Update};
 use crate::dialect::decode::Own;
 use crate::event::{
-    Cost, Event, Native, Outcome, Scope, Sink, TurnEnded, TurnStarted, Usage, UserMessage,
+    Cost, Event, Native, Outcome, Scope, TurnEnded, TurnStarted, Usage, UserMessage,
 };
 use crate::json::read;
 use crate::json::{Json, Text};
@@ -58,7 +59,7 @@ impl AcpDecoder {
         id: Option<&Json<'a>>,
         params: &Params<'a>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         self.remember_asked(id, Asked::Prompt);
         self.end_untold_turn(sink);
@@ -83,7 +84,7 @@ impl AcpDecoder {
         update: &Update<'a>,
         session: Option<&Text<'a>>,
         own: Own<'a>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         let text = match &update.content {
             read::Shaped::Record(content) => content.text.clone(),
@@ -116,7 +117,7 @@ impl AcpDecoder {
         of_user: bool,
         past: bool,
         session: Option<&Text<'_>>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         if self.turn == Turn::Live && self.session.started {
             return;
@@ -129,7 +130,7 @@ impl AcpDecoder {
         of_user: bool,
         past: bool,
         session: Option<&Text<'_>>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) {
         self.start_session(session, sink);
         let turn = match self.turn {
@@ -155,7 +156,7 @@ impl AcpDecoder {
     }
 
     /// Ends a turn whose end nobody tells: one of the past, or one that nobody asked for.
-    pub(super) fn end_untold_turn(&mut self, sink: &mut dyn Sink) {
+    pub(super) fn end_untold_turn(&mut self, sink: &mut dyn EventSink) {
         if matches!(self.turn, Turn::Past | Turn::Unasked) {
             let outcome = Outcome::Completed;
             self.end_turn(TurnEnded { outcome, ..TurnEnded::default() }, sink);
@@ -163,7 +164,7 @@ impl AcpDecoder {
     }
 
     /// Makes ready for the end of a turn that may have said nothing.
-    pub(super) fn begin_to_end(&mut self, sink: &mut dyn Sink) {
+    pub(super) fn begin_to_end(&mut self, sink: &mut dyn EventSink) {
         self.end_untold_turn(sink);
         self.start_session(None, sink);
     }
@@ -175,7 +176,7 @@ impl AcpDecoder {
     }
 
     /// Ends the turn that is open, and all that is open in it.
-    pub(super) fn end_turn(&mut self, ended: TurnEnded<'_>, sink: &mut dyn Sink) {
+    pub(super) fn end_turn(&mut self, ended: TurnEnded<'_>, sink: &mut dyn EventSink) {
         self.end_block(sink);
         self.end_calls(&ended.outcome, sink);
         self.asking.clear();

@@ -18,7 +18,7 @@ use crate::json::write::{self, Bytes, Object};
 use crate::json::{Json, Text, record};
 
 /// A call that was told and not answered yet.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct OpenCall {
     id: Text<'static>,
     pub(super) kind: ToolKind,

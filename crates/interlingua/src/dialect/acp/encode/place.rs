@@ -3,7 +3,7 @@
 use crate::json::Text;
 
 /// The folder that a session works in, as far as it is known.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Folder(Option<String>);
 
 impl Folder {

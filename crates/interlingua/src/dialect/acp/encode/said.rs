@@ -11,7 +11,7 @@ use crate::json::write::{Bytes, Object};
 use crate::json::{Json, Text, record};
 
 /// The block that was said last, with nothing after it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Said {
     kind: BlockKind,
     message: Option<Text<'static>>,

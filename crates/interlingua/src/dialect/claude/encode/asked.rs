@@ -21,14 +21,14 @@ static QUESTION: Text<'static> = Text::plain("AskUserQuestion");
 const REMEMBERED: usize = 64;
 
 /// Calls whose input is not whole.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Announced {
     calls: Vec<AnnouncedCall>,
     /// Room that a call left.
     spare: Option<AnnouncedCall>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct AnnouncedCall {
     id: String,
     name: String,

@@ -20,7 +20,7 @@ const REMEMBERED: usize = 64;
 const INPUT_KEPT: usize = 4 << 10;
 
 /// The calls of the turn at hand.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Calls {
     /// The last ones, in the order in which they were made: what speaks of one later names it so.
     made: VecDeque<MadeCall>,
@@ -30,7 +30,7 @@ pub(super) struct Calls {
     changed: Option<(Text<'static>, String)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct MadeCall {
     /// The literal of its id.
     id: Bytes,
@@ -273,7 +273,7 @@ impl ClaudeEncoder {
     /// A plan that no tool call wrote is told by the tool that Claude has for it. One that stands
     /// again because a call was refused was told before, and the failed call says the rest.
     pub(super) fn plan(&mut self, plan: &PlanUpdated<'_>, event: &Event<'_>, out: &mut Output) {
-        if event.source.synthetic == Some(Reason::Refused) {
+        if event.synthetic == Some(Reason::Refused) {
             return;
         }
         for _ in plan.items.iter().filter(|item| !tools::has_word_for(&item.status)) {

@@ -13,10 +13,10 @@ const STOPPED: &str = "[Request interrupted by user";
 
 impl ClaudeEncoder {
     pub(super) fn end_turn(&mut self, ended: &TurnEnded<'_>, event: &Event<'_>, out: &mut Output) {
-        let added = event.source.synthetic.is_some();
+        let added = event.synthetic.is_some();
         let verdict = Verdict::of(ended, added, self.turn.stopped_in_call);
         self.end_message(verdict.message_stop_reason(), verdict.is_error, out);
-        if std::mem::take(&mut self.passed_message) && self.passing {
+        if std::mem::take(&mut self.passed_message) && out.is_passing() {
             partial::stop_message(None, &mut self.stamp, out);
         }
         self.tell_interrupt(out);
@@ -50,7 +50,7 @@ impl ClaudeEncoder {
         let mut record = out.record("result");
         write_result(&mut record, ended, &verdict, &seen, &self.spent);
         self.stamp.end(record);
-        let end_added = event.source.synthetic.as_ref().is_some_and(Reason::is_end_of_input);
+        let end_added = event.synthetic.as_ref().is_some_and(Reason::is_end_of_input);
         self.turn = Turn { end_added, ..Turn::default() };
         self.models.clear();
     }
@@ -86,7 +86,7 @@ impl ClaudeEncoder {
         event: &Event<'_>,
         out: &mut Output,
     ) {
-        if self.passing || event.parent.is_some() {
+        if out.is_passing() || event.parent.is_some() {
             self.write_interrupt(interrupted.text.as_ref(), event, out);
         } else {
             self.turn.interrupted = Some(event.clone().into_owned());

@@ -11,7 +11,7 @@ use crate::json::Text;
 const REMEMBERED: usize = 16;
 
 /// The messages that another model said, the last one first.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Models(VecDeque<(Text<'static>, Text<'static>)>);
 
 impl Models {

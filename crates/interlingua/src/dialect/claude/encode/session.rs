@@ -82,7 +82,7 @@ impl ClaudeEncoder {
     pub(super) fn open_turn(&mut self, out: &mut Output) {
         let began_ms = out.now_ms();
         self.turn = Turn { open: true, began_ms, ..Turn::default() };
-        if self.introduced || self.passing || self.facts.model.is_some() {
+        if self.introduced || out.is_passing() || self.facts.model.is_some() {
             self.introduce(out);
         }
     }

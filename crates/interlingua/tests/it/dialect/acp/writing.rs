@@ -35,7 +35,7 @@ fn requests(written: &Written, method: &str) -> Vec<Value> {
 }
 
 fn losses(written: &Written) -> Vec<(String, u64)> {
-    let losses = written.translator.losses();
+    let losses = written.losses();
     losses.iter().map(|(what, count)| (what.to_owned(), count)).collect()
 }
 

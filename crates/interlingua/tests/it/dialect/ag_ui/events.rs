@@ -135,7 +135,7 @@ fn what_comes_after_the_last_turn_is_a_run_if_it_is_something_to_show() {
     ];
     let alone = written(&end);
     assert_eq!(kinds(&alone.records()), ["RUN_STARTED", "RUN_FINISHED"]);
-    let lost: Vec<_> = alone.translator.losses().iter().collect();
+    let lost: Vec<_> = alone.losses().iter().collect();
     assert_eq!(lost, [("record of the agent's own", 1)]);
     let artifact = event("artifact", json!({"path": "a.txt"}));
     let shown = written(&[&end[..], &[artifact]].concat());
@@ -143,7 +143,7 @@ fn what_comes_after_the_last_turn_is_a_run_if_it_is_something_to_show() {
     assert_eq!(kinds(&records)[2..], ["RUN_STARTED", "RAW", "CUSTOM", "RUN_FINISHED"]);
     assert_eq!(records[4]["value"], json!({"path": "a.txt"}));
     assert_eq!(records[5]["metadata"], json!({"afterword": true}));
-    assert!(shown.translator.losses().is_empty());
+    assert!(shown.losses().is_empty());
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn how_the_process_ended_is_told_in_the_run_that_ends_with_it() {
     let records = written.records();
     assert_eq!(kinds(&records), ["RUN_STARTED", "CUSTOM", "RUN_ERROR"]);
     assert_eq!(records[1]["value"]["exit_code"], 3);
-    assert!(written.translator.losses().is_empty());
+    assert!(written.losses().is_empty());
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn what_the_client_answered_between_two_runs_it_knows() {
     let rests = event("turn_ended", json!({"outcome": "waiting_for_client"}));
     let told = written(&[call, rests, answer("c"), event("block", json!({"text": "Red."}))]);
     assert!(!kinds(&told.records()).contains(&"TOOL_CALL_RESULT"));
-    let lost: Vec<_> = told.translator.losses().iter().map(|(what, _)| what).collect();
+    let lost: Vec<_> = told.losses().iter().map(|(what, _)| what).collect();
     assert!(lost.contains(&"answers of the client"), "{lost:?}");
 }
 

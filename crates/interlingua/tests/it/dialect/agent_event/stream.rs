@@ -1,7 +1,7 @@
 //! Everything of an `AgentEvent` stream but its todo lists, written and read.
 
 use interlingua::dialect::{self, EncodeOptions, Team};
-use interlingua::{Exit, Options, Translator};
+use interlingua::{Exit, Options, Source, Translator};
 use serde_json::{Value, json};
 
 fn translate(from: &str, to: &str, lines: &[&str], exit: &Exit) -> Vec<Value> {
@@ -9,9 +9,9 @@ fn translate(from: &str, to: &str, lines: &[&str], exit: &Exit) -> Vec<Value> {
     let team = Team { agent_id: "a-1".into(), metadata: r#"{"teamName":"t"}"#.into() };
     let encode = EncodeOptions { team, ..EncodeOptions::default() };
     let options = Options { encode, ..Options::default() };
-    let mut translator = Translator::new(dialect::find(from), to, options).unwrap();
-    let mut written = translator.push(lines.join("\n").as_bytes()).to_vec();
-    written.extend_from_slice(translator.finish(exit));
+    let mut translator = Translator::new(Source::named(from).unwrap(), to, options).unwrap();
+    let mut written = translator.push(lines.join("\n").as_bytes(), None).to_vec();
+    written.extend_from_slice(&translator.finish(exit, None).bytes);
     let text = String::from_utf8(written).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -68,9 +68,10 @@ fn every_event_has_the_envelope() {
 #[test]
 fn the_callers_time_stands_in_for_the_agents() {
     let to = dialect::find("agent-event").unwrap();
-    let mut translator = Translator::new(dialect::find("codex"), to, Options::default()).unwrap();
+    let mut translator =
+        Translator::new(Source::named("codex").unwrap(), to, Options::default()).unwrap();
     let line = b"{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n";
-    let event: Value = serde_json::from_slice(translator.push_at(line, 7)).unwrap();
+    let event: Value = serde_json::from_slice(translator.push(line, Some(7))).unwrap();
     assert_eq!(event["timestamp"], 7);
     assert_eq!(event["agentType"], "openai-codex");
 }
@@ -251,14 +252,15 @@ fn a_notice_is_a_text_of_the_system_while_somebody_reads() {
 #[test]
 fn what_a_signature_and_a_denial_say_is_counted() {
     let to = dialect::find("agent-event").unwrap();
-    let mut translator = Translator::new(dialect::find("claude"), to, Options::default()).unwrap();
+    let mut translator =
+        Translator::new(Source::named("claude").unwrap(), to, Options::default()).unwrap();
     let lines = [
         r#"{"type":"assistant","session_id":"s","message":{"id":"m","content":[{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"tool_use","id":"c","name":"Bash","input":{}}]}}"#,
         r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s","result":"ok"}"#,
     ];
-    translator.push(lines.join("\n").as_bytes());
-    translator.finish(&Exit::default());
-    let lost: Vec<_> = translator.losses().iter().map(|(what, _)| what).collect();
+    translator.push(lines.join("\n").as_bytes(), None);
+    let finished = translator.finish(&Exit::default(), None);
+    let lost: Vec<_> = finished.losses.iter().map(|(what, _)| what).collect();
     assert!(lost.contains(&"signature"), "{lost:?}");
     assert!(lost.contains(&"how a call failed (denied, cancelled, abandoned)"), "{lost:?}");
 }
@@ -346,10 +348,10 @@ fn a_final_text_that_was_shipped_twice_is_read_once() {
 #[test]
 fn the_dialect_is_recognised() {
     let to = dialect::find("agent-event").unwrap();
-    let mut translator = Translator::new(None, to, Options::default()).unwrap();
+    let mut translator = Translator::new(Source::Recognise, to, Options::default()).unwrap();
     let line = event(json!({"type":"turn.completed","finishReason":"done"})) + "\n";
-    let written = translator.push(line.as_bytes()).to_vec();
-    assert_eq!(translator.from().unwrap().name, "agent-event");
+    let written = translator.push(line.as_bytes(), None).to_vec();
+    assert_eq!(translator.reader().dialect().unwrap().name, "agent-event");
     // The same dialect in and out is the identity.
     assert_eq!(String::from_utf8(written).unwrap(), line);
 }

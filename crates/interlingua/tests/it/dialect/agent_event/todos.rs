@@ -1,15 +1,16 @@
 //! Todo lists as `AgentEvent` tells them: the test cases of its design, and the same idea for the
 //! other agents.
 
-use interlingua::{Exit, Options, Translator, dialect};
+use interlingua::{Exit, Options, Source, Translator, dialect};
 use serde_json::{Value, json};
 
 /// The events of a stream in some dialect, without what every event has.
 fn events(from: &str, lines: &[&str]) -> Vec<Value> {
     let to = dialect::find("agent-event").unwrap();
-    let mut translator = Translator::new(dialect::find(from), to, Options::default()).unwrap();
-    let mut written = translator.push(lines.join("\n").as_bytes()).to_vec();
-    written.extend_from_slice(translator.finish(&Exit::default()));
+    let mut translator =
+        Translator::new(Source::named(from).unwrap(), to, Options::default()).unwrap();
+    let mut written = translator.push(lines.join("\n").as_bytes(), None).to_vec();
+    written.extend_from_slice(&translator.finish(&Exit::default(), None).bytes);
     let text = String::from_utf8(written).unwrap();
     text.lines().map(|line| without_envelope(serde_json::from_str(line).unwrap())).collect()
 }
@@ -128,11 +129,11 @@ fn a_call_without_a_list_emits_nothing() {
 /// How many calls of a todo tool were lost.
 fn lost_calls(from: &str, lines: &[&str]) -> u64 {
     let to = dialect::find("agent-event").unwrap();
-    let mut translator = Translator::new(dialect::find(from), to, Options::default()).unwrap();
-    translator.push(lines.join("\n").as_bytes());
-    translator.finish(&Exit::default());
-    let lost =
-        translator.losses().iter().find(|lost| lost.0 == "call of a todo tool without a list");
+    let mut translator =
+        Translator::new(Source::named(from).unwrap(), to, Options::default()).unwrap();
+    translator.push(lines.join("\n").as_bytes(), None);
+    let finished = translator.finish(&Exit::default(), None);
+    let lost = finished.losses.iter().find(|lost| lost.0 == "call of a todo tool without a list");
     lost.map_or(0, |lost| lost.1)
 }
 

@@ -3,19 +3,20 @@
 use interlingua::dialect::ai_sdk::AiSdkEncoder;
 use interlingua::dialect::{self, EncodeOptions, Encoder, Output};
 use interlingua::event::{
-    Data, Event, Executor, FileChange, FilesChanged, Outcome, PlanUpdated, SessionStarted,
-    ToolEnded, ToolStarted, ToolStatus, TurnEnded,
+    Data, Event, Executor, FileChange, FilesChanged, Outcome, PlanUpdated, ToolEnded, ToolStarted,
+    ToolStatus, TurnEnded,
 };
 use interlingua::json::{Json, Text};
-use interlingua::{Exit, Options, Translator};
+use interlingua::{Exit, Options, Source, Translator};
 use serde_json::{Value, json};
 
 /// The parts of a stream in some dialect.
 fn parts(from: &str, lines: &[&str]) -> Vec<Value> {
     let to = dialect::find("ai-sdk").unwrap();
-    let mut translator = Translator::new(dialect::find(from), to, Options::default()).unwrap();
-    let mut written = translator.push(lines.join("\n").as_bytes()).to_vec();
-    written.extend_from_slice(translator.finish(&Exit::default()));
+    let mut translator =
+        Translator::new(Source::named(from).unwrap(), to, Options::default()).unwrap();
+    let mut written = translator.push(lines.join("\n").as_bytes(), None).to_vec();
+    written.extend_from_slice(&translator.finish(&Exit::default(), None).bytes);
     read(&written)
 }
 
@@ -245,17 +246,24 @@ fn a_plan_that_no_call_wrote_is_a_pair() {
 
 #[test]
 fn made_up_calls_of_several_runs_have_ids_of_their_own() {
-    let ids = |session: &'static str, id_seed: u64| {
-        let started = SessionStarted { id: Some(session.into()), ..SessionStarted::default() };
-        let change = || FilesChanged { call: None, changes: Vec::new() };
-        let options = EncodeOptions { id_seed, ..EncodeOptions::default() };
-        let events = vec![started.into(), change().into(), change().into(), completed()];
-        let (parts, _) = encoded(AiSdkEncoder::new(&options), events);
+    let ids = |session: &'static str, id_seed: Option<u64>| {
+        let started = format!(
+            r#"{{"interlingua":1,"type":"session_started","sequence":0,"id":"{session}"}}"#
+        );
+        let change = r#"{"interlingua":1,"type":"files_changed","sequence":1,"changes":[]}"#;
+        let encode = EncodeOptions { id_seed, ..EncodeOptions::default() };
+        let options = Options { encode, ..Options::default() };
+        let to = dialect::find("ai-sdk").unwrap();
+        let mut translator = Translator::new(Source::Recognise, to, options).unwrap();
+        let input = format!("{started}\n{change}\n{change}\n");
+        let written = String::from_utf8(translator.push(input.as_bytes(), None).to_vec()).unwrap();
+        let parts: Vec<Value> =
+            written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let calls = of_type(&parts, "tool-call");
         calls.iter().map(|call| call["toolCallId"].to_string()).collect::<Vec<_>>()
     };
-    assert_eq!(ids("s", 0), ids("s", 0));
-    let all = [ids("s", 0), ids("t", 0), ids("s", 1)].concat();
+    assert_eq!(ids("s", None), ids("s", None));
+    let all = [ids("s", None), ids("t", None), ids("s", Some(1))].concat();
     let different: std::collections::BTreeSet<_> = all.iter().collect();
     assert_eq!(different.len(), 6, "{all:?}");
 }

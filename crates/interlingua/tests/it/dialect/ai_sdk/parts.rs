@@ -7,15 +7,16 @@ use interlingua::event::{
     Notice, Outcome, SessionStarted, Severity, ToolEnded, ToolStatus, TurnEnded, Usage,
 };
 use interlingua::json::{Json, Text};
-use interlingua::{Exit, Options, Translator};
+use interlingua::{Exit, Options, Source, Translator};
 use serde_json::{Value, json};
 
 /// The parts of a stream in some dialect.
 fn parts(from: &str, lines: &[&str]) -> Vec<Value> {
     let to = dialect::find("ai-sdk").unwrap();
-    let mut translator = Translator::new(dialect::find(from), to, Options::default()).unwrap();
-    let mut written = translator.push(lines.join("\n").as_bytes()).to_vec();
-    written.extend_from_slice(translator.finish(&Exit::default()));
+    let mut translator =
+        Translator::new(Source::named(from).unwrap(), to, Options::default()).unwrap();
+    let mut written = translator.push(lines.join("\n").as_bytes(), None).to_vec();
+    written.extend_from_slice(&translator.finish(&Exit::default(), None).bytes);
     read(&written)
 }
 
@@ -218,9 +219,9 @@ fn a_stream_that_was_cut_off_is_interrupted_in_version_4() {
     let finish = |to: &str, exit: &Exit, lines: &[&str]| {
         let to = dialect::find(to).unwrap();
         let mut translator =
-            Translator::new(dialect::find("codex"), to, Options::default()).unwrap();
-        let mut written = translator.push(lines.join("\n").as_bytes()).to_vec();
-        written.extend_from_slice(translator.finish(exit));
+            Translator::new(Source::named("codex").unwrap(), to, Options::default()).unwrap();
+        let mut written = translator.push(lines.join("\n").as_bytes(), None).to_vec();
+        written.extend_from_slice(&translator.finish(exit, None).bytes);
         let parts = read(&written);
         let errors = of_type(&parts, "error").len();
         (parts.last().unwrap()["finishReason"]["unified"].clone(), errors)

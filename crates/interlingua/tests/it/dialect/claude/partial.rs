@@ -9,10 +9,10 @@ use crate::support::{dialect, translate_lines};
 fn pieces(from: &str, lines: &[&str]) -> Vec<Value> {
     let encode = EncodeOptions { partial: true, ..EncodeOptions::default() };
     let options = Options { encode, ..Options::default() };
-    let mut translator = Translator::new(Some(dialect(from)), dialect("claude"), options).unwrap();
+    let mut translator = Translator::new(dialect(from).into(), dialect("claude"), options).unwrap();
     let input: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
-    let mut bytes = translator.push(input.as_bytes()).to_vec();
-    bytes.extend_from_slice(translator.finish(&Exit::default()));
+    let mut bytes = translator.push(input.as_bytes(), None).to_vec();
+    bytes.extend_from_slice(&translator.finish(&Exit::default(), None).bytes);
     let text = String::from_utf8(bytes).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

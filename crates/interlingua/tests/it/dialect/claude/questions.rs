@@ -11,7 +11,7 @@ const ANNOUNCED: &str =
 /// What was written, and what was lost.
 fn written(lines: &[&str]) -> (Vec<Value>, Vec<String>) {
     let written = translate_lines("events", "claude", lines);
-    let lost = written.translator.losses().iter().map(|(what, _)| what.to_owned()).collect();
+    let lost = written.losses().iter().map(|(what, _)| what.to_owned()).collect();
     (written.records(), lost)
 }
 

@@ -188,10 +188,10 @@ fn what_the_program_said_at_its_end_is_counted_as_lost() {
     let exit = Exit { signal: Some(9), stderr: Some("oh no\n".into()), ..Exit::default() };
     let (codex, claude) = (Some(dialect("codex")), dialect("claude"));
     let written = translate_chunks(codex, claude, [&input[..]], &exit);
-    let losses: Vec<_> = written.translator.losses().iter().map(|(what, _)| what).collect();
+    let losses: Vec<_> = written.losses().iter().map(|(what, _)| what).collect();
     assert_eq!(losses, ["signals that ended the agent", "standard error of the agent"]);
     let cut = translate_chunks(codex, claude, [&input[..24]], &exit);
-    assert!(cut.translator.losses().is_empty(), "the result says it");
+    assert!(cut.losses().is_empty(), "the result says it");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn an_id_that_comes_late_is_that_of_the_result() {
     assert_eq!(sessions(&records[end..]), ["s"]);
     assert_eq!(sessions(&records[..end]).len(), 1);
     assert_eq!(records[0]["unknown_fields"], json!(["session_id"]));
-    assert!(written.translator.losses().is_empty());
+    assert!(written.losses().is_empty());
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn another_id_within_a_turn_is_that_of_the_next() {
     let second = records.iter().rposition(|record| record["subtype"] == "init").unwrap();
     assert_eq!(sessions(&records[..second]), ["r"]);
     assert_eq!(sessions(&records[second..]), ["s"]);
-    assert!(!written.translator.losses().is_empty());
+    assert!(!written.losses().is_empty());
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn init_has_claudes_words_alone() {
         let init = &written.records()[0];
         assert_eq!(init["permissionMode"], mode);
         assert_eq!(init.get("claude_code_version"), None);
-        let mut losses = written.translator.losses().iter().map(|(what, _)| what);
+        let mut losses = written.losses().iter().map(|(what, _)| what);
         let lost = losses.any(|what| what == "permission modes of other agents");
         assert_eq!(lost, told == "never");
     }

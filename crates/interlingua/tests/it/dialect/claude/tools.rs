@@ -30,7 +30,7 @@ fn answer(ended: &Value) -> (Value, Value, Vec<String>) {
     let written = translate_lines("events", "claude", &lines);
     let records = written.records();
     let user = records.iter().find(|record| record["type"] == "user").unwrap();
-    let lost = written.translator.losses().iter().map(|(what, _)| what.to_owned()).collect();
+    let lost = written.losses().iter().map(|(what, _)| what.to_owned()).collect();
     (user["message"]["content"][0]["content"].clone(), records.last().unwrap().clone(), lost)
 }
 
@@ -132,7 +132,7 @@ fn a_plan_has_claudes_words_for_how_far_it_is() {
         todo("d", "in_progress"),
     ];
     assert_eq!(input["todos"], json!(expected));
-    let lost: Vec<_> = written.translator.losses().iter().collect();
+    let lost: Vec<_> = written.losses().iter().collect();
     assert_eq!(lost, [("how far a step of the plan is", 3)]);
 }
 

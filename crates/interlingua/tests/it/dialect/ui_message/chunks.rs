@@ -4,7 +4,7 @@ use interlingua::check::Checker;
 use interlingua::dialect::EncodeOptions;
 use interlingua::dialect::ui_message::UiMessageEncoder;
 use interlingua::framing::Limits;
-use interlingua::{Exit, Options, Translator};
+use interlingua::{Exit, Options, ReadOptions, Reader, Translator, Writer};
 use serde_json::{Value, json};
 
 use crate::support::{self, Written, dialect, translate_lines};
@@ -99,12 +99,12 @@ fn a_stream_is_one_message_of_server_sent_events() {
 
 #[test]
 fn a_message_has_an_id_where_the_caller_says_what_makes_it_differ() {
-    let options = EncodeOptions { id_seed: 7, ..EncodeOptions::default() };
+    let options = EncodeOptions { id_seed: Some(7), ..EncodeOptions::default() };
     let options = Options { encode: options, ..Options::default() };
     let mut translator =
-        Translator::new(Some(dialect("events")), dialect("ui-message"), options).unwrap();
+        Translator::new(dialect("events").into(), dialect("ui-message"), options).unwrap();
     let line = event("turn_started", json!({})) + "\n";
-    let start = String::from_utf8(translator.push(line.as_bytes()).to_vec()).unwrap();
+    let start = String::from_utf8(translator.push(line.as_bytes(), None).to_vec()).unwrap();
     assert!(start.starts_with(r#"data: {"type":"start","messageId":""#), "{start}");
 }
 
@@ -435,12 +435,13 @@ fn several_turns_are_one_message_unless_each_is_to_be_its_own() {
     assert_eq!(together.matches(r#""type":"start""#).count(), 1);
     assert_eq!(together.matches(r#""type":"finish""#).count(), 1);
     let encoder = UiMessageEncoder::new(&EncodeOptions::default()).with_a_message_each_turn();
-    let from = Some(dialect("events"));
-    let mut translator =
-        Translator::with_encoder(from, "ui-message", encoder, &Options::default()).unwrap();
+    let reader = Reader::new(dialect("events").into(), ReadOptions::default()).unwrap();
+    let writer = Writer::with_encoder(encoder, &EncodeOptions::default());
+    let mut translator = Translator::with_writer(reader, writer);
     let input = lines.join("\n") + "\n";
-    let mut apart = translator.push(input.as_bytes()).to_vec();
-    apart.extend_from_slice(translator.finish(&Exit { code: Some(0), ..Exit::default() }));
+    let mut apart = translator.push(input.as_bytes(), None).to_vec();
+    let finished = translator.finish(&Exit { code: Some(0), ..Exit::default() }, None);
+    apart.extend_from_slice(&finished.bytes);
     let apart = String::from_utf8(apart).unwrap();
     let messages: Vec<_> = apart.split("data: [DONE]\n\n").filter(|it| !it.is_empty()).collect();
     assert_eq!(messages.len(), 2, "{apart}");
@@ -452,7 +453,7 @@ fn several_turns_are_one_message_unless_each_is_to_be_its_own() {
         checker.push(message.as_bytes());
         assert_eq!(checker.finish(&Exit::default()), []);
     }
-    let lost: Vec<_> = translator.losses().iter().collect();
+    let lost: Vec<_> = finished.losses.iter().collect();
     assert_eq!(lost, [("event between two turns", 1)]);
 }
 

@@ -3,15 +3,16 @@
 
 use interlingua::check::{Checker, Finding};
 use interlingua::framing::Limits;
-use interlingua::{Exit, Options, Translator, dialect};
+use interlingua::{Exit, Options, Source, Translator, dialect};
 use serde_json::{Value, json};
 
 /// Translates a stream for Yume, checks it, and gives its records.
 fn written(from: &str, input: &str, exit: &Exit) -> Vec<Value> {
     let yume = dialect::find("yume").unwrap();
-    let mut translator = Translator::new(dialect::find(from), yume, Options::default()).unwrap();
-    let mut bytes = translator.push(input.as_bytes()).to_vec();
-    bytes.extend_from_slice(translator.finish(exit));
+    let mut translator =
+        Translator::new(Source::named(from).unwrap(), yume, Options::default()).unwrap();
+    let mut bytes = translator.push(input.as_bytes(), None).to_vec();
+    bytes.extend_from_slice(&translator.finish(exit, None).bytes);
     assert_eq!(findings(&bytes), []);
     for line in bytes.split(|byte| *byte == b'\n') {
         assert!(line.len() < 100_000, "a line has {} bytes", line.len());

@@ -21,7 +21,7 @@ fn all(records: &[Value], kind: &str) -> Vec<Value> {
 }
 
 fn lost(written: &Written, what: &str) -> bool {
-    written.translator.losses().iter().any(|(kind, _)| kind == what)
+    written.losses().iter().any(|(kind, _)| kind == what)
 }
 
 const TURN: &str = r#"{"type":"turn.started"}"#;

@@ -3,9 +3,8 @@
 
 use interlingua::check::Checker;
 use interlingua::event::{Data, Event, Outcome, ToolStatus};
-use interlingua::framing::{FrameText, Limits};
-use interlingua::grammar::Grammar;
-use interlingua::{Exit, Options, Translator, dialect};
+use interlingua::framing::Limits;
+use interlingua::{EntryRef, Exit, Options, ReadOptions, Reader, Source, Translator, dialect};
 
 /// The example of the seed, byte by byte.
 const SEED: &str = r#"{"type":"system","subtype":"init","session_id":"sess_123","model":"gemini-1.5-pro","cwd":"/repo","permissionMode":"default","tools":["Read","Write","Edit","MultiEdit","Glob","Grep","LS","Bash"]}
@@ -19,29 +18,12 @@ const SEED: &str = r#"{"type":"system","subtype":"init","session_id":"sess_123",
 
 /// The well-formed events of a stream.
 fn events(input: &str) -> Vec<Event<'static>> {
-    let yume = dialect::find("yume").unwrap();
-    let mut decoder = yume.decoder.unwrap()();
-    let mut grammar = Grammar::default();
+    let source = Source::named("yume").unwrap();
+    let mut reader = Reader::new(source, ReadOptions::default()).unwrap();
     let mut events = Vec::new();
-    for text in input.lines() {
-        let frame = FrameText {
-            text,
-            noise: "",
-            replaced: false,
-            unterminated: false,
-            several_lines: false,
-            event: "",
-        };
-        decoder.decode(&frame, &mut |event: Event<'_>| {
-            grammar.push(event, &mut |event| events.push(event.clone().into_owned()));
-        });
-    }
-    decoder.finish(&mut |event: Event<'_>| {
-        grammar.push(event, &mut |event| events.push(event.clone().into_owned()));
-    });
-    grammar.finish(&Exit::default(), yume.ending, &mut |event| {
-        events.push(event.clone().into_owned())
-    });
+    let mut keep = |entry: EntryRef<'_>| events.push(entry.event.clone().into_owned());
+    reader.push(input.as_bytes(), None, &mut keep).unwrap();
+    reader.finish(&Exit::default(), None, &mut keep).unwrap();
     events
 }
 
@@ -51,11 +33,12 @@ fn kinds(events: &[Event<'_>]) -> Vec<&'static str> {
 
 fn translated(from: Option<&str>, input: &str) -> (String, Option<&'static str>) {
     let yume = dialect::find("yume").unwrap();
-    let from = from.map(|name| dialect::find(name).unwrap());
+    let from = from.map_or(Source::Recognise, |name| Source::named(name).unwrap());
     let mut translator = Translator::new(from, yume, Options::default()).unwrap();
-    let mut bytes = translator.push(input.as_bytes()).to_vec();
-    bytes.extend_from_slice(translator.finish(&Exit::default()));
-    (String::from_utf8(bytes).unwrap(), translator.from().map(|dialect| dialect.name))
+    let mut bytes = translator.push(input.as_bytes(), None).to_vec();
+    let finished = translator.finish(&Exit::default(), None);
+    bytes.extend_from_slice(&finished.bytes);
+    (String::from_utf8(bytes).unwrap(), finished.from.map(|dialect| dialect.name))
 }
 
 #[test]

@@ -1,0 +1,88 @@
+//! Where the entries of a run go: they are watched, written for the consumer, and, for an agent that
+//! has only a screen, recorded.
+
+use std::convert::Infallible;
+
+use interlingua::{EntryRef, Error, Flow, Sink, Writer};
+
+use super::Options;
+use super::record::Recorder;
+use crate::watch::Watch;
+
+/// The consumers of entries.
+#[derive(Debug)]
+pub(super) struct Outlets {
+    pub(super) watch: Watch,
+    writer: Writer,
+    /// What was written and not yet taken.
+    bytes: Vec<u8>,
+    /// What is read from a screen, as a recording of it that can be translated.
+    recording: Option<Recording>,
+}
+
+#[derive(Debug)]
+struct Recording {
+    writer: Writer,
+    bytes: Vec<u8>,
+}
+
+impl Outlets {
+    pub(super) fn new(options: &Options, records_entries: bool) -> Result<Self, Error> {
+        let recording = if records_entries {
+            let events = interlingua::dialect::named("events")?;
+            let writer = Writer::new(events, &options.translate.encode)?;
+            Some(Recording { writer, bytes: Vec::new() })
+        } else {
+            None
+        };
+        let writer = Writer::new(options.to, &options.translate.encode)?;
+        Ok(Self { watch: Watch::default(), writer, bytes: Vec::new(), recording })
+    }
+
+    /// Whether entries are recorded, instead of what the agent printed.
+    pub(super) fn records_entries(&self) -> bool {
+        self.recording.is_some()
+    }
+
+    /// Hands on what was written since the last time.
+    pub(super) fn take(&mut self, record: Option<&mut Recorder>, put: impl FnOnce(&[u8])) {
+        put(&self.bytes);
+        self.bytes.clear();
+        if let (Some(recording), Some(record)) = (&mut self.recording, record)
+            && !recording.bytes.is_empty()
+        {
+            record.printed(&recording.bytes);
+            recording.bytes.clear();
+        }
+    }
+
+    /// Writes what was held back.
+    pub(super) fn finish(self, record: Option<&mut Recorder>, put: impl FnOnce(&[u8])) -> Watch {
+        let Self { watch, writer, mut bytes, recording } = self;
+        writer.finish(&mut bytes);
+        put(&bytes);
+        if let (Some(Recording { writer, mut bytes }), Some(record)) = (recording, record) {
+            writer.finish(&mut bytes);
+            record.printed(&bytes);
+        }
+        watch
+    }
+}
+
+impl Sink for Outlets {
+    type Error = Infallible;
+
+    fn begin(&mut self, id_seed: u64) -> Result<Flow, Infallible> {
+        self.writer.set_id_seed(id_seed);
+        Ok(Flow::Continue)
+    }
+
+    fn entry(&mut self, entry: EntryRef<'_>) -> Result<Flow, Infallible> {
+        self.watch.look(entry.event);
+        self.writer.write(entry, &mut self.bytes);
+        if let Some(recording) = &mut self.recording {
+            recording.writer.write(entry, &mut recording.bytes);
+        }
+        Ok(Flow::Continue)
+    }
+}

@@ -1,0 +1,147 @@
+//! What a log stores: an event, its place in the session, and the agent's own record.
+//!
+//! A [`Reader`](crate::Reader) emits entries and a [`Writer`](crate::Writer) takes them; both know
+//! them as [`EntryRef`], which borrows from the current frame. [`Entry`] is the copy that outlives it.
+//! Its JSON form is one flat object, the record of the dialect
+//! [`events`](crate::dialect::events). Knows no protocol and no storage.
+
+pub(crate) mod form;
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::ops::Range;
+
+use crate::dialect::Dialect;
+use crate::event::Event;
+
+/// An event in the log of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The entry's place in the session: from zero, without gaps.
+    pub sequence: u64,
+    /// When its bytes were received, in milliseconds since 1970, where the reader was told the time.
+    pub received_at: Option<u64>,
+    /// The run of the agent that it belongs to: from zero. Native ids are unique within an epoch.
+    pub epoch: u64,
+    /// The input that it comes from.
+    pub origin: Origin,
+    /// What happened.
+    pub event: Event<'static>,
+    /// The agent's own record, on the first entry of its frame, if the reader
+    /// [keeps it](crate::RawRecords).
+    pub raw: Option<Raw<'static>>,
+}
+
+/// An [`Entry`] that borrows from the current frame.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EntryRef<'e> {
+    /// The entry's place in the session: from zero, without gaps.
+    pub sequence: u64,
+    /// When its bytes were received, in milliseconds since 1970, where the reader was told the time.
+    pub received_at: Option<u64>,
+    /// The run of the agent that it belongs to: from zero.
+    pub epoch: u64,
+    /// The input that it comes from.
+    pub origin: &'e Origin,
+    /// What happened.
+    pub event: &'e Event<'e>,
+    /// The agent's own record, on the first entry of its frame.
+    pub raw: Option<RawRef<'e>>,
+}
+
+/// Where in the input of its epoch an entry comes from; for a synthetic one, what led to it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// The line of the input; the first one is 1.
+    pub line: u64,
+    /// The bytes of the input.
+    pub bytes: Range<u64>,
+    /// No record there contains the event: the grammar added it, or the caller of the reader did.
+    pub added: bool,
+}
+
+/// A record as the agent wrote it. It may hold secrets that events leave out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Raw<'a> {
+    /// The dialect that the record is in.
+    pub dialect: &'static Dialect,
+    /// The record: a JSON object on one line.
+    pub record: Cow<'a, str>,
+}
+
+/// A [`Raw`] record that is borrowed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RawRef<'e> {
+    /// The dialect that the record is in.
+    pub dialect: &'static Dialect,
+    /// The record: a JSON object on one line.
+    pub record: &'e str,
+}
+
+impl Entry {
+    /// The entry, borrowed.
+    pub fn borrowed(&self) -> EntryRef<'_> {
+        let raw = self.raw.as_ref();
+        EntryRef {
+            sequence: self.sequence,
+            received_at: self.received_at,
+            epoch: self.epoch,
+            origin: &self.origin,
+            event: &self.event,
+            raw: raw.map(|raw| RawRef { dialect: raw.dialect, record: &raw.record }),
+        }
+    }
+}
+
+impl EntryRef<'_> {
+    /// A copy that outlives the frame.
+    pub fn to_owned(&self) -> Entry {
+        let owned = |raw: RawRef<'_>| Raw {
+            dialect: raw.dialect,
+            record: Cow::Owned(raw.record.to_owned()),
+        };
+        Entry {
+            sequence: self.sequence,
+            received_at: self.received_at,
+            epoch: self.epoch,
+            origin: self.origin.clone(),
+            event: self.event.clone().into_owned(),
+            raw: self.raw.map(owned),
+        }
+    }
+}
+
+/// Whether a consumer wants more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on.
+    Continue,
+    /// Emit nothing more. The reader accepts further input and discards it.
+    Stop,
+}
+
+/// A consumer of entries.
+///
+/// Any closure that takes an [`EntryRef`] is one that never stops and never fails.
+pub trait Sink {
+    /// How the consumer fails.
+    type Error;
+
+    /// Called once, before the first entry, with the number from which the session's ids are made.
+    fn begin(&mut self, _id_seed: u64) -> Result<Flow, Self::Error> {
+        Ok(Flow::Continue)
+    }
+
+    /// Takes the next entry.
+    fn entry(&mut self, entry: EntryRef<'_>) -> Result<Flow, Self::Error>;
+}
+
+impl<F: FnMut(EntryRef<'_>)> Sink for F {
+    type Error = Infallible;
+
+    #[inline]
+    fn entry(&mut self, entry: EntryRef<'_>) -> Result<Flow, Infallible> {
+        self(entry);
+        Ok(Flow::Continue)
+    }
+}
