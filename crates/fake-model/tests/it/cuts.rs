@@ -1,12 +1,9 @@
 //! Cut connections: where the script says, and visible as a cut.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
-mod support;
-
 use fake_model::{Cut, Outcome, Reply};
 use serde_json::json;
-use support::{Response, Wire, ask, model, soon, story};
+
+use crate::support::{Response, Wire, ask, model, soon, story};
 
 fn cut(wire: Wire, cut: Cut) -> Response {
     let model = model([Reply::text("Hel").then_text("lo world").cut(cut)]);

@@ -1,13 +1,10 @@
 //! Which requests take a reply of the script, and what the others get.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
-mod support;
-
 use fake_model::{Kind, Reply, Script};
 use serde_json::{Value, json};
-use support::bodies::whole_request;
-use support::{Said, Wire, ask, found, model, post, request, start, story};
+
+use crate::support::bodies::whole_request;
+use crate::support::{Said, Wire, ask, found, model, post, request, start, story};
 
 fn without_tools(wire: Wire) -> (String, Value) {
     let (path, mut body) = request(wire, &[Said::User("Make a title")]);

@@ -1,13 +1,11 @@
 //! A script in JSON says the same as one in Rust, and mistakes are told.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use fake_model::{Action, ApiError, AtEnd, Call, Cut, Ending, Part, Reply, Script, Stop, Usage};
 use serde_json::json;
 
 #[test]
 fn the_script_of_the_readme_says_what_it_shows() {
-    let readme = include_str!("../README.md");
+    let readme = include_str!("../../README.md");
     let text = readme.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
     let script = Script::from_json(text).unwrap();
     let expected = Script::new()

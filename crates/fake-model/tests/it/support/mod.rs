@@ -1,8 +1,5 @@
 //! A small client for all four protocols: it writes requests and reads answers back.
 
-#![allow(dead_code, unused_imports, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-#![allow(clippy::indexing_slicing, missing_docs, unreachable_pub)]
-
 pub mod bodies;
 pub mod http;
 pub mod stories;

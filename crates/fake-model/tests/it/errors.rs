@@ -1,12 +1,9 @@
 //! Errors in the form of each protocol, before the answer and inside it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
-mod support;
-
 use fake_model::{Kind, Reply};
 use serde_json::{Value, json};
-use support::{Wire, ask, model};
+
+use crate::support::{self, Wire, ask, model};
 
 #[test]
 fn http_errors_have_the_form_of_the_protocol() {

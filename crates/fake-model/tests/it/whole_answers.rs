@@ -1,13 +1,10 @@
 //! Answers without a stream.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
-mod support;
-
 use fake_model::{Cut, Reply, Script};
 use serde_json::{Value, json};
-use support::bodies::whole_request;
-use support::{Said, Wire, found, post, start};
+
+use crate::support::bodies::whole_request;
+use crate::support::{self, Said, Wire, found, post, start};
 
 fn whole(wire: Wire, script: Script) -> support::Response {
     let (path, body) = whole_request(wire, &[Said::User("Hello")]);

@@ -1,12 +1,9 @@
 //! Streams of all protocols say what the script says, in the right order.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
-mod support;
-
 use fake_model::{Action, Reply, Stop};
 use serde_json::json;
-use support::{Response, Said, Story, Wire, ask, found, model, post, request, story};
+
+use crate::support::{Response, Said, Story, Wire, ask, found, model, post, request, story};
 
 fn full_reply() -> Reply {
     Reply::new()

@@ -1,14 +1,11 @@
 //! HTTP as agents speak it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
-mod support;
-
 use std::io::Write;
 
 use fake_model::{Kind, Outcome, Reply};
 use serde_json::{Value, json};
-use support::{Client, Said, Wire, ask, found, model, request, soon, story};
+
+use crate::support::{self, Client, Said, Wire, ask, found, model, request, soon, story};
 
 fn body() -> String {
     request(Wire::Chat, &[Said::User("Hello")]).1.to_string()

@@ -1,13 +1,10 @@
 //! Each breach of what an API accepts is found, by its name; and nothing else is.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
-mod support;
-
 use fake_model::{FakeModel, Reply, Script, ToolResult};
 use serde_json::{Value, json};
-use support::Said::{Answer, Calls, Model, User};
-use support::{Client, Said, Wire, ask, found, model, post, request, start};
+
+use crate::support::Said::{Answer, Calls, Model, User};
+use crate::support::{Client, Said, Wire, ask, found, model, post, request, start};
 
 /// What is found in one request.
 fn check(wire: Wire, said: &[Said]) -> Vec<&'static str> {

@@ -1,12 +1,9 @@
 //! An action becomes a call of the tool that the agent offers for it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
-mod support;
-
 use fake_model::{Action, Reply};
 use serde_json::{Value, json};
-use support::{Said, Wire, found, model, post, request, story};
+
+use crate::support::{Said, Wire, found, model, post, request, story};
 
 /// The tools that an agent offers, as far as an action could use them: name and fields.
 type Tools = &'static [(&'static str, &'static [&'static str])];

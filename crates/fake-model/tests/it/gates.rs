@@ -1,14 +1,11 @@
 //! Gates hold a reply until the test opens them; slow pieces come one by one.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
-mod support;
-
 use std::time::{Duration, Instant};
 
 use fake_model::{Action, Kind, Outcome, Reply};
 use serde_json::json;
-use support::{Client, Said, Wire, ask, model, request, soon, story};
+
+use crate::support::{self, Client, Said, Wire, ask, model, request, soon, story};
 
 #[test]
 fn a_gate_in_text_holds_the_rest_back() {
