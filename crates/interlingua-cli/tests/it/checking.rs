@@ -1,6 +1,6 @@
 //! `check`: findings with their line and their rule.
 
-use crate::{TURN, file, run};
+use crate::support::{TURN, file, run, unended};
 
 #[test]
 fn a_good_stream_has_no_findings() {
@@ -22,7 +22,7 @@ fn a_finding_names_its_line_and_its_rule() {
 
 #[test]
 fn a_turn_without_an_end_is_a_finding() {
-    let ran = run(&["check", "--as", "codex", "--exit-status", "1"], crate::unended().as_bytes());
+    let ran = run(&["check", "--as", "codex", "--exit-status", "1"], unended().as_bytes());
     assert_eq!(ran.code, Some(1));
     assert!(ran.out.starts_with("<stdin>:3: turn-not-ended: "), "{}", ran.out);
 }

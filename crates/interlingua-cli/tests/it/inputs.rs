@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::{TURN, command, file, run};
+use crate::support::{TURN, command, file, ran, run};
 
 #[test]
 fn an_unknown_dialect_is_answered_with_near_ones() {
@@ -115,7 +115,7 @@ fn a_line_of_200_mb_is_reported_and_costs_no_memory() {
     stdin.write_all(b"\n").unwrap();
     stdin.write_all(rest.as_bytes()).unwrap();
     drop(stdin);
-    let ran = crate::ran(child.wait_with_output().unwrap());
+    let ran = ran(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(0));
     let too_long = "this line has 200000000 bytes, which is over the limit of 1048576";
     assert!(ran.out.contains(&format!("? line 2: {too_long}")), "{}", ran.out);

@@ -1,6 +1,6 @@
 //! What there is to know before one starts.
 
-use crate::run;
+use crate::support::run;
 
 #[test]
 fn all_dialects_are_listed() {

@@ -1,8 +1,8 @@
 //! The command as people use it: started as a process, fed, and judged by what it prints and by its
-//! exit code.
+//! exit code. One program, with a module for each behaviour.
+#![allow(clippy::unwrap_used, reason = "all of this is a test")]
 
-// What a test's own helpers cannot do ends the test.
-#![allow(clippy::unwrap_used)]
+mod support;
 
 mod checking;
 mod inputs;
@@ -10,61 +10,3 @@ mod listing;
 mod outcomes;
 mod running;
 mod streaming;
-
-use std::io::Write;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-
-/// A whole turn of Codex.
-const TURN: &str = r#"{"type":"thread.started","thread_id":"t"}
-{"type":"turn.started"}
-{"type":"item.completed","item":{"id":"0","type":"agent_message","text":"Hello."}}
-{"type":"turn.completed","usage":{"input_tokens":5,"cached_input_tokens":0,"output_tokens":2}}
-"#;
-
-/// The same turn without its end.
-fn unended() -> String {
-    TURN.lines().take(3).map(|line| format!("{line}\n")).collect()
-}
-
-/// What came of a command.
-#[derive(Debug, PartialEq, Eq)]
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    told: String,
-}
-
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_interlingua"));
-    command.args(arguments);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-/// Runs the command with some standard input.
-fn run(arguments: &[&str], stdin: &[u8]) -> Ran {
-    let mut child = command(arguments).spawn().unwrap();
-    let mut pipe = child.stdin.take().unwrap();
-    let stdin = stdin.to_vec();
-    // A command that does not want its input closes the pipe, which is its right.
-    let feeding = std::thread::spawn(move || pipe.write_all(&stdin).is_ok());
-    let ran = ran(child.wait_with_output().unwrap());
-    feeding.join().unwrap();
-    ran
-}
-
-fn ran(output: Output) -> Ran {
-    Ran {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        told: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
-/// A file of this test's own.
-fn file(name: &str, content: &[u8]) -> String {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::write(&path, content).unwrap();
-    path.to_str().unwrap().to_owned()
-}

@@ -1,10 +1,10 @@
 //! How the agent ended, what was lost on the way, and what the exit code says of it.
 
-use crate::{TURN, file, run, unended};
+use crate::support::{Ran, TURN, file, run, unended};
 
 const FROM_CODEX: [&str; 5] = ["translate", "--from", "codex", "--to", "text"];
 
-fn translate(more: &[&str], input: &str) -> crate::Ran {
+fn translate(more: &[&str], input: &str) -> Ran {
     run(&[&FROM_CODEX, more].concat(), input.as_bytes())
 }
 

@@ -3,9 +3,9 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 #[cfg(target_os = "linux")]
-use std::time::{Duration, Instant};
+use std::{fs::File, process::Command, sync::mpsc, time::Duration};
 
-use crate::{command, run};
+use crate::support::{command, run};
 
 const BEGINS: &str =
     r#"echo '{"type":"thread.started","thread_id":"t"}'; echo '{"type":"turn.started"}'"#;
@@ -167,29 +167,25 @@ fn agents_are_listed_with_how_to_get_them() {
 #[cfg(target_os = "linux")]
 #[test]
 fn nobody_survives_us_when_we_are_killed() {
-    let pids = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("killed.pids");
-    let _ = std::fs::remove_file(&pids);
-    let says_who = format!("echo $$ >> {}", pids.display());
-    let moves_away = format!("setsid sh -c '{says_who}; exec sleep 1000' &");
-    let agent = described("killed", &[BEGINS, &moves_away, &says_who, SAYS, "wait"]);
+    let alive = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("killed.fifo");
+    let _ = std::fs::remove_file(&alive);
+    assert!(Command::new("mkfifo").arg(&alive).status().unwrap().success());
+    // Both hold the pipe open for as long as they live, so that its end is theirs.
+    let holds = format!("exec 3> {}", alive.display());
+    let moves_away = "setsid sh -c 'echo away >&3; exec sleep 1000' &";
+    let agent = described("killed", &[&holds, BEGINS, moves_away, "echo here >&3", SAYS, "wait"]);
     let mut running = command(&["run", &agent, "do it"]).spawn().unwrap();
-    let both = || {
-        let text = std::fs::read_to_string(&pids).unwrap_or_default();
-        text.lines().map(str::to_owned).collect::<Vec<_>>()
-    };
-    let until = Instant::now() + Duration::from_secs(30);
-    let wait_for = |done: &dyn Fn() -> bool| {
-        while !done() {
-            assert!(Instant::now() < until, "{:?}", both());
-            std::thread::sleep(Duration::from_millis(5));
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(File::open(alive).unwrap()).lines() {
+            sender.send(line.unwrap()).unwrap();
         }
-    };
-    wait_for(&|| both().len() == 2);
+    });
+    let next = || lines.recv_timeout(Duration::from_secs(30));
+    let mut both = [next().unwrap(), next().unwrap()];
+    both.sort();
+    assert_eq!(both, ["away", "here"]);
     running.kill().unwrap();
     running.wait().unwrap();
-    let is_gone = |pid: &String| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat.is_empty() || stat.contains(") Z")
-    };
-    wait_for(&|| both().iter().all(is_gone));
+    assert_eq!(next(), Err(mpsc::RecvTimeoutError::Disconnected), "both are gone");
 }

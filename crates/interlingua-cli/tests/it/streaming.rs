@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::{TURN, command, run};
+use crate::support::{TURN, command, ran, run};
 
 #[test]
 fn a_record_appears_before_the_input_is_closed() {
@@ -36,7 +36,7 @@ fn a_closed_output_ends_the_command_quietly() {
     let mut stdin = child.stdin.take().unwrap();
     // The command goes away while it is still being fed.
     while stdin.write_all(TURN.as_bytes()).is_ok() {}
-    let ran = crate::ran(child.wait_with_output().unwrap());
+    let ran = ran(child.wait_with_output().unwrap());
     assert_eq!((ran.code, ran.told.as_str()), (Some(0), ""));
 }
 
