@@ -1,15 +1,10 @@
 //! What agents write beside their stream is read from there, and marked.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
-mod support;
-
 use interlingua_agents::driver::{CopilotDriver, GeminiDriver};
 use interlingua_agents::process::Input;
 use serde_json::Value;
 
-use support::{options, run, turn_end, with_driver};
+use crate::support::{options, run, turn_end, with_driver};
 
 fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["type"] == kind).collect()

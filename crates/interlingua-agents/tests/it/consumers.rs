@@ -1,16 +1,19 @@
-//! What a run owes to those who take its output slowly, and to itself.
-
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
-mod support;
+//! What a run owes to those who take its output, quickly, slowly or not at all; and to itself.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Condvar, Mutex};
 
 use interlingua_agents::Stop;
-use support::*;
 use tokio::sync::mpsc;
+
+use crate::support::*;
+
+#[tokio::test]
+async fn all_output_of_an_agent_that_exits_at_once_arrives() {
+    let many = r#"i=0; while [ $i -lt 3000 ]; do echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"$i;\"}}"; i=$((i+1)); done"#;
+    let (ended, events) = run(script(&[BEGINS, many, COMPLETES]), options()).await;
+    let expected: String = (0..3000).map(|number| format!("{number};")).collect();
+    assert_eq!((ended.code(), text(&events)), (0, expected));
+}
 
 /// A consumer that takes a byte at a time.
 struct Sipping(Consumer);
@@ -41,14 +44,35 @@ async fn a_consumer_that_takes_a_byte_at_a_time_loses_nothing() {
     assert_eq!((ended.code(), text(&consumer.events())), (0, expected));
 }
 
-/// A consumer that takes nothing until the run has been stopped.
-struct Waiting(Arc<(Mutex<bool>, Condvar)>);
+#[tokio::test]
+async fn a_consumer_that_stalls_loses_nothing() {
+    let piece = "x".repeat(2000);
+    let many = format!(
+        r#"i=0; while [ $i -lt 2000 ]; do echo "{{\"type\":\"item.completed\",\"item\":{{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"${{i}}{piece}\"}}}}"; i=$((i+1)); done"#
+    );
+    let done = Fifo::new();
+    let launch = script(&[BEGINS, &many, COMPLETES, &done.tell()]);
+    let (consumer, _told) = Consumer::new();
+    let stalled = Stalled::before(&consumer);
+    let (_controls, none) = mpsc::channel(1);
+    let run = interlingua_agents::run(launch, options(), Box::new(stalled.clone()), none);
+    let run = tokio::spawn(run);
+    // The agent is not held up: it ends although nobody has taken anything.
+    within(done.told()).await;
+    assert_eq!(consumer.bytes().len(), 0);
+    stalled.open();
+    let ended = within(run).await.unwrap().unwrap();
+    let said = text(&consumer.events());
+    let expected: String = (0..2000).map(|number| format!("{number}{piece}")).collect();
+    assert_eq!((ended.code(), said.len(), said == expected), (0, expected.len(), true));
+}
 
-impl Write for Waiting {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let (open, told) = &*self.0;
-        drop(told.wait_while(open.lock().unwrap(), |open| !*open).unwrap());
-        Ok(bytes.len())
+/// A consumer that goes away after its first piece.
+struct Fickle;
+
+impl Write for Fickle {
+    fn write(&mut self, _bytes: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -56,30 +80,32 @@ impl Write for Waiting {
     }
 }
 
-impl interlingua_agents::Consumer for Waiting {}
+impl interlingua_agents::Consumer for Fickle {}
+
+#[tokio::test]
+async fn an_agent_whose_consumer_is_gone_is_stopped() {
+    let (_controls, none) = mpsc::channel(1);
+    let launch = script(&[BEGINS, SAYS, "sleep 1000"]);
+    let ended =
+        within(interlingua_agents::run(launch, options(), Box::new(Fickle), none)).await.unwrap();
+    assert_eq!((ended.stop.as_ref(), ended.code()), (Some(&Stop::ConsumerGone), 130));
+}
 
 /// What nobody takes is kept on the disk, and a disk is not endless.
 #[tokio::test]
 async fn an_agent_that_prints_without_end_for_nobody_is_stopped() {
-    let folder = tempfile::tempdir().unwrap();
-    let stopped = folder.path().join("stopped");
-    let trap = format!("trap 'touch {}; exit 1' INT TERM", stopped.display());
+    let stopped = Fifo::new();
+    let trap = format!("trap '{}; exit 1' INT TERM", stopped.tell());
     let endless = r#"while :; do echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_$((i=i+1))\",\"type\":\"agent_message\",\"text\":\"and so on\"}}"; done"#;
     let mut options = options();
     options.most_unread = 100_000;
-    let open = Arc::new((Mutex::new(false), Condvar::new()));
+    let stalled = Stalled::before(&Consumer::new().0);
     let (_controls, none) = mpsc::channel(1);
-    let waiting = Box::new(Waiting(open.clone()));
     let launch = script(&[&trap, BEGINS, endless]);
-    let run = tokio::spawn(interlingua_agents::run(launch, options, waiting, none));
-    within(async {
-        while !stopped.exists() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-    *open.0.lock().unwrap() = true;
-    open.1.notify_all();
+    let run = interlingua_agents::run(launch, options, Box::new(stalled.clone()), none);
+    let run = tokio::spawn(run);
+    within(stopped.told()).await;
+    stalled.open();
     let ended = within(run).await.unwrap().unwrap();
     let Some(Stop::TimedOut(why)) = &ended.stop else { panic!("{ended:?}") };
     assert!(why.contains("slow"), "{why}");
@@ -88,25 +114,18 @@ async fn an_agent_that_prints_without_end_for_nobody_is_stopped() {
 /// An agent that nobody reads, because nobody takes what was read, is not silent.
 #[tokio::test]
 async fn a_consumer_that_stalls_does_not_make_the_agent_silent() {
-    let folder = tempfile::tempdir().unwrap();
-    let done = folder.path().join("done");
+    let done = Fifo::new();
     let many = r#"i=0; while [ $i -lt 2000 ]; do echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"$(printf %01000d $i)\"}}"; i=$((i+1)); done"#;
-    let last = format!("touch {}", done.display());
     let mut options = options();
     options.deadlines.silence = Some(std::time::Duration::from_millis(200));
-    let open = Arc::new((Mutex::new(false), Condvar::new()));
+    let stalled = Stalled::before(&Consumer::new().0);
     let (_controls, none) = mpsc::channel(1);
-    let waiting = Box::new(Waiting(open.clone()));
-    let launch = script(&[BEGINS, many, "sleep 0.6", COMPLETES, &last]);
-    let run = tokio::spawn(interlingua_agents::run(launch, options, waiting, none));
-    within(async {
-        while !done.exists() && !run.is_finished() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-    *open.0.lock().unwrap() = true;
-    open.1.notify_all();
+    // It prints nothing for longer than it may be silent: the passing of time is what is tested.
+    let launch = script(&[BEGINS, many, "sleep 0.6", COMPLETES, &done.tell()]);
+    let run = interlingua_agents::run(launch, options, Box::new(stalled.clone()), none);
+    let run = tokio::spawn(run);
+    within(done.told()).await;
+    stalled.open();
     let ended = within(run).await.unwrap().unwrap();
     assert_eq!((ended.stop.clone(), ended.code()), (None, 0), "{ended:?}");
 }

@@ -1,10 +1,5 @@
 //! Who may do what, and that every decision reaches the agent and the stream.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
-mod support;
-
 use std::time::Duration;
 
 use interlingua_agents::Control;
@@ -13,8 +8,9 @@ use interlingua_agents::driver::ClaudeDriver;
 use interlingua_agents::permission::{Decision, Mode};
 use interlingua_agents::process::Input;
 use serde_json::Value;
-use support::*;
 use tokio::sync::mpsc;
+
+use crate::support::*;
 
 /// A script that asks like Claude Code, and does what it is told: it prints the answer as its text.
 fn asks() -> Launch {
@@ -97,6 +93,7 @@ async fn silence_while_somebody_is_asked_is_no_fault() {
     options.deadlines.silence = Some(Duration::from_millis(100));
     let run = Watched::start(asks(), options);
     let question = within(asked.recv()).await.unwrap();
+    // The passing of time is what is tested.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let (request, decision) = (question.wish.request, Decision::Allow);
     run.controls.send(Control::Decide { request, decision }).await.unwrap();

@@ -1,13 +1,9 @@
 //! Programs that have only a screen, at a terminal that nobody looks at.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
-mod support;
-
 use interlingua_agents::agent::program::Program;
 use interlingua_agents::{Control, Recorder, Request, Stop};
-use support::*;
+
+use crate::support::*;
 
 /// A shell script at a terminal.
 fn at_terminal(lines: &[&str], prompt: &str) -> interlingua_agents::agent::Launch {
@@ -82,17 +78,10 @@ async fn an_interrupt_reaches_who_runs_at_the_terminal() {
 /// A program that ends well because it was stopped has not completed its turn.
 #[tokio::test]
 async fn a_stop_is_no_success_whatever_the_exit_code_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let ready = folder.path().join("ready");
-    let waits =
-        format!("trap \"exit 0\" INT TERM; touch {}; while :; do sleep 0.1; done", ready.display());
-    let run = Watched::start(at_terminal(&[&waits], "argument"), options());
-    within(async {
-        while !ready.exists() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-    })
-    .await;
+    let ready = Fifo::new();
+    let lines = ["trap \"exit 0\" INT TERM", &ready.tell(), "sleep 1000 & wait"];
+    let run = Watched::start(at_terminal(&lines, "argument"), options());
+    within(ready.told()).await;
     run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
     let (ended, events) = run.end().await;
     assert_eq!((ended.code(), ended.exit.code), (130, Some(0)));

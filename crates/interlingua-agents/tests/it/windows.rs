@@ -3,12 +3,8 @@
 //! The agent is this program itself, started again with the name of a part to play. Whoever stays
 //! keeps a connection open as long as it lives, so that its end is seen and not guessed.
 
-#![cfg(windows)]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 // There are no zombies on Windows, and what is written here is the protocol.
 #![allow(clippy::zombie_processes, clippy::explicit_write)]
-
-mod support;
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -22,9 +18,10 @@ use interlingua_agents::agent::Launch;
 use interlingua_agents::driver::{Interrupt, PlainDriver};
 use interlingua_agents::process::{Command, Input};
 use interlingua_agents::{Control, Stop};
-use support::*;
 use tokio::io::AsyncReadExt;
 use tokio::task::JoinHandle;
+
+use crate::support::*;
 
 /// The variable that names the part to play.
 const PART: &str = "PART";
@@ -40,7 +37,7 @@ const RECORDS: usize = 2000;
 const LENGTH: usize = 2000;
 
 /// The arguments by which this program plays its part, and does nothing else.
-const PLAYS: [&str; 3] = ["--exact", "plays_its_part", "--nocapture"];
+const PLAYS: [&str; 3] = ["--exact", "windows::plays_its_part", "--nocapture"];
 
 #[test]
 fn plays_its_part() {

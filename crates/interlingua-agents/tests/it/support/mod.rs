@@ -1,11 +1,13 @@
 //! Agents that are shell scripts, and consumers of every temper.
 
-#![allow(dead_code, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+#![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "some tests are of Linux alone"))]
+
+#[cfg(unix)]
+mod fifo;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::mpsc as std_mpsc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use interlingua::dialect;
@@ -15,6 +17,9 @@ use interlingua_agents::process::{Command, Input};
 use interlingua_agents::{Control, Deadlines, Ended, Options};
 use serde_json::Value;
 use tokio::sync::mpsc;
+
+#[cfg(unix)]
+pub(crate) use fifo::Fifo;
 
 /// The first records of a run of `codex exec --json`.
 pub(crate) const BEGINS: &str =
@@ -67,12 +72,12 @@ pub(crate) fn options() -> Options {
 #[derive(Clone)]
 pub(crate) struct Consumer {
     kept: Arc<Mutex<Vec<u8>>>,
-    pieces: std_mpsc::Sender<()>,
+    pieces: mpsc::UnboundedSender<()>,
 }
 
 impl Consumer {
-    pub(crate) fn new() -> (Self, std_mpsc::Receiver<()>) {
-        let (pieces, told) = std_mpsc::channel();
+    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<()>) {
+        let (pieces, told) = mpsc::unbounded_channel();
         (Self { kept: Arc::default(), pieces }, told)
     }
 
@@ -101,6 +106,39 @@ impl Write for Consumer {
 
 impl interlingua_agents::Consumer for Consumer {}
 
+/// A consumer that takes nothing until the test opens it, and then hands on what it gets.
+#[derive(Clone)]
+pub(crate) struct Stalled {
+    open: Arc<(Mutex<bool>, Condvar)>,
+    then: Consumer,
+}
+
+impl Stalled {
+    pub(crate) fn before(then: &Consumer) -> Self {
+        Self { open: Arc::default(), then: then.clone() }
+    }
+
+    pub(crate) fn open(&self) {
+        let (open, told) = &*self.open;
+        *open.lock().unwrap() = true;
+        told.notify_all();
+    }
+}
+
+impl Write for Stalled {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (open, told) = &*self.open;
+        drop(told.wait_while(open.lock().unwrap(), |open| !*open).unwrap());
+        self.then.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl interlingua_agents::Consumer for Stalled {}
+
 /// Runs to the end.
 pub(crate) async fn run(launch: Launch, options: Options) -> (Ended, Vec<Value>) {
     let (consumer, _told) = Consumer::new();
@@ -114,7 +152,7 @@ pub(crate) async fn run(launch: Launch, options: Options) -> (Ended, Vec<Value>)
 pub(crate) struct Watched {
     pub(crate) consumer: Consumer,
     pub(crate) controls: mpsc::Sender<Control>,
-    told: std_mpsc::Receiver<()>,
+    told: mpsc::UnboundedReceiver<()>,
     run: tokio::task::JoinHandle<Ended>,
 }
 
@@ -131,17 +169,18 @@ impl Watched {
 
     /// Waits until the run has told an event.
     pub(crate) async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
         loop {
             if let Some(event) = self.consumer.events().into_iter().find(|event| is_it(event)) {
                 return event;
             }
-            assert!(tokio::time::Instant::now() < deadline, "{:?}", self.consumer.events());
-            // The thread that writes wakes us through a channel that cannot be awaited.
-            while self.told.try_recv().is_err() {
-                assert!(!self.run.is_finished(), "{:?}", self.consumer.events());
-                tokio::task::yield_now().await;
-            }
+            let more = async {
+                tokio::select! {
+                    biased;
+                    more = self.told.recv() => more.is_some(),
+                    _ = &mut self.run => false,
+                }
+            };
+            assert!(within(more).await, "it is over: {:?}", self.consumer.events());
         }
     }
 
