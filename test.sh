@@ -64,7 +64,7 @@ step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 
 step "tests"
-# Each crate has one test program, `it`, with a module for each behaviour.
+# Each crate has one test program, `it`, with a module for each behaviour. The real agents are skipped here.
 cargo test --workspace --lib --bins --tests --locked
 
 step "doc tests"

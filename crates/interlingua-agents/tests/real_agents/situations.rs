@@ -1,8 +1,7 @@
 //! What can happen to an agent, and what has to come of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::time::{Duration, Instant};
 
 use fake_model::{Action, Cut, Reply, Script};
 use interlingua::check::Checker;
@@ -197,16 +196,17 @@ async fn interrupted_in_text(agent: &'static str, program: PathBuf) -> Outcome {
 
 async fn interrupted_in_a_tool(agent: &'static str, program: PathBuf) -> Outcome {
     let script = Script::new()
-        .reply(Reply::shell("echo $$ > pid; tail -f /dev/null"))
+        .reply(Reply::shell("echo $$ > pid; echo > running; tail -f /dev/null"))
         .reply(Reply::text("Done."));
     let home = Home::new(agent, program, script)?;
-    let pid = home.work().join("pid");
+    let (pid, running) = (home.work().join("pid"), home.work().join("running"));
+    make_fifo(&running)?;
     let mode = if agent == "opencode" { Mode::Ask } else { Mode::Auto };
     let (request, mut waits) = (home.request(mode), false);
     let told = home
         .watched(&request, |event, controls| {
             if event["type"] == "tool_started" && !std::mem::replace(&mut waits, true) {
-                std::thread::spawn(when_it_runs(pid.clone(), controls.clone()));
+                std::thread::spawn(when_it_runs(running.clone(), controls.clone()));
             }
         })
         .await?;
@@ -218,17 +218,20 @@ async fn interrupted_in_a_tool(agent: &'static str, program: PathBuf) -> Outcome
     expect(!pid.trim().is_empty() && !alive, &format!("the command {pid} is alive"), &told)
 }
 
-/// Interrupts the run once the command has said who it is.
-fn when_it_runs(pid: PathBuf, controls: Sender<Control>) -> impl FnOnce() + Send {
+/// A named pipe, which the command opens when it has said who it is.
+fn make_fifo(path: &Path) -> Outcome {
+    let made = std::process::Command::new("mkfifo").arg(path).status();
+    let made = made.map_err(|error| error.to_string())?;
+    if made.success() { Ok(()) } else { Err("mkfifo failed".to_owned()) }
+}
+
+/// Interrupts the run once the command runs.
+fn when_it_runs(running: PathBuf, controls: Sender<Control>) -> impl FnOnce() + Send {
     move || {
-        let until = Instant::now() + Duration::from_secs(30);
-        while std::fs::read_to_string(&pid).map_or(true, |pid| pid.is_empty())
-            && Instant::now() < until
-        {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        // This waits for the command. If it never runs, the deadline of the run ends the situation.
+        let told = std::fs::read(running);
         // A run that is over cannot be controlled.
-        let _ = controls.blocking_send(Control::Stop(Stop::Interrupted));
+        let _ = told.map(|_| controls.blocking_send(Control::Stop(Stop::Interrupted)));
     }
 }
 

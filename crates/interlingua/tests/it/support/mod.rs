@@ -2,6 +2,7 @@
 
 pub mod kinds;
 pub mod processor;
+pub mod rules;
 pub mod story;
 
 use std::path::{Path, PathBuf};

@@ -1,22 +1,12 @@
 //! Every rule of ACP finds what breaks it.
 
-use interlingua::Exit;
-use interlingua::check::Checker;
-use interlingua::framing::Limits;
 use serde_json::{Value, json};
 
-use crate::support;
+use crate::support::rules::broken_by_lines;
 
 /// The rules that a stream breaks.
 fn broken(messages: &[Value]) -> Vec<&'static str> {
-    let mut checker = Checker::new(support::dialect("acp"), Limits::default());
-    for message in messages {
-        checker.push(format!("{message}\n").as_bytes());
-    }
-    let mut rules: Vec<_> =
-        checker.finish(&Exit::default()).into_iter().map(|finding| finding.rule).collect();
-    rules.dedup();
-    rules
+    broken_by_lines("acp", messages)
 }
 
 fn session() -> Value {

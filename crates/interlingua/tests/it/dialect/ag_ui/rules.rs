@@ -1,9 +1,6 @@
 //! Every rule of `ag-ui` finds what it is there for, and nothing else.
 
-use interlingua::check::Checker;
-use interlingua::dialect;
-use interlingua::framing::Limits;
-use interlingua::grammar::Exit;
+use crate::support::rules::broken_by_server_events;
 
 const START: &str = r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#;
 const END: &str = r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#;
@@ -19,14 +16,7 @@ const SUBAGENT_END: &str = r#"{"type":"SUBAGENT_FINISHED","subagentRunId":"s"}"#
 
 /// The names of the rules that some events break, in order and without repetition.
 fn broken(events: &[&str]) -> Vec<&'static str> {
-    let mut checker = Checker::new(dialect::find("ag-ui").unwrap(), Limits::default());
-    for event in events {
-        checker.push(format!("data: {event}\n\n").as_bytes());
-    }
-    let mut rules: Vec<_> =
-        checker.finish(&Exit::default()).into_iter().map(|finding| finding.rule).collect();
-    rules.dedup();
-    rules
+    broken_by_server_events("ag-ui", events.iter().copied())
 }
 
 fn broken_in_a_run(events: &[&str]) -> Vec<&'static str> {

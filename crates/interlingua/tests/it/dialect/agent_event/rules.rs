@@ -1,21 +1,12 @@
 //! Every rule of `agent-event` finds what it is there for, and nothing else.
 
-use interlingua::check::Checker;
-use interlingua::dialect;
-use interlingua::framing::Limits;
-use interlingua::grammar::Exit;
 use serde_json::{Value, json};
+
+use crate::support::rules::broken_by_lines;
 
 /// The names of the rules that some records break, in order and without repetition.
 fn broken(records: &[Value]) -> Vec<&'static str> {
-    let mut checker = Checker::new(dialect::find("agent-event").unwrap(), Limits::default());
-    for record in records {
-        checker.push(format!("{record}\n").as_bytes());
-    }
-    let mut rules: Vec<_> =
-        checker.finish(&Exit::default()).into_iter().map(|finding| finding.rule).collect();
-    rules.dedup();
-    rules
+    broken_by_lines("agent-event", records)
 }
 
 /// As [`broken`], for records between the start of a session and the end of a turn, each with an

@@ -1,9 +1,6 @@
 //! Every rule of `ai-sdk` finds what it is there for, and nothing else.
 
-use interlingua::check::Checker;
-use interlingua::dialect;
-use interlingua::framing::Limits;
-use interlingua::grammar::Exit;
+use crate::support::rules::broken_by_lines;
 
 const START: &str = r#"{"type":"stream-start","warnings":[]}"#;
 const STOP: &str = r#"{"type":"finish","finishReason":{"unified":"stop","raw":"end_turn"},"usage":{"inputTokens":{},"outputTokens":{}}}"#;
@@ -18,16 +15,7 @@ fn finish(unified: &str) -> String {
 
 /// The names of the rules that some parts break, in order and without repetition.
 fn broken(parts: &[&str]) -> Vec<&'static str> {
-    broken_in("ai-sdk", parts)
-}
-
-fn broken_in(version: &str, parts: &[&str]) -> Vec<&'static str> {
-    let mut checker = Checker::new(dialect::find(version).unwrap(), Limits::default());
-    checker.push(parts.join("\n").as_bytes());
-    let mut rules: Vec<_> =
-        checker.finish(&Exit::default()).into_iter().map(|finding| finding.rule).collect();
-    rules.dedup();
-    rules
+    broken_by_lines("ai-sdk", parts)
 }
 
 /// As [`broken`], for parts between a start and a plain end.
@@ -189,7 +177,7 @@ fn version_4_has_parts_that_version_3_does_not_know() {
             "part-fields",
         ),
     ] {
-        assert_eq!(broken_in("ai-sdk-v4", &[START, part, STOP]), [""; 0], "{part}");
+        assert_eq!(broken_by_lines("ai-sdk-v4", [START, part, STOP]), [""; 0], "{part}");
         assert_eq!(broken_between(&[part]), [broken_in_3], "{part}");
     }
     let start =
@@ -197,7 +185,7 @@ fn version_4_has_parts_that_version_3_does_not_know() {
     let cited =
         [r#"{"type":"text-start","id":"b"}"#, r#"{"type":"text-end","id":"b","citations":[]}"#];
     let parts = [start, cited[0], cited[1], &finish("interrupted")];
-    assert_eq!(broken_in("ai-sdk-v4", &parts), [""; 0]);
+    assert_eq!(broken_by_lines("ai-sdk-v4", parts), [""; 0]);
     assert_eq!(broken(&parts), ["part-fields", "finish-reason"]);
 }
 
@@ -209,7 +197,7 @@ fn version_4_has_rules_too() {
         r#"{"type":"custom","kind":"no-point"}"#,
         r#"{"type":"ping","id":"x"}"#,
     ] {
-        assert_eq!(broken_in("ai-sdk-v4", &[START, part, STOP]), ["part-fields"], "{part}");
+        assert_eq!(broken_by_lines("ai-sdk-v4", [START, part, STOP]), ["part-fields"], "{part}");
     }
-    assert_eq!(broken_in("ai-sdk-v4", &[START, CALL, STOP]), ["call-answered"]);
+    assert_eq!(broken_by_lines("ai-sdk-v4", [START, CALL, STOP]), ["call-answered"]);
 }

@@ -1,24 +1,17 @@
 //! Rules of Claude's stream, and streams that break them.
 
-use interlingua::Exit;
-use interlingua::check::Checker;
-use interlingua::framing::Limits;
 use serde_json::{Value, json};
 
-use crate::support::dialect;
+use crate::support::rules::broken_by_lines;
 
 /// The names of the rules that a stream breaks, each once.
 fn broken(records: &[Value]) -> Vec<&'static str> {
-    let mut checker = Checker::new(dialect("claude"), Limits::default());
-    for (at, record) in records.iter().enumerate() {
+    let identified = records.iter().enumerate().map(|(at, record)| {
         let mut record = record.clone();
         record["uuid"] = json!(format!("00000000-0000-4000-8000-{at:012}"));
-        checker.push(format!("{record}\n").as_bytes());
-    }
-    let findings = checker.finish(&Exit::default());
-    let mut rules: Vec<_> = findings.into_iter().map(|finding| finding.rule).collect();
-    rules.dedup();
-    rules
+        record
+    });
+    broken_by_lines("claude", identified)
 }
 
 fn init() -> Value {

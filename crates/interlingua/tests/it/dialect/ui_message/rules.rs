@@ -1,9 +1,6 @@
 //! Every rule of `ui-message` finds what it is there for, and nothing else.
 
-use interlingua::check::Checker;
-use interlingua::dialect;
-use interlingua::framing::Limits;
-use interlingua::grammar::Exit;
+use crate::support::rules::broken_by_server_events;
 
 const START: &str = r#"{"type":"start"}"#;
 const STEP: &str = r#"{"type":"start-step"}"#;
@@ -19,15 +16,7 @@ const CLIENT_CALL: &str =
 
 /// The names of the rules that some chunks break, in order and without repetition.
 fn broken(chunks: &[&str]) -> Vec<&'static str> {
-    let mut checker = Checker::new(dialect::find("ui-message").unwrap(), Limits::default());
-    for chunk in chunks {
-        checker.push(format!("data: {chunk}\n\n").as_bytes());
-    }
-    checker.push(b"data: [DONE]\n\n");
-    let mut rules: Vec<_> =
-        checker.finish(&Exit::default()).into_iter().map(|finding| finding.rule).collect();
-    rules.dedup();
-    rules
+    broken_by_server_events("ui-message", [chunks, &["[DONE]"]].concat())
 }
 
 /// The same for chunks within one step of a message.

@@ -1,9 +1,6 @@
 //! Every rule of the flat contract, and a stream that breaks it.
 
-use interlingua::Exit;
-use interlingua::check::Checker;
-use interlingua::dialect;
-use interlingua::framing::Limits;
+use crate::support::rules::broken_by_lines;
 
 const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s","model":"m","cwd":"/","permissionMode":"default","tools":["Bash"]}"#;
 const USAGE: &str = r#"{"type":"usage","input_tokens":1,"output_tokens":1}"#;
@@ -14,15 +11,7 @@ const ANSWER: &str = r#"{"type":"tool_result","tool_use_id":"a","content":"ok"}"
 
 /// The names of the rules that a stream breaks, each once.
 fn broken(lines: &[&str]) -> Vec<&'static str> {
-    let mut checker = Checker::new(dialect::find("yume").unwrap(), Limits::default());
-    for line in lines {
-        checker.push(line.as_bytes());
-        checker.push(b"\n");
-    }
-    let mut rules: Vec<_> =
-        checker.finish(&Exit::default()).into_iter().map(|finding| finding.rule).collect();
-    rules.dedup();
-    rules
+    broken_by_lines("yume", lines)
 }
 
 /// The rules that a turn breaks that has something in it.

@@ -1,0 +1,143 @@
+//! What a run owes to those who take its output, quickly, slowly or not at all; and to itself.
+
+use std::io::{self, Write};
+
+use interlingua_agents::Stop;
+use tokio::sync::mpsc;
+
+use crate::support::*;
+
+#[tokio::test]
+async fn all_output_of_an_agent_that_exits_at_once_arrives() {
+    let many = r#"i=0; while [ $i -lt 3000 ]; do echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"$i;\"}}"; i=$((i+1)); done"#;
+    let (ended, events) = run(script(&[BEGINS, many, COMPLETES]), options()).await;
+    let expected: String = (0..3000).map(|number| format!("{number};")).collect();
+    assert_eq!((ended.code(), text(&events)), (0, expected));
+}
+
+/// A consumer that takes a byte at a time.
+struct Sipping(Consumer);
+
+impl Write for Sipping {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (first, _) = bytes.split_at(1.min(bytes.len()));
+        std::thread::yield_now();
+        self.0.write(first)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl interlingua_agents::Consumer for Sipping {}
+
+#[tokio::test]
+async fn a_consumer_that_takes_a_byte_at_a_time_loses_nothing() {
+    let many = r#"i=0; while [ $i -lt 300 ]; do echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"$i;\"}}"; i=$((i+1)); done"#;
+    let launch = script(&[BEGINS, many, COMPLETES]);
+    let (consumer, _told) = Consumer::new();
+    let (_controls, none) = mpsc::channel(1);
+    let sipping = Box::new(Sipping(consumer.clone()));
+    let ended = within(interlingua_agents::run(launch, options(), sipping, none)).await.unwrap();
+    let expected: String = (0..300).map(|number| format!("{number};")).collect();
+    assert_eq!((ended.code(), text(&consumer.events())), (0, expected));
+}
+
+#[tokio::test]
+async fn a_consumer_that_stalls_loses_nothing() {
+    let piece = "x".repeat(2000);
+    let many = format!(
+        r#"i=0; while [ $i -lt 2000 ]; do echo "{{\"type\":\"item.completed\",\"item\":{{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"${{i}}{piece}\"}}}}"; i=$((i+1)); done"#
+    );
+    let done = Fifo::new();
+    let launch = script(&[BEGINS, &many, COMPLETES, &done.tell()]);
+    let (consumer, _told) = Consumer::new();
+    let stalled = Stalled::before(&consumer);
+    let (_controls, none) = mpsc::channel(1);
+    let run = interlingua_agents::run(launch, options(), Box::new(stalled.clone()), none);
+    let run = tokio::spawn(run);
+    // The agent is not held up: it ends although nobody has taken anything.
+    within(done.told()).await;
+    assert_eq!(consumer.bytes().len(), 0);
+    stalled.open();
+    let ended = within(run).await.unwrap().unwrap();
+    let said = text(&consumer.events());
+    let expected: String = (0..2000).map(|number| format!("{number}{piece}")).collect();
+    assert_eq!((ended.code(), said.len(), said == expected), (0, expected.len(), true));
+}
+
+/// A consumer that goes away after its first piece.
+struct Fickle;
+
+impl Write for Fickle {
+    fn write(&mut self, _bytes: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl interlingua_agents::Consumer for Fickle {}
+
+#[tokio::test]
+async fn an_agent_whose_consumer_is_gone_is_stopped() {
+    let (_controls, none) = mpsc::channel(1);
+    let launch = script(&[BEGINS, SAYS, "sleep 1000"]);
+    let ended =
+        within(interlingua_agents::run(launch, options(), Box::new(Fickle), none)).await.unwrap();
+    assert_eq!((ended.stop.as_ref(), ended.code()), (Some(&Stop::ConsumerGone), 130));
+}
+
+/// What nobody takes is kept on the disk, and a disk is not endless.
+#[tokio::test]
+async fn an_agent_that_prints_without_end_for_nobody_is_stopped() {
+    let stopped = Fifo::new();
+    let trap = format!("trap '{}; exit 1' INT TERM", stopped.tell());
+    let endless = r#"while :; do echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_$((i=i+1))\",\"type\":\"agent_message\",\"text\":\"and so on\"}}"; done"#;
+    let mut options = options();
+    options.most_unread = 100_000;
+    let stalled = Stalled::before(&Consumer::new().0);
+    let (_controls, none) = mpsc::channel(1);
+    let launch = script(&[&trap, BEGINS, endless]);
+    let run = interlingua_agents::run(launch, options, Box::new(stalled.clone()), none);
+    let run = tokio::spawn(run);
+    within(stopped.told()).await;
+    stalled.open();
+    let ended = within(run).await.unwrap().unwrap();
+    let Some(Stop::TimedOut(why)) = &ended.stop else { panic!("{ended:?}") };
+    assert!(why.contains("slow"), "{why}");
+}
+
+/// An agent that nobody reads, because nobody takes what was read, is not silent.
+#[tokio::test]
+async fn a_consumer_that_stalls_does_not_make_the_agent_silent() {
+    let done = Fifo::new();
+    let many = r#"i=0; while [ $i -lt 2000 ]; do echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"$(printf %01000d $i)\"}}"; i=$((i+1)); done"#;
+    let mut options = options();
+    options.deadlines.silence = Some(std::time::Duration::from_millis(200));
+    let stalled = Stalled::before(&Consumer::new().0);
+    let (_controls, none) = mpsc::channel(1);
+    // It prints nothing for longer than it may be silent: the passing of time is what is tested.
+    let launch = script(&[BEGINS, many, "sleep 0.6", COMPLETES, &done.tell()]);
+    let run = interlingua_agents::run(launch, options, Box::new(stalled.clone()), none);
+    let run = tokio::spawn(run);
+    within(done.told()).await;
+    stalled.open();
+    let ended = within(run).await.unwrap().unwrap();
+    assert_eq!((ended.stop.clone(), ended.code()), (None, 0), "{ended:?}");
+}
+
+/// Work in the background has results of its own: the run ends when the process does.
+#[tokio::test]
+async fn several_results_are_one_run() {
+    let again = SAYS.replace("item_0", "item_2").replace("hello", " and more");
+    let lines = [BEGINS, SAYS, COMPLETES, r#"echo '{"type":"turn.started"}'"#, &again, COMPLETES];
+    let (ended, events) = run(script(&lines), options()).await;
+    assert_eq!((ended.code(), text(&events)), (0, "hello and more".to_owned()));
+    let ends = kinds(&events).into_iter().filter(|kind| *kind == "turn_ended").count();
+    assert_eq!(ends, 2);
+    assert_eq!(kinds(&events).last(), Some(&"session_ended"));
+}

@@ -1,0 +1,71 @@
+//! How long an agent may be silent, try again, linger, or run at all.
+
+use std::time::Duration;
+
+use interlingua_agents::driver::ClaudeDriver;
+use interlingua_agents::process::Input;
+
+use crate::support::*;
+
+#[tokio::test]
+async fn silence_in_the_middle_of_a_turn_ends_it() {
+    let mut options = options();
+    options.deadlines.silence = Some(Duration::from_millis(300));
+    let (ended, events) = run(script(&[BEGINS, SAYS, "sleep 1000"]), options).await;
+    assert_eq!(ended.code(), 124);
+    let end = turn_end(&events);
+    assert_eq!(end["outcome"], "timed_out");
+    assert!(end["cause"].as_str().unwrap().contains("silent for 300 ms"), "{end}");
+}
+
+#[tokio::test]
+async fn a_running_tool_may_be_silent() {
+    let mut options = options();
+    options.deadlines.silence = Some(Duration::from_millis(300));
+    // The passing of time is what is tested.
+    let lines = [BEGINS, TOOL_STARTS, "sleep 1", TOOL_ENDS, COMPLETES];
+    let (ended, events) = run(script(&lines), options).await;
+    assert_eq!((ended.code(), &turn_end(&events)["outcome"]), (0, &"completed".into()));
+}
+
+#[tokio::test]
+async fn a_run_has_a_deadline() {
+    let mut options = options();
+    options.deadlines.run = Some(Duration::from_millis(300));
+    // It is never silent for long: the passing of time is what is tested.
+    let talk = format!("while :; do {SAYS}; sleep 0.05; done");
+    let (ended, events) = run(script(&[BEGINS, &talk]), options).await;
+    assert_eq!(ended.code(), 124);
+    assert!(turn_end(&events)["cause"].as_str().unwrap().contains("longer than 300 ms"));
+}
+
+#[tokio::test]
+async fn an_agent_that_lingers_after_its_turn_is_ended_and_has_not_failed() {
+    let mut options = options();
+    options.deadlines.lingering = Duration::from_millis(200);
+    let (ended, events) = run(script(&[BEGINS, SAYS, COMPLETES, "sleep 1000"]), options).await;
+    assert_eq!((ended.code(), &turn_end(&events)["outcome"]), (0, &"completed".into()));
+    assert!(!kinds(&events).contains(&"error"));
+}
+
+#[tokio::test]
+async fn an_agent_that_only_tries_again_is_stopped() {
+    let mut options = options();
+    options.deadlines.retries = Some(Duration::from_millis(400));
+    // It is never silent for long: the passing of time is what is tested.
+    let again = r#"while :; do echo '{"type":"error","message":"Reconnecting... waiting for network"}'; sleep 0.05; done"#;
+    let (ended, events) = run(script(&[BEGINS, again]), options).await;
+    assert_eq!(ended.code(), 124);
+    assert!(turn_end(&events)["cause"].as_str().unwrap().contains("try again"));
+}
+
+#[tokio::test]
+async fn an_agent_that_never_reads_its_input_holds_nobody_up() {
+    let mut options = options();
+    options.deadlines.run = Some(Duration::from_millis(300));
+    // More than a pipe takes.
+    let driver = Box::new(ClaudeDriver::new("x".repeat(1 << 20)));
+    let launch = with_driver(&["sleep 1000"], "claude", Input::Open, driver);
+    let (ended, _) = run(launch, options).await;
+    assert_eq!(ended.code(), 124);
+}

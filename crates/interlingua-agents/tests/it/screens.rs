@@ -1,0 +1,106 @@
+//! Programs that have only a screen, at a terminal that nobody looks at.
+
+use interlingua_agents::agent::program::Program;
+use interlingua_agents::{Control, Recorder, Request, Stop};
+
+use crate::support::*;
+
+/// A shell script at a terminal.
+fn at_terminal(lines: &[&str], prompt: &str) -> interlingua_agents::agent::Launch {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("program.toml");
+    let script = lines.join("\n");
+    let text = format!(
+        "command = '/bin/sh'\narguments = ['-c', '''{script}''']\nscreen = true\nprompt = '{prompt}'"
+    );
+    std::fs::write(&path, text).unwrap();
+    Program::read(&path).unwrap().launch(&Request::new("the prompt")).unwrap()
+}
+
+#[tokio::test]
+async fn what_stays_on_the_screen_is_text() {
+    let lines = [
+        "test -t 0 && test -t 1 && echo 'a terminal'",
+        r"printf 'loading 1%%\rloading 2%%\r'",
+        r"printf '\033[2K\033[32mdone\033[0m\n'",
+        "stty size",
+    ];
+    let (ended, events) = run(at_terminal(&lines, "argument"), options()).await;
+    assert_eq!((ended.code(), text(&events).as_str()), (0, "a terminal\ndone\n300 200\n"));
+    let says = events.iter().find(|event| event["type"] == "notice").unwrap();
+    assert!(says["text"].as_str().unwrap().contains("guess"), "{says}");
+    assert_eq!(turn_end(&events)["outcome"], "completed");
+}
+
+#[tokio::test]
+async fn nothing_is_lost_of_what_leaves_the_screen() {
+    let (ended, events) = run(at_terminal(&["seq 1 5000"], "argument"), options()).await;
+    let expected: String = (1..=5000).map(|number| format!("{number}\n")).collect();
+    assert_eq!((ended.code(), text(&events)), (0, expected));
+}
+
+#[tokio::test]
+async fn a_prompt_is_typed() {
+    let lines = ["stty -echo; read line", "echo \"heard $line\"", "exit 3"];
+    let (ended, events) = run(at_terminal(&lines, "stdin"), options()).await;
+    assert_eq!(ended.code(), 1);
+    assert!(text(&events).ends_with("heard the prompt\n"), "{}", text(&events));
+    let end = turn_end(&events);
+    assert_eq!((&end["outcome"], &end["synthetic"]), (&"failed".into(), &"process_ended".into()));
+}
+
+#[tokio::test]
+async fn a_screen_that_was_full_is_told_as_it_was() {
+    let lines = [
+        r"printf '\033[?1049h\033[2;3Hin the middle'",
+        // Who asks where the cursor is hears it.
+        r"stty raw -echo; printf '\033[6n'; dd bs=1 count=7 2>/dev/null | tail -c 5 > answer",
+        r"printf '\033[?1049l'; stty sane; cat answer",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let mut launch = at_terminal(&lines, "argument");
+    launch.command.folder = folder.path().to_owned();
+    let (_, events) = run(launch, options()).await;
+    assert!(text(&events).contains("  in the middle\n"), "{}", text(&events));
+    assert!(text(&events).ends_with("2;16R\n"), "{}", text(&events));
+}
+
+#[tokio::test]
+async fn an_interrupt_reaches_who_runs_at_the_terminal() {
+    let mut run = Watched::start(at_terminal(&["echo begins; sleep 1000"], "argument"), options());
+    run.until(|event| event["type"] == "notice").await;
+    run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
+    let (ended, events) = run.end().await;
+    assert_eq!((ended.code(), ended.left_behind), (130, 0));
+    assert_eq!(turn_end(&events)["outcome"], "cancelled");
+}
+
+/// A program that ends well because it was stopped has not completed its turn.
+#[tokio::test]
+async fn a_stop_is_no_success_whatever_the_exit_code_is() {
+    let ready = Fifo::new();
+    let lines = ["trap \"exit 0\" INT TERM", &ready.tell(), "sleep 1000 & wait"];
+    let run = Watched::start(at_terminal(&lines, "argument"), options());
+    within(ready.told()).await;
+    run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
+    let (ended, events) = run.end().await;
+    assert_eq!((ended.code(), ended.exit.code), (130, Some(0)));
+    assert_eq!(turn_end(&events)["outcome"], "cancelled");
+}
+
+/// The record of a screen can be translated, and what was drawn stands beside it.
+#[tokio::test]
+async fn a_screen_can_be_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record");
+    let mut options = options();
+    options.record = Some(Recorder::create(&path).unwrap());
+    run(at_terminal(&[r"printf 'no\ryes\n'"], "argument"), options).await;
+    let told = std::fs::read_to_string(&path).unwrap();
+    let events: Vec<serde_json::Value> =
+        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(text(&events), "yes\n");
+    assert_eq!(kinds(&events).last(), Some(&"session_ended"));
+    let drawn = std::fs::read(folder.path().join("record.screen")).unwrap();
+    assert_eq!(drawn, b"no\ryes\r\n");
+}

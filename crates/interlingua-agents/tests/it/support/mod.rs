@@ -1,0 +1,221 @@
+//! Agents that are shell scripts, and consumers of every temper.
+
+#![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "some tests are of Linux alone"))]
+
+#[cfg(unix)]
+mod fifo;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use interlingua::dialect;
+use interlingua_agents::agent::Launch;
+use interlingua_agents::driver::{Driver, PlainDriver};
+use interlingua_agents::process::{Command, Input};
+use interlingua_agents::{Control, Deadlines, Ended, Options};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+#[cfg(unix)]
+pub(crate) use fifo::Fifo;
+
+/// The first records of a run of `codex exec --json`.
+pub(crate) const BEGINS: &str =
+    r#"echo '{"type":"thread.started","thread_id":"t1"}'; echo '{"type":"turn.started"}'"#;
+/// Something that the model says.
+pub(crate) const SAYS: &str = r#"echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"hello"}}'"#;
+/// The last record.
+pub(crate) const COMPLETES: &str = r#"echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'"#;
+/// A command begins.
+pub(crate) const TOOL_STARTS: &str = r#"echo '{"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"ls","aggregated_output":"","exit_code":null,"status":"in_progress"}}'"#;
+/// And ends.
+pub(crate) const TOOL_ENDS: &str = r#"echo '{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"ls","aggregated_output":"a","exit_code":0,"status":"completed"}}'"#;
+
+/// A shell script in the place of an agent that prints Codex's records.
+pub(crate) fn script(lines: &[&str]) -> Launch {
+    with_driver(lines, "codex", Input::Closed, Box::new(PlainDriver::default()))
+}
+
+/// A shell script in the place of an agent that is driven.
+pub(crate) fn with_driver(
+    lines: &[&str],
+    from: &str,
+    input: Input,
+    driver: Box<dyn Driver>,
+) -> Launch {
+    let command = Command {
+        program: PathBuf::from("/bin/sh"),
+        arguments: vec!["-c".into(), lines.join("\n").into()],
+        environment: Vec::new(),
+        folder: std::env::temp_dir(),
+        input,
+        terminal: None,
+        guard: None,
+    };
+    Launch::new(command, dialect::find(from).unwrap(), driver)
+}
+
+/// A run that is written as our own events, with deadlines that are short.
+pub(crate) fn options() -> Options {
+    let mut options = Options::new(dialect::find("events").unwrap());
+    options.deadlines = Deadlines {
+        interrupt: Duration::from_millis(200),
+        terminate: Duration::from_millis(200),
+        ..Deadlines::default()
+    };
+    options
+}
+
+/// A consumer that keeps what it gets, and tells of every piece.
+#[derive(Clone)]
+pub(crate) struct Consumer {
+    kept: Arc<Mutex<Vec<u8>>>,
+    pieces: mpsc::UnboundedSender<()>,
+}
+
+impl Consumer {
+    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<()>) {
+        let (pieces, told) = mpsc::unbounded_channel();
+        (Self { kept: Arc::default(), pieces }, told)
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.kept.lock().unwrap().clone()
+    }
+
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let bytes = self.bytes();
+        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
+    }
+}
+
+impl Write for Consumer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.kept.lock().unwrap().extend_from_slice(bytes);
+        let _ = self.pieces.send(());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl interlingua_agents::Consumer for Consumer {}
+
+/// A consumer that takes nothing until the test opens it, and then hands on what it gets.
+#[derive(Clone)]
+pub(crate) struct Stalled {
+    open: Arc<(Mutex<bool>, Condvar)>,
+    then: Consumer,
+}
+
+impl Stalled {
+    pub(crate) fn before(then: &Consumer) -> Self {
+        Self { open: Arc::default(), then: then.clone() }
+    }
+
+    pub(crate) fn open(&self) {
+        let (open, told) = &*self.open;
+        *open.lock().unwrap() = true;
+        told.notify_all();
+    }
+}
+
+impl Write for Stalled {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (open, told) = &*self.open;
+        drop(told.wait_while(open.lock().unwrap(), |open| !*open).unwrap());
+        self.then.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl interlingua_agents::Consumer for Stalled {}
+
+/// Runs to the end.
+pub(crate) async fn run(launch: Launch, options: Options) -> (Ended, Vec<Value>) {
+    let (consumer, _told) = Consumer::new();
+    let (_controls, none) = mpsc::channel(1);
+    let ended = within(interlingua_agents::run(launch, options, Box::new(consumer.clone()), none));
+    let ended = ended.await.unwrap();
+    (ended, consumer.events())
+}
+
+/// A run that somebody watches and controls.
+pub(crate) struct Watched {
+    pub(crate) consumer: Consumer,
+    pub(crate) controls: mpsc::Sender<Control>,
+    told: mpsc::UnboundedReceiver<()>,
+    run: tokio::task::JoinHandle<Ended>,
+}
+
+impl Watched {
+    pub(crate) fn start(launch: Launch, options: Options) -> Self {
+        let (consumer, told) = Consumer::new();
+        let (controls, taken) = mpsc::channel(8);
+        let output = Box::new(consumer.clone());
+        let run = tokio::spawn(async move {
+            interlingua_agents::run(launch, options, output, taken).await.unwrap()
+        });
+        Self { consumer, controls, told, run }
+    }
+
+    /// Waits until the run has told an event.
+    pub(crate) async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            if let Some(event) = self.consumer.events().into_iter().find(|event| is_it(event)) {
+                return event;
+            }
+            let more = async {
+                tokio::select! {
+                    biased;
+                    more = self.told.recv() => more.is_some(),
+                    _ = &mut self.run => false,
+                }
+            };
+            assert!(within(more).await, "it is over: {:?}", self.consumer.events());
+        }
+    }
+
+    pub(crate) async fn end(self) -> (Ended, Vec<Value>) {
+        let ended = within(self.run).await.unwrap();
+        (ended, self.consumer.events())
+    }
+}
+
+/// Waits, but not for ever: a test that hangs says so.
+pub(crate) async fn within<T>(wait: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap()
+}
+
+/// The kinds of some events.
+pub(crate) fn kinds(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["type"].as_str().unwrap()).collect()
+}
+
+/// The end of the turn.
+pub(crate) fn turn_end(events: &[Value]) -> &Value {
+    let ends: Vec<_> = events.iter().filter(|event| event["type"] == "turn_ended").collect();
+    assert_eq!(ends.len(), 1, "{events:?}");
+    ends[0]
+}
+
+/// All that was said.
+pub(crate) fn text(events: &[Value]) -> String {
+    let said = |event: &Value| event["text"].as_str().unwrap_or_default().to_owned();
+    let spoken = |event: &&Value| matches!(event["type"].as_str(), Some("block" | "block_delta"));
+    events.iter().filter(spoken).map(said).collect()
+}
+
+/// Whether a process is alive.
+pub(crate) fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| !stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
+}

@@ -1,0 +1,342 @@
+//! What a supervisor owes, on Windows: complete output, a truthful end, nobody left behind.
+//!
+//! The agent is this program itself, started again with the name of a part to play. Whoever stays
+//! keeps a connection open as long as it lives, so that its end is seen and not guessed.
+
+// There are no zombies on Windows, and what is written here is the protocol.
+#![allow(clippy::zombie_processes, clippy::explicit_write)]
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::windows::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Stdio, exit};
+use std::time::Duration;
+
+use interlingua::dialect;
+use interlingua_agents::agent::Launch;
+use interlingua_agents::driver::{Interrupt, PlainDriver};
+use interlingua_agents::process::{Command, Input};
+use interlingua_agents::{Control, Stop};
+use tokio::io::AsyncReadExt;
+use tokio::task::JoinHandle;
+
+use crate::support::*;
+
+/// The variable that names the part to play.
+const PART: &str = "PART";
+/// The variable that says where to connect to.
+const DOOR: &str = "DOOR";
+
+const DETACHED_PROCESS: u32 = 0x0000_0008;
+const CREATE_NEW_PROCESS_GROUP: u32 = 0x0000_0200;
+const CREATE_BREAKAWAY_FROM_JOB: u32 = 0x0100_0000;
+
+/// How many records a talkative agent prints, and how long each is: more than is read at once.
+const RECORDS: usize = 2000;
+const LENGTH: usize = 2000;
+
+/// The arguments by which this program plays its part, and does nothing else.
+const PLAYS: [&str; 3] = ["--exact", "windows::plays_its_part", "--nocapture"];
+
+#[test]
+fn plays_its_part() {
+    let Ok(part) = std::env::var(PART) else { return };
+    exit(play(&part));
+}
+
+/// Plays a part; gives the exit code.
+fn play(part: &str) -> i32 {
+    match part {
+        "goes well" => {
+            begins();
+            says("hello");
+            completes();
+        }
+        "fails" => {
+            begins();
+            return 7;
+        }
+        "contradicts itself" => {
+            begins();
+            completes();
+            writeln!(io::stderr(), "why").unwrap();
+            return 3;
+        }
+        "talks" => {
+            begins();
+            (0..RECORDS).for_each(|number| says(&long(number)));
+            completes();
+        }
+        "talks in turn" => {
+            begins();
+            says("first, ");
+            assert!(plays("says second").stdout(Stdio::inherit()).status().unwrap().success());
+            says("third");
+            completes();
+        }
+        "says second" => says("second, "),
+        "reads" => {
+            begins();
+            says("hello");
+            io::stdin().read_to_end(&mut Vec::new()).unwrap();
+            return 7;
+        }
+        "lingers" => {
+            begins();
+            completes();
+            stays();
+        }
+        "will not stop" => {
+            let _door = knock();
+            begins();
+            let _child = starts(&mut plays("stays"));
+            says("hello");
+            stays();
+        }
+        "leaves some behind" => {
+            begins();
+            let _group = starts(plays("stays").creation_flags(CREATE_NEW_PROCESS_GROUP));
+            let _detached = starts(plays("stays").creation_flags(DETACHED_PROCESS));
+            let mut parent = starts(&mut plays("leaves an orphan"));
+            assert!(parent.wait().unwrap().success());
+            completes();
+        }
+        "leaves an orphan" => {
+            plays("stays").stdout(Stdio::inherit()).spawn().unwrap();
+        }
+        "breaks away" => {
+            begins();
+            let broke = plays("stays").creation_flags(CREATE_BREAKAWAY_FROM_JOB).spawn().is_ok();
+            says(if broke { "broke away" } else { "was kept" });
+            completes();
+        }
+        "stays" => {
+            let _door = knock();
+            io::stdout().write_all(b"!").unwrap();
+            io::stdout().flush().unwrap();
+            stays();
+        }
+        "supervises" => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let door = std::env::var(DOOR).unwrap();
+            runtime.unwrap().block_on(run(agent("will not stop", &door), options()));
+        }
+        other => panic!("there is no part {other}"),
+    }
+    0
+}
+
+fn begins() {
+    prints(r#"{"type":"thread.started","thread_id":"t1"}"#);
+    prints(r#"{"type":"turn.started"}"#);
+}
+
+fn says(text: &str) {
+    prints(&format!(
+        r#"{{"type":"item.completed","item":{{"id":"{text}","type":"agent_message","text":"{text}"}}}}"#
+    ));
+}
+
+fn completes() {
+    prints(
+        r#"{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}"#,
+    );
+}
+
+fn prints(record: &str) {
+    writeln!(io::stdout(), "{record}").unwrap();
+}
+
+fn long(number: usize) -> String {
+    format!("{number}{}", "x".repeat(LENGTH))
+}
+
+fn stays() -> ! {
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Connects to the test, for as long as the process lives.
+fn knock() -> TcpStream {
+    TcpStream::connect(std::env::var(DOOR).unwrap()).unwrap()
+}
+
+/// This program in another part.
+fn plays(part: &str) -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(PLAYS).env(PART, part).stdin(Stdio::null());
+    command
+}
+
+/// Starts somebody who stays, and waits until it has knocked.
+fn starts(command: &mut std::process::Command) -> Child {
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    // What the test harness says comes before.
+    while byte_of(child.stdout.as_mut().unwrap()) != b'!' {}
+    child
+}
+
+fn byte_of(from: &mut impl Read) -> u8 {
+    let mut byte = [0];
+    from.read_exact(&mut byte).unwrap();
+    byte[0]
+}
+
+/// This program in the place of an agent that prints Codex's records.
+fn agent(part: &str, door: &str) -> Launch {
+    driven(part, door, Input::Closed, PlainDriver::default())
+}
+
+fn driven(part: &str, door: &str, input: Input, driver: PlainDriver) -> Launch {
+    let command = Command {
+        program: std::env::current_exe().unwrap(),
+        arguments: PLAYS.iter().map(Into::into).collect(),
+        environment: vec![(PART.to_owned(), part.to_owned()), (DOOR.to_owned(), door.to_owned())],
+        folder: std::env::temp_dir(),
+        input,
+        terminal: None,
+        guard: None,
+    };
+    Launch::new(command, dialect::find("codex").unwrap(), Box::new(driver))
+}
+
+/// Where those who stay connect to.
+struct Door {
+    address: String,
+    visitors: JoinHandle<Vec<tokio::net::TcpStream>>,
+}
+
+impl Door {
+    /// Waits for so many.
+    async fn open(count: usize) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let visitors = tokio::spawn(async move {
+            let mut visitors = Vec::new();
+            while visitors.len() < count {
+                visitors.push(listener.accept().await.unwrap().0);
+            }
+            visitors
+        });
+        Self { address, visitors }
+    }
+
+    /// All who were waited for.
+    async fn visitors(self) -> Vec<tokio::net::TcpStream> {
+        within(self.visitors).await.unwrap()
+    }
+}
+
+/// Waits until all are gone: a process that has ended has no connection.
+async fn are_gone(visitors: Vec<tokio::net::TcpStream>) {
+    for mut visitor in visitors {
+        match within(visitor.read(&mut [0])).await {
+            Ok(length) => assert_eq!(length, 0),
+            Err(problem) => assert_eq!(problem.kind(), io::ErrorKind::ConnectionReset),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_went_well() {
+    let (ended, events) = run(agent("goes well", ""), options()).await;
+    assert_eq!((ended.code(), ended.exit.code, ended.left_behind), (0, Some(0), 0));
+    assert_eq!(
+        (text(&events), &turn_end(&events)["outcome"]),
+        ("hello".into(), &"completed".into())
+    );
+}
+
+#[tokio::test]
+async fn the_exit_code_is_told() {
+    let (ended, events) = run(agent("fails", ""), options()).await;
+    assert_eq!((ended.code(), ended.exit.code, ended.exit.signal), (1, Some(7), None));
+    let cause = turn_end(&events)["cause"].as_str().unwrap();
+    assert!(cause.contains("exited with code 7"), "{cause}");
+}
+
+#[tokio::test]
+async fn an_exit_code_that_contradicts_the_stream_is_told() {
+    let (ended, events) = run(agent("contradicts itself", ""), options()).await;
+    assert_eq!(ended.code(), 1);
+    let error = events.iter().find(|event| event["type"] == "error").unwrap();
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("exited with code 3") && message.contains("why"), "{message}");
+}
+
+/// A handle that is passed on has one position, for whoever writes and for whoever reads.
+#[tokio::test]
+async fn reading_does_not_move_where_the_agent_writes() {
+    let (ended, events) = run(agent("talks", ""), options()).await;
+    let (said, expected) = (text(&events), (0..RECORDS).map(long).collect::<String>());
+    assert_eq!((ended.code(), said.len(), said == expected), (0, expected.len(), true));
+}
+
+#[tokio::test]
+async fn what_a_child_prints_comes_after_what_was_printed() {
+    let (ended, events) = run(agent("talks in turn", ""), options()).await;
+    assert_eq!((ended.code(), text(&events)), (0, "first, second, third".to_owned()));
+}
+
+#[tokio::test]
+async fn an_interrupt_can_be_the_end_of_the_input() {
+    let launch = driven("reads", "", Input::Open, PlainDriver::new(Interrupt::CloseInput));
+    let mut run = Watched::start(launch, options());
+    run.until(|event| event["type"] == "block").await;
+    run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
+    let (ended, _) = run.end().await;
+    assert_eq!((ended.code(), ended.exit.code), (130, Some(7)));
+}
+
+#[tokio::test]
+async fn an_agent_that_lingers_after_its_turn_is_ended_and_has_not_failed() {
+    let mut options = options();
+    options.deadlines.lingering = Duration::from_millis(200);
+    let (ended, events) = run(agent("lingers", ""), options).await;
+    assert_eq!((ended.code(), &turn_end(&events)["outcome"]), (0, &"completed".into()));
+    assert!(!kinds(&events).contains(&"error"));
+}
+
+#[tokio::test]
+async fn an_agent_that_will_not_stop_is_ended_with_its_child() {
+    let door = Door::open(2).await;
+    let mut run = Watched::start(agent("will not stop", &door.address), options());
+    run.until(|event| event["type"] == "block").await;
+    run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
+    let (ended, events) = run.end().await;
+    assert_eq!((ended.code(), ended.exit.code, ended.exit.signal), (130, Some(1), None));
+    assert_eq!(turn_end(&events)["outcome"], "cancelled");
+    are_gone(door.visitors().await).await;
+}
+
+#[tokio::test]
+async fn nobody_is_left_behind() {
+    // One in a group of its own, one that is detached, one that is an orphan by then.
+    let door = Door::open(3).await;
+    let (ended, _) = run(agent("leaves some behind", &door.address), options()).await;
+    assert_eq!((ended.code(), ended.left_behind), (0, 3));
+    are_gone(door.visitors().await).await;
+}
+
+#[tokio::test]
+async fn nobody_breaks_away() {
+    let (ended, events) = run(agent("breaks away", ""), options()).await;
+    assert_eq!((ended.code(), text(&events)), (0, "was kept".to_owned()));
+}
+
+#[tokio::test]
+async fn nobody_and_nothing_is_left_of_a_run_whose_supervisor_is_killed() {
+    let (door, folder) = (Door::open(2).await, tempfile::tempdir().unwrap());
+    let files = || std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+    let mut supervisor = plays("supervises");
+    supervisor.env(DOOR, &door.address).env("TMP", folder.path()).env("TEMP", folder.path());
+    let mut supervisor = supervisor.stdout(Stdio::null()).spawn().unwrap();
+    let visitors = door.visitors().await;
+    assert!(files().count() > 0, "what is printed is in files there");
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
+    are_gone(visitors).await;
+    assert_eq!(files().collect::<Vec<_>>(), Vec::<PathBuf>::new());
+}

@@ -1,0 +1,132 @@
+//! Inputs and names that cannot be used, and what a person is told of them.
+
+use std::io::Write;
+
+use crate::support::{TURN, command, file, ran, run};
+
+#[test]
+fn an_unknown_dialect_is_answered_with_near_ones() {
+    let ran = run(&["translate", "--from", "claud", "--to", "text"], b"");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
+    assert!(
+        ran.told.contains("no dialect is called `claud`; did you mean `claude`?"),
+        "{}",
+        ran.told
+    );
+    assert!(ran.told.contains("`interlingua dialects` lists all"), "{}", ran.told);
+}
+
+#[test]
+fn a_dialect_that_is_only_written_is_not_read() {
+    let ran = run(&["translate", "--from", "text", "--to", "text"], b"");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.told.contains("`text` can be written, but not read"), "{}", ran.told);
+}
+
+#[test]
+fn a_dialect_that_is_only_read_is_not_written() {
+    let ran = run(&["translate", "--to", "gemini"], b"");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.told.contains("`gemini` can be read, but not written"), "{}", ran.told);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let ran = run(&["translate", "--to", "text", "/no/such/file.jsonl"], b"");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
+    assert!(ran.told.contains("/no/such/file.jsonl does not exist"), "{}", ran.told);
+}
+
+#[test]
+fn a_directory_is_not_read() {
+    let ran = run(&["check", "--as", "codex", env!("CARGO_TARGET_TMPDIR")], b"");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
+    assert!(ran.told.contains("is a directory"), "{}", ran.told);
+}
+
+#[test]
+fn an_empty_input_is_a_failed_turn() {
+    let ran = run(&["translate", "--to", "text"], b"");
+    assert_eq!(ran.code, Some(0));
+    assert_eq!(ran.out, "— failed: the output ended and did not say how the turn ended\n");
+    assert_eq!(ran.told, "interlingua: warning: the input is empty (<stdin>)\n");
+}
+
+#[test]
+fn a_binary_file_is_no_stream() {
+    let bytes: Vec<u8> = (0..=255u8).cycle().take(100_000).collect();
+    let path = file("binary", &bytes);
+    for from in ["auto", "claude", "codex"] {
+        let ran = run(&["translate", "--from", from, "--to", "text", &path], b"");
+        assert_eq!(ran.code, Some(2), "{from}");
+        assert!(ran.told.contains("is a binary file"), "{from}: {}", ran.told);
+    }
+}
+
+#[test]
+fn a_stream_that_nobody_recognises_wants_a_name() {
+    let lines = "{\"some\":\"thing\"}\n".repeat(5000);
+    let ran = run(&["translate", "--to", "text"], lines.as_bytes());
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.out.starts_with("? line 1: "), "{}", ran.out);
+    assert!(ran.told.contains("no dialect looks like <stdin>"), "{}", ran.told);
+    assert!(ran.told.contains("--from NAME"), "{}", ran.told);
+}
+
+#[test]
+fn a_stream_in_which_nothing_can_be_read_is_no_success() {
+    let ran = run(&["translate", "--from", "codex", "--to", "text"], b"hello\n\nworld");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.told.contains("nothing in <stdin> could be read as `codex`"), "{}", ran.told);
+}
+
+#[test]
+fn one_bad_line_costs_one_line() {
+    let input = format!("hello\n{TURN}");
+    let path = file("one_bad_line.jsonl", input.as_bytes());
+    let ran = run(&["translate", "--to", "text", &path], b"");
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.out.contains("\nHello.\n"), "{}", ran.out);
+    assert!(ran.told.starts_with(&format!("interlingua: warning: {path}:1: ")), "{}", ran.told);
+}
+
+#[test]
+fn a_size_that_is_none_is_explained() {
+    let ran = run(&["translate", "--to", "text", "--max-line", "12q"], b"");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.told.contains("this unit is not known"), "{}", ran.told);
+}
+
+#[test]
+fn a_line_of_200_mb_is_reported_and_costs_no_memory() {
+    let arguments = ["translate", "--from", "codex", "--to", "text", "--max-line", "1MiB"];
+    let mut child = command(&arguments).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let (first, rest) = TURN.split_at(TURN.find('\n').unwrap() + 1);
+    stdin.write_all(first.as_bytes()).unwrap();
+    let piece = vec![b'x'; 1_000_000];
+    for _ in 0..200 {
+        stdin.write_all(&piece).unwrap();
+    }
+    // It has taken all but what the pipe holds, and it waits for more: it has not gone away.
+    if let Some(kilobytes) = peak_memory(child.id()) {
+        assert!(kilobytes < 40_000, "{kilobytes} kB");
+    }
+    stdin.write_all(b"\n").unwrap();
+    stdin.write_all(rest.as_bytes()).unwrap();
+    drop(stdin);
+    let ran = ran(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0));
+    let too_long = "this line has 200000000 bytes, which is over the limit of 1048576";
+    assert!(ran.out.contains(&format!("? line 2: {too_long}")), "{}", ran.out);
+    assert!(ran.out.contains("\nHello.\n"), "{}", ran.out);
+    let advice = format!("<stdin>:2: {too_long}; raise it with --max-line");
+    assert!(ran.told.contains(&advice), "{}", ran.told);
+}
+
+/// The most memory that a process has held so far, in kilobytes, where the system tells.
+fn peak_memory(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}

@@ -1,0 +1,191 @@
+//! `run` and `agents`: an agent that is a shell script, described by a file.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+#[cfg(target_os = "linux")]
+use std::{fs::File, process::Command, sync::mpsc, time::Duration};
+
+use crate::support::{command, run};
+
+const BEGINS: &str =
+    r#"echo '{"type":"thread.started","thread_id":"t"}'; echo '{"type":"turn.started"}'"#;
+const SAYS: &str =
+    r#"echo '{"type":"item.completed","item":{"id":"0","type":"agent_message","text":"Hello."}}'"#;
+const ENDS: &str = r#"echo '{"type":"turn.completed","usage":{"input_tokens":5,"cached_input_tokens":0,"output_tokens":2}}'"#;
+
+/// The description of a shell script that is an agent.
+fn described(name: &str, lines: &[&str]) -> String {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let script = folder.join(format!("{name}.sh"));
+    std::fs::write(&script, lines.join("\n")).unwrap();
+    let path = folder.join(format!("{name}.toml"));
+    let text = format!(
+        "command = \"/bin/sh\"\narguments = [{:?}]\ndialect = \"codex\"\n",
+        script.display().to_string()
+    );
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn an_agent_is_run_and_translated() {
+    let agent = described("plain", &["cat > /dev/null", BEGINS, SAYS, ENDS]);
+    let ran = run(&["run", &agent, "do it", "--to", "text"], b"");
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    assert!(ran.out.contains("Hello."), "{}", ran.out);
+    let ran = run(&["run", &agent, "do it"], b"");
+    assert!(ran.out.starts_with("{\"interlingua\":1,"), "in a pipe it is events: {}", ran.out);
+}
+
+#[test]
+fn the_prompt_reaches_the_agent_whatever_it_looks_like() {
+    let agent = described("prompt", &["read prompt; echo \"[$prompt]\" >&2", BEGINS, "exit 1"]);
+    let ran = run(&["run", &agent, "--prompt=--help me"], b"");
+    assert!(ran.out.contains("[--help me]"), "{}", ran.out);
+    let ran = run(&["run", &agent, "-"], b"from a pipe\n");
+    assert!(ran.out.contains("[from a pipe]"), "{}", ran.out);
+}
+
+#[test]
+fn the_exit_code_tells_how_it_went() {
+    let failed = described("failed", &[BEGINS, "exit 0"]);
+    assert_eq!(run(&["run", &failed, "do it"], b"").code, Some(1));
+    let slow = described("slow", &[BEGINS, "sleep 1000"]);
+    let ran = run(&["run", &slow, "do it", "--timeout", "0.3"], b"");
+    assert_eq!(ran.code, Some(124));
+    assert!(ran.told.contains("the run took longer than 300 ms"), "{}", ran.told);
+}
+
+#[test]
+fn an_agent_that_says_nothing_is_quoted_from_standard_error() {
+    let mute = described("mute", &["echo 'please sign in first' >&2; exit 41"]);
+    let ran = run(&["run", &mute, "do it", "--to", "giselle"], b"");
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.told.contains("please sign in first"), "{}", ran.told);
+}
+
+#[test]
+fn what_cannot_be_used_is_said_before_anything_is_started() {
+    let said = |arguments: &[&str], words: &str| {
+        let ran = run(arguments, b"");
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(ran.told.contains(words), "{arguments:?}: {}", ran.told);
+    };
+    said(&["run", "nobody", "do it"], "no agent is called `nobody`; there are claude, codex");
+    said(&["run", "./none.toml", "do it"], "none.toml");
+    said(
+        &["run", "codex", "do it", "--cwd", "/no/such/folder"],
+        "there is no folder /no/such/folder",
+    );
+    said(&["run", "codex", " "], "the prompt is empty");
+    said(
+        &["run", "codex", "do it", "--program", "/no/such/codex"],
+        "npm install --global @openai/codex",
+    );
+    said(&["run", "codex", "do it", "--permission-mode", "yolo"], "accept-edits");
+    said(&["run", "codex", "do it", "--timeout", "soon"], "number of seconds");
+    said(&["run", "codex", "do it", "--env", "novalue"], "NAME=VALUE");
+    said(&["run", "codex", "do it", "--resume=-x"], "cannot be the name of a session");
+}
+
+#[test]
+fn what_is_recorded_can_be_translated_again() {
+    let agent = described("recorded", &[BEGINS, SAYS, ENDS]);
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("recorded.jsonl");
+    let file = file.display().to_string();
+    let ran = run(&["run", &agent, "do it", "--record", &file], b"");
+    let again = run(&["translate", "--to", "text", &file], b"");
+    assert_eq!((ran.code, again.code), (Some(0), Some(0)));
+    assert!(again.out.contains("Hello."), "{}", again.out);
+    let times = std::fs::read_to_string(format!("{file}.times.jsonl")).unwrap();
+    assert!(times.lines().all(|line| line.contains("\"ms\":")), "{times}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_reader_that_goes_away_ends_the_agent() {
+    let pid = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("left.pid");
+    let says_who = format!("echo $$ > {}", pid.display());
+    let agent = described("left", &[&says_who, BEGINS, SAYS, "exec sleep 1000"]);
+    let mut child = command(&["run", &agent, "do it"]).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut String::new()).unwrap();
+    drop(out);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let pid = std::fs::read_to_string(pid).unwrap();
+    assert!(!PathBuf::from(format!("/proc/{}", pid.trim())).exists());
+}
+
+#[test]
+fn a_permission_is_asked_and_answered_in_records() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let script = folder.join("asks.sh");
+    let lines = [
+        "read prompt",
+        r#"echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t1"}}'"#,
+        "read answer",
+        r#"case $answer in *'"allow"'*) word=yes;; *) word=no;; esac"#,
+        r#"echo '{"type":"assistant","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"'$word'"}]},"session_id":"s","uuid":"u"}'"#,
+        r#"echo '{"type":"result","subtype":"success","is_error":false,"result":"'$word'","session_id":"s","uuid":"v"}'"#,
+        "cat > /dev/null",
+    ];
+    std::fs::write(&script, lines.join("\n")).unwrap();
+    let path = folder.join("asks.toml");
+    let text = format!(
+        "command = \"/bin/sh\"\narguments = [{:?}]\ndialect = \"claude\"\nprompt = \"protocol\"\n",
+        script.display().to_string()
+    );
+    std::fs::write(&path, text).unwrap();
+    for (answer, word) in [("allow", "yes"), ("deny", "no")] {
+        let mut child = command(&["run", &path.display().to_string(), "do it"]).spawn().unwrap();
+        let (mut stdin, out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut out = BufReader::new(out);
+        let mut told = String::new();
+        while !told.contains("permission_requested") {
+            told.clear();
+            assert_ne!(out.read_line(&mut told).unwrap(), 0);
+        }
+        writeln!(stdin, "{{\"request\":\"r1\",\"decision\":\"{answer}\"}}").unwrap();
+        out.read_to_string(&mut told).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        assert!(told.contains(&format!("\"text\":\"{word}\"")), "{told}");
+        assert!(told.contains("permission_resolved"), "{told}");
+    }
+    let ran = run(&["run", &path.display().to_string(), "do it"], b"");
+    assert!(ran.out.contains("\"text\":\"no\""), "an input that ends answers no: {}", ran.out);
+}
+
+#[test]
+fn agents_are_listed_with_how_to_get_them() {
+    let output = command(&["agents"]).env("PATH", "").output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(out.contains("Claude Code: not installed"), "{out}");
+    assert!(out.contains("npm install --global @openai/codex"), "{out}");
+}
+
+/// Who is killed can end nobody: a guard does it, also for those who moved to a session of their own.
+#[cfg(target_os = "linux")]
+#[test]
+fn nobody_survives_us_when_we_are_killed() {
+    let alive = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("killed.fifo");
+    let _ = std::fs::remove_file(&alive);
+    assert!(Command::new("mkfifo").arg(&alive).status().unwrap().success());
+    // Both hold the pipe open for as long as they live, so that its end is theirs.
+    let holds = format!("exec 3> {}", alive.display());
+    let moves_away = "setsid sh -c 'echo away >&3; exec sleep 1000' &";
+    let agent = described("killed", &[&holds, BEGINS, moves_away, "echo here >&3", SAYS, "wait"]);
+    let mut running = command(&["run", &agent, "do it"]).spawn().unwrap();
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(File::open(alive).unwrap()).lines() {
+            sender.send(line.unwrap()).unwrap();
+        }
+    });
+    let next = || lines.recv_timeout(Duration::from_secs(30));
+    let mut both = [next().unwrap(), next().unwrap()];
+    both.sort();
+    assert_eq!(both, ["away", "here"]);
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert_eq!(next(), Err(mpsc::RecvTimeoutError::Disconnected), "both are gone");
+}
