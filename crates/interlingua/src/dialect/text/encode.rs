@@ -75,7 +75,10 @@ impl Encoder for TextEncoder {
             Data::SessionStarted(started) if event.synthetic.is_some() => {
                 self.implied_agent = started.agent.clone().map(Text::into_owned);
             }
-            Data::SessionUpdated(update) if self.implied_agent.is_some() => {
+            Data::SessionUpdated(update)
+                if self.implied_agent.is_some()
+                    && (update.model.is_some() || update.id.is_some()) =>
+            {
                 let agent = update.agent.clone().or(self.implied_agent.take());
                 let update = SessionUpdated { agent, ..(**update).clone() };
                 self.note(&Event::new(update), nested, out);
