@@ -26,10 +26,12 @@ mod laws {
     mod any_split_same_output;
     mod decoding_is_linear;
     mod decoding_never_fails;
+    mod entries_are_a_log;
     mod events_carry_everything;
     mod every_byte_accounted_for;
     mod honest_numbers;
     mod identity;
+    mod joining_anywhere;
     mod long_lines_and_limits;
     mod noise_between_records;
     mod orphan_tool_call;
