@@ -16,7 +16,7 @@ use crate::event::{
     Usage,
 };
 use crate::explain::Explanation;
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::{Fingerprint, of_words};
 use crate::framing::{Body, Frame, FrameText, Framing, Limits};
 use crate::grammar::{Exit, Grammar, Outlet, Repairs};
 use crate::json::{Mender, Text};
@@ -62,6 +62,9 @@ pub struct ReadOptions {
     /// What makes the ids of this session differ from those of every other one. Without it, a hash of
     /// the first frame does, so that the same input gives the same ids.
     pub id_seed: Option<u64>,
+    /// The session was resumed, and the reader does not see its earlier runs. Ids that are made up are
+    /// then not counted from one.
+    pub resumed: bool,
     /// Whether the agent's own records are kept in the entries.
     pub raw_records: RawRecords,
 }
@@ -127,7 +130,7 @@ pub enum StreamEnd<'e> {
 
 /// The stream that is being read, as soon as its dialect is known.
 enum Stream {
-    Known { dialect: &'static Dialect, decoder: Box<dyn Decoder> },
+    Known { dialect: &'static Dialect, decoder: Box<dyn Decoder>, begun: bool },
     Guessing(Recognition),
 }
 
@@ -140,6 +143,7 @@ struct Core {
     explains: bool,
     explanation: Option<Explanation>,
     id_seed: Option<u64>,
+    resumed: bool,
     /// The consumer was given the seed.
     begun: bool,
 }
@@ -179,6 +183,7 @@ impl Reader {
             explains: options.explain_unknown,
             explanation: None,
             id_seed: options.id_seed,
+            resumed: options.resumed,
             begun: false,
         };
         let stream = match source {
@@ -283,7 +288,7 @@ impl Reader {
             Source::Recognise => Stream::Guessing(Recognition::default()),
         };
         self.framing = self.stream.framing(self.framing_kind).at_start(self.limits);
-        self.core.grammar.begin_epoch();
+        self.core.grammar.begin_stream();
         self.ended = false;
         Ok(())
     }
@@ -344,7 +349,7 @@ impl Reader {
         core.begin("", outlet);
         stream.settle(core, mender, outlet, true);
         match stream {
-            Stream::Known { dialect, decoder } => {
+            Stream::Known { dialect, decoder, .. } => {
                 decoder.finish(&mut Intake { core, outlet });
                 dialect.ending
             }
@@ -422,7 +427,12 @@ impl Stream {
         };
         core.begin(text, outlet);
         match self {
-            Self::Known { decoder, .. } => core.frame(frame, decoder.as_mut(), mender, outlet),
+            Self::Known { decoder, begun, .. } => {
+                if !std::mem::replace(begun, true) {
+                    decoder.set_id_tag(&core.id_tag());
+                }
+                core.frame(frame, decoder.as_mut(), mender, outlet);
+            }
             Self::Guessing(recognition) => {
                 recognition.hold(frame);
                 self.settle(core, mender, outlet, false);
@@ -461,7 +471,7 @@ impl Core {
         self.explanation = self.explains.then(|| Explanation::of(dialect));
         self.kept = self.raw_records.keeps(dialect).then_some(dialect);
         self.grammar.reading(dialect);
-        Ok(Stream::Known { dialect, decoder: make() })
+        Ok(Stream::Known { dialect, decoder: make(), begun: false })
     }
 
     /// Gives the consumer the seed of the session's ids, before anything else.
@@ -469,8 +479,16 @@ impl Core {
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
-        let seed = self.id_seed.unwrap_or_else(|| Fingerprint::of(first.as_bytes()).number());
+        let of_first = || Fingerprint::of(first.as_bytes()).number();
+        let seed = *self.id_seed.get_or_insert_with(of_first);
+        self.grammar.set_id_tag(&self.id_tag(), self.resumed);
         outlet.begin(seed);
+    }
+
+    /// What ids that are made up in this epoch have to contain.
+    fn id_tag(&self) -> String {
+        let number = of_words([self.id_seed.unwrap_or(0), self.grammar.epoch()]);
+        format!("{:08x}", number & 0xffff_ffff)
     }
 
     fn frame(
@@ -573,6 +591,10 @@ impl EventSink for Intake<'_> {
 
     fn ignored(&mut self, rule: &'static str) {
         self.core.grammar.ignored(rule);
+    }
+
+    fn deferred(&mut self) {
+        self.core.grammar.deferred();
     }
 
     fn repeats(&mut self, started: &ToolStarted<'_>, ended: &ToolEnded<'_>) -> bool {

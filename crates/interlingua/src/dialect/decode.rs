@@ -15,6 +15,10 @@ pub trait Decoder: Send {
     /// Reads one frame.
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink);
 
+    /// Sets what the ids that the decoder makes have to contain, before the first frame: so they are
+    /// those of no other stream.
+    fn set_id_tag(&mut self, _tag: &str) {}
+
     /// Says what is still to be said when the input ends.
     fn finish(&mut self, _sink: &mut dyn EventSink) {}
 }
@@ -34,6 +38,9 @@ pub trait EventSink {
 
     /// Notes that the current record is left out on purpose, by the rule that is named.
     fn ignored(&mut self, _rule: &'static str) {}
+
+    /// Notes that the decoder keeps what the current record says, for an event that a later one completes.
+    fn deferred(&mut self) {}
 
     /// Whether a record that both makes and answers a call repeats one that was read before. If it
     /// does, nothing of it is to be emitted.

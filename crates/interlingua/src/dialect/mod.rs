@@ -94,6 +94,10 @@ pub struct Dialect {
     pub framing: FramingKind,
     /// What happens at the end of a stream that did not say how its turn ended.
     pub ending: Ending,
+    /// What it means when a stream says again that its session starts.
+    pub repeated_start: RepeatedStart,
+    /// How the ids begin that are made for calls without one, where the protocol's documents say so.
+    pub unnamed_calls: Option<&'static str>,
     /// Makes a reader.
     pub decoder: Option<MakeDecoder>,
     /// Makes a writer.
@@ -121,6 +125,8 @@ impl Dialect {
         about: "",
         framing: FramingKind::Lines,
         ending: Ending::Told,
+        repeated_start: RepeatedStart::SameRun,
+        unnamed_calls: None,
         decoder: None,
         encoder: None,
         recognise: |_| Confidence::No,
@@ -140,6 +146,16 @@ pub type MakeEncoder = fn(&EncodeOptions) -> Box<dyn Encoder>;
 
 /// Makes the rules for the beginning of a stream.
 pub type MakeRules = fn() -> Box<dyn crate::check::Rules>;
+
+/// What it means when a stream says again that its session starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RepeatedStart {
+    /// The same process goes on: it says so for every turn.
+    #[default]
+    SameRun,
+    /// Another process was started, and its output appended: native ids start anew.
+    NewRun,
+}
 
 /// What the end of a stream means, where the stream does not say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,6 +11,8 @@ payload! {
         pub request: Text<'a>,
         /// The call that waits.
         pub call: Option<Text<'a>>,
+        /// The agent's own id for the call, where it was used before.
+        pub native_call: Option<Text<'a>>,
         /// The tool; the grammar repeats it.
         pub tool: Option<Text<'a>>,
         /// What to tell the user.
@@ -47,6 +49,8 @@ payload! {
         pub request: Text<'a>,
         /// The call that waits.
         pub call: Option<Text<'a>>,
+        /// The agent's own id for the call, where it was used before.
+        pub native_call: Option<Text<'a>>,
         /// The questions, as the agent puts them.
         pub questions: Option<Json<'a>>,
     }

@@ -7,8 +7,11 @@ use crate::json::{Json, Text};
 payload! {
     /// A tool was called.
     pub struct ToolStarted<'a> {
-        /// The call's id.
+        /// The call's id, unique in the session.
         pub call: Text<'a>,
+        /// The agent's own id for the call, where it was used before: what an answer to the agent must
+        /// name.
+        pub native_call: Option<Text<'a>>,
         /// The tool's name, as the agent gives it.
         pub name: Text<'a>,
         /// What kind of work it is.

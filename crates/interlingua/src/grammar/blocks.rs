@@ -5,7 +5,7 @@
 //! dropped; one that goes further adds only the rest.
 
 use super::RepairKind;
-use super::over::{How, Over, Said};
+use super::over::{Over, Said, content_of};
 use super::pieces::{Pieces, Relation};
 use super::recent::{Recent, RecentBlock};
 use super::stream::{Emit, Stream};
@@ -51,8 +51,6 @@ struct OpenBlock {
     /// Its name is that of a block that is over, so that it is told without one.
     renamed: bool,
     said: Pieces,
-    /// The length of the whole block that repeated it.
-    whole: Option<usize>,
 }
 
 /// What names a block.
@@ -220,13 +218,7 @@ impl Blocks {
             None => self.over.get(key.number).map(|said| said.relation(&block.text)),
         };
         match relation {
-            Some(Relation::Repeats) => {
-                if let Some(open) = self.find(name).and_then(|at| self.open.get_mut(at)) {
-                    // Said whole by now, which is less work to remember.
-                    open.whole = Some(block.text.body().len());
-                }
-                self.end_pieces(event, stream, emit);
-            }
+            Some(Relation::Repeats) => self.end_pieces(event, stream, emit),
             Some(Relation::GoesOn(rest)) => {
                 self.go_on(event, rest, stream, emit);
                 self.end_pieces(event, stream, emit);
@@ -239,9 +231,8 @@ impl Blocks {
                     block.index = self.next;
                     key = Name::of(&event.parent, &None, block.index, block.block).key();
                 } else if block.message.is_some() {
-                    let length = block.text.body().len();
-                    let said = Said { number: self.next, how: How::Whole { length } };
-                    self.over.insert(key.number, said);
+                    let content = content_of(&block.text);
+                    self.over.insert(key.number, Said { number: self.next, content });
                 }
                 block.block = self.next;
                 self.next += 1;
@@ -293,7 +284,6 @@ impl Blocks {
             told_number: name.number,
             renamed: false,
             said,
-            whole: None,
         });
         number
     }
@@ -313,11 +303,8 @@ impl Blocks {
     fn remember(&mut self, block: &OpenBlock) {
         if block.message.is_some() {
             let name = Name::of(&block.parent, &block.message, block.index, block.told_number);
-            let how = match block.whole {
-                Some(length) => How::Whole { length },
-                None => How::InPieces(block.said.fingerprint()),
-            };
-            self.over.insert(name.key().number, Said { number: block.number, how });
+            let content = block.said.fingerprint().number();
+            self.over.insert(name.key().number, Said { number: block.number, content });
         }
     }
 }

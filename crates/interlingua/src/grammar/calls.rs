@@ -4,12 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 
 use super::RepairKind;
-use super::reused::Reused;
+use super::renamed::Renamed;
 use super::stream::{Emit, Stream};
 use crate::event::{
     Data, Event, Executor, Native, Reason, ToolEnded, ToolInput, ToolKind, ToolStarted, ToolStatus,
 };
-use crate::fingerprint::{FingerprintHasher, of_name, of_optional_name};
+use crate::fingerprint::{Fingerprint, FingerprintHasher, of_name, of_optional_name, of_words};
 use crate::json::{Json, Text};
 
 /// How many calls that are over leave their room behind.
@@ -29,32 +29,55 @@ const OUTPUT_KEPT: usize = 64 << 10;
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    /// All calls, by the fingerprint of their id: what is over is kept in a few bytes.
+    /// All calls of the session, by the fingerprint of the id under which they are emitted: a call
+    /// that is over is kept in a few bytes.
     calls: HashMap<u64, Call, BuildHasherDefault<FingerprintHasher>>,
+    epoch: u64,
     made: u64,
     open: usize,
     /// Calls that the agent gave no id, in the order in which they were made.
     unnamed: VecDeque<String>,
-    named: u64,
-    /// Ids that were given to more than one call.
-    reused: Reused,
+    names: Names,
+    /// Native ids of this epoch that were used before.
+    renamed: Renamed,
     /// Room of calls that are over, for those to come.
     #[allow(clippy::vec_box, reason = "it is the boxes that are used again")]
     spare: Vec<Box<OpenCall>>,
 }
 
+/// Ids for calls that the agent gave none.
+#[derive(Debug, Default)]
+struct Names {
+    /// What makes them differ from those of other sessions.
+    tag: String,
+    /// Earlier runs of the session are not known.
+    resumed: bool,
+    /// How they begin, where the protocol prescribes it.
+    prefix: Option<&'static str>,
+    made: u64,
+}
+
 #[derive(Debug)]
 enum Call {
     Open(Box<OpenCall>),
-    /// What it was part of, as a number, tells it from another call of the same id.
-    Over {
-        how: Over,
-        message: u64,
-    },
+    Over(Over),
+}
+
+/// A call that is over: enough to recognise a repetition of it.
+#[derive(Debug, Clone, Copy)]
+struct Over {
+    how: Outcome,
+    epoch: u64,
+    /// The fingerprint of the message that made it.
+    message: u64,
+    /// The fingerprint of its name and input.
+    content: u64,
+    /// The fingerprint of its answer.
+    answer: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Over {
+enum Outcome {
     Answered,
     Abandoned,
     /// Given up because its turn rests, and nobody said which call it rests for.
@@ -65,6 +88,7 @@ enum Over {
 struct OpenCall {
     id: String,
     order: u64,
+    epoch: u64,
     name: String,
     kind: ToolKind,
     executor: Executor,
@@ -73,6 +97,8 @@ struct OpenCall {
     input_known: bool,
     /// The input; empty where it is not known, or too long to keep.
     input: String,
+    /// The fingerprint of the input.
+    input_number: u64,
     /// What it put out so far.
     output: String,
 }
@@ -89,22 +115,67 @@ impl Calls {
         }
     }
 
-    /// Settles which call an event speaks of, where the agent gave an id again: a call that is made in
-    /// another message than the one of this id that is over is another call.
-    pub(super) fn settle(&mut self, event: &mut Event<'_>, stream: &mut Stream) {
-        if let Data::ToolStarted(started) = &event.data
-            && started.message.is_some()
-            && let told_as = key(&self.reused.told_as(&started.call))
-            && let Some(Call::Over { message, .. }) = self.calls.get(&told_as)
-            && ![of_optional_name(&started.message), of_optional_name(&None)].contains(message)
-        {
-            let call = &started.call;
+    /// Sets how the ids of calls begin that the agent gives none, where the protocol prescribes it.
+    pub(super) fn set_prefix(&mut self, prefix: Option<&'static str>) {
+        self.names.prefix = prefix;
+    }
+
+    /// Sets what makes these ids differ from those of other sessions.
+    pub(super) fn set_tag(&mut self, tag: &str, resumed: bool) {
+        (self.names.tag, self.names.resumed) = (tag.to_owned(), resumed);
+    }
+
+    /// Begins another run of the agent: its ids start anew.
+    pub(super) fn begin_epoch(&mut self) {
+        self.epoch += 1;
+        self.renamed.clear();
+        self.unnamed.clear();
+    }
+
+    /// Settles which call an event is about: native ids become those under which calls are emitted.
+    pub(super) fn settle(&mut self, event: &mut Event<'_>, replay: bool, stream: &mut Stream) {
+        let reused = match &event.data {
+            Data::ToolStarted(started) => self
+                .is_taken(&started.call, |over| !replay && !over.repeats_message(&started.message)),
+            Data::ToolInputDelta(delta) => self.is_taken(&delta.call, |_| false),
+            Data::ToolInput(input) => self.is_taken(&input.call, |_| false),
+            Data::ToolEnded(ended) => self.is_taken(&ended.call, |_| false),
+            _ => None,
+        };
+        if let Some(native) = reused {
             let free = |id: &String| !self.calls.contains_key(&key(&Text::plain(id)));
-            let id = (2..).map(|number| format!("{call}-{number}")).find(free);
-            stream.repaired(RepairKind::CallIdReused, || format!("call {call}"));
-            self.reused.tell_as(call, id.unwrap_or_default());
+            let id = (2..).map(|number| format!("{native}-{number}")).find(free);
+            stream.repaired(RepairKind::CallIdReused, || format!("call {native}"));
+            self.renamed.insert(&Text::plain(&native), id.unwrap_or_default());
         }
-        self.reused.rename(event);
+        self.renamed.rename(event);
+    }
+
+    /// The native id of an event, if the call that has it is another one: one of an earlier epoch that
+    /// is over, or one of this epoch of which the caller says so.
+    fn is_taken(&self, native: &Text<'_>, is_another: impl Fn(&Over) -> bool) -> Option<String> {
+        if native.is_empty() {
+            return None;
+        }
+        let taken = match self.calls.get(&key(&self.renamed.emitted_as(native)))? {
+            Call::Open(_) => false,
+            Call::Over(over) => over.epoch != self.epoch || is_another(over),
+        };
+        taken.then(|| native.to_string())
+    }
+
+    /// Whether a record that both makes and answers a call repeats one of this epoch.
+    pub(super) fn repeats(&self, started: &ToolStarted<'_>, ended: &ToolEnded<'_>) -> bool {
+        match self.calls.get(&key(&self.renamed.emitted_as(&started.call))) {
+            Some(Call::Over(over)) => {
+                let input = input_number(started.input.as_ref());
+                over.epoch == self.epoch
+                    && over.how == Outcome::Answered
+                    && over.content == content_number(&started.name.to_plain(), input)
+                    && over.answer == answer_number(ended)
+            }
+            _ => false,
+        }
     }
 
     /// Gives an id to a call that has none; an answer without one is that of the oldest such call.
@@ -122,8 +193,7 @@ impl Calls {
         }
         let oldest = if starts { None } else { self.unnamed.front().cloned() };
         let id = oldest.unwrap_or_else(|| {
-            self.named += 1;
-            let id = format!("call-{}", self.named);
+            let id = self.names.next(|id| !self.calls.contains_key(&key(&Text::plain(id))));
             self.unnamed.push_back(id.clone());
             id
         });
@@ -135,7 +205,7 @@ impl Calls {
 
     /// Whether an answer to a call will be handed on: it is open, or nobody has heard of it yet.
     pub(super) fn awaits_answer(&self, call: &Text<'_>) -> bool {
-        !matches!(self.calls.get(&key(&self.reused.told_as(call))), Some(Call::Over { .. }))
+        !matches!(self.calls.get(&key(&self.renamed.emitted_as(call))), Some(Call::Over(_)))
     }
 
     /// Closes what nobody answered. While a turn waits for the client, the client's calls stay open,
@@ -173,8 +243,8 @@ impl Calls {
                     open.id = id;
                 }
                 Some(place) => {
-                    let how = if resting { Over::Resting } else { Over::Abandoned };
-                    let Some(open) = place.end(how) else { continue };
+                    let how = if resting { Outcome::Resting } else { Outcome::Abandoned };
+                    let Some(open) = place.end(how, 0) else { continue };
                     if !resting {
                         stream.repaired(RepairKind::CallNotAnswered, || {
                             format!("call {} ({})", open.id, open.name)
@@ -298,9 +368,10 @@ impl Calls {
             return;
         };
         let Some(call) = self.calls.get_mut(&key(&ended.call)) else { return };
+        let number = answer_number(&ended);
         match call {
             Call::Open(_) => {
-                let Some(mut open) = call.end(Over::Answered) else { return };
+                let Some(mut open) = call.end(Outcome::Answered, number) else { return };
                 self.open -= 1;
                 tell_unknown_input(&mut open, &ended.call, stream, emit);
                 ended.name = Text::plain(&open.name);
@@ -318,13 +389,20 @@ impl Calls {
                     self.spare.push(open);
                 }
             }
-            Call::Over { how: Over::Answered, .. } => stream.repeated(),
-            Call::Over { how, .. } => {
-                if std::mem::replace(how, Over::Answered) == Over::Abandoned {
+            Call::Over(over)
+                if over.how == Outcome::Answered && (over.answer == number || is_bare(&ended)) =>
+            {
+                stream.repeated();
+            }
+            Call::Over(over) => {
+                // That a call was answered after its turn came to rest is no fault of the stream.
+                if over.how != Outcome::Resting {
                     stream.repaired(RepairKind::AnswerTooLate, || format!("call {}", ended.call));
                 }
+                (over.how, over.answer) = (Outcome::Answered, number);
                 let late = Native { name: Text::plain("late_answer"), raw: ended.output };
-                stream.said(&mut Event::new(late).within(parent).at(time), emit);
+                let late = Event::new(late).within(parent).at(time).because(synthetic);
+                stream.said(&mut { late }, emit);
             }
         }
     }
@@ -396,6 +474,7 @@ impl Calls {
             name: kept_name,
             input,
             order: self.made,
+            epoch: self.epoch,
             ..OpenCall::default()
         };
         self.made += 1;
@@ -415,6 +494,7 @@ impl OpenCall {
     /// Keeps the input, if it is known.
     fn knows_input(&mut self, input: Option<&Json<'_>>) {
         self.input_known = input.is_some();
+        self.input_number = input_number(input);
         if let Some(input) = input.filter(|input| input.get().len() <= INPUT_KEPT) {
             self.input.push_str(input.get());
         }
@@ -447,16 +527,70 @@ impl OpenCall {
 
 impl Call {
     /// Ends a call; gives what was known of it.
-    fn end(&mut self, how: Over) -> Option<Box<OpenCall>> {
-        let message = match self {
-            Self::Open(open) => of_optional_name(&open.message),
-            Self::Over { .. } => return None,
+    fn end(&mut self, how: Outcome, answer: u64) -> Option<Box<OpenCall>> {
+        let Self::Open(open) = self else { return None };
+        let over = Over {
+            how,
+            epoch: open.epoch,
+            message: of_optional_name(&open.message),
+            content: content_number(&open.name, open.input_number),
+            answer,
         };
-        match std::mem::replace(self, Self::Over { how, message }) {
+        match std::mem::replace(self, Self::Over(over)) {
             Self::Open(open) => Some(open),
-            Self::Over { .. } => None,
+            Self::Over(_) => None,
         }
     }
+}
+
+impl Over {
+    /// Whether a call of the same id that is part of this message is the same call.
+    fn repeats_message(&self, message: &Option<Text<'_>>) -> bool {
+        message.is_some() && of_optional_name(message) == self.message
+    }
+}
+
+impl Names {
+    fn next(&mut self, is_free: impl Fn(&str) -> bool) -> String {
+        loop {
+            self.made += 1;
+            let (number, tag) = (self.made, &self.tag);
+            let id = match self.prefix {
+                Some(prefix) if !self.resumed => format!("{prefix}{number}"),
+                Some(prefix) => format!("{prefix}{number}_{tag}"),
+                None => format!("call_{tag}_{number}"),
+            };
+            if is_free(&id) {
+                return id;
+            }
+        }
+    }
+}
+
+fn input_number(input: Option<&Json<'_>>) -> u64 {
+    input.map_or(0, |input| Fingerprint::of(input.get().as_bytes()).number())
+}
+
+fn content_number(name: &str, input: u64) -> u64 {
+    of_words([of_name(name.as_bytes()), input])
+}
+
+/// Whether an answer says only that there was one.
+fn is_bare(ended: &ToolEnded<'_>) -> bool {
+    let ToolEnded { output, structured, exit_code, error, .. } = ended;
+    output.is_none() && structured.is_none() && exit_code.is_none() && error.is_none()
+}
+
+/// The fingerprint of an answer.
+fn answer_number(ended: &ToolEnded<'_>) -> u64 {
+    let json = |json: &Option<Json<'_>>| input_number(json.as_ref());
+    of_words([
+        of_name(ended.status.as_str().as_bytes()),
+        json(&ended.output),
+        json(&ended.structured),
+        ended.exit_code.map_or(u64::MAX, i64::cast_unsigned),
+        of_optional_name(&ended.error),
+    ])
 }
 
 /// What a call is known by.

@@ -14,16 +14,19 @@ mod over;
 mod pieces;
 mod plans;
 mod recent;
+mod renamed;
 mod repair;
-mod reused;
 mod session;
 mod stream;
 mod turns;
 
 use crate::account::{Account, FrameFate};
-use crate::dialect::{Dialect, Ending};
+use crate::dialect::{Dialect, Ending, RepeatedStart};
 use crate::entry::Origin;
-use crate::event::{Data, Event, Outcome, Reason, TextFlaw, ToolEnded, ToolStarted, Unparsed};
+use crate::event::{
+    Data, Event, Outcome, Reason, TextFlaw, ToolEnded, ToolStarted, TurnEnded, Unparsed,
+};
+use crate::json::Text;
 use blocks::Blocks;
 use calls::Calls;
 use messages::Messages;
@@ -67,6 +70,7 @@ pub(crate) struct Grammar {
     calls: Calls,
     plans: Plans,
     cut_off: bool,
+    repeated_start: RepeatedStart,
 }
 
 impl Grammar {
@@ -96,11 +100,31 @@ impl Grammar {
     /// Which dialect is read from now on.
     pub(crate) fn reading(&mut self, dialect: &'static Dialect) {
         self.session.reading(dialect);
+        self.calls.set_prefix(dialect.unnamed_calls);
+        self.repeated_start = dialect.repeated_start;
+    }
+
+    /// Sets what ids that are made up have to contain. Those in a form that a protocol's documents
+    /// prescribe contain it only where earlier runs of the session are not known.
+    pub(crate) fn set_id_tag(&mut self, tag: &str, resumed: bool) {
+        self.calls.set_tag(tag, resumed);
+    }
+
+    /// The run of the agent that is being read.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.stream.epoch
     }
 
     /// Whether a record that both makes and answers a call repeats one that was read before.
-    pub(crate) fn repeats(&mut self, _started: &ToolStarted<'_>, _ended: &ToolEnded<'_>) -> bool {
-        false
+    pub(crate) fn repeats(&mut self, started: &ToolStarted<'_>, ended: &ToolEnded<'_>) -> bool {
+        let repeats = self.calls.repeats(started, ended);
+        self.stream.fate.dropped |= repeats;
+        repeats
+    }
+
+    /// Notes that the current record is part of what a later one completes.
+    pub(crate) fn deferred(&mut self) {
+        self.stream.fate.dropped = true;
     }
 
     /// The time of the entries to come.
@@ -157,7 +181,7 @@ impl Grammar {
     #[inline]
     fn take(&mut self, mut event: Event<'_>, emit: Emit<'_>) {
         names::or_absent(&mut event.parent);
-        self.calls.settle(&mut event, &mut self.stream);
+        self.calls.settle(&mut event, self.turns.is_replay(), &mut self.stream);
         // Pieces of text are most of what agents say, and need little of what follows.
         if !(matches!(event.data, Data::BlockDelta(_)) && self.turns.is_open()) {
             names::settle(&mut event);
@@ -188,7 +212,7 @@ impl Grammar {
         let stream = &mut self.stream;
         match event.data {
             Data::SessionStarted(_) | Data::SessionUpdated(_) => {
-                self.session.push(event, stream, emit);
+                self.learn_of_session(event, emit);
             }
             Data::SessionEnded(_) => self.session.told_end(event, stream, emit),
             Data::TurnStarted(_) => {
@@ -252,15 +276,40 @@ impl Grammar {
         }
     }
 
-    /// Begins another run of the agent: native ids and places in the input start anew, counts and the
-    /// sequence go on.
-    pub(crate) fn begin_epoch(&mut self) {
-        self.stream.epoch += 1;
+    /// Begins another stream of the session, as another run of the agent.
+    pub(crate) fn begin_stream(&mut self) {
+        self.begin_epoch();
         self.stream.origin = Origin::default();
+    }
+
+    /// Begins another run of the agent: native ids start anew; counts and the sequence go on.
+    fn begin_epoch(&mut self) {
+        self.stream.epoch += 1;
         self.blocks.begin_epoch();
+        self.calls.begin_epoch();
         self.turns.begin_epoch();
         self.session.begin_epoch();
         self.cut_off = false;
+    }
+
+    /// Learns something about the session, which may be that the agent was started again.
+    fn learn_of_session(&mut self, event: Event<'_>, emit: Emit<'_>) {
+        let starts_again = matches!(event.data, Data::SessionStarted(_))
+            && self.session.is_announced()
+            && self.repeated_start == RepeatedStart::NewRun;
+        if starts_again {
+            if self.turns.is_open() {
+                let cause = "the agent was started again before it had ended this turn";
+                self.stream.repaired(RepairKind::TurnNotEnded, || cause.to_owned());
+                let ended = TurnEnded { cause: Some(Text::plain(cause)), ..TurnEnded::default() };
+                self.end_turn(Event::new(ended).because(Some(Reason::Implied)), true, emit);
+            }
+            self.begin_epoch();
+            if self.session.is_another(&event) {
+                self.turns.forget_counts();
+            }
+        }
+        self.session.push(event, &mut self.stream, emit);
     }
 
     fn ensure_turn(&mut self, emit: Emit<'_>) {

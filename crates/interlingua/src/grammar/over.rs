@@ -23,18 +23,12 @@ pub(super) struct Over {
     older: Generation,
 }
 
-/// A block that is over: enough to tell whether a whole one repeats it.
+/// A block that has ended: enough to recognise a repetition of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Said {
     pub(super) number: u64,
-    pub(super) how: How,
-}
-
-/// How a block was said.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum How {
-    InPieces(Fingerprint),
-    Whole { length: usize },
+    /// The fingerprint of its whole content.
+    pub(super) content: u64,
 }
 
 impl Over {
@@ -63,13 +57,14 @@ impl Over {
     }
 }
 
+/// The fingerprint of the content of a whole block, in the form in which its pieces would have it.
+pub(super) fn content_of(whole: &Text<'_>) -> u64 {
+    Fingerprint::of(whole.literal_body().as_bytes()).number()
+}
+
 impl Said {
     pub(super) fn relation(self, whole: &Text<'_>) -> Relation {
-        let same = match self.how {
-            How::InPieces(said) => said == Fingerprint::of(whole.literal_body().as_bytes()),
-            How::Whole { length } => whole.body().len() == length,
-        };
-        if same { Relation::Repeats } else { Relation::Differs }
+        if self.content == content_of(whole) { Relation::Repeats } else { Relation::Differs }
     }
 }
 
@@ -81,7 +76,7 @@ mod tests {
     fn the_last_blocks_are_known_and_no_more_are_kept() {
         let mut over = Over::default();
         for number in 0..10 * GENERATION as u64 {
-            over.insert(number, Said { number, how: How::Whole { length: 1 } });
+            over.insert(number, Said { number, content: 1 });
             let oldest = number.saturating_sub(GENERATION as u64 - 1);
             assert!(
                 [oldest, number]

@@ -11,6 +11,8 @@ pub(super) struct Session {
     /// The name of the dialect that is read.
     dialect: Option<&'static str>,
     started: bool,
+    /// The agent itself said in this epoch that the session starts.
+    announced: bool,
     ended: bool,
     told_exit: Exit,
     id: Option<Text<'static>>,
@@ -31,11 +33,24 @@ impl Session {
     /// Begins another run of the agent, which ends in its own way.
     pub(super) fn begin_epoch(&mut self) {
         self.told_exit = Exit::default();
+        self.announced = false;
         self.ended = false;
+    }
+
+    /// Whether the agent itself said in this epoch that the session starts.
+    pub(super) fn is_announced(&self) -> bool {
+        self.announced
+    }
+
+    /// Whether the agent starts another session of its own than the one that is known.
+    pub(super) fn is_another(&self, event: &Event<'_>) -> bool {
+        let Data::SessionStarted(started) = &event.data else { return false };
+        started.id.is_some() && self.id.is_some() && started.id != self.id
     }
 
     pub(super) fn push(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Event { parent, time, synthetic, data } = event;
+        self.announced |= matches!(data, Data::SessionStarted(_));
         let update = match data {
             Data::SessionStarted(started) if !self.started => {
                 self.started = true;

@@ -48,6 +48,11 @@ impl Turns {
         self.open.is_some()
     }
 
+    /// Whether the open turn is of the past.
+    pub(super) fn is_replay(&self) -> bool {
+        self.open.as_ref().is_some_and(|turn| turn.replay)
+    }
+
     /// Whether a live (not replayed) turn has started in this epoch.
     pub(super) fn has_live_turn(&self) -> bool {
         self.has_live_turn
@@ -60,6 +65,12 @@ impl Turns {
     /// What the session had used before this stream began.
     pub(super) fn set_usage_before(&mut self, usage: Usage<'_>) {
         self.usage_so_far = crate::event::own_usage(usage);
+    }
+
+    /// Counts that grow over a session start from nothing again: it is another one.
+    pub(super) fn forget_counts(&mut self) {
+        self.usage_so_far = Usage::default();
+        self.cost_so_far = 0.0;
     }
 
     /// Whether the open turn exists only because the input ended.

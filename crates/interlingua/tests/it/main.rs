@@ -29,8 +29,10 @@ mod laws {
     mod entries_are_a_log;
     mod events_carry_everything;
     mod every_byte_accounted_for;
+    mod every_frame_has_a_fate;
     mod honest_numbers;
     mod identity;
+    mod ids_are_scoped_to_a_run;
     mod joining_anywhere;
     mod long_lines_and_limits;
     mod noise_between_records;

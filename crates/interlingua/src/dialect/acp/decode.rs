@@ -236,7 +236,12 @@ impl AcpDecoder {
         if let Some(id) = id {
             self.remember_asking(id, Asking::Question);
         }
-        sink.event(Event::new(QuestionAsked { request, call: None, questions: own.json() }));
+        sink.event(Event::new(QuestionAsked {
+            native_call: None,
+            request,
+            call: None,
+            questions: own.json(),
+        }));
     }
 
     /// What the client asked for that an answer is about; without the client's direction, nothing is

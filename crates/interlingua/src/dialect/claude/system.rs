@@ -160,6 +160,7 @@ pub(super) fn control_request<'a>(
         let questions = request.input.as_ref().and_then(read::record_of::<Questions<'_>>);
         let questions = questions.and_then(|input| input.questions).map(Json::into_owned);
         out.tell(QuestionAsked {
+            native_call: None,
             request: id,
             call: request.tool_use_id,
             questions: questions.or(request.input),
@@ -167,6 +168,7 @@ pub(super) fn control_request<'a>(
     } else {
         asked.about(request.tool_use_id.as_ref(), &id);
         out.tell(PermissionRequested {
+            native_call: None,
             request: id,
             call: request.tool_use_id,
             tool: request.tool_name,

@@ -137,7 +137,10 @@ impl Thread {
     }
 
     pub(super) fn piece<'a>(&mut self, event: &mut StreamEvent<'a>, out: &mut Teller<'_, 'a>) {
-        let Some(delta) = &mut event.delta else { return };
+        let Some(delta) = &mut event.delta else {
+            out.sink.ignored("a piece without content");
+            return;
+        };
         let index = event.index.unwrap_or(0);
         let open = self.open.as_mut();
         let text = match delta.kind.as_ref().map_or("", Text::body) {
@@ -145,6 +148,8 @@ impl Thread {
                 if let Some(call) = open.and_then(|open| open.call.clone()) {
                     let text = delta.partial_json.take().unwrap_or_default();
                     out.tell(ToolInputDelta { call, text });
+                } else {
+                    out.sink.ignored("a piece of the input of no call");
                 }
                 return;
             }
@@ -152,6 +157,7 @@ impl Thread {
                 if let Some(open) = open {
                     open.signature = delta.signature.take().map(Text::into_owned);
                 }
+                out.sink.deferred();
                 return;
             }
             "thinking_delta" => delta.thinking.take().unwrap_or_default(),
@@ -165,8 +171,12 @@ impl Thread {
     }
 
     pub(super) fn piece_ended(&mut self, out: &mut Teller<'_, '_>) {
-        let Some(open) = self.open.take() else { return };
+        let Some(open) = self.open.take() else {
+            out.sink.ignored("the end of no block");
+            return;
+        };
         if open.call.is_some() {
+            out.sink.ignored("the end of a call's block: the whole call follows");
             return;
         }
         out.tell(BlockEnded {
@@ -189,6 +199,7 @@ pub(super) fn tool_started<'a>(content: Content<'a>, message: Option<Text<'a>>) 
     let provider = content.kind.as_ref().is_some_and(|kind| *kind == "server_tool_use");
     let name = content.name.unwrap_or_default();
     ToolStarted {
+        native_call: None,
         call: content.id.unwrap_or_default(),
         kind: tools::kind_of(&name),
         name,

@@ -7,9 +7,9 @@ use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, EventSink, each_record, tools, unknown};
 use crate::event::{
     Block, BlockDelta, BlockEnded, BlockKind, Error, ErrorClass, Event, Executor, FileChange,
-    FilesChanged, Native, Notice, Outcome, PlanUpdated, Retry, Scope, SessionStarted, Severity,
-    SubagentEnded, SubagentStarted, ToolEnded, ToolInput, ToolKind, ToolStarted, ToolStatus,
-    TurnEnded, TurnStarted, Usage, Withdrawn,
+    FilesChanged, Native, Notice, Outcome, PlanUpdated, Retry, Scope, SessionStarted,
+    SessionUpdated, Severity, SubagentEnded, SubagentStarted, ToolEnded, ToolInput, ToolKind,
+    ToolStarted, ToolStatus, TurnEnded, TurnStarted, Usage, Withdrawn,
 };
 use crate::framing::FrameText;
 use crate::json::read;
@@ -28,9 +28,14 @@ pub struct CodexDecoder {
     /// Which message the pieces of the older form belong to, and its id.
     message: u64,
     message_id: String,
+    id_tag: String,
 }
 
 impl Decoder for CodexDecoder {
+    fn set_id_tag(&mut self, tag: &str) {
+        self.id_tag = tag.to_owned();
+    }
+
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
             self.line(line, own, sink);
@@ -44,13 +49,16 @@ impl CodexDecoder {
         let kind_body = kind.as_ref().map_or("", Text::body);
         match kind_body {
             "thread.started" => {
+                // Another run numbers its items from zero.
+                self.announced.clear();
                 self.thread_known = true;
                 started(line.thread_id.take(), None, sink);
             }
-            "session.created" => {
-                let id = if self.thread_known { None } else { line.id.take() };
-                started(id, line.model.take(), sink);
+            "session.created" if self.thread_known => {
+                let model = line.model.take();
+                sink.event(Event::new(SessionUpdated { model, ..SessionUpdated::default() }));
             }
+            "session.created" => started(line.id.take(), line.model.take(), sink),
             "turn.started" => sink.event(Event::new(TurnStarted::default())),
             "item.started" | "item.updated" | "item.completed" => match &mut line.item {
                 Some(item) => self.item(kind_body, item, own, sink),
@@ -89,7 +97,7 @@ impl CodexDecoder {
         match item.kind.as_ref().map_or("", Text::body) {
             "agent_message" if completed => say(item, BlockKind::Text, sink),
             "reasoning" if completed => say(item, BlockKind::Reasoning, sink),
-            "agent_message" | "reasoning" => {}
+            "agent_message" | "reasoning" => sink.ignored("a message before it is complete"),
             "error" => {
                 let text = item.message.take().unwrap_or_default();
                 sink.event(Event::new(Notice { severity: Severity::Warning, text }));
@@ -108,11 +116,16 @@ impl CodexDecoder {
         let id = item.id.clone().unwrap_or_default();
         let announced = self.announced.iter().position(|open| id == **open);
         if announced.is_none() {
-            sink.event(Event::new(call_started(item, completed)));
+            let started = call_started(item, completed);
+            if completed && sink.repeats(&started, &call_ended(&mut item.clone())) {
+                return;
+            }
+            sink.event(Event::new(started));
         }
         if !completed {
-            if announced.is_none() {
-                self.announced.push(id.to_plain().into());
+            match announced {
+                None => self.announced.push(id.to_plain().into()),
+                Some(_) => sink.ignored("an update of a call that has not ended"),
             }
             return;
         }
@@ -186,7 +199,7 @@ impl CodexDecoder {
     /// The id of the message at hand, where the agent gives none.
     fn message_id(&mut self) -> &str {
         if self.message_id.is_empty() {
-            self.message_id = format!("message_{}", self.message);
+            self.message_id = format!("message_{}_{}", self.id_tag, self.message);
         }
         &self.message_id
     }

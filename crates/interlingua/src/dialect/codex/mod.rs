@@ -14,7 +14,7 @@ mod decode;
 mod ignored;
 mod wire;
 
-use super::{Confidence, Dialect, Probe};
+use super::{Confidence, Dialect, Probe, RepeatedStart};
 use crate::json::read::Record;
 
 pub use decode::CodexDecoder;
@@ -24,6 +24,7 @@ pub static DIALECT: Dialect = Dialect {
     name: "codex",
     aliases: &["codex-exec"],
     about: "Codex CLI: codex exec --json",
+    repeated_start: RepeatedStart::NewRun,
     decoder: Some(|| Box::<CodexDecoder>::default()),
     recognise,
     rules: None,

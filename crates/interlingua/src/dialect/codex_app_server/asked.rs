@@ -3,7 +3,7 @@
 //! The answer itself goes the other way: where only the agent is heard, what was decided shows in
 //! what becomes of the call.
 
-use super::calls;
+use super::calls::{self, Calls};
 use super::teller::Teller;
 use super::wire::{Answer, Params};
 use crate::event::{
@@ -68,6 +68,7 @@ impl Asked {
         };
         match kind {
             Kind::Permission => teller.tell(PermissionRequested {
+                native_call: None,
                 request: request.borrowed(),
                 call: params.item_id.clone(),
                 tool: Some(Text::plain(tool)),
@@ -76,6 +77,7 @@ impl Asked {
                 options: params.decisions.clone(),
             }),
             Kind::Choice => teller.tell(QuestionAsked {
+                native_call: None,
                 request: request.borrowed(),
                 call: params.item_id.clone(),
                 questions: questions(params),
@@ -179,8 +181,13 @@ impl Asked {
         }
     }
 
-    /// The turn is over, and with it all questions.
-    pub(super) fn end_turn(&mut self, completed: bool, teller: &mut Teller<'_, '_>) {
+    /// The turn has ended, and with it all questions and the calls that were not allowed.
+    pub(super) fn end_turn(
+        &mut self,
+        completed: bool,
+        calls: &mut Calls,
+        teller: &mut Teller<'_, '_>,
+    ) {
         while let Some(at) = self.open.iter().position(|it| it.kind == Kind::Permission) {
             if completed {
                 self.resolve(at, Decision::Allowed, None, None, teller);
@@ -195,6 +202,7 @@ impl Asked {
             teller.parent = question.parent;
             let status = ToolStatus::Denied;
             let error = calls::reason_of(&status);
+            calls.forget(&call);
             teller.tell(ToolEnded { call, status, error, ..ToolEnded::default() });
         }
         teller.parent = None;

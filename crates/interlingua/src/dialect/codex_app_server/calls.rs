@@ -59,6 +59,11 @@ impl Calls {
         }
     }
 
+    /// Forgets a call that was answered in another way.
+    pub(super) fn forget(&mut self, call: &Text<'_>) {
+        self.announced.retain(|announced| *call != **announced);
+    }
+
     pub(super) fn clear(&mut self) {
         self.announced.clear();
     }
@@ -113,7 +118,7 @@ fn start<'a>(
 ) -> ToolStarted<'a> {
     let call = item.id.clone().unwrap_or_default();
     let input = input(item, &kind, completed);
-    ToolStarted { call, name, kind, executor, input, message: None }
+    ToolStarted { native_call: None, call, name, kind, executor, input, message: None }
 }
 
 /// What a tool is given; a search on the web does not say it before it is over.

@@ -193,7 +193,7 @@ impl CodexAppServerDecoder {
         let mut ended = ended(&mut turn);
         let completed = ended.outcome == Outcome::Completed;
         self.said.end_turn(teller);
-        self.asked.end_turn(completed, teller);
+        self.asked.end_turn(completed, &mut self.calls, teller);
         if ended.outcome == Outcome::Cancelled {
             self.calls.stop(teller);
             teller.tell(Interrupted::default());

@@ -132,6 +132,7 @@ pub(super) fn permission_requested<'a>(details: &mut Details<'a>) -> PermissionR
     let asked = input.as_ref().and_then(read::record_of::<Permission<'_>>).unwrap_or_default();
     let owned = |text: Option<Text<'_>>| text.map(Text::into_owned);
     PermissionRequested {
+        native_call: None,
         request: details.request.take().unwrap_or_default(),
         call: owned(asked.call),
         tool: owned(asked.tool.or(asked.kind)),

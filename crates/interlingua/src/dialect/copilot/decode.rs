@@ -297,6 +297,7 @@ impl CopilotDecoder {
     /// ends before that is told.
     fn stopped<'a>(&mut self, reason: Option<Text<'a>>, out: &mut Teller<'_, 'a>) {
         if self.turn.stopped.is_some() {
+            out.sink.deferred();
             return;
         }
         let word = reason.unwrap_or_else(|| Text::plain("aborted"));
@@ -416,6 +417,7 @@ fn question<'a>(details: &mut Details<'a>) -> QuestionAsked<'a> {
         fields.json_if("choices", details.choices.as_ref());
     });
     QuestionAsked {
+        native_call: None,
         request: details.request.take().unwrap_or_default(),
         call: details.call.take(),
         questions: Some(questions),

@@ -11,7 +11,7 @@ mod decode;
 pub(super) mod ignored;
 mod wire;
 
-use super::{Confidence, Dialect, Probe};
+use super::{Confidence, Dialect, Probe, RepeatedStart};
 use crate::json::read::Record;
 
 pub use decode::GeminiDecoder;
@@ -22,6 +22,8 @@ pub static DIALECT: Dialect = Dialect {
     name: "gemini",
     aliases: &["gemini-cli"],
     about: "Gemini CLI: gemini --output-format stream-json",
+    repeated_start: RepeatedStart::NewRun,
+    unnamed_calls: Some("call_gemini_"),
     decoder: Some(|| Box::new(GeminiDecoder::new("gemini"))),
     recognise,
     rules: None,

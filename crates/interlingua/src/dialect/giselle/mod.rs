@@ -30,6 +30,7 @@ pub static DIALECT: Dialect = Dialect {
     about: "The normalized NDJSON of the Giselle API",
     framing: FramingKind::Objects,
     ending: Ending::Implied,
+    unnamed_calls: Some("call_gemini_"),
     decoder: Some(|| Box::<GiselleDecoder>::default()),
     encoder: Some(|options| Box::new(GiselleEncoder::new(options))),
     recognise,
@@ -46,6 +47,7 @@ pub static DIALECT: Dialect = Dialect {
     reads: <super::gemini::Line<'static> as Record<'static>>::shape,
     ignores: super::gemini::ignored::IGNORED,
     guide: include_str!("guide.md"),
+    ..Dialect::BLANK
 };
 
 fn recognise(probe: &Probe<'_>) -> Confidence {

@@ -148,6 +148,7 @@ impl GooseDecoder {
             "toolRequest" | "frontendToolRequest" => self.call(content, sink),
             "toolResponse" => self.answer(content, sink),
             "toolConfirmationRequest" => sink.event(Event::new(PermissionRequested {
+                native_call: None,
                 request: content.id.clone().unwrap_or_default(),
                 call: content.id.take(),
                 tool: content.name.take(),

@@ -38,6 +38,7 @@ impl Requests {
         });
         let patterns = asked.patterns.as_ref().and_then(Json::read::<Vec<String>>);
         let event = PermissionRequested {
+            native_call: None,
             request,
             call,
             tool: asked.permission,
@@ -112,6 +113,7 @@ pub(super) fn question(
     sink: &mut dyn EventSink,
 ) {
     let event = QuestionAsked {
+        native_call: None,
         request: asked.id.unwrap_or_default(),
         call: asked.tool.and_then(|tool| tool.call),
         questions: asked.questions,

@@ -17,6 +17,7 @@ use crate::json::{Json, Text};
 /// The reader of `pi`.
 #[derive(Debug, Default)]
 pub struct PiDecoder {
+    id_tag: String,
     turn: Turn,
     told: Told,
     /// How many messages the model has begun, and the id of the one at hand.
@@ -42,6 +43,10 @@ enum Turn {
 }
 
 impl Decoder for PiDecoder {
+    fn set_id_tag(&mut self, tag: &str) {
+        self.id_tag = tag.to_owned();
+    }
+
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
             self.line(line, own, sink);
@@ -256,7 +261,7 @@ impl PiDecoder {
         self.end_block(None, sink);
         self.made.clear();
         self.messages += 1;
-        self.message = format!("message_{}", self.messages);
+        self.message = format!("message_{}_{}", self.id_tag, self.messages);
         if let Some(model) = &message.model
             && *model != *self.model
         {

@@ -94,7 +94,7 @@ impl QwenDecoder {
                 self.thread(&out.parent).piece_started(event, line.uuid.take(), out);
             }
             // The whole record ends the block: the program may still add to it.
-            "content_block_stop" => {}
+            "content_block_stop" => out.sink.ignored("the end of a block: the whole block follows"),
             "message_start" => {
                 self.acquit(out);
                 let Message { id, model, .. } = event.message.take().unwrap_or_default();

@@ -94,6 +94,7 @@ pub(super) fn control_request<'a>(line: &mut Line<'a>, own: Own<'a>, out: &mut T
     let request = line.request.take().unwrap_or_default();
     if request.subtype.as_ref().is_some_and(|subtype| *subtype == "can_use_tool") {
         out.tell(PermissionRequested {
+            native_call: None,
             request: line.request_id.take().unwrap_or_default(),
             call: request.tool_use_id,
             tool: request.tool_name,

@@ -110,6 +110,7 @@ impl Thread {
             other => BlockKind::from(other),
         };
         self.open = Some(OpenPieces { kind, call: None, told: false });
+        out.sink.deferred();
     }
 
     fn call_started<'a>(&mut self, content: &mut Content<'a>, out: &mut Teller<'_, 'a>) {

@@ -3,7 +3,7 @@
 use interlingua::RepairKind;
 use proptest::prelude::*;
 
-use crate::support::{self, Case, dialect, translate_chunks};
+use crate::support::{self, Case, dialect, translate_seeded};
 
 /// Lines of the kind that programs print between records.
 fn noise() -> impl Strategy<Value = String> {
@@ -42,8 +42,8 @@ proptest! {
         let noisy = noisy.join("\n") + if text.ends_with('\n') { "\n" } else { "" };
         for to in ["claude", "yume", "ai-sdk", "giselle"] {
             let to = dialect(to);
-            let clean = translate_chunks(from, to, [&*case.input], &case.exit);
-            let heard = translate_chunks(from, to, [noisy.as_bytes()], &case.exit);
+            let clean = translate_seeded(from, to, [&*case.input], &case.exit);
+            let heard = translate_seeded(from, to, [noisy.as_bytes()], &case.exit);
             prop_assert_eq!(told(&clean, to.name), told(&heard, to.name), "{} -> {}", case.name, to.name);
             prop_assert!(heard.repairs() != clean.repairs() || lines.is_empty());
             let unreadable = |written: &support::Written| {

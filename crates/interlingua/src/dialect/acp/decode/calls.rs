@@ -266,6 +266,7 @@ impl OpenCall {
 
     fn start(&self, input: Option<&Json<'_>>, sink: &mut dyn EventSink) {
         let started = ToolStarted {
+            native_call: None,
             call: self.id.borrowed(),
             name: self.name.borrowed(),
             kind: self.kind.clone(),

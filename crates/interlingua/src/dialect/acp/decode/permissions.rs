@@ -55,6 +55,7 @@ impl AcpDecoder {
         let given = call.input.as_ref().filter(|it| !by_us && says_something(it));
         let given = given.map(Json::borrowed);
         let asked = PermissionRequested {
+            native_call: None,
             request,
             call: Some(call_id.clone()),
             tool: Some(call.name.borrowed()),

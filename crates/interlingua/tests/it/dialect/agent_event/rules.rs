@@ -104,7 +104,7 @@ fn the_session_comes_first() {
 fn a_tool_is_started_once_and_completed_once() {
     let done = completed();
     let again = [started(), done.clone(), started(), done.clone()];
-    assert_eq!(broken_between(&again), ["fresh-tool-id"]);
+    assert_eq!(broken_between(&again), ["fresh-tool-id", "call-id-reused"]);
     assert_eq!(broken_between(&[started(), done.clone(), done]), ["tool-answered-once"]);
     assert!(broken_between(&[completed()]).contains(&"tool-started-first"));
     assert!(broken_between(&[started()]).contains(&"tool-answered"));

@@ -1,0 +1,85 @@
+//! Calls that are emitted under another id than the agent's own.
+//!
+//! Native ids are unique within an epoch at best: agents count from zero in every process, and some
+//! providers in every answer. Consumers join records by the id of a call, so that every call of a
+//! session needs one of its own, and every event about it has to carry that one.
+
+use std::collections::HashMap;
+
+use super::calls::key;
+use crate::event::{Data, Event};
+use crate::json::Text;
+
+/// The native ids of this epoch that stand for another one, each by its fingerprint.
+#[derive(Debug, Default)]
+pub(super) struct Renamed {
+    emitted_as: HashMap<u64, String>,
+}
+
+impl Renamed {
+    /// The id under which the newest call of a native id is emitted.
+    pub(super) fn emitted_as<'a>(&'a self, native: &'a Text<'_>) -> Text<'a> {
+        if self.emitted_as.is_empty() {
+            return native.borrowed();
+        }
+        self.emitted_as.get(&key(native)).map_or_else(|| native.borrowed(), |id| Text::plain(id))
+    }
+
+    /// From now on the native id is that of another call.
+    pub(super) fn insert(&mut self, native: &Text<'_>, id: String) {
+        self.emitted_as.insert(key(native), id);
+    }
+
+    /// Forgets all: another run of the agent begins.
+    pub(super) fn clear(&mut self) {
+        self.emitted_as.clear();
+    }
+
+    /// Puts the ids under which calls are emitted in the place of native ones.
+    #[inline]
+    pub(super) fn rename(&self, event: &mut Event<'_>) {
+        if !self.emitted_as.is_empty() {
+            self.rename_all(event);
+        }
+    }
+
+    fn rename_all(&self, event: &mut Event<'_>) {
+        let rename = |call: &mut Text<'_>| {
+            if let Some(id) = self.emitted_as.get(&key(call)) {
+                *call = Text::from(id.clone());
+            }
+        };
+        let mut native = None;
+        let mut rename_keeping = |call: &mut Text<'_>| {
+            if let Some(id) = self.emitted_as.get(&key(call)) {
+                let given = std::mem::replace(call, Text::from(id.clone()));
+                native = Some(given.into_owned());
+            }
+        };
+        event.parent.iter_mut().for_each(rename);
+        match &mut event.data {
+            Data::ToolStarted(started) => {
+                rename_keeping(&mut started.call);
+                started.native_call = native.or(started.native_call.take());
+            }
+            Data::PermissionRequested(asked) => {
+                asked.call.iter_mut().for_each(rename_keeping);
+                asked.native_call = native.or(asked.native_call.take());
+            }
+            Data::QuestionAsked(asked) => {
+                asked.call.iter_mut().for_each(rename_keeping);
+                asked.native_call = native.or(asked.native_call.take());
+            }
+            Data::ToolInputDelta(delta) => rename(&mut delta.call),
+            Data::ToolInput(input) => rename(&mut input.call),
+            Data::ToolProgress(progress) => rename(&mut progress.call),
+            Data::ToolEnded(ended) => rename(&mut ended.call),
+            Data::PermissionResolved(resolved) => resolved.call.iter_mut().for_each(rename),
+            Data::FilesChanged(files) => files.call.iter_mut().for_each(rename),
+            Data::PlanUpdated(plan) => plan.call.iter_mut().for_each(rename),
+            Data::SubagentStarted(started) => started.call.iter_mut().for_each(rename),
+            Data::SubagentEnded(ended) => ended.call.iter_mut().for_each(rename),
+            _ => {}
+        }
+    }
+}
