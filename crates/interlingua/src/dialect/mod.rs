@@ -31,6 +31,7 @@ mod content;
 mod decode;
 mod encode;
 mod held_errors;
+mod patch;
 mod probe;
 mod sse;
 mod steps;
