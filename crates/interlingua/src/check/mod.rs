@@ -84,7 +84,7 @@ impl std::fmt::Debug for Checker {
 impl Checker {
     /// A check of a stream that should be in some dialect.
     pub fn new(dialect: &'static Dialect, limits: Limits) -> Self {
-        let framing = dialect.framing.at_start(limits);
+        let framing = dialect.framing.strict().at_start(limits);
         let laws = dialect.decoder.map(|make| Laws {
             decoder: make(),
             ending: dialect.ending,

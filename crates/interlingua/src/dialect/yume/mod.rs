@@ -28,8 +28,8 @@
 //! sub-agent says and does has the call that started it as `parent_tool_use_id`.
 //!
 //! Read are also Claude's nested `assistant`, `user` and `stream_event` records, other names that
-//! Yume's own programs use (`tool_name`, `tool_id`, `parameters`, nested `usage`), and the `$` that
-//! once ended a message.
+//! Yume's own programs use (`tool_name`, `tool_id`, `parameters`, nested `usage`), records that are
+//! printed over several lines, and the `$` that once ended a message.
 
 mod calls;
 mod decode;
@@ -44,7 +44,7 @@ mod shorten;
 mod turn;
 mod wire;
 
-use super::{Confidence, Dialect, Probe};
+use super::{Confidence, Dialect, FramingKind, Probe};
 use crate::json::read::Record;
 
 pub use decode::YumeDecoder;
@@ -70,6 +70,7 @@ pub static DIALECT: Dialect = Dialect {
     about: "Yume's flat contract: text, tool_use, tool_result, usage, result, message_stop",
     decoder: Some(|| Box::<YumeDecoder>::default()),
     encoder: Some(|options| Box::new(YumeEncoder::new(options))),
+    framing: FramingKind::Joined,
     recognise,
     cannot_say: &[
         "user messages",
