@@ -457,6 +457,7 @@ impl<E: Encoder> Pipe<E> {
     fn reading(&mut self, dialect: &'static Dialect) -> Result<Reader, CannotTranslate> {
         let make = dialect.decoder.ok_or(CannotTranslate::NotRead(dialect.name))?;
         self.encoder.reading(dialect);
+        self.grammar.set_exit_class(dialect.exit_class);
         let same = dialect.name == self.to;
         self.explanation = self.explains.then(|| Explanation::of(dialect));
         self.identity = same.then(|| PassedRecord { text: String::new(), written: true });

@@ -38,8 +38,10 @@ mod steps;
 mod time;
 mod tools;
 
+use crate::event::ErrorClass;
 pub use crate::explain::Ignored;
 pub use crate::framing::FramingKind;
+use crate::grammar::Exit;
 use crate::json::Shape;
 pub use decode::Decoder;
 pub(crate) use decode::{each_record, unknown};
@@ -87,6 +89,9 @@ pub struct Dialect {
     pub framing: FramingKind,
     /// What happens at the end of a stream that did not say how its turn ended.
     pub ending: Ending,
+    /// What kind of failure the exit of the agent reports, where its stream does not: some agents
+    /// write to standard error alone that the user is not signed in.
+    pub exit_class: fn(&Exit) -> Option<ErrorClass>,
     /// Makes a reader.
     pub decoder: Option<MakeDecoder>,
     /// Makes a writer.
@@ -114,6 +119,7 @@ impl Dialect {
         about: "",
         framing: FramingKind::Lines,
         ending: Ending::Told,
+        exit_class: |_| None,
         decoder: None,
         encoder: None,
         recognise: |_| Confidence::No,

@@ -21,7 +21,7 @@ mod session;
 mod turns;
 
 use crate::dialect::Ending;
-use crate::event::{Data, Event, Outcome, Reason, Source, TextFlaw, Unparsed};
+use crate::event::{Data, ErrorClass, Event, Outcome, Reason, Source, TextFlaw, Unparsed};
 use blocks::Blocks;
 use calls::Calls;
 use messages::Messages;
@@ -63,6 +63,8 @@ pub struct Grammar {
     calls: Calls,
     plans: Plans,
     cut_off: bool,
+    /// What kind of failure the exit of the agent reports.
+    exit_class: Option<fn(&Exit) -> Option<ErrorClass>>,
 }
 
 /// What every event of the stream is given: its number and its source.
@@ -126,6 +128,11 @@ impl Grammar {
     /// resumed thread of Codex do.
     pub fn set_usage_before(&mut self, usage: crate::event::Usage<'_>) {
         self.turns.set_usage_before(usage);
+    }
+
+    /// How to read the exit of the agent, whose stream may not report why it failed.
+    pub fn set_exit_class(&mut self, class: fn(&Exit) -> Option<ErrorClass>) {
+        self.exit_class = Some(class);
     }
 
     /// What was repaired so far.
@@ -211,7 +218,8 @@ impl Grammar {
                 && !self.cut_off
                 && !self.turns.nothing_said(&self.stream);
             let mid_message = self.messages.is_open();
-            let end = End { exit: &exit, clean, cut_off: self.cut_off, mid_message };
+            let class = self.exit_class.and_then(|class| class(&exit));
+            let end = End { exit: &exit, class, clean, cut_off: self.cut_off, mid_message };
             let (ended, reason) = self.turns.ending(&end);
             let kind = RepairKind::TurnNotEnded;
             if reason != Reason::StreamEnded {

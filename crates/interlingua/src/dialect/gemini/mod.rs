@@ -12,6 +12,8 @@ pub(super) mod ignored;
 mod wire;
 
 use super::{Confidence, Dialect, Probe};
+use crate::event::ErrorClass;
+use crate::grammar::Exit;
 use crate::json::read::Record;
 
 pub use decode::GeminiDecoder;
@@ -22,6 +24,7 @@ pub static DIALECT: Dialect = Dialect {
     name: "gemini",
     aliases: &["gemini-cli"],
     about: "Gemini CLI: gemini --output-format stream-json",
+    exit_class,
     decoder: Some(|| Box::new(GeminiDecoder::new("gemini"))),
     recognise,
     rules: None,
@@ -30,6 +33,16 @@ pub static DIALECT: Dialect = Dialect {
     guide: include_str!("guide.md"),
     ..Dialect::BLANK
 };
+
+/// Gemini writes to standard error alone why it could not start, and has an exit code for each cause.
+fn exit_class(exit: &Exit) -> Option<ErrorClass> {
+    match exit.code {
+        Some(41) => Some(ErrorClass::Authentication),
+        // The sandbox, the settings, and a folder that is not trusted.
+        Some(44 | 52 | 55) => Some(ErrorClass::Configuration),
+        _ => None,
+    }
+}
 
 /// Gemini stamps every record with its time; the same records without it are `giselle`.
 fn recognise(probe: &Probe<'_>) -> Confidence {

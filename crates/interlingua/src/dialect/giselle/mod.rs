@@ -46,6 +46,7 @@ pub static DIALECT: Dialect = Dialect {
     reads: <super::gemini::Line<'static> as Record<'static>>::shape,
     ignores: super::gemini::ignored::IGNORED,
     guide: include_str!("guide.md"),
+    ..Dialect::BLANK
 };
 
 fn recognise(probe: &Probe<'_>) -> Confidence {
