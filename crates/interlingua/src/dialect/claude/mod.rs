@@ -13,7 +13,7 @@ mod answers;
 mod aside;
 mod decode;
 mod encode;
-mod ended;
+pub(super) mod ended;
 mod ignored;
 pub(super) mod modes;
 mod partial;

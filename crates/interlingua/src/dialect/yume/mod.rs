@@ -34,6 +34,7 @@
 mod calls;
 mod decode;
 mod encode;
+mod ending;
 mod hold;
 mod ignored;
 mod pieces;
