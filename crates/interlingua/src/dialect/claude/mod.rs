@@ -11,6 +11,7 @@
 
 mod answers;
 mod aside;
+pub(super) mod changes;
 mod decode;
 mod encode;
 pub(super) mod ended;
