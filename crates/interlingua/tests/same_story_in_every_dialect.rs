@@ -63,11 +63,14 @@ fn compare(story: &Story, other: &Story, from: &str, to: &str, context: &str) {
     }
     // Claude prints zeros for a turn that it did not count.
     let counted = story.usage.is_some() || (from != to && to != "agent-event");
-    // `yume` takes a turn without tokens for a compaction, and is told an estimate.
-    let counted = counted && !(to == "yume" && story.usage == Some((0, 0, 0)));
     if counted && to != "agent-event" {
-        // AG-UI counts what sub-agents used, too.
-        let usage = if to == "ag-ui" { story.usage_of_models } else { story.usage };
+        let usage = match to {
+            // AG-UI counts what sub-agents used, too.
+            "ag-ui" => story.usage_of_models,
+            // `yume` has counts for every turn, and marks those that are an estimate.
+            "yume" => story.usage_stated,
+            _ => story.usage,
+        };
         assert_eq!(usage, other.usage, "{context}: usage");
     }
     let one_end =

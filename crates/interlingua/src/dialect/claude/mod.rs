@@ -18,7 +18,7 @@ pub(super) mod ended;
 mod ignored;
 pub(super) mod modes;
 mod partial;
-mod result;
+pub(super) mod result;
 mod rules;
 mod system;
 mod tasks;
