@@ -15,7 +15,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::memchr_iter;
+use memchr::{memchr_iter, memchr2};
 
 use super::candidate::{Candidate, Verdict};
 use super::lines::{RawLine, decode};
@@ -116,7 +116,7 @@ impl Record {
     fn opens(&mut self, raw: &[u8], line: &RawLine<'_>) -> bool {
         let object = raw.trim_ascii_start();
         let Some(inside) = object.strip_prefix(b"{") else { return false };
-        if line.unterminated || raw.len() >= self.limit {
+        if line.unterminated || raw.len() >= self.limit || closes(inside) {
             return false;
         }
         let brace = line.bytes.start + (raw.len() - object.len()) as u64;
@@ -227,6 +227,44 @@ impl Record {
     }
 }
 
+/// Whether the object is closed that was opened before some bytes. It need not be JSON: what closes can
+/// only be whole or broken. Most lines do, and this is cheaper than the whole grammar.
+fn closes(inside: &[u8]) -> bool {
+    let (mut depth, mut at) = (1_usize, 0);
+    while let Some(byte) = inside.get(at) {
+        at += 1;
+        match byte {
+            b'"' => match string_length(inside.get(at..).unwrap_or_default()) {
+                Some(length) => at += length,
+                None => return false,
+            },
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth == 1 => return true,
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// How long a string is, with the quote that ends it.
+fn string_length(rest: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        // Most strings are short, and a plain loop is through them before vectors have warmed up.
+        let ahead = rest.get(at..)?;
+        let near = ahead.iter().take(16).position(|byte| matches!(byte, b'"' | b'\\'));
+        at += match near {
+            Some(near) => near,
+            None => 16 + memchr2(b'"', b'\\', ahead.get(16..)?)?,
+        };
+        match rest.get(at)? {
+            b'"' => return Some(at + 1),
+            _ => at += 2,
+        }
+    }
+}
+
 /// A place in the input, and its line.
 struct Place {
     at: u64,
@@ -237,5 +275,20 @@ impl Place {
     fn pass(&mut self, bytes: &[u8]) {
         self.at += bytes.len() as u64;
         self.line += memchr_iter(b'\n', bytes).count() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_closes_with_its_own_bracket() {
+        let closed = [r#"}"#, r#""a":{}}"#, r#""}":"\"}","b":["{"]}"#, r#""a":1]"#, "x}"];
+        assert!(closed.iter().all(|text| closes(text.as_bytes())));
+        let open = ["", r#""a":{}"#, r#""a":"}"#, r#""a":"\"}"#, r#""a":[{},"}]"#, r#""a\"#];
+        assert!(open.iter().all(|text| !closes(text.as_bytes())));
+        let long = format!(r#""{}\\":1}}"#, "x".repeat(40));
+        assert!(closes(long.as_bytes()));
     }
 }
