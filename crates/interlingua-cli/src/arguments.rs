@@ -193,6 +193,9 @@ pub(crate) struct TranslateArguments {
     pub(crate) strict: bool,
     #[command(flatten)]
     pub(crate) agent: AgentArguments,
+    /// The user stopped the agent: a turn that is open at the end of the input was cancelled.
+    #[arg(long)]
+    pub(crate) interrupted: bool,
     /// The agent's standard error, kept in a file: its last 4 KiB tell why the agent failed.
     #[arg(long, value_name = "FILE")]
     pub(crate) stderr: Option<PathBuf>,

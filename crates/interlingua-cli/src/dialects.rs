@@ -48,6 +48,9 @@ fn table(dialects: &[&Dialect]) -> String {
 fn details(dialect: &Dialect) -> String {
     let framing = match dialect.framing {
         FramingKind::Lines => "lines: one record a line",
+        FramingKind::Joined => {
+            "lines: one record a line, or one that is printed over several lines"
+        }
         FramingKind::Sse => "sse: server-sent events",
         FramingKind::LinesOrSse => "lines, or server-sent events with the same records",
         FramingKind::Objects => "objects: records wherever they stand",

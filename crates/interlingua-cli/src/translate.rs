@@ -6,8 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use interlingua::dialect::{Dialect, EncodeOptions};
+use interlingua::event::Outcome;
 use interlingua::framing::Limits;
-use interlingua::{Finished, Options, ReadOptions, Repairs, Source, Translator};
+use interlingua::{Finished, Options, ReadOptions, Repairs, Source, Stopped, Translator};
 
 use crate::arguments::TranslateArguments;
 use crate::input::{self, Input};
@@ -76,6 +77,10 @@ impl<'a> Run<'a> {
     /// Ends the stream, whatever can still be learnt of the agent's own end.
     fn finish(mut self) -> Result<(Report<'a>, Result<()>)> {
         let mut exit = self.arguments.agent.exit();
+        exit.stopped = self.arguments.interrupted.then(|| Stopped {
+            outcome: Outcome::Cancelled,
+            cause: "the user stopped the agent".to_owned(),
+        });
         let mut learnt = Ok(());
         match self.arguments.stderr.as_deref().map(input::stderr_tail) {
             Some(Ok(tail)) => exit.stderr = Some(tail),

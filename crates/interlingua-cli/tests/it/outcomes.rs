@@ -24,6 +24,21 @@ fn a_negative_exit_status_is_a_signal() {
 }
 
 #[test]
+fn a_recording_of_a_turn_that_the_user_stopped_was_cancelled() {
+    let ran = translate(&["--interrupted"], &unended());
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.out.contains("\n— cancelled: the user stopped the agent"), "{}", ran.out);
+    let ran = translate(&["--interrupted"], TURN);
+    assert!(!ran.out.contains("cancelled"), "{}", ran.out);
+    let to_yume = ["translate", "--from", "codex", "--to", "yume", "--interrupted"];
+    let ran = run(&to_yume, unended().as_bytes());
+    let lines: Vec<&str> = ran.out.lines().collect();
+    let at = lines.iter().position(|line| line.contains(r#"{"type":"interrupt"}"#)).unwrap();
+    let result = lines[at..].iter().find(|line| line.contains(r#""type":"result""#)).unwrap();
+    assert!(result.contains(r#""subtype":"cancelled","is_error":false"#), "{result}");
+}
+
+#[test]
 fn the_end_of_standard_error_is_kept() {
     let long = format!("{}\nthe last word\n", "é".repeat(5000));
     let path = file("agent.err", long.as_bytes());

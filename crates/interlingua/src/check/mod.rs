@@ -79,8 +79,9 @@ impl std::fmt::Debug for Checker {
 impl Checker {
     /// A check of a stream that should be in some dialect.
     pub fn new(dialect: &'static Dialect, limits: Limits) -> Self {
-        let framing = dialect.framing.at_start(limits);
-        let options = ReadOptions { limits, ..ReadOptions::default() };
+        let framing = dialect.framing.strict().at_start(limits);
+        let framing_kind = Some(dialect.framing.strict());
+        let options = ReadOptions { limits, framing: framing_kind, ..ReadOptions::default() };
         let laws = Reader::new(Source::Dialect(dialect), options).ok();
         let rules = dialect.rules.map(|make| make());
         Self { framing, laws, rules, findings: Findings::default() }

@@ -31,6 +31,7 @@ mod content;
 mod decode;
 mod encode;
 mod held_errors;
+mod patch;
 mod probe;
 mod sse;
 mod steps;
@@ -38,8 +39,10 @@ mod time;
 mod tools;
 
 use crate::error::Error;
+use crate::event::ErrorClass;
 pub use crate::explain::Ignored;
 pub use crate::framing::FramingKind;
+use crate::grammar::Exit;
 use crate::json::Shape;
 pub use decode::{Decoder, EventSink};
 pub(crate) use decode::{each_record, unknown};
@@ -98,6 +101,9 @@ pub struct Dialect {
     pub repeated_start: RepeatedStart,
     /// How the ids begin that are made for calls without one, where the protocol's documents say so.
     pub unnamed_calls: Option<&'static str>,
+    /// What kind of failure the exit of the agent reports, where its stream does not: some agents
+    /// write to standard error alone that the user is not signed in.
+    pub exit_class: fn(&Exit) -> Option<ErrorClass>,
     /// Makes a reader.
     pub decoder: Option<MakeDecoder>,
     /// Makes a writer.
@@ -127,6 +133,7 @@ impl Dialect {
         ending: Ending::Told,
         repeated_start: RepeatedStart::SameRun,
         unnamed_calls: None,
+        exit_class: |_| None,
         decoder: None,
         encoder: None,
         recognise: |_| Confidence::No,

@@ -1,9 +1,10 @@
 //! Lines or server-sent events, whichever the stream turns out to be.
 //!
 //! Some agents print the same records as lines and serve them as events. Which of the two it is,
-//! the first field name tells; until it is complete, a few bytes are held back.
+//! the first field name tells; until it is complete, a few bytes are held back. A first line that is
+//! nothing but a brace begins a record that is printed over several lines, and so may all others be.
 
-use super::{Frame, Framing, Limits, Lines, Sse};
+use super::{Frame, Framing, FramingKind, Limits};
 
 /// How a stream of server-sent events can start: with a field, or with a comment.
 const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
@@ -47,9 +48,9 @@ impl Framing for LinesOrSse {
                 // As much as tells what it is; the rest of the chunk need not be copied.
                 let (start, rest) = chunk.split_at(chunk.len().min(PATIENCE));
                 held.extend_from_slice(start);
-                if let Some(is_sse) = looks_like_sse(held) {
+                if let Some(kind) = kind_of(held) {
                     let start = std::mem::take(held);
-                    let mut framing = self.decide(is_sse);
+                    let mut framing = kind.at_start(self.limits);
                     framing.push(&start, sink);
                     framing.push(rest, sink);
                     self.state = State::Decided(framing);
@@ -61,7 +62,7 @@ impl Framing for LinesOrSse {
     fn finish(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
         if let State::Undecided(held) = &mut self.state {
             let start = std::mem::take(held);
-            let mut framing = self.decide(false);
+            let mut framing = FramingKind::Lines.at_start(self.limits);
             framing.push(&start, sink);
             self.state = State::Decided(framing);
         }
@@ -71,22 +72,26 @@ impl Framing for LinesOrSse {
     }
 }
 
-impl LinesOrSse {
-    fn decide(&self, is_sse: bool) -> Box<dyn Framing + Send> {
-        if is_sse { Box::new(Sse::new(self.limits)) } else { Box::new(Lines::new(self.limits)) }
-    }
-}
-
-/// Whether the start of a stream is that of server-sent events; `None` while it may be either.
-fn looks_like_sse(start: &[u8]) -> Option<bool> {
+/// What the start of a stream looks like; `None` while it may be one or the other.
+fn kind_of(start: &[u8]) -> Option<FramingKind> {
     let unmarked = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start);
     let text = unmarked.trim_ascii_start();
     if FIELDS.iter().any(|field| text.starts_with(field)) {
-        return Some(true);
+        return Some(FramingKind::Sse);
     }
+    let after_brace = text.strip_prefix(b"{").map(|rest| {
+        let blank = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
+        rest.get(blank..).unwrap_or_default()
+    });
     let may_become = FIELDS.iter().any(|field| field.starts_with(text));
     let may_be_mark = b"\xEF\xBB\xBF".starts_with(start);
-    if (may_become || may_be_mark) && start.len() < PATIENCE { None } else { Some(false) }
+    match after_brace {
+        Some([b'\n', ..]) => Some(FramingKind::Joined),
+        _ if start.len() >= PATIENCE => Some(FramingKind::Lines),
+        Some([]) => None,
+        _ if may_become || may_be_mark => None,
+        _ => Some(FramingKind::Lines),
+    }
 }
 
 #[cfg(test)]
@@ -110,7 +115,9 @@ mod tests {
 
     #[test]
     fn the_first_field_tells_in_any_split() {
-        let streams: [(&[u8], &[&str]); 5] = [
+        let streams: [(&[u8], &[&str]); 7] = [
+            (b"{\r\n  \"a\": 1\n}\n{\"b\":2}\n", &["|{\r\n  \"a\": 1\n}", "|{\"b\":2}"]),
+            (b"{ \"a\":\n1}\n", &["|{ \"a\":", "|1}"]),
             (b"data: {\"a\":1}\n\ndata: {\"b\":2}\n\n", &["|{\"a\":1}", "|{\"b\":2}"]),
             (b"\xEF\xBB\xBF\n: hello\n\nevent: x\ndata: {}\n\n", &["|{}"]),
             (b"\n\n{\"a\":1}\n{\"b\":2}\n", &["|{\"a\":1}", "|{\"b\":2}"]),

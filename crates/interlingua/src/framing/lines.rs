@@ -8,6 +8,7 @@
 //! text made of bytes.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use memchr::{memchr, memchr_iter};
 
@@ -54,39 +55,31 @@ impl Lines {
     }
 
     /// Takes the last part of the current line and hands the line on.
-    fn end_line(&mut self, part: &[u8], unterminated: bool, sink: &mut dyn FnMut(Frame<'_>)) {
+    fn end_line(&mut self, part: &[u8], unterminated: bool, take: &mut impl FnMut(RawLine<'_>)) {
         let limit = self.limits.frame;
         let length = self.length + part.len() as u64;
-        let place = (self.line, self.start..self.start + length);
+        let (line, bytes) = (self.line, self.start..self.start + length);
         self.line += 1;
         self.start += length + u64::from(!unterminated);
         self.length = 0;
 
         if length > limit as u64 {
-            let (line, bytes) = place;
             self.carry.clear();
-            sink(Frame { line, bytes, body: Body::TooLong { length, limit } });
+            take(RawLine { line, bytes, raw: Err(limit), unterminated });
         } else if self.carry.is_empty() {
-            hand_on(place, part, unterminated, sink);
+            take(RawLine { line, bytes, raw: Ok(part), unterminated });
         } else {
             self.carry.extend(part, limit);
-            hand_on(place, self.carry.as_slice(), unterminated, sink);
+            take(RawLine { line, bytes, raw: Ok(self.carry.as_slice()), unterminated });
             self.carry.empty();
         }
     }
-}
 
-impl Default for Lines {
-    fn default() -> Self {
-        Self::new(Limits::default())
-    }
-}
-
-impl Framing for Lines {
-    fn push(&mut self, chunk: &[u8], sink: &mut dyn FnMut(Frame<'_>)) {
+    /// As [`Framing::push`], but hands on lines as they stand, blank ones too.
+    pub(super) fn push_raw(&mut self, chunk: &[u8], take: &mut impl FnMut(RawLine<'_>)) {
         let mut start = 0;
         for end in memchr_iter(b'\n', chunk) {
-            self.end_line(chunk.get(start..end).unwrap_or_default(), false, sink);
+            self.end_line(chunk.get(start..end).unwrap_or_default(), false, take);
             start = end + 1;
         }
         self.hold(chunk.get(start..).unwrap_or_default());
@@ -99,29 +92,61 @@ impl Framing for Lines {
         }
     }
 
-    fn finish(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
+    /// As [`Framing::finish`], but hands on the last line as it stands.
+    pub(super) fn finish_raw(&mut self, take: &mut impl FnMut(RawLine<'_>)) {
         if self.length > 0 {
-            self.end_line(b"", true, sink);
+            self.end_line(b"", true, take);
         }
     }
 }
 
-fn hand_on(
-    (line, bytes): (u64, std::ops::Range<u64>),
-    raw: &[u8],
-    unterminated: bool,
-    sink: &mut dyn FnMut(Frame<'_>),
-) {
-    let raw = raw.strip_suffix(b"\r").unwrap_or(raw);
-    if raw.trim_ascii_start().is_empty() {
-        return;
+/// A line as it stands in the input, without its line feed.
+pub(super) struct RawLine<'a> {
+    pub(super) line: u64,
+    pub(super) bytes: Range<u64>,
+    /// Its bytes, or the limit that it passed.
+    pub(super) raw: Result<&'a [u8], usize>,
+    pub(super) unterminated: bool,
+}
+
+impl RawLine<'_> {
+    /// Hands the line on as a frame; a blank one gives none.
+    pub(super) fn hand_on(self, sink: &mut dyn FnMut(Frame<'_>)) {
+        let Self { line, bytes, raw, unterminated } = self;
+        let raw = match raw {
+            Ok(raw) => raw.strip_suffix(b"\r").unwrap_or(raw),
+            Err(limit) => {
+                let length = bytes.end - bytes.start;
+                return sink(Frame { line, bytes, body: Body::TooLong { length, limit } });
+            }
+        };
+        if raw.trim_ascii_start().is_empty() {
+            return;
+        }
+        // The line as a whole is decoded, never its parts: a character may lie over two chunks.
+        let decoded = decode(raw);
+        let replaced = matches!(decoded, Cow::Owned(_));
+        let (noise, text) = split_noise(&decoded);
+        let text =
+            FrameText { text, noise, replaced, unterminated, several_lines: false, event: "" };
+        sink(Frame { line, bytes, body: Body::Text(text) });
     }
-    // The line as a whole is decoded, never its parts: a character may lie over two chunks.
-    let decoded = decode(raw);
-    let replaced = matches!(decoded, Cow::Owned(_));
-    let (noise, text) = split_noise(&decoded);
-    let text = FrameText { text, noise, replaced, unterminated, several_lines: false, event: "" };
-    sink(Frame { line, bytes, body: Body::Text(text) });
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Framing for Lines {
+    fn push(&mut self, chunk: &[u8], sink: &mut dyn FnMut(Frame<'_>)) {
+        self.push_raw(chunk, &mut |line| line.hand_on(sink));
+    }
+
+    fn finish(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
+        self.finish_raw(&mut |line| line.hand_on(sink));
+    }
 }
 
 /// Parts what stood before the record from the record.

@@ -8,7 +8,9 @@
 //! frames, each byte is looked at a bounded number of times, and never more than
 //! [`Limits::frame`] bytes are held back.
 
+mod candidate;
 mod either;
+mod joined;
 mod lines;
 mod objects;
 mod sse;
@@ -16,6 +18,7 @@ mod sse;
 use std::ops::Range;
 
 pub use either::LinesOrSse;
+pub use joined::Joined;
 pub use lines::Lines;
 pub use objects::{Objects, extract_json_objects};
 pub use sse::Sse;
@@ -25,6 +28,8 @@ pub use sse::Sse;
 pub enum FramingKind {
     /// One record a line.
     Lines,
+    /// One record a line, or one that is printed over several lines.
+    Joined,
     /// Server-sent events.
     Sse,
     /// Lines or server-sent events, whichever the stream turns out to be.
@@ -34,11 +39,18 @@ pub enum FramingKind {
 }
 
 impl FramingKind {
+    /// The same framing, for a stream that must have each record on one line where it may.
+    #[must_use]
+    pub(crate) fn strict(self) -> Self {
+        if self == Self::Joined { Self::Lines } else { self }
+    }
+
     /// A framing of this kind, at the beginning of a stream.
     #[must_use]
     pub fn at_start(self, limits: Limits) -> Box<dyn Framing + Send> {
         match self {
             Self::Lines => Box::new(Lines::new(limits)),
+            Self::Joined => Box::new(Joined::new(limits)),
             Self::Sse => Box::new(Sse::new(limits)),
             Self::LinesOrSse => Box::new(LinesOrSse::new(limits)),
             Self::Objects => Box::new(Objects::new(limits)),

@@ -24,7 +24,7 @@ use crate::account::{Account, FrameFate};
 use crate::dialect::{Dialect, Ending, RepeatedStart};
 use crate::entry::Origin;
 use crate::event::{
-    Data, Event, Outcome, Reason, TextFlaw, ToolEnded, ToolStarted, TurnEnded, Unparsed,
+    Data, ErrorClass, Event, Outcome, Reason, TextFlaw, ToolEnded, ToolStarted, TurnEnded, Unparsed,
 };
 use crate::json::Text;
 use blocks::Blocks;
@@ -71,6 +71,8 @@ pub(crate) struct Grammar {
     plans: Plans,
     cut_off: bool,
     repeated_start: RepeatedStart,
+    /// What kind of failure the exit of the agent reports.
+    exit_class: Option<fn(&Exit) -> Option<ErrorClass>>,
 }
 
 impl Grammar {
@@ -102,6 +104,7 @@ impl Grammar {
         self.session.reading(dialect);
         self.calls.set_prefix(dialect.unnamed_calls);
         self.repeated_start = dialect.repeated_start;
+        self.exit_class = Some(dialect.exit_class);
     }
 
     /// Sets what ids that are made up have to contain. Those in a form that a protocol's documents
@@ -264,7 +267,8 @@ impl Grammar {
                 && !self.cut_off
                 && !self.turns.nothing_said(&self.stream);
             let mid_message = self.messages.is_open();
-            let end = End { exit: &exit, clean, cut_off: self.cut_off, mid_message };
+            let class = self.exit_class.and_then(|class| class(&exit));
+            let end = End { exit: &exit, class, clean, cut_off: self.cut_off, mid_message };
             let (ended, reason) = self.turns.ending(&end);
             let kind = RepairKind::TurnNotEnded;
             if reason != Reason::StreamEnded {

@@ -233,6 +233,11 @@ impl Turns {
                 ),
                 Reason::ProcessEnded,
             ),
+            (Some(code), None) if end.class == Some(ErrorClass::Authentication) => (
+                unless_stopped(Outcome::Failed),
+                format!("the agent could not sign in (exit code {code})"),
+                Reason::ProcessEnded,
+            ),
             (Some(code), None) => (
                 unless_stopped(Outcome::Failed),
                 format!("the agent exited with code {code} and did not say how its turn ended"),
@@ -255,9 +260,11 @@ impl Turns {
             None => what,
         };
         let errors = end.exit.stderr.clone().filter(|tail| !tail.trim().is_empty());
+        let class = end.class.clone().filter(|_| outcome == Outcome::Failed);
         let ended = TurnEnded {
             outcome,
             cause: Some(Text::from(cause)),
+            class,
             errors: errors.map(Text::from).into_iter().collect(),
             usage,
             ..TurnEnded::default()
@@ -269,6 +276,8 @@ impl Turns {
 /// What is known of the end of a stream.
 pub(super) struct End<'e> {
     pub(super) exit: &'e Exit,
+    /// What kind of failure the exit reports.
+    pub(super) class: Option<ErrorClass>,
     /// By its own contract the stream says that all is well by ending here.
     pub(super) clean: bool,
     /// The stream ended in the middle of a record.

@@ -106,9 +106,17 @@ mod dialect {
     }
     mod yume {
         mod compliance;
+        mod counts;
         mod drawing;
+        mod file_changes;
+        mod long_text;
+        mod losses;
+        mod message_stop;
+        mod pretty_printed;
         mod reading;
         mod rules;
+        mod sign_in;
+        mod usage_rules;
     }
 }
 

@@ -134,16 +134,16 @@ fn own_list(list: Vec<Text<'_>>) -> Vec<Text<'static>> {
     list.into_iter().map(Text::into_owned).collect()
 }
 
-/// What all models together have cost since the last result.
-fn cost_since(models: &Json<'_>) -> Option<f64> {
+/// What all models together have cost, as `modelUsage` has it.
+pub(in crate::dialect) fn cost_since(models: &Json<'_>) -> Option<f64> {
     let models: BTreeMap<String, Json<'_>> = models.read()?;
     let costs = models.values().filter_map(read::record_of::<ModelUsage<'_>>);
     // An empty sum of floats is a negative zero.
     Some(costs.filter_map(|model| model.usd).fold(0.0, |sum, usd| sum + usd))
 }
 
-/// What each model used.
-fn models_of(models: &Json<'_>) -> Vec<Usage<'static>> {
+/// What each model used, as `modelUsage` has it.
+pub(in crate::dialect) fn models_of(models: &Json<'_>) -> Vec<Usage<'static>> {
     let models: BTreeMap<String, Json<'_>> = models.read().unwrap_or_default();
     let usage = |(name, model): (String, Json<'_>)| {
         let model = read::record_of::<ModelUsage<'_>>(&model)?;
@@ -155,6 +155,7 @@ fn models_of(models: &Json<'_>) -> Vec<Usage<'static>> {
             cache_write: model.cache_write,
             output: model.output,
             reasoning: model.thinking,
+            estimated: model.estimated.unwrap_or(false),
             ..Usage::default()
         })
     };

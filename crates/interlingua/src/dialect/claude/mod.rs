@@ -11,13 +11,14 @@
 
 mod answers;
 mod aside;
+pub(super) mod changes;
 mod decode;
 mod encode;
-mod ended;
+pub(super) mod ended;
 mod ignored;
 pub(super) mod modes;
 mod partial;
-mod result;
+pub(super) mod result;
 mod rules;
 mod system;
 mod tasks;

@@ -314,10 +314,7 @@ impl Spent {
         record.object("modelUsage", |models| {
             for ModelSpent { model, usage, usd } in &self.models {
                 let mut fields = Object::open(models.escaped_name(model));
-                fields.number("inputTokens", usage.input.unwrap_or(0));
-                fields.number("outputTokens", usage.output.unwrap_or(0));
-                fields.number("cacheReadInputTokens", usage.cache_read.unwrap_or(0));
-                fields.number("cacheCreationInputTokens", usage.cache_write.unwrap_or(0));
+                write_model(&mut fields, usage, Some(0));
                 fields.number("webSearchRequests", 0).raw("costUSD", &dollars(*usd));
                 fields.number("contextWindow", 0).number_if("thinkingTokens", usage.reasoning);
                 fields.close();
@@ -326,7 +323,20 @@ impl Spent {
     }
 }
 
-fn dollars(amount: f64) -> String {
+/// Writes the counts of one model; `unknown` stands for a count that is not known.
+pub(in crate::dialect) fn write_model(
+    fields: &mut Object<'_>,
+    usage: &Usage<'_>,
+    unknown: Option<u64>,
+) {
+    fields.number_if("inputTokens", usage.input.or(unknown));
+    fields.number_if("outputTokens", usage.output.or(unknown));
+    fields.number_if("cacheReadInputTokens", usage.cache_read.or(unknown));
+    fields.number_if("cacheCreationInputTokens", usage.cache_write.or(unknown));
+}
+
+/// An amount of money, to a millionth of a cent.
+pub(in crate::dialect) fn dollars(amount: f64) -> String {
     serde_json::Number::from_f64((amount * 1e8).round() / 1e8)
         .map_or_else(|| "0".to_owned(), |number| number.to_string())
 }

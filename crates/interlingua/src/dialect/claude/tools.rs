@@ -8,8 +8,9 @@
 
 use std::borrow::Cow;
 
+use super::changes::{self, FileCall};
 use crate::dialect::tools;
-use crate::event::{PlanItem, PlanStatus, ToolKind, ToolStatus};
+use crate::event::{FileChangeKind, PlanItem, PlanStatus, ToolKind, ToolStatus};
 use crate::json::read::{self, Fields};
 use crate::json::write::{Bytes, Object};
 use crate::json::{Json, Text, record};
@@ -52,12 +53,12 @@ pub(in crate::dialect) fn call<'a>(
     kind: &ToolKind,
     given: Option<&'a Json<'_>>,
 ) -> (Text<'a>, Cow<'a, str>) {
-    let (mut own, input) = (name(tool, kind), input(tool, kind, given));
+    if let Some(file) = one_changed_file(kind, given) {
+        return (Text::plain(file.name), Cow::Owned(file.input.get().to_owned()));
+    }
+    let (own, input) = (name(tool, kind), input(tool, kind, given));
     if own == *tool {
         return (own, input);
-    }
-    if *kind == ToolKind::Edit && given.is_some_and(is_one_new_file) {
-        own = Text::plain("Write");
     }
     if needed(own.body()).is_none_or(|field| has(&input, field)) {
         return (own, input);
@@ -66,6 +67,13 @@ pub(in crate::dialect) fn call<'a>(
         Some(given) => (tool.clone(), Cow::Borrowed(given.get())),
         None => (tool.clone(), input),
     }
+}
+
+/// What is done to a file, where it is one file, and it is still there afterwards.
+fn one_changed_file(kind: &ToolKind, given: Option<&Json<'_>>) -> Option<FileCall> {
+    let mut files = changes::calls(kind, given)?;
+    let file = files.pop().filter(|_| files.is_empty())?;
+    Some(file).filter(|file| file.change.kind != FileChangeKind::Delete)
 }
 
 /// What a tool of Claude's cannot do without.
@@ -132,8 +140,8 @@ pub(in crate::dialect) fn input<'a>(
             tools::plan_written(kind, input).map(|items| todo_input(&items))
         }
         ToolKind::Read => renamed(input, NAMES_IN_READ),
-        ToolKind::Write => renamed(input, NAMES_IN_WRITE).or_else(|| with_file_path(input)),
-        ToolKind::Edit => renamed(input, NAMES_IN_EDIT).or_else(|| with_file_path(input)),
+        ToolKind::Write => renamed(input, NAMES_IN_WRITE),
+        ToolKind::Edit => renamed(input, NAMES_IN_EDIT),
         ToolKind::List => renamed(input, NAMES_IN_LIST),
         ToolKind::Task => renamed(input, NAMES_IN_TASK),
         _ => None,
@@ -167,49 +175,6 @@ pub(in crate::dialect) fn todo_input(items: &[PlanItem<'_>]) -> Json<'static> {
 /// Whether Claude's plan can say how far a step is.
 pub(in crate::dialect) fn has_word_for(status: &PlanStatus) -> bool {
     matches!(status, PlanStatus::Pending | PlanStatus::InProgress | PlanStatus::Completed)
-}
-
-record! {
-    /// What was done to files.
-    struct Changes<'a> {
-        changes: json "changes",
-    }
-}
-
-record! {
-    /// What was done to one of them.
-    struct Change<'a> {
-        path: json "path",
-        kind: text "kind",
-    }
-}
-
-/// What was done to a file, where it was one file, and it is still there.
-fn one_change<'j>(changes: &'j Json<'_>) -> Option<Change<'j>> {
-    let mut changes = read::records_of::<Change<'_>>(changes)?;
-    let change = changes.pop().filter(|_| changes.is_empty())?;
-    let gone = change.kind.as_ref().is_some_and(|kind| *kind == "delete");
-    Some(change).filter(|_| !gone)
-}
-
-/// Whether an input says that one file was made.
-fn is_one_new_file(input: &Json<'_>) -> bool {
-    let changes = read::record_of::<Changes<'_>>(input).and_then(|input| input.changes);
-    let change = changes.as_ref().and_then(one_change);
-    change.and_then(|change| change.kind).is_some_and(|kind| kind == "add")
-}
-
-/// The input with the path of the one file that it changes; `None` where it has a path already, or
-/// there is no such file.
-fn with_file_path(input: &Json<'_>) -> Option<Json<'static>> {
-    if has(input.get(), "file_path") {
-        return None;
-    }
-    let changes = read::record_of::<Changes<'_>>(input)?.changes?;
-    let path = one_change(&changes)?.path?;
-    Some(Json::object(|object: &mut Object<'_>| {
-        object.json("file_path", &path).fields_of(input.get());
-    }))
 }
 
 /// The input with its fields under the names that Claude gives them, these in front; `None` where it
@@ -335,11 +300,16 @@ mod tests {
 
     #[test]
     fn the_one_file_of_a_change_is_its_path() {
-        let given = r#"{"changes":[{"path":"/a","kind":"update"}]}"#;
-        let expected = r#"{"file_path":"/a","changes":[{"path":"/a","kind":"update"}]}"#;
-        assert_eq!(as_claude(ToolKind::Edit, given), expected);
+        let called = |given: &str| {
+            let json = Json::from_text(given.to_owned()).unwrap();
+            let (name, input) = call(&Text::plain("file_change"), &ToolKind::Edit, Some(&json));
+            (name.to_string(), input.into_owned())
+        };
+        let given = r#"{"changes":[{"path":"/a","kind":"add","diff":"x"}]}"#;
+        let input = r#"{"file_path":"/a","kind":"add","content":"x"}"#;
+        assert_eq!(called(given), ("Write".to_owned(), input.to_owned()));
         let several = r#"{"changes":[{"path":"/a","kind":"update"},{"path":"/b"}]}"#;
-        assert_eq!(as_claude(ToolKind::Edit, several), several);
+        assert_eq!(called(several), ("file_change".to_owned(), several.to_owned()));
     }
 
     #[test]

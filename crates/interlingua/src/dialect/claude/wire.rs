@@ -209,12 +209,13 @@ record! {
 record! {
     /// What a model used, and what that cost.
     pub(super) struct ModelUsage<'a> {
-        usd: float "costUSD",
+        usd: float "costUSD" | "costUsd",
         input: number "inputTokens",
         cache_read: number "cacheReadInputTokens",
         cache_write: number "cacheCreationInputTokens",
         output: number "outputTokens",
         thinking: number "thinkingTokens",
+        estimated: flag "estimated",
         _provider: text "provider",
     }
 }

@@ -22,6 +22,8 @@ mod tools;
 mod wire;
 
 use super::{Confidence, Dialect, Probe};
+use crate::event::ErrorClass;
+use crate::grammar::Exit;
 use crate::json::read::Record;
 
 pub use decode::CopilotDecoder;
@@ -31,6 +33,7 @@ pub static DIALECT: Dialect = Dialect {
     name: "copilot",
     aliases: &["copilot-cli", "github-copilot"],
     about: "Copilot CLI: copilot -p PROMPT --output-format json",
+    exit_class,
     decoder: Some(|| Box::<CopilotDecoder>::default()),
     recognise,
     reads: <wire::Line<'static> as Record<'static>>::shape,
@@ -38,6 +41,12 @@ pub static DIALECT: Dialect = Dialect {
     guide: include_str!("guide.md"),
     ..Dialect::BLANK
 };
+
+/// Without an account, Copilot prints nothing on standard output and exits with the code of any failure.
+fn exit_class(exit: &Exit) -> Option<ErrorClass> {
+    let stderr = exit.stderr.as_deref().filter(|_| exit.code == Some(1))?;
+    stderr.contains("No authentication information found").then_some(ErrorClass::Authentication)
+}
 
 /// All but the last record have an envelope with a type that has a dot in it.
 fn recognise(probe: &Probe<'_>) -> Confidence {

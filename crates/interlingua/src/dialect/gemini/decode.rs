@@ -183,7 +183,11 @@ fn ended(line: Line<'_>) -> TurnEnded<'_> {
     let duration_ms = line.stats.as_ref().and_then(|stats| known(stats.duration_ms));
     let models = line.stats.as_ref().and_then(|stats| stats.models.as_ref());
     let by_model = models.map(models_of).unwrap_or_default();
-    let usage = line.stats.filter(|stats| known(stats.total).is_some()).map(counts);
+    let counted = |usage: &Usage<'_>| match usage {
+        Usage { input: None, output: None, total: None, .. } => false,
+        usage => success || usage.all() > 0,
+    };
+    let usage = line.stats.map(counts).filter(counted);
     TurnEnded {
         outcome,
         cause,

@@ -12,6 +12,8 @@ pub(super) mod ignored;
 mod wire;
 
 use super::{Confidence, Dialect, Probe, RepeatedStart};
+use crate::event::ErrorClass;
+use crate::grammar::Exit;
 use crate::json::read::Record;
 
 pub use decode::GeminiDecoder;
@@ -24,6 +26,7 @@ pub static DIALECT: Dialect = Dialect {
     about: "Gemini CLI: gemini --output-format stream-json",
     repeated_start: RepeatedStart::NewRun,
     unnamed_calls: Some("call_gemini_"),
+    exit_class,
     decoder: Some(|| Box::new(GeminiDecoder::new("gemini"))),
     recognise,
     rules: None,
@@ -32,6 +35,16 @@ pub static DIALECT: Dialect = Dialect {
     guide: include_str!("guide.md"),
     ..Dialect::BLANK
 };
+
+/// Gemini writes to standard error alone why it could not start, and has an exit code for each cause.
+fn exit_class(exit: &Exit) -> Option<ErrorClass> {
+    match exit.code {
+        Some(41) => Some(ErrorClass::Authentication),
+        // The sandbox, the settings, and a folder that is not trusted.
+        Some(44 | 52 | 55) => Some(ErrorClass::Configuration),
+        _ => None,
+    }
+}
 
 /// Gemini stamps every record with its time; the same records without it are `giselle`.
 fn recognise(probe: &Probe<'_>) -> Confidence {

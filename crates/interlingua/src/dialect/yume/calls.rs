@@ -14,14 +14,10 @@ use crate::json::{Json, Text, record};
 /// The room for a tool's input or output in a line, beside ids and names.
 pub(super) const TOOL_ROOM: usize = LINE_LIMIT - 400 - NAME_LIMIT * 8;
 /// The room for the names of all tools.
-pub(super) const TOOLS_ROOM: usize = LINE_LIMIT - 400 - NAME_LIMIT * 16;
+const TOOLS_ROOM: usize = LINE_LIMIT - 400 - NAME_LIMIT * 16;
 
-/// An id or a name that is neither too long nor empty.
-pub(super) fn named<'t>(text: &'t Text<'_>) -> Text<'t> {
-    if text.is_empty() { Text::plain("unknown") } else { pieces::bounded(text, NAME_LIMIT) }
-}
-
-/// A call that is written: its id, whose sub-agent made it, and who answers it.
+/// A call that is written: its id, whose sub-agent made it, and who answers it. Both ids are short
+/// enough for a line.
 #[derive(Clone, Copy)]
 pub(super) struct Written<'w> {
     pub(super) id: &'w Text<'w>,
@@ -66,7 +62,7 @@ impl Written<'_> {
 #[inline]
 pub(super) fn write_parent(record: &mut Object<'_>, parent: Option<&Text<'_>>) {
     if let Some(parent) = parent {
-        record.text("parent_tool_use_id", &pieces::bounded(parent, NAME_LIMIT));
+        record.text("parent_tool_use_id", parent);
     }
 }
 
@@ -89,21 +85,23 @@ pub(super) fn listed(changes: &[FileChange<'_>]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Writes as many names as there is room for.
-pub(super) fn write_names(out: &mut Bytes, names: &[String]) {
-    let end = out.len() + TOOLS_ROOM;
-    out.push(b'[');
-    for (at, name) in names.iter().enumerate() {
+/// As many names as there is room for, as a JSON array; and how many are left out.
+pub(super) fn names_json(names: &[String]) -> (Bytes, usize) {
+    let mut json = Bytes::from(*b"[");
+    let mut left_out = 0;
+    for name in names {
         let piece = Piece::Plain(name);
-        if out.len() + piece.encoded_length() + 4 > end {
-            break;
+        if json.len() + piece.encoded_length() + 4 > TOOLS_ROOM {
+            left_out += 1;
+            continue;
         }
-        if at > 0 {
-            out.push(b',');
+        if json.len() > 1 {
+            json.push(b',');
         }
-        piece.write(out);
+        piece.write(&mut json);
     }
-    out.push(b']');
+    json.push(b']');
+    (json, left_out)
 }
 
 record! {

@@ -1,17 +1,18 @@
 //! Reads the flat contract, and Claude's nested records among it.
 
-use super::wire::{Answer, CompactMetadata, Counts, Failure, Line};
-use super::{CLIENT, LIMIT_REACHED, WAITING_FOR_CLIENT};
+use super::CLIENT;
+use super::ending::{Ending, error_list, failure_text};
+use super::wire::{Answer, CompactMetadata, Counts, Line};
 use crate::dialect::claude::ClaudeDecoder;
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, EventSink, content, each_record, tools, unknown};
 use crate::event::{
-    BlockDelta, BlockEnded, BlockKind, Compacted, Cost, Data, Error, ErrorClass, Event, Executor,
-    Interrupted, Native, Outcome, PlanUpdated, Scope, SessionStarted, SessionUpdated, ToolEnded,
-    ToolStarted, ToolStatus, TurnEnded, TurnStarted, Usage,
+    BlockDelta, BlockEnded, BlockKind, Compacted, Data, Error, ErrorClass, Event, Executor,
+    Interrupted, Native, PlanUpdated, Scope, SessionStarted, SessionUpdated, ToolEnded,
+    ToolStarted, ToolStatus, TurnStarted, Usage,
 };
 use crate::framing::FrameText;
-use crate::json::read::{self, Shaped};
+use crate::json::read;
 use crate::json::{Json, Text};
 
 /// The reader of `yume`.
@@ -24,9 +25,7 @@ pub struct YumeDecoder {
     open: Option<OpenBlock>,
     /// Answers of which some parts came.
     parts: Vec<Parts>,
-    /// What the turn so far says of its end.
-    usage: Option<Usage<'static>>,
-    interrupted: bool,
+    ending: Ending,
 }
 
 #[derive(Debug, PartialEq)]
@@ -49,7 +48,7 @@ impl Decoder for YumeDecoder {
         if frame.text.trim_ascii() == "$" {
             self.end_block(sink);
             sink.record(frame.text);
-            sink.event(Event::new(Native { name: Text::plain("$"), raw: None }));
+            self.message_stop(Native { name: Text::plain("$"), raw: None }, sink);
             return;
         }
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
@@ -93,27 +92,23 @@ impl YumeDecoder {
         self.end_block(sink);
         let mut out = Teller { parent: line.parent.take(), time: line.timestamp.take(), sink };
         match kind.as_ref().map_or("", Text::body) {
-            "tool_use" => call(line, &mut out),
+            "tool_use" => self.call(line, &mut out),
             "tool_result" => self.answer(line, &mut out),
             "usage" => {
                 let usage = line_usage(&line);
-                self.usage = Some(crate::event::own_usage(usage.clone()));
+                self.ending.used(usage.clone());
                 out.tell(usage);
             }
-            "result" => {
-                self.give_up_parts(out.sink);
-                let usage = self.usage.take();
-                let interrupted = std::mem::take(&mut self.interrupted);
-                out.tell(turn_ended(line, usage, interrupted));
-            }
+            "result" => self.result(line, own, &mut out),
             "system" => self.system(line, own, &mut out),
-            "error" => out.tell(problem(line)),
+            "error" => self.problem(problem(line), &mut out),
             "interrupt" => {
-                self.interrupted = true;
+                self.ending.interrupted();
                 out.tell(Interrupted { text: line.message });
             }
             "message_stop" => {
-                out.tell(Native { name: Text::plain("message_stop"), raw: own.json() });
+                let native = Native { name: Text::plain("message_stop"), raw: own.json() };
+                self.message_stop(native, out.sink);
             }
             "assistant" | "user" | "stream_event" => self.nested(own, out.sink),
             _ => out.tell(unknown(kind, own)),
@@ -133,6 +128,7 @@ impl YumeDecoder {
             self.end_block(sink);
         }
         self.open = Some(block);
+        self.ending.goes_on();
         let text = said.unwrap_or_default();
         let delta = BlockDelta { index: self.block, kind, text, ..BlockDelta::default() };
         sink.event(Event::new(delta).within(line.parent).at(line.timestamp));
@@ -155,7 +151,49 @@ impl YumeDecoder {
             several_lines: false,
             event: "",
         };
-        self.claude.decode(&frame, &mut |event: Event<'_>| sink.event(event));
+        let Self { claude, ending, .. } = self;
+        claude.decode(&frame, &mut |event: Event<'_>| {
+            match &event.data {
+                Data::ToolStarted(call) => {
+                    ending.called(&call.call, call.executor == Executor::Client);
+                }
+                Data::ToolEnded(ended) => ending.answered(&ended.call),
+                Data::Block(_) | Data::BlockDelta(_) => ending.goes_on(),
+                _ => {}
+            }
+            sink.event(event);
+        });
+    }
+
+    /// The end of a turn; after the end of its message it only says what else went wrong.
+    fn result<'a>(&mut self, mut line: Line<'a>, own: Own<'a>, out: &mut Teller<'_, 'a>) {
+        self.give_up_parts(out.sink);
+        if !self.ending.is_stopped() {
+            out.tell(self.ending.result(line));
+            return;
+        }
+        if line.is_error == Some(true) {
+            let errors = line.errors.as_ref().map(error_list).unwrap_or_default();
+            let message = line.message.take().or_else(|| errors.last().cloned());
+            out.tell(problem(Line { message, ..line }));
+        }
+        out.tell(Native { name: Text::plain("result"), raw: own.json() });
+    }
+
+    /// The end of a message, and of its turn if no `result` has ended that.
+    fn message_stop(&mut self, marker: Native<'_>, sink: &mut dyn EventSink) {
+        match self.ending.message_stop() {
+            Some(ended) => {
+                self.give_up_parts(sink);
+                sink.event(Event::new(ended));
+            }
+            None => sink.event(Event::new(marker)),
+        }
+    }
+
+    fn problem(&mut self, error: Error<'_>, out: &mut Teller<'_, '_>) {
+        self.ending.went_wrong(&error.message);
+        out.tell(error);
     }
 
     fn system(&mut self, line: Line<'_>, own: Own<'_>, out: &mut Teller<'_, '_>) {
@@ -170,6 +208,7 @@ impl YumeDecoder {
                     permission_mode: line.permission_mode,
                     tools: line.tools,
                 });
+                self.ending.begun();
                 out.tell(TurnStarted::default());
             }
             "session_id" => {
@@ -181,10 +220,29 @@ impl YumeDecoder {
                 if error.class == ErrorClass::Unspecified {
                     error.class = ErrorClass::Configuration;
                 }
-                out.tell(error);
+                self.problem(error, out);
             }
             // Claude's, or nobody's.
             _ => self.nested(own, out.sink),
+        }
+    }
+
+    fn call(&mut self, line: Line<'_>, out: &mut Teller<'_, '_>) {
+        let name = line.name.unwrap_or_default();
+        let call = line.id.or(line.tool_id).unwrap_or_default();
+        let input = line.input.unwrap_or_else(|| Json::object(|_| {}));
+        let by_client = line.executor.is_some_and(|executor| executor == CLIENT);
+        self.ending.called(&call, by_client);
+        out.tell(ToolStarted {
+            call: call.borrowed(),
+            kind: tools::kind_of(&name),
+            name: name.borrowed(),
+            executor: if by_client { Executor::Client } else { Executor::Agent },
+            input: Some(input.borrowed()),
+            ..ToolStarted::default()
+        });
+        if let Some(items) = tools::plan_written(&tools::kind_of(&name), &input) {
+            out.tell(PlanUpdated { plan: None, call: Some(call.borrowed()), items });
         }
     }
 
@@ -192,6 +250,9 @@ impl YumeDecoder {
         let failed = line.is_error.unwrap_or(false)
             || line.status.as_ref().is_some_and(|status| *status == "error");
         let call = line.tool_id.or(line.id).unwrap_or_default();
+        if line.partial != Some(true) {
+            self.ending.answered(&call);
+        }
         let given = line.content.or(line.output);
         let given = given.as_ref().map(unwrapped);
         let at = self.parts.iter().position(|parts| parts.call == call);
@@ -229,24 +290,6 @@ impl YumeDecoder {
     }
 }
 
-fn call(line: Line<'_>, out: &mut Teller<'_, '_>) {
-    let name = line.name.unwrap_or_default();
-    let call = line.id.or(line.tool_id).unwrap_or_default();
-    let input = line.input.unwrap_or_else(|| Json::object(|_| {}));
-    let by_client = line.executor.is_some_and(|executor| executor == CLIENT);
-    out.tell(ToolStarted {
-        call: call.borrowed(),
-        kind: tools::kind_of(&name),
-        name: name.borrowed(),
-        executor: if by_client { Executor::Client } else { Executor::Agent },
-        input: Some(input.borrowed()),
-        ..ToolStarted::default()
-    });
-    if let Some(items) = tools::plan_written(&tools::kind_of(&name), &input) {
-        out.tell(PlanUpdated { plan: None, call: Some(call.borrowed()), items });
-    }
-}
-
 fn tool_ended<'a>(call: Text<'a>, output: Option<Json<'a>>, failed: bool) -> ToolEnded<'a> {
     let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
     ToolEnded { call, status, output, ..ToolEnded::default() }
@@ -277,7 +320,7 @@ fn line_usage<'a>(line: &Line<'a>) -> Usage<'a> {
     }
 }
 
-fn usage<'a>(counts: &Counts<'a>) -> Usage<'a> {
+pub(super) fn usage<'a>(counts: &Counts<'a>) -> Usage<'a> {
     Usage {
         scope: Scope::Turn,
         input: counts.input,
@@ -289,64 +332,6 @@ fn usage<'a>(counts: &Counts<'a>) -> Usage<'a> {
     }
 }
 
-fn turn_ended<'a>(
-    line: Line<'a>,
-    told_before: Option<Usage<'static>>,
-    interrupted: bool,
-) -> TurnEnded<'a> {
-    let outcome = outcome(&line, interrupted);
-    let errors = line.errors.as_ref().map(error_list).unwrap_or_default();
-    let cause = errors.last().cloned().or(failure_text(line.error));
-    let mut usage = line.usage.as_ref().map(usage).or(told_before);
-    if let Some(usage) = &mut usage {
-        usage.estimated |= line.usage_estimated.unwrap_or(false);
-    }
-    TurnEnded {
-        cause: cause.filter(|_| outcome != Outcome::Completed),
-        outcome,
-        reason: line.subtype,
-        errors,
-        final_text: line.result,
-        structured: line.structured,
-        usage,
-        cost: line.cost.map(|usd| Cost { scope: Scope::Turn, usd, ..Cost::default() }),
-        duration_ms: line.duration_ms,
-        api_duration_ms: line.api_duration_ms,
-        steps: line.requests,
-        denials: line.denials,
-        ..TurnEnded::default()
-    }
-}
-
-fn outcome(line: &Line<'_>, interrupted: bool) -> Outcome {
-    let status = line.status.as_ref().map_or("", Text::body);
-    match (line.subtype.as_ref().map_or("", Text::body), line.is_error) {
-        ("cancelled" | "canceled" | "interrupted", _) => Outcome::Cancelled,
-        // After `interrupt`, the contract lets a cancelled turn be a failed one.
-        (_, Some(true)) if interrupted => Outcome::Cancelled,
-        ("error_max_turns" | "error_max_budget_usd" | LIMIT_REACHED, _) => Outcome::LimitReached,
-        (WAITING_FOR_CLIENT, _) => Outcome::WaitingForClient,
-        (_, Some(true)) => Outcome::Failed,
-        (subtype, _) if subtype.starts_with("error") => Outcome::Failed,
-        (_, Some(false)) | ("success", None) => Outcome::Completed,
-        (_, None) if status == "success" => Outcome::Completed,
-        // A success is never invented.
-        _ => Outcome::Failed,
-    }
-}
-
-/// The errors of a turn: strings by the contract, objects with a message elsewhere.
-fn error_list(list: &Json<'_>) -> Vec<Text<'static>> {
-    let list = list.read::<Vec<Json<'_>>>().unwrap_or_default();
-    let text = |error: &Json<'_>| match error.as_text() {
-        Some(text) => text.into_owned(),
-        None => read::record_of::<Failure<'_>>(error)
-            .and_then(|failure| failure.message.map(Text::into_owned))
-            .unwrap_or_else(|| Text::from(error.get().to_owned())),
-    };
-    list.iter().map(text).collect()
-}
-
 fn problem(line: Line<'_>) -> Error<'_> {
     let message = line.message.or(failure_text(line.error)).unwrap_or_default();
     let code = line.code.map(|code| match code.as_text() {
@@ -355,14 +340,6 @@ fn problem(line: Line<'_>) -> Error<'_> {
     });
     let (class, http_status) = classify(code.as_ref(), &message);
     Error { class, message, code, http_status, fatal: false }
-}
-
-fn failure_text<'a>(error: Shaped<'a, Failure<'a>>) -> Option<Text<'a>> {
-    match error {
-        Shaped::Record(failure) => failure.message,
-        Shaped::Text(text) => Some(text),
-        _ => None,
-    }
 }
 
 /// What kind of failure a code tells of, or else the message.

@@ -1,37 +1,30 @@
 //! Writes the flat contract.
 
-use std::borrow::Cow;
+mod calls;
 
-use super::calls::{
-    TOOL_ROOM, Written, all_drawn, as_claude_tool, drawn_name, listed, named, with_exit_code,
-    write_parent,
-};
+use super::calls::{Written, write_parent};
 use super::hold::Hold;
 use super::pieces::{self, Piece};
 use super::result::Closing;
 use super::session::Session;
-use super::shorten;
 use super::turn::Turn;
-use super::{LINE_LIMIT, NAME_LIMIT};
-use crate::dialect::claude::tools as claude;
-use crate::dialect::{EncodeOptions, Encoder, Identity, Output, content};
+use super::{LINE_LIMIT, NAME_LIMIT, names};
+use crate::dialect::{EncodeOptions, Encoder, Identity, Output};
 use crate::event::{
-    Block, BlockKind, Compacted, Data, Error, ErrorClass, Event, Executor, FilesChanged, Outcome,
-    PlanUpdated, Reason, SessionStarted, SessionUpdated, ToolEnded, ToolKind, ToolStatus,
-    TurnEnded,
+    Block, BlockKind, Compacted, Data, Error, ErrorClass, Event, Executor, Outcome, Reason,
+    SessionStarted, SessionUpdated, TurnEnded,
 };
+use crate::json::Text;
 use crate::json::write::{self, Bytes, Object};
-use crate::json::{Json, Text};
+use calls::Changes;
 
 /// The room for a text in a line, beside the fields around it.
 const TEXT_ROOM: usize = LINE_LIMIT - 200 - NAME_LIMIT;
+/// The room for the text of one `text` record: what an agent says at once is written in pieces, as if
+/// it had been streamed.
+const TEXT_PIECE: usize = 4096;
 /// The room for the message of an error.
 const MESSAGE_ROOM: usize = LINE_LIMIT / 2;
-
-/// What `TodoWrite` says when it has done its work.
-const PLAN_WRITTEN: &str = "Todos have been modified successfully";
-/// What is said of a list that is shown again, since the one after it was refused.
-const PLAN_STANDS: &str = "The earlier list stands";
 
 /// The writer of `yume`.
 #[derive(Debug, Clone)]
@@ -42,8 +35,7 @@ pub struct YumeEncoder {
     session: Session,
     chunks: u64,
     plans: u64,
-    /// The files that a call changed, as a list, until the call is answered.
-    changed: Option<(Text<'static>, String)>,
+    changes: Changes,
 }
 
 impl YumeEncoder {
@@ -56,7 +48,7 @@ impl YumeEncoder {
             session: Session::default(),
             chunks: 0,
             plans: 0,
-            changed: None,
+            changes: Changes::default(),
         }
     }
 }
@@ -97,7 +89,12 @@ impl Encoder for YumeEncoder {
             Data::Interrupted(_) => self.interrupted(out),
             Data::Error(error) => self.problem(error, out),
             Data::Compacted(compacted) => self.compacted(compacted, out),
-            other => self.count(other, out),
+            other => {
+                if parent.is_none() {
+                    self.note_usage(other);
+                }
+                self.count(other, out);
+            }
         }
     }
 
@@ -160,9 +157,10 @@ impl YumeEncoder {
 
     /// The session has another id from now on.
     fn renamed(&mut self, id: &Text<'_>, out: &mut Output) {
+        self.ensure_init(out);
+        let short = names::id(id, out);
         let mut record = Object::record(self.lines(out), "system");
-        record.string("subtype", "session_id");
-        record.text("session_id", &pieces::bounded(id, NAME_LIMIT));
+        record.string("subtype", "session_id").text("session_id", &short);
         record.end();
         self.session.renamed(id);
     }
@@ -188,121 +186,59 @@ impl YumeEncoder {
         if text.is_empty() {
             return;
         }
-        let write: fn(&mut Object<'_>, Piece<'_>) = match kind {
-            BlockKind::Text => |record, piece| piece.write(record.name("content")),
-            BlockKind::Reasoning => |record, piece| {
-                record.flag("is_thinking", true);
-                piece.write(record.name("thought"));
-            },
+        let is_text = match kind {
+            BlockKind::Text => true,
+            BlockKind::Reasoning => false,
             _ => return,
         };
-        let is_text = *kind == BlockKind::Text;
         if is_text && parent.is_none() {
             self.turn.said(block, text);
         } else {
             self.turn.said_aside(text);
         }
         self.ensure_init(out);
-        for piece in pieces::pieces(text, TEXT_ROOM) {
-            self.chunks += 1;
-            let lines = self.hold.lines(out.bytes());
-            let mut record = Object::record(lines, if is_text { "text" } else { "thinking" });
-            write(&mut record, piece);
-            write_chunk_id(record.name("id"), self.chunks);
-            write_parent(&mut record, parent);
-            record.end();
+        let parent = parent.map(|parent| names::id(parent, out));
+        if is_text {
+            for piece in pieces::pieces_between_words(text, TEXT_PIECE) {
+                self.piece("text", piece, parent.as_ref(), out);
+            }
+        } else {
+            for piece in pieces::pieces(text, TEXT_ROOM) {
+                self.piece("thinking", piece, parent.as_ref(), out);
+            }
         }
     }
 
-    fn call(
+    #[inline]
+    fn piece(
         &mut self,
-        call: Written<'_>,
-        (name, kind, input): (&Text<'_>, &ToolKind, Option<&Json<'_>>),
-        out: &mut Output,
-    ) {
-        self.ensure_init(out);
-        self.turn.called();
-        if input.is_some_and(|input| !input.is_object()) {
-            out.lost("tool input that is no object");
-        }
-        let tool = as_claude_tool(name, kind, input);
-        if tool.steps_changed {
-            out.lost("status of a step");
-        }
-        let input = fitting(&tool.input, out);
-        let id = named(call.id);
-        self.hold.call(&id.to_plain(), out.bytes(), |lines| {
-            Written { id: &id, ..call }.call(lines, &named(&tool.name), &input);
-        });
-    }
-
-    fn answer(&mut self, ended: &ToolEnded<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
-        self.ensure_init(out);
-        let (text, others) = content::answer_text(ended);
-        for _ in 0..others {
-            out.lost("tool output that is no text");
-        }
-        if ended.structured.is_some() {
-            out.lost("structured tool output");
-        }
-        let failed = ended.status != ToolStatus::Completed;
-        let code = ended.exit_code.filter(|code| failed && *code != 0);
-        if code.is_none() && ended.exit_code.is_some() {
-            out.lost("exit code of a command");
-        }
-        let changed = self.changed.take_if(|(call, _)| *call == ended.call);
-        let text = match (code, changed) {
-            (Some(code), _) => with_exit_code(code, text),
-            (None, Some((_, files))) if text.is_empty() && !failed => Text::from(files),
-            (None, _) if text.is_empty() && failed => claude::unsaid(
-                &ended.status,
-                &drawn_name(claude::name(&ended.name, &ended.kind), &ended.kind),
-            ),
-            _ => text,
-        };
-        let id = named(&ended.call);
-        let waited_for = self.hold.answer(&id.to_plain(), out.bytes(), |lines| {
-            Written { id: &id, parent, by_client: false }.answer(lines, &text, failed);
-        });
-        if !waited_for {
-            out.lost("answer that came after its turn");
-        }
-    }
-
-    /// Keeps which files a call changed, for an answer that says nothing.
-    fn files(&mut self, files: &FilesChanged<'_>, out: &mut Output) {
-        match &files.call {
-            Some(call) => self.changed = Some((call.clone().into_owned(), listed(&files.changes))),
-            None => out.lost("file changes outside a tool"),
-        }
-    }
-
-    /// A plan that no tool call wrote is told as one. A refused one leaves the list before it, which
-    /// is shown again if there was any.
-    fn plan(
-        &mut self,
-        plan: &PlanUpdated<'_>,
+        kind: &'static str,
+        piece: Piece<'_>,
         parent: Option<&Text<'_>>,
-        refused: bool,
         out: &mut Output,
     ) {
-        // In a stream that is passed on, every plan is there already.
-        if plan.call.is_some() || out.is_passing() || (refused && plan.items.is_empty()) {
-            return;
+        self.chunks += 1;
+        let mut record = Object::record(self.hold.lines(out.bytes()), kind);
+        if kind == "thinking" {
+            record.flag("is_thinking", true);
+            piece.write(record.name("thought"));
+        } else {
+            piece.write(record.name("content"));
         }
-        self.turn.called();
-        self.plans += 1;
-        let id = Text::from(format!("plan-{}", self.plans));
-        let input = claude::todo_input(&plan.items);
-        if !all_drawn(&plan.items) {
-            out.lost("status of a step");
+        write_chunk_id(record.name("id"), self.chunks);
+        write_parent(&mut record, parent);
+        record.end();
+    }
+
+    /// Keeps what the agent has counted, for a turn whose end does not tell it.
+    fn note_usage(&mut self, data: &Data<'_>) {
+        match data {
+            Data::Usage(usage) => self.turn.used(usage),
+            Data::MessageEnded(ended) => {
+                ended.usage.iter().for_each(|usage| self.turn.used(usage));
+            }
+            _ => {}
         }
-        let input = fitting(input.get(), out);
-        let lines = self.lines(out);
-        let written = Written { id: &id, parent, by_client: false };
-        written.call(lines, &Text::plain("TodoWrite"), &input);
-        let answer = if refused { PLAN_STANDS } else { PLAN_WRITTEN };
-        written.answer(lines, &Text::plain(answer), false);
     }
 
     fn interrupted(&mut self, out: &mut Output) {
@@ -333,8 +269,13 @@ impl YumeEncoder {
             ErrorClass::Authentication | ErrorClass::Permission | ErrorClass::Configuration
         ) && self.turn.no_response_but(message);
         let uuid = own_id(&mut self.identity);
+        self.ensure_init(out);
+        let (message, left_out) = pieces::start(message, MESSAGE_ROOM);
+        if left_out > 0 {
+            out.lost("end of a long error message");
+        }
+        let code = code.filter(|_| !not_set_up).map(|code| names::name(code, out));
         let lines = self.lines(out);
-        let (message, _) = pieces::start(message, MESSAGE_ROOM);
         let mut record;
         if not_set_up {
             record = Object::record(lines, "system");
@@ -343,9 +284,7 @@ impl YumeEncoder {
         } else {
             record = Object::record(lines, "error");
             message.write(record.name("message"));
-            if let Some(code) = code {
-                record.text("code", &pieces::bounded(code, NAME_LIMIT));
-            }
+            record.text_if("code", code.as_ref());
         }
         record.string("uuid", &uuid);
         record.end();
@@ -355,8 +294,9 @@ impl YumeEncoder {
         if compacted.tokens_after.is_some() {
             out.lost("tokens after a compaction");
         }
+        self.ensure_init(out);
         let auto = Text::plain("auto");
-        let trigger = pieces::bounded(compacted.trigger.as_ref().unwrap_or(&auto), NAME_LIMIT);
+        let trigger = names::name(compacted.trigger.as_ref().unwrap_or(&auto), out);
         let mut record = Object::record(self.lines(out), "system");
         record.string("subtype", "compact_boundary");
         record.object("compact_metadata", |metadata| {
@@ -369,6 +309,7 @@ impl YumeEncoder {
     fn ended(&mut self, ended: &TurnEnded<'_>, out: &mut Output) {
         self.ensure_init(out);
         self.hold.settle(out.bytes());
+        self.changes.end_turn();
         if ended.outcome == Outcome::Cancelled {
             self.interrupted(out);
         }
@@ -407,8 +348,10 @@ impl YumeEncoder {
                 "user message"
             }
             Data::Retry(retry) => {
-                self.turn.retried(retry);
-                return;
+                if self.turn.retried(retry) {
+                    return;
+                }
+                "retry beyond those that a result lists"
             }
             // What these say is also said by others.
             Data::TurnStarted(_)
@@ -446,15 +389,6 @@ fn own_id(identity: &mut Identity) -> String {
     let mut quoted = Bytes::new();
     identity.uuid().write(&mut quoted);
     String::from_utf8_lossy(&quoted).trim_matches('"').to_owned()
-}
-
-/// The input of a tool, made short enough for a line.
-fn fitting<'i>(input: &'i str, out: &mut Output) -> Cow<'i, str> {
-    if input.len() <= TOOL_ROOM {
-        return Cow::Borrowed(input);
-    }
-    out.lost("tool input over the line limit");
-    Cow::Owned(shorten::object(input, TOOL_ROOM))
 }
 
 /// Counts what a block is that cannot be written.

@@ -13,29 +13,32 @@
 //! - `interrupt`, `error` (`message`, `code`).
 //! - `usage`, `result`, `message_stop`: the end of a turn, in this order, also after errors.
 //!
-//! No line has more than 100 000 bytes. Long text is several `text` records. A long answer of a tool
+//! No line has more than 100 000 bytes. Text is written in pieces of about 4 KB. A long answer of a tool
 //! is several `tool_result` records of one call, one after the other: all but the last say
 //! `"partial":true` and their number as `part`; their contents together are the answer, and the last
 //! one closes the call. The input of a tool cannot be told in parts: its longest strings are cut,
 //! and say how much is missing.
 //!
 //! Where the contract asks for something and gives no name for it: estimated counts are marked with
-//! `"estimated":true` in `usage` and `"usage_estimated":true` in `result`. A `tool_use` that the
+//! `"estimated":true` in `usage` and `"usage_estimated":true` in `result`. `modelUsage` has the counts
+//! of the turn, under Claude's names. A `tool_use` that the
 //! client must answer says `"executor":"client"`; a turn that rests until it has ends with the
 //! subtype `waiting_for_client`, which is no error, and the `tool_result` comes in a later turn. A
 //! cancelled turn is no error either, since Yume forgets the session of a failed one. A plan that no
-//! tool wrote is told as a call of `TodoWrite`. Tools have the names that Claude gives them. What a
-//! sub-agent says and does has the call that started it as `parent_tool_use_id`.
+//! tool wrote is told as a call of `TodoWrite`. Tools have the names that Claude gives them; one that
+//! changes several files is written as one `Edit` or `Write` a file. What a sub-agent says and does has the call that started it as `parent_tool_use_id`.
 //!
 //! Read are also Claude's nested `assistant`, `user` and `stream_event` records, other names that
-//! Yume's own programs use (`tool_name`, `tool_id`, `parameters`, nested `usage`), and the `$` that
-//! once ended a message.
+//! Yume's own programs use (`tool_name`, `tool_id`, `parameters`, nested `usage`), records that are
+//! printed over several lines, and the `$` that once ended a message.
 
 mod calls;
 mod decode;
 mod encode;
+mod ending;
 mod hold;
 mod ignored;
+mod names;
 mod pieces;
 mod result;
 mod rules;
@@ -44,7 +47,7 @@ mod shorten;
 mod turn;
 mod wire;
 
-use super::{Confidence, Dialect, Probe};
+use super::{Confidence, Dialect, FramingKind, Probe};
 use crate::json::read::Record;
 
 pub use decode::YumeDecoder;
@@ -70,6 +73,7 @@ pub static DIALECT: Dialect = Dialect {
     about: "Yume's flat contract: text, tool_use, tool_result, usage, result, message_stop",
     decoder: Some(|| Box::<YumeDecoder>::default()),
     encoder: Some(|options| Box::new(YumeEncoder::new(options))),
+    framing: FramingKind::Joined,
     recognise,
     cannot_say: &[
         "user messages",

@@ -40,6 +40,17 @@ impl<'t> Piece<'t> {
         }
     }
 
+    /// How many characters the text has that the piece stands for.
+    pub(super) fn characters(self) -> usize {
+        match self {
+            Self::Escaped(body) => {
+                let count = |(run, _): (Option<&str>, _)| run.map_or(1, |run| run.chars().count());
+                runs(body).map(count).sum()
+            }
+            Self::Plain(plain) => plain.chars().count(),
+        }
+    }
+
     /// How many bytes the text has that the piece stands for.
     pub(super) fn plain_length(self) -> usize {
         match self {
@@ -74,6 +85,40 @@ impl<'t> Piece<'t> {
         }
     }
 
+    /// As [`Piece::split`], but at the end of a line or else of a word, where one ends in the second
+    /// half of what fits.
+    fn split_between_words(self, room: usize) -> (Self, Option<Self>) {
+        let (start, rest) = self.split(room);
+        let end = rest.and_then(|_| start.last_boundary());
+        match end.and_then(|end| self.body().split_at_checked(end)) {
+            Some((start, rest)) => (self.alike(start), Some(self.alike(rest))),
+            None => (start, rest),
+        }
+    }
+
+    /// Where the last line in the second half of the piece ends, or else the last word.
+    fn last_boundary(self) -> Option<usize> {
+        let body = self.body();
+        let (mut line, mut word) = (None, None);
+        match self {
+            Self::Plain(plain) => {
+                line = memchr::memrchr(b'\n', plain.as_bytes()).map(|at| at + 1);
+                word = memchr::memrchr(b' ', plain.as_bytes()).map(|at| at + 1);
+            }
+            Self::Escaped(_) => {
+                let mut at = 0;
+                for (run, written) in runs(body) {
+                    let space = run.and_then(|run| memchr::memrchr(b' ', run.as_bytes()));
+                    word = space.map(|space| at + space + 1).or(word);
+                    let is_line_feed = body.get(at..).is_some_and(|rest| rest.starts_with("\\n"));
+                    at += written;
+                    line = if is_line_feed { Some(at) } else { line };
+                }
+            }
+        }
+        [line, word].into_iter().flatten().find(|end| *end > body.len() / 2)
+    }
+
     fn alike<'p>(self, body: &'p str) -> Piece<'p> {
         match self {
             Self::Escaped(_) => Piece::Escaped(body),
@@ -100,20 +145,34 @@ pub(super) fn pieces<'t>(text: &'t Text<'_>, room: usize) -> impl Iterator<Item 
     })
 }
 
+/// The pieces of a text that was not streamed: none needs more room than there is, and as far as
+/// possible each ends where a line or a word does.
+pub(super) fn pieces_between_words<'t>(
+    text: &'t Text<'_>,
+    room: usize,
+) -> impl Iterator<Item = Piece<'t>> {
+    let mut rest = Some(whole(text));
+    std::iter::from_fn(move || {
+        let (piece, after) = rest.take()?.split_between_words(room);
+        rest = after;
+        Some(piece)
+    })
+}
+
 /// As much of a text as there is room for, and how many bytes of it were left out.
 pub(super) fn start<'t>(text: &'t Text<'_>, room: usize) -> (Piece<'t>, usize) {
     let (piece, rest) = whole(text).split(room);
     (piece, rest.map_or(0, Piece::plain_length))
 }
 
-/// The same text, or the start of it where it is longer than any name should be.
-pub(super) fn bounded<'t>(text: &'t Text<'_>, room: usize) -> Text<'t> {
-    match start(text, room) {
-        (_, 0) => text.borrowed(),
-        (piece, _) => {
+/// The same text; or the start of it, where it needs more room than there is.
+pub(super) fn bounded<'t>(text: &'t Text<'_>, room: usize) -> Result<Text<'t>, String> {
+    match whole(text).split(room) {
+        (_, None) => Ok(text.borrowed()),
+        (piece, Some(_)) => {
             let mut literal = Bytes::new();
             piece.write(&mut literal);
-            serde_json::from_slice::<String>(&literal).map_or_else(|_| text.borrowed(), Text::from)
+            Err(serde_json::from_slice(&literal).unwrap_or_default())
         }
     }
 }
@@ -189,6 +248,17 @@ fn units(body: &str) -> impl Iterator<Item = Unit> {
     })
 }
 
+/// The runs of a literal's body, each as it stands, and between them the escapes as `None`; with how
+/// many bytes each has.
+fn runs(body: &str) -> impl Iterator<Item = (Option<&str>, usize)> {
+    let mut at = 0;
+    units(body).map(move |unit| {
+        let run = body.get(at..at + unit.written).filter(|_| unit.is_run);
+        at += unit.written;
+        (run, unit.written)
+    })
+}
+
 /// The escape at the start of some bytes; both halves of a surrogate pair are one.
 fn escape(bytes: &[u8]) -> Unit {
     let unit = |written, plain| Unit { written, plain, is_run: false };
@@ -256,6 +326,40 @@ mod tests {
         let text = Text::plain("ééééééééééé");
         let (piece, left) = start(&text, 13);
         assert_eq!((piece, left), (Piece::Plain("éééééé"), 10));
-        assert_eq!(bounded(&Text::plain("a name"), 100), Text::plain("a name"));
+        assert_eq!(bounded(&Text::plain("a name"), 100), Ok(Text::plain("a name")));
+        assert_eq!(bounded(&text, 13), Err("éééééé".to_owned()));
+    }
+
+    #[test]
+    fn unstreamed_text_is_cut_after_lines_and_words() {
+        let plain = "one two\nthree four five six seven eightnineteneleven";
+        let literal = serde_json::to_string(plain).unwrap();
+        let raw: &RawValue = serde_json::from_str(&literal).unwrap();
+        let cut = |text: &Text<'_>| -> Vec<String> {
+            let literal = |piece: Piece<'_>| {
+                let mut literal = Bytes::new();
+                piece.write(&mut literal);
+                serde_json::from_slice(&literal).unwrap()
+            };
+            pieces_between_words(text, 14).map(literal).collect()
+        };
+        let expected = ["one two\n", "three four ", "five six ", "seven eightnin", "eteneleven"];
+        assert_eq!(cut(&Text::plain(plain)), expected);
+        assert_eq!(cut(&Text::of(raw).unwrap()), expected);
+    }
+
+    #[test]
+    fn an_escaped_backslash_before_an_n_is_no_line() {
+        let raw: &RawValue = serde_json::from_str(r#""aaaaaaaaaa\\n bbbbbbbbbbbbbbb""#).unwrap();
+        let text = Text::of(raw).unwrap();
+        let first = pieces_between_words(&text, 16).next();
+        assert_eq!(first, Some(Piece::Escaped(r"aaaaaaaaaa\\n ")));
+    }
+
+    #[test]
+    fn characters_are_counted_however_they_are_written() {
+        let raw: &RawValue = serde_json::from_str(r#""é\n\u00e9\ud83e\uddea🧪""#).unwrap();
+        assert_eq!(whole(&Text::of(raw).unwrap()).characters(), 5);
+        assert_eq!(whole(&Text::plain("é🧪a")).characters(), 3);
     }
 }

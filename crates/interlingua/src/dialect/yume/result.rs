@@ -1,10 +1,11 @@
 //! The end of a turn: `usage`, `result` and `message_stop`.
 
-use super::pieces;
+use super::pieces::{self, Piece};
 use super::turn::Turn;
 use super::{LINE_LIMIT, NAME_LIMIT};
 use crate::dialect::Output;
-use crate::event::{Outcome, TurnEnded};
+use crate::dialect::claude::result as claude;
+use crate::event::{Outcome, TurnEnded, Usage};
 use crate::json::write::{Bytes, Object};
 use crate::json::{Json, Text};
 
@@ -14,6 +15,8 @@ const ERRORS_LIMIT: usize = 40_000;
 const ERROR_LIMIT: usize = 8_000;
 /// How much an answer in a shape that was asked for may take.
 const STRUCTURED_LIMIT: usize = 20_000;
+/// How much the counts of all models may take.
+const MODELS_LIMIT: usize = 10_000;
 /// How much the list of refused tool calls may take.
 const DENIALS_LIMIT: usize = 10_000;
 /// What is left for all fields of a `result` that are short.
@@ -29,22 +32,35 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// What is known of a turn's tokens; estimated where the turn completed and nobody counted.
+    /// What is known of a turn's tokens: what the agent states of the turn, of its models, or of the
+    /// requests in it. A count that is not stated anywhere is estimated and marked, for a turn that
+    /// completed or that the user stopped.
     pub(super) fn of(ended: &TurnEnded<'_>, turn: &Turn) -> Option<Self> {
-        let told = ended.usage.clone().unwrap_or_default();
+        let of_models = || ended.by_model.iter().cloned().reduce(|sum, usage| sum.plus(&usage));
+        let counted = |usage: &Usage<'_>| usage.all() > 0;
+        let stated = ended.usage.clone().filter(counted);
+        let stated = stated.or_else(|| of_models().filter(counted));
+        let stated = stated.or_else(|| {
+            let requests = turn.requests().cloned().filter(counted)?;
+            // The last request of a turn that did not complete may not have been counted to its end.
+            let estimated = requests.estimated || ended.outcome != Outcome::Completed;
+            Some(Usage { estimated, ..requests })
+        });
+        let stated = stated.unwrap_or_default();
+        let input = stated.input;
         // Yume takes a turn without tokens for a conversation that was made shorter.
-        let none = told.input == Some(0) && told.output == Some(0);
-        let known = told.input.is_some() && told.output.is_some() && !none;
-        if !known && ended.outcome != Outcome::Completed {
+        let output = stated.output.filter(|output| *output > 0 || input != Some(0));
+        let always = matches!(ended.outcome, Outcome::Completed | Outcome::Cancelled);
+        if input.or(output).is_none() && !always {
             return None;
         }
-        let (input, output) = turn.estimate();
+        let (read, written) = turn.estimate();
         Some(Self {
-            input: told.input.filter(|_| !none).unwrap_or(input),
-            output: told.output.filter(|_| !none).unwrap_or(output),
-            cache_write: told.cache_write,
-            cache_read: told.cache_read,
-            estimated: told.estimated || !known,
+            input: input.unwrap_or(read),
+            output: output.unwrap_or(written),
+            cache_write: stated.cache_write,
+            cache_read: stated.cache_read,
+            estimated: stated.estimated || input.is_none() || output.is_none(),
         })
     }
 
@@ -70,7 +86,6 @@ pub(super) struct Closing<'c> {
 impl Closing<'_> {
     /// Writes the last records of a turn.
     pub(super) fn write(&self, ended: &TurnEnded<'_>, out: &mut Output) {
-        count_losses(ended, out);
         let counts = Counts::of(ended, self.turn);
         if let Some(counts) = &counts {
             let mut record = out.record("usage");
@@ -82,27 +97,23 @@ impl Closing<'_> {
     }
 
     fn result(&self, ended: &TurnEnded<'_>, counts: Option<&Counts>, out: &mut Output) {
-        let errors = errors_json(&self.turn.errors(ended));
-        let structured = ended.structured.as_ref();
-        let structured = structured.filter(|json| json.get().len() <= STRUCTURED_LIMIT);
-        let denials = denials(ended).filter(|json| json.get().len() <= DENIALS_LIMIT);
+        let errors = errors_json(&self.turn.errors(ended), out);
+        let models = models_json(ended, out);
+        let (structured, denials) = (structured(ended, out), denials(ended, out));
         let length = |json: Option<&Json<'_>>| json.map_or(0, |json| json.get().len());
-        let taken = SHORT_FIELDS + errors.len() + length(structured) + length(denials);
+        let taken =
+            SHORT_FIELDS + errors.len() + models.len() + length(structured) + length(denials);
+        let text = self.text(ended, LINE_LIMIT - taken, out);
+        if ended.usage.as_ref().and_then(|usage| usage.reasoning).is_some_and(|count| count > 0) {
+            out.lost("reasoning tokens");
+        }
         let mut record = out.record("result");
         record.string("subtype", self.subtype(ended));
         record.flag("is_error", is_error(&ended.outcome));
         record.number_if("duration_ms", ended.duration_ms);
         record.number_if("duration_api_ms", ended.api_duration_ms);
         record.number_if("num_turns", ended.steps);
-        let last = || self.turn.last_text();
-        // What went wrong is told by the errors.
-        let is_cause = |text: &Text<'_>| ended.cause.as_ref() == Some(text);
-        if let Some(text) = ended.final_text.as_ref().map(Text::borrowed).or_else(last)
-            && !is_cause(&text)
-            && pieces::whole(&text).encoded_length() + taken < LINE_LIMIT
-        {
-            record.text("result", &text);
-        }
+        record.text_if("result", text.as_ref());
         record.text("session_id", self.session);
         if let Some(cost) = ended.cost.as_ref().filter(|cost| cost.usd.is_finite()) {
             // A sum of nothing is minus zero.
@@ -114,13 +125,41 @@ impl Closing<'_> {
                 record.flag("usage_estimated", true);
             }
         }
+        if !models.is_empty() {
+            record.raw_bytes("modelUsage", &models);
+        }
         if !errors.is_empty() {
-            record.raw("errors", &errors);
+            record.raw_bytes("errors", &errors);
         }
         record.json_if("structured_output", structured);
         record.json_if("permission_denials", denials);
         record.raw("uuid", self.uuid);
         record.end();
+    }
+
+    /// The last text of the turn, where there is room for it. What went wrong is told by the errors.
+    fn text<'e>(
+        &'e self,
+        ended: &'e TurnEnded<'_>,
+        room: usize,
+        out: &mut Output,
+    ) -> Option<Text<'e>> {
+        let last = || self.turn.last_text();
+        let text = ended.final_text.as_ref().map(Text::borrowed).or_else(last);
+        let Some(text) = text else {
+            if self.turn.last_text_is_too_long() {
+                out.lost("text of a result over the line limit");
+            }
+            return None;
+        };
+        if ended.cause.as_ref() == Some(&text) {
+            return None;
+        }
+        if pieces::whole(&text).encoded_length() >= room {
+            out.lost("text of a result over the line limit");
+            return None;
+        }
+        Some(text)
     }
 
     /// What the contract calls the end of a turn.
@@ -157,40 +196,80 @@ fn limit(ended: &TurnEnded<'_>) -> &'static str {
     }
 }
 
-/// The tool calls that were refused, if there were any.
-fn denials<'e>(ended: &'e TurnEnded<'_>) -> Option<&'e Json<'e>> {
-    ended.denials.as_ref().filter(|list| list.is_array() && list.get() != "[]")
+/// The answer in a shape that was asked for, where there is room for it.
+fn structured<'e>(ended: &'e TurnEnded<'_>, out: &mut Output) -> Option<&'e Json<'e>> {
+    let structured = ended.structured.as_ref()?;
+    if structured.get().len() > STRUCTURED_LIMIT {
+        out.lost("structured answer over the line limit");
+        return None;
+    }
+    Some(structured)
+}
+
+/// The tool calls that were refused, if there were any and there is room for them.
+fn denials<'e>(ended: &'e TurnEnded<'_>, out: &mut Output) -> Option<&'e Json<'e>> {
+    let list = ended.denials.as_ref();
+    let list = list.filter(|list| list.is_array() && list.get() != "[]")?;
+    if list.get().len() > DENIALS_LIMIT {
+        out.lost("list of refused tool calls over the line limit");
+        return None;
+    }
+    Some(list)
 }
 
 /// The errors as an array of strings, as far as there is room; nothing where there are none.
-fn errors_json(errors: &[&Text<'_>]) -> String {
-    if errors.is_empty() {
-        return String::new();
-    }
-    let mut json = Bytes::from(b"[");
+fn errors_json(errors: &[&Text<'_>], out: &mut Output) -> Bytes {
+    let mut json = Bytes::new();
     for error in errors {
-        let (piece, _) = pieces::start(error, ERROR_LIMIT);
+        let (piece, left_out) = pieces::start(error, ERROR_LIMIT);
         if json.len() + piece.encoded_length() > ERRORS_LIMIT {
-            break;
+            out.lost("error of a result over the line limit");
+            continue;
         }
-        if json.len() > 1 {
-            json.push(b',');
+        if left_out > 0 {
+            out.lost("end of a long error message");
         }
+        json.push(if json.is_empty() { b'[' } else { b',' });
         piece.write(&mut json);
     }
-    json.push(b']');
-    String::from_utf8(json).unwrap_or_default()
+    if !json.is_empty() {
+        json.push(b']');
+    }
+    json
 }
 
-/// What of the end of a turn cannot be said.
-fn count_losses(ended: &TurnEnded<'_>, out: &mut Output) {
-    if ended.structured.as_ref().is_some_and(|json| json.get().len() > STRUCTURED_LIMIT) {
-        out.lost("structured answer over the line limit");
+/// What each model used in the turn, under the names that Claude gives the counts, as far as there is
+/// room; nothing where the agent does not tell models apart.
+fn models_json(ended: &TurnEnded<'_>, out: &mut Output) -> Bytes {
+    let mut json = Bytes::new();
+    let known = ended.by_model.iter().filter(|usage| usage.model.is_some());
+    // The cost of the turn is that of its only model.
+    let cost = ended.cost.as_ref().filter(|_| ended.by_model.len() == 1).map(|cost| cost.usd);
+    for usage in known {
+        let name = usage.model.as_ref().map(Text::to_plain).unwrap_or_default();
+        let mut counts = Bytes::new();
+        let mut fields = Object::open(&mut counts);
+        claude::write_model(&mut fields, usage, None);
+        fields.number_if("thinkingTokens", usage.reasoning);
+        if let Some(cost) = cost {
+            fields.raw("costUSD", &claude::dollars(cost));
+        }
+        if usage.estimated {
+            fields.flag("estimated", true);
+        }
+        fields.close();
+        let name = Piece::Plain(&name);
+        if json.len() + name.encoded_length() + counts.len() + 5 > MODELS_LIMIT {
+            out.lost("counts of a model over the line limit");
+            continue;
+        }
+        json.push(if json.is_empty() { b'{' } else { b',' });
+        name.write(&mut json);
+        json.push(b':');
+        json.extend_from_slice(&counts);
     }
-    if denials(ended).is_some_and(|list| list.get().len() > DENIALS_LIMIT) {
-        out.lost("list of refused tool calls over the line limit");
+    if !json.is_empty() {
+        json.push(b'}');
     }
-    if ended.usage.as_ref().and_then(|usage| usage.reasoning).is_some_and(|count| count > 0) {
-        out.lost("reasoning tokens");
-    }
+    json
 }

@@ -249,7 +249,12 @@ impl YumeRules {
         let usage = record.get("usage");
         if let Some(usage) = usage {
             usage_fields(usage, findings);
+            let marked = |mark: Option<&Value>| mark == Some(&Value::Bool(true));
+            let marks = (marked(usage.get("estimated")), marked(record.get("usage_estimated")));
+            let message = "an estimate is marked in `usage` and by `usage_estimated`";
+            findings.require(marks.0 == marks.1, "usage-marked", message);
         }
+        model_usage(record.get("modelUsage"), findings);
         let completed = failed == Some(false) && word(record, "subtype") == "success";
         let zero = |field: &str| usage.and_then(|usage| usage.get(field)?.as_u64()) == Some(0);
         let none = zero("input_tokens") && zero("output_tokens");
@@ -331,6 +336,27 @@ fn usage_fields(usage: &Value, findings: &mut Findings) {
     for field in ["cache_creation_input_tokens", "cache_read_input_tokens"] {
         let number = usage.get(field).is_none_or(Value::is_u64);
         findings.require(number, "usage-fields", format!("`{field}` must be a number"));
+    }
+    let estimated = usage.get("estimated").is_none_or(Value::is_boolean);
+    findings.require(estimated, "usage-fields", "`estimated` must be true or false");
+}
+
+/// The counts of each model, under the names that Claude gives them.
+fn model_usage(models: Option<&Value>, findings: &mut Findings) {
+    let Some(models) = models else { return };
+    let all = models.as_object();
+    findings.require(all.is_some(), "model-usage", "`modelUsage` must be an object");
+    let counts =
+        ["inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"];
+    for (model, usage) in all.into_iter().flatten() {
+        let message = format!("the counts of {model} must be an object");
+        findings.require(usage.is_object(), "model-usage", message);
+        for field in counts {
+            let number = usage.get(field).is_none_or(Value::is_u64);
+            findings.require(number, "model-usage", format!("`{field}` of {model} is no number"));
+        }
+        let cost = usage.get("costUSD").is_none_or(Value::is_number);
+        findings.require(cost, "model-usage", format!("`costUSD` of {model} is no number"));
     }
 }
 

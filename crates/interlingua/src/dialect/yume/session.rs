@@ -3,8 +3,8 @@
 //! The contract has room for these facts in one place only: the first record, which comes once. Agents
 //! tell them bit by bit, so that `init` waits until something else has to be written.
 
-use super::calls::{TOOLS_ROOM, write_names};
-use super::{NAME_LIMIT, pieces};
+use super::calls::names_json;
+use super::names;
 use crate::dialect::Output;
 use crate::dialect::claude::{modes, tools as claude};
 use crate::event::{SessionStarted, SessionUpdated, own_session};
@@ -55,37 +55,39 @@ impl Session {
     /// Whether an id is another one than the one that is known.
     pub(super) fn is_renamed_by(&self, id: &Text<'_>) -> bool {
         let known = self.id.as_ref().or(self.facts.id.as_ref());
-        known.is_some_and(|known| *known != pieces::bounded(id, NAME_LIMIT))
+        known.is_some_and(|known| *known != names::short_id(id).0)
     }
 
     /// Notes that another id was told.
     pub(super) fn renamed(&mut self, id: &Text<'_>) {
-        self.id = Some(pieces::bounded(id, NAME_LIMIT).into_owned());
+        self.id = Some(names::short_id(id).0.into_owned());
     }
 
     /// Writes `init`, with an id of our own where the agent has told none.
     pub(super) fn write_init(&mut self, own_id: impl FnOnce() -> String, out: &mut Output) {
         let facts = std::mem::take(&mut self.facts);
         let id = match &facts.id {
-            Some(id) => pieces::bounded(id, NAME_LIMIT).into_owned(),
+            Some(id) => names::id(id, out).into_owned(),
             None => Text::from(own_id()),
         };
         let tools = facts.tools.as_ref().map(claude::names).unwrap_or_default();
-        if tools.iter().map(|name| name.len() + 3).sum::<usize>() > TOOLS_ROOM {
-            out.lost("names of tools over the line limit");
+        let (tools, left_out) = names_json(&tools);
+        for _ in 0..left_out {
+            out.lost("name of a tool over the line limit");
         }
         let mode = permission_mode(facts.permission_mode.as_ref(), out);
-        let or = |text: &Option<Text<'_>>, default: &'static str| match text {
-            Some(text) => pieces::bounded(text, NAME_LIMIT).into_owned(),
+        let mut or = |text: &Option<Text<'_>>, default: &'static str| match text {
+            Some(text) => names::name(text, out).into_owned(),
             None => Text::plain(default),
         };
+        let (model, cwd) = (or(&facts.model, "unknown"), or(&facts.cwd, ""));
         let mut record = out.record("system");
         record.string("subtype", "init");
         record.text("session_id", &id);
-        record.text("model", &or(&facts.model, "unknown"));
-        record.text("cwd", &or(&facts.cwd, ""));
+        record.text("model", &model);
+        record.text("cwd", &cwd);
         record.string("permissionMode", mode);
-        write_names(record.name("tools"), &tools);
+        record.raw_bytes("tools", &tools);
         record.end();
         self.id = Some(id);
     }

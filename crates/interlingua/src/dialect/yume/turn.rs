@@ -3,20 +3,22 @@
 use super::LINE_LIMIT;
 use super::pieces::{self, Piece};
 use crate::dialect::content;
-use crate::event::{Retry, TurnEnded};
+use crate::event::{Retry, Scope, TurnEnded, Usage, own_usage};
 use crate::json::Text;
 use crate::json::write::Bytes;
 
 /// The turn at hand.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Turn {
-    /// How many bytes were asked and said, to estimate tokens by where nobody counted them.
+    /// How many characters were asked and said, to estimate tokens by where none were counted.
     asked: usize,
     said: usize,
     /// Blocks of text, other than that anything.
     texts: u64,
     others: u64,
     last_text: LastText,
+    /// What the requests to the model used, as far as the agent has counted them one by one.
+    requests: Option<Usage<'static>>,
     /// The errors that were told in records of their own.
     told: Vec<Text<'static>>,
     retries: Vec<Text<'static>>,
@@ -49,7 +51,7 @@ const RETRIES_KEPT: usize = 100;
 impl Turn {
     /// Notes what the user said.
     pub(super) fn asked(&mut self, text: &Text<'_>) {
-        self.asked += pieces::whole(text).plain_length();
+        self.asked += pieces::whole(text).characters();
     }
 
     /// Notes what the agent said to itself, or what a sub-agent said.
@@ -57,7 +59,7 @@ impl Turn {
     pub(super) fn said_aside(&mut self, text: &Text<'_>) {
         self.goes_on();
         self.others += 1;
-        self.said += pieces::whole(text).plain_length();
+        self.said += pieces::whole(text).characters();
     }
 
     /// Notes what the agent said.
@@ -65,7 +67,7 @@ impl Turn {
     pub(super) fn said(&mut self, block: u64, text: &Text<'_>) {
         self.goes_on();
         let piece = pieces::whole(text);
-        self.said += piece.plain_length();
+        self.said += piece.characters();
         let last = &mut self.last_text;
         if last.block != Some(block) {
             self.texts += 1;
@@ -83,6 +85,19 @@ impl Turn {
     pub(super) fn called(&mut self) {
         self.goes_on();
         self.others += 1;
+    }
+
+    /// Notes what a request to the model used.
+    pub(super) fn used(&mut self, usage: &Usage<'_>) {
+        if usage.scope == Scope::Request {
+            let so_far = self.requests.take().unwrap_or_default();
+            self.requests = Some(own_usage(so_far.plus(usage)));
+        }
+    }
+
+    /// What the requests used that the agent has counted: all of them, or the last.
+    pub(super) fn requests(&self) -> Option<&Usage<'static>> {
+        self.requests.as_ref()
     }
 
     /// Notes that somebody stopped the turn; false where that was known.
@@ -105,10 +120,10 @@ impl Turn {
         }
     }
 
-    /// Notes a retry, for which this dialect has no record.
-    pub(super) fn retried(&mut self, retry: &Retry<'_>) {
+    /// Notes a retry, for which this dialect has no record; false where too many are kept already.
+    pub(super) fn retried(&mut self, retry: &Retry<'_>) -> bool {
         if self.retries.len() >= RETRIES_KEPT {
-            return;
+            return false;
         }
         let text = match &retry.message {
             Some(message) => message.clone().into_owned(),
@@ -117,6 +132,7 @@ impl Turn {
         if self.retries.last() != Some(&text) {
             self.retries.push(text);
         }
+        true
     }
 
     /// Whether an error is news; from now on it is none.
@@ -137,6 +153,11 @@ impl Turn {
     pub(super) fn no_response_but(&self, message: &Text<'_>) -> bool {
         self.others == 0
             && (self.texts == 0 || (self.texts == 1 && self.last_text() == Some(message.clone())))
+    }
+
+    /// Whether the last text was too long to keep.
+    pub(super) fn last_text_is_too_long(&self) -> bool {
+        self.last_text.too_long
     }
 
     /// The last text, unless it was too long to keep.
@@ -162,15 +183,15 @@ impl Turn {
         errors
     }
 
-    /// The tokens that were read and written, by their usual length.
+    /// The tokens that were read and written, estimated by the number of characters.
     pub(super) fn estimate(&self) -> (u64, u64) {
-        let tokens = |bytes: usize| (bytes.div_ceil(BYTES_OF_A_TOKEN)).max(1) as u64;
+        let tokens = |characters: usize| characters.div_ceil(CHARACTERS_OF_A_TOKEN).max(1) as u64;
         (tokens(self.asked), tokens(self.said))
     }
 }
 
-/// How many bytes a token has, more or less.
-const BYTES_OF_A_TOKEN: usize = 4;
+/// How many characters a token has, more or less.
+const CHARACTERS_OF_A_TOKEN: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -184,6 +205,14 @@ mod tests {
         turn.said(3, &Text::plain("o"));
         assert_eq!(turn.last_text(), Some(Text::plain("t\"wo")));
         assert_eq!(turn.estimate(), (1, 2));
+    }
+
+    #[test]
+    fn an_estimate_counts_characters_and_not_bytes() {
+        let mut turn = Turn::default();
+        turn.asked(&Text::plain("éééé éééé"));
+        turn.said(0, &Text::plain("日本語日本語日本"));
+        assert_eq!(turn.estimate(), (3, 2));
     }
 
     #[test]

@@ -40,6 +40,7 @@ record! {
         requests: number "num_turns",
         denials: json "permission_denials",
         usage: record<Counts> "usage",
+        models: json "modelUsage",
         usage_estimated: flag "usage_estimated",
         input_tokens: number "input_tokens",
         output_tokens: number "output_tokens",

@@ -19,6 +19,10 @@ pub struct Story {
     /// The same with what sub-agents used, where our own events tell it.
     pub usage_of_models: Option<(u64, u64, u64)>,
     counts_models: bool,
+    /// The same as the agent states it of the turn, or else of its models or its requests.
+    pub usage_stated: Option<(u64, u64, u64)>,
+    /// What the requests of the turn at hand used.
+    requests: Vec<Value>,
     pub ends: usize,
     /// A turn of the past is being told.
     past: bool,
@@ -59,6 +63,8 @@ impl Story {
         // Calls that the writer made up to tell the plan are no part of the story.
         let made_up = ["plan-", "artifact-", "compaction-", "file-change-"];
         story.calls.retain(|id, _| !made_up.iter().any(|start| id.starts_with(start)));
+        // So are those for all files but the first that a call changes.
+        story.calls.retain(|id, _| !id.contains("#file-"));
         for call in story.calls.values_mut() {
             call.output = call.output.take().map(normal);
         }
@@ -399,9 +405,17 @@ impl Story {
                 let items = event["items"].as_array().map(|list| steps(list));
                 self.plan = Some(items.unwrap_or_default());
             }
+            "usage" if event["scope"] == "request" && event.get("parent").is_none() => {
+                self.requests.push(event.clone());
+            }
+            "message_ended" if event.get("parent").is_none() => {
+                let usage = event.get("usage").filter(|usage| usage["scope"] == "request");
+                self.requests.extend(usage.cloned());
+            }
             "turn_ended" => {
                 self.ends += 1;
                 self.usage = counted(self.usage, &event["usage"]);
+                self.count_stated(event);
                 let models = event["by_model"].as_array();
                 // An agent that counts by model has counted what a turn without them used.
                 if models.is_none() && (!self.counts_models || event.get("synthetic").is_some()) {
@@ -413,6 +427,31 @@ impl Story {
                 }
             }
             _ => {}
+        }
+    }
+}
+
+impl Story {
+    /// Counts what an agent states of a turn, where it is no estimate.
+    fn count_stated(&mut self, ended: &Value) {
+        let requests = std::mem::take(&mut self.requests);
+        let own = ended.get("usage").cloned().into_iter().collect();
+        let models = ended["by_model"].as_array().cloned().unwrap_or_default();
+        let of = |usages: &[Value], name: &str| -> Option<u64> {
+            usages.iter().filter_map(|usage| usage[name].as_u64()).reduce(|one, two| one + two)
+        };
+        let names = ["input", "cache_read", "cache_write", "output", "total"];
+        let any = |usages: &&Vec<Value>| names.iter().any(|name| of(usages, name) > Some(0));
+        let Some(stated) = [&own, &models, &requests].into_iter().find(any).cloned() else {
+            return;
+        };
+        let (input, output) = (of(&stated, "input"), of(&stated, "output"));
+        let cut_off = stated == requests && ended["outcome"] != "completed";
+        let estimated = cut_off || stated.iter().any(|usage| usage["estimated"] == true);
+        let zero = input == Some(0) && output == Some(0);
+        if input.is_some() && output.is_some() && !estimated && !zero {
+            let cached = of(&stated, "cache_read");
+            self.usage_stated = sum(self.usage_stated, input, cached, output);
         }
     }
 }

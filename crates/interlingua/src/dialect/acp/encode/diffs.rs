@@ -5,6 +5,7 @@
 //! the file is not known.
 
 use super::place::Folder;
+use crate::dialect::patch::Hunk;
 use crate::event::{FileChange, FileChangeKind, ToolKind};
 use crate::json::read;
 use crate::json::write::{Bytes, Object};
@@ -115,7 +116,7 @@ fn of_file(
                 lines.iter().all(|line| hunk.take(&line.to_plain())).then_some(hunk)
             });
             if let Some(hunk) = hunk {
-                hunk.show(list, path, kind, folder);
+                show_hunk(list, path, kind, &hunk, folder);
             }
         }
     } else if let Some(Texts { old, new: Some(new) }) = read::record_of::<Texts<'_>>(diff) {
@@ -131,25 +132,21 @@ fn of_patch(
     text: &Text<'_>,
     folder: &Folder,
 ) {
-    let hunks = Hunk::all_of(&text.to_plain());
-    match (kind, hunks.as_deref()) {
-        // Such a file can be a patch itself.
-        (FileChangeKind::Add, Some([only])) if only.old.is_empty() => {
-            only.show(list, path, kind, folder);
-        }
-        (FileChangeKind::Delete, Some([only])) if only.new.is_empty() => {
-            only.show(list, path, kind, folder);
-        }
-        (FileChangeKind::Add, _) => show(list, path, None, text, folder),
-        (FileChangeKind::Delete, _) => {
-            show(list, path, Some(text), &Text::default(), folder);
-        }
-        (_, hunks) => {
-            for hunk in hunks.unwrap_or_default() {
-                hunk.show(list, path, kind, folder);
-            }
-        }
+    for hunk in Hunk::of_change(kind, &text.to_plain()) {
+        show_hunk(list, path, kind, &hunk, folder);
     }
+}
+
+fn show_hunk(
+    list: &mut Bytes,
+    path: &Text<'_>,
+    kind: &FileChangeKind,
+    hunk: &Hunk,
+    folder: &Folder,
+) {
+    let old = Text::plain(&hunk.old);
+    let old = (*kind != FileChangeKind::Add).then_some(&old);
+    show(list, path, old, &Text::plain(&hunk.new), folder);
 }
 
 fn show(
@@ -169,104 +166,9 @@ fn show(
     diff.close();
 }
 
-/// Some lines of a file, before and after.
-#[derive(Debug, Default, PartialEq)]
-struct Hunk {
-    old: String,
-    new: String,
-    /// Which of the two the last line is in.
-    last: (bool, bool),
-}
-
-impl Hunk {
-    /// The hunks of a patch of one file; `None` for text that is no such patch.
-    fn all_of(patch: &str) -> Option<Vec<Self>> {
-        let mut hunks = Vec::<Self>::new();
-        for line in patch.split_terminator('\n') {
-            if line.starts_with("@@ -") {
-                hunks.push(Self::default());
-            } else if let Some(hunk) = hunks.last_mut() {
-                if !hunk.take(line) {
-                    return None;
-                }
-            } else if !is_heading(line) {
-                return None;
-            }
-        }
-        (!hunks.is_empty()).then_some(hunks)
-    }
-
-    /// Takes the next line; whether it can be one of a hunk.
-    fn take(&mut self, line: &str) -> bool {
-        let (sign, text) = line.split_at_checked(1).unwrap_or((" ", ""));
-        self.last = match sign {
-            " " => (true, true),
-            "-" => (true, false),
-            "+" => (false, true),
-            "\\" => {
-                self.end_without_line_feed();
-                return true;
-            }
-            _ => return false,
-        };
-        for (is_in, side) in [(self.last.0, &mut self.old), (self.last.1, &mut self.new)] {
-            if is_in {
-                side.push_str(text);
-                side.push('\n');
-            }
-        }
-        true
-    }
-
-    fn end_without_line_feed(&mut self) {
-        if self.last.0 {
-            self.old.pop();
-        }
-        if self.last.1 {
-            self.new.pop();
-        }
-        self.last = (false, false);
-    }
-
-    fn show(&self, list: &mut Bytes, path: &Text<'_>, kind: &FileChangeKind, folder: &Folder) {
-        let old = Text::plain(&self.old);
-        let old = (*kind != FileChangeKind::Add).then_some(&old);
-        show(list, path, old, &Text::plain(&self.new), folder);
-    }
-}
-
-/// Whether a line can stand above the first hunk of a patch.
-fn is_heading(line: &str) -> bool {
-    let starts = ["Index: ", "=====", "--- ", "+++ ", "diff ", "index "];
-    let modes = ["new file", "create file", "deleted file", "old mode", "new mode"];
-    let heads = starts.iter().chain(&modes).chain(&["similarity ", "rename "]);
-    line.is_empty() || heads.into_iter().any(|start| line.starts_with(start))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn sides(patch: &str) -> Option<Vec<(String, String)>> {
-        let hunks = Hunk::all_of(patch)?;
-        Some(hunks.into_iter().map(|hunk| (hunk.old, hunk.new)).collect())
-    }
-
-    #[test]
-    fn a_patch_has_two_sides_a_hunk() {
-        let patch = "--- a\n+++ a\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n@@ -9 +9 @@\n-x\n\\ No newline\n+y\n";
-        let pair = |old: &str, new: &str| (old.to_owned(), new.to_owned());
-        assert_eq!(sides(patch).unwrap(), [pair("one\ntwo\n", "one\nthree\n"), pair("x", "y\n")]);
-    }
-
-    #[test]
-    fn what_is_no_patch_of_one_file_has_none() {
-        assert_eq!(sides("line one\nline two\n"), None);
-        assert_eq!(sides("--- a\n+++ a\n"), None);
-        let of_two =
-            "@@ -1 +1 @@\n-a\n+b\ndiff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-c\n+d\n";
-        assert_eq!(sides(of_two), None);
-    }
 
     #[test]
     fn a_new_file_that_is_a_patch_is_shown_as_it_is() {

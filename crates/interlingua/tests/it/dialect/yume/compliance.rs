@@ -206,17 +206,18 @@ fn interrupt_mid_stream() {
     let records = written("codex", &input, &killed);
     assert_eq!(
         types(&records),
-        ["system", "tool_use", "tool_result", "interrupt", "result", "message_stop"]
+        ["system", "tool_use", "tool_result", "interrupt", "usage", "result", "message_stop"]
     );
     assert_eq!(records[2]["is_error"], json!(true));
-    let result = &records[4];
+    let result = &records[5];
     // Yume forgets the session of a turn that failed.
     assert_eq!((&result["is_error"], &result["subtype"]), (&json!(false), &json!("cancelled")));
     assert_eq!(
         result["errors"],
         json!(["the agent was ended by signal 2 before its turn was over"])
     );
-    assert_eq!(result.get("usage"), None);
+    // Codex counts a turn at its end.
+    assert_eq!(result["usage_estimated"], json!(true));
 }
 
 #[test]
@@ -227,7 +228,7 @@ fn an_interrupt_that_the_agent_tells_is_told_once() {
         r#"{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","session_id":"s1","uuid":"u3","errors":[]}"#
     );
     let records = written("claude", &input, &Exit::default());
-    assert_eq!(types(&records), ["system", "interrupt", "result", "message_stop"]);
+    assert_eq!(types(&records), ["system", "interrupt", "usage", "result", "message_stop"]);
 }
 
 #[test]

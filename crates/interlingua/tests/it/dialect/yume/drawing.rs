@@ -214,12 +214,12 @@ fn a_change_of_several_files_is_no_edit_of_the_first() {
     let records = written("codex", &[TURN, &lines[0], &lines[1], &lines[2], END]).records();
     let calls = all(&records, "tool_use");
     let names: Vec<_> = calls.iter().map(|call| call["name"].clone()).collect();
-    assert_eq!(names, ["file_change", "file_change", "Edit"]);
-    assert_eq!(calls[0]["input"].get("file_path"), None);
-    assert_eq!(calls[2]["input"]["file_path"], "/here");
+    assert_eq!(names, ["Edit", "Write", "Edit", "Edit"]);
+    let paths: Vec<_> = calls.iter().map(|call| call["input"]["file_path"].clone()).collect();
+    assert_eq!(paths, ["/gone", "/new", "/gone", "/here"]);
     let said: Vec<_> =
         all(&records, "tool_result").iter().map(|answer| answer["content"].clone()).collect();
-    assert_eq!(said, ["delete /gone\nadd /new", "delete /gone", "update /here"]);
+    assert_eq!(said, ["delete /gone", "add /new", "delete /gone", "update /here"]);
 }
 
 #[test]
