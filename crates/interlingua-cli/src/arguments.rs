@@ -7,7 +7,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use interlingua::Exit;
-use interlingua::dialect::{Dialect, FramingKind};
+use interlingua::dialect::{Dialect, FramingKind, Team};
+use interlingua::json::Json;
 use interlingua_agents::permission::Mode;
 
 use crate::dialect_name::{DialectName, Source, SourceName};
@@ -113,6 +114,8 @@ pub(crate) struct RunArguments {
     /// Flags of the agent's own, passed on as they are.
     #[arg(last = true, value_name = "FLAG")]
     pub(crate) flags: Vec<String>,
+    #[command(flatten)]
+    pub(crate) team: TeamArguments,
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -205,6 +208,8 @@ pub(crate) struct TranslateArguments {
     /// Give records the time of this machine's clock, where the protocol has a time.
     #[arg(long)]
     pub(crate) live: bool,
+    #[command(flatten)]
+    pub(crate) team: TeamArguments,
     /// What makes the ids that are written differ from those of another run. Without it they are made
     /// of the first line of the input, so that two runs on parts of one session may make the same.
     #[arg(long, value_name = "N")]
@@ -233,6 +238,38 @@ pub(crate) struct CheckArguments {
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) agent: AgentArguments,
+}
+
+/// Who the agent is among others, for protocols that say so in every record (agent-event).
+#[derive(Debug, Args)]
+pub(crate) struct TeamArguments {
+    /// The id of the agent, where the protocol names it (agent-event).
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent_id: Option<String>,
+    /// The type of the agent, where it is not the one that is read (agent-event).
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) agent_type: Option<String>,
+    /// The team of the agent, as a JSON object (agent-event).
+    #[arg(long, value_name = "JSON", value_parser = json_object)]
+    pub(crate) team: Option<String>,
+}
+
+impl TeamArguments {
+    pub(crate) fn team(&self) -> Team {
+        let default = Team::default();
+        Team {
+            agent_id: self.agent_id.clone().unwrap_or(default.agent_id),
+            agent_type: self.agent_type.clone(),
+            metadata: self.team.clone().unwrap_or(default.metadata),
+        }
+    }
+}
+
+fn json_object(text: &str) -> Result<String, String> {
+    let object = Json::from_text(text.trim().to_owned()).filter(Json::is_object);
+    object
+        .map(|object| object.get().to_owned())
+        .ok_or_else(|| "this is not a JSON object; write it as {\"teamName\":\"red\"}".to_owned())
 }
 
 /// What is known of the agent that wrote the input, and what its lines may cost.

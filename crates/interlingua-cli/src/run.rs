@@ -98,8 +98,11 @@ fn launch(arguments: &RunArguments, mode: Mode, prompt: String) -> Result<Launch
 fn options(arguments: &RunArguments, mode: Mode, config: Config) -> Result<Options> {
     let mut options = Options::new(target(arguments)?);
     options.policy = Policy { mode, rules: config.rules };
-    options.translate.encode =
-        EncodeOptions { partial: arguments.partial, ..EncodeOptions::default() };
+    options.translate.encode = EncodeOptions {
+        partial: arguments.partial,
+        team: arguments.team.team(),
+        ..EncodeOptions::default()
+    };
     options.deadlines.run = arguments.timeout;
     if let Some(silence) = arguments.idle_timeout {
         options.deadlines.silence = Some(silence);

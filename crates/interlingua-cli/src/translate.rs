@@ -38,7 +38,8 @@ fn options(arguments: &TranslateArguments) -> Options {
         id_seed: arguments.id_seed,
         ..ReadOptions::default()
     };
-    let encode = EncodeOptions { partial: arguments.partial, ..EncodeOptions::default() };
+    let team = arguments.team.team();
+    let encode = EncodeOptions { partial: arguments.partial, team, ..EncodeOptions::default() };
     Options { read, encode }
 }
 

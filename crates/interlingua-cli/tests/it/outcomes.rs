@@ -89,3 +89,32 @@ fn the_loss_report_tells_what_was_lost() {
     assert_eq!(ran.told, report);
     assert_eq!(translate(&["--strict"], &input).code, Some(1));
 }
+
+#[test]
+fn the_agent_and_its_team_are_named_as_the_caller_says() {
+    let line = b"{\"type\":\"init\",\"session_id\":\"s\",\"model\":\"m\"}\n";
+    let named = ["--agent-id", "a-7", "--agent-type", "custom", "--team", r#"{"teamName":"red"}"#];
+    let arguments =
+        [&["translate", "--from", "gemini", "--to", "agent-event"], &named[..]].concat();
+    let ran = run(&arguments, line);
+    let first = ran.out.lines().next().unwrap_or_default();
+    for part in
+        [r#""agentId":"a-7""#, r#""agentType":"custom""#, r#""teamMetadata":{"teamName":"red"}"#]
+    {
+        assert!(first.contains(part), "{part}: {first}");
+    }
+    let wrong = run(&["translate", "--to", "agent-event", "--team", "red"], line);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.told.contains("not a JSON object"), "{}", wrong.told);
+}
+
+/// Two runs on one session made the same ids.
+#[test]
+fn a_seed_makes_other_ids() {
+    let line = b"{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n";
+    let written = |seed: &[&str]| {
+        run(&[&["translate", "--from", "codex", "--to", "agent-event"], seed].concat(), line).out
+    };
+    assert_eq!(written(&[]), written(&[]), "the same input gives the same ids");
+    assert_ne!(written(&["--id-seed", "1"]), written(&["--id-seed", "2"]));
+}

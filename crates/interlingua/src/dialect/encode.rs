@@ -109,6 +109,8 @@ pub struct EncodeOptions {
 pub struct Team {
     /// The id of the agent.
     pub agent_id: String,
+    /// What type the agent is, where it is not the one that was read.
+    pub agent_type: Option<String>,
     /// The team, as a JSON object.
     pub metadata: String,
 }
@@ -117,6 +119,7 @@ impl Default for Team {
     fn default() -> Self {
         Self {
             agent_id: "agent".into(),
+            agent_type: None,
             metadata: r#"{"teamName":"default","memberName":"agent","memberDisplayName":"agent","memberRole":"agent"}"#
                 .into(),
         }
@@ -309,6 +312,28 @@ impl Identity {
         }
     }
 
+    /// The next id, as sixteen digits after a word that says what it is the id of.
+    pub fn named(&mut self, word: &str) -> String {
+        let mut id = String::with_capacity(word.len() + 16);
+        id.push_str(word);
+        let digits = self.next_digits();
+        id.extend(digits.iter().map(|digit| char::from(*digit)));
+        id
+    }
+
+    /// As [`Identity::named`], appended to some bytes.
+    pub fn write_named(&mut self, word: &str, out: &mut Bytes) {
+        out.extend_from_slice(word.as_bytes());
+        out.extend_from_slice(&self.next_digits());
+    }
+
+    fn next_digits(&mut self) -> [u8; 16] {
+        self.place = self.place.wrapping_add(1);
+        let mut digits = [b'_'; 16];
+        write_digits(&mut digits, self.low ^ self.place);
+        digits
+    }
+
     /// The next id, in the form of a UUID (version 8: made by us).
     pub fn uuid(&mut self) -> Uuid {
         self.place = self.place.wrapping_add(1);
@@ -367,5 +392,9 @@ mod tests {
         identity.uuid().write(&mut two);
         assert_ne!(one, two);
         assert_eq!((one.len(), one[9], one[14], one[15]), (38, b'-', b'-', b'8'));
+        let (one, two) = (identity.named("msg_"), identity.named("msg_"));
+        assert!(one != two && one.len() == 20 && one.starts_with("msg_"));
+        let mut other = Identity::new(8);
+        assert_ne!(other.named("msg_"), Identity::new(7).named("msg_"));
     }
 }

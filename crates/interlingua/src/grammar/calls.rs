@@ -203,6 +203,15 @@ impl Calls {
         *call = Text::from(id);
     }
 
+    /// A plan that a call without an id wrote is that of the newest such call.
+    pub(super) fn settle_plan(&self, event: &mut Event<'_>) {
+        if let Data::PlanUpdated(plan) = &mut event.data
+            && plan.call.as_ref().is_some_and(Text::is_empty)
+        {
+            plan.call = self.unnamed.back().map(|id| Text::from(id.clone()));
+        }
+    }
+
     /// Whether an answer to a call will be handed on: it is open, or nobody has heard of it yet.
     pub(super) fn awaits_answer(&self, call: &Text<'_>) -> bool {
         !matches!(self.calls.get(&key(&self.renamed.emitted_as(call))), Some(Call::Over(_)))

@@ -187,6 +187,7 @@ impl Grammar {
         self.calls.settle(&mut event, self.turns.is_replay(), &mut self.stream);
         // Pieces of text are most of what agents say, and need little of what follows.
         if !(matches!(event.data, Data::BlockDelta(_)) && self.turns.is_open()) {
+            self.calls.settle_plan(&mut event);
             names::settle(&mut event);
             let answers = match &event.data {
                 Data::ToolEnded(ended) => self.calls.awaits_answer(&ended.call),

@@ -15,7 +15,7 @@ pub struct Json<'a>(Cow<'a, str>);
 
 impl<'a> Json<'a> {
     /// The value that says nothing.
-    pub(super) const NULL: Self = Json(Cow::Borrowed("null"));
+    pub(crate) const NULL: Self = Json(Cow::Borrowed("null"));
 
     /// The value that a caller made; `None` where it cannot be said in JSON.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Option<Json<'static>> {

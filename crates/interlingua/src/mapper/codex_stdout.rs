@@ -3,7 +3,8 @@
 use super::lines;
 use crate::dialect::giselle::GiselleEncoder;
 use crate::dialect::{EncodeOptions, Encoder, Output, codex};
-use crate::event::{Data, Event};
+use crate::event::{Data, Event, Outcome, TurnEnded};
+use crate::json::Text;
 use crate::reader::{ReadOptions, Reader};
 use crate::writer::Writer;
 use crate::{Error, Exit, Translator};
@@ -34,7 +35,7 @@ impl CodexStdoutMapper {
     /// A mapper at the beginning of a stream.
     pub fn new() -> Self {
         let options = EncodeOptions::default();
-        let writer = Writer::with_encoder(ChatRecords(GiselleEncoder::new(&options)), &options);
+        let writer = Writer::with_encoder(ChatRecords::new(&options), &options);
         let reader = Reader::new((&codex::DIALECT).into(), ReadOptions::default());
         Self { translator: reader.map(|reader| Translator::with_writer(reader, writer)) }
     }
@@ -69,17 +70,51 @@ impl Default for CodexStdoutMapper {
 
 /// Of all that can be said in `giselle`, what a chat reads.
 #[derive(Debug, Clone)]
-struct ChatRecords(GiselleEncoder);
+struct ChatRecords {
+    giselle: GiselleEncoder,
+    /// What was written of errors in this turn: its end need not repeat it.
+    errors: Vec<Text<'static>>,
+}
+
+impl ChatRecords {
+    fn new(options: &EncodeOptions) -> Self {
+        Self { giselle: GiselleEncoder::new(options), errors: Vec::new() }
+    }
+
+    /// Writes why a turn failed, unless that was written before.
+    fn failed(&mut self, ended: &TurnEnded<'_>, out: &mut Output) {
+        let cause = ended.cause.as_ref().filter(|_| ended.outcome != Outcome::Completed);
+        if let Some(cause) = cause.filter(|cause| !self.errors.contains(cause)) {
+            let mut record = out.record("stderr");
+            record.text("content", cause);
+            record.end();
+        }
+        self.errors.clear();
+    }
+}
 
 impl Encoder for ChatRecords {
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
         match &event.data {
+            // Every session is introduced, also one without a name.
+            Data::SessionStarted(started) if started.id.is_none() && event.synthetic.is_none() => {
+                let mut record = out.record("init");
+                record.text_if("modelId", started.model.as_ref());
+                record.end();
+            }
             Data::SessionStarted(_)
             | Data::SessionUpdated(_)
             | Data::BlockDelta(_)
-            | Data::Block(_)
-            | Data::Error(_)
-            | Data::Retry(_) => self.0.encode(event, out),
+            | Data::Block(_) => self.giselle.encode(event, out),
+            Data::Error(error) => {
+                self.errors.push(error.message.clone().into_owned());
+                self.giselle.encode(event, out);
+            }
+            Data::Retry(retry) => {
+                self.errors.extend(retry.message.clone().map(Text::into_owned));
+                self.giselle.encode(event, out);
+            }
+            Data::TurnEnded(ended) if event.synthetic.is_none() => self.failed(ended, out),
             // An error without a message: all of it is the message.
             Data::Native(native) if native.name == "error" => {
                 let whole = native.raw.as_ref().map(|raw| raw.get().to_owned());

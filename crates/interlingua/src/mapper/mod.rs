@@ -8,11 +8,13 @@
 mod codex_stdout;
 mod gemini_parser;
 mod ndjson;
+mod prompt;
 mod relay;
 
 pub use codex_stdout::CodexStdoutMapper;
 pub use gemini_parser::GeminiParser;
 pub use ndjson::{Mapped, NdjsonMapper, SessionChange};
+pub use prompt::{ToolResult, extract_tool_results, extract_user_message};
 pub use relay::{RelayAnswer, relay_response_to_tool_result, tool_result_to_relay_response};
 
 /// The lines of some output, each with its line feed.

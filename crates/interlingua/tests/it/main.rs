@@ -125,6 +125,7 @@ mod mapper {
     mod codex_mapper;
     mod gemini_parser;
     mod ndjson_mapper;
+    mod prompts;
     mod relay_responses;
 }
 

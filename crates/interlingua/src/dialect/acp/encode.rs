@@ -28,6 +28,8 @@ pub struct AcpEncoder {
     /// How every update begins: all that stands before it.
     head: Bytes,
     session_id: Bytes,
+    /// What ids that are made of numbers contain, so that they are those of no other run.
+    id_tag: String,
     facts: SessionStarted<'static>,
     /// The session has started without a name, and is told when it has one or a turn begins.
     session_due: bool,
@@ -76,6 +78,7 @@ impl Encoder for AcpEncoder {
             let (mut identity, mut session_id) = (Identity::default(), Bytes::new());
             identity.follow(out);
             identity.uuid().write(&mut session_id);
+            self.id_tag = identity.named("");
             self.name_session(session_id);
         }
         self.encode_other(event, out);
@@ -92,6 +95,7 @@ impl AcpEncoder {
         Self {
             head: Bytes::new(),
             session_id: Bytes::new(),
+            id_tag: String::new(),
             facts: SessionStarted::default(),
             session_due: false,
             session_told: false,

@@ -6,8 +6,8 @@ use crate::dialect::content::output_text;
 use crate::dialect::{EncodeOptions, Encoder, Identity, Output, time, tools};
 use crate::event::{
     BlockDelta, BlockKind, Data, Error, ErrorClass, Event, Executor, Notice, Outcome, PlanItem,
-    PlanStatus, PlanUpdated, Reason, SessionEnded, SessionStarted, ToolEnded, ToolKind, ToolStatus,
-    TurnEnded, Unparsed,
+    PlanStatus, PlanUpdated, Reason, SessionEnded, SessionStarted, Severity, ToolEnded, ToolKind,
+    ToolStatus, TurnEnded, Unparsed,
 };
 use crate::json::write::{self, Object};
 use crate::json::{Json, Text};
@@ -27,6 +27,8 @@ pub struct AgentEventEncoder {
     errors: Vec<Text<'static>>,
     /// A turn has ended and no other has begun: a reader may have gone.
     rests: bool,
+    /// Times are the caller's, and notices are written between turns too.
+    callers_time: bool,
 }
 
 /// What every record of a stream has; texts are kept as the literals that are written.
@@ -35,12 +37,22 @@ struct Envelope {
     identity: Identity,
     agent_id: String,
     agent_type: String,
+    /// The caller said what type the agent is.
+    type_is_given: bool,
     team: String,
     /// The time of the event before, for one that has none.
     time: u64,
 }
 
 impl AgentEventEncoder {
+    /// The same writer, with the caller's time in every record, and with what the system says between
+    /// two turns.
+    #[must_use]
+    pub fn at_the_callers_time(mut self) -> Self {
+        self.callers_time = true;
+        self
+    }
+
     /// A writer that names the agent and its team as the caller says.
     pub fn new(options: &EncodeOptions) -> Self {
         let team = Json::from_text(options.team.metadata.replace(['\r', '\n'], " "));
@@ -48,7 +60,8 @@ impl AgentEventEncoder {
         let envelope = Envelope {
             identity: Identity::default(),
             agent_id: literal(&options.team.agent_id),
-            agent_type: literal("unknown"),
+            agent_type: literal(options.team.agent_type.as_deref().unwrap_or("unknown")),
+            type_is_given: options.team.agent_type.is_some(),
             team: team.unwrap_or_else(|| "{}".to_owned()),
             time: 0,
         };
@@ -61,6 +74,7 @@ impl AgentEventEncoder {
             todo_calls: TodoCalls::default(),
             errors: Vec::new(),
             rests: true,
+            callers_time: false,
         }
     }
 }
@@ -86,9 +100,9 @@ impl Envelope {
 
     /// Sets the time of the records to come: the agent's, or else the caller's, or else the last.
     #[inline]
-    fn at(&mut self, event: &Event<'_>, out: &Output) {
-        let told = event.time.as_ref().and_then(time::milliseconds);
-        if let Some(time) = told.or(out.now_ms()) {
+    fn at(&mut self, event: &Event<'_>, callers_time: bool, out: &Output) {
+        let own = if callers_time { None } else { event.time.as_ref() };
+        if let Some(time) = own.and_then(time::milliseconds).or(out.now_ms()) {
             self.time = time;
         }
     }
@@ -97,7 +111,7 @@ impl Envelope {
 impl Encoder for AgentEventEncoder {
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
         self.envelope.identity.follow(out);
-        self.envelope.at(event, out);
+        self.envelope.at(event, self.callers_time, out);
         lose_lineage(event, out);
         let of_subagent = event.parent.is_some();
         match &event.data {
@@ -131,7 +145,7 @@ impl Encoder for AgentEventEncoder {
                     self.todo_list(plan, out);
                 }
             }
-            Data::Notice(notice) if !self.rests => self.notice(notice, out),
+            Data::Notice(notice) if !self.rests || self.callers_time => self.notice(notice, out),
             Data::SessionStarted(started) => self.session_started(started, out),
             Data::SessionEnded(ended) => session_ended(ended, out),
             Data::Error(error) => self.error(error, out),
@@ -196,10 +210,13 @@ impl AgentEventEncoder {
         self.list_told = Some(list);
     }
 
-    /// Tells a notice in a category of its own, which is no part of the answer.
+    /// Writes what the system says. A warning has a category of its own, which is no part of the answer.
     fn notice(&mut self, notice: &Notice<'_>, out: &mut Output) {
         let mut record = self.envelope.record("text", out);
-        record.text("text", &notice.text).raw("role", "\"system\"").raw("category", "\"notice\"");
+        record.text("text", &notice.text).raw("role", "\"system\"");
+        if notice.severity != Severity::Info {
+            record.raw("category", "\"notice\"");
+        }
         record.end();
     }
 }
@@ -337,7 +354,9 @@ impl AgentEventEncoder {
     fn session_started(&mut self, started: &SessionStarted<'_>, out: &mut Output) {
         if let Some(agent) = &started.agent {
             // What was recorded in our own events is the stream of another agent.
-            self.envelope.agent_type = literal(wire::agent_type(&agent.to_plain()));
+            if !self.envelope.type_is_given {
+                self.envelope.agent_type = literal(wire::agent_type(&agent.to_plain()));
+            }
         }
         self.envelope.record("session.started", out).end();
         self.rests = false;

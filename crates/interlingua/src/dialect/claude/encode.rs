@@ -42,7 +42,6 @@ pub struct ClaudeEncoder {
     last_text: Bytes,
     calls: Calls,
     announced: Announced,
-    plans: u64,
     spent: Spent,
 }
 
@@ -87,7 +86,6 @@ pub(super) struct Messages {
     requests: u64,
     /// The message at hand is of a request that was counted.
     counted: bool,
-    unnamed: u64,
 }
 
 /// The usage that a message has when it is written: the real counts come with the result. Claude
@@ -211,7 +209,6 @@ impl ClaudeEncoder {
             last_text: Bytes::new(),
             calls: Calls::default(),
             announced: Announced::default(),
-            plans: 0,
             spent: Spent::default(),
         }
     }
@@ -290,7 +287,7 @@ impl ClaudeEncoder {
         event: &Event<'_>,
         out: &mut Output,
     ) {
-        self.messages.enter(message);
+        self.messages.enter(message, &mut self.stamp.identity);
         self.turn.stopped_in_call = false;
         let mut record = out.record("assistant");
         record.object("message", |fields| {
@@ -342,7 +339,7 @@ impl ClaudeEncoder {
         if event.parent.is_some() || self.pieces.is_none() {
             return;
         }
-        self.messages.enter(message);
+        self.messages.enter(message, &mut self.stamp.identity);
         if let Some(pieces) = &mut self.pieces {
             let model = self.models.of(message, &self.facts);
             pieces.block(&self.messages, model, kind, &mut self.stamp, out);
@@ -409,7 +406,7 @@ impl Messages {
     }
 
     /// Begins the message that a block belongs to, if it is another one than that at hand.
-    fn enter(&mut self, told: Option<&Text<'_>>) {
+    fn enter(&mut self, told: Option<&Text<'_>>, identity: &mut Identity) {
         if !std::mem::replace(&mut self.counted, true) {
             self.requests += 1;
         }
@@ -420,9 +417,8 @@ impl Messages {
                 write::text(&mut self.id, id);
             }
             None if self.id.is_empty() => {
-                self.unnamed += 1;
-                self.id.extend_from_slice(b"\"msg_");
-                write::number(&mut self.id, self.unnamed);
+                self.id.push(b'"');
+                identity.write_named("msg_", &mut self.id);
                 self.id.push(b'"');
             }
             None => {}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::wire::{Line, Stats};
+use super::wire::{Line, Stats, ToolOutput};
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, EventSink, each_record, tools, unknown};
 use crate::event::{
@@ -99,6 +99,7 @@ impl GeminiDecoder {
                 Data::from(Block { index, text, ..Block::default() })
             }
             "user" => Data::from(UserMessage { text, ..UserMessage::default() }),
+            "system" => Data::from(Notice { severity: Severity::Info, text }),
             _ => Data::from(Native { name: Text::plain("message"), raw: own.json() }),
         };
         sink.event(Event::new(data).at(time));
@@ -146,10 +147,18 @@ fn answer(line: Line<'_>) -> ToolEnded<'_> {
         "success" => ToolStatus::Completed,
         _ => ToolStatus::Failed,
     };
+    let (mut output, mut structured) = (line.output, None);
+    if let Some(text) =
+        output.as_ref().and_then(read::record_of::<ToolOutput<'_>>).and_then(|it| it.text)
+    {
+        let text = Json::from(&text);
+        structured = output.replace(text);
+    }
     ToolEnded {
         call: line.tool_id.unwrap_or_default(),
         status,
-        output: line.output,
+        output,
+        structured,
         error: line.error.and_then(|error| error.message),
         ..ToolEnded::default()
     }

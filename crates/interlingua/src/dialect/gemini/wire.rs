@@ -60,3 +60,10 @@ record! {
         models: json "models",
     }
 }
+
+record! {
+    /// What a tool gave back, where it is an object.
+    pub(super) struct ToolOutput<'a> {
+        text: text "text",
+    }
+}

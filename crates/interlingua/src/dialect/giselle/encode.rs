@@ -3,7 +3,7 @@
 use super::{EXECUTE_TOOL, SNAPSHOT_TOOL};
 use crate::dialect::content::output_text;
 use crate::dialect::content::retry_in_words;
-use crate::dialect::{EncodeOptions, Encoder, Output};
+use crate::dialect::{EncodeOptions, Encoder, Identity, Output};
 use crate::event::{
     Artifact, BlockKind, Data, Event, Executor, Outcome, PlanUpdated, Reason, Relay,
     SessionStarted, SessionUpdated, Severity, ToolEnded, ToolStatus, TurnEnded, Usage,
@@ -15,7 +15,7 @@ use crate::json::{Json, Text};
 /// The writer of `giselle`.
 #[derive(Debug, Clone, Default)]
 pub struct GiselleEncoder {
-    plans: u64,
+    identity: Identity,
     turn: Turn,
     /// The block whose pieces were written, while a reader takes the next piece for one of it.
     open_text: Option<u64>,
@@ -41,6 +41,7 @@ struct Turn {
 impl Encoder for GiselleEncoder {
     #[inline]
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
+        self.identity.follow(out);
         let time = event.time.as_ref();
         let aside = event.parent.is_some();
         match &event.data {
@@ -132,9 +133,8 @@ impl GiselleEncoder {
         if plan.call.is_some() {
             return;
         }
-        self.plans += 1;
         self.open_text = None;
-        let call = Text::from(format!("plan-{}", self.plans));
+        let call = Text::from(self.identity.named("plan-"));
         let input = Json::object(|fields| {
             fields.objects("todos", &plan.items, |todo, item| {
                 todo.text("description", &item.text).string("status", item.status.as_str());

@@ -15,7 +15,7 @@ use crate::event::{
     SessionStarted, SessionUpdated, TurnEnded,
 };
 use crate::json::Text;
-use crate::json::write::{self, Bytes, Object};
+use crate::json::write::{Bytes, Object};
 use calls::Changes;
 
 /// The room for a text in a line, beside the fields around it.
@@ -33,8 +33,6 @@ pub struct YumeEncoder {
     hold: Hold,
     turn: Turn,
     session: Session,
-    chunks: u64,
-    plans: u64,
     changes: Changes,
 }
 
@@ -46,8 +44,6 @@ impl YumeEncoder {
             hold: Hold::default(),
             turn: Turn::default(),
             session: Session::default(),
-            chunks: 0,
-            plans: 0,
             changes: Changes::default(),
         }
     }
@@ -217,7 +213,6 @@ impl YumeEncoder {
         parent: Option<&Text<'_>>,
         out: &mut Output,
     ) {
-        self.chunks += 1;
         let mut record = Object::record(self.hold.lines(out.bytes()), kind);
         if kind == "thinking" {
             record.flag("is_thinking", true);
@@ -225,7 +220,7 @@ impl YumeEncoder {
         } else {
             piece.write(record.name("content"));
         }
-        write_chunk_id(record.name("id"), self.chunks);
+        write_chunk_id(record.name("id"), &mut self.identity);
         write_parent(&mut record, parent);
         record.end();
     }
@@ -401,8 +396,8 @@ fn count_block(kind: &BlockKind, out: &mut Output) {
     }
 }
 
-fn write_chunk_id(out: &mut Bytes, number: u64) {
-    out.extend_from_slice(b"\"chunk-");
-    write::number(out, number);
+fn write_chunk_id(out: &mut Bytes, identity: &mut Identity) {
+    out.push(b'"');
+    identity.write_named("chunk-", out);
     out.push(b'"');
 }

@@ -175,3 +175,27 @@ fn a_character_may_be_cut_by_a_chunk() {
         assert_eq!(parse(lines)[0]["content"], "é🧪");
     }
 }
+
+/// Why a turn failed was lost.
+#[test]
+fn a_failed_turn_becomes_stderr_unless_its_reason_was_written() {
+    let failed = r#"{"type":"turn.failed","error":{"message":"boom"}}"#;
+    let error = r#"{"type":"error","message":"boom"}"#;
+    let stderr = "{\"type\":\"stderr\",\"content\":\"boom\"}\n";
+    let map = |lines: &[&str]| {
+        let mut mapper = interlingua::mapper::CodexStdoutMapper::new();
+        let mut written = mapper.push((lines.join("\n") + "\n").as_bytes());
+        written.extend(mapper.flush());
+        written
+    };
+    assert_eq!(map(&[failed]), [stderr]);
+    assert_eq!(map(&[error, failed]), [stderr]);
+    assert_eq!(map(&[failed, failed]), [stderr, stderr], "another turn");
+}
+
+#[test]
+fn a_session_without_an_id_is_introduced_too() {
+    let mut mapper = interlingua::mapper::CodexStdoutMapper::new();
+    let lines = mapper.push(b"{\"type\":\"session.created\",\"model\":\"o4-mini\"}\n");
+    assert_eq!(lines, ["{\"type\":\"init\",\"modelId\":\"o4-mini\"}\n"]);
+}

@@ -166,3 +166,17 @@ fn the_session_id_is_never_taken_for_the_model() {
         push(&mut NdjsonMapper::new(), json!({"type":"init","session_id":"s","modelId":"m"}));
     assert_eq!(parts[0]["modelId"], "m");
 }
+
+/// A stream without a word was finished with an error.
+#[test]
+fn an_empty_stream_is_finished_with_stop() {
+    let mut mapper = NdjsonMapper::new();
+    let (parts, _) = read(mapper.finish());
+    assert_eq!(kinds(&parts), ["finish"]);
+    assert_eq!(parts[0]["finishReason"]["unified"], "stop");
+    let (_, mapped) = push(&mut mapper, json!({"type":"init","session_id":"s1"}));
+    assert_eq!(mapped.session.agent_session_id.as_deref(), Some("s1"));
+    let (parts, _) = read(mapper.finish());
+    assert_eq!(kinds(&parts), ["finish"]);
+    assert_eq!(parts[0]["finishReason"]["unified"], "stop");
+}

@@ -141,8 +141,27 @@ pub fn translate_chunks<'c>(
     translate_with(Options::default(), from, to, chunks, exit)
 }
 
-/// The text with the ids that a writer made, in the form of UUIDs of version 8, replaced.
+/// The text with the ids that a writer made replaced: UUIDs of version 8, and words of sixteen digits.
 pub fn without_made_ids(text: &str) -> String {
+    without_words_of_digits(&without_uuids(text))
+}
+
+fn without_words_of_digits(text: &str) -> String {
+    let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    let mut short = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(is_digit) {
+        let (before, from) = rest.split_at(start);
+        let length = from.find(|c| !is_digit(c)).unwrap_or(from.len());
+        let (word, after) = from.split_at(length);
+        short += before;
+        short += if length == 16 { "made" } else { word };
+        rest = after;
+    }
+    short + rest
+}
+
+fn without_uuids(text: &str) -> String {
     let mut parts = text.split('-').collect::<Vec<_>>();
     let mut at = 0;
     while at + 4 < parts.len() {

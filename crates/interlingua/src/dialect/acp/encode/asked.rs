@@ -57,7 +57,7 @@ impl AcpEncoder {
         let PermissionRequested { tool, description, input, .. } = asked;
         match &asked.call {
             Some(id) => call.text("toolCallId", id),
-            None => call.string("toolCallId", &format!("permission-{id}")),
+            None => call.string("toolCallId", &format!("permission-{}-{id}", self.id_tag)),
         };
         let known = asked.call.as_ref().and_then(|id| self.call_at(id));
         let known = known.and_then(|at| self.calls.get(at));

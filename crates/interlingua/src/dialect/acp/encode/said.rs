@@ -90,7 +90,7 @@ impl AcpEncoder {
                 object.text("messageId", id);
             }
             (None, Some(_)) => {
-                object.string("messageId", &format!("block-{block}"));
+                object.string("messageId", &format!("block-{}-{block}", self.id_tag));
             }
             (None, None) => {}
         }

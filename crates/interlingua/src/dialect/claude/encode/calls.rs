@@ -166,7 +166,7 @@ impl ClaudeEncoder {
     ) {
         let (name, input) = tools::call(name, kind, input);
         self.calls.made(call, &name, &input);
-        self.messages.enter(message);
+        self.messages.enter(message, &mut self.stamp.identity);
         if let Some(pieces) = self.pieces.as_mut().filter(|_| event.parent.is_none()) {
             let model = self.models.of(message, &self.facts);
             pieces.call(&self.messages, model, call, &name, &mut self.stamp, out);
@@ -282,8 +282,7 @@ impl ClaudeEncoder {
         if plan.call.is_some() {
             return;
         }
-        self.plans += 1;
-        let call = Text::from(format!("plan-{}", self.plans));
+        let call = Text::from(self.stamp.identity.named("plan-"));
         let input = tools::todo_input(&plan.items);
         let name = Text::plain("TodoWrite");
         let (requests, counted) = (self.messages.requests, self.messages.counted);

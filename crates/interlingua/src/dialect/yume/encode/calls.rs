@@ -189,8 +189,7 @@ impl YumeEncoder {
         }
         self.ensure_init(out);
         self.turn.called();
-        self.plans += 1;
-        let id = Text::from(format!("plan-{}", self.plans));
+        let id = Text::from(self.identity.named("plan-"));
         let input = claude::todo_input(&plan.items);
         if !all_drawn(&plan.items) {
             out.lost("status of a step");

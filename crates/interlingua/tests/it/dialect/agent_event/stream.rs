@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 fn translate(from: &str, to: &str, lines: &[&str], exit: &Exit) -> Vec<Value> {
     let to = dialect::find(to).unwrap();
-    let team = Team { agent_id: "a-1".into(), metadata: r#"{"teamName":"t"}"#.into() };
+    let team =
+        Team { agent_id: "a-1".into(), metadata: r#"{"teamName":"t"}"#.into(), ..Team::default() };
     let encode = EncodeOptions { team, ..EncodeOptions::default() };
     let options = Options { encode, ..Options::default() };
     let mut translator = Translator::new(Source::named(from).unwrap(), to, options).unwrap();
