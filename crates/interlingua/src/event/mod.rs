@@ -10,6 +10,7 @@ mod open;
 mod payload;
 mod permission;
 mod plan;
+pub(crate) mod schema;
 mod session;
 mod tool;
 mod turn;
@@ -142,6 +143,11 @@ macro_rules! data {
                     $($word => Some(serde_json::from_str::<$payload<'a>>(json).map(Data::from)),)+
                     _ => None,
                 }
+            }
+
+            /// The schema of the payload of every kind.
+            pub(crate) fn schemas() -> Vec<(&'static str, serde_json::Value)> {
+                vec![$(($word, <$payload<'static> as schema::Described>::schema()),)+]
             }
 
             /// The words for all kinds of events.

@@ -33,6 +33,12 @@ macro_rules! open_enum {
             }
         }
 
+        impl crate::event::schema::Described for $name {
+            fn schema() -> serde_json::Value {
+                crate::event::schema::word(&[$($word),+])
+            }
+        }
+
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.as_str())

@@ -109,21 +109,21 @@ impl Own for bool {
 
 /// Declares a payload. Of a `listed` one, a list is written also where it is empty.
 macro_rules! payload {
-    ($(#[$meta:meta])* pub struct $name:ident<'a> $fields:tt) => {
-        payload!(@declare true $(#[$meta])* $name $fields);
+    ($(#[doc = $about:literal])* pub struct $name:ident<'a> $fields:tt) => {
+        payload!(@declare true $(#[doc = $about])* $name $fields);
     };
-    ($(#[$meta:meta])* pub listed struct $name:ident<'a> $fields:tt) => {
-        payload!(@declare false $(#[$meta])* $name $fields);
+    ($(#[doc = $about:literal])* pub listed struct $name:ident<'a> $fields:tt) => {
+        payload!(@declare false $(#[doc = $about])* $name $fields);
     };
-    (@declare $absent:literal $(#[$meta:meta])* $name:ident {
-        $($(#[$doc:meta])* pub $field:ident: $kind:ty,)*
+    (@declare $absent:literal $(#[doc = $about:literal])* $name:ident {
+        $($(#[doc = $doc:literal])* pub $field:ident: $kind:ty,)*
     }) => {
-        $(#[$meta])*
+        $(#[doc = $about])*
         #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
         #[serde(default, bound(deserialize = "'de: 'a"))]
         pub struct $name<'a> {
             $(
-                $(#[$doc])*
+                $(#[doc = $doc])*
                 #[serde(skip_serializing_if = "crate::event::payload::Absent::absent")]
                 pub $field: $kind,
             )*
@@ -138,6 +138,18 @@ macro_rules! payload {
         }
         impl crate::event::payload::Absent for $name<'_> {
             const NONE_IS_ABSENT: bool = $absent;
+        }
+        impl<'a> crate::event::schema::Described for $name<'a> {
+            fn schema() -> serde_json::Value {
+                crate::event::schema::object(
+                    concat!($($about),*),
+                    &[$((
+                        stringify!($field),
+                        concat!($($doc),*),
+                        <$kind as crate::event::schema::Described>::schema(),
+                    ),)*],
+                )
+            }
         }
     };
 }

@@ -123,6 +123,12 @@ impl Own for Secret<'_> {
     }
 }
 
+impl super::schema::Described for Secret<'_> {
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "const": "[secret]" })
+    }
+}
+
 impl Absent for Secret<'_> {
     fn absent(&self) -> bool {
         true

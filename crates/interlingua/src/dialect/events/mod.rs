@@ -22,6 +22,11 @@ pub use encode::EventsEncoder;
 /// The version of the form.
 pub const VERSION: u64 = form::VERSION;
 
+/// The JSON schema of a record, made from the types of [`crate::event`].
+pub fn schema() -> serde_json::Value {
+    crate::event::schema::of_entries()
+}
+
 /// The dialect `events`.
 pub static DIALECT: Dialect = Dialect {
     name: "events",
