@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::error::Error;
 use crate::permission::{Effect, Mode, Rule, Rules};
-use crate::request::Refused;
 
 /// What a file says.
 #[derive(Debug, Default)]
@@ -56,9 +56,9 @@ struct WrittenRule {
 
 impl Config {
     /// Reads a file.
-    pub fn read(path: &Path) -> Result<Self, Refused> {
+    pub fn read(path: &Path) -> Result<Self, Error> {
         let bad =
-            |problem: String| Refused::BadDescription { path: path.display().to_string(), problem };
+            |problem: String| Error::BadDescription { path: path.display().to_string(), problem };
         let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
         Self::parse(&text).map_err(bad)
     }

@@ -15,6 +15,7 @@
 pub mod agent;
 mod config;
 pub mod driver;
+mod error;
 pub mod permission;
 pub mod process;
 mod request;
@@ -22,5 +23,6 @@ mod run;
 mod watch;
 
 pub use config::Config;
-pub use request::{Refused, Request};
+pub use error::Error;
+pub use request::Request;
 pub use run::{Consumer, Control, Deadlines, Ended, Options, Question, Recorder, Stop, run};

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::error::Error;
 use crate::permission::Mode;
 
 /// What an agent is asked to do.
@@ -69,102 +70,28 @@ impl Request {
     }
 
     /// Finds what no agent could work with.
-    pub fn check(&self) -> Result<(), Refused> {
+    pub fn check(&self) -> Result<(), Error> {
         if self.prompt.trim().is_empty() {
-            return Err(Refused::EmptyPrompt);
+            return Err(Error::EmptyPrompt);
         }
         if !self.folder.is_dir() {
-            return Err(Refused::NoFolder(self.folder.clone()));
+            return Err(Error::NoFolder(self.folder.clone()));
         }
         let words = [("model", &self.model), ("session", &self.resume)];
         for (what, word) in words {
             if let Some(word) = word
                 && (word.is_empty() || word.starts_with('-') || word.contains(char::is_control))
             {
-                return Err(Refused::BadWord { what, word: word.clone() });
+                return Err(Error::BadWord { what, word: word.clone() });
             }
         }
         for (name, _) in &self.environment {
             if name.is_empty() || name.contains(['=', '\0']) {
-                return Err(Refused::BadWord { what: "variable", word: name.clone() });
+                return Err(Error::BadWord { what: "variable", word: name.clone() });
             }
         }
         Ok(())
     }
-}
-
-/// Why an agent was not started.
-#[derive(Debug, thiserror::Error)]
-pub enum Refused {
-    /// There is nothing to do.
-    #[error(
-        "the prompt is empty: say what the agent is to do, or `-` to read it from standard input"
-    )]
-    EmptyPrompt,
-    /// The folder does not exist.
-    #[error("there is no folder {}: make it, or name another one with --cwd", .0.display())]
-    NoFolder(PathBuf),
-    /// A word that the agent would take for something else.
-    #[error("{word:?} cannot be the name of a {what}")]
-    BadWord {
-        /// What it was to name.
-        what: &'static str,
-        /// The word.
-        word: String,
-    },
-    /// The program is not here.
-    #[error("{agent} is not installed: there is no program `{program}` on the path. {install}")]
-    NotInstalled {
-        /// The agent.
-        agent: String,
-        /// Its program.
-        program: String,
-        /// How to get it.
-        install: String,
-    },
-    /// The agent has no such mode.
-    #[error("{agent} has no permission mode `{mode}`{advice}")]
-    NoMode {
-        /// The agent.
-        agent: &'static str,
-        /// The mode.
-        mode: Mode,
-        /// What to use instead.
-        advice: &'static str,
-    },
-    /// The agent's screen cannot be read.
-    #[error("the screen of {agent} cannot be read; leave --screen out: it has a protocol")]
-    NoScreen {
-        /// The agent.
-        agent: &'static str,
-    },
-    /// A description of a program cannot be read.
-    #[error("{path}: {problem}")]
-    BadDescription {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The protocol cannot be read, or not be written.
-    #[error(transparent)]
-    CannotTranslate(#[from] interlingua::Error),
-    /// The working folder could not be prepared.
-    #[error("{} could not be written: {problem}", .path.display())]
-    NotPrepared {
-        /// The file that has to be there.
-        path: PathBuf,
-        /// What the system says.
-        problem: std::io::Error,
-    },
-    /// It could not be started.
-    #[error("{program} could not be started: {problem}")]
-    NotStarted {
-        /// The program.
-        program: String,
-        /// What the system says.
-        problem: std::io::Error,
-    },
 }
 
 #[cfg(test)]
@@ -175,15 +102,15 @@ mod tests {
     fn what_no_agent_could_work_with_is_refused() {
         let fine = Request::new("do it");
         assert!(fine.check().is_ok());
-        assert!(matches!(Request::new(" \n").check(), Err(Refused::EmptyPrompt)));
+        assert!(matches!(Request::new(" \n").check(), Err(Error::EmptyPrompt)));
         let nowhere = Request { folder: "/no/such/folder".into(), ..fine.clone() };
-        assert!(matches!(nowhere.check(), Err(Refused::NoFolder(_))));
+        assert!(matches!(nowhere.check(), Err(Error::NoFolder(_))));
         for word in ["", "-x", "a\nb"] {
             let model = Request { model: Some(word.to_owned()), ..fine.clone() };
-            assert!(matches!(model.check(), Err(Refused::BadWord { what: "model", .. })), "{word}");
+            assert!(matches!(model.check(), Err(Error::BadWord { what: "model", .. })), "{word}");
         }
         let variable = Request { environment: vec![("a=b".into(), "c".into())], ..fine };
-        assert!(matches!(variable.check(), Err(Refused::BadWord { what: "variable", .. })));
+        assert!(matches!(variable.check(), Err(Error::BadWord { what: "variable", .. })));
     }
 
     #[test]

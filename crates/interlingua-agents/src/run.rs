@@ -24,9 +24,9 @@ use tokio::sync::mpsc;
 
 use crate::agent::Launch;
 use crate::driver::Driver;
+use crate::error::Error;
 use crate::permission::{Decision, Policy, Verdict, Wish};
 use crate::process::{Process, Signal, Spool};
-use crate::request::Refused;
 use crate::watch::Note;
 pub use deadlines::Deadlines;
 use deadlines::{Clock, Due};
@@ -168,7 +168,7 @@ pub async fn run(
     options: Options,
     output: Box<dyn Consumer>,
     mut controls: mpsc::Receiver<Control>,
-) -> Result<Ended, Refused> {
+) -> Result<Ended, Error> {
     let mut options = options;
     let seed = options.translate.read.id_seed.unwrap_or_else(fresh_seed);
     options.translate.read.id_seed = Some(seed);

@@ -9,7 +9,9 @@ use interlingua_agents::agent::program::Program;
 use interlingua_agents::agent::{ALL, Agent, Launch};
 use interlingua_agents::permission::{Mode, Policy};
 use interlingua_agents::process::{Guard, adopt_orphans};
-use interlingua_agents::{Config, Consumer, Control, Ended, Options, Recorder, Request, Stop};
+use interlingua_agents::{
+    Config, Consumer, Control, Ended, Error, Options, Recorder, Request, Stop,
+};
 use tokio::sync::mpsc;
 
 use crate::arguments::RunArguments;
@@ -82,17 +84,28 @@ fn launch(arguments: &RunArguments, mode: Mode, prompt: String) -> Result<Launch
     };
     let name = &*arguments.agent;
     if let Some(agent) = Agent::find(name) {
-        return Ok(agent.launch(&request)?);
+        return agent.launch(&request).map_err(with_advice);
     }
     let path = Path::new(name);
     if path.extension().is_some_and(|ending| ending == "toml") {
-        return Ok(Program::read(path)?.launch(&request)?);
+        return Program::read(path)?.launch(&request).map_err(with_advice);
     }
     let known: Vec<_> = ALL.iter().map(|agent| agent.name).collect();
     bail!(
         "no agent is called `{name}`; there are {}, and any program that a .toml file describes",
         known.join(", ")
     )
+}
+
+/// Says by which argument something is to be changed.
+fn with_advice(error: Error) -> anyhow::Error {
+    let advice = match &error {
+        Error::EmptyPrompt => "`-` reads it from standard input",
+        Error::NoFolder(_) => "--cwd names the folder",
+        Error::NoScreen { .. } => "leave --screen out",
+        _ => return error.into(),
+    };
+    anyhow::anyhow!("{error} ({advice})")
 }
 
 fn options(arguments: &RunArguments, mode: Mode, config: Config) -> Result<Options> {

@@ -27,3 +27,27 @@ pub enum Error {
         dialect: &'static str,
     },
 }
+
+/// Whose fault an error is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The caller's: what was asked for makes no sense.
+    Caller,
+    /// The agent's: it does not do what its protocol says.
+    Agent,
+    /// Nobody's: it is not supported.
+    Unsupported,
+    /// The system's, or that of whatever lies between us and the agent.
+    Transport,
+}
+
+impl Error {
+    /// Whose fault it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::UnknownDialect { .. } | Self::StreamNotEnded => Fault::Caller,
+            Self::NotRead { .. } | Self::NotWritten { .. } => Fault::Unsupported,
+        }
+    }
+}

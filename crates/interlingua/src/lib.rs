@@ -68,7 +68,7 @@ mod writer;
 
 pub use account::{Account, EventCounts, FrameCounts};
 pub use entry::{Entry, EntryRef, Flow, Origin, Raw, RawRef, Sink};
-pub use error::Error;
+pub use error::{Error, Fault};
 pub use grammar::{Exit, Repair, RepairKind, Repairs, Stopped};
 pub use reader::{RawRecords, ReadOptions, ReadReport, Reader, Source, StreamEnd};
 pub use translate::{Finished, Options, Translator};

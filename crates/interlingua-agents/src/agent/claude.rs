@@ -2,9 +2,10 @@
 
 use super::{Agent, Plan, SignIn, Surroundings, words};
 use crate::driver::ClaudeDriver;
+use crate::error::Error;
 use crate::permission::Mode;
 use crate::process::Input;
-use crate::request::{Refused, Request};
+use crate::request::Request;
 
 pub(super) const AGENT: Agent = Agent {
     name: "claude",
@@ -24,7 +25,7 @@ fn signed_in(here: &Surroundings) -> SignIn {
     )
 }
 
-fn plan(request: &Request) -> Result<Plan, Refused> {
+fn plan(request: &Request) -> Result<Plan, Error> {
     let mut arguments = words(&[
         "--print",
         "--input-format",

@@ -2,9 +2,10 @@
 
 use super::{Agent, Plan, SignIn, Surroundings, absolute, arguments, words};
 use crate::driver::{CodexDriver, Thread};
+use crate::error::Error;
 use crate::permission::Mode;
 use crate::process::Input;
-use crate::request::{Refused, Request};
+use crate::request::Request;
 
 pub(super) const AGENT: Agent = Agent {
     name: "codex",
@@ -24,14 +25,14 @@ fn signed_in(here: &Surroundings) -> SignIn {
     )
 }
 
-fn plan(request: &Request) -> Result<Plan, Refused> {
+fn plan(request: &Request) -> Result<Plan, Error> {
     let sandbox = match request.mode {
         Mode::Ask | Mode::AcceptEdits => "workspace-write",
         Mode::Auto => "danger-full-access",
         Mode::Deny => "read-only",
         Mode::Plan => {
             let advice = "; `deny` lets it read and change nothing";
-            return Err(Refused::NoMode { agent: "Codex", mode: request.mode, advice });
+            return Err(Error::NoMode { agent: "Codex", mode: request.mode, advice });
         }
     };
     if request.exec { exec(request, sandbox) } else { Ok(app_server(request, sandbox)) }
@@ -50,10 +51,10 @@ fn app_server(request: &Request, sandbox: &'static str) -> Plan {
 }
 
 /// One run that asks nobody.
-fn exec(request: &Request, sandbox: &'static str) -> Result<Plan, Refused> {
+fn exec(request: &Request, sandbox: &'static str) -> Result<Plan, Error> {
     if request.mode == Mode::Ask {
         let advice = " with `exec`, which asks nobody";
-        return Err(Refused::NoMode { agent: "Codex", mode: request.mode, advice });
+        return Err(Error::NoMode { agent: "Codex", mode: request.mode, advice });
     }
     let fixed = ["exec", "--json", "--skip-git-repo-check", "--sandbox", sandbox];
     let mut arguments = arguments(&fixed, &[("--model", &request.model)]);

@@ -5,9 +5,10 @@ use std::ffi::OsString;
 
 use super::{Agent, Plan, SignIn, Surroundings, arguments, session, words};
 use crate::driver::{CopilotDriver, CopilotScreenDriver};
+use crate::error::Error;
 use crate::permission::Mode;
 use crate::process::Input;
-use crate::request::{Refused, Request};
+use crate::request::Request;
 
 pub(super) const AGENT: Agent = Agent {
     name: "copilot",
@@ -30,7 +31,7 @@ fn signed_in(here: &Surroundings) -> SignIn {
 /// The system takes no argument that is longer than 128 KiB.
 const LONGEST_ARGUMENT: usize = 100 << 10;
 
-fn plan(request: &Request) -> Result<Plan, Refused> {
+fn plan(request: &Request) -> Result<Plan, Error> {
     if request.mode == Mode::Plan {
         return Err(no_plan());
     }
@@ -56,7 +57,7 @@ fn stream(request: &Request) -> Plan {
 }
 
 /// Its screen, for where the rest cannot be had.
-fn screen(request: &Request) -> Result<Plan, Refused> {
+fn screen(request: &Request) -> Result<Plan, Error> {
     if request.mode == Mode::Plan {
         return Err(no_plan());
     }
@@ -80,9 +81,9 @@ fn allowed_and_resumed(request: &Request) -> Vec<OsString> {
     arguments
 }
 
-fn no_plan() -> Refused {
+fn no_plan() -> Error {
     let advice = "; `deny` lets it change nothing";
-    Refused::NoMode { agent: "Copilot CLI", mode: Mode::Plan, advice }
+    Error::NoMode { agent: "Copilot CLI", mode: Mode::Plan, advice }
 }
 
 fn acp(request: &Request) -> Plan {

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use super::{Agent, Plan, SignIn, Surroundings, arguments, session};
 use crate::driver::{AcpDriver, GeminiDriver, Session};
+use crate::error::Error;
 use crate::permission::Mode;
 use crate::process::Input;
-use crate::request::{Refused, Request};
+use crate::request::Request;
 
 pub(super) const AGENT: Agent = Agent {
     name: "gemini",
@@ -29,7 +30,7 @@ fn signed_in(here: &Surroundings) -> SignIn {
     )
 }
 
-fn plan(request: &Request) -> Result<Plan, Refused> {
+fn plan(request: &Request) -> Result<Plan, Error> {
     Ok(match request.mode {
         Mode::Ask | Mode::AcceptEdits | Mode::Deny if !request.exec => acp(request),
         Mode::Auto => stream(request, "yolo"),

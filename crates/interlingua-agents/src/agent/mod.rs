@@ -21,8 +21,9 @@ use interlingua::dialect::Dialect;
 use tempfile::TempDir;
 
 use crate::driver::{AcpDriver, Driver, PlainDriver, SCREEN, SIZE, Session};
+use crate::error::Error;
 use crate::process::{Command, Input, Process, Spool};
-use crate::request::{Refused, Request};
+use crate::request::Request;
 
 /// All agents that are known.
 pub const ALL: &[&Agent] = &[
@@ -53,7 +54,7 @@ pub struct Agent {
     screen: Option<MakePlan>,
 }
 
-type MakePlan = fn(&Request) -> Result<Plan, Refused>;
+type MakePlan = fn(&Request) -> Result<Plan, Error>;
 
 /// Whether somebody is signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,12 +165,12 @@ impl Launch {
     }
 
     /// Prepares the working folder, and starts the program.
-    pub(crate) fn start(&self) -> Result<(Process, Spool), Refused> {
+    pub(crate) fn start(&self) -> Result<(Process, Spool), Error> {
         for (path, text) in &self.files {
             let path = self.command.folder.join(path);
-            prepare(&path, text).map_err(|problem| Refused::NotPrepared { path, problem })?;
+            prepare(&path, text).map_err(|problem| Error::NotPrepared { path, problem })?;
         }
-        self.command.start().map_err(|problem| Refused::NotStarted {
+        self.command.start().map_err(|problem| Error::NotStarted {
             program: self.command.program.display().to_string(),
             problem,
         })
@@ -200,9 +201,9 @@ impl Agent {
     }
 
     /// Makes ready to start it.
-    pub fn launch(&self, request: &Request) -> Result<Launch, Refused> {
+    pub fn launch(&self, request: &Request) -> Result<Launch, Error> {
         request.check()?;
-        let not_installed = || Refused::NotInstalled {
+        let not_installed = || Error::NotInstalled {
             agent: self.title.to_owned(),
             program: request
                 .program
@@ -218,14 +219,14 @@ impl Agent {
         let plan = match (request.screen, self.screen) {
             (false, _) => self.plan,
             (true, Some(screen)) => screen,
-            (true, None) => return Err(Refused::NoScreen { agent: self.title }),
+            (true, None) => return Err(Error::NoScreen { agent: self.title }),
         };
         plan(request)?.launch(program, request)
     }
 }
 
 impl Plan {
-    fn launch(self, program: PathBuf, request: &Request) -> Result<Launch, Refused> {
+    fn launch(self, program: PathBuf, request: &Request) -> Result<Launch, Error> {
         let mut arguments = self.arguments;
         arguments.extend(request.flags.iter().map(OsString::from));
         let own = self.environment.into_iter().map(|(name, value)| (name.to_owned(), value));
@@ -312,7 +313,7 @@ mod tests {
                             assert!(dialect.decoder.is_some(), "{}", agent.name);
                             assert!(!plan.arguments.contains(&"-x".into()), "{}", agent.name);
                         }
-                        Err(Refused::NoMode { .. }) => {}
+                        Err(Error::NoMode { .. }) => {}
                         Err(other) => panic!("{}: {other}", agent.name),
                     }
                 }

@@ -2,9 +2,10 @@
 
 use super::{Agent, Plan, SignIn, Surroundings, arguments, session};
 use crate::driver::Session;
+use crate::error::Error;
 use crate::permission::Mode;
 use crate::process::Input;
-use crate::request::{Refused, Request};
+use crate::request::Request;
 
 pub(super) const AGENT: Agent = Agent {
     name: "opencode",
@@ -27,7 +28,7 @@ fn signed_in(here: &Surroundings) -> SignIn {
 /// By default it runs commands without asking anybody: this makes it ask.
 const ASK: &str = r#"{"edit":"ask","bash":"ask","webfetch":"ask","external_directory":"ask"}"#;
 
-fn plan(request: &Request) -> Result<Plan, Refused> {
+fn plan(request: &Request) -> Result<Plan, Error> {
     Ok(match request.mode {
         Mode::Auto => stream(request, None),
         Mode::Plan => stream(request, Some("plan")),

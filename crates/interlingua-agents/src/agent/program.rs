@@ -27,8 +27,9 @@ use crate::driver::{
     AcpDriver, ClaudeDriver, CodexDriver, Driver, Interrupt, PlainDriver, PlainScreenDriver,
     SCREEN, SIZE, Session, Thread,
 };
+use crate::error::Error;
 use crate::process::{Command, Input};
-use crate::request::{Refused, Request};
+use crate::request::Request;
 
 /// A program that speaks a protocol that can be read.
 #[derive(Clone, Deserialize)]
@@ -77,9 +78,9 @@ enum Prompt {
 
 impl Program {
     /// Reads the description of a program.
-    pub fn read(path: &Path) -> Result<Self, Refused> {
+    pub fn read(path: &Path) -> Result<Self, Error> {
         let bad =
-            |problem: String| Refused::BadDescription { path: path.display().to_string(), problem };
+            |problem: String| Error::BadDescription { path: path.display().to_string(), problem };
         let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
         Self::parse(&text).map_err(bad)
     }
@@ -119,9 +120,9 @@ impl Program {
     }
 
     /// Makes ready to start it.
-    pub fn launch(&self, request: &Request) -> Result<Launch, Refused> {
+    pub fn launch(&self, request: &Request) -> Result<Launch, Error> {
         request.check()?;
-        let program = on_the_path(&self.command).ok_or_else(|| Refused::NotInstalled {
+        let program = on_the_path(&self.command).ok_or_else(|| Error::NotInstalled {
             agent: self.command.clone(),
             program: self.command.clone(),
             install: "Its description names this command.".to_owned(),

@@ -2,9 +2,10 @@
 
 use super::{Agent, Plan, SignIn, Surroundings, arguments, session};
 use crate::driver::Session;
+use crate::error::Error;
 use crate::permission::Mode;
 use crate::process::Input;
-use crate::request::{Refused, Request};
+use crate::request::Request;
 
 pub(super) const AGENT: Agent = Agent {
     name: "qwen",
@@ -24,7 +25,7 @@ fn signed_in(here: &Surroundings) -> SignIn {
     )
 }
 
-fn plan(request: &Request) -> Result<Plan, Refused> {
+fn plan(request: &Request) -> Result<Plan, Error> {
     Ok(match request.mode {
         Mode::Ask | Mode::AcceptEdits | Mode::Deny if !request.exec => acp(request),
         Mode::Auto => stream(request, "yolo"),

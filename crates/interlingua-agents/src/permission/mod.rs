@@ -60,7 +60,11 @@ pub struct Wish {
 }
 
 /// What was decided about a wish.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// Its JSON form is `{"decision":"allow"}` or `{"decision":"deny","reason":"…"}`.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "decision", content = "reason", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Decision {
     /// It may.
     Allow,
@@ -116,6 +120,18 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_decision_has_a_stable_form() {
+        let forms = [
+            (Decision::Allow, r#"{"decision":"allow"}"#),
+            (Decision::Deny("no".into()), r#"{"decision":"deny","reason":"no"}"#),
+        ];
+        for (decision, form) in forms {
+            assert_eq!(serde_json::to_string(&decision).unwrap(), form);
+            assert_eq!(serde_json::from_str::<Decision>(form).unwrap(), decision);
+        }
+    }
 
     fn wish(tool: &str, kind: ToolKind) -> Wish {
         let (request, tool) = ("1".to_owned(), tool.to_owned());
