@@ -24,3 +24,8 @@ mod watch;
 pub use config::Config;
 pub use request::{Refused, Request};
 pub use run::{Consumer, Control, Deadlines, Ended, Options, Question, Recorder, Stop, run};
+
+/// Compiles the example of the README as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

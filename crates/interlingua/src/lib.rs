@@ -73,3 +73,8 @@ pub use grammar::{Exit, Repair, RepairKind, Repairs, Stopped};
 pub use reader::{RawRecords, ReadOptions, ReadReport, Reader, Source, StreamEnd};
 pub use translate::{Finished, Options, Translator};
 pub use writer::Writer;
+
+/// Runs the examples of the README as doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
