@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# The one test command: formatting, lints, other systems, all tests, doc tests, documentation, published
-# clients that read what we write, and real agents that we run. With --quick, all but the real agents.
+# The one test command: formatting, lints, other targets, documentation, all tests, doc tests, packages,
+# published clients that read what we write, and real agents that we run. With --quick, all but the real
+# agents.
 #
-# It needs Rust and nothing else. Components of Rust that are missing are added where rustup can, npm
-# where apt can, and the clients (with a newer Node, if need be) where npm can; what cannot be installed
-# is said, and what it would have checked is reported as skipped.
+# It needs Rust and nothing else. Missing components of Rust are installed with rustup, npm with apt, and
+# the clients (with a newer Node, if need be) with npm. What cannot be installed is named, and the checks
+# that need it are reported as skipped.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -24,6 +25,10 @@ step() {
 have_component() {
   cargo "$1" --version >/dev/null 2>&1 && return
   rustup component add "$2" >/dev/null 2>&1 && cargo "$1" --version >/dev/null 2>&1
+}
+
+have_target() {
+  command -v rustup >/dev/null && timeout 300 rustup target add "$1" >/dev/null 2>&1
 }
 
 have_npm() {
@@ -49,14 +54,16 @@ else
   skipped+=("lints: clippy is not here and cannot be installed")
 fi
 
-step "other systems"
-# They are only compiled: their tests run where they are.
-for target in x86_64-pc-windows-gnu aarch64-apple-darwin; do
-  if command -v rustup >/dev/null && timeout 300 rustup target add "$target" >/dev/null 2>&1; then
+step "other targets"
+# They are only compiled. The core needs no operating system, so it also compiles to WebAssembly.
+for target in x86_64-pc-windows-gnu aarch64-apple-darwin wasm32-unknown-unknown; do
+  if ! have_target "$target"; then
+    skipped+=("$target: rustup is not here or cannot add it")
+  elif [[ $target == wasm32-* ]]; then
+    cargo check --package interlingua --lib --target "$target" --locked --quiet
+  else
     cargo check --package interlingua-cli --target "$target" --locked --quiet
     cargo check --package interlingua-agents --all-targets --target "$target" --locked --quiet
-  else
-    skipped+=("$target: rustup is not here or cannot add it")
   fi
 done
 
@@ -69,6 +76,14 @@ cargo test --workspace --lib --bins --tests --locked
 
 step "doc tests"
 cargo test --workspace --doc --locked
+
+step "packages"
+# Every published crate is packaged, and built from its package. What the steps above downloaded is enough,
+# unless cargo never read the registry's index on this machine.
+package() {
+  cargo package --workspace --exclude fake-model --locked --allow-dirty --quiet "$@"
+}
+package --offline 2>/dev/null || package
 
 step "published clients"
 code=0

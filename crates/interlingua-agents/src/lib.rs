@@ -26,3 +26,8 @@ pub use config::Config;
 pub use error::Error;
 pub use request::Request;
 pub use run::{Consumer, Control, Deadlines, Ended, Options, Question, Recorder, Stop, run};
+
+/// Compiles the example of the README as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,8 +1,37 @@
-//! What people read of the dialects is there, and true.
+//! What people read is there, and true.
 
 use std::path::Path;
 
 use interlingua::dialect;
+
+/// A file of the repository.
+fn file(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::fs::read_to_string(root.join(path)).unwrap()
+}
+
+/// The blocks of code in a language, of a Markdown file.
+fn blocks(markdown: &str, language: &str) -> Vec<String> {
+    let fence = format!("```{language}\n");
+    let after = markdown.split(&fence).skip(1);
+    after.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_capture_in_the_readme_is_what_the_command_prints() {
+    let capture = &blocks(&file("README.md"), "console")[0];
+    let (command, printed) = capture.split_once('\n').unwrap();
+    let input = command.strip_prefix("$ interlingua translate --to text ").unwrap();
+    assert_eq!(printed, file(&input.replace("input.jsonl", "to-text")));
+}
+
+/// Those of the crate are compiled and run, since they are its doc tests.
+#[test]
+fn the_examples_in_the_readme_are_those_of_the_crate() {
+    let examples = blocks(&file("README.md"), "rust");
+    assert_eq!(examples, blocks(&file("crates/interlingua/README.md"), "rust"));
+    assert!(!examples.is_empty());
+}
 
 #[test]
 fn every_dialect_has_a_guide_that_starts_with_its_name() {
@@ -15,8 +44,7 @@ fn every_dialect_has_a_guide_that_starts_with_its_name() {
 
 #[test]
 fn the_table_names_every_dialect_and_what_can_be_done_with_it() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dialects.md");
-    let table = std::fs::read_to_string(path).unwrap();
+    let table = file("docs/dialects.md");
     let rows: Vec<Vec<&str>> = table
         .lines()
         .filter(|line| line.starts_with("| [`"))
