@@ -3,13 +3,14 @@
 //!
 //! Each row is measured in a process of its own, as a translator runs: what an allocator learned
 //! from the rows before would change the next one by half. `--only TEXT` measures the rows whose name
-//! has that text; `--write DIR AGENT...` writes the corpora there instead (of all agents where none is
+//! has that text; `--joining` measures what it costs to join a long log at its end; `--write DIR AGENT...` writes the corpora there instead (of all agents where none is
 //! named), for programs that are measured from outside.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot start has nothing to measure")]
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
 mod corpus;
+mod joining;
 mod limit;
 mod pairs;
 #[path = "../tests/it/support/processor.rs"]
@@ -43,6 +44,8 @@ fn main() {
                 print_ratio(pair, shape, name);
             }
         });
+    } else if arguments.iter().any(|argument| argument == "--joining") {
+        joining::print_table();
     } else {
         print_table(after("--only").unwrap_or_default());
     }
@@ -59,8 +62,10 @@ fn write_corpora(folder: &Path, agents: &[&str]) {
 }
 
 fn print_table(only: &str) {
-    println!("| pair | corpus | limit, MB/s | interlingua, MB/s | of the limit |");
-    println!("|---|---|--:|--:|--:|");
+    println!(
+        "| pair | corpus | limit, MB/s | interlingua, MB/s | reader | writer | of the limit |"
+    );
+    println!("|---|---|--:|--:|--:|--:|--:|");
     let program = std::env::current_exe().expect("a program knows where it is");
     each_row(|_, _, name| {
         if name.contains(only) {
@@ -87,9 +92,23 @@ fn print_ratio(pair: Pair, shape: Shape, name: &str) {
         of_limit = of_limit.min(time(|| limit(black_box(&corpus), &mut discard)));
         of_ours = of_ours.min(time(|| drop(pair.translate(black_box(&corpus), &mut discard))));
     }
+    let (of_reader, of_writer) = halves(pair, &corpus);
     let speed = |took: Duration| corpus.len() as f64 / took.as_secs_f64() / 1e6;
     let ratio = of_limit.as_secs_f64() / of_ours.as_secs_f64();
-    println!("| {name} | {:.0} | {:.0} | {ratio:.2} |", speed(of_limit), speed(of_ours));
+    let speeds =
+        [of_limit, of_ours, of_reader, of_writer].map(|took| format!("{:.0}", speed(took)));
+    println!("| {name} | {} | {ratio:.2} |", speeds.join(" | "));
+}
+
+/// What reading and writing take, each alone; both in bytes of the input.
+fn halves(pair: Pair, corpus: &[u8]) -> (Duration, Duration) {
+    let log = joining::read(pair, corpus);
+    let (mut of_reader, mut of_writer) = (Duration::MAX, Duration::MAX);
+    for _ in 0..TURNS / 3 {
+        of_reader = of_reader.min(time(|| joining::read_only(pair, black_box(corpus))));
+        of_writer = of_writer.min(time(|| joining::write(pair.to, &log, &mut discard)));
+    }
+    (of_reader, of_writer)
 }
 
 fn discard(out: &[u8]) {

@@ -17,7 +17,7 @@ use interlingua::{Exit, Finished, Options, Source, Translator, dialect};
 use crate::corpus::{Shape, Size, Stream};
 
 /// As much of the input comes at once: what a pipe holds.
-const CHUNK: usize = 1 << 16;
+pub(crate) const CHUNK: usize = 1 << 16;
 
 /// A hand-written translator: takes all of the input, hands on its output piece by piece.
 pub(crate) type Limit = fn(&[u8], &mut dyn FnMut(&[u8]));
