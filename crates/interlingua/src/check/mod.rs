@@ -5,6 +5,8 @@
 //! in its folder, and look at records as plain JSON values, so that they share nothing with the
 //! writer whose work they judge.
 
+pub(crate) mod fields;
+
 use serde_json::Value;
 
 use crate::dialect::Dialect;

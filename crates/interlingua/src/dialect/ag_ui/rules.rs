@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use crate::check::fields::{Expected, RecordFields};
 use crate::check::{Findings, Rules};
 
 /// The rules of `ag-ui`.
@@ -122,7 +123,7 @@ fn fields_of(kind: &str) -> Option<(Fields, Fields)> {
     })
 }
 
-impl Is {
+impl Expected for Is {
     fn holds(self, value: &Value) -> bool {
         match self {
             Self::Text => value.is_string(),
@@ -173,7 +174,21 @@ impl Rules for AgUiRules {
             return;
         };
         if let Some(fields) = event.as_object() {
-            check_fields(kind, fields, required, optional, findings);
+            // What belongs to a whole run has no sub-agent.
+            let every: Fields = if kind.starts_with("RUN_") {
+                &[("metadata", Is::Object)]
+            } else {
+                &[("metadata", Is::Object), ("subagentRunId", Is::Text)]
+            };
+            RecordFields {
+                kind,
+                rule: "event-fields",
+                required,
+                optional,
+                every,
+                envelope: &["type"],
+            }
+            .check(fields, findings);
         }
         if kind == "RUN_STARTED" {
             self.run_started(event, findings);
@@ -359,35 +374,6 @@ impl Kind {
             "REASONING_START" | "REASONING_END" => Self::Reasoning,
             text if text.starts_with("TEXT_") => Self::Text,
             _ => Self::ReasoningMessage,
-        }
-    }
-}
-
-fn check_fields(
-    kind: &str,
-    fields: &Map<String, Value>,
-    required: Fields,
-    optional: Fields,
-    findings: &mut Findings,
-) {
-    let of_run = kind.starts_with("RUN_");
-    let every: Fields = if of_run {
-        &[("metadata", Is::Object)]
-    } else {
-        &[("metadata", Is::Object), ("subagentRunId", Is::Text)]
-    };
-    for (name, _) in required {
-        let there = fields.contains_key(*name);
-        findings.require(there, "event-fields", format!("`{kind}` has no `{name}`"));
-    }
-    for (name, value) in fields.iter().filter(|(name, _)| *name != "type") {
-        let known = required.iter().chain(optional).chain(every).find(|(field, _)| field == name);
-        match known {
-            None => findings.add("event-fields", format!("`{kind}` knows no `{name}`")),
-            Some((_, is)) if !is.holds(value) => {
-                findings.add("event-fields", format!("`{name}` of `{kind}` is not {is:?}"));
-            }
-            Some(_) => {}
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use crate::check::fields::{Expected, RecordFields};
 use crate::check::{Findings, Rules};
 
 /// The tools whose calls are told as a list, and in no other way.
@@ -39,7 +40,7 @@ enum Is {
     OneOf(&'static [&'static str]),
 }
 
-impl Is {
+impl Expected for Is {
     fn holds(self, value: &Value) -> bool {
         match self {
             Self::Text => value.is_string(),
@@ -83,7 +84,15 @@ impl Rules for AgentEventRules {
             return;
         };
         if let Some(fields) = record.as_object() {
-            check_fields(kind, fields, required, optional, findings);
+            RecordFields {
+                kind,
+                rule: "fields",
+                required,
+                optional,
+                every: &[],
+                envelope: ENVELOPE,
+            }
+            .check(fields, findings);
         }
         self.order(kind, findings);
         match kind {
@@ -166,29 +175,6 @@ impl AgentEventRules {
         for (id, answered) in &mut self.calls {
             let open = !std::mem::replace(answered, true);
             findings.require(!open, "tool-answered", format!("`{id}` was never completed"));
-        }
-    }
-}
-
-fn check_fields(
-    kind: &str,
-    fields: &Map<String, Value>,
-    required: &[(&str, Is)],
-    optional: &[(&str, Is)],
-    findings: &mut Findings,
-) {
-    const RULE: &str = "fields";
-    for (name, _) in required {
-        let there = fields.contains_key(*name);
-        findings.require(there, RULE, format!("`{kind}` has no `{name}`"));
-    }
-    for (name, value) in fields.iter().filter(|(name, _)| !ENVELOPE.contains(&&***name)) {
-        match required.iter().chain(optional).find(|(field, _)| field == name) {
-            None => findings.add(RULE, format!("`{kind}` knows no `{name}`")),
-            Some((_, is)) if !is.holds(value) => {
-                findings.add(RULE, format!("`{name}` of `{kind}` is not {is:?}"));
-            }
-            Some(_) => {}
         }
     }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::Specification;
+use crate::check::fields::{Expected, RecordFields};
 use crate::check::{Findings, Rules};
 
 /// The rules of `ai-sdk` and `ai-sdk-v4`.
@@ -138,7 +139,7 @@ fn fields_of_v4(kind: &str) -> Option<(Fields, Fields)> {
     })
 }
 
-impl Is {
+impl Expected for Is {
     fn holds(self, value: &Value) -> bool {
         match self {
             Self::Text => value.is_string(),
@@ -186,7 +187,15 @@ impl Rules for AiSdkRules {
             return;
         };
         if let Some(fields) = part.as_object() {
-            check_fields(kind, fields, required, optional, findings);
+            RecordFields {
+                kind,
+                rule: "part-fields",
+                required,
+                optional,
+                every: &[],
+                envelope: &["type"],
+            }
+            .check(fields, findings);
         }
         match kind {
             "text-start" | "text-delta" | "text-end" => self.block("text", kind, part, findings),
@@ -342,29 +351,6 @@ impl AiSdkRules {
                 findings.require(self.error_told, "error-told", "no `error` part said why");
             }
             _ => {}
-        }
-    }
-}
-
-fn check_fields(
-    kind: &str,
-    fields: &Map<String, Value>,
-    required: Fields,
-    optional: Fields,
-    findings: &mut Findings,
-) {
-    for (name, _) in required {
-        let there = fields.contains_key(*name);
-        findings.require(there, "part-fields", format!("`{kind}` has no `{name}`"));
-    }
-    for (name, value) in fields.iter().filter(|(name, _)| *name != "type") {
-        let known = required.iter().chain(optional).find(|(field, _)| field == name);
-        match known {
-            None => findings.add("part-fields", format!("`{kind}` knows no `{name}`")),
-            Some((_, is)) if !is.holds(value) => {
-                findings.add("part-fields", format!("`{name}` of `{kind}` is not {is:?}"));
-            }
-            Some(_) => {}
         }
     }
 }

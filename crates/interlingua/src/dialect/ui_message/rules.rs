@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use crate::check::fields::{Expected, RecordFields};
 use crate::check::{Findings, Rules};
 
 /// The rules of `ui-message`.
@@ -122,7 +123,7 @@ fn fields_of(kind: &str) -> Option<(Fields, Fields)> {
     })
 }
 
-impl Is {
+impl Expected for Is {
     fn holds(self, value: &Value) -> bool {
         match self {
             Self::Text => value.is_string(),
@@ -149,7 +150,15 @@ impl Rules for UiMessageRules {
             return;
         };
         if let Some(fields) = chunk.as_object() {
-            check_fields(kind, fields, required, optional, findings);
+            RecordFields {
+                kind,
+                rule: "chunk-fields",
+                required,
+                optional,
+                every: &[],
+                envelope: &["type"],
+            }
+            .check(fields, findings);
         }
         findings.require(
             !names_a_prototype(chunk),
@@ -315,29 +324,6 @@ impl UiMessageRules {
 impl Flags {
     fn of(chunk: &Value) -> Self {
         Self { provider_executed: flag(chunk, "providerExecuted"), dynamic: flag(chunk, "dynamic") }
-    }
-}
-
-fn check_fields(
-    kind: &str,
-    fields: &Map<String, Value>,
-    required: Fields,
-    optional: Fields,
-    findings: &mut Findings,
-) {
-    for (name, _) in required {
-        let there = fields.contains_key(*name);
-        findings.require(there, "chunk-fields", format!("`{kind}` has no `{name}`"));
-    }
-    for (name, value) in fields.iter().filter(|(name, _)| *name != "type") {
-        let known = required.iter().chain(optional).find(|(field, _)| field == name);
-        match known {
-            None => findings.add("chunk-fields", format!("`{kind}` knows no `{name}`")),
-            Some((_, is)) if !is.holds(value) => {
-                findings.add("chunk-fields", format!("`{name}` of `{kind}` is not {is:?}"));
-            }
-            Some(_) => {}
-        }
     }
 }
 
