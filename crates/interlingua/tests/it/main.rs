@@ -89,6 +89,7 @@ mod dialect {
         mod results;
         mod rules;
         mod session;
+        mod superseded;
         mod tools;
     }
     mod codex_app_server_reading;

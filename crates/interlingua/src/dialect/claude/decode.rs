@@ -85,12 +85,13 @@ impl ClaudeDecoder {
             return;
         };
         let thread = self.thread(&out.parent);
-        thread.enter(message.id.as_ref());
         // What the program says in the model's place is no word of the model.
         if let Some(code) = line.error.take() {
+            thread.enter(message.id.as_ref());
             out.tell(failure(code, line.api_error_status, message));
             return;
         }
+        thread.supersede(message.id.as_ref(), out);
         match &mut message.content {
             Shaped::List(list) => {
                 for content in list {
@@ -224,12 +225,12 @@ impl ClaudeDecoder {
         };
         let thread = self.thread(&out.parent);
         if let Some(id) = &line.api_message_id {
-            thread.enter(Some(id));
+            thread.supersede(Some(id), out);
         }
         match event.kind.as_ref().map_or("", Text::body) {
             "message_start" => {
                 let message = event.message.take().unwrap_or_default();
-                thread.enter(message.id.as_ref());
+                thread.supersede(message.id.as_ref(), out);
                 out.tell(MessageStarted {
                     message: message.id,
                     model: message.model,
@@ -254,6 +255,7 @@ impl ClaudeDecoder {
                         index: abandoned.from.unwrap_or(0),
                         ..Withdrawn::default()
                     });
+                    thread.abandon_call(out);
                 }
                 let ended = MessageEnded {
                     message: thread.message.clone(),

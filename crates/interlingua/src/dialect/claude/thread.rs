@@ -7,8 +7,8 @@ use super::wire::{Content, StreamEvent};
 use crate::dialect::EventSink;
 use crate::dialect::tools;
 use crate::event::{
-    BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Executor, ToolInputDelta,
-    ToolStarted, Usage,
+    BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Executor, ToolEnded, ToolInput,
+    ToolInputDelta, ToolStarted, ToolStatus, Usage, Withdrawn,
 };
 use crate::json::{Json, Text};
 
@@ -57,6 +57,8 @@ struct OpenPieces {
     kind: BlockKind,
     /// The call whose input the pieces are.
     call: Option<Text<'static>>,
+    /// The whole block was read, so that nothing of it is missing.
+    complete: bool,
     signature: Option<Text<'static>>,
 }
 
@@ -84,6 +86,26 @@ impl Thread {
         Self { parent, ..Self::default() }
     }
 
+    /// Begins a message. If another one is still being streamed, its connection was lost and the
+    /// request was repeated: the new message supersedes what was streamed of it.
+    pub(super) fn supersede<'a>(&mut self, message: Option<&Text<'a>>, out: &mut Teller<'_, 'a>) {
+        if self.message.as_ref() != message
+            && let Some(open) = self.open.take_if(|open| !open.complete)
+        {
+            let (message, index) = (self.message.clone(), open.index);
+            out.tell(Withdrawn { message, index, ..Withdrawn::default() });
+            open.abandon_call(out);
+        }
+        self.enter(message);
+    }
+
+    /// Ends the call whose input is being streamed: its message is abandoned.
+    pub(super) fn abandon_call(&mut self, out: &mut Teller<'_, '_>) {
+        if let Some(open) = self.open.take_if(|open| !open.complete) {
+            open.abandon_call(out);
+        }
+    }
+
     /// Begins a message, if it is another one than that at hand.
     pub(super) fn enter(&mut self, message: Option<&Text<'_>>) {
         if self.message.as_ref() == message {
@@ -101,7 +123,10 @@ impl Thread {
 
     /// The index of the block that comes whole now: that of the pieces it repeats, or the next one.
     pub(super) fn next_whole(&mut self) -> u64 {
-        let index = self.open.as_ref().map_or(self.whole, |open| open.index);
+        let index = self.open.as_mut().map_or(self.whole, |open| {
+            open.complete = true;
+            open.index
+        });
         self.whole = index + 1;
         index
     }
@@ -113,7 +138,13 @@ impl Thread {
     ) {
         let index = event.index.unwrap_or(self.whole);
         let content = event.block.take().unwrap_or_default();
-        let mut open = OpenPieces { index, kind: BlockKind::Text, call: None, signature: None };
+        let mut open = OpenPieces {
+            index,
+            kind: BlockKind::Text,
+            call: None,
+            complete: false,
+            signature: None,
+        };
         match content.kind.as_ref().map_or("", Text::body) {
             "tool_use" | "server_tool_use" | "mcp_tool_use" => {
                 open.call = content.id.clone().map(Text::into_owned);
@@ -185,6 +216,19 @@ impl Thread {
             index: open.index,
             kind: open.kind,
             signature: open.signature,
+        });
+    }
+}
+
+impl OpenPieces {
+    fn abandon_call(self, out: &mut Teller<'_, '_>) {
+        let Some(call) = self.call else { return };
+        out.tell(ToolInput { call: call.clone(), ..ToolInput::default() });
+        out.tell(ToolEnded {
+            call,
+            status: ToolStatus::Abandoned,
+            error: Some(Text::plain("a retry superseded this call")),
+            ..ToolEnded::default()
         });
     }
 }

@@ -281,13 +281,15 @@ impl OpenCall {
     fn described(&self) -> Option<Json<'static>> {
         let locations = self.locations.as_ref().and_then(read::records_of::<Location<'_>>);
         let path = locations.and_then(|list| list.into_iter().next()).and_then(|first| first.path);
-        if self.title.is_none() && path.is_none() {
+        // A title that repeats the name of the tool describes no input.
+        let title = self.title.as_ref().filter(|title| **title != self.name);
+        if title.is_none() && path.is_none() {
             return None;
         }
-        let title = if self.titled_by_command { "command" } else { "title" };
+        let title_name = if self.titled_by_command { "command" } else { "title" };
         let sides = self.sides();
         Some(Json::object(|fields| {
-            fields.text_if(title, self.title.as_ref()).text_if("path", path.as_ref());
+            fields.text_if(title_name, title).text_if("path", path.as_ref());
             match self.kind {
                 ToolKind::Write => fields.json_if("content", sides.new.as_ref()),
                 ToolKind::Edit => fields
