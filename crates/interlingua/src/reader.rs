@@ -600,6 +600,10 @@ impl EventSink for Intake<'_> {
     fn repeats(&mut self, started: &ToolStarted<'_>, ended: &ToolEnded<'_>) -> bool {
         self.core.grammar.repeats(started, ended)
     }
+
+    fn has_unanswered_call(&self) -> bool {
+        self.core.grammar.has_unanswered_call()
+    }
 }
 
 /// The text of a record that may stand on several lines, on one: a raw record must not break a line of

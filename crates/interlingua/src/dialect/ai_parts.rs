@@ -219,6 +219,8 @@ struct LastTurn {
     http_status: Option<u64>,
     /// What the end is called.
     word: Option<Text<'static>>,
+    /// The answer, in the shape that was asked for.
+    structured: Option<Json<'static>>,
 }
 
 impl Turns {
@@ -272,6 +274,9 @@ impl Turns {
             facts.string("outcome", outcome.as_str());
         }
         facts.text_if("cause", self.last.cause.as_ref());
+        if let Some(answer) = &self.last.structured {
+            harmless_json(facts, "structured", answer);
+        }
         if let Some(usd) = self.cost_usd.filter(|usd| usd.is_finite()) {
             // A sum leaves noise behind the digits that money is told in.
             let usd = (usd * 1e8).round() / 1e8;
@@ -313,6 +318,7 @@ impl LastTurn {
             class: ended.class.clone(),
             http_status: ended.http_status,
             word: word_for_the_end(ended).map(own),
+            structured: ended.structured.clone().map(Json::into_owned),
         }
     }
 

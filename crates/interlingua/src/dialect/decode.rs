@@ -47,6 +47,11 @@ pub trait EventSink {
     fn repeats(&mut self, _started: &ToolStarted<'_>, _ended: &ToolEnded<'_>) -> bool {
         false
     }
+
+    /// Whether a call that was read has no answer yet.
+    fn has_unanswered_call(&self) -> bool {
+        false
+    }
 }
 
 impl<F: FnMut(Event<'_>)> EventSink for F {

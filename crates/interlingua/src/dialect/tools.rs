@@ -24,6 +24,7 @@ pub(crate) fn kind_of(name: &Text<'_>) -> ToolKind {
         "TodoWrite" | "write_todos" | "todo_write" | "TaskCreate" | "TaskUpdate" | "TaskGet"
         | "TaskList" | "update_plan" => ToolKind::Plan,
         "Agent" | "Task" | "invoke_agent" | "collab_tool_call" => ToolKind::Task,
+        "StructuredOutput" | "structured_output" => ToolKind::Answer,
         name if name.starts_with("mcp__") => ToolKind::Mcp,
         _ => ToolKind::Unspecified,
     }

@@ -184,6 +184,8 @@ open_enum! {
         Plan = "plan",
         /// Starts or drives another agent.
         Task = "task",
+        /// Takes the answer of a turn, in the shape that was asked for.
+        Answer = "answer",
         /// Belongs to an MCP server.
         Mcp = "mcp",
         /// Anything else.

@@ -4,14 +4,18 @@
 //! call, the message id and the index, never a flag. A whole block that repeats its pieces is
 //! dropped; one that goes further adds only the rest.
 
+use serde_json::Value;
+
 use super::RepairKind;
 use super::over::{Over, Said, content_of};
 use super::pieces::{Pieces, Relation};
 use super::recent::{Recent, RecentBlock};
 use super::stream::{Emit, Stream};
-use crate::event::{Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Reason};
+use crate::event::{
+    Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Reason, TurnEnded,
+};
 use crate::fingerprint::{of_optional_name, of_words};
-use crate::json::Text;
+use crate::json::{Json, Text};
 
 #[derive(Debug)]
 pub(super) struct Blocks {
@@ -25,6 +29,8 @@ pub(super) struct Blocks {
     next: u64,
     /// The agent itself said something, ever: a last word may then be one that it said before.
     spoke: bool,
+    /// The agent itself said something since the last of its calls was answered.
+    spoke_in_step: bool,
 }
 
 impl Default for Blocks {
@@ -35,6 +41,7 @@ impl Default for Blocks {
             recent: Recent::default(),
             next: 1,
             spoke: false,
+            spoke_in_step: false,
         }
     }
 }
@@ -82,8 +89,9 @@ impl Blocks {
     }
 
     /// Begins a new step: what was said before a tool was answered is never taken back.
-    pub(super) fn step(&mut self) {
+    pub(super) fn step(&mut self, of_main_agent: bool) {
         self.recent.clear();
+        self.spoke_in_step &= !of_main_agent;
     }
 
     /// Takes back what was said of a message, or all that was said in this step.
@@ -111,9 +119,24 @@ impl Blocks {
         stream.said(&mut event, emit);
     }
 
-    /// Says the last word of a turn, if the agent said it in no other way.
-    pub(super) fn last_word(&mut self, text: &Text<'_>, stream: &mut Stream, emit: Emit<'_>) {
-        if !self.spoke && !text.is_empty() {
+    /// Emits the answer of a turn as its last text, if the agent gave it in no other way. An answer in a
+    /// shape that was asked for is given to a tool, so that the text before the call is not the answer.
+    pub(super) fn last_word(
+        &mut self,
+        ended: &mut TurnEnded<'_>,
+        stream: &mut Stream,
+        emit: Emit<'_>,
+    ) {
+        let mut said = self.spoke;
+        if let Some(answer) = ended.structured.as_ref().filter(|answer| !answer.is_null()) {
+            let text = ended.final_text.as_ref();
+            let differs = text.is_some_and(|text| !is_text_of(text, answer));
+            said = self.spoke_in_step && !differs;
+            if differs || text.is_none() {
+                ended.final_text = Some(Text::from(answer.get().to_owned()));
+            }
+        }
+        if let Some(text) = ended.final_text.as_ref().filter(|text| !said && !text.is_empty()) {
             let block = Block { index: self.next, text: text.borrowed(), ..Block::default() };
             self.whole(&mut Event::new(block), stream, emit);
         }
@@ -132,6 +155,7 @@ impl Blocks {
             stream.added(&mut event, reason.clone(), emit);
         }
         self.recent.clear();
+        self.spoke_in_step = false;
     }
 
     fn start(&mut self, event: &mut Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
@@ -151,7 +175,7 @@ impl Blocks {
         let Data::BlockDelta(delta) = &mut event.data else { return };
         let name = Name::of(&event.parent, &delta.message, delta.index, delta.block);
         let at = self.find(name).unwrap_or_else(|| self.imply(name, &delta.kind, stream, emit));
-        self.spoke |= speaks(&delta.kind, &delta.text, &event.parent);
+        self.note_speech(&delta.kind, &delta.text, &event.parent);
         if let Some(open) = self.open.get_mut(at) {
             delta.block = open.number;
             // Only a message that has an id can be said again as a whole.
@@ -210,7 +234,7 @@ impl Blocks {
 
     fn whole(&mut self, event: &mut Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Data::Block(block) = &mut event.data else { return };
-        self.spoke |= speaks(&block.kind, &block.text, &event.parent);
+        self.note_speech(&block.kind, &block.text, &event.parent);
         let name = Name::of(&event.parent, &block.message, block.index, block.block);
         let mut key = name.key();
         let relation = match self.find(name).and_then(|at| self.open.get(at)) {
@@ -288,6 +312,14 @@ impl Blocks {
         number
     }
 
+    /// Notes whether a block is something that the agent itself says to the user.
+    #[inline]
+    fn note_speech(&mut self, kind: &BlockKind, text: &Text<'_>, parent: &Option<Text<'_>>) {
+        let speaks = *kind == BlockKind::Text && parent.is_none() && !text.is_empty();
+        self.spoke |= speaks;
+        self.spoke_in_step |= speaks;
+    }
+
     /// The place of a block among those that are open.
     #[inline]
     fn find(&self, name: Name<'_, '_>) -> Option<usize> {
@@ -309,9 +341,11 @@ impl Blocks {
     }
 }
 
-/// Whether a block is something that the agent itself says to the user.
-fn speaks(kind: &BlockKind, text: &Text<'_>, parent: &Option<Text<'_>>) -> bool {
-    *kind == BlockKind::Text && parent.is_none() && !text.is_empty()
+/// Whether a text is the JSON of a value.
+fn is_text_of(text: &Text<'_>, value: &Json<'_>) -> bool {
+    let text = text.to_plain();
+    *text == *value.get()
+        || serde_json::from_str::<Value>(&text).is_ok_and(|text| value.read() == Some(text))
 }
 
 impl<'n, 'a> Name<'n, 'a> {

@@ -212,6 +212,11 @@ impl Calls {
         }
     }
 
+    /// Whether a call is unanswered.
+    pub(super) fn has_open(&self) -> bool {
+        self.open > 0
+    }
+
     /// Whether an answer to a call will be handed on: it is open, or nobody has heard of it yet.
     pub(super) fn awaits_answer(&self, call: &Text<'_>) -> bool {
         !matches!(self.calls.get(&key(&self.renamed.emitted_as(call))), Some(Call::Over(_)))

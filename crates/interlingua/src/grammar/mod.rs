@@ -130,6 +130,11 @@ impl Grammar {
         self.stream.fate.dropped = true;
     }
 
+    /// Whether a call has no answer yet.
+    pub(crate) fn has_unanswered_call(&self) -> bool {
+        self.calls.has_open()
+    }
+
     /// The time of the entries to come.
     pub(crate) fn set_time(&mut self, received_at: Option<u64>) {
         self.stream.received_at = received_at;
@@ -231,7 +236,7 @@ impl Grammar {
             Data::ToolEnded(_) => {
                 // Outside a turn nobody is told of plans.
                 let refused = self.plans.refused_by(&event).filter(|_| self.turns.is_open());
-                self.blocks.step();
+                self.blocks.step(event.parent.is_none());
                 self.calls.push(event, stream, emit);
                 self.plans.put_back(refused, stream, emit);
             }
@@ -324,17 +329,11 @@ impl Grammar {
         }
     }
 
-    fn end_turn(&mut self, event: Event<'_>, added: bool, emit: Emit<'_>) {
-        let waiting = matches!(
-            &event.data,
-            Data::TurnEnded(ended) if ended.outcome == Outcome::WaitingForClient
-        );
+    fn end_turn(&mut self, mut event: Event<'_>, added: bool, emit: Emit<'_>) {
+        let Data::TurnEnded(ended) = &mut event.data else { return };
+        let waiting = ended.outcome == Outcome::WaitingForClient;
         let reason = event.synthetic.clone().unwrap_or(Reason::TurnEnded);
-        if let Data::TurnEnded(ended) = &event.data
-            && let Some(text) = &ended.final_text
-        {
-            self.blocks.last_word(text, &mut self.stream, emit);
-        }
+        self.blocks.last_word(ended, &mut self.stream, emit);
         self.blocks.end_turn(reason.clone(), &mut self.stream, emit);
         self.messages.end_turn(&reason, &mut self.stream, emit);
         self.calls.end_turn(waiting, reason, &mut self.stream, emit);

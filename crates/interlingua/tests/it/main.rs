@@ -55,6 +55,7 @@ mod reading {
 /// What the grammar adds to a stream, and what it takes back.
 mod grammar {
     mod refused_plan;
+    mod structured_answer;
     mod what_the_grammar_knows;
     mod withdrawn_text;
 }

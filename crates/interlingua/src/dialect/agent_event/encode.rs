@@ -449,7 +449,6 @@ fn lose_counts(ended: &TurnEnded<'_>, out: &mut Output) {
         (ended.usage.is_some(), "usage"),
         (ended.cost.is_some(), "cost"),
         (ended.duration_ms.is_some(), "duration"),
-        (ended.structured.is_some(), "structured answer"),
     ];
     for (_, what) in counts.into_iter().filter(|(known, _)| *known) {
         out.lost(what);

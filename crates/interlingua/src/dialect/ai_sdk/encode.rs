@@ -258,9 +258,6 @@ impl AiSdkEncoder {
     }
 
     fn turn_ended(&mut self, ended: &TurnEnded<'_>, event: &Event<'_>, out: &mut Output) {
-        if ended.structured.is_some() {
-            out.lost("structured answer");
-        }
         if is_failure(&ended.outcome) {
             error_part(ended, out);
         }

@@ -51,7 +51,10 @@ impl ClaudeDecoder {
             "assistant" => self.assistant(line, own, &mut out),
             "user" => self.user(line, own, &mut out),
             "stream_event" => self.stream_event(line, own, &mut out),
-            "result" => out.tell(self.endings.turn_ended(std::mem::take(line))),
+            "result" => {
+                let unanswered_call = out.sink.has_unanswered_call();
+                out.tell(self.endings.turn_ended(std::mem::take(line), unanswered_call));
+            }
             "system" => {
                 self.session_known |=
                     line.subtype.as_ref().is_some_and(|subtype| *subtype == "init");

@@ -22,9 +22,13 @@ pub(super) struct Endings {
 
 impl Endings {
     /// How a turn ended, as its `result` tells it.
-    pub(super) fn turn_ended<'a>(&mut self, line: Line<'a>) -> TurnEnded<'a> {
+    pub(super) fn turn_ended<'a>(
+        &mut self,
+        line: Line<'a>,
+        unanswered_call: bool,
+    ) -> TurnEnded<'a> {
         let failed = line.is_error.unwrap_or(false);
-        let outcome = outcome(&line, failed);
+        let outcome = outcome(&line, failed, unanswered_call);
         let errors =
             line.errors.as_ref().and_then(|errors| errors.read().map(own_list)).unwrap_or_default();
         let (final_text, said) = if failed { (None, line.result) } else { (line.result, None) };
@@ -100,20 +104,24 @@ impl Endings {
     }
 }
 
-fn outcome(line: &Line<'_>, failed: bool) -> Outcome {
+fn outcome(line: &Line<'_>, failed: bool, unanswered_call: bool) -> Outcome {
     let stopped =
         line.terminal_reason.as_ref().is_some_and(|why| why.body().starts_with("aborted"));
     match line.subtype.as_ref().map_or("", Text::body) {
         _ if stopped => Outcome::Cancelled,
         "error_max_turns" | "error_max_budget_usd" => Outcome::LimitReached,
-        _ if line.stop_reason.as_ref().is_some_and(|stop| *stop == "refusal") => Outcome::Refused,
+        _ if stopped_for(line, "refusal") => Outcome::Refused,
         _ if failed => Outcome::Failed,
-        "success" if line.stop_reason.as_ref().is_some_and(|stop| *stop == "tool_use") => {
-            Outcome::WaitingForClient
-        }
+        // With `--json-schema` a turn is over when the model has called a tool with the answer.
+        "success" if unanswered_call && stopped_for(line, "tool_use") => Outcome::WaitingForClient,
         "success" => Outcome::Completed,
         _ => Outcome::Failed,
     }
+}
+
+/// Whether the model stopped for a reason.
+fn stopped_for(line: &Line<'_>, reason: &str) -> bool {
+    line.stop_reason.as_ref().is_some_and(|stop| *stop == *reason)
 }
 
 fn class_of_reason(reason: &Text<'_>) -> Option<ErrorClass> {

@@ -297,10 +297,6 @@ impl TextEncoder {
 /// How it ends.
 impl TextEncoder {
     fn turn_ended(&mut self, ended: &TurnEnded<'_>, out: &mut Output) {
-        if let Some(answer) = &ended.structured {
-            self.screen.begin(Part::Prose(u64::MAX), false, out.bytes());
-            self.screen.write(answer.get(), out.bytes());
-        }
         let facts = self.facts_of(ended);
         self.screen.end_line(out.bytes());
         if !facts.is_empty() {

@@ -72,8 +72,8 @@ pub(super) fn call(name: &str, kind: &ToolKind, input: Option<&Json<'_>>) -> Cal
     let value = match &telling.best {
         Some((_, value)) => value,
         None if let Some(question) = telling.asks() => &Json::from(question),
-        // The plan and the files are shown in their own right.
-        None if matches!(kind, ToolKind::Plan | ToolKind::Edit) => {
+        // The plan, the files and the answer are shown in their own right.
+        None if matches!(kind, ToolKind::Plan | ToolKind::Edit | ToolKind::Answer) => {
             let paths = telling.changes.iter().filter_map(|change| change.path.as_ref());
             let paths: Vec<_> = paths.map(Text::to_plain).collect();
             let files = (!paths.is_empty()).then(|| format!("{name}: {}", paths.join(", ")));

@@ -125,6 +125,11 @@ impl Story {
             }
             "result" => {
                 self.ends += 1;
+                // Claude Code prints an answer in a shape that was asked for only here.
+                let answer = record["result"].as_str().unwrap_or_default();
+                if record.get("structured_output").is_some() && !self.text.ends_with(answer) {
+                    self.text += answer;
+                }
                 let usage = &record["usage"];
                 let unknown = record["unknown_fields"].as_array();
                 if !unknown.is_some_and(|unknown| unknown.contains(&Value::from("usage"))) {
