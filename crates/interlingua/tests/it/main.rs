@@ -98,6 +98,7 @@ mod dialect {
     mod events_schema;
     mod giselle_stream;
     mod goose_ends;
+    mod goose_plan;
     mod opencode_events;
     mod pi_turns;
     mod qwen_reading;

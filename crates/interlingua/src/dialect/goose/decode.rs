@@ -8,9 +8,9 @@ use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, EventSink, each_record, unknown};
 use crate::event::{
     Block, BlockDelta, BlockEnded, BlockKind, Data, Error, ErrorClass, Event, Interrupted, Log,
-    LogStream, Native, Notice, Outcome, PermissionRequested, PlanItem, PlanUpdated, Scope,
-    SessionStarted, SessionUpdated, Severity, ToolEnded, ToolStarted, ToolStatus, TurnEnded,
-    TurnStarted, Usage, UserMessage,
+    LogStream, Native, Notice, Outcome, PermissionRequested, PlanUpdated, Scope, SessionStarted,
+    SessionUpdated, Severity, ToolEnded, ToolStarted, ToolStatus, TurnEnded, TurnStarted, Usage,
+    UserMessage,
 };
 use crate::framing::FrameText;
 use crate::json::{Json, Text};
@@ -30,8 +30,6 @@ pub struct GooseDecoder {
     open: Option<BlockKind>,
     /// Calls without an answer.
     calls: Vec<String>,
-    /// The plan that a call writes, until it is answered.
-    plan: Option<(String, Vec<PlanItem<'static>>)>,
     /// Records have begun: what stands in front of them is prose.
     recorded: bool,
     interrupted: bool,
@@ -241,18 +239,20 @@ impl GooseDecoder {
             })
         });
         let name = request.name.unwrap_or_default();
-        let input = request.arguments.or(wrong).or_else(|| Some(Json::object(|_| {})));
+        let input = request.arguments.or(wrong).unwrap_or_else(|| Json::object(|_| {}));
+        let plan = tools::plan_written(&name, &input);
+        let input = plan.as_ref().map_or(input, |plan| plan.input.clone());
         self.calls.push(call.to_plain().into_owned());
         sink.event(Event::new(ToolStarted {
             call: call.clone(),
             kind: tools::kind_of(&name),
-            name: name.clone(),
+            name,
             message: self.message_id(),
-            input: input.clone(),
+            input: Some(input),
             ..ToolStarted::default()
         }));
-        if let Some(items) = input.and_then(|input| tools::plan_written(&name, &input)) {
-            self.plan = Some((call.to_plain().into_owned(), items));
+        if let Some(tools::Plan { items, .. }) = plan {
+            sink.event(Event::new(PlanUpdated { plan: None, call: Some(call), items }));
         }
     }
 
@@ -264,11 +264,6 @@ impl GooseDecoder {
         let Given { content, structured, is_error } = answer.value.unwrap_or_default();
         let exit_code = structured.as_ref().and_then(|structured| structured.record.exit_code);
         let failed = failed || answer.error.is_some() || is_error == Some(true);
-        // The list stands once it was taken. The call has it in words that only goose understands.
-        let written = self.plan.take_if(|(by, _)| call == **by);
-        if let Some((_, items)) = written.filter(|_| !failed) {
-            sink.event(Event::new(PlanUpdated { plan: None, call: None, items }));
-        }
         sink.event(Event::new(ToolEnded {
             call,
             status: if failed { ToolStatus::Failed } else { ToolStatus::Completed },
@@ -293,8 +288,8 @@ impl GooseDecoder {
         let calls = std::mem::take(&mut self.calls);
         let unanswered = !calls.is_empty();
         let asked = std::mem::take(&mut self.interrupted);
-        // A turn that nobody stopped has counts.
-        let stopped = asked || unanswered || (line.total.is_none() && limit.is_none());
+        // That the provider did not count tokens is no sign of an interrupt: some never do.
+        let stopped = asked || unanswered;
         if stopped && failure.is_none() {
             sink.event(Event::new(Interrupted { text: None }));
             // goose ends the tools that it runs with the turn.
@@ -315,10 +310,8 @@ impl GooseDecoder {
                 ended.outcome = Outcome::Cancelled;
                 let cause = if asked {
                     "goose was interrupted"
-                } else if unanswered {
-                    "goose ended its turn before a tool had answered, as it does when interrupted"
                 } else {
-                    "goose ended its turn without counts, as it does when interrupted"
+                    "goose ended its turn before a tool had answered, as it does when interrupted"
                 };
                 ended.cause = Some(Text::plain(cause));
             }

@@ -27,12 +27,28 @@ pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
 }
 
 /// The plan that a call writes: a list in Markdown, with boxes to tick.
-pub(super) fn plan_written(name: &Text<'_>, input: &Json<'_>) -> Option<Vec<PlanItem<'static>>> {
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) items: Vec<PlanItem<'static>>,
+    /// The input of the call. Only goose finds the steps in the Markdown, so that they are added as the
+    /// list that the todo tools of other agents have.
+    pub(super) input: Json<'static>,
+}
+
+/// The plan that a call writes, if it writes one.
+pub(super) fn plan_written(name: &Text<'_>, input: &Json<'_>) -> Option<Plan> {
     if *name != "todo__todo_write" {
         return None;
     }
     let list = read::record_of::<PlanInput<'_>>(input)?.content?;
-    Some(list.to_plain().lines().filter_map(step).collect())
+    let items: Vec<_> = list.to_plain().lines().filter_map(step).collect();
+    let input = Json::object(|fields| {
+        fields.text("content", &list);
+        fields.objects("todos", &items, |todo, item| {
+            todo.text("content", &item.text).string("status", item.status.as_str());
+        });
+    });
+    Some(Plan { items, input })
 }
 
 /// `- [x] What was to be done`.
