@@ -102,6 +102,7 @@ mod dialect {
     mod opencode_events;
     mod pi_turns;
     mod qwen_reading;
+    mod text_lines;
     mod text_view;
     mod ui_message {
         mod chunks;

@@ -20,6 +20,9 @@ const NOTE: usize = 4 * LINE;
 /// How many lines of standard error are shown.
 const STDERR_LINES: usize = 10;
 
+/// How many notes wait for the end of a line of text.
+const HELD: usize = 100;
+
 /// A writer of text for a person.
 #[derive(Debug, Clone, Default)]
 pub struct TextEncoder {
@@ -34,6 +37,15 @@ pub struct TextEncoder {
     implied_agent: Option<Text<'static>>,
     /// Why the last turn did not complete: how the process ended may be a part of it.
     last_cause: String,
+    /// Notes that would split the line of text that is being streamed, until it ends.
+    held: Vec<Note>,
+}
+
+/// A line about something that happened.
+#[derive(Debug, Clone)]
+struct Note {
+    line: String,
+    nested: bool,
 }
 
 /// A call that waits for its answer.
@@ -57,7 +69,7 @@ impl Encoder for TextEncoder {
             Data::BlockDelta(delta) => {
                 self.piece(delta.block, &delta.kind, &delta.text, nested, out);
             }
-            Data::BlockEnded(_) => self.screen.end_line(out.bytes()),
+            Data::BlockEnded(ended) => self.block_ended(ended.block, out),
             Data::Block(block) => self.block(block, nested, out),
             Data::ToolStarted(started) => self.tool_started(started, parent, out),
             Data::ToolInput(input) => self.tool_input(input, parent, out),
@@ -92,6 +104,7 @@ impl Encoder for TextEncoder {
     }
 
     fn finish(&mut self, out: &mut Output) {
+        self.release_notes(out);
         self.screen.end_line(out.bytes());
     }
 }
@@ -113,23 +126,47 @@ impl TextEncoder {
             out.lost("hidden reasoning");
             return;
         }
-        let bytes = out.bytes();
         if self.screen.last() != Part::Prose(block) {
-            self.screen.begin(Part::Prose(block), nested, bytes);
-            if *kind == BlockKind::Reasoning {
-                self.screen.write("thinking: ", bytes);
-                self.screen.hang("  ");
-            }
+            self.release_notes(out);
+            self.begin_prose(block, kind, nested, out);
         }
         let text = text.to_plain();
-        self.screen.write(&text, bytes);
+        let rest = match text.split_once('\n').filter(|_| !self.held.is_empty()) {
+            Some((line, rest)) => {
+                self.screen.write(line, out.bytes());
+                self.release_notes(out);
+                if rest.is_empty() {
+                    return;
+                }
+                self.begin_prose(block, kind, nested, out);
+                rest
+            }
+            None => &text,
+        };
+        self.screen.write(rest, out.bytes());
+    }
+
+    fn begin_prose(&mut self, block: u64, kind: &BlockKind, nested: bool, out: &mut Output) {
+        let bytes = out.bytes();
+        self.screen.begin(Part::Prose(block), nested, bytes);
+        if *kind == BlockKind::Reasoning {
+            self.screen.write("thinking: ", bytes);
+            self.screen.hang("  ");
+        }
+    }
+
+    fn block_ended(&mut self, block: u64, out: &mut Output) {
+        if self.screen.last() == Part::Prose(block) {
+            self.screen.end_line(out.bytes());
+            self.release_notes(out);
+        }
     }
 
     fn block(&mut self, block: &Block<'_>, nested: bool, out: &mut Output) {
         match &block.kind {
             BlockKind::Text | BlockKind::Reasoning => {
                 self.piece(block.block, &block.kind, &block.text, nested, out);
-                self.screen.end_line(out.bytes());
+                self.block_ended(block.block, out);
             }
             BlockKind::HiddenReasoning => out.lost("hidden reasoning"),
             other => {
@@ -149,6 +186,7 @@ impl TextEncoder {
             out.lost("what the agent tells itself in the user's name, beyond one line");
             return;
         }
+        self.release_notes(out);
         // No block has this number: the grammar counts from zero.
         self.screen.begin(Part::Prose(u64::MAX), nested, out.bytes());
         self.screen.hang("> ");
@@ -298,12 +336,10 @@ impl TextEncoder {
 impl TextEncoder {
     fn turn_ended(&mut self, ended: &TurnEnded<'_>, out: &mut Output) {
         let facts = self.facts_of(ended);
+        self.release_notes(out);
+        self.screen.begin(Part::TurnEnd, false, out.bytes());
+        self.screen.write(&format!("— {}", facts.join(" · ")), out.bytes());
         self.screen.end_line(out.bytes());
-        if !facts.is_empty() {
-            self.screen.begin(Part::TurnEnd, false, out.bytes());
-            self.screen.write(&format!("— {}", facts.join(" · ")), out.bytes());
-            self.screen.end_line(out.bytes());
-        }
         self.open.clear();
         self.last_call.clear();
         self.last_error.clear();
@@ -334,6 +370,9 @@ impl TextEncoder {
             facts.push(format!("{about}${:.4}", cost.usd));
         }
         facts.extend(ended.duration_ms.map(line::duration));
+        if facts.is_empty() {
+            facts.push(line::word(ended.outcome.as_str()));
+        }
         facts
     }
 
@@ -361,8 +400,22 @@ impl TextEncoder {
 /// Lines.
 impl TextEncoder {
     fn note(&mut self, event: &Event<'_>, nested: bool, out: &mut Output) {
+        // The agent waits for an answer to a question, so that it is shown at once.
+        let asks = matches!(event.data, Data::PermissionRequested(_) | Data::QuestionAsked(_));
         for note in notes::of(event, out) {
-            self.write_line(&one_line(&note, NOTE), nested, out);
+            let line = one_line(&note, NOTE);
+            if self.screen.is_mid_prose() && !asks && self.held.len() < HELD {
+                self.held.push(Note { line, nested });
+            } else {
+                self.write_line(&line, nested, out);
+            }
+        }
+    }
+
+    /// Writes the notes that waited for the end of a line of text.
+    fn release_notes(&mut self, out: &mut Output) {
+        for Note { line, nested } in std::mem::take(&mut self.held) {
+            self.put_line(&line, nested, out);
         }
     }
 
@@ -373,6 +426,11 @@ impl TextEncoder {
 
     /// Writes a line that is known to be one.
     fn write_line(&mut self, line: &str, nested: bool, out: &mut Output) {
+        self.release_notes(out);
+        self.put_line(line, nested, out);
+    }
+
+    fn put_line(&mut self, line: &str, nested: bool, out: &mut Output) {
         self.screen.begin(Part::Line, nested, out.bytes());
         self.screen.write(line, out.bytes());
         self.screen.end_line(out.bytes());

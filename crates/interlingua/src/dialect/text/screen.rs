@@ -53,6 +53,11 @@ impl Screen {
         self.last
     }
 
+    /// Whether text of the agent was written last, and its line goes on.
+    pub(super) fn is_mid_prose(&self) -> bool {
+        self.mid_line && matches!(self.last, Part::Prose(_))
+    }
+
     /// Begins a part on a line of its own; only lines follow each other without an empty one.
     pub(super) fn begin(&mut self, part: Part, nested: bool, out: &mut Bytes) {
         let apart = !matches!((self.last, part), (Part::Nothing, _) | (Part::Line, Part::Line));

@@ -1,0 +1,59 @@
+//! Where lines of our own stand between lines of text: never inside one, and one at the end of each turn.
+
+use crate::support::{Case, translate, translate_lines};
+
+const NOTICE: &str = r#"{"type":"notice","severity":"info","text":"a notice"}"#;
+const ENDED: &str = r#"{"type":"block_ended","message":"m","kind":"text"}"#;
+const COMPLETED: &str = r#"{"type":"turn_ended","outcome":"completed"}"#;
+
+fn piece(text: &str) -> String {
+    format!(r#"{{"type":"block_delta","message":"m","kind":"text","text":"{text}"}}"#)
+}
+
+fn shown(lines: &[&str]) -> String {
+    translate_lines("events", "text", lines).text()
+}
+
+/// Seen: a notice in the middle of a word.
+#[test]
+fn a_notice_waits_for_the_end_of_the_block() {
+    let lines = [&piece("One sen"), NOTICE, &piece("tence."), ENDED, COMPLETED];
+    assert_eq!(shown(&lines), "One sentence.\n\n! a notice\n\n— completed\n");
+}
+
+#[test]
+fn a_notice_waits_for_the_end_of_the_line_and_no_longer() {
+    let lines = [&piece("One li"), NOTICE, &piece("ne.\\nAnother"), &piece("."), ENDED, COMPLETED];
+    assert_eq!(shown(&lines), "One line.\n\n! a notice\n\nAnother.\n\n— completed\n");
+    let lines = [&piece("One line.\\n"), NOTICE, &piece("Another."), ENDED, COMPLETED];
+    assert_eq!(shown(&lines), "One line.\n\n! a notice\n\nAnother.\n\n— completed\n");
+}
+
+#[test]
+fn a_notice_is_shown_before_what_ends_the_line_anyway() {
+    let call = r#"{"type":"tool_started","call":"c","name":"look","input":{}}"#;
+    let answer = r#"{"type":"tool_ended","call":"c"}"#;
+    let lines = [&piece("Half"), NOTICE, call, answer, COMPLETED];
+    assert_eq!(shown(&lines), "Half\n\n! a notice\n▸ look\n  ⎿ done\n\n— completed\n");
+    assert_eq!(shown(&[&piece("Half"), NOTICE]).matches("! a notice\n").count(), 1);
+}
+
+#[test]
+fn a_question_to_the_user_does_not_wait() {
+    let question = r#"{"type":"permission_requested","request":"r","tool":"look","input":{}}"#;
+    let lines = [&piece("Half"), question, &piece(" of it."), ENDED, COMPLETED];
+    assert_eq!(shown(&lines), "Half\n\n! may it? look\n\n of it.\n\n— completed\n");
+}
+
+#[test]
+fn every_turn_has_a_line_for_its_end() {
+    for case in Case::all() {
+        let events = translate("events", &case.input, &case.exit).records();
+        let live =
+            |event: &&serde_json::Value| event["type"] == "turn_ended" && event["replay"] != true;
+        let turns = events.iter().filter(live).count();
+        let text = translate("text", &case.input, &case.exit).text();
+        let ends = text.lines().filter(|line| line.starts_with("— ")).count();
+        assert_eq!(ends, turns, "{}: {text}", case.name);
+    }
+}
