@@ -112,6 +112,7 @@ mod dialect {
         mod compliance;
         mod counts;
         mod drawing;
+        mod early_error;
         mod file_changes;
         mod long_text;
         mod losses;

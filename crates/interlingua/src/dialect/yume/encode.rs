@@ -26,6 +26,9 @@ const TEXT_PIECE: usize = 4096;
 /// The room for the message of an error.
 const MESSAGE_ROOM: usize = LINE_LIMIT / 2;
 
+/// How many errors wait for the session to be named.
+const EARLY: usize = 100;
+
 /// The writer of `yume`.
 #[derive(Debug, Clone)]
 pub struct YumeEncoder {
@@ -33,6 +36,8 @@ pub struct YumeEncoder {
     hold: Hold,
     turn: Turn,
     session: Session,
+    /// Errors from before the session was named: `init` is written before them, and names it.
+    early: Vec<Event<'static>>,
     changes: Changes,
 }
 
@@ -44,6 +49,7 @@ impl YumeEncoder {
             hold: Hold::default(),
             turn: Turn::default(),
             session: Session::default(),
+            early: Vec::new(),
             changes: Changes::default(),
         }
     }
@@ -83,6 +89,9 @@ impl Encoder for YumeEncoder {
             Data::SessionUpdated(updated) => self.updated(updated, out),
             Data::TurnEnded(ended) => self.ended(ended, out),
             Data::Interrupted(_) => self.interrupted(out),
+            Data::Error(_) if !self.session.is_named() && self.early.len() < EARLY => {
+                self.early.push(event.clone().into_owned());
+            }
             Data::Error(error) => self.problem(error, out),
             Data::Compacted(compacted) => self.compacted(compacted, out),
             other => {
@@ -111,14 +120,28 @@ impl YumeEncoder {
     #[inline]
     fn ensure_init(&mut self, out: &mut Output) {
         if !self.session.is_told() {
-            let identity = &mut self.identity;
-            self.session.write_init(|| own_id(identity), out);
+            self.write_init(out);
+        }
+    }
+
+    fn write_init(&mut self, out: &mut Output) {
+        let identity = &mut self.identity;
+        self.session.write_init(|| own_id(identity), out);
+        for event in std::mem::take(&mut self.early) {
+            if let Data::Error(error) = &event.data {
+                self.problem(error, out);
+            }
         }
     }
 
     fn started(&mut self, started: &SessionStarted<'_>, out: &mut Output) {
         if started.version.is_some() {
             out.lost("version of the agent");
+        }
+        if let Some(id) = started.id.as_ref().filter(|_| self.session.is_told())
+            && self.session.is_renamed_by(id)
+        {
+            self.renamed(id, out);
         }
         self.session.started(started);
         if out.is_passing() {

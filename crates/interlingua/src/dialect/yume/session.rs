@@ -26,6 +26,11 @@ impl Session {
         self.id.is_some()
     }
 
+    /// Whether the id is known, or `init` was written without it.
+    pub(super) fn is_named(&self) -> bool {
+        self.id.is_some() || self.facts.id.is_some()
+    }
+
     /// The id that was told last.
     pub(super) fn id(&self) -> Text<'_> {
         self.id.as_ref().map(Text::borrowed).unwrap_or_default()
