@@ -331,9 +331,20 @@ impl LastTurn {
     }
 }
 
+/// All input tokens; unknown where only those that a cache is involved in were counted.
+pub(crate) fn input_tokens(usage: &Usage<'_>) -> Option<u64> {
+    usage.input.and(usage.input_total())
+}
+
+/// The output tokens that were no reasoning. Some agents do not count reasoning as output: where it is
+/// more than all output, nothing is known of the text.
+pub(crate) fn text_tokens(usage: &Usage<'_>) -> Option<u64> {
+    usage.output?.checked_sub(usage.reasoning?)
+}
+
 fn write_usage_of_model(counts: &mut Object<'_>, usage: &Usage<'_>) {
     counts.text_if("model", usage.model.as_ref());
-    counts.number_if("inputTokens", usage.input_total());
+    counts.number_if("inputTokens", input_tokens(usage));
     counts.number_if("cacheReadTokens", usage.cache_read);
     counts.number_if("cacheWriteTokens", usage.cache_write);
     counts.number_if("outputTokens", usage.output);

@@ -120,7 +120,7 @@ pub(super) fn error_part(ended: &TurnEnded<'_>, out: &mut Output) {
 fn counts(usage: &mut Object<'_>, known: Option<&Usage<'_>>) {
     usage.object("inputTokens", |input| {
         if let Some(known) = known {
-            input.number_if("total", known.input_total());
+            input.number_if("total", ai_parts::input_tokens(known));
             input.number_if("noCache", known.input);
             input.number_if("cacheRead", known.cache_read);
             input.number_if("cacheWrite", known.cache_write);
@@ -128,9 +128,8 @@ fn counts(usage: &mut Object<'_>, known: Option<&Usage<'_>>) {
     });
     usage.object("outputTokens", |output| {
         if let Some(known) = known {
-            let text = known.output.zip(known.reasoning);
             output.number_if("total", known.output);
-            output.number_if("text", text.map(|(all, reasoning)| all.saturating_sub(reasoning)));
+            output.number_if("text", ai_parts::text_tokens(known));
             output.number_if("reasoning", known.reasoning);
         }
     });

@@ -1,7 +1,8 @@
 //! How a turn of Claude ended, and what it took.
 //!
 //! `usage` and `duration_ms` are of the turn; `total_cost_usd`, `duration_api_ms` and `modelUsage` are
-//! of the whole process. A turn that was stopped or failed prints zeros for what it did not count.
+//! of the whole process. A turn that was stopped or failed prints zeros for what it did not count, and so
+//! does a turn that went on without streaming.
 
 use std::collections::BTreeMap;
 
@@ -43,10 +44,16 @@ impl Endings {
             usage.output = usage.output.filter(|_| known("usage.output_tokens"));
             counts(usage, Scope::Turn)
         });
-        let counted = |usage: &Usage<'_>| !failed || usage.all() > 0;
-        let usage = usage.filter(counted).filter(|_| known("usage"));
         let total_cost_usd = line.total_cost_usd.filter(|_| known("total_cost_usd"));
         let spent = line.models_since.as_ref().and_then(cost_since);
+        let by_model = match &line.models_since {
+            Some(models) => models_of(models),
+            None => self.models_of_turn(line.models.as_ref().filter(|_| known("modelUsage"))),
+        };
+        // Of a turn that failed, and of requests that were not streamed, zeros are printed.
+        let models_used = by_model.iter().any(|usage| usage.all() > 0);
+        let counted = |usage: &Usage<'_>| usage.all() > 0 || !(failed || models_used);
+        let usage = usage.filter(counted).filter(|_| known("usage"));
         let cost = match (spent, total_cost_usd) {
             (Some(usd), _) => Some(Cost { scope: Scope::Turn, usd, ..Cost::default() }),
             (None, Some(usd)) => Some(Cost { scope: Scope::Session, usd, ..Cost::default() }),
@@ -54,10 +61,6 @@ impl Endings {
         };
         let cost = cost.filter(|cost| usage.is_some() || cost.usd > 0.0);
         let api_duration_ms = line.duration_api_ms.filter(|_| known("duration_api_ms"));
-        let by_model = match &line.models_since {
-            Some(models) => models_of(models),
-            None => self.models_of_turn(line.models.as_ref().filter(|_| known("modelUsage"))),
-        };
         // Where the stream says that a turn failed and how it came to an end, the end is no reason.
         let reason = line.terminal_reason.filter(|reason| !failed || *reason != "completed");
         let class = reason.as_ref().and_then(class_of_reason);

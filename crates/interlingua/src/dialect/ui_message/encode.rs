@@ -290,7 +290,8 @@ impl UiMessageEncoder {
         if self.steps.end() {
             sse::event_of_text(out, "finish-step", |_| {});
         }
-        if is_failure(&ended.outcome) {
+        let stopped_short = matches!(ended.outcome, Outcome::LimitReached | Outcome::Refused);
+        if is_failure(&ended.outcome) || (stopped_short && ended.cause.is_some()) {
             sse::event(out, "error", |chunk| {
                 chunk.text("errorText", &ai_parts::failure(ended));
             });
@@ -336,7 +337,7 @@ impl Session {
 
 /// Tokens, by the names that the AI SDK has for them.
 fn write_usage(counts: &mut Object<'_>, usage: &Usage<'_>) {
-    let (input, output) = (usage.input_total(), usage.output);
+    let (input, output) = (ai_parts::input_tokens(usage), usage.output);
     let total = input.zip(output).map(|(input, output)| input.saturating_add(output));
     counts.number_if("inputTokens", input);
     counts.object("inputTokenDetails", |details| {
@@ -346,8 +347,7 @@ fn write_usage(counts: &mut Object<'_>, usage: &Usage<'_>) {
     });
     counts.number_if("outputTokens", output);
     counts.object("outputTokenDetails", |details| {
-        let text = output.zip(usage.reasoning);
-        details.number_if("textTokens", text.map(|(all, other)| all.saturating_sub(other)));
+        details.number_if("textTokens", ai_parts::text_tokens(usage));
         details.number_if("reasoningTokens", usage.reasoning);
     });
     counts.number_if("totalTokens", total.or(usage.total));

@@ -102,3 +102,49 @@ fn where_a_number_must_be_there_an_unknown_one_is_named() {
         assert!(turn.get(field).is_none(), "{field} is read back as unknown");
     }
 }
+
+/// The tokens that the AI SDK is told of a turn: those of `ai-sdk`, and those of `ui-message`.
+fn tokens_of_ai_sdk(usage: &Value) -> [Value; 2] {
+    let ended = json!({"type": "turn_ended", "outcome": "completed", "usage": usage}).to_string();
+    let finish = |to: &str| {
+        let records = translate_lines("events", to, &[&ended]).records();
+        records.into_iter().find(|record| record["type"] == "finish").unwrap()
+    };
+    assert_eq!(finish("ai-sdk")["usage"], finish("ai-sdk-v4")["usage"]);
+    [finish("ai-sdk")["usage"].clone(), finish("ui-message")["messageMetadata"]["usage"].clone()]
+}
+
+/// Seen: `"text":0` where an agent counts reasoning, and not as output.
+#[test]
+fn what_is_left_of_too_few_tokens_is_unknown_and_not_zero() {
+    let [parts, chunks] = tokens_of_ai_sdk(&json!({"input": 5, "output": 12, "reasoning": 33}));
+    assert_eq!(parts["outputTokens"], json!({"total": 12, "reasoning": 33}));
+    assert_eq!(chunks["outputTokenDetails"], json!({"reasoningTokens": 33}));
+    let [parts, _] = tokens_of_ai_sdk(&json!({"output": 33, "reasoning": 33}));
+    assert_eq!(parts["outputTokens"], json!({"total": 33, "text": 0, "reasoning": 33}));
+    let [parts, chunks] = tokens_of_ai_sdk(&json!({"input": 5}));
+    assert_eq!(parts["outputTokens"], json!({}));
+    assert!(chunks.get("outputTokens").is_none());
+}
+
+#[test]
+fn the_input_is_unknown_where_only_the_cache_is_counted() {
+    let [parts, chunks] = tokens_of_ai_sdk(&json!({"cache_read": 0, "output": 3}));
+    assert_eq!(parts["inputTokens"], json!({"cacheRead": 0}));
+    assert!(chunks.get("inputTokens").is_none());
+}
+
+/// Claude Code 2.1.197 prints zeros for a request that it repeats without streaming.
+#[test]
+fn zeros_beside_the_counts_of_models_are_no_counts() {
+    let models = r#","modelUsage":{"m":{"inputTokens":100,"outputTokens":20}}"#;
+    let result = claude_result("0.1", models)
+        .replace(r#""input_tokens":1,"output_tokens":1"#, r#""input_tokens":0,"output_tokens":0"#);
+    let turn = &turns("claude", &[&result])[0];
+    assert!(turn.get("usage").is_none(), "{turn}");
+    assert_eq!(turn["by_model"][0]["output"], 20);
+    // A command that asks no model uses no tokens.
+    let result = claude_result("0", "")
+        .replace(r#""input_tokens":1,"output_tokens":1"#, r#""input_tokens":0,"output_tokens":0"#);
+    assert_eq!(turns("claude", &[&result])[0]["usage"]["output"], 0);
+}

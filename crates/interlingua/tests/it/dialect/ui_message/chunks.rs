@@ -466,3 +466,22 @@ fn how_the_process_ended_is_told_with_the_message() {
     assert_eq!(chunks.last().unwrap()["messageMetadata"]["exitCode"], 3);
     assert_eq!(chunks.last().unwrap()["finishReason"], "error");
 }
+
+/// Clients show what `error` says, and no metadata: without it a limit looks like a whole answer.
+#[test]
+fn the_cause_of_a_limit_or_a_refusal_is_an_error() {
+    for (outcome, reason) in [("limit_reached", "length"), ("refused", "content-filter")] {
+        let end = |cause: Option<&str>| {
+            let ended = event("turn_ended", json!({"outcome": outcome, "cause": cause}));
+            written(&[event("turn_started", json!({})), ended]).records()
+        };
+        let chunks = end(Some("the cause"));
+        let error = chunks.iter().find(|chunk| chunk["type"] == "error").unwrap();
+        assert_eq!(error["errorText"], "the cause", "{outcome}");
+        let finish = chunks.last().unwrap();
+        assert_eq!((&finish["type"], &finish["finishReason"]), (&json!("finish"), &json!(reason)));
+        assert_eq!(finish["messageMetadata"]["cause"], "the cause", "{outcome}");
+        let without = end(None);
+        assert!(without.iter().all(|chunk| chunk["type"] != "error"), "{outcome}");
+    }
+}
