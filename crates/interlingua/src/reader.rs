@@ -470,7 +470,7 @@ impl Core {
         let make = dialect.decoder.ok_or(Error::NotRead { dialect: dialect.name })?;
         self.explanation = self.explains.then(|| Explanation::of(dialect));
         self.kept = self.raw_records.keeps(dialect).then_some(dialect);
-        self.grammar.reading(dialect);
+        self.grammar.set_dialect(dialect);
         Ok(Stream::Known { dialect, decoder: make(), begun: false })
     }
 
