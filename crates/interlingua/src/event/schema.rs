@@ -1,4 +1,4 @@
-//! The JSON schema of entries, made from the same declarations as the types.
+//! The JSON schema of entries, generated from the declarations of the types.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::Data;
 use crate::entry::form::VERSION;
 use crate::json::{Json, Text};
 
-/// A type that is written in an event, and what it looks like as JSON.
+/// A type that occurs in an event, and its JSON schema.
 pub(crate) trait Described {
     fn schema() -> Value;
 }
@@ -43,7 +43,7 @@ impl<T: Described> Described for Vec<T> {
     }
 }
 
-/// An object: what it is, and its fields. All of them may be absent, and there may be others.
+/// An object with a description and fields, all of them optional. Further fields are allowed.
 pub(crate) fn object(about: &str, fields: &[(&str, &str, Value)]) -> Value {
     let described = |(name, about, schema): &(&str, &str, Value)| {
         ((*name).to_owned(), with_description(schema.clone(), about))
@@ -52,7 +52,7 @@ pub(crate) fn object(about: &str, fields: &[(&str, &str, Value)]) -> Value {
     json!({ "description": about.trim(), "type": "object", "properties": properties })
 }
 
-/// One of some words, or another one that is not known yet.
+/// One of some strings, or another one that is not known yet.
 pub(crate) fn word(words: &[&str]) -> Value {
     json!({ "type": "string", "examples": words })
 }
