@@ -96,8 +96,8 @@ payload! {
 }
 
 payload! {
-    /// Blocks that were emitted before are retracted. The agent may stream them again. Blocks that are
-    /// open end with it.
+    /// Blocks that were emitted before are retracted. The agent may stream them again. Blocks that
+    /// are open end with it.
     pub struct Withdrawn<'a> {
         /// The message whose blocks are retracted.
         pub message: Option<Text<'a>>,

@@ -1,8 +1,8 @@
 //! The event model, which covers what any agent can express.
 //!
-//! An [`Event`] states what happened; its [entry](crate::Entry) states where in the session. An event
-//! borrows from its frame, and [`Event::into_owned`] makes a copy that outlives the frame. Events
-//! know nothing of any protocol: a protocol's own names are known only to its
+//! An [`Event`] states what happened; its [entry](crate::Entry) states where in the session. An
+//! event borrows from its frame, and [`Event::into_owned`] makes a copy that outlives the frame.
+//! Events know nothing of any protocol: a protocol's own names are known only to its
 //! [dialect](crate::dialect).
 
 mod block;

@@ -79,7 +79,7 @@ pub(crate) fn of_entries() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": format!("Interlingua entries, version {VERSION}"),
-        "description": "One object per line: an event, its place in the session, and where it comes from. Absent fields are left out. Readers pass over kinds and fields that they do not know.",
+        "description": "One object per line: an event, its place in the session, and its position in the input. Absent fields are left out. Readers skip kinds and fields that they do not know.",
         "type": "object",
         "required": ["interlingua", "type", "sequence", "line", "bytes"],
         "properties": {
@@ -87,19 +87,19 @@ pub(crate) fn of_entries() -> Value {
             "type": with_description(word(&kinds), "The kind of event."),
             "sequence": with_description(place.clone(), "The place in the session: from zero, without gaps."),
             "received_at": with_description(place.clone(), "When it was received, in milliseconds since 1970."),
-            "epoch": with_description(place.clone(), "The run of the agent; absent for the first one, which is 0."),
+            "epoch": with_description(place.clone(), "The epoch, which is one run of the agent; absent for the first one, which is 0."),
             "line": with_description(place.clone(), "The line of the agent's output."),
             "bytes": {
                 "type": "array", "items": place, "minItems": 2, "maxItems": 2,
-                "description": "The bytes of the agent's output: from, and up to.",
+                "description": "The byte range in the agent's output: its start and its end (exclusive).",
             },
-            "synthetic": with_description(super::Reason::schema(), "Why the event was added, where the agent's stream does not contain it."),
-            "added": { "type": "boolean", "description": "Whether the event was added; present where `synthetic` suggests otherwise." },
+            "synthetic": with_description(super::Reason::schema(), "Why the event was added, if the agent's stream does not contain it."),
+            "added": { "type": "boolean", "description": "Whether the event was added; present if `synthetic` suggests otherwise." },
             "parent": { "type": "string", "description": "The tool call whose sub-agent emitted it." },
             "time": { "description": "The agent's own time, as the agent wrote it." },
             "raw_record": {
                 "type": "object",
-                "description": "The agent's own record, on the first entry of its frame, in a log that keeps them.",
+                "description": "The agent's own record, on the first entry of its frame, if the log keeps raw records.",
                 "properties": { "dialect": { "type": "string" }, "record": { "type": "object" } },
                 "required": ["dialect", "record"],
             },

@@ -9,8 +9,8 @@ payload! {
     pub struct ToolStarted<'a> {
         /// The call's id, which is unique in the session.
         pub call: Text<'a>,
-        /// The agent's own id for the call, if the call was renamed. An answer to the agent has to contain
-        /// it.
+        /// The agent's own id for the call, if the call was renamed. An answer to the agent has to
+        /// contain it.
         pub native_call: Option<Text<'a>>,
         /// The tool's name, as the agent wrote it.
         pub name: Text<'a>,

@@ -29,7 +29,8 @@ payload! {
         pub reason: Option<Text<'a>>,
         /// The stop reason, as the provider names it.
         pub stop_reason: Option<Text<'a>>,
-        /// The errors of the turn. Errors whose request was retried are included only if the turn failed.
+        /// The errors of the turn. Errors whose request was retried are included only if the turn
+        /// failed.
         pub errors: Vec<Text<'a>>,
         /// The HTTP status of the request that failed.
         pub http_status: Option<u64>,
@@ -37,10 +38,11 @@ payload! {
         pub final_text: Option<Text<'a>>,
         /// The structured output that was requested.
         pub structured: Option<Json<'a>>,
-        /// The tokens of this turn. If the grammar adds the end, it is the sum of the reported requests.
+        /// The tokens of this turn. If the grammar adds the end, it is the sum of the reported
+        /// requests.
         pub usage: Option<Usage<'a>>,
-        /// The tokens of this turn for each model, if the agent reports them. Those of sub-agents may be
-        /// included here and not in `usage`.
+        /// The tokens of this turn for each model, if the agent reports them. Those of sub-agents
+        /// may be included here and not in `usage`.
         pub by_model: Vec<Usage<'a>>,
         /// The cost of this turn.
         pub cost: Option<Cost<'a>>,
