@@ -1,8 +1,8 @@
 //! What the encoders of the two AI SDK protocols share: the stream parts of a language model
 //! (`ai-sdk`) and the chunks of a UI message (`ui-message`).
 //!
-//! Both have blocks with an id on every part, additional facts in `providerMetadata`, consumers that
-//! reject values with the name of a prototype, and one `finish` with the totals of all turns.
+//! Both have blocks with an id on every part, additional facts in `providerMetadata`, consumers
+//! that reject values with the name of a prototype, and one `finish` with the totals of all turns.
 
 use std::sync::LazyLock;
 
@@ -62,8 +62,8 @@ pub(crate) fn block_id(part: &mut Object<'_>, block: u64) {
 
 /// The additional facts of a part, in `providerMetadata.interlingua`. Only known facts are written.
 ///
-/// The deltas of a block do not repeat them: consumers keep the last metadata of a block, and send it
-/// back with the next prompt.
+/// The deltas of a block do not repeat them: consumers keep the last metadata of a block, and send
+/// it back with the next prompt.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts<'f> {
     /// The session of the part, by which the next run resumes it.
@@ -141,7 +141,7 @@ fn escapes_letters(bytes: &[u8]) -> bool {
 
 /// Whether an event contains nothing that is not written elsewhere. The end of a turn contains its
 /// tokens, and a consumer that sums the records would count them twice.
-pub(crate) fn says_nothing_new(data: &Data<'_>, parent: Option<&Text<'_>>) -> bool {
+pub(crate) fn is_redundant(data: &Data<'_>, parent: Option<&Text<'_>>) -> bool {
     match data {
         Data::Usage(usage) => usage.scope == Scope::Turn && parent.is_none(),
         Data::ToolProgress(progress) => {
@@ -156,8 +156,8 @@ pub(crate) fn is_failure(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed | Outcome::TimedOut)
 }
 
-/// The error of a call as text, since consumers show it as text; and the number of blocks of its output
-/// that are not text.
+/// The error of a call as text, since consumers show it as text; and the number of blocks of its
+/// output that are not text.
 pub(crate) fn call_failure<'a>(ended: &'a ToolEnded<'_>) -> (Text<'a>, usize) {
     let (text, others) = answer_text(ended);
     let text = match ended.exit_code {
@@ -183,7 +183,7 @@ fn describe_status(status: &ToolStatus) -> &str {
 }
 
 /// The stop reason of a turn as the model names it, else the outcome as the agent names it.
-pub(crate) fn word_for_the_end<'a>(ended: &'a TurnEnded<'_>) -> Option<&'a Text<'a>> {
+pub(crate) fn end_reason<'a>(ended: &'a TurnEnded<'_>) -> Option<&'a Text<'a>> {
     ended.stop_reason.as_ref().or(ended.reason.as_ref())
 }
 
@@ -284,7 +284,7 @@ impl Turns {
     }
 
     /// Writes the outcome of the last turn, for a protocol that has no other field for it.
-    pub(crate) fn kind_of_end(&self, facts: &mut Object<'_>) {
+    pub(crate) fn write_outcome(&self, facts: &mut Object<'_>) {
         let LastTurn { class, http_status, word, .. } = &self.last;
         if let Some(class) = class {
             facts.string("errorClass", class.as_str());
@@ -312,12 +312,12 @@ impl LastTurn {
             cause: cause.map(own),
             class: ended.class.clone(),
             http_status: ended.http_status,
-            word: word_for_the_end(ended).map(own),
+            word: end_reason(ended).map(own),
         }
     }
 
-    /// Counts what is lost because another turn followed. The cause of a failed turn is not lost, since
-    /// it was written as an error.
+    /// Counts what is lost because another turn followed. The cause of a failed turn is not lost,
+    /// since it was written as an error.
     fn forget(self, out: &mut Output) {
         let failed = self.outcome.as_ref().is_some_and(is_failure);
         if self.cause.is_some() && !failed {

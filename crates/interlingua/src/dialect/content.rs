@@ -44,13 +44,13 @@ pub(crate) fn answer_text<'a>(ended: &'a crate::event::ToolEnded<'_>) -> (Text<'
         _ => (Text::default(), 0),
     };
     let Some(error) = &ended.error else { return (text, others) };
-    let (said, wrong) = (text.to_plain(), error.to_plain());
-    if said.is_empty() || wrong.contains(&*said) {
+    let (output_text, error_text) = (text.to_plain(), error.to_plain());
+    if output_text.is_empty() || error_text.contains(&*output_text) {
         (error.borrowed(), others)
-    } else if said.contains(&*wrong) {
+    } else if output_text.contains(&*error_text) {
         (text, others)
     } else {
-        (Text::from(format!("{said}\n{wrong}")), others)
+        (Text::from(format!("{output_text}\n{error_text}")), others)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Holds back the errors that may be the cause of a turn's end.
 //!
-//! If an agent reports an error and then ends the turn because of it, the two are one report, and the
-//! end contains it. If the agent continues, the error is written on its own.
+//! If an agent reports an error and then ends the turn because of it, the two are one report, and
+//! the end contains it. If the agent continues, the error is written on its own.
 
 use crate::event::Error;
 use crate::json::{Json, Text};
@@ -34,12 +34,12 @@ impl HeldErrors {
     }
 
     /// Removes the errors that did not end the turn, since the agent continues.
-    pub(crate) fn outlived(&mut self) -> Vec<Json<'static>> {
+    pub(crate) fn take_survived(&mut self) -> Vec<Json<'static>> {
         self.0.extract_if(.., |held| !held.fatal).map(|held| held.payload).collect()
     }
 
     /// Removes the errors that the cause of the turn's end does not contain.
-    pub(crate) fn besides(&mut self, cause: Option<&Text<'_>>) -> Vec<Json<'static>> {
+    pub(crate) fn take_unreported(&mut self, cause: Option<&Text<'_>>) -> Vec<Json<'static>> {
         let cause = cause.map(Text::to_plain).unwrap_or_default();
         let others = self.0.drain(..).filter(|held| !cause.contains(&*held.message.to_plain()));
         others.map(|held| held.payload).collect()

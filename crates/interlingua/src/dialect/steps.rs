@@ -2,8 +2,8 @@
 //! answers to its calls.
 //!
 //! Agents seldom report where a step ends, so it is inferred. The first output after a call was
-//! answered, while nothing else is open, begins the next step, unless it belongs to the same message.
-//! Sub-agents have no steps of their own.
+//! answered, while nothing else is open, begins the next step, unless it belongs to the same
+//! message. Sub-agents have no steps of their own.
 
 use crate::json::Text;
 
@@ -40,7 +40,11 @@ impl Steps {
     }
 
     /// Records that a message continues with a block or a call.
-    pub(crate) fn go_on(&mut self, message: Option<&Text<'_>>, parent: Option<&Text<'_>>) -> Next {
+    pub(crate) fn advance(
+        &mut self,
+        message: Option<&Text<'_>>,
+        parent: Option<&Text<'_>>,
+    ) -> Next {
         let next = match self.open {
             false => Next::First,
             true if self.is_complete_before(message, parent) => Next::Another,
@@ -97,26 +101,26 @@ mod tests {
     #[test]
     fn a_step_ends_when_all_calls_are_answered_and_the_agent_continues() {
         let mut steps = Steps::default();
-        assert_eq!(steps.go_on(None, None), Next::First);
+        assert_eq!(steps.advance(None, None), Next::First);
         steps.called();
-        assert_eq!(steps.go_on(None, None), Next::Same);
+        assert_eq!(steps.advance(None, None), Next::Same);
         steps.called();
         steps.answered();
-        assert_eq!(steps.go_on(None, None), Next::Same);
+        assert_eq!(steps.advance(None, None), Next::Same);
         steps.answered();
         let other_agent = Text::plain("call");
-        assert_eq!(steps.go_on(None, Some(&other_agent)), Next::Same);
-        assert_eq!(steps.go_on(None, None), Next::Another);
+        assert_eq!(steps.advance(None, Some(&other_agent)), Next::Same);
+        assert_eq!(steps.advance(None, None), Next::Another);
         assert_eq!((steps.end(), steps.end(), steps.number()), (true, false, 2));
     }
 
     #[test]
     fn a_message_that_continues_after_an_answer_is_one_step() {
         let (mut steps, one) = (Steps::default(), Text::plain("one"));
-        steps.go_on(Some(&one), None);
+        steps.advance(Some(&one), None);
         steps.called();
         steps.answered();
-        assert_eq!(steps.go_on(Some(&one), None), Next::Same);
-        assert_eq!(steps.go_on(Some(&Text::plain("two")), None), Next::Another);
+        assert_eq!(steps.advance(Some(&one), None), Next::Same);
+        assert_eq!(steps.advance(Some(&Text::plain("two")), None), Next::Another);
     }
 }

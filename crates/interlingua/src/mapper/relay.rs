@@ -31,8 +31,8 @@ record! {
 /// The response that the relay expects for the result of a client's tool, as JSON.
 ///
 /// The result may be the bare value, a value that is wrapped as in the AI SDK
-/// (`{"type":"json","value":…}`), or a list of text blocks that contain JSON. A call that failed, was
-/// denied, or has a tool that the relay does not know gives an `error_response` with the cause.
+/// (`{"type":"json","value":…}`), or a list of text blocks that contain JSON. A call that failed,
+/// was denied, or has a tool that the relay does not know gives an `error_response` with the cause.
 ///
 /// ```
 /// use interlingua::json::Json;
@@ -108,14 +108,14 @@ fn unwrap(result: &Json<'_>, field: &str, depth: u32) -> Result<Option<Json<'sta
     if let Some(value) = own {
         return Ok(Some(value.into_owned()));
     }
-    let said = |value: Option<Json<'_>>| match value {
+    let error_text = |value: Option<Json<'_>>| match value {
         Some(value) => {
             value.as_text().map_or_else(|| value.get().to_owned(), |text| text.to_string())
         }
         None => "The tool failed".to_owned(),
     };
     match wrapped.kind.as_ref().map_or("", Text::body) {
-        "error-text" | "error-json" => Err(said(wrapped.value)),
+        "error-text" | "error-json" => Err(error_text(wrapped.value)),
         "execution-denied" => Err(wrapped
             .reason
             .map_or_else(|| "The user denied the tool call".to_owned(), |why| why.to_string())),
