@@ -49,8 +49,8 @@ pub struct EntryRef<'e> {
     pub raw: Option<RawRef<'e>>,
 }
 
-/// The position of an entry in the input of its epoch. For a synthetic event it is that of the record
-/// that led to it.
+/// The position of an entry in the input of its epoch. For a synthetic event it is that of the
+/// record that led to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
     /// The line of the input; the first one is 1.

@@ -1,7 +1,7 @@
 //! The one error type of this crate.
 
-/// Why an operation failed. What an agent writes is never an error: text that cannot be read becomes an
-/// event.
+/// Why an operation failed. What an agent writes is never an error: text that cannot be read
+/// becomes an event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

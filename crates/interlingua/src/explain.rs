@@ -2,9 +2,9 @@
 //! new release of an agent.
 //!
 //! A decoder skips fields that it does not read, and keeps records of unknown types. This module
-//! counts both, with one example each. It does not count what a dialect leaves out on purpose, with a
-//! reason. It knows the [shape](crate::json::Shape) of the records that a dialect reads, and costs
-//! nothing unless it is used.
+//! counts both, with one example each. It does not count what a dialect leaves out on purpose, with
+//! a reason. It knows the [shape](crate::json::Shape) of the records that a dialect reads, and
+//! costs nothing unless it is used.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! Fingerprints of bytes: a fast one for names, and one for whole contents that does not depend on how
-//! they were split.
+//! Fingerprints of bytes: a fast one for names, and one for whole contents that does not depend on
+//! how they were split.
 
 use std::hash::Hasher;
 

@@ -1,13 +1,13 @@
 //! Adapts retractions and replayed history for encoders that support neither.
 //!
-//! A retry retracts text that was already shown, and then streams most of it again. A target that has
-//! no record for a retraction keeps the text that it has shown, and receives only what the second
-//! attempt adds to it, so its text is never doubled. If the second attempt differs, it is written as
-//! a block of its own, and the difference is counted as a loss. A turn that an agent replays on
-//! resume is left out where it would look like a live one.
+//! A retry retracts text that was already shown, and then streams most of it again. A target that
+//! has no record for a retraction keeps the text that it has shown, and receives only what the
+//! second attempt adds to it, so its text is never doubled. If the second attempt differs, it is
+//! written as a block of its own, and the difference is counted as a loss. A turn that an agent
+//! replays on resume is left out where it would look like a live one.
 //!
-//! This module knows events and the capabilities of a target, but no protocol. The grammar remembers
-//! emitted text; this module keeps nothing until a block is retracted.
+//! This module knows events and the capabilities of a target, but no protocol. The grammar
+//! remembers emitted text; this module keeps nothing until a block is retracted.
 
 use crate::dialect::{Encoder, Output, Withdraws};
 use crate::event::{
@@ -223,8 +223,8 @@ impl Fit {
         self.ended(&event, &ended, target, out);
     }
 
-    /// Keeps the retracted blocks that the target has already written. The target drops those that it
-    /// has not written yet.
+    /// Keeps the retracted blocks that the target has already written. The target drops those that
+    /// it has not written yet.
     fn withdrawn(
         &mut self,
         event: &Event<'_>,
@@ -234,7 +234,8 @@ impl Fit {
     ) {
         let mut forget = Vec::new();
         for block in &withdrawn.blocks {
-            // A second attempt is retracted too; its text is shown under the number that it was given.
+            // A second attempt is retracted too; its text is shown under the number that it was
+            // given.
             if let Some(repeat) = self.take_repeat(block.block) {
                 let open = repeat.emitted_as.is_some() || repeat.shown.open;
                 let number = repeat.emitted_as.unwrap_or(repeat.shown.number);
@@ -355,7 +356,8 @@ impl Repeat {
 
 impl ShownBlock {
     fn of(block: &WithdrawnBlock<'_>, parent: &Option<Text<'_>>) -> Self {
-        // No text contains this noncharacter, so none matches a block whose text was too long to keep.
+        // No text contains this noncharacter, so none matches a block whose text was too long to
+        // keep.
         let text = block.text.as_ref().map_or("\u{FFFF}".into(), |text| text.to_plain());
         Self {
             number: block.block,

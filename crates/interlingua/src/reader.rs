@@ -1,7 +1,7 @@
 //! Turns the bytes of an agent into entries: framing, decoder and grammar in a row.
 //!
-//! A reader knows how the parts follow each other, and which dialect is being read. The dialect knows
-//! what a record means, and the [grammar](crate::grammar) what makes a stream well-formed.
+//! A reader knows how the parts follow each other, and which dialect is being read. The dialect
+//! knows what a record means, and the [grammar](crate::grammar) what makes a stream well-formed.
 
 mod recognition;
 
@@ -56,11 +56,11 @@ pub struct ReadOptions {
     pub framing: Option<FramingKind>,
     /// Record the types of records and the fields that the decoder does not know.
     pub explain_unknown: bool,
-    /// What the session had used before this stream, for agents whose counts continue across runs, as
-    /// those of a resumed Codex thread do.
+    /// What the session had used before this stream, for agents whose counts continue across runs,
+    /// as those of a resumed Codex thread do.
     pub usage_before: Option<Usage<'static>>,
-    /// The seed that distinguishes the ids of this session from those of every other one. Without it, a
-    /// hash of the first frame is the seed, so the same input gives the same ids.
+    /// The seed that distinguishes the ids of this session from those of every other one. Without
+    /// it, a hash of the first frame is the seed, so the same input gives the same ids.
     pub id_seed: Option<u64>,
     /// The session was resumed, and the reader does not see its earlier runs. Generated ids then
     /// contain a tag, so that they do not repeat those of earlier runs.
@@ -69,8 +69,8 @@ pub struct ReadOptions {
     pub raw_records: RawRecords,
 }
 
-/// Whether the agent's own records are kept in the entries. If they are, a record that adds nothing is
-/// an entry too, so a log with records has other sequence numbers than one without.
+/// Whether the agent's own records are kept in the entries. If they are, a record that adds nothing
+/// is an entry too, so a log with records has other sequence numbers than one without.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum RawRecords {
     /// None are kept.
@@ -203,8 +203,8 @@ impl Reader {
         })
     }
 
-    /// Takes the next bytes, in any split, and emits the entries of complete records. The caller gives
-    /// the time, in milliseconds since 1970.
+    /// Takes the next bytes, in any split, and emits the entries of complete records. The caller
+    /// gives the time, in milliseconds since 1970.
     pub fn push<S: Sink>(
         &mut self,
         chunk: &[u8],
@@ -277,8 +277,9 @@ impl Reader {
         })
     }
 
-    /// Begins another stream of the session, as a new epoch: another process of the agent, or another
-    /// response of a model API. The previous stream must have been [ended](Self::end_stream).
+    /// Begins another stream of the session, as a new epoch: another process of the agent, or
+    /// another response of a model API. The previous stream must have been
+    /// [ended](Self::end_stream).
     pub fn next_stream(&mut self, source: Source) -> Result<(), Error> {
         if !self.ended {
             return Err(Error::StreamNotEnded);
@@ -333,8 +334,8 @@ impl Reader {
         self.core.grammar.account()
     }
 
-    /// What the decoder does not know of the input, if [`ReadOptions::explain_unknown`] is set and the
-    /// dialect is known.
+    /// What the decoder does not know of the input, if [`ReadOptions::explain_unknown`] is set and
+    /// the dialect is known.
     pub fn explanation(&self) -> Option<&Explanation> {
         self.core.explanation.as_ref()
     }
@@ -602,8 +603,8 @@ impl EventSink for Intake<'_> {
     }
 }
 
-/// Joins a record that may span several lines into one, because a raw record must not break a line of
-/// the output. A string contains no line feed, so every one of them is insignificant.
+/// Joins a record that may span several lines into one, because a raw record must not break a line
+/// of the output. A string contains no line feed, so every one of them is insignificant.
 fn on_one_line(text: &str) -> Cow<'_, str> {
     match memchr::memchr(b'\n', text.as_bytes()) {
         Some(_) => Cow::Owned(text.replace(['\n', '\r'], " ")),

@@ -1,4 +1,5 @@
-//! Translates the bytes of one dialect into those of another: a [`Reader`] and a [`Writer`] in a row.
+//! Translates the bytes of one dialect into those of another: a [`Reader`] and a [`Writer`] in a
+//! row.
 
 use std::convert::Infallible;
 
@@ -96,8 +97,8 @@ impl<E: Encoder> Translator<E> {
         &mut self.target.writer
     }
 
-    /// Takes the next bytes, in any split, and returns the records that are now complete. The caller
-    /// gives the time, in milliseconds since 1970.
+    /// Takes the next bytes, in any split, and returns the records that are now complete. The
+    /// caller gives the time, in milliseconds since 1970.
     pub fn push(&mut self, chunk: &[u8], now: Option<u64>) -> &[u8] {
         self.target.bytes.clear();
         let Ok(_) = self.reader.push(chunk, now, &mut self.target);

@@ -2,8 +2,8 @@
 //!
 //! A writer knows what its target can express: it adapts the entries to that, encodes them, and
 //! counts what is lost. Records that the agent wrote in the target's own dialect are passed through
-//! unchanged. The output is a function of the entries alone, so a live stream and a log give the same
-//! bytes, and a writer can join a stream anywhere.
+//! unchanged. The output is a function of the entries alone, so a live stream and a log give the
+//! same bytes, and a writer can join a stream anywhere.
 
 use crate::dialect::{Dialect, EncodeOptions, Encoder, Losses, Output};
 use crate::entry::{EntryRef, Origin, RawRef};
@@ -43,8 +43,8 @@ struct PassThrough {
     dialect: Option<&'static Dialect>,
     /// The last epoch with records in that dialect.
     epoch: Option<u64>,
-    /// A record that is held back until the events that the grammar adds before it have been written,
-    /// such as the end of an abandoned call before the end of its turn.
+    /// A record that is held back until the events that the grammar adds before it have been
+    /// written, such as the end of an abandoned call before the end of its turn.
     held: String,
 }
 

@@ -1,8 +1,9 @@
 //! Checks whether a stream keeps the laws and the rules of its dialect.
 //!
-//! Every rule has a name, and every finding a line. The laws are checked by reading the stream: what
-//! the [grammar](crate::grammar) has to repair is a finding. The rules of a dialect are in its folder,
-//! and read records as plain JSON values, so that they share nothing with the encoder that they check.
+//! Every rule has a name, and every finding a line. The laws are checked by reading the stream:
+//! what the [grammar](crate::grammar) has to repair is a finding. The rules of a dialect are in its
+//! folder, and read records as plain JSON values, so that they share nothing with the encoder that
+//! they check.
 
 use serde_json::Value;
 
@@ -135,8 +136,8 @@ fn check_frame(frame: &Frame<'_>, rules: &mut Option<Box<dyn Rules>>, findings: 
     }
 }
 
-/// Adds a finding for every repair, since each of them is due to a broken law. The exception is a turn
-/// that begins within another: real agents begin a turn while another one waits.
+/// Adds a finding for every repair, since each of them is due to a broken law. The exception is a
+/// turn that begins within another: real agents begin a turn while another one waits.
 fn broken_laws(repairs: &Repairs, findings: &mut Findings) {
     let breaks_a_law = |repair: &&Repair| repair.kind != RepairKind::TurnInTurn;
     for repair in repairs.told().iter().filter(breaks_a_law) {

@@ -1,4 +1,5 @@
-//! What all decoders share: reading the records of a frame, and the events for text that is no record.
+//! What all decoders share: reading the records of a frame, and the events for text that is no
+//! record.
 
 use crate::event::{
     Data, Event, Log, LogStream, TextFlaw, ToolEnded, ToolStarted, Unknown, Unparsed,
@@ -9,8 +10,8 @@ use crate::json::{Json, Text};
 
 /// The decoder of one protocol.
 ///
-/// It keeps the state that a record needs from earlier ones, but no order: it may emit an event again,
-/// and the grammar drops the repeat.
+/// It keeps the state that a record needs from earlier ones, but no order: it may emit an event
+/// again, and the grammar drops the repeat.
 pub trait Decoder: Send {
     /// Reads one frame.
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink);
@@ -39,8 +40,8 @@ pub trait EventSink {
     /// Notes that the current record is left out on purpose, by the named rule.
     fn ignored(&mut self, _rule: &'static str) {}
 
-    /// Notes that the decoder keeps the content of the current record for an event that a later record
-    /// completes.
+    /// Notes that the decoder keeps the content of the current record for an event that a later
+    /// record completes.
     fn deferred(&mut self) {}
 
     /// Whether a record that both starts and answers a call repeats an earlier one. If it does, the
@@ -56,7 +57,8 @@ impl<F: FnMut(Event<'_>)> EventSink for F {
     }
 }
 
-/// Reads each record of a frame, which usually has one. Text that is not a record becomes an event too.
+/// Reads each record of a frame, which usually has one. Text that is not a record becomes an event
+/// too.
 pub(crate) fn each_record<'a, R: Record<'a>>(
     frame: &FrameText<'a>,
     sink: &mut dyn EventSink,

@@ -8,8 +8,8 @@ use crate::json::write::{Bytes, Object};
 
 /// The encoder of one protocol.
 ///
-/// It may rely on the grammar: calls are opened before they are answered, blocks before they continue,
-/// and turns end once. It counts what it cannot express with [`Output::lost`].
+/// It may rely on the grammar: calls are opened before they are answered, blocks before they
+/// continue, and turns end once. It counts what it cannot express with [`Output::lost`].
 pub trait Encoder: CloneEncoder + Send {
     /// Writes the records for one event. There may be none, and they may be held back.
     fn encode(&mut self, event: &Event<'_>, out: &mut Output);
@@ -28,7 +28,8 @@ pub trait Encoder: CloneEncoder + Send {
         false
     }
 
-    /// Whether it also writes records of the agent that add nothing ([`Silent`](crate::event::Silent)).
+    /// Whether it also writes records of the agent that add nothing
+    /// ([`Silent`](crate::event::Silent)).
     fn writes_silent_records(&self) -> bool {
         false
     }
@@ -189,8 +190,8 @@ impl Output {
         self.origin.line
     }
 
-    /// Whether the agent's own records are passed through. If they are, what an encoder writes for their
-    /// events is discarded, and only the records of added events are kept.
+    /// Whether the agent's own records are passed through. If they are, what an encoder writes for
+    /// their events is discarded, and only the records of added events are kept.
     pub fn is_passing(&self) -> bool {
         self.passing
     }
@@ -266,8 +267,8 @@ impl Losses {
     }
 }
 
-/// Generates ids that are unique in a session: each is made of the session's seed, the sequence number
-/// of an entry, and a count within that entry.
+/// Generates ids that are unique in a session: each is made of the session's seed, the sequence
+/// number of an entry, and a count within that entry.
 #[derive(Debug, Clone)]
 pub struct Identity {
     /// A template of an id with its quotes, without the second half.
@@ -277,7 +278,8 @@ pub struct Identity {
     place: u64,
 }
 
-/// The number of bits of an id that count within an entry. A long text may be split into many pieces.
+/// The number of bits of an id that count within an entry. A long text may be split into many
+/// pieces.
 const BITS_WITHIN_ENTRY: u32 = 24;
 
 impl Default for Identity {
@@ -296,8 +298,8 @@ impl Identity {
         Self { form, low: mix(seed.wrapping_add(1)), place: 0 }
     }
 
-    /// Generates the next ids for the entry that is being written. An encoder that generates ids has
-    /// one `Identity`, and calls this method first for every event.
+    /// Generates the next ids for the entry that is being written. An encoder that generates ids
+    /// has one `Identity`, and calls this method first for every event.
     #[inline]
     pub fn follow(&mut self, out: &Output) {
         if self.place >> BITS_WITHIN_ENTRY != out.ids.place >> BITS_WITHIN_ENTRY {

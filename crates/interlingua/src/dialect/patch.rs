@@ -1,7 +1,7 @@
 //! Textual changes of a file: patches, and the content of a created or deleted file.
 //!
-//! This module knows unified diffs of one file, but no records and no tools. A patch contains only its
-//! hunks; the rest of the file is not known.
+//! This module knows unified diffs of one file, but no records and no tools. A patch contains only
+//! its hunks; the rest of the file is not known.
 
 use crate::event::FileChangeKind;
 
@@ -15,8 +15,8 @@ pub(super) struct Hunk {
 }
 
 impl Hunk {
-    /// The hunks of a change: those of a patch, or the single one of a created or deleted file, whose
-    /// change may be given as its content. Empty for text that is neither.
+    /// The hunks of a change: those of a patch, or the single one of a created or deleted file,
+    /// whose change may be given as its content. Empty for text that is neither.
     pub(super) fn of_change(kind: &FileChangeKind, text: &str) -> Vec<Self> {
         let mut hunks = Self::of_patch(text).unwrap_or_default();
         // The content of such a file can be a patch itself.

@@ -12,8 +12,8 @@ pub(crate) fn event(out: &mut Output, kind: &str, fields: impl FnOnce(&mut Objec
     keep_on_one_line(record);
 }
 
-/// Like [`event`], for a record without values that pass through: text, numbers and names contain no
-/// line breaks.
+/// Like [`event`], for a record without values that pass through: text, numbers and names contain
+/// no line breaks.
 #[inline]
 pub(crate) fn event_of_text(out: &mut Output, kind: &str, fields: impl FnOnce(&mut Object<'_>)) {
     let bytes = out.bytes();

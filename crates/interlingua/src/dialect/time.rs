@@ -1,7 +1,7 @@
 //! Parses the time that an agent gives an event, in milliseconds since 1970.
 //!
-//! Agents write ISO 8601 with a date, a time and an offset, or a number; any other value is not a time.
-//! A leap second counts as the following second.
+//! Agents write ISO 8601 with a date, a time and an offset, or a number; any other value is not a
+//! time. A leap second counts as the following second.
 
 use crate::json::Json;
 

@@ -29,8 +29,8 @@ pub(crate) fn kind_of(name: &Text<'_>) -> ToolKind {
     }
 }
 
-/// The whole plan that a call writes, if its tool updates the plan and the list can be read. Tools that
-/// change a single step have no list.
+/// The whole plan that a call writes, if its tool updates the plan and the list can be read. Tools
+/// that change a single step have no list.
 pub(crate) fn plan_written<'a>(kind: &ToolKind, input: &'a Json<'_>) -> Option<Vec<PlanItem<'a>>> {
     if *kind != ToolKind::Plan {
         return None;

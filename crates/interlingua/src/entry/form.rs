@@ -1,5 +1,5 @@
-//! The JSON form of events and entries: one flat object, in which the fields of the event follow those
-//! of the entry.
+//! The JSON form of events and entries: one flat object, in which the fields of the event follow
+//! those of the entry.
 
 use std::borrow::Cow;
 

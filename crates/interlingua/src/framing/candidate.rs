@@ -84,8 +84,8 @@ pub(super) enum Verdict {
     TooDeep,
 }
 
-/// A text that begins with a brace and is valid JSON so far: a pushdown automaton for the grammar of
-/// RFC 8259 that can be suspended and resumed at any byte.
+/// A text that begins with a brace and is valid JSON so far: a pushdown automaton for the grammar
+/// of RFC 8259 that can be suspended and resumed at any byte.
 #[derive(Debug, Default)]
 pub(super) struct Candidate {
     pub(super) start: u64,

@@ -1,9 +1,9 @@
 //! Lines or server-sent events, detected from the start of the stream.
 //!
 //! Some agents print their records as lines and also serve them as server-sent events. The first
-//! field name decides which of the two a stream is; until it is complete, a few bytes are held back. A
-//! first line that is only a brace begins a record that is printed over several lines, and then all
-//! records may be.
+//! field name decides which of the two a stream is; until it is complete, a few bytes are held
+//! back. A first line that is only a brace begins a record that is printed over several lines, and
+//! then all records may be.
 
 use super::{Frame, Framing, FramingKind, Limits};
 

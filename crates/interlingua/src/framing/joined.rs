@@ -2,14 +2,14 @@
 //!
 //! This framing knows lines and the grammar of JSON. The rules:
 //!
-//! - A line that opens an object and does not close it opens a record. The following lines belong to
-//!   the record until its object is complete. Every other line is a frame of its own, without a copy,
-//!   as in [`Lines`](super::Lines).
+//! - A line that opens an object and does not close it opens a record. The following lines belong
+//!   to the record until its object is complete. Every other line is a frame of its own, without a
+//!   copy, as in [`Lines`](super::Lines).
 //! - An unindented line that begins with `{"type"` always begins a record. A record that is open at
-//!   that point, or that a line cannot continue, is broken and costs only its own lines: they become
-//!   one frame, except for the complete objects in it that begin in the first column.
-//! - A record on several lines has at most 100 000 bytes, and a line at most [`Limits::frame`]. A longer
-//!   one is reported and skipped.
+//!   that point, or that a line cannot continue, is broken and costs only its own lines: they
+//!   become one frame, except for the complete objects in it that begin in the first column.
+//! - A record on several lines has at most 100 000 bytes, and a line at most [`Limits::frame`]. A
+//!   longer one is reported and skipped.
 //! - At the end of the input, an open record becomes an unterminated frame.
 
 use std::borrow::Cow;
@@ -227,9 +227,9 @@ impl Record {
     }
 }
 
-/// Whether these bytes close the object that was opened before them. Validity is not checked: an object
-/// that is closed is either complete or broken, and later lines cannot change that. Most lines close
-/// theirs, and this check is cheaper than the whole grammar.
+/// Whether these bytes close the object that was opened before them. Validity is not checked: an
+/// object that is closed is either complete or broken, and later lines cannot change that. Most
+/// lines close theirs, and this check is cheaper than the whole grammar.
 fn closes(inside: &[u8]) -> bool {
     let (mut depth, mut at) = (1_usize, 0);
     while let Some(byte) = inside.get(at) {

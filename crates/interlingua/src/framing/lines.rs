@@ -1,8 +1,8 @@
 //! One record per line: newline-delimited JSON.
 //!
-//! This framing knows line feeds, UTF-8 and opening braces; it does not know whether a line is valid
-//! JSON. Only LF ends a line: CR, U+2028 and U+2029 are text. One CR at the end of a line is left out
-//! of the frame's text, but its byte range always covers it, and the limit counts it.
+//! This framing knows line feeds, UTF-8 and opening braces; it does not know whether a line is
+//! valid JSON. Only LF ends a line: CR, U+2028 and U+2029 are text. One CR at the end of a line is
+//! left out of the frame's text, but its byte range always covers it, and the limit counts it.
 //!
 //! The module also contains what all framings share: a buffer for bytes that are carried from chunk
 //! to chunk, and the decoding of bytes as text.
@@ -83,8 +83,8 @@ impl Lines {
             start = end + 1;
         }
         self.hold(chunk.get(start..).unwrap_or_default());
-        // Large lines often follow each other, and memory that is freed between them would have to be
-        // allocated and cleared again for each. It is freed after the last of them.
+        // Large lines often follow each other, and memory that is freed between them would have to
+        // be allocated and cleared again for each. It is freed after the last of them.
         self.since_carried =
             if self.carry.is_empty() { self.since_carried + chunk.len() } else { 0 };
         if self.since_carried > Carry::RETAINED {

@@ -5,8 +5,8 @@
 //! It never fails: bytes that cannot be framed are a frame too, which states why.
 //!
 //! Every framing obeys the same three laws: any split of the input into chunks gives the same
-//! frames, each byte is read a bounded number of times, and at most [`Limits::frame`] bytes are held
-//! back.
+//! frames, each byte is read a bounded number of times, and at most [`Limits::frame`] bytes are
+//! held back.
 
 mod candidate;
 mod either;

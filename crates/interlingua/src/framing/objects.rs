@@ -2,19 +2,20 @@
 //!
 //! This framing knows the grammar of JSON, and nothing of what an object means. The rules:
 //!
-//! - Outside an object only an opening brace is significant: it opens a candidate. A candidate that is
-//!   valid JSON up to its closing brace is an object, and becomes a frame.
-//! - Text before an object on its line is that frame's noise. Text after the last object of a line, or
-//!   on a line without objects, is a frame of its own. White space, commas and square brackets
+//! - Outside an object only an opening brace is significant: it opens a candidate. A candidate that
+//!   is valid JSON up to its closing brace is an object, and becomes a frame.
+//! - Text before an object on its line is that frame's noise. Text after the last object of a line,
+//!   or on a line without objects, is a frame of its own. White space, commas and square brackets
 //!   between objects are ignored.
 //! - At the first byte that cannot continue a candidate, the candidate becomes noise, line by line,
-//!   except for the complete objects in it that begin a line. Reading continues at that byte. If the
-//!   candidate is a broken record (one with a colon), reading continues only at the next line, so
-//!   that parts of the record are not taken for records. A brace where none is valid begins a new
-//!   record that was appended to a broken one, and is read.
+//!   except for the complete objects in it that begin a line. Reading continues at that byte. If
+//!   the candidate is a broken record (one with a colon), reading continues only at the next line,
+//!   so that parts of the record are not taken for records. A brace where none is valid begins a
+//!   new record that was appended to a broken one, and is read.
 //! - A frame that exceeds the limit is reported and skipped up to the end of the line.
 //! - At the end of the input an open candidate is one unterminated frame, unless it is prose, or
-//!   contains an object that begins in the first column of a line, where no part of a record begins.
+//!   contains an object that begins in the first column of a line, where no part of a record
+//!   begins.
 //!
 //! The grammar reads each byte once. Noise is read once more, to find the ends of its lines.
 
@@ -84,8 +85,8 @@ impl Framing for Objects {
 /// The complete objects in `buffer`, and the rest: the object that is still open at its end, or an
 /// empty string.
 ///
-/// This is for callers with a growing string instead of a stream: they keep the rest, append the next
-/// text, and call it again.
+/// This is for callers with a growing string instead of a stream: they keep the rest, append the
+/// next text, and call it again.
 #[must_use]
 pub fn extract_json_objects(buffer: &str) -> (Vec<&str>, &str) {
     let mut scanner = Scanner::new(u64::MAX);
@@ -388,7 +389,8 @@ impl Scanner {
         self.start_between(object.end);
     }
 
-    /// Turns the candidate into noise up to this byte, except for the objects that it has swallowed.
+    /// Turns the candidate into noise up to this byte, except for the objects that it has
+    /// swallowed.
     fn reject_candidate(&mut self, window: Window<'_>, sink: &mut dyn FnMut(Piece)) {
         let swallowed = std::mem::take(&mut self.candidate.swallowed);
         for object in &swallowed {

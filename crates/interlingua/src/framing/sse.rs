@@ -31,8 +31,8 @@ pub struct Sse {
     /// The number of the current line, and its offset.
     line: u64,
     line_start: u64,
-    /// The part of the current line in earlier chunks: all of it, or only its first byte if the rest
-    /// does not matter.
+    /// The part of the current line in earlier chunks: all of it, or only its first byte if the
+    /// rest does not matter.
     carry: Carry,
     event: Event,
 }

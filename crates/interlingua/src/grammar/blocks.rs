@@ -1,8 +1,8 @@
 //! Ensures that every block starts once, ends once, and that no text is emitted twice.
 //!
 //! Agents stream a block as deltas, or emit it whole, or both. A block is identified by its parent
-//! call, message id and index, never by a flag. A whole block that repeats its deltas is dropped; one
-//! that extends them adds only the rest.
+//! call, message id and index, never by a flag. A whole block that repeats its deltas is dropped;
+//! one that extends them adds only the rest.
 
 use super::RepairKind;
 use super::closed_blocks::{ClosedBlock, ClosedBlocks, content_of};

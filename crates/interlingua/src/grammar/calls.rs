@@ -132,8 +132,8 @@ impl Calls {
         self.unnamed.clear();
     }
 
-    /// Replaces the native call ids of an event with the emitted ones. A call whose id is taken gets
-    /// a new one.
+    /// Replaces the native call ids of an event with the emitted ones. A call whose id is taken
+    /// gets a new one.
     pub(super) fn resolve_ids(&mut self, event: &mut Event<'_>, replay: bool, stream: &mut Stream) {
         let reused = match &event.data {
             Data::ToolStarted(started) => self.is_taken(&started.call, |closed| {
@@ -153,8 +153,8 @@ impl Calls {
         self.renamed.rename(event);
     }
 
-    /// The native id, if it belongs to another, closed call: one of an earlier epoch, or one of this
-    /// epoch that `is_another` selects.
+    /// The native id, if it belongs to another, closed call: one of an earlier epoch, or one of
+    /// this epoch that `is_another` selects.
     fn is_taken(
         &self,
         native: &Text<'_>,
@@ -223,9 +223,9 @@ impl Calls {
         !matches!(self.calls.get(&key(&self.renamed.emitted_as(call))), Some(Call::Closed(_)))
     }
 
-    /// Closes the unanswered calls. While a turn waits for the client, the client's calls stay open,
-    /// and writers rely on no others being open. If the agent does not report which call the turn
-    /// waits for, all of them are closed, which is not reported as a repair.
+    /// Closes the unanswered calls. While a turn waits for the client, the client's calls stay
+    /// open, and writers rely on no others being open. If the agent does not report which call the
+    /// turn waits for, all of them are closed, which is not reported as a repair.
     pub(super) fn end_turn(
         &mut self,
         waiting: bool,

@@ -1,8 +1,8 @@
 //! Remembers the last few thousand closed blocks, to recognise repeats.
 //!
 //! Agents repeat a block soon after it, or never. The blocks are kept in two generations, and when
-//! the younger one is full, the older one is dropped. So a turn of any length takes the same memory,
-//! which fits into the processor's cache.
+//! the younger one is full, the older one is dropped. So a turn of any length takes the same
+//! memory, which fits into the processor's cache.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;

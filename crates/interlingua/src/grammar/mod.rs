@@ -107,8 +107,8 @@ impl Grammar {
         self.exit_class = Some(dialect.exit_class);
     }
 
-    /// Sets the tag that generated ids contain. Ids whose form a protocol prescribes contain it only
-    /// where earlier runs of the session are not known.
+    /// Sets the tag that generated ids contain. Ids whose form a protocol prescribes contain it
+    /// only where earlier runs of the session are not known.
     pub(crate) fn set_id_tag(&mut self, tag: &str, resumed: bool) {
         self.calls.set_tag(tag, resumed);
     }

@@ -1,7 +1,8 @@
 //! Treats empty names and ids as absent.
 //!
 //! Consumers join records by names: the id of a session or of a call, the call of a sub-agent. An
-//! empty one identifies nothing, and a writer that passes it on breaks the contract of its protocol.
+//! empty one identifies nothing, and a writer that passes it on breaks the contract of its
+//! protocol.
 
 use crate::event::{Data, Event, SessionStarted, SessionUpdated};
 use crate::json::Text;

@@ -1,8 +1,8 @@
 //! Calls that are emitted under another id than the agent's own.
 //!
 //! Native ids are unique within an epoch at best: agents count from zero in every process, and some
-//! providers in every answer. Consumers join records by the id of a call, so every call of a session
-//! needs a unique one, and every event about the call has to carry it.
+//! providers in every answer. Consumers join records by the id of a call, so every call of a
+//! session needs a unique one, and every event about the call has to carry it.
 
 use std::collections::HashMap;
 

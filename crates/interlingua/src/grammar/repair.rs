@@ -29,7 +29,8 @@ pub enum RepairKind {
     CallNotAnswered,
     /// An answer arrived for an unknown call; the call was added.
     AnswerWithoutCall,
-    /// An answer arrived twice, or after its call was closed as abandoned; it was emitted as `Native`.
+    /// An answer arrived twice, or after its call was closed as abandoned; it was emitted as
+    /// `Native`.
     AnswerTooLate,
     /// A call has the id of another call that is closed; it was renamed.
     CallIdReused,

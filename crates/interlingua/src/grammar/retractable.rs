@@ -1,7 +1,7 @@
 //! The blocks of the current step, which a retry may still retract, and their text.
 //!
-//! A retry is rare, so keeping them has to be cheap: the text of a streamed block is collected anyway
-//! to recognise repeats, and buffers are reused.
+//! A retry is rare, so keeping them has to be cheap: the text of a streamed block is collected
+//! anyway to recognise repeats, and buffers are reused.
 
 use std::collections::VecDeque;
 

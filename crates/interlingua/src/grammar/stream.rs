@@ -55,8 +55,8 @@ impl Stream {
         self.record = Some(Record { dialect, text: kept, emitted: false, emitted_own: false });
     }
 
-    /// Ends the current record. A record without an event of its own becomes a `Silent` entry, so that
-    /// the log contains it, and so that its end is known before the next record arrives.
+    /// Ends the current record. A record without an event of its own becomes a `Silent` entry, so
+    /// that the log contains it, and so that its end is known before the next record arrives.
     pub(super) fn end_record(&mut self, emit: Emit<'_>) {
         if self.record.as_ref().is_some_and(|record| !record.emitted_own) {
             let (fate, rule) = match self.fate.ignored {

@@ -1,7 +1,7 @@
 //! A position in JSON text, and the operations that advance it from one value to the next.
 //!
-//! Every value that is skipped is validated, since it may be copied to the output unchanged. Nothing
-//! is unescaped, copied or kept.
+//! Every value that is skipped is validated, since it may be copied to the output unchanged.
+//! Nothing is unescaped, copied or kept.
 
 use super::read::Flaw;
 use super::run::end_of_run;
@@ -276,7 +276,8 @@ impl<'a> Cursor<'a> {
         if self.at - start > ALWAYS_IN_RANGE { self.in_range(start) } else { Ok(()) }
     }
 
-    /// Checks that a number is in range. A parser would reject the whole record for one that is not.
+    /// Checks that a number is in range. A parser would reject the whole record for one that is
+    /// not.
     fn in_range(&self, start: usize) -> Result<(), Flaw> {
         let number = self.since(start).parse::<f64>();
         if number.is_ok_and(f64::is_finite) {

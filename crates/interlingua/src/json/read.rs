@@ -1,9 +1,9 @@
 //! Reads the fields of a record in one pass.
 //!
-//! Derived deserializers reject a repeated key, which a real agent prints, and a DOM costs ten times
-//! as much. A [`Record`] receives every field in the order of the text, including repeated ones, and
-//! takes it raw, as text, or as a nested record. A field of an unexpected type is absent, not an
-//! error: only text that is not JSON at all is one.
+//! Derived deserializers reject a repeated key, which a real agent prints, and a DOM costs ten
+//! times as much. A [`Record`] receives every field in the order of the text, including repeated
+//! ones, and takes it raw, as text, or as a nested record. A field of an unexpected type is absent,
+//! not an error: only text that is not JSON at all is one.
 
 use super::cursor::Cursor;
 use super::{Json, Shape, Text};
@@ -108,7 +108,8 @@ impl<'a> Field<'_, 'a> {
         Ok(())
     }
 
-    /// Reads the value as an object, a list of records, or the text that some protocols use instead.
+    /// Reads the value as an object, a list of records, or the text that some protocols use
+    /// instead.
     pub fn shape<R: Record<'a>>(self, place: &mut Shaped<'a, R>) -> Result<(), Flaw> {
         match self.cursor.peek() {
             Some(b'{') => {
@@ -191,8 +192,8 @@ pub enum Flaw {
     },
 }
 
-/// Reads the object at the start of a text into a record; returns the object's text and the text after
-/// it.
+/// Reads the object at the start of a text into a record; returns the object's text and the text
+/// after it.
 pub fn record<'a, R: Record<'a>>(text: &'a str, into: &mut R) -> Result<(&'a str, &'a str), Flaw> {
     let mut cursor = Cursor::new(text);
     if cursor.peek() != Some(b'{') {
@@ -209,7 +210,8 @@ pub fn record_of<'a, R: Record<'a>>(value: &'a Json<'_>) -> Option<R> {
     record(value.get(), &mut into).ok().map(|_| into)
 }
 
-/// Reads a value as a list of records, if it is an array; elements that are not objects are left out.
+/// Reads a value as a list of records, if it is an array; elements that are not objects are left
+/// out.
 pub fn records_of<'a, R: Record<'a>>(value: &'a Json<'_>) -> Option<Vec<R>> {
     let mut cursor = Cursor::new(value.get());
     if cursor.peek() == Some(b'[') { list(&mut cursor).ok() } else { None }

@@ -1,6 +1,7 @@
 //! Declares the shape of a record: the fields that it takes, and their types.
 
-/// Declares a record that is read field by field. All fields are optional, and repeated ones overwrite.
+/// Declares a record that is read field by field. All fields are optional, and repeated ones
+/// overwrite.
 ///
 /// A field is declared as `name: how "key" | "other key"`, where `how` is one of the methods of
 /// [`Field`](crate::json::read::Field): `text`, `json`, `number`, `integer`, `float`, `flag`,

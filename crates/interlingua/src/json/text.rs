@@ -10,8 +10,9 @@ use serde_json::value::RawValue;
 /// A string that passes through.
 ///
 /// A literal is copied to the output unchanged, which makes translation fast; the plain form is for
-/// text that was generated or had to be kept. All forms compare by the text that they denote. Whether
-/// a literal has escapes is known once it is read, and needed often, so there are two forms of it.
+/// text that was generated or had to be kept. All forms compare by the text that they denote.
+/// Whether a literal has escapes is known once it is read, and needed often, so there are two forms
+/// of it.
 #[derive(Clone)]
 pub enum Text<'a> {
     /// A JSON string literal without escapes, with its quotes, borrowed from the frame.
@@ -102,7 +103,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The text between the quotes of the literal for this text; copied only if it has to be escaped.
+    /// The text between the quotes of the literal for this text; copied only if it has to be
+    /// escaped.
     pub fn literal_body(&self) -> Cow<'_, str> {
         match self {
             Self::Literal(_) | Self::Escaped(_) => Cow::Borrowed(self.body()),
@@ -172,7 +174,8 @@ impl PartialEq for Text<'_> {
 impl Eq for Text<'_> {}
 
 impl PartialEq<str> for Text<'_> {
-    /// An escape is longer than the character it denotes, so comparing the lengths is usually enough.
+    /// An escape is longer than the character it denotes, so comparing the lengths is usually
+    /// enough.
     #[inline]
     fn eq(&self, other: &str) -> bool {
         let body = self.body();

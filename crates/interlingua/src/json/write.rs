@@ -41,8 +41,8 @@ pub fn number(out: &mut Bytes, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// How each byte is written in a literal: 0 is unchanged, `u` is a `\u` escape, and any other value is
-/// the character after a backslash.
+/// How each byte is written in a literal: 0 is unchanged, `u` is a `\u` escape, and any other value
+/// is the character after a backslash.
 #[allow(clippy::indexing_slicing, reason = "the table is made when this is compiled")]
 static ESCAPES: [u8; 256] = {
     let mut escapes = [0; 256];
@@ -77,7 +77,8 @@ pub fn escape(out: &mut Bytes, plain: &str) {
     out.extend_from_slice(rest);
 }
 
-/// An object that is being written. It writes the commas between fields; the caller chooses the names.
+/// An object that is being written. It writes the commas between fields; the caller chooses the
+/// names.
 #[derive(Debug)]
 pub struct Object<'o> {
     out: &'o mut Bytes,

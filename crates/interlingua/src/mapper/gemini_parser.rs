@@ -1,8 +1,8 @@
 //! Maps the output of Gemini to the unified AgentEvents of a team's chat.
 //!
-//! The contract is that of the document: an event for each record, as soon as its line is complete, and
-//! no event without a record. To have every turn ended and every call answered, translate from `gemini`
-//! to `agent-event`.
+//! The contract is that of the document: an event for each record, as soon as its line is complete,
+//! and no event without a record. To have every turn ended and every call answered, translate from
+//! `gemini` to `agent-event`.
 
 use std::convert::Infallible;
 
@@ -19,8 +19,8 @@ use crate::writer::Writer;
 
 /// Parses Gemini's stream into AgentEvents, one JSON object each.
 ///
-/// A call to `write_todos` becomes a `todo_list` only; every other tool is started and completed. The
-/// caller gives the times, in milliseconds since 1970.
+/// A call to `write_todos` becomes a `todo_list` only; every other tool is started and completed.
+/// The caller gives the times, in milliseconds since 1970.
 ///
 /// ```
 /// use interlingua::dialect::Team;

@@ -1,9 +1,9 @@
 //! Single bridges for embedding.
 //!
-//! Each of these has a small contract of its own: push a chunk and receive what is now complete, flush
-//! at the end, reset to start again. They are thin: the same decoders, grammar and encoders as in
-//! [`Translator`](crate::Translator) do the work, so chunks may be split anywhere, even inside a
-//! character, and nothing is emitted twice.
+//! Each of these has a small contract of its own: push a chunk and receive what is now complete,
+//! flush at the end, reset to start again. They are thin: the same decoders, grammar and encoders
+//! as in [`Translator`](crate::Translator) do the work, so chunks may be split anywhere, even
+//! inside a character, and nothing is emitted twice.
 
 mod codex_stdout;
 mod gemini_parser;

@@ -1,5 +1,5 @@
-//! Maps the NDJSON of the Giselle API to stream parts of the AI SDK, with the state of the session that
-//! the caller has to store.
+//! Maps the NDJSON of the Giselle API to stream parts of the AI SDK, with the state of the session
+//! that the caller has to store.
 
 use std::convert::Infallible;
 
@@ -55,8 +55,8 @@ impl std::fmt::Debug for SessionChange {
 
 /// Maps the NDJSON of the Giselle API to stream parts.
 ///
-/// The agent's own tools are hidden, as the consumers of this mapper expect. A request for one of the
-/// client's tools becomes a `tool-call`, and the stream is finished with `tool-calls` until it
+/// The agent's own tools are hidden, as the consumers of this mapper expect. A request for one of
+/// the client's tools becomes a `tool-call`, and the stream is finished with `tool-calls` until it
 /// continues. A stream that ends is finished with `stop`, even if it was empty. A pause and an end
 /// each have one `finish`, never both.
 ///
@@ -91,8 +91,8 @@ impl NdjsonMapper {
         }
     }
 
-    /// Takes the next bytes, and returns the result of each event that is now complete, in order, so
-    /// that the caller knows at which of them the stream pauses.
+    /// Takes the next bytes, and returns the result of each event that is now complete, in order,
+    /// so that the caller knows at which of them the stream pauses.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<Mapped> {
         if let Some(reader) = &mut self.reader {
             let Ok(_) = reader.push(chunk, None, &mut self.mapping);
@@ -165,8 +165,8 @@ impl Sink for Mapping {
     }
 }
 
-/// The stream parts of an output, without `stream-start`, because the consumer has already started its
-/// own stream.
+/// The stream parts of an output, without `stream-start`, because the consumer has already started
+/// its own stream.
 fn parts(bytes: &[u8]) -> impl Iterator<Item = String> {
     let lines = lines(bytes).into_iter().map(|line| line.trim_end_matches('\n').to_owned());
     lines.filter(|part| !part.starts_with(r#"{"type":"stream-start""#))

@@ -68,8 +68,8 @@ pub fn extract_user_message(prompt: &Json<'_>) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// The results of the client's tools at the end of the prompt. Those before the assistant's last message
-/// were sent with an earlier prompt.
+/// The results of the client's tools at the end of the prompt. Those before the assistant's last
+/// message were sent with an earlier prompt.
 ///
 /// ```
 /// use interlingua::json::Json;

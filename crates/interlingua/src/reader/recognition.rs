@@ -37,9 +37,9 @@ impl Recognition {
         self.held.push(HeldFrame::of(frame));
     }
 
-    /// Whether the limit is reached, so the dialect will not be recognised by the held frames. They are
-    /// released, and a later record may still be recognised. So a stream of noise costs neither memory
-    /// nor a second pass.
+    /// Whether the limit is reached, so the dialect will not be recognised by the held frames. They
+    /// are released, and a later record may still be recognised. So a stream of noise costs neither
+    /// memory nor a second pass.
     pub(super) fn is_full(&self) -> bool {
         self.held.len() >= RECORDS_PROBED
             || self.held.iter().map(HeldFrame::len).sum::<usize>() > BYTES_PROBED
@@ -50,8 +50,8 @@ impl Recognition {
         self.held.drain(..).for_each(|frame| take(&frame));
     }
 
-    /// The dialect that the first records indicate: the first that is certain, or at the end the most
-    /// likely one.
+    /// The dialect that the first records indicate: the first that is certain, or at the end the
+    /// most likely one.
     pub(super) fn recognise(&self, last: bool) -> Option<&'static Dialect> {
         let newest = self.held.last().and_then(HeldFrame::probe);
         let readable = || dialect::ALL.iter().copied().filter(|dialect| dialect.decoder.is_some());
