@@ -1,11 +1,11 @@
-//! What became of every frame and of every decoded event: law 2, as numbers.
+//! Counts the fate of every frame and of every decoded event, which is law 2.
 
 /// The fates of all frames and decoded events of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Account {
-    /// What became of the frames of the input.
+    /// The fates of the frames of the input.
     pub frames: FrameCounts,
-    /// What became of the events that decoders emitted.
+    /// The fates of the events that decoders emitted.
     pub events: EventCounts,
 }
 
@@ -14,9 +14,9 @@ pub struct Account {
 pub struct FrameCounts {
     /// All frames.
     pub read: u64,
-    /// Emitted at least one event that says what it means.
+    /// Emitted at least one event.
     pub emitted: u64,
-    /// Of a kind that its dialect does not know; it is kept as an event.
+    /// Of a type that its dialect does not know; the record is kept as an event.
     pub unknown: u64,
     /// Not a record; its text is kept as an event, unless it was too long.
     pub unreadable: u64,
@@ -24,7 +24,7 @@ pub struct FrameCounts {
     pub repeated: u64,
     /// Left out on purpose, by a rule of its dialect.
     pub ignored: u64,
-    /// None of these. It is a defect of the dialect if this is not zero.
+    /// None of these. If this is not zero, it is a defect of the dialect.
     pub unaccounted: u64,
 }
 
@@ -33,13 +33,13 @@ pub struct FrameCounts {
 pub struct EventCounts {
     /// All events that decoders emitted.
     pub decoded: u64,
-    /// Emitted, possibly completed with what was known before.
+    /// Emitted, possibly completed by the grammar.
     pub emitted: u64,
-    /// Merged: what it says is part of another event, or of the reader's knowledge.
+    /// Merged into another event or into the state of the grammar.
     pub merged: u64,
-    /// Dropped because the same was emitted before.
+    /// Dropped as a repeat of an earlier event.
     pub repeated: u64,
-    /// None of these. It is a defect of the grammar if this is not zero.
+    /// None of these. If this is not zero, it is a defect of the grammar.
     pub unaccounted: u64,
 }
 
@@ -59,7 +59,7 @@ impl EventCounts {
     }
 }
 
-/// What happened to the current frame so far.
+/// The fate of the current frame so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FrameFate {
     pub(crate) emitted: bool,
@@ -70,7 +70,7 @@ pub(crate) struct FrameFate {
 }
 
 impl FrameCounts {
-    /// Counts a frame. What it emitted outweighs what it left out.
+    /// Counts a frame. If it emitted an event, that decides its fate.
     pub(crate) fn count(&mut self, fate: FrameFate) {
         self.read += 1;
         let count = if fate.emitted {
@@ -90,7 +90,7 @@ impl FrameCounts {
     }
 }
 
-/// What became of an event that a decoder emitted.
+/// The fate of an event that a decoder emitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventFate {
     Emitted,

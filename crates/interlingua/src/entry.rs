@@ -1,9 +1,9 @@
-//! What a log stores: an event, its place in the session, and the agent's own record.
+//! The entry of a log: an event, its place in the session, and the agent's own record.
 //!
-//! A [`Reader`](crate::Reader) emits entries and a [`Writer`](crate::Writer) takes them; both know
-//! them as [`EntryRef`], which borrows from the current frame. [`Entry`] is the copy that outlives it.
-//! Its JSON form is one flat object, the record of the dialect
-//! [`events`](crate::dialect::events). Knows no protocol and no storage.
+//! A [`Reader`](crate::Reader) emits entries and a [`Writer`](crate::Writer) takes them; both use
+//! [`EntryRef`], which borrows from the current frame. [`Entry`] is a copy that outlives the frame.
+//! Its JSON form is one flat object, the record of the dialect [`events`](crate::dialect::events).
+//! This module knows no protocol and no storage.
 
 pub(crate) mod form;
 
@@ -19,13 +19,13 @@ use crate::event::Event;
 pub struct Entry {
     /// The entry's place in the session: from zero, without gaps.
     pub sequence: u64,
-    /// When its bytes were received, in milliseconds since 1970, where the reader was told the time.
+    /// When its bytes were received, in milliseconds since 1970, if the caller gave the time.
     pub received_at: Option<u64>,
-    /// The run of the agent that it belongs to: from zero. Native ids are unique within an epoch.
+    /// The epoch that it belongs to: from zero. Native ids are unique within an epoch at best.
     pub epoch: u64,
-    /// The input that it comes from.
+    /// The position of its record in the input.
     pub origin: Origin,
-    /// What happened.
+    /// The event.
     pub event: Event<'static>,
     /// The agent's own record, on the first entry of its frame, if the reader
     /// [keeps it](crate::RawRecords).
@@ -37,30 +37,31 @@ pub struct Entry {
 pub struct EntryRef<'e> {
     /// The entry's place in the session: from zero, without gaps.
     pub sequence: u64,
-    /// When its bytes were received, in milliseconds since 1970, where the reader was told the time.
+    /// When its bytes were received, in milliseconds since 1970, if the caller gave the time.
     pub received_at: Option<u64>,
-    /// The run of the agent that it belongs to: from zero.
+    /// The epoch that it belongs to: from zero.
     pub epoch: u64,
-    /// The input that it comes from.
+    /// The position of its record in the input.
     pub origin: &'e Origin,
-    /// What happened.
+    /// The event.
     pub event: &'e Event<'e>,
     /// The agent's own record, on the first entry of its frame.
     pub raw: Option<RawRef<'e>>,
 }
 
-/// Where in the input of its epoch an entry comes from; for a synthetic one, what led to it.
+/// The position of an entry in the input of its epoch. For a synthetic event it is that of the
+/// record that led to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
     /// The line of the input; the first one is 1.
     pub line: u64,
     /// The bytes of the input.
     pub bytes: Range<u64>,
-    /// No record there contains the event: the grammar added it, or the caller of the reader did.
+    /// No record contains the event: the grammar added it, or the caller of the reader did.
     pub added: bool,
 }
 
-/// A record as the agent wrote it. It may hold secrets that events leave out.
+/// A record as the agent wrote it. It may contain secrets that events leave out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Raw<'a> {
     /// The dialect that the record is in.
@@ -111,10 +112,10 @@ impl EntryRef<'_> {
     }
 }
 
-/// Whether a consumer wants more.
+/// Whether a consumer takes more entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// Go on.
+    /// Continue.
     Continue,
     /// Emit nothing more. The reader accepts further input and discards it.
     Stop,
@@ -122,12 +123,12 @@ pub enum Flow {
 
 /// A consumer of entries.
 ///
-/// Any closure that takes an [`EntryRef`] is one that never stops and never fails.
+/// Any closure that takes an [`EntryRef`] is a consumer that never stops and never fails.
 pub trait Sink {
-    /// How the consumer fails.
+    /// The error of a consumer that fails.
     type Error;
 
-    /// Called once, before the first entry, with the number from which the session's ids are made.
+    /// Receives the seed of the session's ids, once and before the first entry.
     fn begin(&mut self, _id_seed: u64) -> Result<Flow, Self::Error> {
         Ok(Flow::Continue)
     }

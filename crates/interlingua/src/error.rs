@@ -1,6 +1,6 @@
 //! The one error type of this crate.
 
-/// Why something cannot be done. What an agent writes is never an error here: whatever cannot be read
+/// Why an operation failed. What an agent writes is never an error: text that cannot be read
 /// becomes an event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -8,10 +8,10 @@ pub enum Error {
     /// The caller named a dialect that does not exist.
     #[error("no dialect is called `{name}`")]
     UnknownDialect {
-        /// What the caller named.
+        /// The name.
         name: String,
     },
-    /// The caller began another stream before the current one was ended.
+    /// The caller began another stream before the current one had ended.
     #[error("another stream of a session can begin only after the one before it was ended")]
     StreamNotEnded,
     /// Unsupported: the dialect has no decoder.
@@ -28,22 +28,22 @@ pub enum Error {
     },
 }
 
-/// Whose fault an error is.
+/// Who is responsible for an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The caller's: what was asked for makes no sense.
+    /// The caller: the request is invalid.
     Caller,
-    /// The agent's: it does not do what its protocol says.
+    /// The agent: it violates its protocol.
     Agent,
-    /// Nobody's: it is not supported.
+    /// No one: the request is valid, but not supported.
     Unsupported,
-    /// The system's, or that of whatever lies between us and the agent.
+    /// The system, or the transport to the agent.
     Transport,
 }
 
 impl Error {
-    /// Whose fault it is.
+    /// Who is responsible for the error.
     pub fn fault(&self) -> Fault {
         match self {
             Self::UnknownDialect { .. } | Self::StreamNotEnded => Fault::Caller,

@@ -1,9 +1,10 @@
-//! What of a stream its reader does not know: for the day on which an agent has a new release.
+//! Finds the record types and fields of a stream that its decoder does not know, such as those of a
+//! new release of an agent.
 //!
-//! A decoder passes over fields that it does not read, and keeps records of a type that nobody knows.
-//! Here both are counted, with one example each. What a dialect leaves out on purpose, with a reason,
-//! is no news. Knows the [shape](crate::json::Shape) of the records that a dialect reads; it is in
-//! nobody's way who does not ask.
+//! A decoder skips fields that it does not read, and keeps records of unknown types. This module
+//! counts both, with one example each. It does not count what a dialect leaves out on purpose, with
+//! a reason. It knows the [shape](crate::json::Shape) of the records that a dialect reads, and
+//! costs nothing unless it is used.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,74 +15,74 @@ use crate::dialect::Dialect;
 use crate::event::Unknown;
 use crate::json::Shape;
 
-/// How long an example may be.
-const EXAMPLE: usize = 160;
+/// The maximum length of an example.
+const MAX_EXAMPLE: usize = 160;
 
-/// How many things are told apart; the rest is only counted.
-const TOLD_APART: usize = 1000;
+/// The number of types or fields that are listed one by one; the rest is only counted.
+const MAX_LISTED: usize = 1000;
 
-/// Something that a dialect leaves out on purpose.
+/// Record types or fields that a dialect leaves out on purpose.
 #[derive(Debug, Clone, Copy)]
 pub struct Ignored {
-    /// Types of records with all that is in them, or fields by their path: `type`, or
-    /// `type: field.inner`. A `*` stands for any text.
+    /// Types of records with all their fields, or fields by their path: `type`, or
+    /// `type: field.inner`. A `*` matches any text.
     pub what: &'static [&'static str],
-    /// Why nothing is lost by it.
+    /// Why nothing is lost.
     pub why: &'static str,
 }
 
-/// What of a stream was not known, by kind.
+/// The unknown types and fields of a stream.
 #[derive(Debug, Clone)]
 pub struct Explanation {
     dialect: &'static Dialect,
     types: BTreeMap<String, Seen>,
     fields: BTreeMap<String, Seen>,
-    /// The record at hand: of one that nobody knows, the fields are no news.
-    at_hand: Option<(String, u64)>,
-    /// Things beyond the number that is told apart.
+    /// The current record. The fields of a record of an unknown type are not counted.
+    current: Option<(String, u64)>,
+    /// The number of occurrences beyond those that are listed.
     further: u64,
 }
 
-/// How often something was seen, and one example of it.
+/// How often something occurred, and one example of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// How often.
+    /// The number of occurrences.
     pub count: u64,
-    /// The line of the input on which it was seen first.
+    /// The line of its first occurrence in the input.
     pub line: u64,
-    /// What it looked like there, shortened.
+    /// Its first value, shortened.
     pub example: String,
 }
 
 impl Explanation {
     pub(crate) fn of(dialect: &'static Dialect) -> Self {
         let (types, fields) = (BTreeMap::new(), BTreeMap::new());
-        Self { dialect, types, fields, at_hand: None, further: 0 }
+        Self { dialect, types, fields, current: None, further: 0 }
     }
 
-    /// The types of records that nobody knows.
+    /// The unknown types of records.
     pub fn types(&self) -> impl Iterator<Item = (&str, &Seen)> {
         self.types.iter().map(|(name, seen)| (&**name, seen))
     }
 
-    /// The fields that are not read: the type of the record, and the path of the field in it.
+    /// The fields that are not read, as the type of the record and the path of the field in it.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &Seen)> {
         self.fields.iter().map(|(path, seen)| (&**path, seen))
     }
 
-    /// How many things were seen beyond those that are told one by one.
+    /// The number of occurrences beyond those that are listed one by one.
     pub fn further(&self) -> u64 {
         self.further
     }
 
-    /// Whether all was known.
+    /// Whether everything was known.
     pub fn is_empty(&self) -> bool {
         self.types.is_empty() && self.fields.is_empty()
     }
 
-    /// Takes note of a record that nobody knows.
+    /// Counts a record of an unknown type.
     pub(crate) fn unknown(&mut self, unknown: &Unknown<'_>, line: u64) {
-        self.at_hand = None;
+        self.current = None;
         let name = unknown.name.to_string();
         let name = if name.is_empty() { "(no type)".to_owned() } else { name };
         let raw = unknown.raw.as_ref().map(|raw| raw.get()).unwrap_or_default();
@@ -91,23 +92,23 @@ impl Explanation {
 
     /// Begins the next record.
     pub(crate) fn record(&mut self, text: &str, line: u64) {
-        self.settle();
-        self.at_hand = Some((text.to_owned(), line));
+        self.count_unread_fields();
+        self.current = Some((text.to_owned(), line));
     }
 
-    /// Looks for fields of the record at hand that its reader passes over.
-    pub(crate) fn settle(&mut self) {
-        let Some((text, line)) = self.at_hand.take() else { return };
+    /// Counts the fields of the current record that its decoder does not read.
+    pub(crate) fn count_unread_fields(&mut self) {
+        let Some((text, line)) = self.current.take() else { return };
         let Ok(value) = serde_json::from_str::<Value>(&text) else { return };
         let name = name_of(&value);
         if self.is_ignored(&name) {
             return;
         }
         let shape = (self.dialect.reads)();
-        self.look(&value, shape, &mut format!("{name}: "), line);
+        self.count_unknown(&value, shape, &mut format!("{name}: "), line);
     }
 
-    fn look(&mut self, value: &Value, shape: Shape, path: &mut String, line: u64) {
+    fn count_unknown(&mut self, value: &Value, shape: Shape, path: &mut String, line: u64) {
         match (value, shape) {
             (_, Shape::Anything) => {}
             (Value::Object(fields), shape) => {
@@ -116,7 +117,7 @@ impl Explanation {
                     let dot = if path.ends_with(": ") { "" } else { "." };
                     let _ = write!(path, "{dot}{name}");
                     match shape.of_field(name) {
-                        Some(inside) => self.look(value, inside, path, line),
+                        Some(inside) => self.count_unknown(value, inside, path, line),
                         None if self.is_ignored(path) => {}
                         None => {
                             let path = path.clone();
@@ -130,7 +131,7 @@ impl Explanation {
                 let length = path.len();
                 path.push_str("[]");
                 for value in list {
-                    self.look(value, shape, path, line);
+                    self.count_unknown(value, shape, path, line);
                 }
                 path.truncate(length);
             }
@@ -144,13 +145,13 @@ impl Explanation {
 }
 
 impl Ignored {
-    /// Whether this is about a type, or about the field of a path.
+    /// Whether this covers a type, or the field at a path.
     pub fn covers(&self, what: &str) -> bool {
         self.what.iter().any(|pattern| matches(pattern, what))
     }
 }
 
-/// Whether some text is as a pattern says, in which `*` stands for any text.
+/// Whether a text matches a pattern, in which `*` matches any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -171,7 +172,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     true
 }
 
-/// What a record calls itself, in one of the ways in which protocols do that.
+/// The type of a record, from any of the fields in which protocols put it.
 fn name_of(record: &Value) -> String {
     let word = |name: &str| record.get(name).and_then(Value::as_str);
     let kind = word("type").or_else(|| word("method")).unwrap_or("(no type)");
@@ -190,7 +191,7 @@ fn note(
 ) {
     if let Some(seen) = seen.get_mut(&name) {
         seen.count += 1;
-    } else if seen.len() < TOLD_APART {
+    } else if seen.len() < MAX_LISTED {
         let example = example(&name, value);
         seen.insert(name, Seen { count: 1, line, example });
     } else {
@@ -198,18 +199,18 @@ fn note(
     }
 }
 
-/// A value in a few words. What may be a secret is not shown.
+/// A shortened value, without what may be a secret.
 fn example(name: &str, value: &Value) -> String {
     let mut value = value.clone();
     hide_secrets(name, &mut value);
     let text = value.to_string();
-    match text.char_indices().nth(EXAMPLE) {
+    match text.char_indices().nth(MAX_EXAMPLE) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
         None => text,
     }
 }
 
-/// Words in the names of fields that hold secrets.
+/// Words in the names of fields that contain secrets.
 const SECRET_NAMES: &[&str] =
     &["token", "secret", "password", "apikey", "api_key", "authorization", "cookie", "credential"];
 
@@ -237,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn a_star_matches_any_text() {
         for (pattern, text) in [("a", "a"), ("a*", "abc"), ("*: x", "t: x"), ("a*c*e", "abcde")] {
             assert!(matches(pattern, text), "{pattern} {text}");
         }

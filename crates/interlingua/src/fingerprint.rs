@@ -1,10 +1,11 @@
-//! Numbers for bytes: a short one for names, and one for whole contents, the same however they were cut.
+//! Fingerprints of bytes: a fast one for names, and one for whole contents that does not depend on
+//! how they were split.
 
 use std::hash::Hasher;
 
 use crate::json::Text;
 
-/// A number for a name: an id, a short text. The same on every run.
+/// The fingerprint of a name: an id or a short text. It is the same on every run.
 #[inline]
 pub(crate) fn of_name(name: &[u8]) -> u64 {
     let (words, tail) = name.as_chunks::<8>();
@@ -13,34 +14,34 @@ pub(crate) fn of_name(name: &[u8]) -> u64 {
     mix(mix(bits, last), name.len() as u64)
 }
 
-/// A number for a name that may be absent.
+/// The fingerprint of a name that may be absent.
 pub(crate) fn of_optional_name(name: &Option<Text<'_>>) -> u64 {
     name.as_ref().map_or(u64::MAX, |name| of_name(name.to_plain().as_bytes()))
 }
 
-/// One number for several.
+/// The fingerprint of several numbers.
 pub(crate) fn of_words<const N: usize>(words: [u64; N]) -> u64 {
     words.into_iter().fold(N as u64, mix)
 }
 
-/// How many bytes are mixed at once: a word for each lane.
+/// The number of bytes that are mixed at once: a word for each lane.
 const BLOCK: usize = 32;
 
-/// Takes content piece by piece, and gives a number that shows whether two contents are the same.
+/// A fingerprint by which two contents are compared. The content is added piece by piece.
 ///
-/// Content is hashed in four independent lanes, so that a block costs one multiplication's latency
-/// instead of four: whole outputs of megabytes go through here.
+/// Content is hashed in four independent lanes, so that a block costs the latency of one
+/// multiplication instead of four: outputs of several megabytes are hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
     lanes: [u64; 4],
     length: usize,
-    /// The bytes since the last whole block.
+    /// The bytes since the last complete block.
     tail: [u8; BLOCK],
 }
 
 impl Default for Fingerprint {
     fn default() -> Self {
-        // Different lanes, so that words that trade places give another number.
+        // The lanes start differently, so that swapped words give another fingerprint.
         Self { lanes: [1, 2, 3, 4], length: 0, tail: [0; BLOCK] }
     }
 }
@@ -53,7 +54,7 @@ impl Fingerprint {
         fingerprint
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         let used = self.length % BLOCK;
         self.length += bytes.len();
@@ -78,12 +79,12 @@ impl Fingerprint {
         }
     }
 
-    /// How many bytes there were.
+    /// The number of bytes.
     pub(crate) fn length(&self) -> usize {
         self.length
     }
 
-    /// The number.
+    /// The fingerprint as a number.
     pub(crate) fn number(&self) -> u64 {
         let mut last = *self;
         last.mix_block(&self.tail);
@@ -99,7 +100,7 @@ impl Fingerprint {
     }
 }
 
-/// A hasher that is fast for short texts and the same on every run.
+/// A hasher that is fast for short texts, and deterministic.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FingerprintHasher(u64);
 
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_cut_gives_the_same_number() {
+    fn any_split_gives_the_same_number() {
         let bytes: Vec<u8> = (0..200).collect();
         let whole = Fingerprint::of(&bytes);
         for size in 1..70 {

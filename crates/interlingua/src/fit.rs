@@ -1,13 +1,13 @@
-//! Fits a well-formed stream to a target that cannot take back what it said, or cannot tell the past.
+//! Adapts retractions and replayed history for encoders that support neither.
 //!
-//! A retry throws away what was already shown, and then says most of it again. A target that has no
-//! words for that keeps what it has shown, and is told only what the second try says beyond it: its
-//! text is never doubled. Where the second try says something else, it is told as a block of its own,
-//! and counted as a loss. A turn of the past that an agent tells again on resume is left out where it
-//! would look like one that happens now.
+//! A retry retracts text that was already shown, and then streams most of it again. A target that
+//! has no record for a retraction keeps the text that it has shown, and receives only what the
+//! second attempt adds to it, so its text is never doubled. If the second attempt differs, it is
+//! written as a block of its own, and the difference is counted as a loss. A turn that an agent
+//! replays on resume is left out where it would look like a live one.
 //!
-//! Knows events and what a target can say; knows no protocol. What was said the grammar remembers; here
-//! nothing is kept until something is taken back.
+//! This module knows events and the capabilities of a target, but no protocol. The grammar
+//! remembers emitted text; this module keeps nothing until a block is retracted.
 
 use crate::dialect::{Encoder, Output, Withdraws};
 use crate::event::{
@@ -15,20 +15,20 @@ use crate::event::{
 };
 use crate::json::Text;
 
-/// What stands between the grammar and such a target.
+/// The adapter between the grammar and an encoder.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fit {
-    /// The blocks that were taken back and still stand in the target.
-    standing: Vec<Standing>,
-    /// The blocks that say some of them again; several where sub-agents speak at the same time.
-    again: Vec<Again>,
-    /// A turn of the past is being told.
-    past: bool,
+    /// The retracted blocks that the target still shows.
+    shown: Vec<ShownBlock>,
+    /// The blocks that repeat retracted ones; several where sub-agents stream at the same time.
+    repeats: Vec<Repeat>,
+    /// A replayed turn is being left out.
+    replay: bool,
 }
 
-/// A block that was taken back, and that the target still shows.
+/// A retracted block that the target still shows.
 #[derive(Debug, Clone)]
-struct Standing {
+struct ShownBlock {
     number: u64,
     kind: BlockKind,
     parent: Option<Text<'static>>,
@@ -36,31 +36,31 @@ struct Standing {
     open: bool,
 }
 
-/// A block that says again what stands in the target.
+/// A block that repeats a retracted one, which the target still shows.
 #[derive(Debug, Clone)]
-struct Again {
+struct Repeat {
     number: u64,
     message: Option<Text<'static>>,
     index: u64,
-    standing: Standing,
-    /// How much of the standing text it has said so far.
-    said: usize,
-    /// The number under which the target knows it, once it says more.
-    told_as: Option<u64>,
+    shown: ShownBlock,
+    /// The length of the shown text that it has repeated so far.
+    repeated: usize,
+    /// The number under which the target knows it, once it extends the shown text.
+    emitted_as: Option<u64>,
 }
 
 impl Fit {
-    /// Hands an event on to a target, as far as the target can say it.
+    /// Passes an event to a target, in a form that the target supports.
     #[inline]
     pub(crate) fn pass<E: Encoder>(&mut self, event: &Event<'_>, target: &mut E, out: &mut Output) {
-        // As a rule nothing was taken back, and nothing is of the past.
+        // Usually nothing is retracted, and nothing is replayed.
         let begins = match &event.data {
             Data::Withdrawn(_) | Data::Silent(_) => true,
             Data::TurnStarted(started) => started.replay,
             _ => false,
         };
         if begins || !self.is_idle() {
-            self.retell(event, target, out);
+            self.adapt(event, target, out);
         } else {
             target.encode(event, out);
         }
@@ -68,17 +68,17 @@ impl Fit {
 
     #[inline]
     fn is_idle(&self) -> bool {
-        self.standing.is_empty() && self.again.is_empty() && !self.past
+        self.shown.is_empty() && self.repeats.is_empty() && !self.replay
     }
 
-    fn retell(&mut self, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
-        if self.is_past(event, target, out) {
+    fn adapt(&mut self, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
+        if self.is_left_out(event, target, out) {
             return;
         }
         match &event.data {
             Data::Silent(_) if !target.writes_silent_records() => {}
             Data::BlockStarted(started) => self.started(event, started, target, out),
-            Data::BlockDelta(delta) => self.piece(event, delta, target, out),
+            Data::BlockDelta(delta) => self.delta(event, delta, target, out),
             Data::BlockEnded(ended) => self.ended(event, ended, target, out),
             Data::Block(block) => self.whole(event, block, target, out),
             Data::Withdrawn(withdrawn) => self.withdrawn(event, withdrawn, target, out),
@@ -93,20 +93,20 @@ impl Fit {
         }
     }
 
-    /// Whether an event is of the past, and the target would take it for the present.
-    fn is_past(&mut self, event: &Event<'_>, target: &dyn Encoder, out: &mut Output) -> bool {
+    /// Whether an event belongs to a replayed turn, and the target cannot mark it as such.
+    fn is_left_out(&mut self, event: &Event<'_>, target: &dyn Encoder, out: &mut Output) -> bool {
         match &event.data {
             Data::TurnStarted(started) if started.replay && !target.tells_the_past() => {
                 out.lost("turns of the past, told again");
-                self.past = true;
+                self.replay = true;
                 true
             }
-            Data::TurnEnded(_) if self.past => {
-                self.past = false;
+            Data::TurnEnded(_) if self.replay => {
+                self.replay = false;
                 true
             }
             Data::SessionStarted(_) | Data::SessionUpdated(_) | Data::SessionEnded(_) => false,
-            _ => self.past,
+            _ => self.replay,
         }
     }
 
@@ -117,48 +117,48 @@ impl Fit {
         target: &mut dyn Encoder,
         out: &mut Output,
     ) {
-        match self.take_standing(&started.kind, &event.parent) {
-            Some(standing) => {
-                self.again.push(Again {
+        match self.take_shown(&started.kind, &event.parent) {
+            Some(shown) => {
+                self.repeats.push(Repeat {
                     number: started.block,
                     message: started.message.clone().map(Text::into_owned),
                     index: started.index,
-                    standing,
-                    said: 0,
-                    told_as: None,
+                    shown,
+                    repeated: 0,
+                    emitted_as: None,
                 });
             }
             None => target.encode(event, out),
         }
     }
 
-    fn piece(
+    fn delta(
         &mut self,
         event: &Event<'_>,
         delta: &BlockDelta<'_>,
         target: &mut dyn Encoder,
         out: &mut Output,
     ) {
-        let Some(mut again) = self.take_again(delta.block) else {
+        let Some(mut repeat) = self.take_repeat(delta.block) else {
             target.encode(event, out);
             return;
         };
         let text = delta.text.to_plain();
-        match (again.told_as, again.compare(&text)) {
+        match (repeat.emitted_as, repeat.compare(&text)) {
             (Some(number), _) => {
-                again.standing.text.push_str(&text);
-                again.said = again.standing.text.len();
-                send(event, BlockDelta { block: number, ..delta.clone() }, target, out);
+                repeat.shown.text.push_str(&text);
+                repeat.repeated = repeat.shown.text.len();
+                encode_as(event, BlockDelta { block: number, ..delta.clone() }, target, out);
             }
-            (None, Compared::Same(length)) => again.said += length,
-            (None, Compared::More(rest)) => again.go_on(rest, event, target, out),
+            (None, Compared::Same(length)) => repeat.repeated += length,
+            (None, Compared::More(rest)) => repeat.extend(rest, event, target, out),
             (None, Compared::Other) => {
-                let whole = format!("{}{text}", again.said_text());
-                self.say_anew(again, &whole, event, target, out);
+                let whole = format!("{}{text}", repeat.repeated_text());
+                self.write_separately(repeat, &whole, event, target, out);
                 return;
             }
         }
-        self.again.push(again);
+        self.repeats.push(repeat);
     }
 
     fn ended(
@@ -168,16 +168,16 @@ impl Fit {
         target: &mut dyn Encoder,
         out: &mut Output,
     ) {
-        let Some(again) = self.take_again(ended.block) else {
+        let Some(repeat) = self.take_repeat(ended.block) else {
             target.encode(event, out);
             return;
         };
-        if again.said < again.standing.text.len() {
+        if repeat.repeated < repeat.shown.text.len() {
             out.lost("text that the agent took back");
         }
-        let number = again.told_as.or(again.standing.open.then_some(again.standing.number));
+        let number = repeat.emitted_as.or(repeat.shown.open.then_some(repeat.shown.number));
         if let Some(number) = number {
-            send(event, BlockEnded { block: number, ..ended.clone() }, target, out);
+            encode_as(event, BlockEnded { block: number, ..ended.clone() }, target, out);
         }
     }
 
@@ -188,29 +188,29 @@ impl Fit {
         target: &mut dyn Encoder,
         out: &mut Output,
     ) {
-        let Some(standing) = self.take_standing(&block.kind, &event.parent) else {
+        let Some(shown) = self.take_shown(&block.kind, &event.parent) else {
             target.encode(event, out);
             return;
         };
         let text = block.text.to_plain();
-        let mut again = Again {
+        let mut repeat = Repeat {
             number: block.block,
             message: block.message.clone().map(Text::into_owned),
             index: block.index,
-            standing,
-            said: 0,
-            told_as: None,
+            shown,
+            repeated: 0,
+            emitted_as: None,
         };
-        match again.compare(&text) {
+        match repeat.compare(&text) {
             Compared::Same(length) => {
-                again.said = length;
-                self.again.push(again);
+                repeat.repeated = length;
+                self.repeats.push(repeat);
             }
             Compared::More(rest) => {
-                again.go_on(rest, event, target, out);
-                self.again.push(again);
+                repeat.extend(rest, event, target, out);
+                self.repeats.push(repeat);
             }
-            Compared::Other => self.say_anew(again, &text, event, target, out),
+            Compared::Other => self.write_separately(repeat, &text, event, target, out),
         }
         let ended = BlockEnded {
             block: block.block,
@@ -223,8 +223,8 @@ impl Fit {
         self.ended(&event, &ended, target, out);
     }
 
-    /// Keeps what was taken back and stands in the target; what the target has not written yet it is
-    /// told to forget.
+    /// Keeps the retracted blocks that the target has already written. The target drops those that
+    /// it has not written yet.
     fn withdrawn(
         &mut self,
         event: &Event<'_>,
@@ -234,11 +234,12 @@ impl Fit {
     ) {
         let mut forget = Vec::new();
         for block in &withdrawn.blocks {
-            // A second try that is taken back too: what of it was told stands under its own number.
-            if let Some(again) = self.take_again(block.block) {
-                let open = again.told_as.is_some() || again.standing.open;
-                let number = again.told_as.unwrap_or(again.standing.number);
-                self.standing.push(Standing { open, number, ..again.standing });
+            // A second attempt is retracted too; its text is shown under the number that it was
+            // given.
+            if let Some(repeat) = self.take_repeat(block.block) {
+                let open = repeat.emitted_as.is_some() || repeat.shown.open;
+                let number = repeat.emitted_as.unwrap_or(repeat.shown.number);
+                self.shown.push(ShownBlock { open, number, ..repeat.shown });
                 continue;
             }
             let unwritten = match target.withdraws() {
@@ -249,40 +250,40 @@ impl Fit {
             if unwritten {
                 forget.push(block.clone());
             } else {
-                self.standing.push(Standing::of(block, &event.parent));
+                self.shown.push(ShownBlock::of(block, &event.parent));
             }
         }
         if !forget.is_empty() {
-            send(event, Withdrawn { blocks: forget, ..withdrawn.clone() }, target, out);
+            encode_as(event, Withdrawn { blocks: forget, ..withdrawn.clone() }, target, out);
         }
     }
 
-    /// Ends what was taken back and not said again: the target has shown it, and goes on.
+    /// Ends the retracted blocks that were not repeated.
     fn close(&mut self, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
-        let again = self.again.drain(..).map(|again| again.standing);
-        for standing in self.standing.drain(..).chain(again) {
+        let repeated = self.repeats.drain(..).map(|repeat| repeat.shown);
+        for shown in self.shown.drain(..).chain(repeated) {
             out.lost("text that the agent took back");
-            if standing.open {
-                standing.end(event, target, out);
+            if shown.open {
+                shown.end(event, target, out);
             }
         }
     }
 
-    /// Says a block that turned out to say something else than the one that stands.
-    fn say_anew(
+    /// Writes a block that turned out to differ from the shown one.
+    fn write_separately(
         &mut self,
-        again: Again,
+        repeat: Repeat,
         text: &str,
         event: &Event<'_>,
         target: &mut dyn Encoder,
         out: &mut Output,
     ) {
         out.lost("text that the agent took back");
-        let (block, kind) = (again.number, again.standing.kind.clone());
-        if again.standing.open {
-            again.standing.end(event, target, out);
+        let (block, kind) = (repeat.number, repeat.shown.kind.clone());
+        if repeat.shown.open {
+            repeat.shown.end(event, target, out);
         }
-        let (message, index) = (again.message, again.index);
+        let (message, index) = (repeat.message, repeat.index);
         let started = BlockStarted { block, message: message.clone(), index, kind: kind.clone() };
         let delta = BlockDelta { block, message, index, kind, text: Text::plain(text) };
         for data in [Data::from(started), Data::from(delta)] {
@@ -290,66 +291,73 @@ impl Fit {
         }
     }
 
-    /// The block of some number, if it says again what stands.
-    fn take_again(&mut self, number: u64) -> Option<Again> {
-        let at = self.again.iter().position(|again| again.number == number)?;
-        Some(self.again.remove(at))
+    /// Removes the block with this number from those that repeat a shown one.
+    fn take_repeat(&mut self, number: u64) -> Option<Repeat> {
+        let at = self.repeats.iter().position(|repeat| repeat.number == number)?;
+        Some(self.repeats.remove(at))
     }
 
-    /// The oldest block of some kind and agent that stands though it was taken back.
-    fn take_standing(&mut self, kind: &BlockKind, parent: &Option<Text<'_>>) -> Option<Standing> {
-        let same = |standing: &Standing| standing.kind == *kind && standing.parent == *parent;
-        let at = self.standing.iter().position(same)?;
-        Some(self.standing.remove(at))
+    /// Removes the oldest shown block of this kind and agent.
+    fn take_shown(&mut self, kind: &BlockKind, parent: &Option<Text<'_>>) -> Option<ShownBlock> {
+        let same = |shown: &ShownBlock| shown.kind == *kind && shown.parent == *parent;
+        let at = self.shown.iter().position(same)?;
+        Some(self.shown.remove(at))
     }
 }
 
-/// How the next piece of a block relates to the text that stands.
+/// How the next piece of a block relates to the rest of the shown text.
 enum Compared<'t> {
-    /// It says the same, so far.
+    /// It repeats this many bytes.
     Same(usize),
-    /// It says the same, and then this.
+    /// It repeats all of the rest, and continues with this.
     More(&'t str),
-    /// It says something else.
+    /// It differs.
     Other,
 }
 
-impl Again {
+impl Repeat {
     fn compare<'t>(&self, piece: &'t str) -> Compared<'t> {
-        let standing = self.standing.text.get(self.said..).unwrap_or_default();
-        if standing.starts_with(piece) {
+        let shown = self.shown.text.get(self.repeated..).unwrap_or_default();
+        if shown.starts_with(piece) {
             Compared::Same(piece.len())
-        } else if let Some(rest) = piece.strip_prefix(standing) {
+        } else if let Some(rest) = piece.strip_prefix(shown) {
             Compared::More(rest)
         } else {
             Compared::Other
         }
     }
 
-    fn said_text(&self) -> &str {
-        self.standing.text.get(..self.said).unwrap_or_default()
+    fn repeated_text(&self) -> &str {
+        self.shown.text.get(..self.repeated).unwrap_or_default()
     }
 
-    /// Says what a block says beyond the one that stands.
-    fn go_on(&mut self, rest: &str, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
-        let kind = self.standing.kind.clone();
-        let block = if self.standing.open { self.standing.number } else { self.number };
+    /// Writes the part of a block that extends the shown text.
+    fn extend(
+        &mut self,
+        rest: &str,
+        event: &Event<'_>,
+        target: &mut dyn Encoder,
+        out: &mut Output,
+    ) {
+        let kind = self.shown.kind.clone();
+        let block = if self.shown.open { self.shown.number } else { self.number };
         let (message, index) = (self.message.as_ref().map(Text::borrowed), self.index);
-        if !self.standing.open {
+        if !self.shown.open {
             let (message, kind) = (message.clone(), kind.clone());
-            send(event, BlockStarted { block, message, index, kind }, target, out);
+            encode_as(event, BlockStarted { block, message, index, kind }, target, out);
         }
         let text = Text::plain(rest);
-        send(event, BlockDelta { block, message, index, kind, text }, target, out);
-        self.told_as = Some(block);
-        self.standing.text.push_str(rest);
-        self.said = self.standing.text.len();
+        encode_as(event, BlockDelta { block, message, index, kind, text }, target, out);
+        self.emitted_as = Some(block);
+        self.shown.text.push_str(rest);
+        self.repeated = self.shown.text.len();
     }
 }
 
-impl Standing {
+impl ShownBlock {
     fn of(block: &WithdrawnBlock<'_>, parent: &Option<Text<'_>>) -> Self {
-        // No text has this character, so that none is taken for the rest of one that was too long.
+        // No text contains this noncharacter, so none matches a block whose text was too long to
+        // keep.
         let text = block.text.as_ref().map_or("\u{FFFF}".into(), |text| text.to_plain());
         Self {
             number: block.block,
@@ -367,8 +375,8 @@ impl Standing {
     }
 }
 
-/// Tells a target something in the place of an event.
-fn send<'a>(
+/// Encodes another payload in place of an event's own.
+fn encode_as<'a>(
     event: &Event<'a>,
     data: impl Into<Data<'a>>,
     target: &mut dyn Encoder,

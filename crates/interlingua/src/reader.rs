@@ -1,7 +1,7 @@
-//! Bytes of an agent in, entries out: framing, decoder and grammar in a row.
+//! Turns the bytes of an agent into entries: framing, decoder and grammar in a row.
 //!
-//! A reader knows how the parts follow each other, and which dialect is being read. What a record means
-//! is known by its dialect, and what makes a stream well-formed by the [grammar](crate::grammar).
+//! A reader knows how the parts follow each other, and which dialect is being read. The dialect
+//! knows what a record means, and the [grammar](crate::grammar) what makes a stream well-formed.
 
 mod recognition;
 
@@ -25,10 +25,10 @@ use recognition::{HeldFrame, Recognition};
 /// The rule by which `[DONE]` is left out.
 const END_OF_EVENTS: &str = "the end of a stream of server-sent events";
 
-/// What a reader reads.
+/// The dialect that a reader reads.
 #[derive(Debug, Clone, Copy)]
 pub enum Source {
-    /// The dialect that the first records turn out to be in.
+    /// The dialect is recognised by the first records.
     Recognise,
     /// This dialect.
     Dialect(&'static Dialect),
@@ -41,44 +41,44 @@ impl From<&'static Dialect> for Source {
 }
 
 impl Source {
-    /// The dialect of some name.
+    /// The dialect with this name.
     pub fn named(name: &str) -> Result<Self, Error> {
         dialect::named(name).map(Self::Dialect)
     }
 }
 
-/// What the caller of a reader decides.
+/// The options of a reader.
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
-    /// What one frame may cost.
+    /// The limits of a frame.
     pub limits: Limits,
-    /// How records are cut out of bytes, where it is not as the dialect says.
+    /// The framing, if it is not that of the dialect.
     pub framing: Option<FramingKind>,
-    /// Take note of record types and fields that the decoder does not know.
+    /// Record the types of records and the fields that the decoder does not know.
     pub explain_unknown: bool,
-    /// What the session had used before this stream, where its counts go on from there: those of a
-    /// resumed thread of Codex do.
+    /// What the session had used before this stream, for agents whose counts continue across runs,
+    /// as those of a resumed Codex thread do.
     pub usage_before: Option<Usage<'static>>,
-    /// What makes the ids of this session differ from those of every other one. Without it, a hash of
-    /// the first frame does, so that the same input gives the same ids.
+    /// The seed that distinguishes the ids of this session from those of every other one. Without
+    /// it, a hash of the first frame is the seed, so the same input gives the same ids.
     pub id_seed: Option<u64>,
-    /// The session was resumed, and the reader does not see its earlier runs. Ids that are made up are
-    /// then not counted from one.
+    /// The session was resumed, and the reader does not see its earlier runs. Generated ids then
+    /// contain a tag, so that they do not repeat those of earlier runs.
     pub resumed: bool,
     /// Whether the agent's own records are kept in the entries.
     pub raw_records: RawRecords,
 }
 
-/// Whether the agent's own records are kept in the entries. Where they are, a record that adds nothing
-/// is an entry too, so that a log with records has other sequence numbers than one without.
+/// Whether the agent's own records are kept in the entries. If they are, a record that adds nothing
+/// is an entry too, so a log with records has other sequence numbers than one without.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum RawRecords {
-    /// They are not kept.
+    /// None are kept.
     #[default]
     Drop,
-    /// All of them are. They may hold secrets that events leave out.
+    /// All are kept. They may contain secrets that events leave out.
     Keep,
-    /// Those in one dialect are, for a writer that passes them through.
+    /// Those in one dialect are kept, for a writer that passes them through.
     KeepOf(&'static Dialect),
 }
 
@@ -111,30 +111,30 @@ pub struct Reader {
     core: Core,
     mender: Mender,
     limits: Limits,
-    /// The caller's own framing, for streams to come too.
+    /// The framing that the caller chose, also for later streams.
     framing_kind: Option<FramingKind>,
-    /// The current stream was ended.
+    /// The current stream has ended.
     ended: bool,
-    /// The consumer wants nothing more.
+    /// The consumer has stopped the stream.
     stopped: bool,
 }
 
-/// How a stream ends that is not the last one of its session.
+/// How a stream ends that may not be the last one of its session.
 #[derive(Debug, Clone, Copy)]
 pub enum StreamEnd<'e> {
-    /// The agent's process ended so, and with it the turn.
+    /// The agent's process ended in this way, and with it the turn.
     Exit(&'e Exit),
-    /// The turn goes on with the next stream: it is one of several responses of a model API.
+    /// The turn continues in the next stream, which is another response of a model API.
     TurnGoesOn,
 }
 
-/// The stream that is being read, as soon as its dialect is known.
+/// The stream that is being read, whose dialect may not be known yet.
 enum Stream {
     Known { dialect: &'static Dialect, decoder: Box<dyn Decoder>, begun: bool },
-    Guessing(Recognition),
+    Recognising(Recognition),
 }
 
-/// What is common to all streams of the session.
+/// The state that all streams of the session share.
 struct Core {
     grammar: Grammar,
     /// The dialect whose records are kept in the entries.
@@ -144,20 +144,20 @@ struct Core {
     explanation: Option<Explanation>,
     id_seed: Option<u64>,
     resumed: bool,
-    /// The consumer was given the seed.
+    /// The consumer has received the seed.
     begun: bool,
 }
 
-/// What a reader reports when it is done.
+/// The report of a reader at the end of a session.
 #[derive(Debug, Clone)]
 pub struct ReadReport {
     /// The dialect that was read last, if it is known.
     pub dialect: Option<&'static Dialect>,
-    /// What of the input had to be repaired.
+    /// The repairs of the input.
     pub repairs: Repairs,
-    /// What became of all frames and events.
+    /// The fates of all frames and events.
     pub account: Account,
-    /// What of the input the decoder does not know, if [`ReadOptions::explain_unknown`] asked for it.
+    /// What the decoder does not know of the input, if [`ReadOptions::explain_unknown`] is set.
     pub explanation: Option<Explanation>,
 }
 
@@ -187,8 +187,8 @@ impl Reader {
             begun: false,
         };
         let stream = match source {
-            Source::Dialect(dialect) => core.reading(dialect)?,
-            Source::Recognise => Stream::Guessing(Recognition::default()),
+            Source::Dialect(dialect) => core.set_dialect(dialect)?,
+            Source::Recognise => Stream::Recognising(Recognition::default()),
         };
         let framing = stream.framing(options.framing).at_start(options.limits);
         Ok(Self {
@@ -203,8 +203,8 @@ impl Reader {
         })
     }
 
-    /// Takes the next bytes, in any split, and emits what is now known. The time is the caller's, in
-    /// milliseconds since 1970.
+    /// Takes the next bytes, in any split, and emits the entries of complete records. The caller
+    /// gives the time, in milliseconds since 1970.
     pub fn push<S: Sink>(
         &mut self,
         chunk: &[u8],
@@ -217,9 +217,9 @@ impl Reader {
         })
     }
 
-    /// Takes a record that was sent *to* the agent, whole and at the time at which it was sent. In some
-    /// protocols that reveals more than the agent's side alone: the prompt, and what was decided. It is
-    /// never kept as a raw record.
+    /// Takes a whole record that was sent *to* the agent, at the time at which it was sent. In some
+    /// protocols it contains what the agent's output does not: the prompt, and the decisions about
+    /// permissions. It is never kept as a raw record.
     pub fn push_sent<S: Sink>(
         &mut self,
         record: &str,
@@ -245,7 +245,7 @@ impl Reader {
         })
     }
 
-    /// Takes an event that the caller knows of and the stream does not contain.
+    /// Emits an event of the caller, which the stream does not contain.
     pub fn emit<S: Sink>(
         &mut self,
         event: Event<'_>,
@@ -258,8 +258,8 @@ impl Reader {
         })
     }
 
-    /// Ends the current stream, and not the session: reads what is left of it, and ends what is open.
-    /// Another stream may follow.
+    /// Ends the current stream but not the session: reads the rest of the stream, and ends what is
+    /// open. Another stream may follow.
     pub fn end_stream<S: Sink>(
         &mut self,
         end: StreamEnd<'_>,
@@ -277,15 +277,16 @@ impl Reader {
         })
     }
 
-    /// Begins another stream of the session, as a new epoch: another process of the agent, or another
-    /// response of a model API. The one before must have been [ended](Self::end_stream).
+    /// Begins another stream of the session, as a new epoch: another process of the agent, or
+    /// another response of a model API. The previous stream must have been
+    /// [ended](Self::end_stream).
     pub fn next_stream(&mut self, source: Source) -> Result<(), Error> {
         if !self.ended {
             return Err(Error::StreamNotEnded);
         }
         self.stream = match source {
-            Source::Dialect(dialect) => self.core.reading(dialect)?,
-            Source::Recognise => Stream::Guessing(Recognition::default()),
+            Source::Dialect(dialect) => self.core.set_dialect(dialect)?,
+            Source::Recognise => Stream::Recognising(Recognition::default()),
         };
         self.framing = self.stream.framing(self.framing_kind).at_start(self.limits);
         self.core.grammar.begin_stream();
@@ -293,7 +294,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Ends the session: no more bytes will come, and this is how the agent ended.
+    /// Ends the session, with the way in which the agent ended.
     pub fn finish<S: Sink>(
         mut self,
         exit: &Exit,
@@ -303,7 +304,7 @@ impl Reader {
         self.with_outlet(now, sink, |reader, outlet| {
             let ending = reader.end_stream_input(outlet);
             if let Some(explanation) = &mut reader.core.explanation {
-                explanation.settle();
+                explanation.count_unread_fields();
             }
             reader.core.grammar.finish(exit, ending, outlet);
         })?;
@@ -315,31 +316,31 @@ impl Reader {
         })
     }
 
-    /// The dialect that is read, as soon as it is known.
+    /// The dialect that is read, if it is known yet.
     pub fn dialect(&self) -> Option<&'static Dialect> {
         match &self.stream {
             Stream::Known { dialect, .. } => Some(dialect),
-            Stream::Guessing(_) => None,
+            Stream::Recognising(_) => None,
         }
     }
 
-    /// What of the input had to be repaired so far.
+    /// The repairs of the input so far.
     pub fn repairs(&self) -> &Repairs {
         self.core.grammar.repairs()
     }
 
-    /// What became of all frames and events so far.
+    /// The fates of all frames and events so far.
     pub fn account(&self) -> &Account {
         self.core.grammar.account()
     }
 
-    /// What of the input the decoder does not know, if [`ReadOptions::explain_unknown`] asked for it and
+    /// What the decoder does not know of the input, if [`ReadOptions::explain_unknown`] is set and
     /// the dialect is known.
     pub fn explanation(&self) -> Option<&Explanation> {
         self.core.explanation.as_ref()
     }
 
-    /// Reads what is left of the current stream; gives what its end means.
+    /// Reads the rest of the current stream, and returns what its end means.
     fn end_stream_input(&mut self, outlet: &mut dyn SeededOutlet) -> Ending {
         let Self { framing, stream, core, mender, .. } = self;
         if self.ended {
@@ -347,20 +348,20 @@ impl Reader {
         }
         framing.finish(&mut |frame| stream.take_frame(&frame, core, mender, outlet));
         core.begin("", outlet);
-        stream.settle(core, mender, outlet, true);
+        stream.recognise(core, mender, outlet, true);
         match stream {
             Stream::Known { dialect, decoder, .. } => {
                 decoder.finish(&mut Intake { core, outlet });
                 dialect.ending
             }
-            Stream::Guessing(recognition) => {
+            Stream::Recognising(recognition) => {
                 recognition.drain(|frame| core.unrecognised(frame, outlet));
                 Ending::Told
             }
         }
     }
 
-    /// Does some work whose entries go to a consumer that may stop or fail.
+    /// Runs an operation whose entries go to a consumer that may stop or fail.
     fn with_outlet<S: Sink>(
         &mut self,
         now: Option<u64>,
@@ -379,7 +380,7 @@ impl Reader {
     }
 }
 
-/// An outlet that is given the seed of the session's ids first.
+/// An outlet that receives the seed of the session's ids first.
 trait SeededOutlet: Outlet {
     fn begin(&mut self, id_seed: u64);
 }
@@ -406,11 +407,11 @@ impl<S: Sink> Outlet for SinkOutlet<'_, S> {
 }
 
 impl Stream {
-    /// How its records are cut out of bytes, unless the caller knows better.
+    /// The framing that the caller chose, else that of the dialect.
     fn framing(&self, chosen: Option<FramingKind>) -> FramingKind {
         chosen.unwrap_or(match self {
             Self::Known { dialect, .. } => dialect.framing,
-            Self::Guessing(_) => FramingKind::LinesOrSse,
+            Self::Recognising(_) => FramingKind::LinesOrSse,
         })
     }
 
@@ -433,22 +434,22 @@ impl Stream {
                 }
                 core.frame(frame, decoder.as_mut(), mender, outlet);
             }
-            Self::Guessing(recognition) => {
+            Self::Recognising(recognition) => {
                 recognition.hold(frame);
-                self.settle(core, mender, outlet, false);
+                self.recognise(core, mender, outlet, false);
             }
         }
     }
 
-    /// Recognises the dialect, if it can be, and reads what was held back.
-    fn settle(
+    /// Recognises the dialect, if possible, and reads the frames that were held back.
+    fn recognise(
         &mut self,
         core: &mut Core,
         mender: &Mender,
         outlet: &mut dyn SeededOutlet,
         last: bool,
     ) {
-        let Self::Guessing(recognition) = self else { return };
+        let Self::Recognising(recognition) = self else { return };
         let Some(dialect) = recognition.recognise(last) else {
             if recognition.is_full() {
                 recognition.drain(|frame| core.unrecognised(frame, outlet));
@@ -456,7 +457,7 @@ impl Stream {
             return;
         };
         let mut recognition = std::mem::take(recognition);
-        let Ok(known) = core.reading(dialect) else { return };
+        let Ok(known) = core.set_dialect(dialect) else { return };
         *self = known;
         recognition.drain(|frame| {
             frame.with(|frame| self.take_frame(frame, core, mender, outlet));
@@ -465,16 +466,16 @@ impl Stream {
 }
 
 impl Core {
-    /// Settles which dialect is read from now on.
-    fn reading(&mut self, dialect: &'static Dialect) -> Result<Stream, Error> {
+    /// Sets the dialect that is read from now on.
+    fn set_dialect(&mut self, dialect: &'static Dialect) -> Result<Stream, Error> {
         let make = dialect.decoder.ok_or(Error::NotRead { dialect: dialect.name })?;
         self.explanation = self.explains.then(|| Explanation::of(dialect));
         self.kept = self.raw_records.keeps(dialect).then_some(dialect);
-        self.grammar.reading(dialect);
+        self.grammar.set_dialect(dialect);
         Ok(Stream::Known { dialect, decoder: make(), begun: false })
     }
 
-    /// Gives the consumer the seed of the session's ids, before anything else.
+    /// Passes the seed of the session's ids to the consumer, before anything else.
     fn begin(&mut self, first: &str, outlet: &mut dyn SeededOutlet) {
         if std::mem::replace(&mut self.begun, true) {
             return;
@@ -485,7 +486,7 @@ impl Core {
         outlet.begin(seed);
     }
 
-    /// What ids that are made up in this epoch have to contain.
+    /// The tag that generated ids of this epoch contain.
     fn id_tag(&self) -> String {
         let number = of_words([self.id_seed.unwrap_or(0), self.grammar.epoch()]);
         format!("{:08x}", number & 0xffff_ffff)
@@ -532,7 +533,7 @@ impl Core {
         decoder.decode(&FrameText { text: &text, ..frame.clone() }, &mut intake);
     }
 
-    /// A frame of a stream that no dialect was recognised in: it is kept as it is.
+    /// Emits a frame of a stream whose dialect was not recognised; its text is kept.
     fn unrecognised(&mut self, frame: &HeldFrame, outlet: &mut dyn SeededOutlet) {
         frame.with(|frame| {
             self.grammar.begin_frame(frame.line, frame.bytes.clone());
@@ -551,7 +552,7 @@ impl Core {
     }
 }
 
-/// Takes what a decoder reads, and passes it through the grammar.
+/// Receives the events of a decoder, and passes them to the grammar.
 struct Intake<'r> {
     core: &'r mut Core,
     outlet: &'r mut dyn SeededOutlet,
@@ -606,8 +607,8 @@ impl EventSink for Intake<'_> {
     }
 }
 
-/// The text of a record that may stand on several lines, on one: a raw record must not break a line of
-/// the output. A line feed is never inside a string, so it means nothing.
+/// Joins a record that may span several lines into one, because a raw record must not break a line
+/// of the output. A string contains no line feed, so every one of them is insignificant.
 fn on_one_line(text: &str) -> Cow<'_, str> {
     match memchr::memchr(b'\n', text.as_bytes()) {
         Some(_) => Cow::Owned(text.replace(['\n', '\r'], " ")),

@@ -1,4 +1,5 @@
-//! A [`Reader`] and a [`Writer`] in a row: bytes of one dialect in, bytes of another out.
+//! Translates the bytes of one dialect into those of another: a [`Reader`] and a [`Writer`] in a
+//! row.
 
 use std::convert::Infallible;
 
@@ -12,12 +13,12 @@ use crate::grammar::{Exit, Repairs};
 use crate::reader::{RawRecords, ReadOptions, Reader, Source};
 use crate::writer::Writer;
 
-/// What the caller of a translator decides.
+/// The options of a translator.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What the reader is given. Its seed makes the ids of the writer too.
+    /// The options of the reader. Its seed is also that of the writer's ids.
     pub read: ReadOptions,
-    /// What the writer is given.
+    /// The options of the writer.
     pub encode: EncodeOptions,
 }
 
@@ -42,7 +43,7 @@ pub struct Translator<E: Encoder = Box<dyn Encoder>> {
     target: Target<E>,
 }
 
-/// What a translator reports when it is done.
+/// The report of a translator at the end of a session.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Finished {
@@ -52,11 +53,11 @@ pub struct Finished {
     pub from: Option<&'static Dialect>,
     /// What the target could not express.
     pub losses: Losses,
-    /// What of the input had to be repaired.
+    /// The repairs of the input.
     pub repairs: Repairs,
-    /// What became of all frames and events.
+    /// The fates of all frames and events.
     pub account: Account,
-    /// What of the input the decoder does not know, if [`ReadOptions::explain_unknown`] asked for it.
+    /// What the decoder does not know of the input, if [`ReadOptions::explain_unknown`] is set.
     pub explanation: Option<Explanation>,
 }
 
@@ -81,7 +82,7 @@ impl Translator {
 }
 
 impl<E: Encoder> Translator<E> {
-    /// A translator made of a reader and a writer that the caller set up.
+    /// A translator with the caller's reader and writer.
     pub fn with_writer(reader: Reader, writer: Writer<E>) -> Self {
         Self { reader, target: Target { writer, bytes: Vec::new() } }
     }
@@ -96,8 +97,8 @@ impl<E: Encoder> Translator<E> {
         &mut self.target.writer
     }
 
-    /// Takes the next bytes, in any split; gives the records that are now known. The time is the
-    /// caller's, in milliseconds since 1970.
+    /// Takes the next bytes, in any split, and returns the records that are now complete. The
+    /// caller gives the time, in milliseconds since 1970.
     pub fn push(&mut self, chunk: &[u8], now: Option<u64>) -> &[u8] {
         self.target.bytes.clear();
         let Ok(_) = self.reader.push(chunk, now, &mut self.target);
@@ -111,14 +112,14 @@ impl<E: Encoder> Translator<E> {
         &self.target.bytes
     }
 
-    /// Takes an event that the caller knows of and the stream does not contain.
+    /// Emits an event of the caller, which the stream does not contain.
     pub fn emit(&mut self, event: Event<'_>, now: Option<u64>) -> &[u8] {
         self.target.bytes.clear();
         let Ok(_) = self.reader.emit(event, now, &mut self.target);
         &self.target.bytes
     }
 
-    /// Ends the session: no more bytes will come, and this is how the agent ended.
+    /// Ends the session, with the way in which the agent ended.
     pub fn finish(self, exit: &Exit, now: Option<u64>) -> Finished {
         let Self { reader, mut target } = self;
         target.bytes.clear();

@@ -1,9 +1,9 @@
-//! Entries in, bytes of one dialect out.
+//! Turns entries into the bytes of one dialect.
 //!
-//! A writer knows what its target can express: it fits the entries to that, encodes them, and counts
-//! what is lost. Records that the agent wrote in the target's own dialect are passed through as they
-//! are. It asks nobody where the entries come from, so that a live stream and a log give the same
-//! bytes, and it can join a stream anywhere: what it writes is a function of the entries alone.
+//! A writer knows what its target can express: it adapts the entries to that, encodes them, and
+//! counts what is lost. Records that the agent wrote in the target's own dialect are passed through
+//! unchanged. The output is a function of the entries alone, so a live stream and a log give the
+//! same bytes, and a writer can join a stream anywhere.
 
 use crate::dialect::{Dialect, EncodeOptions, Encoder, Losses, Output};
 use crate::entry::{EntryRef, Origin, RawRef};
@@ -33,19 +33,19 @@ pub struct Writer<E: Encoder = Box<dyn Encoder>> {
     encoder: E,
     fit: Fit,
     out: Output,
-    passage: Passage,
+    pass_through: PassThrough,
 }
 
 /// How the agent's own records are passed through.
 #[derive(Debug, Clone, Default)]
-struct Passage {
+struct PassThrough {
     /// The dialect whose records are passed through.
     dialect: Option<&'static Dialect>,
-    /// The epoch whose records were last seen to be in that dialect.
+    /// The last epoch with records in that dialect.
     epoch: Option<u64>,
-    /// A record that waits until what it makes the grammar add, an abandoned call before the end of
-    /// its turn for instance, has been written.
-    waiting: String,
+    /// A record that is held back until the events that the grammar adds before it have been
+    /// written, such as the end of an abandoned call before the end of its turn.
+    held: String,
 }
 
 impl Writer {
@@ -53,24 +53,24 @@ impl Writer {
     pub fn new(to: &'static Dialect, options: &EncodeOptions) -> Result<Self, Error> {
         let make = to.encoder.ok_or(Error::NotWritten { dialect: to.name })?;
         let mut writer = Self::with_encoder(make(options), options);
-        writer.passage.dialect = Some(to);
+        writer.pass_through.dialect = Some(to);
         Ok(writer)
     }
 }
 
 impl<E: Encoder> Writer<E> {
-    /// A writer into a protocol of the caller's own, or with an encoder that the caller set up. It
+    /// A writer with the caller's encoder, which may be one for a protocol of the caller's own. It
     /// passes no records through.
     pub fn with_encoder(encoder: E, options: &EncodeOptions) -> Self {
         Self {
             encoder,
             fit: Fit::default(),
             out: Output::new(options.id_seed.unwrap_or(0)),
-            passage: Passage::default(),
+            pass_through: PassThrough::default(),
         }
     }
 
-    /// Sets what the ids of this session are made of, before the first entry.
+    /// Sets the seed of this session's ids, before the first entry.
     pub fn set_id_seed(&mut self, id_seed: u64) {
         self.out.set_id_seed(id_seed);
     }
@@ -80,15 +80,15 @@ impl<E: Encoder> Writer<E> {
         &mut self.encoder
     }
 
-    /// Appends what one entry is in this dialect; it may be nothing, and it may be held back.
+    /// Appends the records for one entry. There may be none, and they may be held back.
     pub fn write(&mut self, entry: EntryRef<'_>, bytes: &mut Vec<u8>) {
         std::mem::swap(self.out.bytes(), bytes);
         self.encode(entry);
         std::mem::swap(self.out.bytes(), bytes);
     }
 
-    /// Takes note of an entry that the consumer has already, without writing it or counting what is
-    /// lost of it.
+    /// Advances over an entry that the consumer already has, without writing it or counting its
+    /// losses.
     pub fn advance(&mut self, entry: EntryRef<'_>) {
         let was_muted = self.out.mute(true);
         self.encode(entry);
@@ -96,61 +96,61 @@ impl<E: Encoder> Writer<E> {
         self.out.bytes().clear();
     }
 
-    /// Appends what was held back; gives what could not be written.
+    /// Appends what was held back, and returns what could not be expressed.
     pub fn finish(mut self, bytes: &mut Vec<u8>) -> Losses {
         std::mem::swap(self.out.bytes(), bytes);
-        self.passage.flush(&mut self.out);
+        self.pass_through.flush(&mut self.out);
         self.encoder.finish(&mut self.out);
         std::mem::swap(self.out.bytes(), bytes);
         self.out.losses().clone()
     }
 
-    /// What could not be written so far.
+    /// What could not be expressed so far.
     pub fn losses(&self) -> &Losses {
         self.out.losses()
     }
 
     #[inline]
     fn encode(&mut self, entry: EntryRef<'_>) {
-        let Self { encoder, fit, out, passage } = self;
+        let Self { encoder, fit, out, pass_through } = self;
         out.begin_entry(entry);
-        match entry.raw.filter(|raw| passage.covers(raw)) {
-            Some(raw) => passage.take(raw, entry.epoch, out),
-            None if passage.epoch != Some(entry.epoch) => {
+        match entry.raw.filter(|raw| pass_through.covers(raw)) {
+            Some(raw) => pass_through.take(raw, entry.epoch, out),
+            None if pass_through.epoch != Some(entry.epoch) => {
                 out.set_passing(false);
                 fit.pass(entry.event, encoder, out);
                 return;
             }
             None => {}
         }
-        passage.encode(entry, encoder, out);
+        pass_through.encode(entry, encoder, out);
     }
 }
 
-impl Passage {
+impl PassThrough {
     fn covers(&self, raw: &RawRef<'_>) -> bool {
         self.dialect.is_some_and(|dialect| dialect == raw.dialect)
     }
 
-    /// Takes the next record, after the one before it was written.
+    /// Holds the next record, after writing the previous one.
     fn take(&mut self, raw: RawRef<'_>, epoch: u64, out: &mut Output) {
         self.flush(out);
         self.epoch = Some(epoch);
-        self.waiting.push_str(raw.record);
+        self.held.push_str(raw.record);
     }
 
-    /// Writes the record that waits.
+    /// Writes the held record.
     fn flush(&mut self, out: &mut Output) {
-        if !self.waiting.is_empty() {
-            out.bytes().extend_from_slice(self.waiting.as_bytes());
+        if !self.held.is_empty() {
+            out.bytes().extend_from_slice(self.held.as_bytes());
             out.bytes().push(b'\n');
-            self.waiting.clear();
+            self.held.clear();
         }
     }
 
-    /// Writes an event of a stream whose records are passed through: only what is not in any record,
-    /// and of that only what does not merely begin something. The encoder follows along all the same,
-    /// so that it knows what is open.
+    /// Writes an event of a stream whose records are passed through: only events that no record
+    /// contains, except added starts. The encoder still receives every event, so that it knows what
+    /// is open.
     fn encode<E: Encoder>(&mut self, entry: EntryRef<'_>, encoder: &mut E, out: &mut Output) {
         let EntryRef { event, origin: Origin { added, .. }, .. } = entry;
         out.set_passing(true);

@@ -1,9 +1,9 @@
-//! Whether a stream keeps the laws, and the rules of its dialect.
+//! Checks whether a stream keeps the laws and the rules of its dialect.
 //!
 //! Every rule has a name, and every finding a line. The laws are checked by reading the stream:
-//! what the [grammar](crate::grammar) would have to repair is a finding. The rules of a dialect are
-//! in its folder, and look at records as plain JSON values, so that they share nothing with the
-//! writer whose work they judge.
+//! what the [grammar](crate::grammar) has to repair is a finding. The rules of a dialect are in its
+//! folder, and read records as plain JSON values, so that they share nothing with the encoder that
+//! they check.
 
 pub(crate) mod fields;
 
@@ -15,15 +15,15 @@ use crate::framing::{Body, Frame, Framing, Limits};
 use crate::grammar::{Exit, Repair, RepairKind, Repairs};
 use crate::reader::{ReadOptions, Reader, Source};
 
-/// How many findings are told one by one; the rest are counted.
-const TOLD: usize = 1000;
+/// The number of findings that are listed one by one; the rest are only counted.
+const MAX_LISTED: usize = 1000;
 
-/// Something that is not as it should be.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The rule that was broken.
     pub rule: &'static str,
-    /// The line of the input; the last one for what is missing at the end.
+    /// The line of the input; the last one if something is missing at the end.
     pub line: u64,
     /// What is wrong, for a person to read.
     pub message: String,
@@ -31,31 +31,31 @@ pub struct Finding {
 
 /// The rules of one dialect.
 pub trait Rules: Send {
-    /// Looks at one record.
+    /// Checks one record.
     fn record(&mut self, record: &Value, findings: &mut Findings);
 
-    /// Looks at what is missing at the end.
+    /// Checks what is missing at the end.
     fn finish(&mut self, _findings: &mut Findings) {}
 }
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Debug, Default)]
 pub struct Findings {
-    told: Vec<Finding>,
+    listed: Vec<Finding>,
     count: u64,
     line: u64,
 }
 
 impl Findings {
-    /// Adds a finding about the record at hand.
+    /// Adds a finding about the current record.
     pub fn add(&mut self, rule: &'static str, message: impl Into<String>) {
         self.count += 1;
-        if self.told.len() < TOLD {
-            self.told.push(Finding { rule, line: self.line, message: message.into() });
+        if self.listed.len() < MAX_LISTED {
+            self.listed.push(Finding { rule, line: self.line, message: message.into() });
         }
     }
 
-    /// Adds a finding unless something holds.
+    /// Adds a finding unless a condition holds.
     pub fn require(&mut self, holds: bool, rule: &'static str, message: impl Into<String>) {
         if !holds {
             self.add(rule, message);
@@ -66,7 +66,7 @@ impl Findings {
 /// Checks a stream, in any split.
 pub struct Checker {
     framing: Box<dyn Framing + Send>,
-    /// Reads the stream, to learn what of it has to be repaired.
+    /// Reads the stream, to find out what has to be repaired.
     laws: Option<Reader>,
     rules: Option<Box<dyn Rules>>,
     findings: Findings,
@@ -79,7 +79,7 @@ impl std::fmt::Debug for Checker {
 }
 
 impl Checker {
-    /// A check of a stream that should be in some dialect.
+    /// A checker for a stream that should be in this dialect.
     pub fn new(dialect: &'static Dialect, limits: Limits) -> Self {
         let framing = dialect.framing.strict().at_start(limits);
         let framing_kind = Some(dialect.framing.strict());
@@ -95,13 +95,13 @@ impl Checker {
         if let Some(reader) = laws {
             let Ok(_) = reader.push(chunk, None, &mut |_: EntryRef<'_>| {});
         }
-        framing.push(chunk, &mut |frame| look(&frame, rules, findings));
+        framing.push(chunk, &mut |frame| check_frame(&frame, rules, findings));
     }
 
-    /// Says that no more bytes will come; gives all findings, in the order of their lines.
+    /// Ends the input, and returns all findings in the order of their lines.
     pub fn finish(mut self, exit: &Exit) -> Vec<Finding> {
         let Self { framing, rules, findings, .. } = &mut self;
-        framing.finish(&mut |frame| look(&frame, rules, findings));
+        framing.finish(&mut |frame| check_frame(&frame, rules, findings));
         if let Some(rules) = rules {
             rules.finish(findings);
         }
@@ -109,13 +109,13 @@ impl Checker {
             let Ok(report) = reader.finish(exit, None, &mut |_: EntryRef<'_>| {});
             broken_laws(&report.repairs, &mut self.findings);
         }
-        let mut told = self.findings.told;
-        told.sort_by_key(|finding| finding.line);
-        told
+        let mut findings = self.findings.listed;
+        findings.sort_by_key(|finding| finding.line);
+        findings
     }
 }
 
-fn look(frame: &Frame<'_>, rules: &mut Option<Box<dyn Rules>>, findings: &mut Findings) {
+fn check_frame(frame: &Frame<'_>, rules: &mut Option<Box<dyn Rules>>, findings: &mut Findings) {
     findings.line = frame.line;
     let text = match &frame.body {
         Body::Text(text) => text,
@@ -138,8 +138,8 @@ fn look(frame: &Frame<'_>, rules: &mut Option<Box<dyn Rules>>, findings: &mut Fi
     }
 }
 
-/// What had to be repaired broke a law, with one exception: real agents begin a turn while another
-/// rests.
+/// Adds a finding for every repair, since each of them is due to a broken law. The exception is a
+/// turn that begins within another: real agents begin a turn while another one waits.
 fn broken_laws(repairs: &Repairs, findings: &mut Findings) {
     let breaks_a_law = |repair: &&Repair| repair.kind != RepairKind::TurnInTurn;
     for repair in repairs.told().iter().filter(breaks_a_law) {

@@ -1,8 +1,8 @@
-//! What the two protocols of the AI SDK have in common: the stream parts of a language model
+//! What the encoders of the two AI SDK protocols share: the stream parts of a language model
 //! (`ai-sdk`) and the chunks of a UI message (`ui-message`).
 //!
-//! Both have blocks with an id on every part, facts beside a part in `providerMetadata`, consumers
-//! that reject values which name a prototype, and one `finish` that sums up all turns.
+//! Both have blocks with an id on every part, additional facts in `providerMetadata`, consumers
+//! that reject values with the name of a prototype, and one `finish` with the totals of all turns.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ use crate::event::{
 use crate::json::write::{self, Object};
 use crate::json::{Json, Text};
 
-/// What a block is in these protocols.
+/// The kind of a block in these protocols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Text,
@@ -26,7 +26,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// What a block is; counts one that cannot be said.
+    /// The kind of a block; one that cannot be expressed is counted as a loss.
     pub(crate) fn of(kind: &BlockKind, out: &mut Output) -> Self {
         match kind {
             BlockKind::Text => return Self::Text,
@@ -51,7 +51,7 @@ impl Shape {
     }
 }
 
-/// The field by which the parts of a block belong together.
+/// Writes the id that the parts of a block share.
 #[inline]
 pub(crate) fn block_id(part: &mut Object<'_>, block: u64) {
     let out = part.name("id");
@@ -60,29 +60,28 @@ pub(crate) fn block_id(part: &mut Object<'_>, block: u64) {
     out.push(b'"');
 }
 
-/// What a part says beyond its own fields: `providerMetadata.interlingua`. Facts that are there are
-/// written.
+/// The additional facts of a part, in `providerMetadata.interlingua`. Only known facts are written.
 ///
-/// The pieces of a block do not repeat them: of a block, consumers keep what was said last. They send
-/// what they kept back with the next prompt.
+/// The deltas of a block do not repeat them: consumers keep the last metadata of a block, and send
+/// it back with the next prompt.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts<'f> {
-    /// The session that the part is of, by which the next run finds it.
+    /// The session of the part, by which the next run resumes it.
     pub(crate) session: Option<&'f Text<'f>>,
-    /// The call whose sub-agent says it.
+    /// The call whose sub-agent emitted it.
     pub(crate) parent: Option<&'f Text<'f>>,
-    /// What the provider signed it with.
+    /// The provider's signature.
     pub(crate) signature: Option<&'f Text<'f>>,
-    /// How a call went, where nothing else says it.
+    /// The status of a call, if no other field contains it.
     pub(crate) status: Option<&'f str>,
     /// The exit code of a command.
     pub(crate) exit_code: Option<i64>,
-    /// What a person should know, and how much it matters.
+    /// A notice for the user, and its severity.
     pub(crate) notice: Option<(&'f Severity, &'f Text<'f>)>,
 }
 
 impl Facts<'_> {
-    /// Writes the field, if there is a fact.
+    /// Writes the field, if any fact is known.
     pub(crate) fn write(&self, part: &mut Object<'_>) {
         let Self { session, parent, signature, status, exit_code, notice } = self;
         let texts = [session, parent, signature];
@@ -108,8 +107,8 @@ impl Facts<'_> {
     }
 }
 
-/// A value that consumers accept: one that names a prototype makes them reject the whole record, lest
-/// it change theirs. As text it does no harm.
+/// Writes a value that consumers accept. To prevent prototype pollution, they reject a whole record
+/// that contains the name of a prototype, so such a value is written as text.
 pub(crate) fn harmless_json(part: &mut Object<'_>, name: &str, value: &Json<'_>) {
     if names_a_prototype(value) {
         part.string(name, value.get());
@@ -125,24 +124,24 @@ pub(crate) fn names_a_prototype(value: &Json<'_>) -> bool {
     }
     let bytes = value.get().as_bytes();
     let names = |word: &[u8]| memchr::memmem::find(bytes, word).is_some();
-    // Values are long, and next to none has the word that all such names have in common.
+    // Values are long, and almost none contains the word that all such names share.
     let has_the_word = PROTO.find(bytes).is_some();
     has_the_word && (names(b"proto__\"") || (names(b"constructor\"") && names(b"prototype\"")))
-        || hides_letters(bytes)
+        || escapes_letters(bytes)
 }
 
-/// What is looked for in every value, made ready once.
+/// The searcher for that word, built once.
 static PROTO: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("proto"));
 static ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\\u00"));
 
-/// Whether a letter or an underscore is written as an escape, which only hides what a name is.
-fn hides_letters(bytes: &[u8]) -> bool {
+/// Whether a letter or an underscore is escaped, which can hide such a name.
+fn escapes_letters(bytes: &[u8]) -> bool {
     ESCAPE.find_iter(bytes).any(|at| matches!(bytes.get(at + 4), Some(b'4'..=b'7')))
 }
 
-/// Whether an event has nothing to tell that is not told elsewhere: the tokens of a turn are told by
-/// its end, and who adds up what was told would count them twice.
-pub(crate) fn says_nothing_new(data: &Data<'_>, parent: Option<&Text<'_>>) -> bool {
+/// Whether an event contains nothing that is not written elsewhere. The end of a turn contains its
+/// tokens, and a consumer that sums the records would count them twice.
+pub(crate) fn is_redundant(data: &Data<'_>, parent: Option<&Text<'_>>) -> bool {
     match data {
         Data::Usage(usage) => usage.scope == Scope::Turn && parent.is_none(),
         Data::ToolProgress(progress) => {
@@ -152,25 +151,25 @@ pub(crate) fn says_nothing_new(data: &Data<'_>, parent: Option<&Text<'_>>) -> bo
     }
 }
 
-/// Whether a turn that ended so is told as an error.
+/// Whether a turn with this outcome is written as an error.
 pub(crate) fn is_failure(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed | Outcome::TimedOut)
 }
 
-/// What went wrong with a call, as text, since consumers show it as that; and the number of blocks of
-/// its output that are none.
+/// The error of a call as text, since consumers show it as text; and the number of blocks of its
+/// output that are not text.
 pub(crate) fn call_failure<'a>(ended: &'a ToolEnded<'_>) -> (Text<'a>, usize) {
     let (text, others) = answer_text(ended);
     let text = match ended.exit_code {
         _ if !text.is_empty() => text,
         Some(code) if code != 0 => Text::from(format!("Exit code: {code}")),
-        _ => Text::plain(status_in_words(&ended.status)),
+        _ => Text::plain(describe_status(&ended.status)),
     };
     (text, others)
 }
 
-/// What became of a call that gave nothing back.
-fn status_in_words(status: &ToolStatus) -> &str {
+/// The description of a call without output.
+fn describe_status(status: &ToolStatus) -> &str {
     match status {
         ToolStatus::Completed => "",
         ToolStatus::Failed => "the call failed",
@@ -183,8 +182,8 @@ fn status_in_words(status: &ToolStatus) -> &str {
     }
 }
 
-/// What the end of a turn is called, by the model or else by the agent.
-pub(crate) fn word_for_the_end<'a>(ended: &'a TurnEnded<'_>) -> Option<&'a Text<'a>> {
+/// The stop reason of a turn as the model names it, else the outcome as the agent names it.
+pub(crate) fn end_reason<'a>(ended: &'a TurnEnded<'_>) -> Option<&'a Text<'a>> {
     ended.stop_reason.as_ref().or(ended.reason.as_ref())
 }
 
@@ -197,11 +196,11 @@ pub(crate) fn failure<'a>(ended: &'a TurnEnded<'_>) -> Text<'a> {
     }
 }
 
-/// What all turns of a stream used, and how the last of them ended.
+/// The usage of all turns of a stream, and how the last of them ended.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turns {
     pub(crate) usage: Option<Usage<'static>>,
-    /// The same for each model, with what other agents used that a turn started.
+    /// The usage for each model, including that of sub-agents.
     by_model: Vec<Usage<'static>>,
     cost_usd: Option<f64>,
     duration_ms: Option<u64>,
@@ -213,18 +212,18 @@ pub(crate) struct Turns {
 #[derive(Debug, Clone, Default)]
 struct LastTurn {
     outcome: Option<Outcome>,
-    /// Why, where it is told here.
+    /// The cause, if it is written here.
     cause: Option<Text<'static>>,
     class: Option<ErrorClass>,
     http_status: Option<u64>,
-    /// What the end is called.
+    /// The stop reason.
     word: Option<Text<'static>>,
     /// The answer, in the shape that was asked for.
     structured: Option<Json<'static>>,
 }
 
 impl Turns {
-    /// Adds a turn; `cause` is why it ended, where that is to be told with the sums.
+    /// Adds a turn; `cause` is why it ended, if that is to be written with the totals.
     pub(crate) fn add(
         &mut self,
         ended: &TurnEnded<'_>,
@@ -254,7 +253,8 @@ impl Turns {
         std::mem::replace(&mut self.last, LastTurn::of(ended, cause)).forget(out);
     }
 
-    /// The word that consumers act on: they run their tools after `tool-calls`, and after `stop` too.
+    /// The finish reason, on which consumers act: they run their tools after `tool-calls`, and also
+    /// after `stop`.
     pub(crate) fn finish_reason(&self, client_must_answer: bool) -> &'static str {
         match &self.last.outcome {
             Some(Outcome::Completed | Outcome::WaitingForClient) if client_must_answer => {
@@ -268,7 +268,7 @@ impl Turns {
         }
     }
 
-    /// What is known of the turns beside their tokens.
+    /// Writes what is known of the turns besides their tokens.
     pub(crate) fn facts(&self, facts: &mut Object<'_>) {
         if let Some(outcome) = &self.last.outcome {
             facts.string("outcome", outcome.as_str());
@@ -278,18 +278,18 @@ impl Turns {
             harmless_json(facts, "structured", answer);
         }
         if let Some(usd) = self.cost_usd.filter(|usd| usd.is_finite()) {
-            // A sum leaves noise behind the digits that money is told in.
+            // Rounding removes the floating-point noise of a sum.
             let usd = (usd * 1e8).round() / 1e8;
             facts.raw("costUsd", &usd.to_string());
         }
         facts.number_if("durationMs", self.duration_ms).number_if("steps", self.steps);
-        if self.models_say_more() {
+        if self.models_exceed_turns() {
             facts.objects("usageByModel", &self.by_model, write_usage_of_model);
         }
     }
 
-    /// What kind of end the last turn had, for a protocol that has no other place to say it.
-    pub(crate) fn kind_of_end(&self, facts: &mut Object<'_>) {
+    /// Writes the outcome of the last turn, for a protocol that has no other field for it.
+    pub(crate) fn write_outcome(&self, facts: &mut Object<'_>) {
         let LastTurn { class, http_status, word, .. } = &self.last;
         if let Some(class) = class {
             facts.string("errorClass", class.as_str());
@@ -297,8 +297,8 @@ impl Turns {
         facts.number_if("httpStatus", *http_status).text_if("reason", word.as_ref());
     }
 
-    /// Whether what each model used is more than what the turns used.
-    fn models_say_more(&self) -> bool {
+    /// Whether the usage for each model exceeds the usage of the turns.
+    fn models_exceed_turns(&self) -> bool {
         match (self.by_model.as_slice(), &self.usage) {
             ([], _) => false,
             ([one], Some(all)) => {
@@ -317,12 +317,13 @@ impl LastTurn {
             cause: cause.map(own),
             class: ended.class.clone(),
             http_status: ended.http_status,
-            word: word_for_the_end(ended).map(own),
+            word: end_reason(ended).map(own),
             structured: ended.structured.clone().map(Json::into_owned),
         }
     }
 
-    /// Counts what is not told since there was another turn. Why a turn failed was told as an error.
+    /// Counts what is lost because another turn followed. The cause of a failed turn is not lost,
+    /// since it was written as an error.
     fn forget(self, out: &mut Output) {
         let failed = self.outcome.as_ref().is_some_and(is_failure);
         if self.cause.is_some() && !failed {
@@ -356,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_names_a_prototype_is_told_as_text() {
+    fn a_value_with_the_name_of_a_prototype_is_written_as_text() {
         let harmful = |text: &str| names_a_prototype(&Json::from_text(text.to_owned()).unwrap());
         for text in [
             r#"{"__proto__":1}"#,

@@ -1,4 +1,4 @@
-//! What several writers put into the same words: what a tool gave back, and a retry.
+//! Texts that several encoders share: the output of a tool, and the description of a retry.
 
 use crate::json::read;
 use crate::json::{Json, Text, record};
@@ -11,16 +11,16 @@ record! {
     }
 }
 
-/// The text of an output: a string as it is, blocks joined line by line, anything else as JSON.
+/// The text of an output: a string unchanged, blocks joined by line feeds, anything else as JSON.
 ///
-/// The second value counts the blocks that are no text.
+/// The second value is the number of blocks that are not text.
 pub(crate) fn output_text<'a>(output: &'a Json<'_>) -> (Text<'a>, usize) {
     if let Some(text) = output.as_text() {
         return (text, 0);
     }
     let blocks =
         if output.is_array() { read::records_of::<ContentBlock<'_>>(output) } else { None };
-    // A list of something else has no blocks in it, and is no empty list for that.
+    // A list of other values contains no blocks, but is not empty.
     let are_blocks = |blocks: &Vec<ContentBlock<'_>>| match &**blocks {
         [] => output.get().trim_start_matches('[').trim_start() == "]",
         blocks => blocks.iter().all(|block| block.kind.is_some()),
@@ -28,7 +28,7 @@ pub(crate) fn output_text<'a>(output: &'a Json<'_>) -> (Text<'a>, usize) {
     let Some(blocks) = blocks.filter(are_blocks) else {
         return (Text::plain(output.get()), 0);
     };
-    // As a rule there is one, and its literal is passed on as it stands.
+    // Usually there is one, and its literal is passed on unchanged.
     if let [ContentBlock { text: Some(text), .. }] = &*blocks {
         return (text.clone(), 0);
     }
@@ -37,24 +37,24 @@ pub(crate) fn output_text<'a>(output: &'a Json<'_>) -> (Text<'a>, usize) {
     (Text::from(texts.join("\n")), blocks.len() - texts.len())
 }
 
-/// What to show of a call that was answered: its output, or else what went wrong.
+/// The text to show for an answered call: its output, or its error.
 pub(crate) fn answer_text<'a>(ended: &'a crate::event::ToolEnded<'_>) -> (Text<'a>, usize) {
     let (text, others) = match &ended.output {
         Some(output) if !output.is_null() => output_text(output),
         _ => (Text::default(), 0),
     };
     let Some(error) = &ended.error else { return (text, others) };
-    let (said, wrong) = (text.to_plain(), error.to_plain());
-    if said.is_empty() || wrong.contains(&*said) {
+    let (output_text, error_text) = (text.to_plain(), error.to_plain());
+    if output_text.is_empty() || error_text.contains(&*output_text) {
         (error.borrowed(), others)
-    } else if said.contains(&*wrong) {
+    } else if output_text.contains(&*error_text) {
         (text, others)
     } else {
-        (Text::from(format!("{said}\n{wrong}")), others)
+        (Text::from(format!("{output_text}\n{error_text}")), others)
     }
 }
 
-/// What a retry says whose agent has no words for it.
+/// The description of a retry whose agent gives none.
 pub(crate) fn retry_in_words(retry: &crate::event::Retry<'_>) -> String {
     let status = retry.http_status.map_or(String::new(), |it| format!(", HTTP status {it}"));
     let attempt = match (retry.attempt, retry.of) {
@@ -72,7 +72,7 @@ mod tests {
     use crate::event::ToolEnded;
 
     #[test]
-    fn an_answer_is_what_came_back_and_what_went_wrong() {
+    fn an_answer_is_the_output_and_the_error() {
         let answer = |output: &str, error: Option<&'static str>| {
             let output = Json::from_text(output.to_owned());
             let ended = ToolEnded { output, error: error.map(Text::plain), ..ToolEnded::default() };

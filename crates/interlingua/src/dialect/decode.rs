@@ -1,4 +1,5 @@
-//! What every reader shares: records out of a frame, and what is said of the rest.
+//! What all decoders share: reading the records of a frame, and the events for text that is no
+//! record.
 
 use crate::event::{
     Data, Event, Log, LogStream, TextFlaw, ToolEnded, ToolStarted, Unknown, Unparsed,
@@ -7,28 +8,28 @@ use crate::framing::FrameText;
 use crate::json::read::{self, Flaw, Record};
 use crate::json::{Json, Text};
 
-/// A reader of one protocol.
+/// The decoder of one protocol.
 ///
-/// It keeps what one record must know of the ones before it, and nothing of order: it may say a
-/// thing again, and the grammar will drop it.
+/// It keeps the state that a record needs from earlier ones, but no order: it may emit an event
+/// again, and the grammar drops the repeat.
 pub trait Decoder: Send {
     /// Reads one frame.
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink);
 
-    /// Sets what the ids that the decoder makes have to contain, before the first frame: so they are
-    /// those of no other stream.
+    /// Sets the tag that the decoder's generated ids contain, before the first frame. It
+    /// distinguishes them from those of other streams.
     fn set_id_tag(&mut self, _tag: &str) {}
 
-    /// Says what is still to be said when the input ends.
+    /// Emits what is still held back when the input ends.
     fn finish(&mut self, _sink: &mut dyn EventSink) {}
 }
 
-/// Where a decoder puts what it reads.
+/// Receives what a decoder reads.
 pub trait EventSink {
     /// Takes the next event.
     fn event(&mut self, event: Event<'_>);
 
-    /// Takes what could not be read.
+    /// Takes text that could not be read.
     fn unreadable(&mut self, unparsed: Unparsed<'_>) {
         self.event(Event::new(unparsed));
     }
@@ -36,14 +37,15 @@ pub trait EventSink {
     /// Takes the text of the record that the next events come from.
     fn record(&mut self, _text: &str) {}
 
-    /// Notes that the current record is left out on purpose, by the rule that is named.
+    /// Notes that the current record is left out on purpose, by the named rule.
     fn ignored(&mut self, _rule: &'static str) {}
 
-    /// Notes that the decoder keeps what the current record says, for an event that a later one completes.
+    /// Notes that the decoder keeps the content of the current record for an event that a later
+    /// record completes.
     fn deferred(&mut self) {}
 
-    /// Whether a record that both makes and answers a call repeats one that was read before. If it
-    /// does, nothing of it is to be emitted.
+    /// Whether a record that both starts and answers a call repeats an earlier one. If it does, the
+    /// decoder must emit nothing for it.
     fn repeats(&mut self, _started: &ToolStarted<'_>, _ended: &ToolEnded<'_>) -> bool {
         false
     }
@@ -60,7 +62,8 @@ impl<F: FnMut(Event<'_>)> EventSink for F {
     }
 }
 
-/// Reads each record of a frame; there is one as a rule. What is no record becomes an event too.
+/// Reads each record of a frame, which usually has one. Text that is not a record becomes an event
+/// too.
 pub(crate) fn each_record<'a, R: Record<'a>>(
     frame: &FrameText<'a>,
     sink: &mut dyn EventSink,
@@ -95,13 +98,13 @@ pub(crate) fn each_record<'a, R: Record<'a>>(
 pub(crate) struct Own<'a>(pub(crate) &'a str);
 
 impl<'a> Own<'a> {
-    /// The record as a value that is carried.
+    /// The record as a JSON value.
     pub(crate) fn json(self) -> Option<Json<'a>> {
         Some(Json::read_from(self.0))
     }
 }
 
-/// A record of a kind that nobody knows.
+/// A record of an unknown type.
 pub(crate) fn unknown<'a>(name: Option<Text<'a>>, own: Own<'a>) -> Data<'a> {
     Data::from(Unknown { name: name.unwrap_or_default(), raw: own.json() })
 }

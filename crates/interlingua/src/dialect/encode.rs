@@ -1,4 +1,4 @@
-//! What every writer shares: the output, the ids it makes, and the count of what it cannot say.
+//! What all encoders share: the output, the generated ids, and the count of losses.
 
 use std::collections::BTreeMap;
 
@@ -6,38 +6,39 @@ use crate::entry::{EntryRef, Origin, form};
 use crate::event::Event;
 use crate::json::write::{Bytes, Object};
 
-/// A writer of one protocol.
+/// The encoder of one protocol.
 ///
-/// It may rely on the grammar: calls are open before they are answered, blocks before they go on,
-/// turns end once. What it cannot say it counts with [`Output::lost`].
+/// It may rely on the grammar: calls are opened before they are answered, blocks before they
+/// continue, and turns end once. It counts what it cannot express with [`Output::lost`].
 pub trait Encoder: CloneEncoder + Send {
-    /// Writes what one event is in this protocol; may be nothing, may be held back.
+    /// Writes the records for one event. There may be none, and they may be held back.
     fn encode(&mut self, event: &Event<'_>, out: &mut Output);
 
-    /// Writes what was held back when the stream is over.
+    /// Writes what was held back, at the end of the stream.
     fn finish(&mut self, _out: &mut Output) {}
 
-    /// What it can take back; it is told of [`Withdrawn`](crate::event::Withdrawn) blocks of this kind
-    /// alone, and what stands in spite of it is not said to it again.
+    /// The blocks that it can retract. It receives [`Withdrawn`](crate::event::Withdrawn) only for
+    /// these blocks. Other blocks stay in its output, and their text is not passed to it again.
     fn withdraws(&self) -> Withdraws {
         Withdraws::Nothing
     }
 
-    /// Whether it can tell a turn of the past from one that happens now; it is told no other.
+    /// Whether it can mark a turn as replayed history. If it cannot, it receives no replayed turns.
     fn tells_the_past(&self) -> bool {
         false
     }
 
-    /// Whether it also writes records of the agent that add nothing.
+    /// Whether it also writes records of the agent that add nothing
+    /// ([`Silent`](crate::event::Silent)).
     fn writes_silent_records(&self) -> bool {
         false
     }
 }
 
-/// Copies an encoder with all that it knows, so that a consumer can join where another one is. Every
-/// encoder that is [`Clone`] has it.
+/// Copies an encoder with its state, so that another consumer can join at the same position. It is
+/// implemented for every encoder that is [`Clone`].
 pub trait CloneEncoder {
-    /// The copy.
+    /// Makes the copy.
     fn clone_box(&self) -> Box<dyn Encoder>;
 }
 
@@ -59,14 +60,14 @@ impl std::fmt::Debug for dyn Encoder {
     }
 }
 
-/// What of the text that a writer was told can be taken back.
+/// The blocks that an encoder can retract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdraws {
-    /// Nothing: it writes every piece as it comes.
+    /// None: it writes every delta at once.
     Nothing,
-    /// A block that has not ended: it writes blocks when they are whole.
+    /// Open blocks: it writes a block only when the block ends.
     OpenBlocks,
-    /// Any block: it has words for that.
+    /// Any block: the protocol can express a retraction.
     AnyBlock,
 }
 
@@ -93,23 +94,23 @@ impl Encoder for Box<dyn Encoder> {
     }
 }
 
-/// What the caller decides, and what the core cannot know by itself.
+/// The options of an encoder.
 #[derive(Debug, Clone, Default)]
 pub struct EncodeOptions {
-    /// Also write the pieces of messages, for dialects in which that is a choice.
+    /// Also write the deltas of messages, for dialects in which they are optional.
     pub partial: bool,
-    /// What makes the ids of this session differ from those of every other one, where the caller says.
+    /// The seed that distinguishes the ids of this session from those of every other one.
     pub id_seed: Option<u64>,
-    /// Who the agent is, for dialects that name it.
+    /// The identity of the agent, for dialects whose records contain it.
     pub team: Team,
 }
 
-/// Who an agent is among others, for dialects that say so in every record.
+/// The identity of an agent in a team, for dialects in which every record contains it.
 #[derive(Debug, Clone)]
 pub struct Team {
     /// The id of the agent.
     pub agent_id: String,
-    /// What type the agent is, where it is not the one that was read.
+    /// The type of the agent, if it is not the one that was read.
     pub agent_type: Option<String>,
     /// The team, as a JSON object.
     pub metadata: String,
@@ -126,7 +127,7 @@ impl Default for Team {
     }
 }
 
-/// Where records go, and the entry that they come from: ids and times are made of it.
+/// The output for records, and the current entry, from which ids and times are made.
 #[derive(Debug, Clone)]
 pub struct Output {
     bytes: Bytes,
@@ -162,24 +163,24 @@ impl Output {
         Object::record(&mut self.bytes, kind)
     }
 
-    /// The bytes, for a writer that knows better.
+    /// The bytes, for an encoder that does not write a record with a type first.
     pub fn bytes(&mut self) -> &mut Bytes {
         &mut self.bytes
     }
 
-    /// Says that something could not be said.
+    /// Counts something that could not be expressed.
     pub fn lost(&mut self, what: &str) {
         if !self.muted {
             self.losses.add(what);
         }
     }
 
-    /// What could not be said so far.
+    /// What could not be expressed so far.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
 
-    /// When the entry was received, in milliseconds since 1970, if that is known.
+    /// The time at which the entry was received, in milliseconds since 1970, if it is known.
     pub fn now_ms(&self) -> Option<u64> {
         self.received_at
     }
@@ -189,8 +190,8 @@ impl Output {
         self.origin.line
     }
 
-    /// Whether the agent's own records are passed through: what an encoder writes for their events is
-    /// discarded, and only what is added to them is kept.
+    /// Whether the agent's own records are passed through. If they are, what an encoder writes for
+    /// their events is discarded, and only the records of added events are kept.
     pub fn is_passing(&self) -> bool {
         self.passing
     }
@@ -213,7 +214,7 @@ impl Output {
         self.ids.enter(entry.sequence);
     }
 
-    /// Writes an event in the place of the current entry, in the form that entries have in JSON.
+    /// Writes an event in place of the current entry's, in the JSON form of entries.
     pub(crate) fn write_entry(&mut self, event: &Event<'_>) {
         let Self { sequence, epoch, received_at, ref origin, ref mut bytes, .. } = *self;
         let length = bytes.len();
@@ -227,7 +228,7 @@ impl Output {
         }
     }
 
-    /// Discards the count of losses from now on, or no longer; gives what was so before.
+    /// Sets whether losses are discarded instead of counted; returns the previous setting.
     pub(crate) fn mute(&mut self, muted: bool) -> bool {
         std::mem::replace(&mut self.muted, muted)
     }
@@ -239,7 +240,7 @@ impl Default for Output {
     }
 }
 
-/// What a writer could not say, counted by kind.
+/// What an encoder could not express, counted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses {
     counts: BTreeMap<Box<str>, u64>,
@@ -260,35 +261,36 @@ impl Losses {
         self.counts.is_empty()
     }
 
-    /// What was lost, and how often, by name.
+    /// The name of each loss, and how often it occurred.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.counts.iter().map(|(what, count)| (&**what, *count))
     }
 }
 
-/// Ids that are never the same twice in a session: each is made of the session's seed, the sequence
+/// Generates ids that are unique in a session: each is made of the session's seed, the sequence
 /// number of an entry, and a count within that entry.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// An id with its quotes, of which the second half is still to be written.
+    /// A template of an id with its quotes, without the second half.
     form: [u8; 38],
     low: u64,
-    /// The sequence number of the entry, and how many ids it has made.
+    /// The sequence number of the entry, and the number of ids generated for it.
     place: u64,
 }
 
-/// How many bits of an id count within an entry; a long text may be split into many pieces.
+/// The number of bits of an id that count within an entry. A long text may be split into many
+/// pieces.
 const BITS_WITHIN_ENTRY: u32 = 24;
 
 impl Default for Identity {
-    /// The ids of an encoder that has not [followed](Self::follow) its output yet.
+    /// The generator of an encoder that has not [followed](Self::follow) its output yet.
     fn default() -> Self {
         Self { place: u64::MAX, ..Self::new(0) }
     }
 }
 
 impl Identity {
-    /// Ids that differ from those of every other seed.
+    /// A generator whose ids differ from those of every other seed.
     pub fn new(seed: u64) -> Self {
         let high = mix(seed) & !0xf000 | 0x8000;
         let mut form = *b"\"________-____-____-____-____________\"";
@@ -296,8 +298,8 @@ impl Identity {
         Self { form, low: mix(seed.wrapping_add(1)), place: 0 }
     }
 
-    /// Makes the ids to come for the entry that is being written. An encoder that makes ids has one
-    /// `Identity`, and calls this first of all.
+    /// Generates the next ids for the entry that is being written. An encoder that generates ids
+    /// has one `Identity`, and calls this method first for every event.
     #[inline]
     pub fn follow(&mut self, out: &Output) {
         if self.place >> BITS_WITHIN_ENTRY != out.ids.place >> BITS_WITHIN_ENTRY {
@@ -312,7 +314,7 @@ impl Identity {
         }
     }
 
-    /// The next id, as sixteen digits after a word that says what it is the id of.
+    /// The next id, as sixteen digits after a prefix.
     pub fn named(&mut self, word: &str) -> String {
         let mut id = String::with_capacity(word.len() + 16);
         id.push_str(word);
@@ -321,7 +323,7 @@ impl Identity {
         id
     }
 
-    /// As [`Identity::named`], appended to some bytes.
+    /// Like [`Identity::named`], but appends the id to the output.
     pub fn write_named(&mut self, word: &str, out: &mut Bytes) {
         out.extend_from_slice(word.as_bytes());
         out.extend_from_slice(&self.next_digits());
@@ -334,7 +336,7 @@ impl Identity {
         digits
     }
 
-    /// The next id, in the form of a UUID (version 8: made by us).
+    /// The next id, in the form of a UUID of version 8 (custom).
     pub fn uuid(&mut self) -> Uuid {
         self.place = self.place.wrapping_add(1);
         let low = (self.low ^ self.place) & (u64::MAX >> 2) | (0b10 << 62);
@@ -344,10 +346,10 @@ impl Identity {
     }
 }
 
-/// Where the second half of an id begins.
+/// The offset of the second half of an id.
 const FIRST_HALF: usize = 20;
 
-/// An id in the form of a UUID: as it is written, since most are written several times.
+/// An id in the form of a UUID, stored as it is written, since most are written several times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Uuid([u8; 38]);
 
@@ -361,7 +363,7 @@ impl Uuid {
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Writes the digits of a number in the places that are kept for them, the last one first.
+/// Writes the digits of a number into their places, the last one first.
 fn write_digits(places: &mut [u8], mut bits: u64) {
     for place in places.iter_mut().rev() {
         if *place == b'_' {
@@ -372,7 +374,7 @@ fn write_digits(places: &mut [u8], mut bits: u64) {
     }
 }
 
-/// Spreads the bits of a number, so that near numbers look far apart.
+/// Mixes the bits of a number, so that consecutive numbers give unrelated results.
 fn mix(mut bits: u64) -> u64 {
     bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,15 +1,15 @@
-//! The errors of a turn that may be what ends it, until that is known.
+//! Holds back the errors that may be the cause of a turn's end.
 //!
-//! An agent that says what went wrong and then ends the turn of it says one thing, not two: the end
-//! tells it. Where the agent goes on, the error was something else.
+//! If an agent reports an error and then ends the turn because of it, the two are one report, and
+//! the end contains it. If the agent continues, the error is written on its own.
 
 use crate::event::Error;
 use crate::json::{Json, Text};
 
-/// How many are kept.
-const KEPT: usize = 100;
+/// The number of errors that are held back.
+const MAX_HELD: usize = 100;
 
-/// Errors of the turn at hand that nobody was told of yet.
+/// The errors of the current turn that were not written yet.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HeldErrors(Vec<Held>);
 
@@ -17,14 +17,14 @@ pub(crate) struct HeldErrors(Vec<Held>);
 struct Held {
     message: Text<'static>,
     payload: Json<'static>,
-    /// The agent says that the turn cannot go on, so that what follows is only its end.
+    /// The agent reports that the turn cannot continue, so only its end follows.
     fatal: bool,
 }
 
 impl HeldErrors {
-    /// Keeps an error that may be the cause; `false` where it is to be told at once.
+    /// Holds back an error that may be the cause; `false` if it has to be written at once.
     pub(crate) fn hold(&mut self, error: &Error<'_>, payload: &Json<'_>) -> bool {
-        let hold = self.0.len() < KEPT;
+        let hold = self.0.len() < MAX_HELD;
         if hold {
             let message = error.message.clone().into_owned();
             let payload = payload.clone().into_owned();
@@ -33,13 +33,13 @@ impl HeldErrors {
         hold
     }
 
-    /// The errors that did not end the turn, now that the agent goes on.
-    pub(crate) fn outlived(&mut self) -> Vec<Json<'static>> {
+    /// Removes the errors that did not end the turn, since the agent continues.
+    pub(crate) fn take_survived(&mut self) -> Vec<Json<'static>> {
         self.0.extract_if(.., |held| !held.fatal).map(|held| held.payload).collect()
     }
 
-    /// The errors that the cause of the turn's end does not tell.
-    pub(crate) fn besides(&mut self, cause: Option<&Text<'_>>) -> Vec<Json<'static>> {
+    /// Removes the errors that the cause of the turn's end does not contain.
+    pub(crate) fn take_unreported(&mut self, cause: Option<&Text<'_>>) -> Vec<Json<'static>> {
         let cause = cause.map(Text::to_plain).unwrap_or_default();
         let others = self.0.drain(..).filter(|held| !cause.contains(&*held.message.to_plain()));
         others.map(|held| held.payload).collect()

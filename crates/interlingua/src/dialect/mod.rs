@@ -1,11 +1,11 @@
-//! Protocols: one folder each, with all that is known of it.
+//! The protocols: one folder for each, with everything that is known of it.
 //!
-//! A dialect reads records into [events](crate::event), writes events as records, or both. It knows
-//! no bytes (that is [framing](crate::framing)) and no order (that is the
-//! [grammar](crate::grammar)): a decoder says what each record means, and may say a thing twice; an
-//! encoder is told a well-formed stream, and counts what it cannot say.
+//! A dialect decodes records into [events](crate::event), encodes events as records, or both. It
+//! knows no bytes, which [framing](crate::framing) reads, and no order, which the
+//! [grammar](crate::grammar) keeps. A decoder states what each record means, and may emit the same
+//! event twice; an encoder receives a well-formed stream, and counts what it cannot express.
 //!
-//! To add one: a folder here with a `DIALECT`, and its line in [`ALL`].
+//! To add a dialect, add a folder here with a `DIALECT`, and its line in [`ALL`].
 
 pub mod acp;
 pub mod ag_ui;
@@ -74,57 +74,56 @@ pub static ALL: &[&Dialect] = &[
     &text::DIALECT,
 ];
 
-/// The dialect of some name.
+/// The dialect with this name, if it exists.
 pub fn find(name: &str) -> Option<&'static Dialect> {
     ALL.iter().copied().find(|dialect| dialect.name == name || dialect.aliases.contains(&name))
 }
 
-/// The dialect of some name, which must exist.
+/// The dialect with this name, else an error.
 pub fn named(name: &str) -> Result<&'static Dialect, Error> {
     find(name).ok_or_else(|| Error::UnknownDialect { name: name.to_owned() })
 }
 
-/// A protocol, and what can be done with it.
+/// A protocol, and its decoder, encoder and rules.
 #[derive(Debug)]
 pub struct Dialect {
     /// Its name on the command line and in code.
     pub name: &'static str,
-    /// Other names by which people look for it.
+    /// Its aliases.
     pub aliases: &'static [&'static str],
-    /// What it is, in one line.
+    /// A description of one line.
     pub about: &'static str,
-    /// How its records are cut out of bytes.
+    /// Its framing.
     pub framing: FramingKind,
-    /// What happens at the end of a stream that did not say how its turn ended.
+    /// The meaning of the end of a stream that did not report the end of its turn.
     pub ending: Ending,
-    /// What it means when a stream says again that its session starts.
+    /// The meaning of a repeated start of the session.
     pub repeated_start: RepeatedStart,
-    /// How the ids begin that are made for calls without one, where the protocol's documents say so.
+    /// The prefix of ids generated for calls without one, if the protocol's documents prescribe it.
     pub unnamed_calls: Option<&'static str>,
-    /// What kind of failure the exit of the agent reports, where its stream does not: some agents
-    /// write to standard error alone that the user is not signed in.
+    /// Classifies the failure that the agent's exit reports and its stream does not: some agents
+    /// report only on standard error that the user is not signed in.
     pub exit_class: fn(&Exit) -> Option<ErrorClass>,
-    /// Makes a reader.
+    /// Makes a decoder, if the dialect can be read.
     pub decoder: Option<MakeDecoder>,
-    /// Makes a writer.
+    /// Makes an encoder, if the dialect can be written.
     pub encoder: Option<MakeEncoder>,
-    /// How sure one can be, from a record, that a stream is this.
+    /// The confidence, from one record, that a stream is in this dialect.
     pub recognise: fn(&Probe<'_>) -> Confidence,
-    /// What a writer cannot say, for the table that people read.
+    /// What the encoder cannot express, for the table in the documentation.
     pub cannot_say: &'static [&'static str],
-    /// The rules that what is written must keep.
+    /// The rules that a stream in this dialect must keep.
     pub rules: Option<MakeRules>,
-    /// What is read of a record.
+    /// The fields that are read from a record.
     pub reads: fn() -> Shape,
     /// What is left out on purpose, and why.
     pub ignores: &'static [Ignored],
-    /// All that a person should know of it, as Markdown.
+    /// The guide for people, as Markdown.
     pub guide: &'static str,
 }
 
 impl Dialect {
-    /// A protocol of which nothing is known yet; a dialect names what it has, and takes the rest from
-    /// here.
+    /// A dialect without any capability, from which every dialect takes its defaults.
     pub const BLANK: Self = Self {
         name: "",
         aliases: &[],
@@ -145,36 +144,36 @@ impl Dialect {
     };
 }
 
-/// Makes a reader at the beginning of a stream.
+/// Makes a decoder for the beginning of a stream.
 pub type MakeDecoder = fn() -> Box<dyn Decoder>;
 
-/// Makes a writer at the beginning of a stream.
+/// Makes an encoder for the beginning of a stream.
 pub type MakeEncoder = fn(&EncodeOptions) -> Box<dyn Encoder>;
 
 /// Makes the rules for the beginning of a stream.
 pub type MakeRules = fn() -> Box<dyn crate::check::Rules>;
 
-/// What it means when a stream says again that its session starts.
+/// The meaning of a repeated start of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RepeatedStart {
-    /// The same process goes on: it says so for every turn.
+    /// The same process continues: it reports a start for every turn.
     #[default]
     SameRun,
-    /// Another process was started, and its output appended: native ids start anew.
+    /// Another process was started, and its output appended: native ids are reset.
     NewRun,
 }
 
-/// What the end of a stream means, where the stream does not say it.
+/// The meaning of the end of a stream that did not report the end of its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// The protocol has a record for the end of a turn: without it, the turn did not complete.
+    /// The protocol has a record for the end of a turn. Without it, the turn did not complete.
     Told,
-    /// The protocol has none: the end of the stream is the end of the turn.
+    /// The protocol has no such record. The end of the stream is the end of the turn.
     Implied,
 }
 
 impl PartialEq for Dialect {
-    /// There is one of each.
+    /// Names are unique.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
     }

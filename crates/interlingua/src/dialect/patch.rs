@@ -1,7 +1,7 @@
-//! Differences of a file that are text: patches, and the content of a file that is new or gone.
+//! Textual changes of a file: patches, and the content of a created or deleted file.
 //!
-//! Knows unified diffs of one file, and neither a record nor a tool. A patch gives its hunks only: the
-//! rest of the file is not known.
+//! This module knows unified diffs of one file, but no records and no tools. A patch contains only
+//! its hunks; the rest of the file is not known.
 
 use crate::event::FileChangeKind;
 
@@ -10,13 +10,13 @@ use crate::event::FileChangeKind;
 pub(super) struct Hunk {
     pub(super) old: String,
     pub(super) new: String,
-    /// Which of the two the last line is in.
+    /// Which of the two contains the last line.
     last: (bool, bool),
 }
 
 impl Hunk {
-    /// What a difference does to a file: the hunks of a patch, or the one of a file that is new or
-    /// gone, whose difference may be its content. None for text that is neither.
+    /// The hunks of a change: those of a patch, or the single one of a created or deleted file,
+    /// whose change may be given as its content. Empty for text that is neither.
     pub(super) fn of_change(kind: &FileChangeKind, text: &str) -> Vec<Self> {
         let mut hunks = Self::of_patch(text).unwrap_or_default();
         // The content of such a file can be a patch itself.
@@ -53,7 +53,7 @@ impl Hunk {
         (!hunks.is_empty()).then_some(hunks)
     }
 
-    /// Takes the next line; whether it can be one of a hunk.
+    /// Takes the next line; returns whether it is valid in a hunk.
     pub(super) fn take(&mut self, line: &str) -> bool {
         let (sign, text) = line.split_at_checked(1).unwrap_or((" ", ""));
         self.last = match sign {
@@ -86,7 +86,7 @@ impl Hunk {
     }
 }
 
-/// Whether a line can stand above the first hunk of a patch.
+/// Whether a line is valid before the first hunk of a patch.
 fn is_heading(line: &str) -> bool {
     let starts = ["Index: ", "=====", "--- ", "+++ ", "diff ", "index "];
     let modes = ["new file", "create file", "deleted file", "old mode", "new mode"];
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_patch_of_one_file_has_none() {
+    fn text_that_is_no_patch_of_one_file_has_no_hunks() {
         let update = FileChangeKind::Update;
         assert_eq!(sides(&update, "line one\nline two\n"), []);
         assert_eq!(sides(&update, "--- a\n+++ a\n"), []);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_new_or_gone_may_be_a_patch_itself() {
+    fn a_created_or_deleted_file_may_be_a_patch_itself() {
         let patch = "@@ -1 +1 @@\n-a\n+b\n";
         assert_eq!(sides(&FileChangeKind::Add, patch), [pair("", patch)]);
         assert_eq!(sides(&FileChangeKind::Delete, patch), [pair(patch, "")]);

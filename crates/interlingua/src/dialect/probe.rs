@@ -1,27 +1,27 @@
-//! Recognising a protocol by its first records.
+//! Recognises a protocol by its first records.
 
 use crate::json::read::{self, Fields};
 use crate::json::{Json, Text};
 
-/// How sure one can be that a stream is in some dialect.
+/// The confidence that a stream is in a dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// It is not.
+    /// The stream is not in the dialect.
     No,
-    /// It may be.
+    /// The stream may be in the dialect.
     Maybe,
-    /// Nothing else looks like this.
+    /// The record occurs in no other dialect.
     Sure,
 }
 
-/// What can be seen of one record without knowing its protocol.
+/// The fields of a record whose protocol is not known yet.
 #[derive(Debug)]
 pub struct Probe<'a> {
     fields: Fields<'a>,
 }
 
 impl<'a> Probe<'a> {
-    /// Looks at the text of a record; `None` where it is none.
+    /// Reads the text of a record; `None` if it is not a record.
     pub fn of(text: &'a str) -> Option<Self> {
         let mut fields = Fields::default();
         read::record(text, &mut fields).ok().map(|_| Self { fields })
@@ -37,7 +37,7 @@ impl<'a> Probe<'a> {
         self.get(name).and_then(Json::as_text)
     }
 
-    /// The record's `type`, or nothing.
+    /// The record's `type`, or an empty string.
     pub fn kind(&self) -> String {
         self.text("type").map(|text| text.to_plain().into_owned()).unwrap_or_default()
     }

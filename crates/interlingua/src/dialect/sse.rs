@@ -12,8 +12,8 @@ pub(crate) fn event(out: &mut Output, kind: &str, fields: impl FnOnce(&mut Objec
     keep_on_one_line(record);
 }
 
-/// As [`event`], for a record of text, numbers and names: with no value in it that is passed on as it
-/// stood, it is on one line as it is.
+/// Like [`event`], for a record without values that pass through: text, numbers and names contain
+/// no line breaks.
 #[inline]
 pub(crate) fn event_of_text(out: &mut Output, kind: &str, fields: impl FnOnce(&mut Object<'_>)) {
     let bytes = out.bytes();
@@ -24,13 +24,13 @@ pub(crate) fn event_of_text(out: &mut Output, kind: &str, fields: impl FnOnce(&m
     bytes.extend_from_slice(b"\n\n");
 }
 
-/// Writes the word with which some protocols end a stream.
+/// Writes the `[DONE]` with which some protocols end a stream.
 pub(crate) fn done(out: &mut Output) {
     out.bytes().extend_from_slice(b"data: [DONE]\n\n");
 }
 
-/// Readers of events also take a carriage return for the end of a line. In a value that is passed on
-/// as it stood one can only be white space, since a string has none.
+/// Replaces carriage returns, which also end a line of a server-sent event. In a value that passes
+/// through they can only be white space, since a string contains none.
 fn keep_on_one_line(record: &mut [u8]) {
     let Some(first) = memchr::memchr(b'\r', record) else { return };
     for byte in record.iter_mut().skip(first).filter(|byte| **byte == b'\r') {

@@ -1,19 +1,19 @@
-//! The steps of a turn, for protocols that have them: a request to the model, with the answers to the
-//! calls that it made.
+//! The steps of a turn, for protocols that have them. A step is a request to the model, with the
+//! answers to its calls.
 //!
-//! Agents seldom say where a step ends, so this is a guess. What the agent says after a call was answered, while nothing
-//! else is open, is the next one; unless it is still the same message. Other agents that it started
-//! have no steps of their own.
+//! Agents seldom report where a step ends, so it is inferred. The first output after a call was
+//! answered, while nothing else is open, begins the next step, unless it belongs to the same
+//! message. Sub-agents have no steps of their own.
 
 use crate::json::Text;
 
-/// Where a turn is.
+/// The current step of a turn.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Steps {
     open: bool,
-    /// How many steps there were in the stream.
+    /// The number of steps in the stream so far.
     count: u64,
-    /// The message that the step began with, where it has an id.
+    /// The message that the step began with, if it has an id.
     message: Option<Text<'static>>,
     /// It is not known yet with which message the step began.
     nameless: bool,
@@ -22,28 +22,32 @@ pub(crate) struct Steps {
     open_calls: u64,
 }
 
-/// What has to be said before the agent goes on.
+/// What has to be written before the agent continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Nothing: it is the same step.
+    /// Nothing, since it is the same step.
     Same,
-    /// That a step begins.
+    /// The start of a step.
     First,
-    /// That a step ends, and another one begins.
+    /// The end of a step, and the start of another one.
     Another,
 }
 
 impl Steps {
-    /// The number of the step at hand.
+    /// The number of the current step.
     pub(crate) fn number(&self) -> u64 {
         self.count
     }
 
-    /// Takes note that a message goes on with a block or a call.
-    pub(crate) fn go_on(&mut self, message: Option<&Text<'_>>, parent: Option<&Text<'_>>) -> Next {
+    /// Records that a message continues with a block or a call.
+    pub(crate) fn advance(
+        &mut self,
+        message: Option<&Text<'_>>,
+        parent: Option<&Text<'_>>,
+    ) -> Next {
         let next = match self.open {
             false => Next::First,
-            true if self.is_over(message, parent) => Next::Another,
+            true if self.is_complete_before(message, parent) => Next::Another,
             true => Next::Same,
         };
         if next != Next::Same {
@@ -59,10 +63,10 @@ impl Steps {
         next
     }
 
-    fn is_over(&self, message: Option<&Text<'_>>, parent: Option<&Text<'_>>) -> bool {
-        let goes_on = message.is_some() && !self.nameless && self.message.as_ref() == message;
+    fn is_complete_before(&self, message: Option<&Text<'_>>, parent: Option<&Text<'_>>) -> bool {
+        let same_message = message.is_some() && !self.nameless && self.message.as_ref() == message;
         let open = self.open_blocks + self.open_calls > 0;
-        self.answered && !open && parent.is_none() && !goes_on
+        self.answered && !open && parent.is_none() && !same_message
     }
 
     pub(crate) fn block_opened(&mut self) {
@@ -82,7 +86,7 @@ impl Steps {
         self.answered = true;
     }
 
-    /// Ends the turn; gives whether a step was open.
+    /// Ends the turn; returns whether a step was open.
     pub(crate) fn end(&mut self) -> bool {
         let open = self.open;
         *self = Self { count: self.count, ..Self::default() };
@@ -95,28 +99,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_ends_when_all_calls_are_answered_and_the_agent_goes_on() {
+    fn a_step_ends_when_all_calls_are_answered_and_the_agent_continues() {
         let mut steps = Steps::default();
-        assert_eq!(steps.go_on(None, None), Next::First);
+        assert_eq!(steps.advance(None, None), Next::First);
         steps.called();
-        assert_eq!(steps.go_on(None, None), Next::Same);
+        assert_eq!(steps.advance(None, None), Next::Same);
         steps.called();
         steps.answered();
-        assert_eq!(steps.go_on(None, None), Next::Same);
+        assert_eq!(steps.advance(None, None), Next::Same);
         steps.answered();
         let other_agent = Text::plain("call");
-        assert_eq!(steps.go_on(None, Some(&other_agent)), Next::Same);
-        assert_eq!(steps.go_on(None, None), Next::Another);
+        assert_eq!(steps.advance(None, Some(&other_agent)), Next::Same);
+        assert_eq!(steps.advance(None, None), Next::Another);
         assert_eq!((steps.end(), steps.end(), steps.number()), (true, false, 2));
     }
 
     #[test]
-    fn a_message_that_goes_on_after_an_answer_is_one_step() {
+    fn a_message_that_continues_after_an_answer_is_one_step() {
         let (mut steps, one) = (Steps::default(), Text::plain("one"));
-        steps.go_on(Some(&one), None);
+        steps.advance(Some(&one), None);
         steps.called();
         steps.answered();
-        assert_eq!(steps.go_on(Some(&one), None), Next::Same);
-        assert_eq!(steps.go_on(Some(&Text::plain("two")), None), Next::Another);
+        assert_eq!(steps.advance(Some(&one), None), Next::Same);
+        assert_eq!(steps.advance(Some(&Text::plain("two")), None), Next::Another);
     }
 }

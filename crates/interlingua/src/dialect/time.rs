@@ -1,11 +1,11 @@
-//! The time that an agent gives an event, in milliseconds since 1970.
+//! Parses the time that an agent gives an event, in milliseconds since 1970.
 //!
-//! Agents write ISO 8601 with a date, a time and an offset, or a number. Leap seconds count as the
-//! second that follows. What is neither is not a time.
+//! Agents write ISO 8601 with a date, a time and an offset, or a number; any other value is not a
+//! time. A leap second counts as the following second.
 
 use crate::json::Json;
 
-/// The time that a value says, if it says one.
+/// The time of a value, if the value is one.
 pub(super) fn milliseconds(time: &Json<'_>) -> Option<u64> {
     match time.as_text() {
         Some(text) => of_iso_8601(&text.to_plain()),
@@ -18,7 +18,7 @@ fn of_number(digits: &str) -> Option<u64> {
     whole.parse().ok()
 }
 
-/// `2025-01-31T12:34:56.789Z`, with any number of digits behind the dot and any offset.
+/// `2025-01-31T12:34:56.789Z`, with any number of digits after the dot and any offset.
 fn of_iso_8601(text: &str) -> Option<u64> {
     let (date, time) = text.split_once(['T', 't', ' '])?;
     let mut parts = date.splitn(3, '-');
@@ -61,7 +61,7 @@ fn of_zone(zone: &str) -> Option<i64> {
     Some(sign * (digits(hours, 2)? * 60 + minutes))
 }
 
-/// Days of the Gregorian calendar; years are counted from March, so that a leap day is the last.
+/// Days of the Gregorian calendar. Years begin in March, so that a leap day is the last day.
 fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
@@ -73,7 +73,7 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
     Some(year * 365 + leap_days + day_of_year - 719_468)
 }
 
-/// Exactly so many digits.
+/// A number of exactly `count` digits.
 fn digits(text: &str, count: usize) -> Option<i64> {
     let all = text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     if all { text.parse().ok() } else { None }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_is_taken_off() {
+    fn an_offset_is_subtracted() {
         assert_eq!(of(r#""1970-01-01T02:00:00+02:00""#), Some(0));
         assert_eq!(of(r#""1970-01-01T00:00:00-0130""#), Some(5_400_000));
     }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_none() {
+    fn an_invalid_time_is_none() {
         for json in [
             r#""""#,
             r#""now""#,

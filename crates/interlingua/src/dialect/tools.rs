@@ -1,12 +1,12 @@
-//! The tools that agents are known to have: what kind of work each does, and which keep the plan.
+//! The known tools of agents, by name: their kinds, and the plans that they write.
 //!
-//! Names only: a name that is not here is a tool of an unspecified kind, never an error.
+//! A tool whose name is not listed is of an unspecified kind, never an error.
 
 use crate::event::{PlanItem, PlanStatus, ToolKind};
 use crate::json::read::{self, Field, Flaw, Record};
 use crate::json::{Json, Text};
 
-/// What kind of work a tool does, by its name.
+/// The kind of a tool, by its name.
 pub(crate) fn kind_of(name: &Text<'_>) -> ToolKind {
     let name = name.to_plain();
     match &*name {
@@ -30,8 +30,8 @@ pub(crate) fn kind_of(name: &Text<'_>) -> ToolKind {
     }
 }
 
-/// The whole plan that a call writes, if its tool keeps the plan and the list can be read. Tools that
-/// change a single step have no list.
+/// The whole plan that a call writes, if its tool updates the plan and the list can be read. Tools
+/// that change a single step have no list.
 pub(crate) fn plan_written<'a>(kind: &ToolKind, input: &'a Json<'_>) -> Option<Vec<PlanItem<'a>>> {
     if *kind != ToolKind::Plan {
         return None;
@@ -40,7 +40,7 @@ pub(crate) fn plan_written<'a>(kind: &ToolKind, input: &'a Json<'_>) -> Option<V
     Some(list.todos?.into_iter().map(PlanEntry::into_item).collect())
 }
 
-/// The steps of a list that is carried as a value.
+/// The steps of a list that is given as a JSON value.
 pub(crate) fn plan_items<'a>(list: &'a Json<'_>) -> Option<Vec<PlanItem<'a>>> {
     let entries = read::records_of::<PlanEntry<'_>>(list)?;
     Some(entries.into_iter().map(PlanEntry::into_item).collect())
@@ -68,7 +68,7 @@ impl<'a> Record<'a> for PlanInput<'a> {
     }
 }
 
-/// One step, under any of the names that agents give its parts.
+/// A step, under any of the names that agents give its fields.
 #[derive(Debug, Clone, Default)]
 struct PlanEntry<'a> {
     id: Option<Text<'a>>,
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_keeps_how_much_it_matters() {
+    fn a_step_keeps_its_priority() {
         let list = r#"[{"content":"A","status":"pending","priority":"high"},{"content":"B"}]"#;
         let list = Json::from_text(list.to_owned()).unwrap();
         let items = plan_items(&list).unwrap();

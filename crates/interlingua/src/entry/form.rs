@@ -1,4 +1,5 @@
-//! The JSON form of events and entries: one flat object, the fields of the event after those of the entry.
+//! The JSON form of events and entries: one flat object, in which the fields of the event follow
+//! those of the entry.
 
 use std::borrow::Cow;
 
@@ -11,8 +12,8 @@ use crate::event::{Data, Event, Reason};
 use crate::json::write::{self, Bytes, Object};
 use crate::json::{Json, Text, read, record};
 
-/// The version of the form. It changes when a reader of the old form would misunderstand the new one;
-/// new kinds of events and new fields do not change it.
+/// The version of the form. It changes when a reader of the old form would misread the new one; new
+/// kinds of events and new fields do not change it.
 pub(crate) const VERSION: u64 = 1;
 
 /// Why text is not the JSON form of an entry or an event.
@@ -31,7 +32,7 @@ pub(crate) enum FormError {
 }
 
 record! {
-    /// What all entries have; the fields of a kind of event are read from the same object.
+    /// The fields that all entries have. Those of the event's kind are read from the same object.
     pub(crate) struct Envelope<'a> {
         kind: text "type",
         sequence: number "sequence",
@@ -87,8 +88,9 @@ pub(crate) fn write_entry(out: &mut Bytes, entry: EntryRef<'_>) -> Result<(), se
     Ok(())
 }
 
-/// Whether an event is one that is added as a rule. The form mentions only the exceptions: our own
-/// events that were read from a file, and what a caller emitted unasked.
+/// Whether an event counts as added unless its form states otherwise, as a synthetic one does. The
+/// form states only the exceptions: Interlingua's own events that were read from a file, and events
+/// that a caller emitted.
 fn is_usually_added(event: &Event<'_>) -> bool {
     event.synthetic.is_some()
 }
@@ -102,7 +104,7 @@ fn write_event(object: &mut Object<'_>, event: &Event<'_>, payload: &str) {
 }
 
 impl<'a> Envelope<'a> {
-    /// The event of an object, whose text is given for the fields of its kind.
+    /// The event of an object, from whose text the fields of its kind are read.
     pub(crate) fn event(&mut self, text: &'a str) -> Result<Event<'a>, FormError> {
         let kind = self.kind.as_ref().map_or("", Text::body);
         let data = match Data::read_payload(kind, text) {
@@ -149,7 +151,7 @@ fn envelope(text: &str) -> Result<Envelope<'_>, FormError> {
     }
 }
 
-/// Serializes text that is JSON already.
+/// Serializes JSON text unchanged.
 fn serialize_json<S: Serializer>(bytes: Bytes, serializer: S) -> Result<S::Ok, S::Error> {
     let text = String::from_utf8(bytes).map_err(serde::ser::Error::custom)?;
     RawValue::from_string(text).map_err(serde::ser::Error::custom)?.serialize(serializer)

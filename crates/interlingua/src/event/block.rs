@@ -1,4 +1,4 @@
-//! What the model says: messages, and the blocks they are made of.
+//! The output of the model: messages, and the blocks that they consist of.
 
 use super::open::open_enum;
 use super::payload::{owned, payload};
@@ -6,7 +6,7 @@ use super::usage::Usage;
 use crate::json::{Json, Text};
 
 payload! {
-    /// The model began a message.
+    /// The model started a message.
     pub struct MessageStarted<'a> {
         /// The message's id.
         pub message: Option<Text<'a>>,
@@ -22,7 +22,7 @@ payload! {
     pub struct MessageEnded<'a> {
         /// The message's id.
         pub message: Option<Text<'a>>,
-        /// Why the model stopped, in its own word.
+        /// The stop reason, as the provider names it.
         pub stop_reason: Option<Text<'a>>,
         /// The tokens of the request.
         pub usage: Option<Usage<'a>>,
@@ -30,112 +30,112 @@ payload! {
 }
 
 payload! {
-    /// A block began.
+    /// A block started.
     pub struct BlockStarted<'a> {
-        /// The block's number in the stream; the grammar gives it.
+        /// The block's number in the stream, assigned by the grammar.
         pub block: u64,
-        /// The id of the message it belongs to.
+        /// The id of the message that it belongs to.
         pub message: Option<Text<'a>>,
-        /// Its place in that message.
+        /// Its index in that message.
         pub index: u64,
-        /// What it is.
+        /// The kind of block.
         pub kind: BlockKind,
     }
 }
 
 payload! {
-    /// The next piece of a block.
+    /// The next piece of a streamed block.
     pub struct BlockDelta<'a> {
-        /// The block's number in the stream; the grammar gives it.
+        /// The block's number in the stream, assigned by the grammar.
         pub block: u64,
-        /// The id of the message it belongs to.
+        /// The id of the message that it belongs to.
         pub message: Option<Text<'a>>,
-        /// Its place in that message.
+        /// Its index in that message.
         pub index: u64,
-        /// What it is.
+        /// The kind of block.
         pub kind: BlockKind,
-        /// The piece.
+        /// The text of the piece.
         pub text: Text<'a>,
     }
 }
 
 payload! {
-    /// A block is whole.
+    /// A block ended.
     pub struct BlockEnded<'a> {
-        /// The block's number in the stream; the grammar gives it.
+        /// The block's number in the stream, assigned by the grammar.
         pub block: u64,
-        /// The id of the message it belongs to.
+        /// The id of the message that it belongs to.
         pub message: Option<Text<'a>>,
-        /// Its place in that message.
+        /// Its index in that message.
         pub index: u64,
-        /// What it is.
+        /// The kind of block.
         pub kind: BlockKind,
-        /// What the provider signed it with.
+        /// The provider's signature.
         pub signature: Option<Text<'a>>,
     }
 }
 
 payload! {
-    /// A block said at once.
+    /// A whole block.
     pub struct Block<'a> {
-        /// The block's number in the stream; the grammar gives it.
+        /// The block's number in the stream, assigned by the grammar.
         pub block: u64,
-        /// The id of the message it belongs to.
+        /// The id of the message that it belongs to.
         pub message: Option<Text<'a>>,
-        /// Its place in that message.
+        /// Its index in that message.
         pub index: u64,
-        /// What it is.
+        /// The kind of block.
         pub kind: BlockKind,
         /// Its text.
         pub text: Text<'a>,
-        /// What the provider signed it with.
+        /// The provider's signature.
         pub signature: Option<Text<'a>>,
-        /// A block that is no text: as the agent wrote it.
+        /// The content of a block that is not text, as the agent wrote it.
         pub content: Option<Json<'a>>,
     }
 }
 
 payload! {
-    /// What the agent said is taken back: it is said again, or not at all. Blocks that are open end
-    /// with it.
+    /// Blocks that were emitted before are retracted. The agent may stream them again. Blocks that
+    /// are open end with it.
     pub struct Withdrawn<'a> {
-        /// The message that is taken back.
+        /// The message whose blocks are retracted.
         pub message: Option<Text<'a>>,
-        /// The first of its blocks that is, by its place in the message.
+        /// The index of the first block of the message that is retracted.
         pub index: u64,
-        /// These blocks; the grammar finds them.
+        /// The retracted blocks, listed by the grammar.
         pub blocks: Vec<WithdrawnBlock<'a>>,
-        /// Why, for a person to read.
+        /// The cause, for a person to read.
         pub reason: Option<Text<'a>>,
     }
 }
 
 payload! {
-    /// One block that is taken back.
+    /// A retracted block.
     pub struct WithdrawnBlock<'a> {
         /// The block's number in the stream.
         pub block: u64,
-        /// What it is.
+        /// The kind of block.
         pub kind: BlockKind,
-        /// It had not ended.
+        /// The block had not ended.
         pub open: bool,
-        /// What it said; absent where it was too long to keep.
+        /// Its text; absent if it was too long to keep.
         pub text: Option<Text<'a>>,
     }
 }
 
 open_enum! {
-    /// What a block is.
+    /// A kind of block.
     #[derive(Default)]
     pub enum BlockKind {
-        /// What the model says to the user.
+        /// Text for the user.
         #[default]
         Text = "text",
-        /// What it says to itself.
+        /// Reasoning of the model.
         Reasoning = "reasoning",
-        /// What it says to itself, and only its provider can read.
+        /// Reasoning that is encrypted by the provider.
         HiddenReasoning = "hidden_reasoning",
-        /// A picture.
+        /// An image.
         Image = "image",
     }
 }

@@ -1,69 +1,69 @@
-//! What goes wrong, what is tried again, and what could not be read.
+//! Errors, retries, notices, and records that could not be read or have no event of their own.
 
 use super::open::open_enum;
 use super::payload::{owned, payload};
 use crate::json::{Json, Text};
 
 payload! {
-    /// Something went wrong.
+    /// An error occurred.
     pub struct Error<'a> {
-        /// What kind of thing.
+        /// The class of error.
         pub class: ErrorClass,
-        /// What the agent says of it.
+        /// The agent's message.
         pub message: Text<'a>,
         /// The agent's or the provider's own code.
         pub code: Option<Text<'a>>,
         /// The HTTP status of the request that failed.
         pub http_status: Option<u64>,
-        /// The turn cannot go on.
+        /// The turn cannot continue.
         pub fatal: bool,
     }
 }
 
 payload! {
-    /// A request failed and is tried again.
+    /// A request failed and is retried.
     pub struct Retry<'a> {
-        /// Which try comes next.
+        /// The number of the next attempt.
         pub attempt: Option<u64>,
-        /// How many there will be.
+        /// The maximum number of attempts.
         pub of: Option<u64>,
-        /// How long the agent waits.
+        /// The delay before the next attempt.
         pub delay_ms: Option<u64>,
-        /// What kind of failure it was.
+        /// The class of failure.
         pub class: ErrorClass,
         /// The HTTP status of the request that failed.
         pub http_status: Option<u64>,
-        /// What the agent says of it.
+        /// The agent's message.
         pub message: Option<Text<'a>>,
     }
 }
 
 payload! {
-    /// Something worth telling a person.
+    /// A notice for the user.
     pub struct Notice<'a> {
-        /// How much it matters.
+        /// The severity.
         pub severity: Severity,
-        /// What it is.
+        /// The text of the notice.
         pub text: Text<'a>,
     }
 }
 
 payload! {
-    /// A record that is understood and means nothing outside its own protocol.
+    /// A known record that has no meaning outside its own protocol.
     pub struct Native<'a> {
-        /// What the protocol calls it.
+        /// The protocol's name for it.
         pub name: Text<'a>,
-        /// All of it.
+        /// The whole record.
         pub raw: Option<Json<'a>>,
     }
 }
 
 payload! {
-    /// A record of a kind that nobody knows.
+    /// A record of an unknown type.
     pub struct Unknown<'a> {
-        /// What the protocol calls it, where it says.
+        /// The record's type, if it has one.
         pub name: Text<'a>,
-        /// All of it.
+        /// The whole record.
         pub raw: Option<Json<'a>>,
     }
 }
@@ -71,29 +71,29 @@ payload! {
 payload! {
     /// A record that adds nothing to what was emitted before.
     pub struct Silent<'a> {
-        /// Why it adds nothing.
+        /// Why the record adds nothing.
         pub fate: SilentFate,
-        /// The rule by which it is ignored.
+        /// The rule by which the record is ignored.
         pub rule: Option<Text<'a>>,
     }
 }
 
 payload! {
-    /// Text that is no record.
+    /// Text that could not be read as a record.
     pub struct Unparsed<'a> {
         /// What is wrong with it.
         pub flaw: TextFlaw,
-        /// Where and why, for a person to read.
+        /// The position and the cause, for a person to read.
         pub message: Text<'a>,
-        /// The text; absent where it was too long to keep.
+        /// The text; absent if it was too long to keep.
         pub text: Option<Text<'a>>,
     }
 }
 
 payload! {
-    /// A line that is no part of the protocol.
+    /// A line that is not part of the protocol.
     pub struct Log<'a> {
-        /// Where it was printed.
+        /// The stream to which it was printed.
         pub stream: LogStream,
         /// The line.
         pub text: Text<'a>,
@@ -101,51 +101,51 @@ payload! {
 }
 
 open_enum! {
-    /// What kind of thing went wrong.
+    /// A class of error.
     #[derive(Default)]
     pub enum ErrorClass {
-        /// The key or the login is missing or wrong.
+        /// The credentials are missing or invalid.
         Authentication = "authentication",
-        /// The account may not do this.
+        /// The account is not permitted to do this.
         Permission = "permission",
-        /// The account has no money or quota left.
+        /// The account has no credit or quota left.
         Quota = "quota",
         /// Too many requests.
         RateLimit = "rate_limit",
-        /// The provider is too busy.
+        /// The provider is overloaded.
         Overloaded = "overloaded",
-        /// It took too long.
+        /// A timeout.
         TimedOut = "timed_out",
-        /// The provider was not reached, or the connection was cut.
+        /// The provider could not be reached, or the connection was lost.
         Network = "network",
-        /// The conversation is too long for the model.
+        /// The conversation exceeds the model's context window.
         ContextOverflow = "context_overflow",
-        /// The provider did not understand the request.
+        /// The provider rejected the request as invalid.
         BadRequest = "bad_request",
         /// The model or session does not exist.
         NotFound = "not_found",
-        /// The model would not.
+        /// The model refused.
         Refusal = "refusal",
-        /// A limit on turns or money was reached.
+        /// A limit on turns or cost was reached.
         Limit = "limit",
-        /// Somebody stopped it.
+        /// The user or the client cancelled it.
         Cancelled = "cancelled",
         /// A tool failed.
         Tool = "tool",
-        /// The agent is set up wrong.
+        /// The agent's configuration is invalid.
         Configuration = "configuration",
-        /// The agent's process died.
+        /// The agent's process crashed.
         Process = "process",
         /// The provider failed.
         Internal = "internal",
-        /// The agent does not say.
+        /// The agent does not report a class.
         #[default]
         Unspecified = "unknown",
     }
 }
 
 impl ErrorClass {
-    /// What an HTTP status says about a request to a model.
+    /// The class of a failed model request, by its HTTP status.
     pub fn of_http_status(status: u64) -> Self {
         match status {
             401 => Self::Authentication,
@@ -162,7 +162,7 @@ impl ErrorClass {
         }
     }
 
-    /// Whether the same request may succeed later without anybody doing anything.
+    /// Whether the same request may succeed later without a change by the user.
     pub fn may_be_retried(&self) -> bool {
         matches!(
             self,
@@ -172,24 +172,24 @@ impl ErrorClass {
 }
 
 open_enum! {
-    /// How much a notice matters.
+    /// The severity of a notice.
     #[derive(Default)]
     pub enum Severity {
-        /// Good to know.
+        /// Information.
         #[default]
         Info = "info",
-        /// Something may be wrong.
+        /// A warning.
         Warning = "warning",
-        /// Something is wrong.
+        /// An error.
         Error = "error",
     }
 }
 
 open_enum! {
-    /// Why a record adds nothing.
+    /// Why a record has no event of its own.
     #[derive(Default)]
     pub enum SilentFate {
-        /// It repeats what was emitted before, or completes the reader's knowledge of it.
+        /// It repeats what was emitted before, or only completes the reader's state.
         #[default]
         Repeated = "repeated",
         /// Its dialect leaves it out on purpose.
@@ -198,7 +198,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// What is wrong with text that should be a record.
+    /// The flaw of a text that should be a record.
     #[derive(Default)]
     pub enum TextFlaw {
         /// It is not JSON.
@@ -208,13 +208,13 @@ open_enum! {
         NotAnObject = "not_an_object",
         /// The input ended in the middle of it.
         Truncated = "truncated",
-        /// It is longer than the limit.
+        /// It exceeds the limit.
         TooLong = "too_long",
     }
 }
 
 open_enum! {
-    /// Where a line was printed.
+    /// The stream to which a line was printed.
     #[derive(Default)]
     pub enum LogStream {
         /// Standard output, between the records.

@@ -1,8 +1,9 @@
-//! The one language: what any agent can say, in words of our own.
+//! The event model, which covers what any agent can express.
 //!
-//! An [`Event`] says what happened; its place in a session is in the [entry](crate::Entry). It borrows from the frame it came from;
-//! [`Event::into_owned`] makes one that outlives it. Events know nothing of any protocol: what a
-//! protocol calls a thing is the business of its [dialect](crate::dialect).
+//! An [`Event`] states what happened; its [entry](crate::Entry) states where in the session. An
+//! event borrows from its frame, and [`Event::into_owned`] makes a copy that outlives the frame.
+//! Events know nothing of any protocol: a protocol's own names are known only to its
+//! [dialect](crate::dialect).
 
 mod block;
 mod failure;
@@ -28,21 +29,21 @@ pub use tool::*;
 pub use turn::*;
 pub use usage::*;
 
-/// One thing that was said or that happened.
+/// One thing that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event<'a> {
     /// The tool call whose sub-agent emitted it.
     pub parent: Option<Text<'a>>,
     /// The agent's own time, as the agent wrote it.
     pub time: Option<Json<'a>>,
-    /// Why the event was added, where the agent's stream does not contain it.
+    /// The reason for which the event was added, if the agent's stream does not contain it.
     pub synthetic: Option<Reason>,
-    /// What it is.
+    /// The kind of event, and its payload.
     pub data: Data<'a>,
 }
 
 impl<'a> Event<'a> {
-    /// An event of the current frame.
+    /// An event of the main agent.
     #[inline(always)]
     pub fn new(data: impl Into<Data<'a>>) -> Self {
         Self { parent: None, time: None, synthetic: None, data: data.into() }
@@ -84,29 +85,29 @@ impl<'a> Event<'a> {
 }
 
 open::open_enum! {
-    /// Why an event was added that the agent did not say.
+    /// The reason for which an event was added that the agent did not emit.
     pub enum Reason {
-        /// The stream went on as if it had been said.
+        /// The rest of the stream implies it.
         Implied = "implied",
         /// The turn ended while this was still open.
         TurnEnded = "turn_ended",
         /// The input ended while this was still open.
         InputEnded = "input_ended",
-        /// The agent's process ended, with the exit code or signal that is told beside it.
+        /// The agent's process ended, with the exit code or signal that the same event reports.
         ProcessEnded = "process_ended",
-        /// By the protocol's own contract the end of the stream says it.
+        /// By the protocol's contract, the end of the stream implies it.
         StreamEnded = "stream_ended",
-        /// Whoever ran the agent ended it, for the cause that is told beside it.
+        /// The caller ended the agent, for the cause that the same event reports.
         Stopped = "stopped",
-        /// A tool call that was refused took back what it had announced.
+        /// A tool call was refused, which undoes what it had announced.
         Refused = "refused",
-        /// The agent wrote it elsewhere: into a log or a file of its own, or onto its screen.
+        /// The agent wrote it elsewhere: to a log or another file of its own, or to its screen.
         Elsewhere = "elsewhere",
     }
 }
 
 impl Reason {
-    /// Whether it was added because nothing more comes: the stream broke off, or its program ended.
+    /// Whether it was added because the input ended: the stream broke off, or the process ended.
     pub fn is_end_of_input(&self) -> bool {
         matches!(self, Self::InputEnded | Self::ProcessEnded | Self::Stopped)
     }
@@ -114,7 +115,7 @@ impl Reason {
 
 macro_rules! data {
     ($($(#[$doc:meta])* $variant:ident($payload:ident) = $word:literal $($boxed:ident)?,)+) => {
-        /// What an event is.
+        /// The kind of an event, and its payload.
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub enum Data<'a> {
@@ -122,7 +123,7 @@ macro_rules! data {
         }
 
         impl<'a> Data<'a> {
-            /// The word for this kind of event.
+            /// The name of this kind of event.
             pub fn kind(&self) -> &'static str {
                 match self { $(Self::$variant(_) => $word,)+ }
             }
@@ -137,7 +138,7 @@ macro_rules! data {
                 match self { $(Self::$variant(payload) => serde_json::to_string(payload),)+ }
             }
 
-            /// Reads the payload of an event of some kind; `None` for a kind nobody knows.
+            /// Reads the payload of an event of some kind; `None` for an unknown kind.
             pub(crate) fn read_payload(kind: &str, json: &'a str) -> Option<Result<Self, serde_json::Error>> {
                 match kind {
                     $($word => Some(serde_json::from_str::<$payload<'a>>(json).map(Data::from)),)+
@@ -150,7 +151,7 @@ macro_rules! data {
                 vec![$(($word, <$payload<'static> as schema::Described>::schema()),)+]
             }
 
-            /// The words for all kinds of events.
+            /// The names of all kinds of events.
             pub const KINDS: &'static [&'static str] = &[$($word),+];
         }
 
@@ -168,97 +169,97 @@ macro_rules! data {
 }
 
 data! {
-    /// The agent is there, and says what it is.
+    /// The agent started, and reported what it is.
     SessionStarted(SessionStarted) = "session_started" boxed,
     /// Something about the session changed or became known.
     SessionUpdated(SessionUpdated) = "session_updated" boxed,
-    /// The agent's process or stream is over.
+    /// The agent's process or stream ended.
     SessionEnded(SessionEnded) = "session_ended" boxed,
     /// The agent began to work on a prompt.
     TurnStarted(TurnStarted) = "turn_started",
-    /// The agent is done with a prompt, one way or another.
+    /// The agent ended its work on a prompt, successfully or not.
     TurnEnded(TurnEnded) = "turn_ended" boxed,
-    /// The user said something, or the agent said it in the user's name.
+    /// A message of the user, or one that the agent added in the user's name.
     UserMessage(UserMessage) = "user_message",
-    /// The model began a message.
+    /// The model started a message.
     MessageStarted(MessageStarted) = "message_started",
     /// The model ended a message.
     MessageEnded(MessageEnded) = "message_ended" boxed,
-    /// A block of a message began.
+    /// A block of a message started.
     BlockStarted(BlockStarted) = "block_started",
-    /// The next piece of a block.
+    /// The next piece of a streamed block.
     BlockDelta(BlockDelta) = "block_delta",
-    /// A block is whole.
+    /// A block ended.
     BlockEnded(BlockEnded) = "block_ended",
-    /// A block said at once: the same as started, one piece, ended.
+    /// A whole block, equivalent to its start, one delta and its end.
     Block(Block) = "block",
-    /// What was said is taken back.
+    /// Blocks that were emitted before are retracted.
     Withdrawn(Withdrawn) = "withdrawn",
     /// A tool was called.
     ToolStarted(ToolStarted) = "tool_started",
     /// The next piece of a call's input, as JSON text.
     ToolInputDelta(ToolInputDelta) = "tool_input_delta",
-    /// The whole input of a call that was not known when it started.
+    /// The whole input of a call, if it was not known when the call started.
     ToolInput(ToolInput) = "tool_input",
-    /// A running call showed a sign of life.
+    /// A running call reported progress.
     ToolProgress(ToolProgress) = "tool_progress",
     /// A call was answered.
     ToolEnded(ToolEnded) = "tool_ended",
-    /// The plan is now this.
+    /// The plan changed.
     PlanUpdated(PlanUpdated) = "plan_updated",
     /// Files changed.
     FilesChanged(FilesChanged) = "files_changed",
-    /// The agent asks whether it may.
+    /// The agent requests permission for a call or another action.
     PermissionRequested(PermissionRequested) = "permission_requested" boxed,
-    /// It may, or may not.
+    /// A permission request was allowed or denied.
     PermissionResolved(PermissionResolved) = "permission_resolved" boxed,
-    /// The agent asks the user something.
+    /// The agent asks the user a question.
     QuestionAsked(QuestionAsked) = "question_asked",
-    /// The user answered.
+    /// The user answered a question.
     QuestionAnswered(QuestionAnswered) = "question_answered",
     /// Tokens were used.
     Usage(Usage) = "usage" boxed,
-    /// A limit of the account was told.
+    /// The agent reported a limit of the account.
     Limit(Limit) = "limit",
-    /// A request failed and is tried again.
+    /// A request failed and is retried.
     Retry(Retry) = "retry" boxed,
-    /// Something went wrong.
+    /// An error occurred.
     Error(Error) = "error" boxed,
-    /// Something worth telling a person.
+    /// A notice for the user.
     Notice(Notice) = "notice",
-    /// Somebody stopped the turn.
+    /// The turn was interrupted.
     Interrupted(Interrupted) = "interrupted",
-    /// The conversation was made shorter.
+    /// The conversation was compacted.
     Compacted(Compacted) = "compacted",
-    /// An agent started another one.
+    /// A sub-agent started.
     SubagentStarted(SubagentStarted) = "subagent_started" boxed,
-    /// The other agent is done.
+    /// A sub-agent ended.
     SubagentEnded(SubagentEnded) = "subagent_ended" boxed,
-    /// A file was made for the user.
+    /// A file was created for the user.
     Artifact(Artifact) = "artifact" boxed,
-    /// A record that is understood and means nothing outside its own protocol.
+    /// A known record that has no meaning outside its own protocol.
     Native(Native) = "native",
-    /// A record of a kind that nobody knows.
+    /// A record of an unknown type.
     Unknown(Unknown) = "unknown",
     /// A record that adds nothing to what was emitted before.
     Silent(Silent) = "silent",
-    /// Text that is no record.
+    /// Text that could not be read as a record.
     Unparsed(Unparsed) = "unparsed",
-    /// A line that is no part of the protocol.
+    /// A line that is not part of the protocol.
     Log(Log) = "log",
 }
 
-/// The counts without anything borrowed.
+/// A copy of the counts that does not borrow from the frame.
 pub(crate) fn own_usage(usage: Usage<'_>) -> Usage<'static> {
     usage.own()
 }
 
-/// The plan without anything borrowed.
+/// A copy of the plan that does not borrow from the frame.
 pub(crate) fn own_plan(plan: PlanUpdated<'_>) -> PlanUpdated<'static> {
     plan.own()
 }
 
-/// What is known of a session without anything borrowed.
+/// A copy of what is known of a session that does not borrow from the frame.
 pub(crate) fn own_session(session: SessionStarted<'_>) -> SessionStarted<'static> {
     session.own()
 }

@@ -1,6 +1,6 @@
-//! Enums that mirror somebody's protocol: open, and written as the words they are.
+//! Open enums, which mirror protocols: an unknown value is kept as it is.
 
-/// Declares an enum of known words that keeps every other word as it came.
+/// Declares an enum of known strings that keeps every other string unchanged.
 macro_rules! open_enum {
     ($(#[$meta:meta])* pub enum $name:ident {
         $($(#[$doc:meta])* $variant:ident = $word:literal,)+
@@ -10,12 +10,12 @@ macro_rules! open_enum {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$doc])* $variant,)+
-            /// A word that nobody has told us about, as it came.
+            /// An unknown value, unchanged.
             Other(Box<str>),
         }
 
         impl $name {
-            /// The word for it.
+            /// Its name.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $word,)+

@@ -3,12 +3,12 @@
 
 use crate::json::{Json, Text};
 
-/// A copy that does not borrow.
+/// Makes a copy that does not borrow.
 pub(crate) trait Own {
     /// The type of the copy.
     type Owned;
 
-    /// Makes it.
+    /// Makes the copy.
     fn own(self) -> Self::Owned;
 }
 
@@ -68,9 +68,9 @@ macro_rules! owned {
 
 owned!(u32, u64, i64, f64);
 
-/// Whether a field has nothing to say and is left out.
+/// Whether a field is empty and left out.
 pub(crate) trait Absent {
-    /// Whether a list of these is left out where it is empty.
+    /// Whether an empty list of these is left out.
     const NONE_IS_ABSENT: bool = true;
 
     fn absent(&self) -> bool {
@@ -107,7 +107,7 @@ impl Own for bool {
     }
 }
 
-/// Declares a payload. Of a `listed` one, a list is written also where it is empty.
+/// Declares a payload. Lists of a `listed` one are written even if they are empty.
 macro_rules! payload {
     ($(#[doc = $about:literal])* pub struct $name:ident<'a> $fields:tt) => {
         payload!(@declare true $(#[doc = $about])* $name $fields);

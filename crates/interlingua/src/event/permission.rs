@@ -1,63 +1,63 @@
-//! Questions that the agent puts to the user: may I, and which one.
+//! Permission requests and questions to the user.
 
 use super::open::open_enum;
 use super::payload::{owned, payload};
 use crate::json::{Json, Text};
 
 payload! {
-    /// The agent asks whether it may.
+    /// The agent requests permission for a call or another action.
     pub struct PermissionRequested<'a> {
-        /// The request's id: what the answer must name.
+        /// The request's id, which the answer has to contain.
         pub request: Text<'a>,
-        /// The call that waits.
+        /// The call that waits for the answer.
         pub call: Option<Text<'a>>,
-        /// The agent's own id for the call, where it was used before.
+        /// The agent's own id for the call, if the call was renamed.
         pub native_call: Option<Text<'a>>,
-        /// The tool; the grammar repeats it.
+        /// The tool; completed by the grammar.
         pub tool: Option<Text<'a>>,
-        /// What to tell the user.
+        /// The text to show to the user.
         pub description: Option<Text<'a>>,
-        /// What the tool would be given; the grammar repeats it.
+        /// The input of the call; completed by the grammar.
         pub input: Option<Json<'a>>,
-        /// What may be answered, as the agent offers it.
+        /// The possible answers, as the agent offers them.
         pub options: Option<Json<'a>>,
     }
 }
 
 payload! {
-    /// It may, or may not.
+    /// A permission request was allowed or denied.
     pub struct PermissionResolved<'a> {
-        /// The request's id, where there was a request.
+        /// The request's id, if there was a request.
         pub request: Option<Text<'a>>,
         /// The call.
         pub call: Option<Text<'a>>,
-        /// The tool; the grammar repeats it.
+        /// The tool; completed by the grammar.
         pub tool: Option<Text<'a>>,
-        /// What was decided.
+        /// The decision.
         pub decision: Decision,
-        /// Who decided, in the agent's word.
+        /// Who decided, as the agent names it.
         pub by: Option<Text<'a>>,
-        /// Why, for a person to read.
+        /// The cause, for a person to read.
         pub reason: Option<Text<'a>>,
     }
 }
 
 payload! {
-    /// The agent asks the user something.
+    /// The agent asks the user a question.
     pub struct QuestionAsked<'a> {
-        /// The request's id: what the answer must name.
+        /// The request's id, which the answer has to contain.
         pub request: Text<'a>,
-        /// The call that waits.
+        /// The call that waits for the answer.
         pub call: Option<Text<'a>>,
-        /// The agent's own id for the call, where it was used before.
+        /// The agent's own id for the call, if the call was renamed.
         pub native_call: Option<Text<'a>>,
-        /// The questions, as the agent puts them.
+        /// The questions, as the agent wrote them.
         pub questions: Option<Json<'a>>,
     }
 }
 
 payload! {
-    /// The user answered.
+    /// The user answered a question.
     pub struct QuestionAnswered<'a> {
         /// The request's id.
         pub request: Text<'a>,
@@ -67,15 +67,15 @@ payload! {
 }
 
 open_enum! {
-    /// What was decided.
+    /// The decision.
     #[derive(Default)]
     pub enum Decision {
-        /// It may.
+        /// Allowed.
         Allowed = "allowed",
-        /// It may not.
+        /// Denied.
         #[default]
         Denied = "denied",
-        /// The question was taken back.
+        /// The request was cancelled.
         Withdrawn = "withdrawn",
     }
 }

@@ -1,53 +1,53 @@
-//! The plan: what the agent means to do, as a whole list every time.
+//! The agent's plan. Every update contains the whole list.
 
 use super::open::open_enum;
 use super::payload::{owned, payload};
 use crate::json::{Json, Text};
 
 payload! {
-    /// The plan is now this.
+    /// The plan changed.
     pub struct PlanUpdated<'a> {
-        /// The agent's id for the plan; the same for every update of one list.
+        /// The agent's id for the plan, which is the same for every update of one list.
         pub plan: Option<Text<'a>>,
-        /// The tool call that wrote the whole list, where one did.
+        /// The tool call that wrote the whole list, if one did.
         pub call: Option<Text<'a>>,
-        /// All steps, in order. None means that the plan was cleared.
+        /// All steps, in order. An empty list means that the plan was cleared.
         pub items: Vec<PlanItem<'a>>,
     }
 }
 
 payload! {
-    /// One step.
+    /// A step of a plan.
     pub listed struct PlanItem<'a> {
-        /// The agent's id for it.
+        /// The agent's id for the step.
         pub id: Option<Text<'a>>,
-        /// What is to be done.
+        /// The description of the step.
         pub text: Text<'a>,
-        /// How far it is.
+        /// The status.
         pub status: PlanStatus,
-        /// How far it is, in the agent's own form, where that says less or more.
+        /// The status as the agent wrote it, where that is less or more precise.
         pub raw_status: Option<Json<'a>>,
-        /// What to show while it is being done.
+        /// The text to show while the step is in progress.
         pub active_form: Option<Text<'a>>,
-        /// How much it matters, in the agent's word.
+        /// The priority, as the agent names it.
         pub priority: Option<Text<'a>>,
     }
 }
 
 open_enum! {
-    /// How far a step is.
+    /// The status of a step.
     #[derive(Default)]
     pub enum PlanStatus {
-        /// Not begun.
+        /// Not started.
         #[default]
         Pending = "pending",
-        /// Being done.
+        /// In progress.
         InProgress = "in_progress",
-        /// Done.
+        /// Completed.
         Completed = "completed",
-        /// Given up.
+        /// Cancelled.
         Cancelled = "cancelled",
-        /// Waiting for something.
+        /// Blocked.
         Blocked = "blocked",
     }
 }

@@ -1,4 +1,4 @@
-//! The JSON schema of entries, made from the same declarations as the types.
+//! The JSON schema of entries, generated from the declarations of the types.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::Data;
 use crate::entry::form::VERSION;
 use crate::json::{Json, Text};
 
-/// A type that is written in an event, and what it looks like as JSON.
+/// A type that occurs in an event, and its JSON schema.
 pub(crate) trait Described {
     fn schema() -> Value;
 }
@@ -43,7 +43,7 @@ impl<T: Described> Described for Vec<T> {
     }
 }
 
-/// An object: what it is, and its fields. All of them may be absent, and there may be others.
+/// An object with a description and fields, all of them optional. Further fields are allowed.
 pub(crate) fn object(about: &str, fields: &[(&str, &str, Value)]) -> Value {
     let described = |(name, about, schema): &(&str, &str, Value)| {
         ((*name).to_owned(), with_description(schema.clone(), about))
@@ -52,7 +52,7 @@ pub(crate) fn object(about: &str, fields: &[(&str, &str, Value)]) -> Value {
     json!({ "description": about.trim(), "type": "object", "properties": properties })
 }
 
-/// One of some words, or another one that is not known yet.
+/// One of some strings, or another one that is not known yet.
 pub(crate) fn word(words: &[&str]) -> Value {
     json!({ "type": "string", "examples": words })
 }
@@ -79,7 +79,7 @@ pub(crate) fn of_entries() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": format!("Interlingua entries, version {VERSION}"),
-        "description": "One object per line: an event, its place in the session, and where it comes from. Absent fields are left out. Readers pass over kinds and fields that they do not know.",
+        "description": "One object per line: an event, its place in the session, and its position in the input. Absent fields are left out. Readers skip kinds and fields that they do not know.",
         "type": "object",
         "required": ["interlingua", "type", "sequence", "line", "bytes"],
         "properties": {
@@ -87,19 +87,19 @@ pub(crate) fn of_entries() -> Value {
             "type": with_description(word(&kinds), "The kind of event."),
             "sequence": with_description(place.clone(), "The place in the session: from zero, without gaps."),
             "received_at": with_description(place.clone(), "When it was received, in milliseconds since 1970."),
-            "epoch": with_description(place.clone(), "The run of the agent; absent for the first one, which is 0."),
+            "epoch": with_description(place.clone(), "The epoch, which is one run of the agent; absent for the first one, which is 0."),
             "line": with_description(place.clone(), "The line of the agent's output."),
             "bytes": {
                 "type": "array", "items": place, "minItems": 2, "maxItems": 2,
-                "description": "The bytes of the agent's output: from, and up to.",
+                "description": "The byte range in the agent's output: its start and its end (exclusive).",
             },
-            "synthetic": with_description(super::Reason::schema(), "Why the event was added, where the agent's stream does not contain it."),
-            "added": { "type": "boolean", "description": "Whether the event was added; present where `synthetic` suggests otherwise." },
+            "synthetic": with_description(super::Reason::schema(), "Why the event was added, if the agent's stream does not contain it."),
+            "added": { "type": "boolean", "description": "Whether the event was added; present if `synthetic` suggests otherwise." },
             "parent": { "type": "string", "description": "The tool call whose sub-agent emitted it." },
             "time": { "description": "The agent's own time, as the agent wrote it." },
             "raw_record": {
                 "type": "object",
-                "description": "The agent's own record, on the first entry of its frame, in a log that keeps them.",
+                "description": "The agent's own record, on the first entry of its frame, if the log keeps raw records.",
                 "properties": { "dialect": { "type": "string" }, "record": { "type": "object" } },
                 "required": ["dialect", "record"],
             },

@@ -1,4 +1,4 @@
-//! The agent itself: what it is, where it runs, how its process ended.
+//! The agent itself: its identity, where it runs, and how its process ended.
 
 use std::fmt;
 
@@ -10,17 +10,17 @@ use crate::json::{Json, Text};
 payload! {
     /// What is known of an agent when it starts.
     pub struct SessionStarted<'a> {
-        /// The agent's own id for the session: what a resume takes.
+        /// The agent's own id for the session, by which it can be resumed.
         pub id: Option<Text<'a>>,
-        /// The dialect that told us.
+        /// The agent's name, as its dialect gives it.
         pub agent: Option<Text<'a>>,
         /// The agent's version.
         pub version: Option<Text<'a>>,
         /// The model.
         pub model: Option<Text<'a>>,
-        /// The folder the agent works in.
+        /// The working directory of the agent.
         pub cwd: Option<Text<'a>>,
-        /// What the agent may do without asking, in its own word.
+        /// The permission mode, as the agent names it.
         pub permission_mode: Option<Text<'a>>,
         /// The names of its tools: a JSON array of strings.
         pub tools: Option<Json<'a>>,
@@ -28,41 +28,41 @@ payload! {
 }
 
 payload! {
-    /// What changed or became known of a session.
+    /// What changed or became known about a session.
     pub struct SessionUpdated<'a> {
         /// The agent's own id for the session.
         pub id: Option<Text<'a>>,
-        /// The dialect that told us.
+        /// The agent's name, as its dialect gives it.
         pub agent: Option<Text<'a>>,
         /// The agent's version.
         pub version: Option<Text<'a>>,
         /// The model.
         pub model: Option<Text<'a>>,
-        /// The folder the agent works in.
+        /// The working directory of the agent.
         pub cwd: Option<Text<'a>>,
-        /// What the agent may do without asking, in its own word.
+        /// The permission mode, as the agent names it.
         pub permission_mode: Option<Text<'a>>,
         /// The names of its tools: a JSON array of strings.
         pub tools: Option<Json<'a>>,
-        /// The sandbox the agent runs in.
+        /// The sandbox in which the agent runs.
         pub sandbox: Option<Text<'a>>,
         /// The snapshot that was taken of that sandbox.
         pub snapshot: Option<Text<'a>>,
-        /// Where the client's tools are reached.
+        /// How the client's tools are reached.
         pub relay: Option<Relay<'a>>,
     }
 }
 
 payload! {
-    /// Where a client that runs tools for the agent is reached.
+    /// How a client that runs tools for the agent is reached.
     pub struct Relay<'a> {
         /// The relay's id for the session.
         pub session: Option<Text<'a>>,
-        /// What the relay wants to see.
+        /// The relay's token.
         pub token: Secret<'a>,
         /// The relay's address.
         pub url: Option<Text<'a>>,
-        /// When the relay forgets the session, as the host wrote it.
+        /// When the session expires at the relay, as the host wrote it.
         pub expires_at: Option<Json<'a>>,
     }
 }
@@ -79,18 +79,18 @@ payload! {
     }
 }
 
-/// A secret on its way through, if there is one: it is never printed, and our own events do not
-/// carry it.
+/// An optional secret that is passed through. It is never printed, and the JSON form of events does
+/// not contain it.
 #[derive(Clone, PartialEq, Default)]
 pub struct Secret<'a>(Option<Text<'a>>);
 
 impl<'a> Secret<'a> {
-    /// Keeps a secret.
+    /// Wraps a secret.
     pub fn new(secret: Option<Text<'a>>) -> Self {
         Self(secret)
     }
 
-    /// The secret itself, for a consumer that must have it.
+    /// The secret itself, for a consumer that needs it.
     pub fn reveal(&self) -> Option<&Text<'a>> {
         self.0.as_ref()
     }
@@ -110,7 +110,7 @@ impl Serialize for Secret<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Secret<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // What stands there is no secret, but our own word for one.
+        // The JSON form contains a placeholder instead of the secret.
         serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self(None))
     }
 }

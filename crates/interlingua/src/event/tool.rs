@@ -1,4 +1,4 @@
-//! Tool calls, and what they did to files.
+//! Tool calls, changes of files, and sub-agents.
 
 use super::open::open_enum;
 use super::payload::{owned, payload};
@@ -7,20 +7,20 @@ use crate::json::{Json, Text};
 payload! {
     /// A tool was called.
     pub struct ToolStarted<'a> {
-        /// The call's id, unique in the session.
+        /// The call's id, which is unique in the session.
         pub call: Text<'a>,
-        /// The agent's own id for the call, where it was used before: what an answer to the agent must
-        /// name.
+        /// The agent's own id for the call, if the call was renamed. An answer to the agent has to
+        /// contain it.
         pub native_call: Option<Text<'a>>,
-        /// The tool's name, as the agent gives it.
+        /// The tool's name, as the agent wrote it.
         pub name: Text<'a>,
-        /// What kind of work it is.
+        /// The kind of tool.
         pub kind: ToolKind,
         /// Who runs it.
         pub executor: Executor,
-        /// The message that called it.
+        /// The id of the message that contains the call.
         pub message: Option<Text<'a>>,
-        /// Its input, if all of it is known; otherwise one [`ToolInput`] follows.
+        /// The whole input, if it is known; otherwise one [`ToolInput`] follows.
         pub input: Option<Json<'a>>,
     }
 }
@@ -30,7 +30,7 @@ payload! {
     pub struct ToolInputDelta<'a> {
         /// The call's id.
         pub call: Text<'a>,
-        /// JSON text, cut anywhere.
+        /// A piece of JSON text, cut anywhere.
         pub text: Text<'a>,
     }
 }
@@ -40,27 +40,27 @@ payload! {
     pub struct ToolInput<'a> {
         /// The call's id.
         pub call: Text<'a>,
-        /// The tool's name; the grammar repeats it.
+        /// The tool's name; completed by the grammar.
         pub name: Text<'a>,
-        /// What kind of work it is; the grammar repeats it.
+        /// The kind of tool; completed by the grammar.
         pub kind: ToolKind,
-        /// Who runs it; the grammar repeats it.
+        /// Who runs it; completed by the grammar.
         pub executor: Executor,
-        /// The message that called it.
+        /// The id of the message that contains the call.
         pub message: Option<Text<'a>>,
-        /// The input; absent where it never became known.
+        /// The input; absent if it never became known.
         pub input: Option<Json<'a>>,
     }
 }
 
 payload! {
-    /// A running call showed a sign of life.
+    /// A running call reported progress.
     pub struct ToolProgress<'a> {
         /// The call's id.
         pub call: Text<'a>,
-        /// A piece of its output.
+        /// The next piece of its output.
         pub output: Option<Text<'a>>,
-        /// How long it has been running.
+        /// The time for which it has been running.
         pub elapsed_ms: Option<u64>,
     }
 }
@@ -70,22 +70,22 @@ payload! {
     pub struct ToolEnded<'a> {
         /// The call's id.
         pub call: Text<'a>,
-        /// The tool's name; the grammar repeats it.
+        /// The tool's name; completed by the grammar.
         pub name: Text<'a>,
-        /// What kind of work it was; the grammar repeats it.
+        /// The kind of tool; completed by the grammar.
         pub kind: ToolKind,
-        /// Who ran it; the grammar repeats it.
+        /// Who ran it; completed by the grammar.
         pub executor: Executor,
-        /// How it went.
+        /// The status.
         pub status: ToolStatus,
-        /// What it gave back: a JSON string, or an array of content blocks, or another value. Of a
-        /// call that was stopped or given up it may be the end of what it showed before.
+        /// The output: a JSON string, an array of content blocks, or another value. If the call was
+        /// cancelled or abandoned, it may be the end of its streamed output.
         pub output: Option<Json<'a>>,
-        /// The same for a program, where the agent gives it.
+        /// The output in a structured form, if the agent reports one.
         pub structured: Option<Json<'a>>,
-        /// The exit code of a command, where the agent gives it.
+        /// The exit code of a command, if the agent reports it.
         pub exit_code: Option<i64>,
-        /// What went wrong, where the agent says it apart from the output.
+        /// The error, if the agent reports it apart from the output.
         pub error: Option<Text<'a>>,
     }
 }
@@ -95,31 +95,31 @@ payload! {
     pub struct FilesChanged<'a> {
         /// The call that changed them.
         pub call: Option<Text<'a>>,
-        /// Which files, and how.
+        /// The changes.
         pub changes: Vec<FileChange<'a>>,
     }
 }
 
 payload! {
-    /// One file changed.
+    /// The change of one file.
     pub listed struct FileChange<'a> {
-        /// The file.
+        /// The path of the file.
         pub path: Text<'a>,
-        /// Where it was before.
+        /// The previous path of a renamed file.
         pub old_path: Option<Text<'a>>,
-        /// What happened to it.
+        /// The kind of change.
         pub kind: FileChangeKind,
-        /// The difference, where the agent gives one, as the agent wrote it.
+        /// The diff, if the agent reports one, as the agent wrote it.
         pub diff: Option<Json<'a>>,
     }
 }
 
 payload! {
-    /// A file was made for the user.
+    /// A file was created for the user.
     pub struct Artifact<'a> {
-        /// The file.
+        /// The path of the file.
         pub path: Text<'a>,
-        /// What to call it.
+        /// The name to show.
         pub label: Option<Text<'a>>,
         /// Its media type.
         pub media_type: Option<Text<'a>>,
@@ -129,60 +129,60 @@ payload! {
 }
 
 payload! {
-    /// An agent started another one.
+    /// A sub-agent started.
     pub struct SubagentStarted<'a> {
-        /// The other agent's id.
+        /// The sub-agent's id.
         pub id: Option<Text<'a>>,
         /// The call that started it.
         pub call: Option<Text<'a>>,
-        /// What kind of agent it is, in the agent's word.
+        /// The kind of sub-agent, as the agent names it.
         pub kind: Option<Text<'a>>,
-        /// What it is for.
+        /// A description of its task.
         pub description: Option<Text<'a>>,
-        /// What it was told.
+        /// Its prompt.
         pub prompt: Option<Text<'a>>,
     }
 }
 
 payload! {
-    /// The other agent is done.
+    /// A sub-agent ended.
     pub struct SubagentEnded<'a> {
-        /// The other agent's id.
+        /// The sub-agent's id.
         pub id: Option<Text<'a>>,
         /// The call that started it.
         pub call: Option<Text<'a>>,
-        /// How it went, in the agent's word.
+        /// The status, as the agent names it.
         pub status: Option<Text<'a>>,
-        /// What it came back with.
+        /// Its result.
         pub summary: Option<Text<'a>>,
     }
 }
 
 open_enum! {
-    /// What kind of work a tool does.
+    /// A kind of tool.
     #[derive(Default)]
     pub enum ToolKind {
         /// Reads a file.
         Read = "read",
         /// Writes a whole file.
         Write = "write",
-        /// Changes a part of a file.
+        /// Edits a part of a file.
         Edit = "edit",
         /// Runs a command.
         Execute = "execute",
-        /// Looks for text in files.
+        /// Searches files for text.
         Search = "search",
-        /// Looks for files by name.
+        /// Searches for files by name.
         Glob = "glob",
-        /// Lists a folder.
+        /// Lists a directory.
         List = "list",
         /// Fetches a page.
         Fetch = "fetch",
         /// Searches the web.
         WebSearch = "web_search",
-        /// Keeps the plan.
+        /// Updates the plan.
         Plan = "plan",
-        /// Starts or drives another agent.
+        /// Starts or controls a sub-agent.
         Task = "task",
         /// Takes the answer of a turn, in the shape that was asked for.
         Answer = "answer",
@@ -201,7 +201,7 @@ open_enum! {
         /// The agent, on its own machine.
         #[default]
         Agent = "agent",
-        /// The client, who must answer.
+        /// The client, which has to answer the call.
         Client = "client",
         /// The model's provider.
         Provider = "provider",
@@ -209,37 +209,37 @@ open_enum! {
 }
 
 open_enum! {
-    /// How a call went.
+    /// The status of an answered call.
     #[derive(Default)]
     pub enum ToolStatus {
-        /// It did what it was asked.
+        /// It succeeded.
         #[default]
         Completed = "completed",
         /// It failed.
         Failed = "failed",
-        /// It was not allowed to run.
+        /// It was denied permission to run.
         Denied = "denied",
-        /// It was stopped.
+        /// It was cancelled.
         Cancelled = "cancelled",
-        /// It took too long.
+        /// It timed out.
         TimedOut = "timed_out",
-        /// Nobody ever answered it.
+        /// It was never answered.
         Abandoned = "abandoned",
     }
 }
 
 open_enum! {
-    /// What happened to a file.
+    /// A kind of change to a file.
     #[derive(Default)]
     pub enum FileChangeKind {
-        /// It is new.
+        /// The file was created.
         Add = "add",
-        /// Its content changed.
+        /// The content changed.
         #[default]
         Update = "update",
-        /// It is gone.
+        /// The file was deleted.
         Delete = "delete",
-        /// It has another name.
+        /// The file was renamed.
         Move = "move",
     }
 }

@@ -1,4 +1,4 @@
-//! A turn: one prompt and all that the agent does about it.
+//! A turn: one prompt, and the agent's work on it.
 
 use super::failure::ErrorClass;
 use super::open::open_enum;
@@ -7,108 +7,110 @@ use super::usage::{Cost, Usage};
 use crate::json::{Json, Text};
 
 payload! {
-    /// The agent began to work.
+    /// The agent began to work on a prompt.
     pub struct TurnStarted<'a> {
         /// The agent's own id for the turn.
         pub id: Option<Text<'a>>,
-        /// The turn is of the past, told again: nothing of it happens now.
+        /// The turn is replayed history: it does not happen now.
         pub replay: bool,
     }
 }
 
 payload! {
-    /// The agent is done, one way or another.
+    /// The agent ended its work on a prompt, successfully or not.
     pub struct TurnEnded<'a> {
-        /// How it ended.
+        /// The outcome.
         pub outcome: Outcome,
-        /// Why, for a turn that did not complete: for a person to read.
+        /// Why the turn did not complete, for a person to read.
         pub cause: Option<Text<'a>>,
-        /// What kind of thing went wrong, where that is known.
+        /// The class of the error, if it is known.
         pub class: Option<ErrorClass>,
-        /// What the agent calls the end, in its own word.
+        /// The outcome, as the agent names it.
         pub reason: Option<Text<'a>>,
-        /// Why the model stopped, in its own word.
+        /// The stop reason, as the provider names it.
         pub stop_reason: Option<Text<'a>>,
-        /// What went wrong on the way; of a turn that failed also what was tried again.
+        /// The errors of the turn. Errors whose request was retried are included only if the turn
+        /// failed.
         pub errors: Vec<Text<'a>>,
         /// The HTTP status of the request that failed.
         pub http_status: Option<u64>,
-        /// The agent's last word.
+        /// The agent's final text.
         pub final_text: Option<Text<'a>>,
-        /// An answer in a shape that was asked for.
+        /// The structured output that was requested.
         pub structured: Option<Json<'a>>,
-        /// The tokens of this turn; of one that the grammar ends, those that its requests told.
+        /// The tokens of this turn. If the grammar adds the end, it is the sum of the reported
+        /// requests.
         pub usage: Option<Usage<'a>>,
-        /// The tokens of this turn for each model, where the agent says so; those of other agents
-        /// that it started may be among them, and not in `usage`.
+        /// The tokens of this turn for each model, if the agent reports them. Those of sub-agents
+        /// may be included here and not in `usage`.
         pub by_model: Vec<Usage<'a>>,
-        /// What this turn cost.
+        /// The cost of this turn.
         pub cost: Option<Cost<'a>>,
-        /// How long it took.
+        /// The duration of the turn.
         pub duration_ms: Option<u64>,
-        /// How long the model took.
+        /// The duration of the requests to the model.
         pub api_duration_ms: Option<u64>,
-        /// How many steps the turn had, as the agent counts them.
+        /// The number of steps, as the agent counts them.
         pub steps: Option<u64>,
-        /// The tool calls that were refused, as the agent lists them.
+        /// The tool calls that were denied, as the agent lists them.
         pub denials: Option<Json<'a>>,
-        /// The turn is of the past, told again; the grammar repeats it.
+        /// The turn is replayed history; completed by the grammar.
         pub replay: bool,
     }
 }
 
 payload! {
-    /// Something in the user's name.
+    /// A message of the user, or one that the agent added in the user's name.
     pub struct UserMessage<'a> {
-        /// What was said.
+        /// The content of the message.
         pub text: Text<'a>,
-        /// The agent said it itself, to keep the model going.
+        /// The agent added the message itself, so that the model continues.
         pub injected: bool,
-        /// The agent repeats what it was given.
+        /// The agent echoes its input.
         pub replay: bool,
     }
 }
 
 payload! {
-    /// Somebody stopped the turn.
+    /// The turn was interrupted.
     pub struct Interrupted<'a> {
-        /// What the agent says of it.
+        /// The agent's message.
         pub text: Option<Text<'a>>,
     }
 }
 
 payload! {
-    /// The conversation was made shorter.
+    /// The conversation was compacted.
     pub struct Compacted<'a> {
-        /// What led to it.
+        /// The trigger.
         pub trigger: Option<Text<'a>>,
-        /// The tokens before.
+        /// The number of tokens before.
         pub tokens_before: Option<u64>,
-        /// The tokens after.
+        /// The number of tokens after.
         pub tokens_after: Option<u64>,
-        /// All that the agent says of it.
+        /// The agent's whole report.
         pub details: Option<Json<'a>>,
     }
 }
 
 open_enum! {
-    /// How a turn ended.
+    /// The outcome of a turn.
     #[derive(Default)]
     pub enum Outcome {
-        /// The agent finished.
+        /// It completed.
         Completed = "completed",
         /// It failed.
         #[default]
         Failed = "failed",
-        /// Somebody stopped it.
+        /// It was cancelled.
         Cancelled = "cancelled",
-        /// It took too long.
+        /// It timed out.
         TimedOut = "timed_out",
-        /// The model would not.
+        /// The model refused.
         Refused = "refused",
-        /// A limit on tokens, turns or money was reached.
+        /// A limit on tokens, turns or cost was reached.
         LimitReached = "limit_reached",
-        /// The client has to run a tool before the agent goes on.
+        /// The client has to run a tool before the agent can continue.
         WaitingForClient = "waiting_for_client",
     }
 }

@@ -1,27 +1,27 @@
-//! Tokens, money and limits, each with what it counts.
+//! Tokens, costs and limits, each with its scope.
 
 use super::open::open_enum;
 use super::payload::{owned, payload};
 use crate::json::{Json, Text};
 
 payload! {
-    /// Tokens. A count that is not known is absent.
+    /// Token counts. An unknown count is absent.
     pub struct Usage<'a> {
-        /// What the counts are counts of.
+        /// The scope of the counts.
         pub scope: Scope,
-        /// The model, where the counts are of one.
+        /// The model, if the counts are those of one model.
         pub model: Option<Text<'a>>,
-        /// Tokens read that came from no cache and went to none.
+        /// Input tokens that were neither read from a cache nor written to one.
         pub input: Option<u64>,
-        /// Tokens read from a cache.
+        /// Input tokens read from a cache.
         pub cache_read: Option<u64>,
-        /// Tokens read and put into a cache.
+        /// Input tokens written to a cache.
         pub cache_write: Option<u64>,
-        /// Tokens written.
+        /// Output tokens.
         pub output: Option<u64>,
-        /// Those of them that were reasoning, where the agent says so.
+        /// The output tokens that were reasoning, if the agent reports them.
         pub reasoning: Option<u64>,
-        /// All tokens, where the agent says so.
+        /// The total, if the agent reports it.
         pub total: Option<u64>,
         /// The counts are an estimate.
         pub estimated: bool,
@@ -29,18 +29,18 @@ payload! {
 }
 
 impl Usage<'_> {
-    /// All tokens read, cached or not; `None` where none of them is known.
+    /// All input tokens, cached or not; `None` if none of the counts is known.
     pub fn input_total(&self) -> Option<u64> {
         add(add(self.input, self.cache_read), self.cache_write)
     }
 
-    /// All tokens that were counted, whatever they were.
+    /// The sum of all counted tokens.
     pub fn all(&self) -> u64 {
         let counted = add(self.input_total(), self.output).unwrap_or(0);
         counted.max(self.total.unwrap_or(0))
     }
 
-    /// The counts as numbers, in one order: for arithmetic on all of them.
+    /// The counts in a fixed order, for arithmetic on all of them.
     fn counts(&mut self) -> [&mut Option<u64>; 6] {
         [
             &mut self.input,
@@ -52,7 +52,7 @@ impl Usage<'_> {
         ]
     }
 
-    /// What was added since an earlier count; a count that fell was started anew.
+    /// The difference to an earlier count. A count that fell was reset, and is taken as it is.
     #[must_use]
     pub fn since(mut self, earlier: &Usage<'_>) -> Self {
         let mut earlier = earlier.clone();
@@ -66,7 +66,7 @@ impl Usage<'_> {
         self
     }
 
-    /// Both counts together.
+    /// The sum of both counts.
     #[must_use]
     pub fn plus(mut self, other: &Usage<'_>) -> Self {
         let mut other = other.clone();
@@ -86,13 +86,13 @@ fn add(one: Option<u64>, two: Option<u64>) -> Option<u64> {
 }
 
 payload! {
-    /// Money.
+    /// A cost.
     pub struct Cost<'a> {
-        /// What the amount is the price of.
+        /// The scope of the cost.
         pub scope: Scope,
-        /// How much, in US dollars.
+        /// The amount in US dollars.
         pub usd: f64,
-        /// The model, where the price is of one.
+        /// The model, if the cost is that of one model.
         pub model: Option<Text<'a>>,
         /// The amount is an estimate.
         pub estimated: bool,
@@ -102,19 +102,19 @@ payload! {
 payload! {
     /// A limit of the account.
     pub struct Limit<'a> {
-        /// Its name, in the agent's word.
+        /// The limit's name, as the agent gives it.
         pub name: Option<Text<'a>>,
-        /// How it stands, in the agent's word.
+        /// The status, as the agent names it.
         pub status: Option<Text<'a>>,
-        /// When it is lifted, as the agent wrote it.
+        /// When the limit resets, as the agent wrote it.
         pub resets_at: Option<Json<'a>>,
-        /// All that the agent says of it.
+        /// The agent's whole report.
         pub details: Option<Json<'a>>,
     }
 }
 
 open_enum! {
-    /// What a count counts.
+    /// The scope of a count.
     #[derive(Default)]
     pub enum Scope {
         /// One request to the model.

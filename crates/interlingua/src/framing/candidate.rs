@@ -1,7 +1,7 @@
-//! The grammar of JSON, as an automaton that can stop and go on at any byte.
+//! The grammar of JSON, as an automaton that can be suspended and resumed at any byte.
 //!
-//! Knows RFC 8259 and where lines begin, and nothing of frames: a framing asks it whether what began
-//! with a brace is an object.
+//! It knows RFC 8259 and where lines begin, and nothing of frames. A framing uses it to decide
+//! whether a text that begins with a brace is an object.
 
 use std::ops::Range;
 
@@ -21,14 +21,14 @@ enum Expect {
     Character,
     /// After a backslash.
     Escape,
-    /// So many more digits of a `\u` escape.
+    /// The number of remaining digits of a `\u` escape.
     Hex(u8),
     /// The rest of `true`, `false` or `null`.
     Literal(&'static [u8]),
     Number(Number),
 }
 
-/// How far a number has got.
+/// The state within a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Number {
     Minus,
@@ -66,26 +66,26 @@ impl Number {
 enum Level {
     Array,
     Object {
-        /// Where the object starts, if it is the first thing on its line.
+        /// The start of the object, if only white space precedes it on its line.
         opens_line: Option<u64>,
     },
 }
 
-/// What a candidate is, as far as it was read.
+/// The state of a candidate after the bytes read so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It may go on.
+    /// It is incomplete.
     Open,
-    /// It is an object.
+    /// It is a complete object.
     Complete,
     /// The next byte cannot continue any JSON object.
     Broken,
-    /// The next byte could, but would nest deeper than [`Candidate::MAX_DEPTH`].
+    /// The next byte is valid, but would nest deeper than [`Candidate::MAX_DEPTH`].
     TooDeep,
 }
 
-/// What began with a brace and reads as JSON so far: a pushdown automaton for the grammar of
-/// RFC 8259 that can stop and go on at any byte.
+/// A text that begins with a brace and is valid JSON so far: a pushdown automaton for the grammar
+/// of RFC 8259 that can be suspended and resumed at any byte.
 #[derive(Debug, Default)]
 pub(super) struct Candidate {
     pub(super) start: u64,
@@ -93,22 +93,22 @@ pub(super) struct Candidate {
     /// The string being read is a key.
     in_key: bool,
     levels: Vec<Level>,
-    /// A colon was read: this is a record, whole or broken, rather than a brace in prose.
+    /// A colon was read, so this is a record, complete or broken, rather than a brace in prose.
     pub(super) has_colon: bool,
     /// Only white space was read on this line, which starts at `line_start`.
     line_is_blank: bool,
     line_start: u64,
-    /// The complete objects inside that were the first thing on a line, outermost only, in order.
+    /// The complete inner objects that begin a line, outermost only, in order.
     pub(super) swallowed: Vec<Range<u64>>,
-    /// One of them, complete or not, began in the first column.
+    /// An inner object, complete or not, began in the first column.
     has_first_column: bool,
 }
 
 impl Candidate {
-    /// Deeper than any record is nested, and than JSON readers follow.
+    /// The nesting limit, which no real record reaches and most JSON parsers do not support.
     const MAX_DEPTH: usize = 512;
 
-    /// Bounds the memory for swallowed objects. Those beyond are handed on line by line.
+    /// Bounds the memory for swallowed objects. Those beyond it are emitted line by line.
     const MAX_SWALLOWED: usize = 1 << 16;
 
     pub(super) fn open(&mut self, start: u64) {
@@ -122,13 +122,13 @@ impl Candidate {
         self.has_first_column = false;
     }
 
-    /// Whether, if no more bytes come, this is a record that was cut off.
+    /// Whether this is a record that was cut off, if the input ends here.
     pub(super) fn is_unfinished_record(&self) -> bool {
         self.has_colon && !self.has_first_column
     }
 
-    /// Reads on, with the first of `bytes` at `at`, until the candidate is complete or broken.
-    /// Gives how many bytes belong to it.
+    /// Reads `bytes`, the first of which is at `at`, until the candidate is complete or broken.
+    /// Returns how many bytes belong to it.
     pub(super) fn read(&mut self, bytes: &[u8], at: u64) -> (usize, Verdict) {
         let mut read = 0;
         while let Some(&byte) = bytes.get(read) {
@@ -266,9 +266,9 @@ impl Candidate {
     }
 }
 
-/// How many of the bytes at the start of `rest` are characters of a string as they stand.
+/// The number of bytes at the start of `rest` that are unescaped characters of a string.
 fn plain_length(rest: &[u8]) -> usize {
-    // Most strings are short, and a plain loop is through them before vectors have warmed up.
+    // Most strings are short, and a plain loop is faster for them than vector instructions.
     let (near, far) = rest.split_at_checked(16).unwrap_or((rest, &[]));
     let special = |byte: &u8| *byte == b'"' || *byte == b'\\' || *byte < 0x20;
     if let Some(plain) = near.iter().position(special) {
@@ -276,7 +276,7 @@ fn plain_length(rest: &[u8]) -> usize {
     }
     let plain = memchr2(b'"', b'\\', far).unwrap_or(far.len());
     let far = far.get(..plain).unwrap_or_default();
-    // The least byte is sought without a way out half-way, which lets the compiler use vectors.
+    // Taking the minimum without an early exit lets the compiler vectorise the loop.
     let least = far.iter().fold(u8::MAX, |least, byte| least.min(*byte));
     if least >= 0x20 {
         return near.len() + far.len();
@@ -288,7 +288,7 @@ fn plain_length(rest: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// How many bytes the grammar reads of `text` as one object, or where it stops.
+    /// How many bytes of `text` the grammar reads as one object, or where it stops.
     fn verdict(text: &str) -> (usize, Verdict) {
         let mut candidate = Candidate::default();
         candidate.open(0);

@@ -1,26 +1,26 @@
-//! Lines or server-sent events, whichever the stream turns out to be.
+//! Lines or server-sent events, detected from the start of the stream.
 //!
-//! Some agents print the same records as lines and serve them as events. Which of the two it is,
-//! the first field name tells; until it is complete, a few bytes are held back. A first line that is
-//! nothing but a brace begins a record that is printed over several lines, and so may all others be.
+//! Some agents print their records as lines and also serve them as server-sent events. The first
+//! field name decides which of the two a stream is; until it is complete, a few bytes are held
+//! back. A first line that is only a brace begins a record that is printed over several lines, and
+//! then all records may be.
 
 use super::{Frame, Framing, FramingKind, Limits};
 
 /// How a stream of server-sent events can start: with a field, or with a comment.
 const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
 
-/// How many empty lines, in bytes, are waited through.
-const PATIENCE: usize = 4096;
+/// The number of bytes of empty lines after which the decision is made.
+const MAX_UNDECIDED: usize = 4096;
 
-/// Cuts a stream into the data of its events if it looks like server-sent events, and else into
-/// lines.
+/// Cuts a stream into the data of its events if it looks like server-sent events, else into lines.
 pub struct LinesOrSse {
     limits: Limits,
     state: State,
 }
 
 enum State {
-    /// What was held back until it is clear what the stream is.
+    /// The bytes that are held back until the kind of stream is known.
     Undecided(Vec<u8>),
     Decided(Box<dyn Framing + Send>),
 }
@@ -45,8 +45,8 @@ impl Framing for LinesOrSse {
         match &mut self.state {
             State::Decided(framing) => framing.push(chunk, sink),
             State::Undecided(held) => {
-                // As much as tells what it is; the rest of the chunk need not be copied.
-                let (start, rest) = chunk.split_at(chunk.len().min(PATIENCE));
+                // Only the bytes that decide the kind are copied, not the rest of the chunk.
+                let (start, rest) = chunk.split_at(chunk.len().min(MAX_UNDECIDED));
                 held.extend_from_slice(start);
                 if let Some(kind) = kind_of(held) {
                     let start = std::mem::take(held);
@@ -72,7 +72,7 @@ impl Framing for LinesOrSse {
     }
 }
 
-/// What the start of a stream looks like; `None` while it may be one or the other.
+/// The framing that the start of a stream indicates; `None` while it may be either.
 fn kind_of(start: &[u8]) -> Option<FramingKind> {
     let unmarked = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start);
     let text = unmarked.trim_ascii_start();
@@ -87,7 +87,7 @@ fn kind_of(start: &[u8]) -> Option<FramingKind> {
     let may_be_mark = b"\xEF\xBB\xBF".starts_with(start);
     match after_brace {
         Some([b'\n', ..]) => Some(FramingKind::Joined),
-        _ if start.len() >= PATIENCE => Some(FramingKind::Lines),
+        _ if start.len() >= MAX_UNDECIDED => Some(FramingKind::Lines),
         Some([]) => None,
         _ if may_become || may_be_mark => None,
         _ => Some(FramingKind::Lines),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_field_tells_in_any_split() {
+    fn the_first_field_decides_in_any_split() {
         let streams: [(&[u8], &[&str]); 7] = [
             (b"{\r\n  \"a\": 1\n}\n{\"b\":2}\n", &["|{\r\n  \"a\": 1\n}", "|{\"b\":2}"]),
             (b"{ \"a\":\n1}\n", &["|{ \"a\":", "|1}"]),
@@ -132,8 +132,8 @@ mod tests {
     }
 
     #[test]
-    fn empty_lines_are_not_held_back_for_ever() {
-        let blank = vec![b'\n'; PATIENCE * 2];
+    fn empty_lines_are_held_back_up_to_a_limit() {
+        let blank = vec![b'\n'; MAX_UNDECIDED * 2];
         let mut framing = LinesOrSse::new(Limits::default());
         framing.push(&blank, &mut |_| {});
         assert!(matches!(framing.state, State::Decided(_)));

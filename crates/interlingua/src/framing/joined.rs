@@ -1,16 +1,16 @@
 //! One record per line, or one that is printed over several lines.
 //!
-//! Knows lines and the grammar of JSON. The rules:
+//! This framing knows lines and the grammar of JSON. The rules:
 //!
-//! - A line that opens an object and does not close it opens a record. The lines after it belong to the
-//!   record until its object is complete. Every other line is a frame of its own, as in
-//!   [`Lines`](super::Lines), without a copy.
-//! - An unindented line that begins with `{"type"` always begins a record. A record that is open at that
-//!   point, or that a line cannot continue, is broken and costs its own lines only: they are one frame,
-//!   apart from the complete objects in it that begin in the first column.
-//! - A record on several lines has 100 000 bytes at most, a line as many as [`Limits::frame`] allows. A
+//! - A line that opens an object and does not close it opens a record. The following lines belong
+//!   to the record until its object is complete. Every other line is a frame of its own, without a
+//!   copy, as in [`Lines`](super::Lines).
+//! - An unindented line that begins with `{"type"` always begins a record. A record that is open at
+//!   that point, or that a line cannot continue, is broken and costs only its own lines: they
+//!   become one frame, except for the complete objects in it that begin in the first column.
+//! - A record on several lines has at most 100 000 bytes, and a line at most [`Limits::frame`]. A
 //!   longer one is reported and skipped.
-//! - At the end of the input an open record is an unterminated frame.
+//! - At the end of the input, an open record becomes an unterminated frame.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use super::candidate::{Candidate, Verdict};
 use super::lines::{RawLine, decode};
 use super::{Body, Frame, FrameText, Framing, Limits, Lines};
 
-/// How a line starts that always begins a record.
+/// The start of a line that always begins a record.
 const RECORD_START: &[u8] = b"{\"type\"";
 
 /// The longest record on several lines that is kept, in bytes.
@@ -42,7 +42,7 @@ impl Joined {
         Self { lines: Lines::new(limits), record }
     }
 
-    /// How much memory is in use for what is held back between two chunks.
+    /// The memory in use for bytes that are held back between two chunks.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.lines.held_bytes() + self.record.text.capacity()
@@ -64,29 +64,29 @@ impl Framing for Joined {
     fn finish(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
         let Self { lines, record } = self;
         lines.finish_raw(&mut |line| record.take(line, sink));
-        record.give_up(true, sink);
+        record.emit_broken(true, sink);
     }
 }
 
-/// The record that is printed over several lines, if one is open.
+/// The open record that is printed over several lines, if there is one.
 #[derive(Debug, Default)]
 struct Record {
     limit: usize,
     open: bool,
     candidate: Candidate,
-    /// Its first line.
+    /// The number of its first line.
     line: u64,
-    /// The bytes of the input that it has so far.
+    /// The byte range of the record so far.
     bytes: Range<u64>,
-    /// The text of these bytes; nothing once they are too many.
+    /// Its bytes; empty once the record exceeds the limit.
     text: Vec<u8>,
 }
 
 impl Record {
     fn take(&mut self, line: RawLine<'_>, sink: &mut dyn FnMut(Frame<'_>)) {
         let Ok(raw) = line.raw else {
-            self.give_up(false, sink);
-            return line.hand_on(sink);
+            self.emit_broken(false, sink);
+            return line.emit(sink);
         };
         if self.open {
             let verdict = match raw.starts_with(RECORD_START) {
@@ -99,7 +99,7 @@ impl Record {
                     self.hold(raw, &line);
                     return self.complete(sink);
                 }
-                Verdict::Broken | Verdict::TooDeep => self.give_up(false, sink),
+                Verdict::Broken | Verdict::TooDeep => self.emit_broken(false, sink),
             }
         }
         if self.opens(raw, &line) {
@@ -108,7 +108,7 @@ impl Record {
             self.bytes = line.bytes;
             self.text.extend_from_slice(raw);
         } else {
-            line.hand_on(sink);
+            line.emit(sink);
         }
     }
 
@@ -125,7 +125,7 @@ impl Record {
         verdict == Verdict::Open && self.reads_line_feed(line)
     }
 
-    /// Reads on in the open record.
+    /// Reads the next bytes of the open record.
     fn read(&mut self, raw: &[u8], line: &RawLine<'_>) -> Verdict {
         let (_, verdict) = self.candidate.read(raw, line.bytes.start);
         match verdict {
@@ -135,12 +135,12 @@ impl Record {
         }
     }
 
-    /// Whether the object may go on on the next line.
+    /// Whether the object may continue on the next line.
     fn reads_line_feed(&mut self, line: &RawLine<'_>) -> bool {
         self.candidate.read(b"\n", line.bytes.end).1 == Verdict::Open
     }
 
-    /// Adds a line to the open record, unless it is too long already.
+    /// Adds a line to the open record, unless the record is already too long.
     fn hold(&mut self, raw: &[u8], line: &RawLine<'_>) {
         self.bytes.end = line.bytes.end;
         if self.is_too_long() {
@@ -155,19 +155,19 @@ impl Record {
         self.bytes.end - self.bytes.start > self.limit as u64
     }
 
-    /// Hands on the record, now that it is complete.
+    /// Emits the complete record.
     fn complete(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
         if self.is_too_long() {
-            return self.give_up(false, sink);
+            return self.emit_broken(false, sink);
         }
         self.open = false;
-        let mut place = Place { at: self.bytes.start, line: self.line };
-        self.hand_on(&mut place, self.bytes.end, false, sink);
+        let mut position = Position { at: self.bytes.start, line: self.line };
+        self.emit(&mut position, self.bytes.end, false, sink);
         self.text.clear();
     }
 
-    /// Hands on what there is of a record that is broken.
-    fn give_up(&mut self, unterminated: bool, sink: &mut dyn FnMut(Frame<'_>)) {
+    /// Emits the frames of a broken record.
+    fn emit_broken(&mut self, unterminated: bool, sink: &mut dyn FnMut(Frame<'_>)) {
         if !std::mem::take(&mut self.open) {
             return;
         }
@@ -177,38 +177,38 @@ impl Record {
             let body = Body::TooLong { length, limit };
             return sink(Frame { line: self.line, bytes, body });
         }
-        let mut place = Place { at: self.bytes.start, line: self.line };
+        let mut position = Position { at: self.bytes.start, line: self.line };
         let swallowed = std::mem::take(&mut self.candidate.swallowed);
         for object in swallowed.iter().filter(|object| self.is_in_first_column(object)) {
-            self.hand_on(&mut place, object.start, false, sink);
-            self.hand_on(&mut place, object.end, false, sink);
+            self.emit(&mut position, object.start, false, sink);
+            self.emit(&mut position, object.end, false, sink);
         }
         self.candidate.swallowed = swallowed;
-        self.hand_on(&mut place, self.bytes.end, unterminated, sink);
+        self.emit(&mut position, self.bytes.end, unterminated, sink);
         self.text.clear();
     }
 
-    /// Whether an object that was read lies wholly in the record and begins a line.
+    /// Whether an inner object is contained in the record and begins in the first column.
     fn is_in_first_column(&self, object: &Range<u64>) -> bool {
         let before = object.start.checked_sub(self.bytes.start + 1);
         let begins_line = before.and_then(|at| self.text.get(at as usize)) == Some(&b'\n');
         begins_line && object.end <= self.bytes.end
     }
 
-    /// Hands on the bytes of the record up to `end` as a frame; blank ones give none.
-    fn hand_on(
+    /// Emits the bytes of the record up to `end` as a frame, unless they are blank.
+    fn emit(
         &self,
-        place: &mut Place,
+        position: &mut Position,
         end: u64,
         unterminated: bool,
         sink: &mut dyn FnMut(Frame<'_>),
     ) {
-        let at = |place: u64| (place - self.bytes.start) as usize;
-        let raw = self.text.get(at(place.at)..at(end)).unwrap_or_default();
+        let at = |position: u64| (position - self.bytes.start) as usize;
+        let raw = self.text.get(at(position.at)..at(end)).unwrap_or_default();
         let (blank, rest) = raw.split_at(raw.len() - raw.trim_ascii_start().len());
-        place.pass(blank);
-        let (start, line) = (place.at, place.line);
-        place.pass(rest);
+        position.advance(blank);
+        let (start, line) = (position.at, position.line);
+        position.advance(rest);
         let text = rest.trim_ascii_end();
         if text.is_empty() {
             return;
@@ -227,8 +227,9 @@ impl Record {
     }
 }
 
-/// Whether the object is closed that was opened before some bytes. It need not be JSON: what closes can
-/// only be whole or broken. Most lines do, and this is cheaper than the whole grammar.
+/// Whether these bytes close the object that was opened before them. Validity is not checked: an
+/// object that is closed is either complete or broken, and later lines cannot change that. Most
+/// lines close theirs, and this check is cheaper than the whole grammar.
 fn closes(inside: &[u8]) -> bool {
     let (mut depth, mut at) = (1_usize, 0);
     while let Some(byte) = inside.get(at) {
@@ -247,11 +248,11 @@ fn closes(inside: &[u8]) -> bool {
     false
 }
 
-/// How long a string is, with the quote that ends it.
+/// The length of a string, including its closing quote.
 fn string_length(rest: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
-        // Most strings are short, and a plain loop is through them before vectors have warmed up.
+        // Most strings are short, and a plain loop is faster for them than vector instructions.
         let ahead = rest.get(at..)?;
         let near = ahead.iter().take(16).position(|byte| matches!(byte, b'"' | b'\\'));
         at += match near {
@@ -265,14 +266,14 @@ fn string_length(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// A place in the input, and its line.
-struct Place {
+/// A position in the input, and its line.
+struct Position {
     at: u64,
     line: u64,
 }
 
-impl Place {
-    fn pass(&mut self, bytes: &[u8]) {
+impl Position {
+    fn advance(&mut self, bytes: &[u8]) {
         self.at += bytes.len() as u64;
         self.line += memchr_iter(b'\n', bytes).count() as u64;
     }

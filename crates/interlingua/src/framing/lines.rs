@@ -1,11 +1,11 @@
-//! One record per line, as newline-delimited JSON has it.
+//! One record per line: newline-delimited JSON.
 //!
-//! Knows line feeds, UTF-8 and what an opening brace looks like; does not know whether a line is
+//! This framing knows line feeds, UTF-8 and opening braces; it does not know whether a line is
 //! valid JSON. Only LF ends a line: CR, U+2028 and U+2029 are text. One CR at the end of a line is
 //! left out of the frame's text, but its byte range always covers it, and the limit counts it.
 //!
-//! Also home to the two things that every framing needs: bytes carried from chunk to chunk, and
-//! text made of bytes.
+//! The module also contains what all framings share: a buffer for bytes that are carried from chunk
+//! to chunk, and the decoding of bytes as text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,19 +16,19 @@ use super::{Body, Frame, FrameText, Framing, Limits};
 
 /// Cuts newline-delimited JSON into lines.
 ///
-/// A line that lies wholly inside one chunk is handed on as it stands there, without a copy. Blank
-/// lines are counted, but give no frame.
+/// A line within one chunk is emitted without a copy. Blank lines are counted, but emit no frame.
 #[derive(Debug)]
 pub struct Lines {
     limits: Limits,
     /// The number of the current line.
     line: u64,
-    /// Where the current line starts in the input.
+    /// The offset of the current line in the input.
     start: u64,
-    /// How much of the current line earlier chunks held. More than is carried if it is too long.
+    /// The length of the current line in earlier chunks. It exceeds what is carried if the line is
+    /// too long.
     length: u64,
     carry: Carry,
-    /// How many bytes came since a line was carried over.
+    /// The number of bytes since a line was last carried over.
     since_carried: usize,
 }
 
@@ -39,7 +39,7 @@ impl Lines {
         Self { limits, line: 1, start: 0, length: 0, carry: Carry::default(), since_carried: 0 }
     }
 
-    /// How much memory is in use for what is held back between two chunks.
+    /// The memory in use for bytes that are held back between two chunks.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.carry.capacity()
@@ -54,7 +54,7 @@ impl Lines {
         }
     }
 
-    /// Takes the last part of the current line and hands the line on.
+    /// Takes the last part of the current line, and emits the line.
     fn end_line(&mut self, part: &[u8], unterminated: bool, take: &mut impl FnMut(RawLine<'_>)) {
         let limit = self.limits.frame;
         let length = self.length + part.len() as u64;
@@ -71,11 +71,11 @@ impl Lines {
         } else {
             self.carry.extend(part, limit);
             take(RawLine { line, bytes, raw: Ok(self.carry.as_slice()), unterminated });
-            self.carry.empty();
+            self.carry.clear_keeping_memory();
         }
     }
 
-    /// As [`Framing::push`], but hands on lines as they stand, blank ones too.
+    /// Like [`Framing::push`], but emits raw lines, including blank ones.
     pub(super) fn push_raw(&mut self, chunk: &[u8], take: &mut impl FnMut(RawLine<'_>)) {
         let mut start = 0;
         for end in memchr_iter(b'\n', chunk) {
@@ -83,8 +83,8 @@ impl Lines {
             start = end + 1;
         }
         self.hold(chunk.get(start..).unwrap_or_default());
-        // Large lines often come one after the other, and memory that is given back between them has
-        // to be cleared anew for each. It is given back when they are over.
+        // Large lines often follow each other, and memory that is freed between them would have to
+        // be allocated and cleared again for each. It is freed after the last of them.
         self.since_carried =
             if self.carry.is_empty() { self.since_carried + chunk.len() } else { 0 };
         if self.since_carried > Carry::RETAINED {
@@ -92,7 +92,7 @@ impl Lines {
         }
     }
 
-    /// As [`Framing::finish`], but hands on the last line as it stands.
+    /// Like [`Framing::finish`], but emits the last line raw.
     pub(super) fn finish_raw(&mut self, take: &mut impl FnMut(RawLine<'_>)) {
         if self.length > 0 {
             self.end_line(b"", true, take);
@@ -100,18 +100,18 @@ impl Lines {
     }
 }
 
-/// A line as it stands in the input, without its line feed.
+/// A line of the input, without its line feed.
 pub(super) struct RawLine<'a> {
     pub(super) line: u64,
     pub(super) bytes: Range<u64>,
-    /// Its bytes, or the limit that it passed.
+    /// Its bytes, or the limit that it exceeded.
     pub(super) raw: Result<&'a [u8], usize>,
     pub(super) unterminated: bool,
 }
 
 impl RawLine<'_> {
-    /// Hands the line on as a frame; a blank one gives none.
-    pub(super) fn hand_on(self, sink: &mut dyn FnMut(Frame<'_>)) {
+    /// Emits the line as a frame, unless it is blank.
+    pub(super) fn emit(self, sink: &mut dyn FnMut(Frame<'_>)) {
         let Self { line, bytes, raw, unterminated } = self;
         let raw = match raw {
             Ok(raw) => raw.strip_suffix(b"\r").unwrap_or(raw),
@@ -123,7 +123,7 @@ impl RawLine<'_> {
         if raw.trim_ascii_start().is_empty() {
             return;
         }
-        // The line as a whole is decoded, never its parts: a character may lie over two chunks.
+        // Only the whole line is decoded, because a character may be split between two chunks.
         let decoded = decode(raw);
         let replaced = matches!(decoded, Cow::Owned(_));
         let (noise, text) = split_noise(&decoded);
@@ -141,19 +141,19 @@ impl Default for Lines {
 
 impl Framing for Lines {
     fn push(&mut self, chunk: &[u8], sink: &mut dyn FnMut(Frame<'_>)) {
-        self.push_raw(chunk, &mut |line| line.hand_on(sink));
+        self.push_raw(chunk, &mut |line| line.emit(sink));
     }
 
     fn finish(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
-        self.finish_raw(&mut |line| line.hand_on(sink));
+        self.finish_raw(&mut |line| line.emit(sink));
     }
 }
 
-/// Parts what stood before the record from the record.
+/// Separates the noise before a record from the record.
 ///
 /// A line that starts with a brace, indented or not, is a record whatever follows. Otherwise the
 /// record starts at the first brace that could open an object, since prose and terminal codes may
-/// hold braces too. Without such a brace all is text, for the decoder to complain about.
+/// contain braces too. Without such a brace the whole line is text, which the decoder reports.
 fn split_noise(line: &str) -> (&str, &str) {
     let unindented = line.trim_ascii_start();
     if unindented.starts_with('{') {
@@ -162,7 +162,7 @@ fn split_noise(line: &str) -> (&str, &str) {
     object_start(line.as_bytes()).and_then(|at| line.split_at_checked(at)).unwrap_or(("", line))
 }
 
-/// Finds the first brace that a key or a closing brace follows.
+/// Finds the first brace that is followed by a key or a closing brace.
 fn object_start(line: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -174,8 +174,7 @@ fn object_start(line: &[u8]) -> Option<usize> {
     }
 }
 
-/// Makes text of bytes: as they are if they are UTF-8, or else a copy with U+FFFD in place of
-/// whatever is not.
+/// Decodes bytes as UTF-8, with U+FFFD in place of what is invalid. Valid bytes are not copied.
 pub(super) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     match simdutf8::basic::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -188,11 +187,11 @@ pub(super) fn decode(bytes: &[u8]) -> Cow<'_, str> {
 pub(super) struct Carry(Vec<u8>);
 
 impl Carry {
-    /// As much memory is kept for the next frame; what a larger frame took is given back.
+    /// The capacity that is kept for the next frame; the memory of a larger frame is freed.
     const RETAINED: usize = 1 << 20;
 
-    /// Appends `part`. Grows by doubling like any vector, but not past `ceiling` unless it must:
-    /// a frame just below its limit should not cost twice the limit.
+    /// Appends `part`. The capacity doubles as that of any vector, but exceeds `ceiling` only if it
+    /// has to: a frame just below its limit should not cost twice the limit.
     pub(super) fn extend(&mut self, part: &[u8], ceiling: usize) {
         let needed = self.0.len() + part.len();
         if needed > self.0.capacity() {
@@ -215,8 +214,8 @@ impl Carry {
         self.release();
     }
 
-    /// As [`Carry::clear`], but keeps the memory for a frame that may need it soon.
-    pub(super) fn empty(&mut self) {
+    /// Like [`Carry::clear`], but keeps the memory for a frame that may need it soon.
+    pub(super) fn clear_keeping_memory(&mut self) {
         self.0.clear();
     }
 

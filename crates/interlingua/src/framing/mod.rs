@@ -1,12 +1,12 @@
-//! Bytes into frames, and nothing about meaning.
+//! Cuts bytes into frames, without knowing what they mean.
 //!
-//! A frame is the text of what should be one JSON record, with the place where it stood in the
-//! input. Framing knows lines, server-sent events and loose objects; it does not know JSON records
-//! of any protocol, and it never fails: what cannot be framed is a frame too, and says why.
+//! A frame is the text of what should be one JSON record, with its position in the input. Framing
+//! knows lines, server-sent events and loose objects; it does not know the records of any protocol.
+//! It never fails: bytes that cannot be framed are a frame too, which states why.
 //!
 //! Every framing obeys the same three laws: any split of the input into chunks gives the same
-//! frames, each byte is looked at a bounded number of times, and never more than
-//! [`Limits::frame`] bytes are held back.
+//! frames, each byte is read a bounded number of times, and at most [`Limits::frame`] bytes are
+//! held back.
 
 mod candidate;
 mod either;
@@ -26,20 +26,20 @@ pub use sse::Sse;
 /// How records are cut out of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FramingKind {
-    /// One record a line.
+    /// One record per line.
     Lines,
-    /// One record a line, or one that is printed over several lines.
+    /// One record per line, or one that is printed over several lines.
     Joined,
     /// Server-sent events.
     Sse,
-    /// Lines or server-sent events, whichever the stream turns out to be.
+    /// Lines or server-sent events, detected from the start of the stream.
     LinesOrSse,
-    /// Objects wherever they stand.
+    /// Objects anywhere in the stream.
     Objects,
 }
 
 impl FramingKind {
-    /// The same framing, for a stream that must have each record on one line where it may.
+    /// The same framing, but without joining records that are printed over several lines.
     #[must_use]
     pub(crate) fn strict(self) -> Self {
         if self == Self::Joined { Self::Lines } else { self }
@@ -58,7 +58,7 @@ impl FramingKind {
     }
 }
 
-/// What one frame may cost.
+/// The limits of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The longest frame that is kept, in bytes. A longer one is reported and skipped.
@@ -71,55 +71,55 @@ impl Default for Limits {
     }
 }
 
-/// The text of what should be one record, and where it stood.
+/// The text of what should be one record, and its position in the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The line of the input on which the frame starts; the first line is 1.
     pub line: u64,
-    /// The bytes of the input that the frame covers, its terminator not included.
+    /// The bytes of the input that the frame covers, without its terminator.
     pub bytes: Range<u64>,
-    /// What stood there.
+    /// The content of the frame.
     pub body: Body<'a>,
 }
 
-/// What a frame holds.
+/// The content of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body<'a> {
     /// Text that should be one JSON value.
     Text(FrameText<'a>),
     /// More bytes than [`Limits::frame`]; they were skipped up to the frame's end.
     TooLong {
-        /// How long the frame was.
+        /// The length of the frame.
         length: u64,
-        /// The limit that it passed.
+        /// The limit that it exceeded.
         limit: usize,
     },
     /// The `[DONE]` with which some servers end a stream of events.
     Done,
 }
 
-/// The text of a frame, and what was done to it on the way.
+/// The text of a frame, and how it was obtained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameText<'a> {
-    /// The text, starting at its first brace where it has one.
+    /// The text, starting at its first brace if it has one.
     pub text: &'a str,
-    /// What stood before the first brace: terminal colours, a banner, a prompt. Empty as a rule.
+    /// The noise before the first brace: terminal colours, a banner, a prompt. It is usually empty.
     pub noise: &'a str,
     /// Bytes that are not UTF-8 were replaced by U+FFFD in this frame.
     pub replaced: bool,
-    /// The input ended inside this frame: no terminator was seen.
+    /// The input ended inside this frame, before its terminator.
     pub unterminated: bool,
-    /// The text may stand on several lines.
+    /// The text may span several lines.
     pub several_lines: bool,
     /// The `event:` name of a server-sent event; empty elsewhere.
     pub event: &'a str,
 }
 
-/// Something that cuts bytes into frames.
+/// Cuts bytes into frames.
 pub trait Framing {
-    /// Takes the next bytes, in any split, and hands on every frame that is now complete.
+    /// Takes the next bytes, in any split, and emits every frame that is now complete.
     fn push(&mut self, chunk: &[u8], sink: &mut dyn FnMut(Frame<'_>));
 
-    /// Says that no more bytes will come: hands on what was held back.
+    /// Ends the input, and emits what was held back.
     fn finish(&mut self, sink: &mut dyn FnMut(Frame<'_>));
 }

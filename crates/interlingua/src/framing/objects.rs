@@ -1,22 +1,23 @@
-//! JSON objects wherever they stand: glued together, spread over lines, behind prose.
+//! JSON objects anywhere in a stream: concatenated, spread over lines, or after prose.
 //!
-//! Knows the grammar of JSON and nothing of what an object means. The rules:
+//! This framing knows the grammar of JSON, and nothing of what an object means. The rules:
 //!
-//! - Outside an object only an opening brace means something: it opens a candidate. The candidate
-//!   is an object if it reads as JSON up to its closing brace, and becomes a frame.
-//! - What stands before an object on its line is that frame's noise. What stands on a line after
-//!   its last object, or on a line without any, is a frame of its own. White space, commas and
-//!   square brackets between objects are nothing.
-//! - At the first byte that cannot continue a candidate, the candidate is noise, line by line,
-//!   except for the complete objects in it that were the first thing on a line. Reading goes on at
-//!   that byte; but if a broken record is what stands before it on its line (one that got as far
-//!   as a colon), then only at the next line, lest the record's own parts be taken for records. A
-//!   brace that opens where none may is a new record that was glued to a broken one, and is read.
-//! - A frame that grows too long is reported and skipped up to the end of the line.
-//! - At the end of the input an open candidate is one unterminated frame, unless it is prose or
-//!   has swallowed an object from the first column of a line, where nobody puts a part of a record.
+//! - Outside an object only an opening brace is significant: it opens a candidate. A candidate that
+//!   is valid JSON up to its closing brace is an object, and becomes a frame.
+//! - Text before an object on its line is that frame's noise. Text after the last object of a line,
+//!   or on a line without objects, is a frame of its own. White space, commas and square brackets
+//!   between objects are ignored.
+//! - At the first byte that cannot continue a candidate, the candidate becomes noise, line by line,
+//!   except for the complete objects in it that begin a line. Reading continues at that byte. If
+//!   the candidate is a broken record (one with a colon), reading continues only at the next line,
+//!   so that parts of the record are not taken for records. A brace where none is valid begins a
+//!   new record that was appended to a broken one, and is read.
+//! - A frame that exceeds the limit is reported and skipped up to the end of the line.
+//! - At the end of the input an open candidate is one unterminated frame, unless it is prose, or
+//!   contains an object that begins in the first column of a line, where no part of a record
+//!   begins.
 //!
-//! The grammar sees each byte once. Noise is looked at once more, for the ends of its lines.
+//! The grammar reads each byte once. Noise is read once more, to find the ends of its lines.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -42,8 +43,8 @@ impl Objects {
         Self { limits, scanner: Scanner::new(limits.frame as u64), carry: Carry::default() }
     }
 
-    /// How much memory is in use for what is held back between two chunks. Places of objects
-    /// inside objects come on top, with 1 MiB at most.
+    /// The memory in use for bytes that are held back between two chunks. The positions of inner
+    /// objects take up to 1 MiB in addition.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.carry.capacity()
@@ -62,13 +63,13 @@ impl Framing for Objects {
         let base = self.scanner.kept_from();
         if self.carry.is_empty() {
             let window = Window { bytes: chunk, base };
-            self.scanner.scan(window, &mut |piece| piece.hand_on(window, limit, sink));
+            self.scanner.scan(window, &mut |piece| piece.emit(window, limit, sink));
             let rest = window.get(self.scanner.kept_from()..window.end());
             self.carry.extend(rest, limit);
         } else {
             self.carry.extend(chunk, limit);
             let window = Window { bytes: self.carry.as_slice(), base };
-            self.scanner.scan(window, &mut |piece| piece.hand_on(window, limit, sink));
+            self.scanner.scan(window, &mut |piece| piece.emit(window, limit, sink));
             self.carry.drop_front((self.scanner.kept_from() - base) as usize);
         }
     }
@@ -76,16 +77,16 @@ impl Framing for Objects {
     fn finish(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
         let window = Window { bytes: self.carry.as_slice(), base: self.scanner.kept_from() };
         let limit = self.limits.frame;
-        self.scanner.finish(window, &mut |piece| piece.hand_on(window, limit, sink));
+        self.scanner.finish(window, &mut |piece| piece.emit(window, limit, sink));
         self.carry.clear();
     }
 }
 
-/// The complete objects in `buffer`, and the rest: the object that is still open at its end, or
-/// nothing.
+/// The complete objects in `buffer`, and the rest: the object that is still open at its end, or an
+/// empty string.
 ///
-/// For callers that have no stream but a growing string: they keep the rest, append what comes
-/// next, and ask again.
+/// This is for callers with a growing string instead of a stream: they keep the rest, append the
+/// next text, and call it again.
 #[must_use]
 pub fn extract_json_objects(buffer: &str) -> (Vec<&str>, &str) {
     let mut scanner = Scanner::new(u64::MAX);
@@ -95,14 +96,14 @@ pub fn extract_json_objects(buffer: &str) -> (Vec<&str>, &str) {
             objects.extend(buffer.get(brace as usize..piece.bytes.end as usize));
         }
     });
-    let rest = match scanner.place {
-        Place::Inside => buffer.get(scanner.candidate.start as usize..).unwrap_or_default(),
+    let rest = match scanner.state {
+        State::Inside => buffer.get(scanner.candidate.start as usize..).unwrap_or_default(),
         _ => "",
     };
     (objects, rest)
 }
 
-/// A stretch of the input that is in memory. All positions are offsets into the whole input.
+/// A part of the input that is in memory. All positions are offsets into the whole input.
 #[derive(Clone, Copy)]
 struct Window<'a> {
     bytes: &'a [u8],
@@ -119,7 +120,7 @@ impl<'a> Window<'a> {
         self.bytes.get(relative).unwrap_or_default()
     }
 
-    /// Narrows `range` to what stands in it without the white space around.
+    /// Narrows `range` by the white space at both ends.
     fn trim(self, range: Range<u64>) -> Range<u64> {
         let untrimmed = self.get(range.clone());
         let end = range.start + untrimmed.trim_ascii_end().len() as u64;
@@ -137,7 +138,7 @@ impl<'a> Window<'a> {
     }
 }
 
-/// A frame before its bytes are made text.
+/// A frame before its bytes are decoded as text.
 struct Piece {
     line: u64,
     bytes: Range<u64>,
@@ -145,7 +146,7 @@ struct Piece {
 }
 
 enum What {
-    /// An object that starts at `brace`, behind noise.
+    /// An object that starts at `brace`, after noise.
     Object {
         brace: u64,
         unterminated: bool,
@@ -157,7 +158,7 @@ enum What {
 }
 
 impl Piece {
-    fn hand_on(self, window: Window<'_>, limit: usize, sink: &mut dyn FnMut(Frame<'_>)) {
+    fn emit(self, window: Window<'_>, limit: usize, sink: &mut dyn FnMut(Frame<'_>)) {
         let Self { line, bytes, what } = self;
         let (brace, unterminated) = match what {
             What::Object { brace, unterminated } => (brace, unterminated),
@@ -167,8 +168,8 @@ impl Piece {
                 return sink(Frame { line, bytes, body: Body::TooLong { length, limit } });
             }
         };
-        // A brace is a character of its own whatever the bytes around it, so that decoding its two
-        // sides apart gives what decoding them together would.
+        // A brace is a character of its own whatever bytes surround it, so decoding its two sides
+        // separately gives the same text.
         let noise = decode(window.get(bytes.start..brace));
         let text = decode(window.get(brace..bytes.end));
         let replaced = matches!((&noise, &text), (Cow::Owned(_), _) | (_, Cow::Owned(_)));
@@ -179,31 +180,31 @@ impl Piece {
     }
 }
 
-/// Where the scanner is.
+/// The state of the scanner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum State {
     /// Outside any candidate.
     Between,
-    /// Behind a broken record, on its last line: no candidate opens here.
+    /// After a broken record, on its last line, where no candidate opens.
     Behind,
     /// Inside the candidate.
     Inside,
-    /// In the last line of a frame that is too long, and that passed so many line ends before.
+    /// In the last line of a frame that is too long, after this many line feeds.
     TooLong { line_feeds: u64 },
 }
 
-/// Cuts the input into pieces. Holds no bytes, only positions.
+/// Cuts the input into pieces. It contains no bytes, only positions.
 #[derive(Debug)]
 struct Scanner {
     limit: u64,
-    /// The next byte to look at.
+    /// The next byte to read.
     at: u64,
     /// The first byte that belongs to no piece yet, and its line.
     start: u64,
     line: u64,
-    /// What stands from `start` up to the candidate is known to be more than separators.
+    /// The text from `start` up to the candidate is known to contain more than separators.
     noisy: bool,
-    place: Place,
+    state: State,
     candidate: Candidate,
 }
 
@@ -215,51 +216,51 @@ impl Scanner {
             start: 0,
             line: 1,
             noisy: false,
-            place: Place::Between,
+            state: State::Between,
             candidate: Candidate::default(),
         }
     }
 
-    /// The first byte that the next window must still hold.
+    /// The first byte that the next window must still contain.
     fn kept_from(&self) -> u64 {
-        match self.place {
-            Place::TooLong { .. } => self.at,
+        match self.state {
+            State::TooLong { .. } => self.at,
             _ => self.start,
         }
     }
 
     fn scan(&mut self, window: Window<'_>, sink: &mut dyn FnMut(Piece)) {
         while self.at < window.end() {
-            match self.place {
-                Place::Between => self.scan_between(window, sink),
-                Place::Behind => self.scan_behind(window, sink),
-                Place::Inside => self.scan_inside(window, sink),
-                Place::TooLong { line_feeds } => self.skip_line(line_feeds, window, sink),
+            match self.state {
+                State::Between => self.scan_between(window, sink),
+                State::Behind => self.scan_behind(window, sink),
+                State::Inside => self.scan_inside(window, sink),
+                State::TooLong { line_feeds } => self.skip_line(line_feeds, window, sink),
             }
         }
     }
 
     fn finish(&mut self, window: Window<'_>, sink: &mut dyn FnMut(Piece)) {
         let end = self.at;
-        match self.place {
-            Place::TooLong { .. } => {
+        match self.state {
+            State::TooLong { .. } => {
                 return sink(Piece {
                     line: self.line,
                     bytes: self.start..end,
                     what: What::TooLong,
                 });
             }
-            Place::Inside if self.candidate.is_unfinished_record() => {
+            State::Inside if self.candidate.is_unfinished_record() => {
                 let end = window.trim(self.candidate.start..end).end;
                 return self.end_object(self.candidate.start..end, true, window, sink);
             }
-            Place::Inside => self.give_up(window, sink),
-            Place::Between | Place::Behind => {}
+            State::Inside => self.reject_candidate(window, sink),
+            State::Between | State::Behind => {}
         }
         self.end_noise(end, true, window, sink);
     }
 
-    /// How far to look in this window: one byte past the limit, where a line may still end.
+    /// The end of what is read in this window: one byte past the limit, where a line may still end.
     fn reach(&self, window: Window<'_>) -> u64 {
         window.end().min(self.start.saturating_add(self.limit).saturating_add(1))
     }
@@ -280,7 +281,7 @@ impl Scanner {
             self.start = self.at;
         }
         self.candidate.open(self.at);
-        self.place = Place::Inside;
+        self.state = State::Inside;
         self.at += 1;
         self.check_length(window);
     }
@@ -311,22 +312,22 @@ impl Scanner {
             }
             Verdict::Broken | Verdict::TooDeep => {
                 let glued = verdict == Verdict::Broken && ahead.get(read) == Some(&b'{');
-                self.give_up(window, sink);
+                self.reject_candidate(window, sink);
                 self.noisy = self.noisy || !window.has_only_separators(self.start..self.at);
                 if self.noisy && self.candidate.has_colon && !glued {
-                    self.place = Place::Behind;
+                    self.state = State::Behind;
                 }
             }
         }
     }
 
-    /// Turns to skipping once more bytes than the limit allows belong to no piece yet.
+    /// Begins to skip once more bytes than the limit allows belong to no piece yet.
     fn check_length(&mut self, window: Window<'_>) {
         if self.at - self.start > self.limit {
-            // The last byte is left to the skipping: it may be the end of the line.
+            // The last byte is read while skipping, because it may be the end of the line.
             self.at -= 1;
             let line_feeds = window.count_line_feeds(self.start..self.at);
-            self.place = Place::TooLong { line_feeds };
+            self.state = State::TooLong { line_feeds };
         }
     }
 
@@ -347,7 +348,7 @@ impl Scanner {
         self.begin_line();
     }
 
-    /// Steps over a line feed.
+    /// Advances past a line feed.
     fn begin_line(&mut self) {
         self.at += 1;
         self.line += 1;
@@ -357,7 +358,7 @@ impl Scanner {
     fn start_between(&mut self, start: u64) {
         self.start = start;
         self.noisy = false;
-        self.place = Place::Between;
+        self.state = State::Between;
     }
 
     fn end_noise(
@@ -388,8 +389,9 @@ impl Scanner {
         self.start_between(object.end);
     }
 
-    /// Turns the candidate into noise up to here, apart from the objects that it has swallowed.
-    fn give_up(&mut self, window: Window<'_>, sink: &mut dyn FnMut(Piece)) {
+    /// Turns the candidate into noise up to this byte, except for the objects that it has
+    /// swallowed.
+    fn reject_candidate(&mut self, window: Window<'_>, sink: &mut dyn FnMut(Piece)) {
         let swallowed = std::mem::take(&mut self.candidate.swallowed);
         for object in &swallowed {
             self.cut_lines(object.start, window, sink);
@@ -397,12 +399,12 @@ impl Scanner {
         }
         self.candidate.swallowed = swallowed;
         self.cut_lines(self.at, window, sink);
-        self.place = Place::Between;
+        self.state = State::Between;
     }
 
-    /// Hands on, as noise, the lines that end before `until`.
+    /// Emits the lines that end before `until` as noise.
     fn cut_lines(&mut self, until: u64, window: Window<'_>, sink: &mut dyn FnMut(Piece)) {
-        // What stands before the candidate is on one line, and may have been noise for long.
+        // The text before the candidate contains no line feed and may be long, so it is skipped.
         let from = self.start.max(self.candidate.start);
         for found in memchr_iter(b'\n', window.get(from..until)) {
             let end = from + found as u64;

@@ -1,8 +1,8 @@
 //! Server-sent events, as the WHATWG defines them.
 //!
-//! Knows fields, line ends and the `[DONE]` of chat servers; does not know what an event's data
-//! means. It parts from a browser in one point: an event that is still open when the input ends is
-//! handed on, marked as unterminated, so that nothing is lost.
+//! This framing knows fields, line ends and the `[DONE]` of chat servers; it does not know what an
+//! event's data means. It differs from a browser in one point: an event that is still open when the
+//! input ends is emitted and marked as unterminated, so that nothing is lost.
 //!
 //! A frame covers the event from the start of its first field to the end of its last. Comments
 //! before and after are not part of it, and all of that range counts against the limit.
@@ -18,22 +18,21 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Cuts a stream of server-sent events into the data of its events.
 ///
-/// The data of an event with a single `data:` line that lies wholly inside one chunk is handed on
-/// as it stands there, without a copy.
+/// The data of an event with a single `data:` line within one chunk is emitted without a copy.
 #[derive(Debug)]
 pub struct Sse {
     limits: Limits,
-    /// How much of a byte order mark was seen; nothing once the input has really begun.
+    /// The length of the byte order mark read so far; `None` after the start of the input.
     mark: Option<usize>,
-    /// The last byte was a CR: if an LF comes next, it belongs to the same line end.
+    /// The last byte was a CR, so an LF that follows belongs to the same line end.
     after_cr: bool,
-    /// Where in the input the next byte stands.
+    /// The offset of the next byte in the input.
     offset: u64,
-    /// The number of the current line, and where it starts.
+    /// The number of the current line, and its offset.
     line: u64,
     line_start: u64,
-    /// What earlier chunks held of the current line: all of it, or just its first byte if the rest
-    /// does not matter.
+    /// The part of the current line in earlier chunks: all of it, or only its first byte if the
+    /// rest does not matter.
     carry: Carry,
     event: Event,
 }
@@ -43,11 +42,11 @@ pub struct Sse {
 struct Event {
     /// The line and the offset at which its first field starts, once there is one.
     place: Option<(u64, u64)>,
-    /// Where its last field ends.
+    /// The end of its last field.
     end: u64,
     name: Carry,
     has_data: bool,
-    /// Its data, unless that still stands in the chunk.
+    /// Its data, unless the data is still in the chunk.
     data: Carry,
 }
 
@@ -67,13 +66,13 @@ impl Sse {
         }
     }
 
-    /// How much memory is in use for what is held back between two chunks.
+    /// The memory in use for bytes that are held back between two chunks.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.carry.capacity() + self.event.data.capacity() + self.event.name.capacity()
     }
 
-    /// Skips a byte order mark, which may stand at the start of the input and nowhere else.
+    /// Skips a byte order mark, which is allowed only at the start of the input.
     fn skip_mark<'c>(&mut self, chunk: &'c [u8]) -> &'c [u8] {
         let Some(seen) = self.mark else { return chunk };
         let expected = BYTE_ORDER_MARK.get(seen..).unwrap_or_default();
@@ -85,7 +84,7 @@ impl Sse {
         } else if same == chunk.len() {
             self.mark = Some(seen + same);
         } else {
-            // It only looked like a mark: what was held back of it is the start of the first line.
+            // It is not a mark after all: the bytes held back are the start of the first line.
             self.mark = None;
             self.hold(BYTE_ORDER_MARK.get(..seen).unwrap_or_default());
             return chunk;
@@ -93,7 +92,7 @@ impl Sse {
         chunk.get(same..).unwrap_or_default()
     }
 
-    /// Cuts the next line off `rest`, if it ends there, and says where it ends in the input.
+    /// Cuts the next line off `rest`, if it ends there, and returns its end in the input.
     fn cut_line<'c>(&mut self, rest: &mut &'c [u8]) -> Option<(&'c [u8], u64)> {
         if self.after_cr && !rest.is_empty() {
             self.after_cr = false;
@@ -112,13 +111,13 @@ impl Sse {
         Some((line, end))
     }
 
-    /// Keeps the part of a line with which a chunk ends.
+    /// Keeps the incomplete line at the end of a chunk.
     fn hold(&mut self, part: &[u8]) {
         let Some(first) = self.carry.as_slice().first().or(part.first()).copied() else { return };
         self.offset += part.len() as u64;
         let (_, start) = self.event.place.unwrap_or((self.line, self.line_start));
         if first == b':' || self.offset - start > self.limits.frame as u64 {
-            // A comment, or too long: all that matters now is which of the two.
+            // The line is a comment, or too long; its first byte is enough to tell which.
             self.carry.clear();
             self.carry.extend(&[first], 1);
         } else {
@@ -143,7 +142,7 @@ impl Sse {
                     self.event.take_field(field, in_place, self.limits);
                 } else {
                     *in_place = None;
-                    self.event.forget_data();
+                    self.event.clear_data();
                 }
             }
         }
@@ -151,7 +150,7 @@ impl Sse {
         self.line_start = self.offset;
     }
 
-    /// Hands on the event that was read, and begins the next.
+    /// Emits the event that was read, and begins the next.
     fn dispatch(
         &mut self,
         in_place: Option<&[u8]>,
@@ -179,13 +178,13 @@ impl Sse {
                 sink(Frame { line, bytes, body: Body::Text(text) });
             }
         }
-        event.forget_data();
+        event.clear_data();
     }
 }
 
 impl Event {
     fn take_field<'c>(&mut self, field: &'c [u8], in_place: &mut Option<&'c [u8]>, limits: Limits) {
-        // Of all fields only these two matter here, so there is no need to look for the colon.
+        // Only these two fields matter here, so the colon need not be searched for.
         if let Some(value) = value_of(b"data", field) {
             if self.has_data {
                 self.keep(in_place.take(), limits);
@@ -201,12 +200,12 @@ impl Event {
         }
     }
 
-    /// Copies the data that stood in a chunk which is about to go away.
+    /// Copies the data out of a chunk that is about to be dropped.
     fn keep(&mut self, in_place: Option<&[u8]>, limits: Limits) {
         self.data.extend(in_place.unwrap_or_default(), limits.frame);
     }
 
-    fn forget_data(&mut self) {
+    fn clear_data(&mut self) {
         self.has_data = false;
         self.data.clear();
         self.name.clear();

@@ -1,4 +1,4 @@
-//! Every tool call is made once and answered once.
+//! Ensures that every tool call starts once and is answered once.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -12,47 +12,47 @@ use crate::event::{
 use crate::fingerprint::{Fingerprint, FingerprintHasher, of_name, of_optional_name, of_words};
 use crate::json::{Json, Text};
 
-/// How many calls that are over leave their room behind.
-const SPARE: usize = 16;
+/// The number of closed calls whose allocations are reused.
+const MAX_SPARE: usize = 16;
 
-/// How much room for an input is kept from call to call.
-const ROOM: usize = 64 << 10;
+/// The buffer capacity for an input that is kept from call to call.
+const SPARE_CAPACITY: usize = 64 << 10;
 
-/// The name of a tool that nobody named.
+/// The name of a tool whose name is not known.
 const UNNAMED: &str = "unknown";
 
-/// The longest input that is kept for those who have to decide about a call.
-const INPUT_KEPT: usize = 1 << 20;
+/// The longest input that is kept for permission requests about a call.
+const MAX_INPUT: usize = 1 << 20;
 
-/// How much of a running call's output is kept: the end of it.
-const OUTPUT_KEPT: usize = 64 << 10;
+/// The length of the end of a running call's output that is kept.
+const MAX_OUTPUT: usize = 64 << 10;
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    /// All calls of the session, by the fingerprint of the id under which they are emitted: a call
-    /// that is over is kept in a few bytes.
+    /// All calls of the session, by the fingerprint of their emitted id. A closed call takes a few
+    /// bytes.
     calls: HashMap<u64, Call, BuildHasherDefault<FingerprintHasher>>,
     epoch: u64,
     made: u64,
     open: usize,
-    /// Calls that the agent gave no id, in the order in which they were made.
+    /// The open calls to which the agent gave no id, in the order in which they started.
     unnamed: VecDeque<String>,
-    names: Names,
-    /// Native ids of this epoch that were used before.
+    ids: IdGenerator,
+    /// Native ids of this epoch that were already taken.
     renamed: Renamed,
-    /// Room of calls that are over, for those to come.
-    #[allow(clippy::vec_box, reason = "it is the boxes that are used again")]
+    /// The allocations of closed calls, for reuse.
+    #[allow(clippy::vec_box, reason = "the boxes themselves are reused")]
     spare: Vec<Box<OpenCall>>,
 }
 
-/// Ids for calls that the agent gave none.
+/// Generates ids for calls to which the agent gave none.
 #[derive(Debug, Default)]
-struct Names {
-    /// What makes them differ from those of other sessions.
+struct IdGenerator {
+    /// Distinguishes them from the ids of other sessions.
     tag: String,
     /// Earlier runs of the session are not known.
     resumed: bool,
-    /// How they begin, where the protocol prescribes it.
+    /// Their prefix, where the protocol prescribes one.
     prefix: Option<&'static str>,
     made: u64,
 }
@@ -60,15 +60,15 @@ struct Names {
 #[derive(Debug)]
 enum Call {
     Open(Box<OpenCall>),
-    Over(Over),
+    Closed(ClosedCall),
 }
 
-/// A call that is over: enough to recognise a repetition of it.
+/// What is kept of a closed call to recognise a repeat.
 #[derive(Debug, Clone, Copy)]
-struct Over {
-    how: Outcome,
+struct ClosedCall {
+    outcome: Outcome,
     epoch: u64,
-    /// The fingerprint of the message that made it.
+    /// The fingerprint of the message that it belongs to.
     message: u64,
     /// The fingerprint of its name and input.
     content: u64,
@@ -80,8 +80,8 @@ struct Over {
 enum Outcome {
     Answered,
     Abandoned,
-    /// Given up because its turn rests, and nobody said which call it rests for.
-    Resting,
+    /// Closed because its turn waits for the client, and the agent did not report for which call.
+    Waiting,
 }
 
 #[derive(Debug, Default)]
@@ -95,17 +95,17 @@ struct OpenCall {
     parent: Option<Text<'static>>,
     message: Option<Text<'static>>,
     input_known: bool,
-    /// The input; empty where it is not known, or too long to keep.
+    /// The input; empty where it is not known or too long to keep.
     input: String,
     /// The fingerprint of the input.
     input_number: u64,
-    /// What it put out so far.
+    /// The end of its output so far.
     output: String,
 }
 
 impl Calls {
     pub(super) fn push(&mut self, mut event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
-        self.name(&mut event.data);
+        self.assign_id(&mut event.data);
         match event.data {
             Data::ToolInputDelta(_) => self.input_delta(event, stream, emit),
             Data::ToolInput(_) => self.input(event, stream, emit),
@@ -115,28 +115,30 @@ impl Calls {
         }
     }
 
-    /// Sets how the ids of calls begin that the agent gives none, where the protocol prescribes it.
+    /// Sets the prefix of generated ids, where the protocol prescribes one.
     pub(super) fn set_prefix(&mut self, prefix: Option<&'static str>) {
-        self.names.prefix = prefix;
+        self.ids.prefix = prefix;
     }
 
-    /// Sets what makes these ids differ from those of other sessions.
+    /// Sets the tag that distinguishes generated ids from those of other sessions.
     pub(super) fn set_tag(&mut self, tag: &str, resumed: bool) {
-        (self.names.tag, self.names.resumed) = (tag.to_owned(), resumed);
+        (self.ids.tag, self.ids.resumed) = (tag.to_owned(), resumed);
     }
 
-    /// Begins another run of the agent: its ids start anew.
+    /// Begins a new epoch, in which native ids are reset.
     pub(super) fn begin_epoch(&mut self) {
         self.epoch += 1;
         self.renamed.clear();
         self.unnamed.clear();
     }
 
-    /// Settles which call an event is about: native ids become those under which calls are emitted.
-    pub(super) fn settle(&mut self, event: &mut Event<'_>, replay: bool, stream: &mut Stream) {
+    /// Replaces the native call ids of an event with the emitted ones. A call whose id is taken
+    /// gets a new one.
+    pub(super) fn resolve_ids(&mut self, event: &mut Event<'_>, replay: bool, stream: &mut Stream) {
         let reused = match &event.data {
-            Data::ToolStarted(started) => self
-                .is_taken(&started.call, |over| !replay && !over.repeats_message(&started.message)),
+            Data::ToolStarted(started) => self.is_taken(&started.call, |closed| {
+                !replay && !closed.repeats_message(&started.message)
+            }),
             Data::ToolInputDelta(delta) => self.is_taken(&delta.call, |_| false),
             Data::ToolInput(input) => self.is_taken(&input.call, |_| false),
             Data::ToolEnded(ended) => self.is_taken(&ended.call, |_| false),
@@ -145,41 +147,45 @@ impl Calls {
         if let Some(native) = reused {
             let free = |id: &String| !self.calls.contains_key(&key(&Text::plain(id)));
             let id = (2..).map(|number| format!("{native}-{number}")).find(free);
-            stream.repaired(RepairKind::CallIdReused, || format!("call {native}"));
+            stream.report_repair(RepairKind::CallIdReused, || format!("call {native}"));
             self.renamed.insert(&Text::plain(&native), id.unwrap_or_default());
         }
         self.renamed.rename(event);
     }
 
-    /// The native id of an event, if the call that has it is another one: one of an earlier epoch that
-    /// is over, or one of this epoch of which the caller says so.
-    fn is_taken(&self, native: &Text<'_>, is_another: impl Fn(&Over) -> bool) -> Option<String> {
+    /// The native id, if it belongs to another, closed call: one of an earlier epoch, or one of
+    /// this epoch that `is_another` selects.
+    fn is_taken(
+        &self,
+        native: &Text<'_>,
+        is_another: impl Fn(&ClosedCall) -> bool,
+    ) -> Option<String> {
         if native.is_empty() {
             return None;
         }
         let taken = match self.calls.get(&key(&self.renamed.emitted_as(native)))? {
             Call::Open(_) => false,
-            Call::Over(over) => over.epoch != self.epoch || is_another(over),
+            Call::Closed(closed) => closed.epoch != self.epoch || is_another(closed),
         };
         taken.then(|| native.to_string())
     }
 
-    /// Whether a record that both makes and answers a call repeats one of this epoch.
+    /// Whether a record that both starts and answers a call repeats one of this epoch.
     pub(super) fn repeats(&self, started: &ToolStarted<'_>, ended: &ToolEnded<'_>) -> bool {
         match self.calls.get(&key(&self.renamed.emitted_as(&started.call))) {
-            Some(Call::Over(over)) => {
+            Some(Call::Closed(closed)) => {
                 let input = input_number(started.input.as_ref());
-                over.epoch == self.epoch
-                    && over.how == Outcome::Answered
-                    && over.content == content_number(&started.name.to_plain(), input)
-                    && over.answer == answer_number(ended)
+                closed.epoch == self.epoch
+                    && closed.outcome == Outcome::Answered
+                    && closed.content == content_number(&started.name.to_plain(), input)
+                    && closed.answer == answer_number(ended)
             }
             _ => false,
         }
     }
 
-    /// Gives an id to a call that has none; an answer without one is that of the oldest such call.
-    fn name(&mut self, data: &mut Data<'_>) {
+    /// Gives an id to a call that has none. An answer without one belongs to the oldest such call.
+    fn assign_id(&mut self, data: &mut Data<'_>) {
         let (call, starts, ends) = match data {
             Data::ToolStarted(started) => (&mut started.call, true, false),
             Data::ToolInputDelta(delta) => (&mut delta.call, false, false),
@@ -193,7 +199,7 @@ impl Calls {
         }
         let oldest = if starts { None } else { self.unnamed.front().cloned() };
         let id = oldest.unwrap_or_else(|| {
-            let id = self.names.next(|id| !self.calls.contains_key(&key(&Text::plain(id))));
+            let id = self.ids.next(|id| !self.calls.contains_key(&key(&Text::plain(id))));
             self.unnamed.push_back(id.clone());
             id
         });
@@ -203,8 +209,8 @@ impl Calls {
         *call = Text::from(id);
     }
 
-    /// A plan that a call without an id wrote is that of the newest such call.
-    pub(super) fn settle_plan(&self, event: &mut Event<'_>) {
+    /// Assigns a plan that was written by a call without an id to the newest such call.
+    pub(super) fn resolve_plan(&self, event: &mut Event<'_>) {
         if let Data::PlanUpdated(plan) = &mut event.data
             && plan.call.as_ref().is_some_and(Text::is_empty)
         {
@@ -217,14 +223,14 @@ impl Calls {
         self.open > 0
     }
 
-    /// Whether an answer to a call will be handed on: it is open, or nobody has heard of it yet.
+    /// Whether an answer to a call will be emitted: the call is open, or not known yet.
     pub(super) fn awaits_answer(&self, call: &Text<'_>) -> bool {
-        !matches!(self.calls.get(&key(&self.renamed.emitted_as(call))), Some(Call::Over(_)))
+        !matches!(self.calls.get(&key(&self.renamed.emitted_as(call))), Some(Call::Closed(_)))
     }
 
-    /// Closes what nobody answered. While a turn waits for the client, the client's calls stay open,
-    /// and writers rely on it that no others do. Where nobody said which call the turn waits for, all
-    /// of them are closed, and that is no fault of the stream.
+    /// Closes the unanswered calls. While a turn waits for the client, the client's calls stay
+    /// open, and writers rely on no others being open. If the agent does not report which call the
+    /// turn waits for, all of them are closed, which is not reported as a repair.
     pub(super) fn end_turn(
         &mut self,
         waiting: bool,
@@ -243,7 +249,7 @@ impl Calls {
         let mut open: Vec<_> = open.collect();
         open.sort_unstable();
         let known = open.iter().any(|(_, _, stays)| *stays);
-        let resting = waiting && !known;
+        let all_closed = waiting && !known;
         let why = if waiting {
             "the turn rests until the client has run its tool"
         } else {
@@ -253,14 +259,14 @@ impl Calls {
             match self.calls.get_mut(&call) {
                 Some(Call::Open(open)) if stays => {
                     let id = std::mem::take(&mut open.id);
-                    tell_unknown_input(open, &Text::plain(&id), stream, emit);
+                    emit_unknown_input(open, &Text::plain(&id), stream, emit);
                     open.id = id;
                 }
                 Some(place) => {
-                    let how = if resting { Outcome::Resting } else { Outcome::Abandoned };
-                    let Some(open) = place.end(how, 0) else { continue };
-                    if !resting {
-                        stream.repaired(RepairKind::CallNotAnswered, || {
+                    let outcome = if all_closed { Outcome::Waiting } else { Outcome::Abandoned };
+                    let Some(open) = place.end(outcome, 0) else { continue };
+                    if !all_closed {
+                        stream.report_repair(RepairKind::CallNotAnswered, || {
                             format!("call {} ({})", open.id, open.name)
                         });
                     }
@@ -272,7 +278,7 @@ impl Calls {
     }
 
     pub(super) fn start(&mut self, event: &mut Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
-        self.name(&mut event.data);
+        self.assign_id(&mut event.data);
         let Data::ToolStarted(started) = &mut event.data else { return };
         if started.name.is_empty() {
             started.name = Text::plain(UNNAMED);
@@ -285,9 +291,9 @@ impl Calls {
                 call.executor = started.executor.clone();
                 Text::keep_in(event.parent.as_ref(), &mut call.parent);
                 Text::keep_in(started.message.as_ref(), &mut call.message);
-                call.knows_input(started.input.as_ref());
+                call.set_input(started.input.as_ref());
                 self.calls.insert(key, Call::Open(call));
-                stream.said(event, emit);
+                stream.emit_decoded(event, emit);
             }
             Some(Call::Open(open)) if !open.input_known && started.input.is_some() => {
                 let ToolStarted { call, message, input, .. } = std::mem::take(started);
@@ -298,9 +304,9 @@ impl Calls {
             // The message may be known only now.
             Some(Call::Open(open)) if started.message.is_some() => {
                 open.message = started.message.clone().map(Text::into_owned);
-                stream.merged();
+                stream.count_merged();
             }
-            Some(_) => stream.repeated(),
+            Some(_) => stream.count_repeated(),
         }
     }
 
@@ -309,9 +315,9 @@ impl Calls {
         self.ensure_known(&delta.call, &event, stream, emit);
         if let Some(open) = self.find_open(&delta.call).filter(|open| !open.input_known) {
             let parent = open.parent.as_ref().map(Text::borrowed);
-            stream.said(&mut event.within(parent), emit);
+            stream.emit_decoded(&mut event.within(parent), emit);
         } else {
-            stream.repeated();
+            stream.count_repeated();
         }
     }
 
@@ -320,36 +326,36 @@ impl Calls {
         self.ensure_known(&input.call, &event, stream, emit);
         let Event { time, data: Data::ToolInput(mut input), .. } = event else { return };
         let Some(open) = self.find_open(&input.call).filter(|open| !open.input_known) else {
-            stream.repeated();
+            stream.count_repeated();
             return;
         };
-        open.knows_input(input.input.as_ref());
+        open.set_input(input.input.as_ref());
         open.input_known = true;
         input.name = Text::plain(&open.name);
         input.kind = open.kind.clone();
         input.executor = open.executor.clone();
         input.message = input.message.or_else(|| open.message.as_ref().map(Text::borrowed));
         let parent = open.parent.as_ref().map(Text::borrowed);
-        stream.said(&mut Event::new(input).within(parent).at(time), emit);
+        stream.emit_decoded(&mut Event::new(input).within(parent).at(time), emit);
     }
 
     fn progress(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Data::ToolProgress(progress) = &event.data else { return };
         let Some(open) = self.find_open(&progress.call) else {
-            stream.repeated();
+            stream.count_repeated();
             return;
         };
         if let Some(output) = &progress.output {
-            open.put_out(&output.to_plain());
+            open.append_output(&output.to_plain());
         }
         let parent = open.parent.as_ref().map(Text::borrowed);
-        stream.said(&mut event.within(parent), emit);
+        stream.emit_decoded(&mut event.within(parent), emit);
     }
 
-    /// Whoever decides about a call is told what the call is, where the question does not say it.
+    /// Completes a permission request with the tool and the input of its call.
     pub(super) fn permission(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let mut event = event;
-        // Whether a call may run that is over, nobody can decide: the question stands for itself.
+        // A closed call can no longer be allowed or denied, so the request does not refer to it.
         if let Data::PermissionRequested(request) = &mut event.data
             && request.call.as_ref().is_some_and(|call| !self.awaits_answer(call))
         {
@@ -363,16 +369,16 @@ impl Calls {
         if let Some(open) = call.and_then(|call| self.find_open(&call)) {
             match &mut event.data {
                 Data::PermissionRequested(request) => {
-                    request.tool = request.tool.take().or_else(|| open.told_name());
-                    request.input = request.input.take().or_else(|| open.told_input());
+                    request.tool = request.tool.take().or_else(|| open.known_name());
+                    request.input = request.input.take().or_else(|| open.known_input());
                 }
                 Data::PermissionResolved(resolved) => {
-                    resolved.tool = resolved.tool.take().or_else(|| open.told_name());
+                    resolved.tool = resolved.tool.take().or_else(|| open.known_name());
                 }
                 _ => {}
             }
         }
-        stream.said(&mut event, emit);
+        stream.emit_decoded(&mut event, emit);
     }
 
     fn answer(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
@@ -387,36 +393,39 @@ impl Calls {
             Call::Open(_) => {
                 let Some(mut open) = call.end(Outcome::Answered, number) else { return };
                 self.open -= 1;
-                tell_unknown_input(&mut open, &ended.call, stream, emit);
+                emit_unknown_input(&mut open, &ended.call, stream, emit);
                 ended.name = Text::plain(&open.name);
                 ended.kind = open.kind.clone();
                 ended.executor = open.executor.clone();
                 if ended.status == ToolStatus::Cancelled || ended.status == ToolStatus::Abandoned {
-                    let told = ended.output.take().filter(|output| !output.is_null());
-                    ended.output = told.or_else(|| open.told_output());
+                    let reported = ended.output.take().filter(|output| !output.is_null());
+                    ended.output = reported.or_else(|| open.partial_output());
                 }
-                // Whoever made the call is answered.
+                // The answer belongs to the agent that made the call.
                 let parent = open.parent.as_ref().map(Text::borrowed);
                 let mut answer = Event::new(ended).within(parent).at(time).because(synthetic);
-                stream.said(&mut answer, emit);
-                if self.spare.len() < SPARE {
+                stream.emit_decoded(&mut answer, emit);
+                if self.spare.len() < MAX_SPARE {
                     self.spare.push(open);
                 }
             }
-            Call::Over(over)
-                if over.how == Outcome::Answered && (over.answer == number || is_bare(&ended)) =>
+            Call::Closed(closed)
+                if closed.outcome == Outcome::Answered
+                    && (closed.answer == number || is_bare(&ended)) =>
             {
-                stream.repeated();
+                stream.count_repeated();
             }
-            Call::Over(over) => {
-                // That a call was answered after its turn came to rest is no fault of the stream.
-                if over.how != Outcome::Resting {
-                    stream.repaired(RepairKind::AnswerTooLate, || format!("call {}", ended.call));
+            Call::Closed(closed) => {
+                // A call may be answered after its turn began to wait for the client.
+                if closed.outcome != Outcome::Waiting {
+                    stream.report_repair(RepairKind::AnswerTooLate, || {
+                        format!("call {}", ended.call)
+                    });
                 }
-                (over.how, over.answer) = (Outcome::Answered, number);
+                (closed.outcome, closed.answer) = (Outcome::Answered, number);
                 let late = Native { name: Text::plain("late_answer"), raw: ended.output };
                 let late = Event::new(late).within(parent).at(time).because(synthetic);
-                stream.said(&mut { late }, emit);
+                stream.emit_decoded(&mut { late }, emit);
             }
         }
     }
@@ -433,22 +442,22 @@ impl Calls {
         self.unnamed.retain(|unnamed| *unnamed != open.id);
         let id = std::mem::take(&mut open.id);
         let call = Text::plain(&id);
-        tell_unknown_input(&mut open, &call, stream, emit);
+        emit_unknown_input(&mut open, &call, stream, emit);
         let ended = ToolEnded {
             call,
             name: Text::plain(&open.name),
             kind: open.kind.clone(),
             executor: open.executor.clone(),
             status: ToolStatus::Abandoned,
-            output: open.told_output(),
+            output: open.partial_output(),
             error: Some(Text::plain(why)),
             ..ToolEnded::default()
         };
         let event = Event::new(ended).within(open.parent.as_ref().map(Text::borrowed));
-        stream.added(&mut { event }, reason, emit);
+        stream.emit_added(&mut { event }, reason, emit);
     }
 
-    /// Adds a call that somebody speaks of and nobody made.
+    /// Adds the start of a call that an event refers to and that is not known.
     fn ensure_known(
         &mut self,
         call: &Text<'_>,
@@ -464,25 +473,29 @@ impl Calls {
             Data::ToolEnded(ended) if !ended.name.is_empty() => ended.name.clone().into_owned(),
             _ => Text::plain(UNNAMED),
         };
-        stream.repaired(RepairKind::AnswerWithoutCall, || format!("call {call}"));
+        stream.report_repair(RepairKind::AnswerWithoutCall, || format!("call {call}"));
         let mut open = self.open_call(call, &name);
         open.parent = event.parent.clone().map(Text::into_owned);
         let started = ToolStarted { call: call.clone(), name, ..ToolStarted::default() };
-        stream.added(&mut Event::new(started).within(event.parent.clone()), Reason::Implied, emit);
+        stream.emit_added(
+            &mut Event::new(started).within(event.parent.clone()),
+            Reason::Implied,
+            emit,
+        );
         self.calls.insert(key, Call::Open(open));
     }
 
-    /// A call that is made now, in room that another one left.
+    /// Opens a call, reusing the allocations of a closed one.
     fn open_call(&mut self, id: &Text<'_>, name: &Text<'_>) -> Box<OpenCall> {
         let mut call = self.spare.pop().unwrap_or_default();
-        let room = std::mem::take(&mut *call);
-        let (mut kept_id, mut kept_name, mut input) = (room.id, room.name, room.input);
+        let spare = std::mem::take(&mut *call);
+        let (mut kept_id, mut kept_name, mut input) = (spare.id, spare.name, spare.input);
         kept_id.clear();
         kept_id.push_str(&id.to_plain());
         kept_name.clear();
         kept_name.push_str(&name.to_plain());
         input.clear();
-        input.shrink_to(ROOM);
+        input.shrink_to(SPARE_CAPACITY);
         *call = OpenCall {
             id: kept_id,
             name: kept_name,
@@ -506,65 +519,65 @@ impl Calls {
 
 impl OpenCall {
     /// Keeps the input, if it is known.
-    fn knows_input(&mut self, input: Option<&Json<'_>>) {
+    fn set_input(&mut self, input: Option<&Json<'_>>) {
         self.input_known = input.is_some();
         self.input_number = input_number(input);
-        if let Some(input) = input.filter(|input| input.get().len() <= INPUT_KEPT) {
+        if let Some(input) = input.filter(|input| input.get().len() <= MAX_INPUT) {
             self.input.push_str(input.get());
         }
     }
 
-    /// Keeps the next piece of the output, and of all pieces the end.
-    fn put_out(&mut self, piece: &str) {
+    /// Appends to the output, of which only the end is kept.
+    fn append_output(&mut self, piece: &str) {
         self.output.push_str(piece);
-        // Moving what is kept costs less than what is thrown away came to.
-        if self.output.len() > 2 * OUTPUT_KEPT {
-            let start = self.output.ceil_char_boundary(self.output.len() - OUTPUT_KEPT);
+        // Trimming only at twice the limit keeps the cost of moving the rest linear.
+        if self.output.len() > 2 * MAX_OUTPUT {
+            let start = self.output.ceil_char_boundary(self.output.len() - MAX_OUTPUT);
             self.output.drain(..start);
         }
     }
 
-    /// Its tool, for those who speak of the call and do not say it.
-    fn told_name(&self) -> Option<Text<'_>> {
+    /// The name of its tool, for events that do not contain it.
+    fn known_name(&self) -> Option<Text<'_>> {
         (self.name != UNNAMED).then(|| Text::plain(&self.name))
     }
 
-    fn told_input(&self) -> Option<Json<'_>> {
+    fn known_input(&self) -> Option<Json<'_>> {
         (!self.input.is_empty()).then(|| Json::read_from(&self.input))
     }
 
-    /// What it put out before it was stopped.
-    fn told_output(&self) -> Option<Json<'static>> {
+    /// The output that it wrote before it was stopped.
+    fn partial_output(&self) -> Option<Json<'static>> {
         (!self.output.is_empty()).then(|| Json::from(&Text::plain(&self.output)))
     }
 }
 
 impl Call {
-    /// Ends a call; gives what was known of it.
-    fn end(&mut self, how: Outcome, answer: u64) -> Option<Box<OpenCall>> {
+    /// Closes a call, and returns what was known of it.
+    fn end(&mut self, outcome: Outcome, answer: u64) -> Option<Box<OpenCall>> {
         let Self::Open(open) = self else { return None };
-        let over = Over {
-            how,
+        let closed = ClosedCall {
+            outcome,
             epoch: open.epoch,
             message: of_optional_name(&open.message),
             content: content_number(&open.name, open.input_number),
             answer,
         };
-        match std::mem::replace(self, Self::Over(over)) {
+        match std::mem::replace(self, Self::Closed(closed)) {
             Self::Open(open) => Some(open),
-            Self::Over(_) => None,
+            Self::Closed(_) => None,
         }
     }
 }
 
-impl Over {
-    /// Whether a call of the same id that is part of this message is the same call.
+impl ClosedCall {
+    /// Whether a call with the same id in this message is the same call.
     fn repeats_message(&self, message: &Option<Text<'_>>) -> bool {
         message.is_some() && of_optional_name(message) == self.message
     }
 }
 
-impl Names {
+impl IdGenerator {
     fn next(&mut self, is_free: impl Fn(&str) -> bool) -> String {
         loop {
             self.made += 1;
@@ -589,7 +602,7 @@ fn content_number(name: &str, input: u64) -> u64 {
     of_words([of_name(name.as_bytes()), input])
 }
 
-/// Whether an answer says only that there was one.
+/// Whether an answer has no content.
 fn is_bare(ended: &ToolEnded<'_>) -> bool {
     let ToolEnded { output, structured, exit_code, error, .. } = ended;
     output.is_none() && structured.is_none() && exit_code.is_none() && error.is_none()
@@ -607,14 +620,14 @@ fn answer_number(ended: &ToolEnded<'_>) -> u64 {
     ])
 }
 
-/// What a call is known by.
+/// The key of a call: the fingerprint of its id.
 #[inline]
 pub(super) fn key(call: &Text<'_>) -> u64 {
     of_name(call.to_plain().as_bytes())
 }
 
-/// A writer that waits for the input is told that none will come.
-fn tell_unknown_input(open: &mut OpenCall, call: &Text<'_>, stream: &mut Stream, emit: Emit<'_>) {
+/// Emits that the input remains unknown, so that no writer waits for it.
+fn emit_unknown_input(open: &mut OpenCall, call: &Text<'_>, stream: &mut Stream, emit: Emit<'_>) {
     if std::mem::replace(&mut open.input_known, true) {
         return;
     }
@@ -627,5 +640,5 @@ fn tell_unknown_input(open: &mut OpenCall, call: &Text<'_>, stream: &mut Stream,
         input: None,
     };
     let event = Event::new(input).within(open.parent.as_ref().map(Text::borrowed));
-    stream.added(&mut { event }, Reason::Implied, emit);
+    stream.emit_added(&mut { event }, Reason::Implied, emit);
 }

@@ -1,18 +1,19 @@
-//! Every message that begins ends.
+//! Ensures that every message that starts also ends.
 
 use super::stream::{Emit, Stream};
 use crate::event::{Data, Event, MessageEnded, Reason};
 use crate::json::Text;
 
-/// How many messages are open at once; one as a rule. With more, the oldest is taken to be over.
-const OPEN: usize = 64;
+/// The number of messages that can be open at once. Usually one is; above the limit, the oldest is
+/// ended.
+const MAX_OPEN: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     open: Vec<OpenMessage>,
 }
 
-/// A message that has begun, and the agent that says it.
+/// A message that has started, and the call of the sub-agent that it comes from.
 #[derive(Debug)]
 struct OpenMessage {
     parent: Option<Text<'static>>,
@@ -25,7 +26,7 @@ impl Messages {
             Data::MessageStarted(started)
                 if self.find(&event.parent, &started.message).is_none() =>
             {
-                if self.open.len() == OPEN {
+                if self.open.len() == MAX_OPEN {
                     self.open.remove(0).end(Reason::Implied, stream, emit);
                 }
                 self.open.push(OpenMessage {
@@ -40,7 +41,7 @@ impl Messages {
             }
             _ => {}
         }
-        stream.said(event, emit);
+        stream.emit_decoded(event, emit);
     }
 
     /// Whether the main agent is in the middle of a message.
@@ -63,6 +64,6 @@ impl Messages {
 impl OpenMessage {
     fn end(self, reason: Reason, stream: &mut Stream, emit: Emit<'_>) {
         let ended = MessageEnded { message: self.message, ..MessageEnded::default() };
-        stream.added(&mut Event::new(ended).within(self.parent), reason, emit);
+        stream.emit_added(&mut Event::new(ended).within(self.parent), reason, emit);
     }
 }

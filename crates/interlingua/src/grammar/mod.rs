@@ -1,21 +1,21 @@
-//! Makes any stream of events well-formed, and says what it had to repair.
+//! Makes any stream of events well-formed, and reports what it had to repair.
 //!
-//! A decoder says what each record means, one by one, and may say a thing twice. The grammar knows
-//! the order of things: sessions start before turns, blocks and calls are opened before they go on,
-//! every call is answered once, every turn ends once. What is missing it adds and marks as
-//! synthetic; what was said before it drops; counts that grow over a session it turns into the
-//! counts of a turn. It knows no protocol, and it never holds an event back.
+//! A decoder states what each record means, one by one, and may emit the same thing twice. The
+//! grammar knows the order of events: sessions start before turns, blocks and calls are opened
+//! before they continue, every call is answered once, every turn ends once. It adds what is missing
+//! and marks it as synthetic, drops what was emitted before, and turns cumulative counts into those
+//! of a turn. It knows no protocol, and it never holds an event back.
 
 mod blocks;
 mod calls;
+mod closed_blocks;
 mod messages;
 mod names;
-mod over;
 mod pieces;
 mod plans;
-mod recent;
 mod renamed;
 mod repair;
+mod retractable;
 mod session;
 mod stream;
 mod turns;
@@ -50,7 +50,7 @@ pub struct Exit {
     pub stopped: Option<Stopped>,
 }
 
-/// Why whoever runs an agent ended it. A turn that the agent did not end itself ended so.
+/// Why the caller ended the agent. It becomes the end of a turn that the agent did not end itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stopped {
     /// How the turn ended.
@@ -59,7 +59,7 @@ pub struct Stopped {
     pub cause: String,
 }
 
-/// The order of things, and the state that it takes to keep it.
+/// The state of a session, and the rules that keep its stream well-formed.
 #[derive(Debug, Default)]
 pub(crate) struct Grammar {
     stream: Stream,
@@ -71,7 +71,7 @@ pub(crate) struct Grammar {
     plans: Plans,
     cut_off: bool,
     repeated_start: RepeatedStart,
-    /// What kind of failure the exit of the agent reports.
+    /// Classifies the failure that an agent's exit reports.
     exit_class: Option<fn(&Exit) -> Option<ErrorClass>>,
 }
 
@@ -88,7 +88,7 @@ impl Grammar {
         self.stream.account.frames.count(self.stream.fate);
     }
 
-    /// Begins a record of the frame that is to be kept.
+    /// Begins a record of the current frame whose text is to be kept.
     pub(crate) fn begin_record(&mut self, dialect: &'static Dialect, text: &str, emit: Emit<'_>) {
         self.stream.end_record(emit);
         self.stream.begin_record(dialect, text);
@@ -99,33 +99,33 @@ impl Grammar {
         self.stream.fate.ignored = Some(rule);
     }
 
-    /// Which dialect is read from now on.
-    pub(crate) fn reading(&mut self, dialect: &'static Dialect) {
-        self.session.reading(dialect);
+    /// Sets the dialect that is read from now on.
+    pub(crate) fn set_dialect(&mut self, dialect: &'static Dialect) {
+        self.session.set_dialect(dialect);
         self.calls.set_prefix(dialect.unnamed_calls);
         self.repeated_start = dialect.repeated_start;
         self.exit_class = Some(dialect.exit_class);
     }
 
-    /// Sets what ids that are made up have to contain. Those in a form that a protocol's documents
-    /// prescribe contain it only where earlier runs of the session are not known.
+    /// Sets the tag that generated ids contain. Ids whose form a protocol prescribes contain it
+    /// only where earlier runs of the session are not known.
     pub(crate) fn set_id_tag(&mut self, tag: &str, resumed: bool) {
         self.calls.set_tag(tag, resumed);
     }
 
-    /// The run of the agent that is being read.
+    /// The number of the current epoch.
     pub(crate) fn epoch(&self) -> u64 {
         self.stream.epoch
     }
 
-    /// Whether a record that both makes and answers a call repeats one that was read before.
+    /// Whether a record that both starts and answers a call repeats an earlier one.
     pub(crate) fn repeats(&mut self, started: &ToolStarted<'_>, ended: &ToolEnded<'_>) -> bool {
         let repeats = self.calls.repeats(started, ended);
         self.stream.fate.dropped |= repeats;
         repeats
     }
 
-    /// Notes that the current record is part of what a later one completes.
+    /// Notes that the current record is incomplete, and that a later one completes it.
     pub(crate) fn deferred(&mut self) {
         self.stream.fate.dropped = true;
     }
@@ -135,7 +135,7 @@ impl Grammar {
         self.calls.has_open()
     }
 
-    /// The time of the entries to come.
+    /// Sets the time of the next entries.
     pub(crate) fn set_time(&mut self, received_at: Option<u64>) {
         self.stream.received_at = received_at;
     }
@@ -150,18 +150,18 @@ impl Grammar {
         &self.stream.account
     }
 
-    /// Notes that the current frame could not be read, before the event that says so.
+    /// Reports that the current frame could not be read. The `Unparsed` event follows.
     pub(crate) fn unreadable(&mut self, unparsed: &Unparsed<'_>) {
         self.cut_off |= unparsed.flaw == TextFlaw::Truncated;
         let kind = match unparsed.flaw {
             TextFlaw::TooLong => RepairKind::TooLong,
             _ => RepairKind::Unreadable,
         };
-        self.stream.repaired(kind, || unparsed.message.to_string());
+        self.stream.report_repair(kind, || unparsed.message.to_string());
     }
 
-    /// What the session had used before this stream, where its counts go on from there: those of a
-    /// resumed thread of Codex do.
+    /// Sets what the session had used before this stream, for agents whose counts continue across
+    /// runs, as those of a resumed Codex thread do.
     pub(crate) fn set_usage_before(&mut self, usage: crate::event::Usage<'_>) {
         self.turns.set_usage_before(usage);
     }
@@ -171,15 +171,15 @@ impl Grammar {
         &self.stream.repairs
     }
 
-    /// Takes the next event, and hands on what it is in a well-formed stream.
+    /// Takes the next event of the decoder, and emits its well-formed equivalent.
     #[inline]
     pub(crate) fn push(&mut self, event: Event<'_>, emit: Emit<'_>) {
         self.stream.event_fate = None;
-        self.take(event, emit);
+        self.dispatch(event, emit);
         self.stream.account.events.count(self.stream.event_fate);
     }
 
-    /// Takes an event that the caller knows of and no record contains.
+    /// Takes an event from the caller, which no record contains.
     pub(crate) fn push_from_caller(&mut self, event: Event<'_>, emit: Emit<'_>) {
         self.stream.from_caller = true;
         self.push(event, emit);
@@ -187,13 +187,13 @@ impl Grammar {
     }
 
     #[inline]
-    fn take(&mut self, mut event: Event<'_>, emit: Emit<'_>) {
-        names::or_absent(&mut event.parent);
-        self.calls.settle(&mut event, self.turns.is_replay(), &mut self.stream);
-        // Pieces of text are most of what agents say, and need little of what follows.
+    fn dispatch(&mut self, mut event: Event<'_>, emit: Emit<'_>) {
+        names::remove_if_empty(&mut event.parent);
+        self.calls.resolve_ids(&mut event, self.turns.is_replay(), &mut self.stream);
+        // Text deltas are most of a stream, and need few of the steps below.
         if !(matches!(event.data, Data::BlockDelta(_)) && self.turns.is_open()) {
-            self.calls.settle_plan(&mut event);
-            names::settle(&mut event);
+            self.calls.resolve_plan(&mut event);
+            names::remove_empty(&mut event);
             let answers = match &event.data {
                 Data::ToolEnded(ended) => self.calls.awaits_answer(&ended.call),
                 _ => false,
@@ -202,14 +202,14 @@ impl Grammar {
                 self.ensure_turn(emit);
             }
         }
-        // Events are large, and every move of one is a copy: what comes often stays where it is.
+        // Events are large, and moving one is a copy, so frequent events are passed by reference.
         let stream = &mut self.stream;
         match event.data {
             Data::BlockStarted(_) | Data::BlockDelta(_) | Data::BlockEnded(_) | Data::Block(_) => {
                 self.blocks.push(&mut event, stream, emit);
             }
             Data::MessageStarted(_) | Data::MessageEnded(_) => {
-                self.turns.note(&event);
+                self.turns.record(&event);
                 self.messages.push(&mut event, stream, emit);
             }
             Data::ToolStarted(_) => self.calls.start(&mut event, stream, emit),
@@ -221,9 +221,9 @@ impl Grammar {
         let stream = &mut self.stream;
         match event.data {
             Data::SessionStarted(_) | Data::SessionUpdated(_) => {
-                self.learn_of_session(event, emit);
+                self.update_session(event, emit);
             }
-            Data::SessionEnded(_) => self.session.told_end(event, stream, emit),
+            Data::SessionEnded(_) => self.session.record_end(event, stream, emit),
             Data::TurnStarted(_) => {
                 self.session.ensure_started(stream, emit);
                 self.turns.start(event, stream, emit);
@@ -234,32 +234,32 @@ impl Grammar {
                 self.calls.push(event, stream, emit);
             }
             Data::ToolEnded(_) => {
-                // Outside a turn nobody is told of plans.
+                // Plans are emitted only within a turn.
                 let refused = self.plans.refused_by(&event).filter(|_| self.turns.is_open());
-                self.blocks.step(event.parent.is_none());
+                self.blocks.begin_step(event.parent.is_none());
                 self.calls.push(event, stream, emit);
-                self.plans.put_back(refused, stream, emit);
+                self.plans.restore(refused, stream, emit);
             }
             Data::PlanUpdated(_) => self.plans.push(event, stream, emit),
             Data::PermissionRequested(_) | Data::PermissionResolved(_) => {
                 self.calls.permission(event, stream, emit);
             }
             Data::Retry(_) | Data::Error(_) | Data::Interrupted(_) | Data::Usage(_) => {
-                self.turns.note(&event);
-                stream.said(&mut event, emit);
+                self.turns.record(&event);
+                stream.emit_decoded(&mut event, emit);
             }
-            _ => stream.said(&mut event, emit),
+            _ => stream.emit_decoded(&mut event, emit),
         }
     }
 
-    /// Ends the session: closes what is open, as truthfully as it can.
+    /// Ends the session, and closes what is open, without inventing a success.
     pub(crate) fn finish(&mut self, exit: &Exit, ending: Ending, emit: Emit<'_>) {
         self.end_stream(Some(exit), ending, emit);
         let exit = self.session.exit(exit);
         self.session.end(&exit, &mut self.stream, emit);
     }
 
-    /// Ends one stream of the session; without an exit, its turn goes on with the next one.
+    /// Ends one stream of the session. Without an exit, the open turn continues in the next stream.
     pub(crate) fn end_stream(&mut self, exit: Option<&Exit>, ending: Ending, emit: Emit<'_>) {
         let Some(exit) = exit else {
             self.blocks.end_turn(Reason::InputEnded, &mut self.stream, emit);
@@ -271,14 +271,14 @@ impl Grammar {
             self.ensure_turn(emit);
             let clean = ending == Ending::Implied
                 && !self.cut_off
-                && !self.turns.nothing_said(&self.stream);
+                && !self.turns.has_only_started(&self.stream);
             let mid_message = self.messages.is_open();
             let class = self.exit_class.and_then(|class| class(&exit));
             let end = End { exit: &exit, class, clean, cut_off: self.cut_off, mid_message };
             let (ended, reason) = self.turns.ending(&end);
             let kind = RepairKind::TurnNotEnded;
             if reason != Reason::StreamEnded {
-                self.stream.repaired(kind, || {
+                self.stream.report_repair(kind, || {
                     ended.cause.as_ref().map(ToString::to_string).unwrap_or_default()
                 });
             }
@@ -286,13 +286,13 @@ impl Grammar {
         }
     }
 
-    /// Begins another stream of the session, as another run of the agent.
+    /// Begins another stream of the session, which is a new epoch.
     pub(crate) fn begin_stream(&mut self) {
         self.begin_epoch();
         self.stream.origin = Origin::default();
     }
 
-    /// Begins another run of the agent: native ids start anew; counts and the sequence go on.
+    /// Begins a new epoch: native ids are reset, while counts and the sequence continue.
     fn begin_epoch(&mut self) {
         self.stream.epoch += 1;
         self.blocks.begin_epoch();
@@ -302,15 +302,15 @@ impl Grammar {
         self.cut_off = false;
     }
 
-    /// Learns something about the session, which may be that the agent was started again.
-    fn learn_of_session(&mut self, event: Event<'_>, emit: Emit<'_>) {
+    /// Updates what is known of the session. A repeated start may begin a new epoch.
+    fn update_session(&mut self, event: Event<'_>, emit: Emit<'_>) {
         let starts_again = matches!(event.data, Data::SessionStarted(_))
             && self.session.is_announced()
             && self.repeated_start == RepeatedStart::NewRun;
         if starts_again {
             if self.turns.is_open() {
                 let cause = "the agent was started again before it had ended this turn";
-                self.stream.repaired(RepairKind::TurnNotEnded, || cause.to_owned());
+                self.stream.report_repair(RepairKind::TurnNotEnded, || cause.to_owned());
                 let ended = TurnEnded { cause: Some(Text::plain(cause)), ..TurnEnded::default() };
                 self.end_turn(Event::new(ended).because(Some(Reason::Implied)), true, emit);
             }
@@ -333,7 +333,7 @@ impl Grammar {
         let Data::TurnEnded(ended) = &mut event.data else { return };
         let waiting = ended.outcome == Outcome::WaitingForClient;
         let reason = event.synthetic.clone().unwrap_or(Reason::TurnEnded);
-        self.blocks.last_word(ended, &mut self.stream, emit);
+        self.blocks.final_text(ended, &mut self.stream, emit);
         self.blocks.end_turn(reason.clone(), &mut self.stream, emit);
         self.messages.end_turn(&reason, &mut self.stream, emit);
         self.calls.end_turn(waiting, reason, &mut self.stream, emit);
@@ -354,7 +354,7 @@ fn belongs_to_a_turn(data: &Data<'_>) -> bool {
         | Data::ToolInput(_)
         | Data::ToolInputDelta(_)
         | Data::PlanUpdated(_)
-        // An agent that asks is at work.
+        // An agent that asks is working on a turn.
         | Data::PermissionRequested(_)
         | Data::QuestionAsked(_)
         | Data::Retry(_)

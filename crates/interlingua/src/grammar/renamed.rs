@@ -1,8 +1,8 @@
 //! Calls that are emitted under another id than the agent's own.
 //!
 //! Native ids are unique within an epoch at best: agents count from zero in every process, and some
-//! providers in every answer. Consumers join records by the id of a call, so that every call of a
-//! session needs one of its own, and every event about it has to carry that one.
+//! providers in every answer. Consumers join records by the id of a call, so every call of a
+//! session needs a unique one, and every event about the call has to carry it.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::calls::key;
 use crate::event::{Data, Event};
 use crate::json::Text;
 
-/// The native ids of this epoch that stand for another one, each by its fingerprint.
+/// The emitted ids of this epoch's renamed calls, by the fingerprint of the native id.
 #[derive(Debug, Default)]
 pub(super) struct Renamed {
     emitted_as: HashMap<u64, String>,
@@ -25,17 +25,17 @@ impl Renamed {
         self.emitted_as.get(&key(native)).map_or_else(|| native.borrowed(), |id| Text::plain(id))
     }
 
-    /// From now on the native id is that of another call.
+    /// Emits the call with this native id under another id from now on.
     pub(super) fn insert(&mut self, native: &Text<'_>, id: String) {
         self.emitted_as.insert(key(native), id);
     }
 
-    /// Forgets all: another run of the agent begins.
+    /// Clears all renames, because a new epoch begins.
     pub(super) fn clear(&mut self) {
         self.emitted_as.clear();
     }
 
-    /// Puts the ids under which calls are emitted in the place of native ones.
+    /// Replaces the native ids in an event with the emitted ones.
     #[inline]
     pub(super) fn rename(&self, event: &mut Event<'_>) {
         if !self.emitted_as.is_empty() {

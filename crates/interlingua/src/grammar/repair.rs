@@ -1,43 +1,44 @@
-//! What had to be repaired, for the report that people read.
+//! The report of what had to be repaired.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How many repairs are told one by one; the rest are counted.
-const TOLD: usize = 200;
+/// The number of repairs that are listed one by one; the rest are only counted.
+const MAX_LISTED: usize = 200;
 
 /// One repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
-    /// What kind it is.
+    /// The kind of repair.
     pub kind: RepairKind,
     /// The line of the input that led to it.
     pub line: u64,
-    /// What exactly.
+    /// A description, for a person to read.
     pub what: String,
 }
 
-/// What kind of repair.
+/// A kind of repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum RepairKind {
-    /// A turn did not end; it was ended.
+    /// A turn did not end; its end was added.
     TurnNotEnded,
-    /// A turn began while another was open; until that one ends, both are told as one.
+    /// A turn began while another was open; the two were merged into one.
     TurnInTurn,
     /// A tool call was never answered; it was closed as abandoned.
     CallNotAnswered,
-    /// An answer came for a call that nobody made; the call was added.
+    /// An answer arrived for an unknown call; the call was added.
     AnswerWithoutCall,
-    /// An answer came twice, or after its call was given up; it was set aside.
+    /// An answer arrived twice, or after its call was closed as abandoned; it was emitted as
+    /// `Native`.
     AnswerTooLate,
-    /// A call has the id of another one that is over; it was given one of its own.
+    /// A call has the id of another call that is closed; it was renamed.
     CallIdReused,
-    /// A block was not ended; it was.
+    /// A block did not end; its end was added.
     BlockNotEnded,
-    /// A piece came for a block that was over; a new block was begun.
+    /// A delta arrived for a closed block; a new block was begun.
     PieceAfterEnd,
-    /// A whole block says something else than its pieces; both were kept.
+    /// A whole block differs from its deltas; both were kept.
     BlockDiffers,
     /// A line could not be read; it was kept as it is.
     Unreadable,
@@ -74,14 +75,14 @@ impl fmt::Display for RepairKind {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Repairs {
     counts: BTreeMap<RepairKind, u64>,
-    told: Vec<Repair>,
+    listed: Vec<Repair>,
 }
 
 impl Repairs {
     pub(super) fn add(&mut self, kind: RepairKind, line: u64, what: impl FnOnce() -> String) {
         *self.counts.entry(kind).or_default() += 1;
-        if self.told.len() < TOLD {
-            self.told.push(Repair { kind, line, what: what() });
+        if self.listed.len() < MAX_LISTED {
+            self.listed.push(Repair { kind, line, what: what() });
         }
     }
 
@@ -97,6 +98,6 @@ impl Repairs {
 
     /// The first repairs, one by one.
     pub fn told(&self) -> &[Repair] {
-        &self.told
+        &self.listed
     }
 }

@@ -1,4 +1,5 @@
-//! The session starts once and ends once; what is said of it again is an update, or nothing.
+//! Ensures that the session starts once and ends once. A repeated start becomes an update, or is
+//! dropped.
 
 use super::Exit;
 use super::stream::{Emit, Stream};
@@ -11,10 +12,10 @@ pub(super) struct Session {
     /// The name of the dialect that is read.
     dialect: Option<&'static str>,
     started: bool,
-    /// The agent itself said in this epoch that the session starts.
+    /// The agent itself reported the start of the session in this epoch.
     announced: bool,
     ended: bool,
-    told_exit: Exit,
+    reported_exit: Exit,
     id: Option<Text<'static>>,
     agent: Option<Text<'static>>,
     version: Option<Text<'static>>,
@@ -25,24 +26,24 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn reading(&mut self, dialect: &'static Dialect) {
-        // Our own events may be those of any agent.
+    pub(super) fn set_dialect(&mut self, dialect: &'static Dialect) {
+        // Interlingua's own events may come from any agent.
         self.dialect = (*dialect != dialect::events::DIALECT).then_some(dialect.name);
     }
 
-    /// Begins another run of the agent, which ends in its own way.
+    /// Begins a new epoch, which has an exit of its own.
     pub(super) fn begin_epoch(&mut self) {
-        self.told_exit = Exit::default();
+        self.reported_exit = Exit::default();
         self.announced = false;
         self.ended = false;
     }
 
-    /// Whether the agent itself said in this epoch that the session starts.
+    /// Whether the agent itself reported the start of the session in this epoch.
     pub(super) fn is_announced(&self) -> bool {
         self.announced
     }
 
-    /// Whether the agent starts another session of its own than the one that is known.
+    /// Whether the agent starts a session with another id than the known one.
     pub(super) fn is_another(&self, event: &Event<'_>) -> bool {
         let Data::SessionStarted(started) = &event.data else { return false };
         started.id.is_some() && self.id.is_some() && started.id != self.id
@@ -56,7 +57,7 @@ impl Session {
                 self.started = true;
                 self.remember(&started);
                 let started = Event::new(*started).within(parent).at(time).because(synthetic);
-                stream.said(&mut { started }, emit);
+                stream.emit_decoded(&mut { started }, emit);
                 return;
             }
             Data::SessionStarted(again) => as_update(*again),
@@ -64,12 +65,12 @@ impl Session {
             _ => return,
         };
         self.ensure_started(stream, emit);
-        match self.news(update) {
-            Some(news) => {
-                let news = Event::new(news).within(parent).at(time).because(synthetic);
-                stream.said(&mut { news }, emit);
+        match self.changes(update) {
+            Some(changes) => {
+                let changes = Event::new(changes).within(parent).at(time).because(synthetic);
+                stream.emit_decoded(&mut { changes }, emit);
             }
-            None => stream.repeated(),
+            None => stream.count_repeated(),
         }
     }
 
@@ -79,32 +80,32 @@ impl Session {
             let agent = self.dialect.map(Text::plain);
             self.agent.clone_from(&agent);
             let started = SessionStarted { agent, ..SessionStarted::default() };
-            stream.added(&mut Event::new(started), Reason::Implied, emit);
+            stream.emit_added(&mut Event::new(started), Reason::Implied, emit);
         }
     }
 
-    /// The end, as the stream itself tells it.
-    pub(super) fn told_end(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
+    /// Records the end of the session that the stream itself reports.
+    pub(super) fn record_end(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         let Data::SessionEnded(ended) = &event.data else { return };
-        self.told_exit = Exit {
+        self.reported_exit = Exit {
             code: ended.exit_code,
             signal: ended.signal,
             stderr: ended.stderr.as_ref().map(ToString::to_string),
             stopped: None,
         };
         if std::mem::replace(&mut self.ended, true) {
-            stream.merged();
+            stream.count_merged();
         } else {
-            stream.said(&mut { event }, emit);
+            stream.emit_decoded(&mut { event }, emit);
         }
     }
 
-    /// What is known of the end: what the caller saw, or else what the stream told.
+    /// How the agent ended, as the caller saw it, else as the stream reported it.
     pub(super) fn exit(&self, seen: &Exit) -> Exit {
         Exit {
-            code: seen.code.or(self.told_exit.code),
-            signal: seen.signal.or(self.told_exit.signal),
-            stderr: seen.stderr.clone().or_else(|| self.told_exit.stderr.clone()),
+            code: seen.code.or(self.reported_exit.code),
+            signal: seen.signal.or(self.reported_exit.signal),
+            stderr: seen.stderr.clone().or_else(|| self.reported_exit.stderr.clone()),
             stopped: seen.stopped.clone(),
         }
     }
@@ -123,36 +124,36 @@ impl Session {
         } else {
             Reason::InputEnded
         };
-        stream.added(&mut Event::new(ended), reason, emit);
+        stream.emit_added(&mut Event::new(ended), reason, emit);
     }
 
     fn remember(&mut self, started: &SessionStarted<'_>) {
-        self.news(as_update(started.clone()));
+        self.changes(as_update(started.clone()));
     }
 
-    /// What of an update was not known before; `None` where it says nothing new.
-    fn news<'a>(&mut self, mut update: SessionUpdated<'a>) -> Option<SessionUpdated<'a>> {
+    /// The part of an update that was not known before; `None` if there is none.
+    fn changes<'a>(&mut self, mut update: SessionUpdated<'a>) -> Option<SessionUpdated<'a>> {
         let mut any =
             update.sandbox.is_some() || update.snapshot.is_some() || update.relay.is_some();
-        macro_rules! keep_news {
+        macro_rules! keep_changes {
             ($($fact:ident)+) => {$(
-                if let Some(news) = news_of(self.$fact.clone(), &mut update.$fact) {
-                    self.$fact = Some(news.into_owned());
+                if let Some(change) = take_change(self.$fact.clone(), &mut update.$fact) {
+                    self.$fact = Some(change.into_owned());
                     any = true;
                 }
             )+};
         }
-        keep_news!(id agent version model cwd permission_mode tools);
+        keep_changes!(id agent version model cwd permission_mode tools);
         any.then_some(update)
     }
 }
 
-/// Keeps what is new of a fact, and takes it out of the update where it is not.
-fn news_of<T: PartialEq + Clone>(known: Option<T>, told: &mut Option<T>) -> Option<T> {
-    if *told == known {
-        *told = None;
+/// Returns a changed value, and removes an unchanged one from the update.
+fn take_change<T: PartialEq + Clone>(known: Option<T>, value: &mut Option<T>) -> Option<T> {
+    if *value == known {
+        *value = None;
     }
-    told.clone()
+    value.clone()
 }
 
 fn as_update(started: SessionStarted<'_>) -> SessionUpdated<'_> {

@@ -1,4 +1,4 @@
-//! The sequence of entries: what each is numbered and where it comes from, and what became of the rest.
+//! Numbers the entries, adds their origin, and counts the events and frames that became none.
 
 use super::{RepairKind, Repairs};
 use crate::account::{Account, EventFate, FrameFate};
@@ -7,7 +7,7 @@ use crate::entry::{EntryRef, Origin, RawRef};
 use crate::event::{Data, Event, Reason, Silent, SilentFate};
 use crate::json::Text;
 
-/// Where well-formed events go, as entries.
+/// Receives the well-formed events, as entries.
 pub(crate) trait Outlet {
     /// Takes the next entry.
     fn emit(&mut self, entry: EntryRef<'_>);
@@ -15,7 +15,7 @@ pub(crate) trait Outlet {
 
 pub(super) type Emit<'e> = &'e mut dyn Outlet;
 
-/// The state that every entry takes its envelope from.
+/// The state from which the envelope of every entry is made.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     pub(super) sequence: u64,
@@ -24,41 +24,41 @@ pub(super) struct Stream {
     pub(super) received_at: Option<u64>,
     pub(super) repairs: Repairs,
     pub(super) account: Account,
-    /// What became of the current frame so far.
+    /// The fate of the current frame so far.
     pub(super) fate: FrameFate,
-    /// What became of the current event of the decoder so far.
+    /// The fate of the decoder's current event so far.
     pub(super) event_fate: Option<EventFate>,
     record: Option<Record>,
-    /// The events to come are the caller's: no record contains them.
+    /// The next events come from the caller, and no record contains them.
     pub(super) from_caller: bool,
-    /// Memory of a record that is done, for the next one.
+    /// The buffer of the last record, reused for the next one.
     spare: String,
 }
 
-/// The current record of the input, where records are kept.
+/// The current record of the input, if raw records are kept.
 #[derive(Debug)]
 struct Record {
     dialect: &'static Dialect,
     text: String,
-    /// It stands on an entry.
+    /// An entry carries the record's text.
     emitted: bool,
-    /// An event of its own was emitted, not only one that was added for it.
-    spoke: bool,
+    /// A decoded event of the record was emitted, not only one that was added for it.
+    emitted_own: bool,
 }
 
 impl Stream {
-    /// Begins a record that is to be kept.
+    /// Begins a record whose text is to be kept.
     pub(super) fn begin_record(&mut self, dialect: &'static Dialect, text: &str) {
         let mut kept = std::mem::take(&mut self.spare);
         kept.clear();
         kept.push_str(text);
-        self.record = Some(Record { dialect, text: kept, emitted: false, spoke: false });
+        self.record = Some(Record { dialect, text: kept, emitted: false, emitted_own: false });
     }
 
-    /// Ends the current record. One that emitted nothing of its own is an entry all the same, so that
-    /// the log has it, and so that nobody has to wait for the next one to know that this one is done.
+    /// Ends the current record. A record without an event of its own becomes a `Silent` entry, so
+    /// that the log contains it, and so that its end is known before the next record arrives.
     pub(super) fn end_record(&mut self, emit: Emit<'_>) {
-        if self.record.as_ref().is_some_and(|record| !record.spoke) {
+        if self.record.as_ref().is_some_and(|record| !record.emitted_own) {
             let (fate, rule) = match self.fate.ignored {
                 Some(rule) if !self.fate.dropped => (SilentFate::Ignored, Some(Text::plain(rule))),
                 _ => (SilentFate::Repeated, None),
@@ -72,7 +72,7 @@ impl Stream {
 
     /// Emits an event that the agent's stream contains.
     #[inline]
-    pub(super) fn said(&mut self, event: &mut Event<'_>, emit: Emit<'_>) {
+    pub(super) fn emit_decoded(&mut self, event: &mut Event<'_>, emit: Emit<'_>) {
         match &event.data {
             Data::Unknown(_) => self.fate.unknown = true,
             Data::Unparsed(_) => self.fate.unreadable = true,
@@ -83,40 +83,41 @@ impl Stream {
     }
 
     /// Emits an event that the agent's stream does not contain.
-    pub(super) fn added(&mut self, event: &mut Event<'_>, reason: Reason, emit: Emit<'_>) {
+    pub(super) fn emit_added(&mut self, event: &mut Event<'_>, reason: Reason, emit: Emit<'_>) {
         event.synthetic = Some(reason);
         self.emit(event, false, emit);
     }
 
     #[inline]
-    fn emit(&mut self, event: &Event<'_>, spoke: bool, emit: Emit<'_>) {
+    fn emit(&mut self, event: &Event<'_>, own: bool, emit: Emit<'_>) {
         let sequence = self.sequence;
         self.sequence += 1;
         let mut raw = None;
         if let Some(record) = &mut self.record {
-            record.spoke |= spoke;
+            record.emitted_own |= own;
             if !std::mem::replace(&mut record.emitted, true) {
                 raw = Some(RawRef { dialect: record.dialect, record: &record.text });
             }
         }
-        self.origin.added = !spoke;
+        self.origin.added = !own;
         let Self { epoch, ref origin, received_at, .. } = *self;
         emit.emit(EntryRef { sequence, received_at, epoch, origin, event, raw });
     }
 
-    /// Notes that an event was emitted before.
-    pub(super) fn repeated(&mut self) {
+    /// Counts the current event as a repeat of an earlier one.
+    pub(super) fn count_repeated(&mut self) {
         self.event_fate.get_or_insert(EventFate::Repeated);
         self.fate.dropped = true;
     }
 
-    /// Notes that what an event says became part of another one, or of what is known.
-    pub(super) fn merged(&mut self) {
+    /// Counts the current event as merged into another event or into the state.
+    pub(super) fn count_merged(&mut self) {
         self.event_fate.get_or_insert(EventFate::Merged);
         self.fate.dropped = true;
     }
 
-    pub(super) fn repaired(&mut self, kind: RepairKind, what: impl FnOnce() -> String) {
+    /// Adds a repair to the report.
+    pub(super) fn report_repair(&mut self, kind: RepairKind, what: impl FnOnce() -> String) {
         self.repairs.add(kind, self.origin.line, what);
     }
 }

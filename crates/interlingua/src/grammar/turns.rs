@@ -1,4 +1,4 @@
-//! A turn starts once and ends once; its counts are its own.
+//! Ensures that a turn starts once and ends once, and that its counts are its own.
 
 use super::stream::{Emit, Stream};
 use super::{Exit, RepairKind};
@@ -7,39 +7,39 @@ use crate::event::{
 };
 use crate::json::Text;
 
-/// How many errors of a turn are kept for its end.
-const ERRORS_KEPT: usize = 100;
+/// The number of errors of a turn that are kept for its end.
+const MAX_ERRORS: usize = 100;
 
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     open: Option<OpenTurn>,
     /// A live (not replayed) turn has started in this epoch.
     has_live_turn: bool,
-    /// What the session had used at the end of the turn before.
+    /// What the session had used at the end of the previous turn.
     usage_so_far: Usage<'static>,
     cost_so_far: f64,
 }
 
 #[derive(Debug, Default)]
 struct OpenTurn {
-    errors: Vec<Mishap>,
-    /// What kind of thing the last error was.
+    errors: Vec<TurnError>,
+    /// The class of the last error.
     class: Option<ErrorClass>,
     interrupted: Option<Text<'static>>,
     implied: bool,
     replay: bool,
     started_at: u64,
-    /// What the requests of the agent itself have used so far.
+    /// What the requests of the main agent have used so far.
     requests: Option<Usage<'static>>,
-    /// What the turn as a whole used, where that is told before its end.
-    whole: Vec<Usage<'static>>,
+    /// The totals of the turn for each model, where they are reported before its end.
+    totals: Vec<Usage<'static>>,
 }
 
-/// Something that went wrong in a turn.
+/// An error in a turn.
 #[derive(Debug)]
-struct Mishap {
+struct TurnError {
     text: Text<'static>,
-    /// It was tried again: where the turn went well, it is of no account.
+    /// The request was retried, so the error does not count if the turn succeeds.
     retried: bool,
 }
 
@@ -48,7 +48,7 @@ impl Turns {
         self.open.is_some()
     }
 
-    /// Whether the open turn is of the past.
+    /// Whether the open turn is replayed.
     pub(super) fn is_replay(&self) -> bool {
         self.open.as_ref().is_some_and(|turn| turn.replay)
     }
@@ -62,42 +62,42 @@ impl Turns {
         self.has_live_turn = self.open.is_some();
     }
 
-    /// What the session had used before this stream began.
+    /// Sets what the session had used before this stream.
     pub(super) fn set_usage_before(&mut self, usage: Usage<'_>) {
         self.usage_so_far = crate::event::own_usage(usage);
     }
 
-    /// Counts that grow over a session start from nothing again: it is another one.
+    /// Resets the baselines of cumulative counts, because another session began.
     pub(super) fn forget_counts(&mut self) {
         self.usage_so_far = Usage::default();
         self.cost_so_far = 0.0;
     }
 
     /// Whether the open turn exists only because the input ended.
-    pub(super) fn nothing_said(&self, stream: &Stream) -> bool {
+    pub(super) fn has_only_started(&self, stream: &Stream) -> bool {
         let only_started = |turn: &OpenTurn| turn.implied && turn.started_at + 1 == stream.sequence;
         self.open.as_ref().is_some_and(only_started)
     }
 
     pub(super) fn start(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
         if let Some(open) = &self.open {
-            // Agents that say twice that a turn begins say it at once.
+            // Some agents report the start of a turn twice, with nothing in between.
             if open.started_at + 1 < stream.sequence {
-                stream.repaired(RepairKind::TurnInTurn, || {
+                stream.report_repair(RepairKind::TurnInTurn, || {
                     "a turn began before the one before it had ended".to_owned()
                 });
             }
-            stream.merged();
+            stream.count_merged();
             return;
         }
         let replay = matches!(&event.data, Data::TurnStarted(started) if started.replay);
         self.begin(false, replay, stream);
-        stream.said(&mut { event }, emit);
+        stream.emit_decoded(&mut { event }, emit);
     }
 
     pub(super) fn imply(&mut self, stream: &mut Stream, emit: Emit<'_>) {
         self.begin(true, false, stream);
-        stream.added(&mut Event::new(TurnStarted::default()), Reason::Implied, emit);
+        stream.emit_added(&mut Event::new(TurnStarted::default()), Reason::Implied, emit);
     }
 
     fn begin(&mut self, implied: bool, replay: bool, stream: &Stream) {
@@ -106,25 +106,27 @@ impl Turns {
         self.open = Some(OpenTurn { implied, replay, started_at, ..OpenTurn::default() });
     }
 
-    /// Keeps what the end of the turn will have to tell.
-    pub(super) fn note(&mut self, event: &Event<'_>) {
+    /// Records what the end of the turn has to report.
+    pub(super) fn record(&mut self, event: &Event<'_>) {
         let Some(turn) = &mut self.open else { return };
         match &event.data {
             Data::Retry(retry) => {
                 if let Some(message) = &retry.message {
-                    turn.went_wrong(message, true);
+                    turn.record_error(message, true);
                 }
             }
             Data::Error(error) => {
                 turn.class = Some(error.class.clone());
-                turn.went_wrong(&error.message, false);
+                turn.record_error(&error.message, false);
             }
             Data::Interrupted(interrupted) => {
                 let text = interrupted.text.clone().unwrap_or_default();
                 turn.interrupted = Some(text.into_owned());
             }
-            Data::MessageEnded(ended) if event.parent.is_none() => turn.used(ended.usage.as_ref()),
-            Data::Usage(usage) if event.parent.is_none() => turn.used(Some(usage)),
+            Data::MessageEnded(ended) if event.parent.is_none() => {
+                turn.add_usage(ended.usage.as_ref())
+            }
+            Data::Usage(usage) if event.parent.is_none() => turn.add_usage(Some(usage)),
             _ => {}
         }
     }
@@ -140,13 +142,13 @@ impl Turns {
         let Event { parent, time, synthetic, data } = event;
         let Data::TurnEnded(mut ended) = data else { return };
         let failed = matches!(ended.outcome, Outcome::Failed | Outcome::TimedOut);
-        let counts = |mishap: &&Mishap| failed || !mishap.retried;
-        let mishaps = turn.errors.iter().filter(counts).map(|mishap| mishap.text.borrowed());
-        let mut errors: Vec<_> = mishaps.collect();
-        let last_mishap = errors.last().cloned();
-        let told = std::mem::take(&mut ended.errors).into_iter();
-        let news: Vec<_> = told.filter(|error| !errors.contains(error)).collect();
-        errors.extend(news);
+        let counts = |error: &&TurnError| failed || !error.retried;
+        let texts = turn.errors.iter().filter(counts).map(|error| error.text.borrowed());
+        let mut errors: Vec<_> = texts.collect();
+        let last_error = errors.last().cloned();
+        let reported = std::mem::take(&mut ended.errors).into_iter();
+        let others: Vec<_> = reported.filter(|error| !errors.contains(error)).collect();
+        errors.extend(others);
         ended.errors = errors;
         ended.replay = turn.replay;
         if ended.outcome != Outcome::Completed {
@@ -154,25 +156,24 @@ impl Turns {
                 .interrupted
                 .as_ref()
                 .filter(|text| ended.outcome == Outcome::Cancelled && !text.is_empty());
-            ended.cause =
-                ended.cause.take().or_else(|| stopped.map(Text::borrowed)).or(last_mishap);
+            ended.cause = ended.cause.take().or_else(|| stopped.map(Text::borrowed)).or(last_error);
         }
         if ended.outcome == Outcome::Failed && ended.class.is_none() {
             ended.class = turn.class.filter(|class| *class != ErrorClass::Unspecified);
         }
         if ended.usage.is_none() {
-            let told = turn.whole.iter().cloned().reduce(|sum, usage| sum.plus(&usage));
-            ended.usage = told.map(|usage| Usage { model: None, ..usage });
+            let reported = turn.totals.iter().cloned().reduce(|sum, usage| sum.plus(&usage));
+            ended.usage = reported.map(|usage| Usage { model: None, ..usage });
             if ended.by_model.is_empty() {
-                ended.by_model = turn.whole.into_iter().filter(|it| it.model.is_some()).collect();
+                ended.by_model = turn.totals.into_iter().filter(|it| it.model.is_some()).collect();
             }
         }
         ended.usage = ended.usage.take().map(|usage| self.usage_of_turn(usage));
         ended.cost = ended.cost.take().map(|cost| self.cost_of_turn(cost));
         let mut event = Event::new(*ended).within(parent).at(time).because(synthetic);
         match event.synthetic.clone().filter(|_| added) {
-            Some(reason) => stream.added(&mut event, reason, emit),
-            None => stream.said(&mut event, emit),
+            Some(reason) => stream.emit_added(&mut event, reason, emit),
+            None => stream.emit_decoded(&mut event, emit),
         }
     }
 
@@ -192,11 +193,11 @@ impl Turns {
             let before = std::mem::replace(&mut self.cost_so_far, usd);
             usd = if usd >= before { usd - before } else { usd };
         }
-        // Money is told to a millionth of a cent; what sums and differences leave behind it is noise.
+        // Costs are rounded to a millionth of a cent, which removes floating-point noise.
         Cost { scope: Scope::Turn, usd: (usd * 1e8).round() / 1e8, ..cost }
     }
 
-    /// How a turn ended whose agent did not say so. A success is never invented.
+    /// The end of a turn whose agent did not report it. A success is never invented.
     pub(super) fn ending(&self, end: &End<'_>) -> (TurnEnded<'static>, Reason) {
         let turn = self.open.as_ref();
         let interrupted = turn.is_some_and(|turn| turn.interrupted.is_some());
@@ -276,9 +277,9 @@ impl Turns {
 /// What is known of the end of a stream.
 pub(super) struct End<'e> {
     pub(super) exit: &'e Exit,
-    /// What kind of failure the exit reports.
+    /// The class of the failure that the exit reports.
     pub(super) class: Option<ErrorClass>,
-    /// By its own contract the stream says that all is well by ending here.
+    /// By the protocol's contract, a stream that ends here has succeeded.
     pub(super) clean: bool,
     /// The stream ended in the middle of a record.
     pub(super) cut_off: bool,
@@ -287,39 +288,39 @@ pub(super) struct End<'e> {
 }
 
 impl OpenTurn {
-    fn went_wrong(&mut self, message: &Text<'_>, retried: bool) {
+    fn record_error(&mut self, message: &Text<'_>, retried: bool) {
         if let Some(last) = self.errors.last_mut().filter(|last| last.text == *message) {
             last.retried &= retried;
-        } else if self.errors.len() < ERRORS_KEPT {
-            self.errors.push(Mishap { text: message.clone().into_owned(), retried });
+        } else if self.errors.len() < MAX_ERRORS {
+            self.errors.push(TurnError { text: message.clone().into_owned(), retried });
         }
     }
 
-    /// Adds what a request used, or keeps what the whole turn did.
-    fn used(&mut self, usage: Option<&Usage<'_>>) {
+    /// Adds the usage of a request, or keeps the total of the turn.
+    fn add_usage(&mut self, usage: Option<&Usage<'_>>) {
         match usage {
             Some(usage) if usage.scope == Scope::Request => {
                 let so_far = self.requests.take().unwrap_or_default();
                 self.requests = Some(so_far.plus(usage));
             }
             Some(usage) if usage.scope == Scope::Turn => {
-                // Of one model what was told last counts.
-                self.whole.retain(|told| told.model != usage.model);
-                self.whole.push(crate::event::own_usage(usage.clone()));
+                // The last report for a model counts.
+                self.totals.retain(|reported| reported.model != usage.model);
+                self.totals.push(crate::event::own_usage(usage.clone()));
             }
             _ => {}
         }
     }
 
-    /// What the turn used, as far as its requests told; of one that was cut off nothing is known.
+    /// The sum of its requests. It is an estimate if a message was cut off, whose usage is unknown.
     fn usage(&self, cut_off: bool) -> Option<Usage<'static>> {
-        let told = self.requests.clone()?;
-        Some(Usage { scope: Scope::Turn, estimated: told.estimated || cut_off, ..told })
+        let reported = self.requests.clone()?;
+        Some(Usage { scope: Scope::Turn, estimated: reported.estimated || cut_off, ..reported })
     }
 }
 
-/// The line of standard error that says most: the last that calls itself an error, or else the last.
-/// Programs that were called wrongly say what is wrong first, and then how to call them.
+/// The most informative line of standard error: the last that begins with "error", else the last.
+/// Programs print a usage error first and their usage after it.
 fn last_line(exit: &Exit) -> Option<String> {
     let lines = || exit.stderr.as_deref().unwrap_or_default().lines().rev().map(str::trim);
     let is_error = |line: &&str| {
@@ -329,7 +330,7 @@ fn last_line(exit: &Exit) -> Option<String> {
     line.map(str::to_owned)
 }
 
-/// Whether a signal is how people and supervisors ask a program to stop.
+/// Whether a signal is a request to stop: SIGHUP, SIGINT, SIGQUIT or SIGTERM.
 fn is_request_to_stop(signal: i64) -> bool {
     matches!(signal, 1 | 2 | 3 | 15)
 }

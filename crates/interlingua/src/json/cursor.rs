@@ -1,23 +1,23 @@
-//! A place in JSON text, and the steps from one value to the next.
+//! A position in JSON text, and the operations that advance it from one value to the next.
 //!
-//! Every value that is stepped over is checked to be JSON, since it may be copied to the output as it
-//! stands; nothing is unescaped, copied or kept.
+//! Every value that is skipped is validated, since it may be copied to the output unchanged.
+//! Nothing is unescaped, copied or kept.
 
 use super::read::Flaw;
 use super::run::end_of_run;
 
-/// How deep values may lie in each other before a reader that needs no stack is asked.
-const DEPTH: u32 = 64;
+/// Recursion limit; deeper values are parsed with an explicit stack.
+const MAX_DEPTH: u32 = 64;
 
-/// How many digits a number may have and be one that every reader can hold.
-const SURELY_IN_RANGE: usize = 300;
+/// The number of digits up to which a number is certainly in the range of every parser.
+const ALWAYS_IN_RANGE: usize = 300;
 
-/// A place in JSON text.
+/// A position in JSON text.
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
     at: usize,
-    /// The last string that was stepped over has escapes.
+    /// The last string that was read has escapes.
     escaped: bool,
 }
 
@@ -26,18 +26,18 @@ impl<'a> Cursor<'a> {
         Self { text, at: 0, escaped: false }
     }
 
-    /// Whether the last string that was stepped over has escapes.
+    /// Whether the last string that was read has escapes.
     #[inline]
     pub(super) fn escaped(&self) -> bool {
         self.escaped
     }
 
-    /// How far the text was read.
+    /// The offset of the next byte.
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// The next byte that is no white space.
+    /// Skips white space, and returns the next byte without reading it.
     #[inline]
     pub(super) fn peek(&mut self) -> Option<u8> {
         loop {
@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Steps over a byte that must come now.
+    /// Reads a byte that must come next.
     #[inline]
     pub(super) fn expect(&mut self, byte: u8) -> Result<(), Flaw> {
         match self.peek() {
@@ -61,9 +61,9 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Steps over the comma or the end of an object or array; says whether it goes on.
+    /// Reads the comma or the end of an object or array; returns whether it continues.
     #[inline]
-    pub(super) fn goes_on(&mut self, end: u8) -> Result<bool, Flaw> {
+    pub(super) fn continues(&mut self, end: u8) -> Result<bool, Flaw> {
         match self.peek() {
             Some(b',') => {
                 self.at += 1;
@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Steps over a value; gives its text.
+    /// Reads a value, and returns its text.
     #[inline]
     pub(super) fn value(&mut self) -> Result<&'a str, Flaw> {
         self.peek();
@@ -86,13 +86,13 @@ impl<'a> Cursor<'a> {
         Ok(self.since(start))
     }
 
-    /// Steps over a value that nobody wants; a string as a rule.
+    /// Skips a value that is not needed, usually a string.
     #[inline]
-    pub(super) fn pass(&mut self) -> Result<(), Flaw> {
+    pub(super) fn skip_value(&mut self) -> Result<(), Flaw> {
         if self.peek() == Some(b'"') { self.skip_string() } else { self.skip(0) }
     }
 
-    /// Steps over a string, if one comes now; gives its literal, quotes included.
+    /// Reads a string, if one comes next, and returns its literal, including the quotes.
     #[inline]
     pub(super) fn string(&mut self) -> Result<Option<&'a str>, Flaw> {
         if self.peek() != Some(b'"') {
@@ -103,7 +103,7 @@ impl<'a> Cursor<'a> {
         Ok(Some(self.since(start)))
     }
 
-    /// Steps over the name of a field and the colon after it; gives what stands between its quotes.
+    /// Reads the name of a field and the colon after it; returns the text between its quotes.
     #[inline(always)]
     pub(super) fn name(&mut self) -> Result<&'a str, Flaw> {
         if self.peek() != Some(b'"') {
@@ -116,7 +116,7 @@ impl<'a> Cursor<'a> {
         Ok(name)
     }
 
-    /// What was stepped over since some place.
+    /// The text that was read since an offset.
     pub(super) fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.at).unwrap_or("")
     }
@@ -124,7 +124,7 @@ impl<'a> Cursor<'a> {
     fn skip(&mut self, depth: u32) -> Result<(), Flaw> {
         match self.peek() {
             Some(b'"') => self.skip_string(),
-            Some(b'{' | b'[') if depth == DEPTH => self.skip_deep(),
+            Some(b'{' | b'[') if depth == MAX_DEPTH => self.skip_deep(),
             Some(b'{') => self.skip_object(depth + 1),
             Some(b'[') => self.skip_array(depth + 1),
             Some(b'-' | b'0'..=b'9') => self.skip_number(),
@@ -144,7 +144,7 @@ impl<'a> Cursor<'a> {
         loop {
             self.name()?;
             self.skip(depth)?;
-            if !self.goes_on(b'}')? {
+            if !self.continues(b'}')? {
                 return Ok(());
             }
         }
@@ -158,13 +158,13 @@ impl<'a> Cursor<'a> {
         }
         loop {
             self.skip(depth)?;
-            if !self.goes_on(b']')? {
+            if !self.continues(b']')? {
                 return Ok(());
             }
         }
     }
 
-    /// Steps over a value that lies too deep for recursion: what is open is kept in a list.
+    /// Skips a value that is nested too deeply for recursion, with an explicit stack.
     fn skip_deep(&mut self) -> Result<(), Flaw> {
         let mut open = Vec::new();
         loop {
@@ -185,10 +185,10 @@ impl<'a> Cursor<'a> {
                     continue;
                 }
             }
-            // A value is over, and with it all that end here.
+            // A value ended, and with it every object and array that ends here.
             loop {
                 let Some(end) = open.last().copied() else { return Ok(()) };
-                if self.goes_on(end)? {
+                if self.continues(end)? {
                     self.skip_name(end)?;
                     break;
                 }
@@ -197,7 +197,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Steps over the name that stands before a value in an object.
+    /// Skips the name before a value in an object.
     fn skip_name(&mut self, end: u8) -> Result<(), Flaw> {
         if end == b'}' {
             self.name()?;
@@ -273,10 +273,11 @@ impl<'a> Cursor<'a> {
             self.skip_digits()?;
             return self.in_range(start);
         }
-        if self.at - start > SURELY_IN_RANGE { self.in_range(start) } else { Ok(()) }
+        if self.at - start > ALWAYS_IN_RANGE { self.in_range(start) } else { Ok(()) }
     }
 
-    /// A number that is too large for a reader would make it reject the whole record.
+    /// Checks that a number is in range. A parser would reject the whole record for one that is
+    /// not.
     fn in_range(&self, start: usize) -> Result<(), Flaw> {
         let number = self.since(start).parse::<f64>();
         if number.is_ok_and(f64::is_finite) {
@@ -305,7 +306,7 @@ impl<'a> Cursor<'a> {
         Err(if cut_off { Flaw::Incomplete } else { self.flaw() })
     }
 
-    /// What is wrong at this place.
+    /// The flaw at the current position.
     pub(super) fn flaw(&self) -> Flaw {
         if self.at >= self.text.len() {
             Flaw::Incomplete
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_json_is_accepted_and_nothing_else() {
+    fn exactly_valid_json_is_accepted() {
         let long = "x".repeat(100);
         for text in [
             r#"{"a":[1,-0.5e+3,true,false,null,"é\n\u00e9\"\\",{}],"b":{"c":[]}}"#,
@@ -382,12 +383,12 @@ mod tests {
             ..ProptestConfig::default()
         })]
 
-        /// The judge is a reader that everybody trusts.
+        /// The reference is `serde_json`.
         #[test]
         fn accepts_what_serde_json_accepts(
             text in "[\\[\\]{}:,\"\\\\0-9.eE+tfnualsr\u{1}\n\u{e9} -]{0,24}"
         ) {
-            // All of it, and its numbers too: a raw value may be out of range.
+            // The whole text is parsed, including its numbers: a raw value may be out of range.
             let judge = serde_json::from_str::<serde_json::Value>(&text).is_ok();
             prop_assert_eq!(accepts(&text), judge, "{:?}", text);
         }

@@ -1,9 +1,9 @@
-//! JSON as it passes through: read once, borrowed, and written as it stood.
+//! JSON that passes through: it is read once, borrowed, and written unchanged.
 //!
-//! A string that only travels from an agent to a consumer is never unescaped: [`Text`] keeps the
-//! literal of the frame. [`Json`] keeps a whole value. [`read`] takes the fields of a record in one
-//! pass, in any order, with repeated and unknown ones; [`mod@write`] puts records together. Nothing here
-//! knows a protocol.
+//! A string that only passes from an agent to a consumer is never unescaped: [`Text`] keeps the
+//! literal of the frame. [`Json`] keeps a whole value. [`read`] reads the fields of a record in one
+//! pass, in any order, including repeated and unknown ones; [`mod@write`] writes records. Nothing
+//! here knows a protocol.
 
 mod cursor;
 pub mod read;

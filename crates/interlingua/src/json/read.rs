@@ -1,25 +1,25 @@
-//! The fields of a record, taken in one pass.
+//! Reads the fields of a record in one pass.
 //!
-//! Derived readers reject a repeated key, which a real agent prints, and a DOM costs ten times as
-//! much. A [`Record`] is told each field as it comes, in any order and as often as it comes, and
-//! takes it raw, as text, or as a record of its own. A field of another type than expected is
-//! absent, not an error: only text that is not JSON at all is one.
+//! Derived deserializers reject a repeated key, which a real agent prints, and a DOM costs ten
+//! times as much. A [`Record`] receives every field in the order of the text, including repeated
+//! ones, and takes it raw, as text, or as a nested record. A field of an unexpected type is absent,
+//! not an error: only text that is not JSON at all is one.
 
 use super::cursor::Cursor;
 use super::{Json, Shape, Text};
 
-/// Something that is filled field by field.
+/// A type that is filled field by field.
 pub trait Record<'a>: Default {
     /// Takes one field, or [skips](Field::skip) it.
     fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw>;
 
-    /// Which fields it takes, for those who look for what is new.
+    /// The fields that it takes, by which unknown fields are found.
     fn shape() -> Shape {
         Shape::Anything
     }
 }
 
-/// All fields of an object, as they stand.
+/// All fields of an object, unchanged.
 #[derive(Debug, Default)]
 pub struct Fields<'a>(pub Vec<(Box<str>, Json<'a>)>);
 
@@ -30,20 +30,20 @@ impl<'a> Record<'a> for Fields<'a> {
     }
 }
 
-/// The value of the field at hand; it must be taken or skipped.
+/// The value of the current field, which must be taken or skipped.
 #[derive(Debug)]
 pub struct Field<'c, 'a> {
     cursor: &'c mut Cursor<'a>,
 }
 
 impl<'a> Field<'_, 'a> {
-    /// The value as it stands.
+    /// The value, unchanged.
     #[inline]
     pub fn raw(self) -> Result<Json<'a>, Flaw> {
         self.cursor.value().map(Json::read_from)
     }
 
-    /// The value as it stands; `None` for `null`.
+    /// The value, unchanged; `None` for `null`.
     #[inline]
     pub fn json(self) -> Result<Option<Json<'a>>, Flaw> {
         let text = self.cursor.value()?;
@@ -59,12 +59,12 @@ impl<'a> Field<'_, 'a> {
         }
     }
 
-    /// The value, if it is a whole number that is not negative.
+    /// The value, if it is a non-negative integer.
     pub fn number(self) -> Result<Option<u64>, Flaw> {
         Ok(self.cursor.value()?.parse().ok())
     }
 
-    /// The value, if it is a whole number.
+    /// The value, if it is an integer.
     pub fn integer(self) -> Result<Option<i64>, Flaw> {
         Ok(self.cursor.value()?.parse().ok())
     }
@@ -74,14 +74,14 @@ impl<'a> Field<'_, 'a> {
         Ok(self.cursor.value()?.parse().ok())
     }
 
-    /// The value, if it is true or false.
+    /// The value, if it is a boolean.
     pub fn flag(self) -> Result<Option<bool>, Flaw> {
         Ok(self.cursor.value()?.parse().ok())
     }
 
-    /// Reads the value into a record of its own, in its place; `None` where it is no object.
+    /// Reads the value into a nested record, in place; `None` if it is not an object.
     ///
-    /// In its place, since records are large, and moving them costs more than reading them.
+    /// It is read in place because records are large, and moving them costs more than reading them.
     #[inline]
     pub fn record<R: Record<'a>>(self, place: &mut Option<R>) -> Result<(), Flaw> {
         if self.cursor.peek() != Some(b'{') {
@@ -91,7 +91,7 @@ impl<'a> Field<'_, 'a> {
         fill(self.cursor, place.insert(R::default()))
     }
 
-    /// As [`Field::record`], for a value that is carried too; `None` for `null`. One pass does both.
+    /// Like [`Field::record`], but also keeps the value itself, in one pass; `None` for `null`.
     pub fn whole<R: Record<'a>>(self, place: &mut Option<Whole<'a, R>>) -> Result<(), Flaw> {
         let is_object = self.cursor.peek() == Some(b'{');
         let start = self.cursor.at();
@@ -108,7 +108,8 @@ impl<'a> Field<'_, 'a> {
         Ok(())
     }
 
-    /// Reads the value into a list of records, or the text that some protocols put in its place.
+    /// Reads the value as an object, a list of records, or the text that some protocols use
+    /// instead.
     pub fn shape<R: Record<'a>>(self, place: &mut Shaped<'a, R>) -> Result<(), Flaw> {
         match self.cursor.peek() {
             Some(b'{') => {
@@ -130,7 +131,7 @@ impl<'a> Field<'_, 'a> {
         }
     }
 
-    /// Reads the value into a list of records; empty where it is none.
+    /// Reads the value into a list of records; empty if it is not an array.
     pub fn records<R: Record<'a>>(self, place: &mut Vec<R>) -> Result<(), Flaw> {
         place.clear();
         if self.cursor.peek() == Some(b'[') {
@@ -140,28 +141,28 @@ impl<'a> Field<'_, 'a> {
         self.skip()
     }
 
-    /// Passes over the value.
+    /// Skips the value.
     #[inline]
     pub fn skip(self) -> Result<(), Flaw> {
-        self.cursor.pass()
+        self.cursor.skip_value()
     }
 }
 
-/// A value as it stands, and what was read of it; nothing where it is no object.
+/// An unchanged value, and the record read from it, if it is an object.
 #[derive(Debug, Clone)]
 pub struct Whole<'a, R> {
     /// The value.
     pub json: Json<'a>,
-    /// What was read of it.
+    /// The record.
     pub record: R,
 }
 
-/// What a value turned out to be.
+/// A value of one of several types.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Shaped<'a, R> {
     /// An object.
     Record(R),
-    /// An array; what is not an object in it is left out.
+    /// An array, without the elements that are not objects.
     List(Vec<R>),
     /// A string.
     Text(Text<'a>),
@@ -172,27 +173,27 @@ pub enum Shaped<'a, R> {
 
 /// Why text is not a record.
 ///
-/// It is small and a copy, since every step through a record may give one back.
+/// It is small and `Copy`, since every step through a record may return one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
     /// It is JSON, but not an object.
     NotAnObject,
     /// It ends in the middle.
     Incomplete,
-    /// It has a number that no reader can hold.
+    /// It contains a number that is out of range.
     OutOfRange {
-        /// Which byte, counted from 1.
+        /// The number of the byte, from 1.
         column: u32,
     },
-    /// It is not JSON, from about here on.
+    /// It is not JSON, from about this byte on.
     NotJson {
-        /// Which byte, counted from 1.
+        /// The number of the byte, from 1.
         column: u32,
     },
 }
 
-/// Reads the object at the start of some text into a record; gives the object's own text, and what
-/// follows it.
+/// Reads the object at the start of a text into a record; returns the object's text and the text
+/// after it.
 pub fn record<'a, R: Record<'a>>(text: &'a str, into: &mut R) -> Result<(&'a str, &'a str), Flaw> {
     let mut cursor = Cursor::new(text);
     if cursor.peek() != Some(b'{') {
@@ -203,13 +204,14 @@ pub fn record<'a, R: Record<'a>>(text: &'a str, into: &mut R) -> Result<(&'a str
     text.split_at_checked(cursor.at()).ok_or(Flaw::Incomplete)
 }
 
-/// Reads a value that was carried, if it is an object.
+/// Reads a value as a record, if it is an object.
 pub fn record_of<'a, R: Record<'a>>(value: &'a Json<'_>) -> Option<R> {
     let mut into = R::default();
     record(value.get(), &mut into).ok().map(|_| into)
 }
 
-/// Reads a value that was carried, if it is an array; what is not an object in it is left out.
+/// Reads a value as a list of records, if it is an array; elements that are not objects are left
+/// out.
 pub fn records_of<'a, R: Record<'a>>(value: &'a Json<'_>) -> Option<Vec<R>> {
     let mut cursor = Cursor::new(value.get());
     if cursor.peek() == Some(b'[') { list(&mut cursor).ok() } else { None }
@@ -229,13 +231,13 @@ fn fill<'a, R: Record<'a>>(cursor: &mut Cursor<'a>, record: &mut R) -> Result<()
         } else {
             record.field(name, Field { cursor })?;
         }
-        if !cursor.goes_on(b'}')? {
+        if !cursor.continues(b'}')? {
             return Ok(());
         }
     }
 }
 
-/// Reads an array; what is not an object in it is left out.
+/// Reads an array; elements that are not objects are left out.
 fn list<'a, R: Record<'a>>(cursor: &mut Cursor<'a>) -> Result<Vec<R>, Flaw> {
     let mut list = Vec::with_capacity(1);
     cursor.expect(b'[')?;
@@ -252,7 +254,7 @@ fn list<'a, R: Record<'a>>(cursor: &mut Cursor<'a>) -> Result<Vec<R>, Flaw> {
         } else {
             cursor.value()?;
         }
-        if !cursor.goes_on(b']')? {
+        if !cursor.continues(b']')? {
             return Ok(list);
         }
     }
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_key_is_told_twice() {
+    fn a_repeated_key_is_passed_twice() {
         let mut item = Item::default();
         let (own, rest) =
             record(r#"{"id":"a","x":[1],"id":"b","inner":{"id":"c"}} tail"#, &mut item).unwrap();
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn flaws_are_told_apart() {
+    fn flaws_are_distinguished() {
         let flaw = |text| record(text, &mut Item::default()).unwrap_err();
         assert_eq!(flaw("[1]"), Flaw::NotAnObject);
         assert_eq!(flaw(r#"{"id":"#), Flaw::Incomplete);

@@ -1,6 +1,7 @@
-//! The shape of a record, declared once: which fields it takes, and as what.
+//! Declares the shape of a record: the fields that it takes, and their types.
 
-/// Declares a record that is read field by field; all fields are optional, repeated ones overwrite.
+/// Declares a record that is read field by field. All fields are optional, and repeated ones
+/// overwrite.
 ///
 /// A field is declared as `name: how "key" | "other key"`, where `how` is one of the methods of
 /// [`Field`](crate::json::read::Field): `text`, `json`, `number`, `integer`, `float`, `flag`,
@@ -39,7 +40,7 @@ macro_rules! record {
             }
         }
     };
-    // What is carried whole may have any fields.
+    // A value that is kept whole may have any fields.
     (@inside whole $inner:ident) => { crate::json::Shape::anything };
     (@inside $how:ident $($inner:ident)?) => { crate::json::known!(@inside $($inner)?) };
     (@type $a:lifetime text) => { Option<crate::json::Text<$a>> };

@@ -1,17 +1,17 @@
-//! Runs of plain text in strings: what most JSON is made of.
+//! Runs of unescaped text in strings, which most JSON consists of.
 //!
-//! Where one ends is looked for in vectors of sixteen bytes.
+//! The end of a run is searched for in vectors of sixteen bytes.
 
 use wide::u8x16;
 
-/// How many bytes of a string are looked at together.
+/// The number of bytes that are compared at once.
 const BLOCK: usize = 16;
 
 /// The last of the control characters, which must be escaped in a string.
 const LAST_CONTROL: u8 = 0x1f;
 
-/// Where a run of plain text ends: at a quote, a backslash or a control character, which are what a
-/// string literal cannot have in it as they are.
+/// The end of a run of unescaped text: a quote, a backslash or a control character, which a string
+/// literal cannot contain unescaped.
 #[inline]
 pub(super) fn end_of_run(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
@@ -27,12 +27,12 @@ pub(super) fn end_of_run(bytes: &[u8], from: usize) -> Option<usize> {
         let is_end = |byte: &u8| matches!(*byte, b'"' | b'\\' | ..=LAST_CONTROL);
         return rest.iter().position(is_end).map(|found| at + found);
     };
-    // The last block overlaps with what was looked at.
+    // The last block overlaps with the one before it.
     let found = ends(*block) >> (at + BLOCK - bytes.len());
     (found != 0).then(|| at + found.trailing_zeros() as usize)
 }
 
-/// A bit for each byte at which a run of plain text ends.
+/// A bit for each byte at which a run of unescaped text ends.
 #[inline]
 fn ends(block: [u8; BLOCK]) -> u32 {
     let block = u8x16::new(block);
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_found_wherever_it_stands() {
+    fn an_end_is_found_at_any_offset() {
         for length in 0..70 {
             let plain = vec![b'~'; length];
             assert_eq!(end_of_run(&plain, 0), None, "{length}");

@@ -1,30 +1,30 @@
-//! What a record is known to have: for those who look for what is new in a stream.
+//! The known fields of a record, by which unknown ones are found.
 
-/// Which fields are read of an object.
+/// The fields that are read from an object.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
-    /// All of them: the object is carried as it is.
+    /// All of them: the object is kept whole.
     Anything,
-    /// These.
+    /// Only these.
     Fields(&'static [KnownField]),
 }
 
-/// One field that is read.
+/// A field that is read.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownField {
     /// The names under which it is known.
     pub names: &'static [&'static str],
-    /// What is read of the objects in it.
+    /// The shape of the objects in it.
     pub inside: fn() -> Shape,
 }
 
 impl Shape {
-    /// What is carried as it is.
+    /// The shape of a value that is kept whole.
     pub fn anything() -> Self {
         Self::Anything
     }
 
-    /// What is read of a field; `None` where it is not read at all.
+    /// The shape of a field; `None` if the field is not read.
     pub fn of_field(self, name: &str) -> Option<Self> {
         match self {
             Self::Anything => Some(Self::Anything),

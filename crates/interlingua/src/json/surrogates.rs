@@ -1,12 +1,12 @@
-//! Half of a surrogate pair, which some agents print.
+//! Lone surrogates, which some agents print.
 //!
-//! A program that cuts a string inside an emoji prints `\ud83d` alone. Node and Python read that;
-//! strict readers reject the whole line. Each lone half is replaced by `\ufffd` of the same length,
-//! so that byte ranges still hold, and every reader after us can read the line.
+//! A program that cuts a string inside an emoji prints `\ud83d` alone. Node and Python accept that;
+//! strict parsers reject the whole line. Each lone surrogate is replaced by `\ufffd` of the same
+//! length, so that byte ranges stay valid, and every consumer can parse the line.
 
 use std::borrow::Cow;
 
-/// The text with every lone surrogate escape replaced; borrowed where there was none.
+/// The text with every lone surrogate escape replaced; borrowed if there is none.
 pub fn mend_surrogates(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let mut mended: Option<Vec<u8>> = None;
@@ -33,7 +33,7 @@ pub fn mend_surrogates(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Mends frame after frame, with a quick look that spares nearly all of them the slow one.
+/// Replaces lone surrogates in frames, after a fast check that is enough for nearly all of them.
 #[derive(Debug, Clone)]
 pub(crate) struct Mender {
     escape: memchr::memmem::Finder<'static>,
@@ -46,7 +46,7 @@ impl Default for Mender {
 }
 
 impl Mender {
-    /// As [`mend_surrogates`].
+    /// Like [`mend_surrogates`].
     pub(crate) fn mend<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let bytes = text.as_bytes();
         if memchr::memchr(b'\\', bytes).is_none() || self.escape.find(bytes).is_none() {

@@ -7,27 +7,28 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A string on its way through.
+/// A string that passes through.
 ///
-/// The literal form is copied to the output as it stands, which is what makes translation fast;
-/// the plain form is for text that we made ourselves or had to keep. All compare by meaning. Whether
-/// a literal has escapes is seen when it is read, and asked often: hence two forms of it.
+/// A literal is copied to the output unchanged, which makes translation fast; the plain form is for
+/// text that was generated or had to be kept. All forms compare by the text that they denote.
+/// Whether a literal has escapes is known once it is read, and needed often, so there are two forms
+/// of it.
 #[derive(Clone)]
 pub enum Text<'a> {
-    /// A JSON string literal with its quotes, borrowed from the frame, that says what it means.
+    /// A JSON string literal without escapes, with its quotes, borrowed from the frame.
     Literal(Literal<'a>),
-    /// A JSON string literal that has escapes.
+    /// A JSON string literal with escapes.
     Escaped(Literal<'a>),
     /// Plain text, not escaped.
     Plain(Cow<'a, str>),
 }
 
-/// A JSON string literal, quotes included, that was read as one.
+/// A valid JSON string literal, including its quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Literal<'a>(&'a str);
 
 impl<'a> Literal<'a> {
-    /// What it stands for.
+    /// The text that it denotes.
     #[cold]
     fn unescaped(self) -> String {
         serde_json::from_str(self.0).unwrap_or_else(|_| self.0.trim_matches('"').to_owned())
@@ -45,27 +46,27 @@ impl<'a> Text<'a> {
         Self::read_from(raw.get())
     }
 
-    /// As [`Text::of`], for text that is known to be a JSON value.
+    /// Like [`Text::of`], for text that is known to be a JSON value.
     #[inline]
     pub(super) fn read_from(value: &'a str) -> Option<Self> {
         let escaped = || memchr::memchr(b'\\', value.as_bytes()).is_some();
         value.starts_with('"').then(|| Self::of_literal(value, escaped()))
     }
 
-    /// The text of what is known to be a literal, and to have escapes or none.
+    /// The text of a valid literal, of which it is known whether it has escapes.
     #[inline]
     pub(super) fn of_literal(literal: &'a str, escaped: bool) -> Self {
         if escaped { Self::Escaped(Literal(literal)) } else { Self::Literal(Literal(literal)) }
     }
 
-    /// Plain text that lives as long as the caller says.
+    /// Plain text, borrowed from the caller.
     pub const fn plain(text: &'a str) -> Self {
         Self::Plain(Cow::Borrowed(text))
     }
 
-    /// What stands between the quotes of a literal, or the plain text itself.
+    /// The text between the quotes of a literal, or the plain text itself.
     ///
-    /// The two differ in meaning only where [`Text::has_escapes`] says so.
+    /// It is escaped only if [`Text::has_escapes`] returns `true`.
     #[inline]
     pub fn body(&self) -> &str {
         match self {
@@ -77,7 +78,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The literal, where the text is one.
+    /// The literal, if the text is one.
     #[inline]
     pub fn as_literal(&self) -> Option<&'a str> {
         match self {
@@ -92,7 +93,7 @@ impl<'a> Text<'a> {
         matches!(self, Self::Escaped(_))
     }
 
-    /// The text itself; copied only where it had to be unescaped.
+    /// The plain text; copied only if it has to be unescaped.
     #[inline]
     pub fn to_plain(&self) -> Cow<'_, str> {
         match self {
@@ -102,7 +103,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// What stands between the quotes of the literal for this text; copied only where it had to be
+    /// The text between the quotes of the literal for this text; copied only if it has to be
     /// escaped.
     pub fn literal_body(&self) -> Cow<'_, str> {
         match self {
@@ -115,12 +116,12 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The text for which this would stand between the quotes of a literal.
+    /// The plain text of the body of a literal.
     pub fn of_literal_body(body: &str) -> String {
         serde_json::from_str(&format!("\"{body}\"")).unwrap_or_else(|_| body.to_owned())
     }
 
-    /// Whether there is no text at all.
+    /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.body().is_empty()
     }
@@ -133,7 +134,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Keeps a copy in some place, in the memory of what was kept there before.
+    /// Stores a copy in `place`, reusing the memory of its previous text.
     pub fn keep_in(this: Option<&Self>, place: &mut Option<Text<'static>>) {
         match (this, &mut *place) {
             (Some(text), Some(Text::Plain(Cow::Owned(kept)))) => {
@@ -173,7 +174,8 @@ impl PartialEq for Text<'_> {
 impl Eq for Text<'_> {}
 
 impl PartialEq<str> for Text<'_> {
-    /// An escape is longer than what it stands for, so that as a rule the lengths tell.
+    /// An escape is longer than the character it denotes, so comparing the lengths is usually
+    /// enough.
     #[inline]
     fn eq(&self, other: &str) -> bool {
         let body = self.body();
@@ -219,7 +221,7 @@ impl Serialize for Text<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Literal(_) => serializer.serialize_str(self.body()),
-            Self::Escaped(raw) => super::value::pass_on(raw.get(), serializer),
+            Self::Escaped(raw) => super::value::write_raw(raw.get(), serializer),
             Self::Plain(text) => serializer.serialize_str(text),
         }
     }
@@ -254,7 +256,7 @@ mod tests {
             assert_eq!(Text::plain("a\\b"), read(literal), "{literal}");
             same.iter().for_each(|other| assert_eq!(read(literal), read(other), "{literal}"));
         }
-        // The same bytes, which mean something else.
+        // The same bytes, but another text.
         assert_ne!(read(r#""a\\b""#), *r"a\\b");
         assert_ne!(read(r#""a\\b""#), Text::plain(r"a\\b"));
         assert_ne!(read(r#""ab""#), *"a");

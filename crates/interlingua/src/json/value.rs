@@ -1,4 +1,4 @@
-//! A JSON value that is carried, not read.
+//! A JSON value that passes through without being read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,20 +9,20 @@ use serde_json::value::RawValue;
 use super::Text;
 use super::cursor::Cursor;
 
-/// Any JSON value, as it stood in the frame.
+/// Any JSON value, as it was written in the frame.
 #[derive(Clone)]
 pub struct Json<'a>(Cow<'a, str>);
 
 impl<'a> Json<'a> {
-    /// The value that says nothing.
+    /// The value `null`.
     pub(crate) const NULL: Self = Json(Cow::Borrowed("null"));
 
-    /// The value that a caller made; `None` where it cannot be said in JSON.
+    /// The JSON form of a caller's value; `None` if it has none.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Option<Json<'static>> {
         serde_json::to_string(value).ok().map(|text| Json(Cow::Owned(text)))
     }
 
-    /// JSON text that a caller put together; `None` where it is not JSON.
+    /// The value of a caller's text; `None` if it is not valid JSON.
     pub fn from_text(text: String) -> Option<Json<'static>> {
         let mut cursor = Cursor::new(&text);
         let whole = cursor.value().is_ok_and(|value| value.len() == text.len());
@@ -35,13 +35,13 @@ impl<'a> Json<'a> {
         Json(Cow::Borrowed(text))
     }
 
-    /// An object, put together field by field.
+    /// An object that is written field by field.
     pub fn object(fields: impl FnOnce(&mut super::write::Object<'_>)) -> Json<'static> {
         let mut bytes = Vec::with_capacity(256);
         let mut object = super::write::Object::open(&mut bytes);
         fields(&mut object);
         object.close();
-        // What an `Object` puts together is JSON.
+        // An `Object` writes valid JSON.
         String::from_utf8(bytes).map_or(Json::NULL, |text| Json(Cow::Owned(text)))
     }
 
@@ -80,7 +80,7 @@ impl<'a> Json<'a> {
         Json(Cow::Owned(self.0.into_owned()))
     }
 
-    /// Reads the value into a type that borrows from it; `None` where it has another shape.
+    /// Reads the value into a type that borrows from it; `None` if it has another shape.
     pub fn read<'s, T: Deserialize<'s>>(&'s self) -> Option<T> {
         serde_json::from_str(self.get()).ok()
     }
@@ -118,12 +118,12 @@ impl fmt::Debug for Json<'_> {
 
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        pass_on(&self.0, serializer)
+        write_raw(&self.0, serializer)
     }
 }
 
-/// Writes a value as it stands.
-pub(super) fn pass_on<S: Serializer>(value: &str, serializer: S) -> Result<S::Ok, S::Error> {
+/// Writes a value unchanged.
+pub(super) fn write_raw<S: Serializer>(value: &str, serializer: S) -> Result<S::Ok, S::Error> {
     let raw: &RawValue = serde_json::from_str(value).map_err(serde::ser::Error::custom)?;
     raw.serialize(serializer)
 }

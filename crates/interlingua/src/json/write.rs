@@ -1,12 +1,12 @@
-//! Records put together, straight into the output.
+//! Writes records directly into the output.
 
 use super::run::end_of_run;
 use super::{Json, Text};
 
-/// The output: bytes, of which every record ends with a line feed.
+/// The output, in which every record ends with a line feed.
 pub type Bytes = Vec<u8>;
 
-/// Writes a string literal; a literal from a frame is copied as it stands.
+/// Writes a string literal; a literal from a frame is copied unchanged.
 #[inline]
 pub fn text(out: &mut Bytes, text: &Text<'_>) {
     match text.as_literal() {
@@ -22,7 +22,7 @@ pub fn string(out: &mut Bytes, plain: &str) {
     out.push(b'"');
 }
 
-/// Writes what stands between the quotes of the literal for some text.
+/// Writes the body of the literal for a text, without quotes.
 pub fn text_body(out: &mut Bytes, text: &Text<'_>) {
     match text {
         Text::Plain(plain) => escape(out, plain),
@@ -30,18 +30,19 @@ pub fn text_body(out: &mut Bytes, text: &Text<'_>) {
     }
 }
 
-/// Writes a value inside a string literal, as protocols do that carry JSON in a string.
+/// Writes a value as a string literal, for protocols that contain JSON in a string.
 pub fn quoted_json(out: &mut Bytes, value: &Json<'_>) {
     string(out, value.get());
 }
 
-/// Writes a whole number.
+/// Writes an integer.
 #[inline]
 pub fn number(out: &mut Bytes, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// How each byte is written inside a literal: 0 as it is, `u` with four digits, else after a backslash.
+/// How each byte is written in a literal: 0 is unchanged, `u` is a `\u` escape, and any other value
+/// is the character after a backslash.
 #[allow(clippy::indexing_slicing, reason = "the table is made when this is compiled")]
 static ESCAPES: [u8; 256] = {
     let mut escapes = [0; 256];
@@ -76,7 +77,8 @@ pub fn escape(out: &mut Bytes, plain: &str) {
     out.extend_from_slice(rest);
 }
 
-/// One object being written: the comma between fields is its business, the names are the caller's.
+/// An object that is being written. It writes the commas between fields; the caller chooses the
+/// names.
 #[derive(Debug)]
 pub struct Object<'o> {
     out: &'o mut Bytes,
@@ -100,7 +102,7 @@ impl<'o> Object<'o> {
         Self { out, first: false }
     }
 
-    /// Writes a field's name and hands on the output for its value.
+    /// Writes a field's name, and returns the output for its value.
     #[inline]
     pub fn name(&mut self, name: &str) -> &mut Bytes {
         if !self.first {
@@ -113,7 +115,7 @@ impl<'o> Object<'o> {
         self.out
     }
 
-    /// As [`Object::name`], for a name that somebody else chose.
+    /// Like [`Object::name`], for a name that may have to be escaped.
     pub fn escaped_name(&mut self, name: &str) -> &mut Bytes {
         if !self.first {
             self.out.push(b',');
@@ -124,35 +126,35 @@ impl<'o> Object<'o> {
         self.out
     }
 
-    /// A field that is text.
+    /// Writes a text field.
     #[inline]
     pub fn text(&mut self, name: &str, value: &Text<'_>) -> &mut Self {
         text(self.name(name), value);
         self
     }
 
-    /// A field that is plain text.
+    /// Writes a plain text field.
     #[inline]
     pub fn string(&mut self, name: &str, value: &str) -> &mut Self {
         string(self.name(name), value);
         self
     }
 
-    /// A field that is a value carried through.
+    /// Writes a field whose value passes through.
     #[inline]
     pub fn json(&mut self, name: &str, value: &Json<'_>) -> &mut Self {
         self.name(name).extend_from_slice(value.get().as_bytes());
         self
     }
 
-    /// A field whose JSON the caller knows.
+    /// Writes a field whose value is JSON text of the caller.
     #[inline]
     pub fn raw(&mut self, name: &str, value: &str) -> &mut Self {
         self.name(name).extend_from_slice(value.as_bytes());
         self
     }
 
-    /// Fields that never change, as they are written.
+    /// Writes constant fields, given as JSON text.
     #[inline]
     pub fn fixed(&mut self, fields: &'static str) -> &mut Self {
         if !self.first {
@@ -163,25 +165,25 @@ impl<'o> Object<'o> {
         self
     }
 
-    /// As [`Object::raw`], for JSON that was kept as bytes.
+    /// Like [`Object::raw`], for JSON text that is stored as bytes.
     #[inline]
     pub fn raw_bytes(&mut self, name: &str, value: &[u8]) -> &mut Self {
         self.name(name).extend_from_slice(value);
         self
     }
 
-    /// A field that is a whole number.
+    /// Writes an integer field.
     pub fn number(&mut self, name: &str, value: u64) -> &mut Self {
         number(self.name(name), value);
         self
     }
 
-    /// A field that is true or false.
+    /// Writes a boolean field.
     pub fn flag(&mut self, name: &str, value: bool) -> &mut Self {
         self.raw(name, if value { "true" } else { "false" })
     }
 
-    /// A field that is text, or is left out.
+    /// Writes a text field, if there is a value.
     pub fn text_if(&mut self, name: &str, value: Option<&Text<'_>>) -> &mut Self {
         if let Some(value) = value {
             self.text(name, value);
@@ -189,7 +191,7 @@ impl<'o> Object<'o> {
         self
     }
 
-    /// A field that is a whole number, or is left out.
+    /// Writes an integer field, if there is a value.
     pub fn number_if(&mut self, name: &str, value: Option<u64>) -> &mut Self {
         if let Some(value) = value {
             self.number(name, value);
@@ -197,7 +199,7 @@ impl<'o> Object<'o> {
         self
     }
 
-    /// A field that is a value, or is left out.
+    /// Writes a field whose value passes through, if there is one.
     pub fn json_if(&mut self, name: &str, value: Option<&Json<'_>>) -> &mut Self {
         if let Some(value) = value {
             self.json(name, value);
@@ -205,7 +207,7 @@ impl<'o> Object<'o> {
         self
     }
 
-    /// A field that is an object.
+    /// Writes a field that is an object.
     pub fn object(&mut self, name: &str, fields: impl FnOnce(&mut Object<'_>)) -> &mut Self {
         let mut inner = Object::open(self.name(name));
         fields(&mut inner);
@@ -213,7 +215,7 @@ impl<'o> Object<'o> {
         self
     }
 
-    /// A field that is an array of objects.
+    /// Writes a field that is an array of objects.
     pub fn objects<T>(
         &mut self,
         name: &str,
@@ -234,7 +236,7 @@ impl<'o> Object<'o> {
         self
     }
 
-    /// All fields of an object that is JSON text already.
+    /// Writes all fields of an object that is given as JSON text.
     pub fn fields_of(&mut self, object: &str) -> &mut Self {
         let inside = object.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
         if let Some(inside) = inside.filter(|inside| !inside.is_empty()) {
@@ -253,7 +255,7 @@ impl<'o> Object<'o> {
         self.out.push(b'}');
     }
 
-    /// Closes a record: the object and its line.
+    /// Closes the object and ends its line.
     #[inline]
     pub fn end(self) {
         self.out.extend_from_slice(b"}\n");
@@ -265,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_read_back_as_they_were() {
+    fn escapes_round_trip() {
         let plain: String = (0u8..0x80).map(char::from).chain("é\u{2028}🧪".chars()).collect();
         let mut out = Bytes::new();
         string(&mut out, &plain);

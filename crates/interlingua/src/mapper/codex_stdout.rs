@@ -1,4 +1,4 @@
-//! What Codex prints, as the three records that a chat of the Giselle API reads.
+//! Maps the output of Codex to the three records that a chat of the Giselle API reads.
 
 use super::lines;
 use crate::dialect::giselle::GiselleEncoder;
@@ -11,8 +11,8 @@ use crate::{Error, Exit, Translator};
 
 /// Maps the stdout of `codex exec --json` to `init`, `message` and `stderr` records.
 ///
-/// All else is left out, as are lines that cannot be read: this mapper stands in front of a reader
-/// that knows no more. To keep everything, translate from `codex` to `giselle`.
+/// Everything else is left out, including lines that cannot be read, because the consumers of this
+/// mapper know no other records. To keep everything, translate from `codex` to `giselle`.
 ///
 /// ```
 /// use interlingua::mapper::CodexStdoutMapper;
@@ -40,7 +40,7 @@ impl CodexStdoutMapper {
         Self { translator: reader.map(|reader| Translator::with_writer(reader, writer)) }
     }
 
-    /// Takes a chunk of stdout; gives the lines that are now known.
+    /// Takes a chunk of stdout, and returns the lines that are now complete.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<String> {
         match &mut self.translator {
             Ok(translator) => lines(translator.push(chunk, None)),
@@ -48,7 +48,7 @@ impl CodexStdoutMapper {
         }
     }
 
-    /// Says that no more will come; gives what was held back, and begins anew.
+    /// Ends the stream, returns what was held back, and resets the mapper.
     pub fn flush(&mut self) -> Vec<String> {
         match std::mem::take(self).translator {
             Ok(translator) => lines(&translator.finish(&Exit::default(), None).bytes),
@@ -56,7 +56,7 @@ impl CodexStdoutMapper {
         }
     }
 
-    /// Forgets everything.
+    /// Resets the mapper to the beginning of a stream.
     pub fn reset(&mut self) {
         *self = Self::new();
     }
@@ -68,11 +68,11 @@ impl Default for CodexStdoutMapper {
     }
 }
 
-/// Of all that can be said in `giselle`, what a chat reads.
+/// The encoder for the `giselle` records that a chat reads.
 #[derive(Debug, Clone)]
 struct ChatRecords {
     giselle: GiselleEncoder,
-    /// What was written of errors in this turn: its end need not repeat it.
+    /// The errors that were written in this turn, which its end does not repeat.
     errors: Vec<Text<'static>>,
 }
 
@@ -81,7 +81,7 @@ impl ChatRecords {
         Self { giselle: GiselleEncoder::new(options), errors: Vec::new() }
     }
 
-    /// Writes why a turn failed, unless that was written before.
+    /// Writes the cause of a failed turn, unless it was written before.
     fn failed(&mut self, ended: &TurnEnded<'_>, out: &mut Output) {
         let cause = ended.cause.as_ref().filter(|_| ended.outcome != Outcome::Completed);
         if let Some(cause) = cause.filter(|cause| !self.errors.contains(cause)) {
@@ -96,7 +96,7 @@ impl ChatRecords {
 impl Encoder for ChatRecords {
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
         match &event.data {
-            // Every session is introduced, also one without a name.
+            // Every session has an `init`, even one without an id.
             Data::SessionStarted(started) if started.id.is_none() && event.synthetic.is_none() => {
                 let mut record = out.record("init");
                 record.text_if("modelId", started.model.as_ref());
@@ -115,7 +115,7 @@ impl Encoder for ChatRecords {
                 self.giselle.encode(event, out);
             }
             Data::TurnEnded(ended) if event.synthetic.is_none() => self.failed(ended, out),
-            // An error without a message: all of it is the message.
+            // For an error without a message, the whole record is the message.
             Data::Native(native) if native.name == "error" => {
                 let whole = native.raw.as_ref().map(|raw| raw.get().to_owned());
                 let mut record = out.record("stderr");

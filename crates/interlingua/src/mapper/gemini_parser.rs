@@ -1,8 +1,8 @@
-//! What Gemini prints, as the unified AgentEvents of a team's chat.
+//! Maps the output of Gemini to the unified AgentEvents of a team's chat.
 //!
-//! The contract is the document's: an event for a record, as soon as its line is complete, and nothing
-//! that no record says. Whoever wants every turn ended and every call answered translates from `gemini`
-//! to `agent-event`.
+//! The contract is that of the document: an event for each record, as soon as its line is complete,
+//! and no event without a record. To have every turn ended and every call answered, translate from
+//! `gemini` to `agent-event`.
 
 use std::convert::Infallible;
 
@@ -19,8 +19,8 @@ use crate::writer::Writer;
 
 /// Parses Gemini's stream into AgentEvents, one JSON object each.
 ///
-/// A call to `write_todos` is a `todo_list` and nothing else; every other tool is started and
-/// completed. Times are the caller's, in milliseconds since 1970.
+/// A call to `write_todos` becomes a `todo_list` only; every other tool is started and completed.
+/// The caller gives the times, in milliseconds since 1970.
 ///
 /// ```
 /// use interlingua::dialect::Team;
@@ -41,20 +41,20 @@ pub struct GeminiParser {
     team: Team,
     reader: Option<Reader>,
     mapping: Mapping,
-    /// The bytes of the line that is not complete.
+    /// The bytes of the incomplete line.
     rest: Vec<u8>,
-    /// How many streams the parser has read: their ids differ.
+    /// The number of streams that the parser has read, by which their ids differ.
     streams: u64,
 }
 
 impl GeminiParser {
-    /// A parser for one member of a team. Parsers of different agents never make the same ids.
+    /// A parser for one member of a team. Parsers of different agents never generate the same ids.
     pub fn new(team: Team) -> Self {
         let (reader, mapping) = begin(&team, 0);
         Self { team, reader, mapping, rest: Vec::new(), streams: 0 }
     }
 
-    /// Takes a chunk; gives the events of the lines that are now complete.
+    /// Takes a chunk, and returns the events of the lines that are now complete.
     pub fn parse_chunk(&mut self, chunk: &[u8], now_ms: u64) -> Vec<String> {
         match chunk.iter().rposition(|byte| *byte == b'\n') {
             Some(end) => {
@@ -63,7 +63,7 @@ impl GeminiParser {
             }
             None => self.rest.extend_from_slice(chunk),
         }
-        // A line that is too long is skipped by the reader, too.
+        // The reader also skips a line that is too long.
         if self.rest.len() > Limits::default().frame {
             self.rest.clear();
         }
@@ -71,8 +71,8 @@ impl GeminiParser {
         self.mapping.take()
     }
 
-    /// Completes the last line: gives its one event or, where it is not a record, its text. There is
-    /// nothing to give where the last line is complete.
+    /// Completes the last line, and returns its event or, if it is not a record, its text. Returns
+    /// nothing if the last line was already complete.
     pub fn flush(&mut self, now_ms: u64) -> Vec<String> {
         let rest = std::mem::take(&mut self.rest);
         let text = String::from_utf8_lossy(&rest);
@@ -94,7 +94,7 @@ impl GeminiParser {
         self.mapping.take()
     }
 
-    /// Forgets everything but the team. Ids are not used again.
+    /// Resets the parser, except for the team. Ids are not reused.
     pub fn reset(&mut self) {
         self.streams += 1;
         (self.reader, self.mapping) = begin(&self.team, self.streams);
@@ -112,7 +112,7 @@ fn begin(team: &Team, stream: u64) -> (Option<Reader>, Mapping) {
     let seed = of_words([of_name(team.agent_id.as_bytes()), stream]);
     let read = ReadOptions {
         id_seed: Some(seed),
-        // Another parser may have read the runs before.
+        // Another parser may have read the earlier runs.
         resumed: true,
         raw_records: RawRecords::Keep,
         ..ReadOptions::default()
@@ -125,12 +125,12 @@ fn begin(team: &Team, stream: u64) -> (Option<Reader>, Mapping) {
     (Reader::new((&gemini::DIALECT).into(), read).ok(), mapping)
 }
 
-/// Writes what the records say, and not what the grammar adds to them.
+/// Writes the events of records, and not those that the grammar adds.
 #[derive(Debug)]
 struct Mapping {
     writer: Writer<AgentEventEncoder>,
     bytes: Vec<u8>,
-    /// What is emitted is the parser's own.
+    /// The parser itself emits the current event.
     writes_added: bool,
 }
 
@@ -150,7 +150,7 @@ impl Sink for Mapping {
         let starts = entry.raw.and_then(|raw| Probe::of(raw.record)).map(|it| it.kind());
         let is_said = !entry.origin.added;
         let is_start = matches!(entry.event.data, Data::SessionStarted(_)) && is_said;
-        // Every `init` is a start, also where the session is known.
+        // Every `init` is a start, even if the session is already known.
         if starts.as_deref() == Some("init") && !is_start {
             let event = Event::new(SessionStarted::default());
             self.writer.write(EntryRef { event: &event, ..entry }, &mut self.bytes);

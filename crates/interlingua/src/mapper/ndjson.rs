@@ -1,4 +1,5 @@
-//! The NDJSON of the Giselle API, as stream parts of the AI SDK, with what a session must remember.
+//! Maps the NDJSON of the Giselle API to stream parts of the AI SDK, with the state of the session
+//! that the caller has to store.
 
 use std::convert::Infallible;
 
@@ -11,18 +12,18 @@ use crate::event::{Data, Event, Executor, TurnStarted};
 use crate::reader::{RawRecords, ReadOptions, Reader};
 use crate::writer::Writer;
 
-/// What one event of the stream turned out to be.
+/// The result of one event of the stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapped {
     /// Stream parts, one JSON object each.
     pub parts: Vec<String>,
-    /// What the session must remember from now on.
+    /// What the caller has to store for the session.
     pub session: SessionChange,
-    /// A request that the client must answer before the agent goes on: its record, unchanged.
+    /// The unchanged record of a request that the client has to answer before the agent continues.
     pub relay_request: Option<String>,
 }
 
-/// What became known of a session; the rest stays as it was.
+/// The fields of a session that became known; the others are unchanged.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SessionChange {
     /// The agent's own id for the session.
@@ -31,11 +32,11 @@ pub struct SessionChange {
     pub sandbox_id: Option<String>,
     /// The relay's id for the session.
     pub relay_session_id: Option<String>,
-    /// What the relay wants to see; a secret.
+    /// The relay's token, which is a secret.
     pub relay_token: Option<String>,
     /// The relay's address.
     pub relay_url: Option<String>,
-    /// The request that waits for the client.
+    /// The pending request to the client.
     pub pending_request_id: Option<String>,
 }
 
@@ -54,10 +55,10 @@ impl std::fmt::Debug for SessionChange {
 
 /// Maps the NDJSON of the Giselle API to stream parts.
 ///
-/// The agent's own tools are hidden, as the consumers of this mapper expect; a request for one of the
-/// client's tools is a `tool-call`, and the stream is finished with `tool-calls` until it goes on.
-/// There is one `finish` for each of the two, never both. A stream that ends is finished with `stop`,
-/// also if there was nothing in it.
+/// The agent's own tools are hidden, as the consumers of this mapper expect. A request for one of
+/// the client's tools becomes a `tool-call`, and the stream is finished with `tool-calls` until it
+/// continues. A stream that ends is finished with `stop`, even if it was empty. A pause and an end
+/// each have one `finish`, never both.
 ///
 /// ```
 /// use interlingua::mapper::NdjsonMapper;
@@ -90,8 +91,8 @@ impl NdjsonMapper {
         }
     }
 
-    /// Takes the next bytes; gives what each event that is now complete turned out to be, in order, so
-    /// that the caller sees at which of them the stream pauses.
+    /// Takes the next bytes, and returns the result of each event that is now complete, in order,
+    /// so that the caller knows at which of them the stream pauses.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<Mapped> {
         if let Some(reader) = &mut self.reader {
             let Ok(_) = reader.push(chunk, None, &mut self.mapping);
@@ -99,7 +100,7 @@ impl NdjsonMapper {
         std::mem::take(&mut self.mapping.mapped)
     }
 
-    /// Ends the stream; gives the last parts, and begins anew.
+    /// Ends the stream, returns the last parts, and resets the mapper.
     pub fn finish(&mut self) -> Mapped {
         let Self { reader, mut mapping } = std::mem::take(self);
         if let Some(mut reader) = reader {
@@ -121,7 +122,7 @@ impl NdjsonMapper {
         last
     }
 
-    /// Forgets everything.
+    /// Resets the mapper to the beginning of a stream.
     pub fn reset(&mut self) {
         *self = Self::new();
     }
@@ -133,7 +134,7 @@ impl Default for NdjsonMapper {
     }
 }
 
-/// Turns entries into stream parts, and beside them what the session must remember.
+/// Turns entries into stream parts, and collects the changes of the session.
 #[derive(Debug)]
 struct Mapping {
     writer: Writer<AiSdkEncoder>,
@@ -157,22 +158,23 @@ impl Sink for Mapping {
         let mut bytes = Vec::new();
         self.writer.write(entry, &mut bytes);
         if let Some(mapped) = self.mapped.last_mut() {
-            mapped.look(&entry.event.data, &self.record);
+            mapped.collect(&entry.event.data, &self.record);
             mapped.parts.extend(parts(&bytes));
         }
         Ok(Flow::Continue)
     }
 }
 
-/// The stream parts among some bytes. The consumer's own stream has started when this mapper is asked.
+/// The stream parts of an output, without `stream-start`, because the consumer has already started
+/// its own stream.
 fn parts(bytes: &[u8]) -> impl Iterator<Item = String> {
     let lines = lines(bytes).into_iter().map(|line| line.trim_end_matches('\n').to_owned());
     lines.filter(|part| !part.starts_with(r#"{"type":"stream-start""#))
 }
 
 impl Mapped {
-    /// Takes note of what the session must remember.
-    fn look(&mut self, data: &Data<'_>, record: &str) {
+    /// Collects what the caller has to store for the session.
+    fn collect(&mut self, data: &Data<'_>, record: &str) {
         match data {
             Data::SessionStarted(started) => {
                 remember(&mut self.session.agent_session_id, started.id.as_ref());
@@ -200,7 +202,7 @@ impl Mapped {
 }
 
 impl SessionChange {
-    /// Adds what became known later.
+    /// Merges a later change into this one.
     fn take(&mut self, later: Self) {
         let update = |fact: &mut Option<String>, news: Option<String>| {
             *fact = news.or(fact.take());
@@ -214,8 +216,8 @@ impl SessionChange {
     }
 }
 
-fn remember(kept: &mut Option<String>, told: Option<&crate::json::Text<'_>>) {
-    if let Some(told) = told {
-        *kept = Some(told.to_string());
+fn remember(kept: &mut Option<String>, value: Option<&crate::json::Text<'_>>) {
+    if let Some(value) = value {
+        *kept = Some(value.to_string());
     }
 }

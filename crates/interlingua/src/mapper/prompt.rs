@@ -1,7 +1,7 @@
-//! What a prompt of the AI SDK asks for: the user's message, and the results of the client's tools.
+//! Extracts the user's message and the results of the client's tools from a prompt of the AI SDK.
 //!
-//! Reads the prompts that `doStream` is given, of versions 3 and 4 of the language model specification,
-//! and the older form in which a result stood in `result`.
+//! It reads the prompts that `doStream` receives in versions 3 and 4 of the language model
+//! specification, and the older form with the result in `result`.
 
 use crate::json::read;
 use crate::json::{Json, Text, record};
@@ -11,9 +11,9 @@ use crate::json::{Json, Text, record};
 pub struct ToolResult {
     /// The tool.
     pub tool_name: String,
-    /// The call: for a tool of the relay, the id of its request.
+    /// The id of the call; for a tool of the relay, that of its request.
     pub tool_call_id: String,
-    /// What the tool gave back, or why it could not or was not allowed to.
+    /// The tool's result, or why it failed or was denied.
     pub result: Result<Json<'static>, String>,
 }
 
@@ -44,8 +44,8 @@ record! {
     }
 }
 
-/// The text of the last message of the user: its text parts, one after the other. `None` where there is
-/// no such message, or none of its parts is text.
+/// The text of the user's last message: its text parts, concatenated. `None` if there is no such
+/// message, or none of its parts is text.
 ///
 /// ```
 /// use interlingua::json::Json;
@@ -68,8 +68,8 @@ pub fn extract_user_message(prompt: &Json<'_>) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// The results of the client's tools that the prompt ends with: those before the last message of the
-/// assistant were sent with an earlier prompt.
+/// The results of the client's tools at the end of the prompt. Those before the assistant's last
+/// message were sent with an earlier prompt.
 ///
 /// ```
 /// use interlingua::json::Json;
@@ -109,7 +109,7 @@ fn tool_result(part: Part<'_>) -> Option<ToolResult> {
     })
 }
 
-/// What an output says, which is a kind and a value.
+/// The result in an output, which has a type and a value.
 fn result_of(output: &Json<'_>) -> Result<Json<'static>, String> {
     let Some(Output { kind: Some(kind), value, reason }) = read::record_of::<Output<'_>>(output)
     else {

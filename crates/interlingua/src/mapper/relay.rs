@@ -1,18 +1,18 @@
-//! A tool's result as the relay's response, and back.
+//! Converts a tool's result to the relay's response, and back.
 
 use crate::dialect::giselle::{EXECUTE_TOOL, SNAPSHOT_TOOL};
 use crate::json::read;
 use crate::json::write::Object;
 use crate::json::{Json, Text, record};
 
-/// What a relay's response says, for a consumer that knows tools.
+/// A relay's response as the result of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelayAnswer {
-    /// The tool that was run; `None` where the response does not tell.
+    /// The tool that was run; `None` if the response does not contain it.
     pub tool: Option<&'static str>,
-    /// The call that it answers.
+    /// The id of the call that it answers.
     pub call: String,
-    /// What the tool gave back, or why it could not.
+    /// The tool's result, or why it failed.
     pub result: Result<Json<'static>, String>,
 }
 
@@ -30,9 +30,9 @@ record! {
 
 /// The response that the relay expects for the result of a client's tool, as JSON.
 ///
-/// The result may be the bare value, or wrapped as the AI SDK does (`{"type":"json","value":…}`), or
-/// a list of text blocks that hold JSON. What failed, was denied, or belongs to a tool that the relay
-/// does not know is an `error_response` that says so.
+/// The result may be the bare value, a value that is wrapped as in the AI SDK
+/// (`{"type":"json","value":…}`), or a list of text blocks that contain JSON. A call that failed,
+/// was denied, or has a tool that the relay does not know gives an `error_response` with the cause.
 ///
 /// ```
 /// use interlingua::json::Json;
@@ -59,7 +59,7 @@ pub fn tool_result_to_relay_response(tool: &str, call: &str, result: &Json<'_>) 
     }
 }
 
-/// What a relay's response says; `None` where it is no response.
+/// The result in a relay's response; `None` if the value is not a response.
 pub fn relay_response_to_tool_result(response: &Json<'_>) -> Option<RelayAnswer> {
     record! {
         struct Response<'a> {
@@ -86,12 +86,12 @@ pub fn relay_response_to_tool_result(response: &Json<'_>) -> Option<RelayAnswer>
     Some(RelayAnswer { tool, call, result })
 }
 
-/// How deep a result may be wrapped.
-const WRAPPINGS: u32 = 8;
+/// The maximum depth to which a result may be wrapped.
+const MAX_DEPTH: u32 = 8;
 
-/// Finds the value of a field in a result, however it is wrapped; an error is the tool's own.
+/// Finds the value of a field in a result, however it is wrapped. An error is that of the tool.
 fn unwrap(result: &Json<'_>, field: &str, depth: u32) -> Result<Option<Json<'static>>, String> {
-    if depth > WRAPPINGS {
+    if depth > MAX_DEPTH {
         return Ok(None);
     }
     if let Some(text) = result.as_text() {
@@ -108,14 +108,14 @@ fn unwrap(result: &Json<'_>, field: &str, depth: u32) -> Result<Option<Json<'sta
     if let Some(value) = own {
         return Ok(Some(value.into_owned()));
     }
-    let said = |value: Option<Json<'_>>| match value {
+    let error_text = |value: Option<Json<'_>>| match value {
         Some(value) => {
             value.as_text().map_or_else(|| value.get().to_owned(), |text| text.to_string())
         }
         None => "The tool failed".to_owned(),
     };
     match wrapped.kind.as_ref().map_or("", Text::body) {
-        "error-text" | "error-json" => Err(said(wrapped.value)),
+        "error-text" | "error-json" => Err(error_text(wrapped.value)),
         "execution-denied" => Err(wrapped
             .reason
             .map_or_else(|| "The user denied the tool call".to_owned(), |why| why.to_string())),

@@ -1,14 +1,14 @@
-//! Recognising the dialect of a stream by its first records, which are held back meanwhile.
+//! Recognises the dialect of a stream by its first records, which are held back meanwhile.
 
 use std::ops::Range;
 
 use crate::dialect::{self, Confidence, Dialect, Probe};
 use crate::framing::{Body, Frame, FrameText};
 
-/// How many records are held back before a stream counts as not recognised.
+/// The number of records that are held back before a stream counts as not recognised.
 const RECORDS_PROBED: usize = 64;
 
-/// How many bytes of them are held back.
+/// The number of their bytes that are held back.
 const BYTES_PROBED: usize = 1 << 20;
 
 /// The first records of a stream.
@@ -37,20 +37,21 @@ impl Recognition {
         self.held.push(HeldFrame::of(frame));
     }
 
-    /// Whether so much is held that no dialect will be recognised by it. A later record may still be
-    /// recognised, so that a stream of noise costs neither memory nor a second look.
+    /// Whether the limit is reached, so the dialect will not be recognised by the held frames. They
+    /// are released, and a later record may still be recognised. So a stream of noise costs neither
+    /// memory nor a second pass.
     pub(super) fn is_full(&self) -> bool {
         self.held.len() >= RECORDS_PROBED
             || self.held.iter().map(HeldFrame::len).sum::<usize>() > BYTES_PROBED
     }
 
-    /// Takes out what is held.
+    /// Removes the held frames.
     pub(super) fn drain(&mut self, mut take: impl FnMut(&HeldFrame)) {
         self.held.drain(..).for_each(|frame| take(&frame));
     }
 
-    /// The dialect that the first records speak for: the first that is sure, else, at the end, the
-    /// likeliest.
+    /// The dialect that the first records indicate: the first that is certain, or at the end the
+    /// most likely one.
     pub(super) fn recognise(&self, last: bool) -> Option<&'static Dialect> {
         let newest = self.held.last().and_then(HeldFrame::probe);
         let readable = || dialect::ALL.iter().copied().filter(|dialect| dialect.decoder.is_some());
@@ -106,7 +107,7 @@ impl HeldFrame {
         }
     }
 
-    /// The frame as it was.
+    /// Passes the original frame to `take`.
     pub(super) fn with(&self, take: impl FnOnce(&Frame<'_>)) {
         let body = match &self.body {
             HeldBody::Text { text, noise, event, replaced, unterminated } => {
@@ -115,7 +116,7 @@ impl HeldFrame {
                     noise,
                     replaced: *replaced,
                     unterminated: *unterminated,
-                    // Whether it does was not kept.
+                    // The held frame does not record whether it does.
                     several_lines: true,
                     event,
                 })

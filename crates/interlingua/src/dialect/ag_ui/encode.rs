@@ -1,7 +1,7 @@
 //! Writes the events of a run.
 
 use super::runs::Run;
-use crate::dialect::ai_parts::says_nothing_new;
+use crate::dialect::ai_parts::is_redundant;
 use crate::dialect::encode::Uuid;
 use crate::dialect::held_errors::HeldErrors;
 use crate::dialect::steps::{Next, Steps};
@@ -154,7 +154,7 @@ impl Encoder for AgUiEncoder {
             Data::Unknown(unknown) => self.raw(unknown.raw.as_ref(), parent, out),
             // What frames blocks has nothing to say of its own.
             Data::MessageStarted(_) | Data::MessageEnded(_) => {}
-            data if says_nothing_new(data, parent) => {}
+            data if is_redundant(data, parent) => {}
             Data::ToolProgress(progress) => self.progress(event, progress, out),
             _ => self.custom(event, out),
         }
@@ -301,7 +301,7 @@ impl AgUiEncoder {
     ) {
         self.outlived_errors(out);
         let before = self.steps.number();
-        let next = self.steps.go_on(message, parent);
+        let next = self.steps.advance(message, parent);
         if next == Next::Another {
             step_event("STEP_FINISHED", before, out);
         }
@@ -443,7 +443,7 @@ impl AgUiEncoder {
 
     /// Tells the errors that did not end the run, since the agent goes on.
     pub(super) fn outlived_errors(&mut self, out: &mut Output) {
-        for error in self.errors.outlived() {
+        for error in self.errors.take_survived() {
             self.custom_of("error", &error, None, out);
         }
     }

@@ -148,7 +148,7 @@ impl AgUiEncoder {
 
     fn run_ended(&mut self, ended: &TurnEnded<'_>, synthetic: bool, out: &mut Output) {
         self.of_client.iter_mut().for_each(|(_, run_is_over)| *run_is_over = true);
-        for error in self.errors.besides(ended.cause.as_ref()) {
+        for error in self.errors.take_unreported(ended.cause.as_ref()) {
             self.custom_of("error", &error, None, out);
         }
         let step = self.steps.number();
@@ -171,7 +171,7 @@ impl AgUiEncoder {
 
     /// Tells in one more run what came after the last turn, if it is something to show.
     pub(super) fn afterword(&mut self, out: &mut Output) {
-        for error in self.errors.besides(None) {
+        for error in self.errors.take_unreported(None) {
             self.custom_of("error", &error, None, out);
         }
         let aside = [RECORD, "session_ended", "log", "unparsed", "limit", "usage"];
@@ -239,7 +239,7 @@ fn how_it_went(event: &mut Object<'_>, ended: &TurnEnded<'_>, used: &[Used<'_>])
     }
     event.object("metadata", |metadata| {
         metadata.string("outcome", ended.outcome.as_str());
-        metadata.text_if("reason", ai_parts::word_for_the_end(ended));
+        metadata.text_if("reason", ai_parts::end_reason(ended));
         metadata.text_if("cause", ended.cause.as_ref().filter(|_| !is_error(&ended.outcome)));
         metadata.number_if("httpStatus", ended.http_status);
         if let Some(cost) = ended.cost.as_ref().filter(|cost| cost.usd.is_finite()) {

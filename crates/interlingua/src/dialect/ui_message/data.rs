@@ -3,7 +3,7 @@
 //! The data of such a part are the payload of our own event, as the dialect `events` writes it.
 
 use super::encode::UiMessageEncoder;
-use crate::dialect::ai_parts::{Facts, harmless_json, says_nothing_new};
+use crate::dialect::ai_parts::{Facts, harmless_json, is_redundant};
 use crate::dialect::{Output, sse};
 use crate::event::{Block, Data, Event};
 use crate::json::read;
@@ -32,7 +32,7 @@ impl UiMessageEncoder {
                     return;
                 }
             }
-            data if says_nothing_new(data, event.parent.as_ref()) => return,
+            data if is_redundant(data, event.parent.as_ref()) => return,
             _ => {}
         }
         match part_for(&event.data) {
@@ -46,14 +46,14 @@ impl UiMessageEncoder {
 
     /// Tells the errors that did not end the turn, once it is over.
     pub(super) fn other_errors(&mut self, told: Option<&Text<'_>>, out: &mut Output) {
-        for error in self.errors.besides(told) {
+        for error in self.errors.take_unreported(told) {
             error_part(&error, out);
         }
     }
 
     /// Tells the errors that did not end the turn, since the agent goes on.
     pub(super) fn outlived_errors(&mut self, out: &mut Output) {
-        for error in self.errors.outlived() {
+        for error in self.errors.take_survived() {
             error_part(&error, out);
         }
     }

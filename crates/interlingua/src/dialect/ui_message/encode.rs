@@ -83,7 +83,7 @@ impl UiMessageEncoder {
             chunk.string("finishReason", turns.finish_reason(client_must_answer));
             chunk.object("messageMetadata", |metadata| {
                 turns.facts(metadata);
-                turns.kind_of_end(metadata);
+                turns.write_outcome(metadata);
                 if let Some(usage) = &turns.usage {
                     metadata.object("usage", |counts| write_usage(counts, usage));
                 }
@@ -223,7 +223,7 @@ impl UiMessageEncoder {
         out: &mut Output,
     ) {
         self.outlived_errors(out);
-        let next = self.steps.go_on(message, parent);
+        let next = self.steps.advance(message, parent);
         if next == Next::Another {
             sse::event_of_text(out, "finish-step", |_| {});
         }
