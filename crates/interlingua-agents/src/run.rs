@@ -242,7 +242,7 @@ impl Run {
             // An agent that is not read is not silent.
             let may_be_silent = self.outlets.watch.tool_runs() || !room;
             let due = self.clock.next(may_be_silent);
-            let wake = self.driver.patience().map(|patience| self.told_driver + patience);
+            let wake = self.driver.wake_after().map(|patience| self.told_driver + patience);
             tokio::select! {
                 biased;
                 status = self.process.ended() => return status.ok(),

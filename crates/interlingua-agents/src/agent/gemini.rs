@@ -89,17 +89,17 @@ fn apart(session: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::testing::{hears, sent};
+    use crate::driver::testing::{replies, sent};
 
     #[test]
     fn a_session_is_loaded_apart_from_its_own_file() {
         let resume = Some("old".to_owned());
         let mut plan = plan(&Request { resume, ..Request::new("do it") }).unwrap();
-        let loads = hears(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
+        let loads = replies(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
         assert_eq!(loads[0]["method"], "session/load");
         assert_eq!(loads[0]["params"]["sessionId"], " old");
         // Gemini knows the session by the id that it was asked for.
-        hears(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        replies(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
         let mut steps = Vec::new();
         plan.driver.woken(&mut steps);
         assert_eq!(sent(&steps)[0]["params"]["sessionId"], " old");

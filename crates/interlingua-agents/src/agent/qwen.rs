@@ -52,7 +52,7 @@ fn acp(request: &Request) -> Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::testing::hears;
+    use crate::driver::testing::replies;
 
     /// Qwen Code 0.24.4 opened its sessions in `auto`, and nobody was asked.
     #[test]
@@ -61,9 +61,9 @@ mod tests {
             [(Mode::Ask, "default"), (Mode::Deny, "default"), (Mode::AcceptEdits, "auto-edit")];
         for (mode, word) in modes {
             let mut plan = plan(&Request { mode, ..Request::new("do it") }).unwrap();
-            hears(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
+            replies(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
             let opened = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","modes":{"currentModeId":"auto"}}}"#;
-            let sent = hears(plan.driver.as_mut(), opened);
+            let sent = replies(plan.driver.as_mut(), opened);
             assert_eq!(sent.len(), 1, "{mode}: the prompt waits until the mode is set");
             assert_eq!(sent[0]["method"], "session/set_mode", "{mode}");
             assert_eq!(sent[0]["params"]["modeId"], word, "{mode}");

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::driver::Beside;
+use crate::driver::SidecarFile;
 
 /// How much is read at once: what is left is read the next time.
 const MOST: u64 = 64 << 20;
@@ -12,12 +12,12 @@ const MOST: u64 = 64 << 20;
 /// A file that an agent writes, and how far it was read.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    open: Option<(Beside, File)>,
+    open: Option<(SidecarFile, File)>,
 }
 
 impl Reading {
     /// What is new in the file; nothing, where there is none.
-    pub(super) fn news(&mut self, place: &Beside) -> Vec<u8> {
+    pub(super) fn news(&mut self, place: &SidecarFile) -> Vec<u8> {
         if self.open.as_ref().is_none_or(|(open, _)| open != place) {
             let file = find(place).and_then(|path| File::open(path).ok());
             self.open = file.map(|file| (place.clone(), file));
@@ -31,10 +31,10 @@ impl Reading {
     }
 }
 
-fn find(place: &Beside) -> Option<PathBuf> {
+fn find(place: &SidecarFile) -> Option<PathBuf> {
     let (folder, below, ending) = match place {
-        Beside::File(path) => return Some(path.clone()),
-        Beside::Below { folder, below, ending } => (folder, below, ending),
+        SidecarFile::File(path) => return Some(path.clone()),
+        SidecarFile::Below { folder, below, ending } => (folder, below, ending),
     };
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries(folder).flat_map(|inner| entries(&inner.path().join(below)));
@@ -53,7 +53,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let chats = folder.path().join("project/chats");
         std::fs::create_dir_all(&chats).unwrap();
-        let below = |ending: &str| Beside::Below {
+        let below = |ending: &str| SidecarFile::Below {
             folder: folder.path().to_owned(),
             below: "chats",
             ending: ending.to_owned(),

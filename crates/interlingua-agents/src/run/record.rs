@@ -1,6 +1,6 @@
 //! Keeps the bytes of a run, as they were, and when they came.
 //!
-//! The bytes are a file of their own, which `interlingua translate` reads. Beside it stands
+//! The bytes are a file of their own, which `interlingua translate` reads. SidecarFile it stands
 //! `NAME.times.jsonl`: a line for each piece, with its time, its length, and what was sent to the agent.
 //! Of an agent that has only a screen the file has what was read from it, as our own events, and
 //! `NAME.screen` what it drew.

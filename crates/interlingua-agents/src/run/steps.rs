@@ -36,12 +36,12 @@ impl Run {
                 Step::Pass(bytes) => {
                     self.read(|reader, outlets| reader.push(&bytes, Some(now_ms()), outlets));
                 }
-                Step::Tell(event) => {
+                Step::Emit(event) => {
                     self.read(|reader, outlets| reader.emit(*event, Some(now_ms()), outlets));
                 }
                 Step::Read(place) => {
                     let (news, mut more) = (self.beside.news(&place), Vec::new());
-                    self.driver.beside(&news, &mut more);
+                    self.driver.sidecar_read(&news, &mut more);
                     // What comes of it belongs before what was to come next.
                     more.into_iter().rev().for_each(|step| steps.push_front(step));
                 }

@@ -53,7 +53,7 @@ async fn a_prompt_is_typed() {
 async fn a_screen_that_was_full_is_told_as_it_was() {
     let lines = [
         r"printf '\033[?1049h\033[2;3Hin the middle'",
-        // Who asks where the cursor is hears it.
+        // Who asks where the cursor is replies it.
         r"stty raw -echo; printf '\033[6n'; dd bs=1 count=7 2>/dev/null | tail -c 5 > answer",
         r"printf '\033[?1049l'; stty sane; cat answer",
     ];
