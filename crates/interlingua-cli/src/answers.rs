@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal};
 use std::sync::Arc;
 use std::sync::Mutex;
 
-use interlingua_agents::permission::{Decision, Wish};
+use interlingua_agents::permission::{Decision, PermissionRequest};
 use interlingua_agents::{Control, Question};
 use serde::Deserialize;
 use tokio::sync::mpsc;
@@ -35,9 +35,9 @@ fn at_the_terminal(
     controls: &mpsc::Sender<Control>,
     shown: bool,
 ) {
-    while let Some(Question { wish }) = asked.blocking_recv() {
+    while let Some(Question { request }) = asked.blocking_recv() {
         if !shown {
-            report::say(&in_words(&wish));
+            report::say(&describe(&request));
         }
         report::ask("Allow it? [y/N]");
         let mut line = String::new();
@@ -45,16 +45,16 @@ fn at_the_terminal(
         let yes = read.is_ok() && matches!(line.trim(), "y" | "Y" | "yes" | "Yes");
         let decision =
             if yes { Decision::Allow } else { Decision::Deny("the user said no".to_owned()) };
-        if controls.blocking_send(Control::Decide { request: wish.request, decision }).is_err() {
+        if controls.blocking_send(Control::Decide { request: request.id, decision }).is_err() {
             return;
         }
     }
 }
 
-fn in_words(wish: &Wish) -> String {
-    let tool = if wish.tool.is_empty() { "a tool" } else { &wish.tool };
-    let what = wish.description.as_deref().unwrap_or_default();
-    let input = wish.input.as_deref().unwrap_or_default();
+fn describe(request: &PermissionRequest) -> String {
+    let tool = if request.tool.is_empty() { "a tool" } else { &request.tool };
+    let what = request.description.as_deref().unwrap_or_default();
+    let input = request.input.as_deref().unwrap_or_default();
     format!("The agent wants to use {tool}. {what} {input}")
 }
 
@@ -81,10 +81,10 @@ fn on_standard_input(
     let open: Arc<Mutex<Option<Vec<String>>>> = Arc::new(Mutex::new(Some(Vec::new())));
     let (seen, sender) = (open.clone(), controls.clone());
     std::thread::spawn(move || {
-        while let Some(Question { wish }) = asked.blocking_recv() {
+        while let Some(Question { request }) = asked.blocking_recv() {
             match seen.lock().as_deref_mut() {
-                Ok(Some(open)) => open.push(wish.request),
-                _ => deny(&sender, wish.request),
+                Ok(Some(open)) => open.push(request.id),
+                _ => deny(&sender, request.id),
             }
         }
     });

@@ -80,7 +80,7 @@ impl Program {
     /// Reads the description of a program.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let bad =
-            |problem: String| Error::BadDescription { path: path.display().to_string(), problem };
+            |problem: String| Error::InvalidFile { path: path.display().to_string(), problem };
         let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
         Self::parse(&text).map_err(bad)
     }

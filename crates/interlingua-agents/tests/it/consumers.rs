@@ -98,7 +98,7 @@ async fn an_agent_that_prints_without_end_for_nobody_is_stopped() {
     let trap = format!("trap '{}; exit 1' INT TERM", stopped.tell());
     let endless = r#"while :; do echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_$((i=i+1))\",\"type\":\"agent_message\",\"text\":\"and so on\"}}"; done"#;
     let mut options = options();
-    options.most_unread = 100_000;
+    options.max_unread = 100_000;
     let stalled = Stalled::before(&Consumer::new().0);
     let (_controls, none) = mpsc::channel(1);
     let launch = script(&[&trap, BEGINS, endless]);

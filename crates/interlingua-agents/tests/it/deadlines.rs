@@ -40,9 +40,9 @@ async fn a_run_has_a_deadline() {
 }
 
 #[tokio::test]
-async fn an_agent_that_lingers_after_its_turn_is_ended_and_has_not_failed() {
+async fn an_agent_that_does_not_exit_after_its_turn_is_ended_and_has_not_failed() {
     let mut options = options();
-    options.deadlines.lingering = Duration::from_millis(200);
+    options.deadlines.exit_after_turn = Duration::from_millis(200);
     let (ended, events) = run(script(&[BEGINS, SAYS, COMPLETES, "sleep 1000"]), options).await;
     assert_eq!((ended.code(), &turn_end(&events)["outcome"]), (0, &"completed".into()));
     assert!(!kinds(&events).contains(&"error"));
@@ -56,7 +56,7 @@ async fn an_agent_that_only_tries_again_is_stopped() {
     let again = r#"while :; do echo '{"type":"error","message":"Reconnecting... waiting for network"}'; sleep 0.05; done"#;
     let (ended, events) = run(script(&[BEGINS, again]), options).await;
     assert_eq!(ended.code(), 124);
-    assert!(turn_end(&events)["cause"].as_str().unwrap().contains("try again"));
+    assert!(turn_end(&events)["cause"].as_str().unwrap().contains("retried"));
 }
 
 #[tokio::test]

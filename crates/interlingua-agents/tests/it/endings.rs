@@ -7,7 +7,7 @@ use crate::support::*;
 #[tokio::test]
 async fn a_turn_that_went_well() {
     let (ended, events) = run(script(&[BEGINS, SAYS, COMPLETES]), options()).await;
-    assert_eq!((ended.code(), ended.left_behind), (0, 0));
+    assert_eq!((ended.code(), ended.orphans), (0, 0));
     assert_eq!(text(&events), "hello");
     assert_eq!(turn_end(&events)["outcome"], "completed");
     assert_eq!(events.last().unwrap()["exit_code"], 0);

@@ -66,8 +66,8 @@ async fn the_user_decides() {
     options.questions = Some(questions);
     let run = Watched::start(asks(), options);
     let question = within(asked.recv()).await.unwrap();
-    assert_eq!((&*question.wish.tool, question.wish.kind.as_str()), ("Bash", "execute"));
-    let (request, decision_made) = (question.wish.request, Decision::Allow);
+    assert_eq!((&*question.request.tool, question.request.kind.as_str()), ("Bash", "execute"));
+    let (request, decision_made) = (question.request.id, Decision::Allow);
     run.controls.send(Control::Decide { request, decision: decision_made }).await.unwrap();
     let (ended, events) = run.end().await;
     assert_eq!((ended.code(), decision(&events), answer(&events)), (0, "allowed", &"ran".into()));
@@ -82,7 +82,7 @@ async fn a_question_that_nobody_answers_in_time_is_answered_with_no() {
     let (ended, events) = run(asks(), options).await;
     assert_eq!((ended.code(), decision(&events)), (0, "denied"));
     let resolved = events.iter().find(|event| event["type"] == "permission_resolved").unwrap();
-    assert_eq!(resolved["reason"], "nobody answered in time");
+    assert_eq!(resolved["reason"], "the permission request was not answered in time");
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn silence_while_somebody_is_asked_is_no_fault() {
     let question = within(asked.recv()).await.unwrap();
     // The passing of time is what is tested.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let (request, decision) = (question.wish.request, Decision::Allow);
+    let (request, decision) = (question.request.id, Decision::Allow);
     run.controls.send(Control::Decide { request, decision }).await.unwrap();
     assert_eq!(run.end().await.0.code(), 0);
 }

@@ -71,7 +71,7 @@ async fn an_interrupt_reaches_who_runs_at_the_terminal() {
     run.until(|event| event["type"] == "notice").await;
     run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
     let (ended, events) = run.end().await;
-    assert_eq!((ended.code(), ended.left_behind), (130, 0));
+    assert_eq!((ended.code(), ended.orphans), (130, 0));
     assert_eq!(turn_end(&events)["outcome"], "cancelled");
 }
 

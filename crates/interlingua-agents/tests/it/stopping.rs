@@ -59,7 +59,7 @@ async fn nobody_is_left_behind() {
     ];
     let (ended, _) = run(script(&lines), options()).await;
     assert_eq!(ended.code(), 0);
-    assert!(ended.left_behind >= 3, "{}", ended.left_behind);
+    assert!(ended.orphans >= 3, "{}", ended.orphans);
     let stderr = ended.exit.stderr.unwrap();
     assert_eq!(stderr.lines().count(), 3, "{stderr}");
     for pid in stderr.lines() {

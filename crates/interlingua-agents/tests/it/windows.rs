@@ -242,7 +242,7 @@ async fn are_gone(visitors: Vec<tokio::net::TcpStream>) {
 #[tokio::test]
 async fn a_turn_that_went_well() {
     let (ended, events) = run(agent("goes well", ""), options()).await;
-    assert_eq!((ended.code(), ended.exit.code, ended.left_behind), (0, Some(0), 0));
+    assert_eq!((ended.code(), ended.exit.code, ended.orphans), (0, Some(0), 0));
     assert_eq!(
         (text(&events), &turn_end(&events)["outcome"]),
         ("hello".into(), &"completed".into())
@@ -291,9 +291,9 @@ async fn an_interrupt_can_be_the_end_of_the_input() {
 }
 
 #[tokio::test]
-async fn an_agent_that_lingers_after_its_turn_is_ended_and_has_not_failed() {
+async fn an_agent_that_does_not_exit_after_its_turn_is_ended_and_has_not_failed() {
     let mut options = options();
-    options.deadlines.lingering = Duration::from_millis(200);
+    options.deadlines.exit_after_turn = Duration::from_millis(200);
     let (ended, events) = run(agent("lingers", ""), options).await;
     assert_eq!((ended.code(), &turn_end(&events)["outcome"]), (0, &"completed".into()));
     assert!(!kinds(&events).contains(&"error"));
@@ -316,7 +316,7 @@ async fn nobody_is_left_behind() {
     // One in a group of its own, one that is detached, one that is an orphan by then.
     let door = Door::open(3).await;
     let (ended, _) = run(agent("leaves some behind", &door.address), options()).await;
-    assert_eq!((ended.code(), ended.left_behind), (0, 3));
+    assert_eq!((ended.code(), ended.orphans), (0, 3));
     are_gone(door.visitors().await).await;
 }
 

@@ -183,7 +183,7 @@ impl Home {
                     None => break,
                 },
                 Some(question) = asked.recv() => {
-                    let (request, decision) = (question.wish.request, Decision::Allow);
+                    let (request, decision) = (question.request.id, Decision::Allow);
                     let _ = controls.send(Control::Decide { request, decision }).await;
                 }
             }

@@ -91,7 +91,7 @@ async fn plain_text(agent: &'static str, program: PathBuf) -> Outcome {
     let told = home.run(&home.request(Mode::Auto)).await?;
     went_well(&told, &home)?;
     expect(told.text() == "Hello.", "the text is not the script's", &told)?;
-    expect(told.ended.left_behind == 0, "somebody was left behind", &told)
+    expect(told.ended.orphans == 0, "processes were left behind", &told)
 }
 
 async fn a_tool(agent: &'static str, program: PathBuf) -> Outcome {
