@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use interlingua_agents::agent::{ALL, Agent, SignIn, Surroundings};
+use interlingua_agents::agent::{ALL, Agent, HostEnvironment, SignIn};
 
 use crate::WHOLE;
 use crate::report::on_one_line;
@@ -16,17 +16,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs the command; gives its exit code.
 pub(crate) fn run() -> Result<u8> {
-    let here = Surroundings::here();
+    let host = HostEnvironment::current();
     let mut out = io::stdout().lock();
     for agent in ALL {
-        for line in about(agent, &here) {
+        for line in about(agent, &host) {
             writeln!(out, "{line}")?;
         }
     }
     Ok(WHOLE)
 }
 
-fn about(agent: &Agent, here: &Surroundings) -> Vec<String> {
+fn about(agent: &Agent, host: &HostEnvironment) -> Vec<String> {
     let Some(program) = agent.installed() else {
         return vec![
             format!("{:10} {}: not installed", agent.name, agent.title),
@@ -34,9 +34,9 @@ fn about(agent: &Agent, here: &Surroundings) -> Vec<String> {
         ];
     };
     let version = version(&program).unwrap_or_else(|| "version unknown".to_owned());
-    let sign_in = match (agent.signed_in)(here) {
-        SignIn::Seen(where_from) => format!("signed in, as far as {where_from} tells"),
-        SignIn::NotSeen(how) => format!("no sign-in was found: {how}"),
+    let sign_in = match (agent.signed_in)(host) {
+        SignIn::Found(where_from) => format!("signed in, as far as {where_from} tells"),
+        SignIn::NotFound(how) => format!("no sign-in was found: {how}"),
     };
     vec![
         format!("{:10} {}: {version}", agent.name, agent.title),
