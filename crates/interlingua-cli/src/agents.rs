@@ -1,4 +1,4 @@
-//! `interlingua agents`: what is installed here, and how to get the rest.
+//! `interlingua agents`: which agents are installed, and how to install the others.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use interlingua_agents::agent::{ALL, Agent, HostEnvironment, SignIn};
 
-use crate::WHOLE;
+use crate::SUCCESS;
 use crate::report::on_one_line;
 
-/// How long a program may take to tell its version.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a program may take to print its version.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs the command; gives its exit code.
+/// Runs the command; returns its exit code.
 pub(crate) fn run() -> Result<u8> {
     let host = HostEnvironment::current();
     let mut out = io::stdout().lock();
@@ -23,7 +23,7 @@ pub(crate) fn run() -> Result<u8> {
             writeln!(out, "{line}")?;
         }
     }
-    Ok(WHOLE)
+    Ok(SUCCESS)
 }
 
 fn about(agent: &Agent, host: &HostEnvironment) -> Vec<String> {
@@ -35,7 +35,7 @@ fn about(agent: &Agent, host: &HostEnvironment) -> Vec<String> {
     };
     let version = version(&program).unwrap_or_else(|| "version unknown".to_owned());
     let sign_in = match (agent.signed_in)(host) {
-        SignIn::Found(where_from) => format!("signed in, as far as {where_from} tells"),
+        SignIn::Found(where_from) => format!("signed in, according to {where_from}"),
         SignIn::NotFound(how) => format!("no sign-in was found: {how}"),
     };
     vec![
@@ -45,7 +45,7 @@ fn about(agent: &Agent, host: &HostEnvironment) -> Vec<String> {
     ]
 }
 
-/// What a program says of its version: the first line that has a number in it.
+/// The version of a program: the first line of its output that contains a digit.
 fn version(program: &Path) -> Option<String> {
     let mut child = Command::new(program)
         .arg("--version")
@@ -54,10 +54,10 @@ fn version(program: &Path) -> Option<String> {
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + VERSION_TIMEOUT;
     while child.try_wait().ok()?.is_none() {
         if Instant::now() > until {
-            // It is of no use to anybody any more.
+            // The program hangs, so its exit status is irrelevant.
             let _ = child.kill();
             let _ = child.wait();
             return None;

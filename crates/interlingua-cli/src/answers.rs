@@ -1,4 +1,4 @@
-//! Who answers when an agent asks: a person at the terminal, or a program on standard input.
+//! Answers permission requests: a user at the terminal, or a program on standard input.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::sync::Arc;
@@ -11,8 +11,9 @@ use tokio::sync::mpsc;
 
 use crate::report;
 
-/// Begins to answer; gives where questions go. Nobody can answer where standard input is taken.
-/// Where the output is `shown` at the same terminal, what is asked for stands there already.
+/// Starts to answer, and returns the sender for questions. It must not be used if standard input
+/// provides the prompt. If the output is `shown` at the same terminal, the request is already
+/// visible there.
 pub(crate) fn answer(
     controls: mpsc::Sender<Control>,
     shown: bool,
@@ -29,7 +30,7 @@ pub(crate) fn answer(
     questions
 }
 
-/// Asks a person, one question after the other.
+/// Asks the user, one question after the other.
 fn at_the_terminal(
     mut asked: mpsc::UnboundedReceiver<Question>,
     controls: &mpsc::Sender<Control>,
@@ -44,7 +45,7 @@ fn at_the_terminal(
         let read = io::stdin().lock().read_line(&mut line);
         let yes = read.is_ok() && matches!(line.trim(), "y" | "Y" | "yes" | "Yes");
         let decision =
-            if yes { Decision::Allow } else { Decision::Deny("the user said no".to_owned()) };
+            if yes { Decision::Allow } else { Decision::Deny("the user denied it".to_owned()) };
         if controls.blocking_send(Control::Decide { request: request.id, decision }).is_err() {
             return;
         }
@@ -55,7 +56,7 @@ fn describe(request: &PermissionRequest) -> String {
     let tool = if request.tool.is_empty() { "a tool" } else { &request.tool };
     let what = request.description.as_deref().unwrap_or_default();
     let input = request.input.as_deref().unwrap_or_default();
-    format!("The agent wants to use {tool}. {what} {input}")
+    format!("The agent requests permission to use {tool}. {what} {input}")
 }
 
 #[derive(Deserialize)]
@@ -73,7 +74,7 @@ enum Word {
     Deny,
 }
 
-/// Takes answers as JSON lines. When they end, the answer to all that is still asked is no.
+/// Reads answers as JSON lines. At the end of the input, all pending requests are denied.
 fn on_standard_input(
     mut asked: mpsc::UnboundedReceiver<Question>,
     controls: &mpsc::Sender<Control>,
@@ -106,7 +107,7 @@ fn on_standard_input(
                 }
             }
             Err(error) => report::warning(&format!(
-                "this is no answer ({error}); it must be {{\"request\":\"ID\",\"decision\":\"allow\"}} or \"deny\": {line}"
+                "this line is not an answer ({error}); write {{\"request\":\"ID\",\"decision\":\"allow\"}} or \"deny\": {line}"
             )),
         }
     }
@@ -116,6 +117,6 @@ fn on_standard_input(
 
 fn deny(controls: &mpsc::Sender<Control>, request: String) {
     let decision = Decision::Deny("standard input ended without an answer".to_owned());
-    // A run that is over needs no answer.
+    // The run may have ended already.
     let _ = controls.blocking_send(Control::Decide { request, decision });
 }
