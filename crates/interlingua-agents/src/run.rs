@@ -237,7 +237,7 @@ impl Run {
             // An agent whose output is not being read does not count as silent.
             let may_be_silent = self.outlets.watch.tool_running() || !room;
             let due = self.clock.next(may_be_silent);
-            let wake = self.driver.wake_after().map(|patience| self.driver_called_at + patience);
+            let wake = self.driver.wake_after().map(|period| self.driver_called_at + period);
             tokio::select! {
                 biased;
                 status = self.process.ended() => return status.ok(),

@@ -85,8 +85,8 @@ pub(crate) struct RunArguments {
     /// The time limit of the run, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
-    /// The limit for silence during a turn, while no tool runs and no permission request is
-    /// pending.
+    /// The limit for silence during a turn, in seconds, while no tool runs and no permission
+    /// request is pending.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) idle_timeout: Option<Duration>,
     /// An environment variable for the agent; may be repeated.

@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_turn_answers_what_is_still_asked() {
+    fn a_cancelled_turn_answers_pending_requests() {
         let (mut driver, mut steps) = (in_turn(), Vec::new());
         replies(&mut driver, ASKS);
         assert!(driver.interrupt(&mut steps));

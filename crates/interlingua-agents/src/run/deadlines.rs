@@ -116,7 +116,7 @@ impl Clock {
         self.pending.retain(|(pending, _)| pending != request);
     }
 
-    /// The agent was pending to stop.
+    /// The agent was asked to stop.
     pub(super) fn stopping(&mut self, now: Instant) {
         self.exit_overdue |= self.turn_ended;
         let next = (Signal::Terminate, now + self.deadlines.interrupt);

@@ -36,7 +36,7 @@ fn a_dialect_must_be_named() {
 }
 
 #[test]
-fn what_translate_writes_check_accepts() {
+fn check_accepts_the_output_of_translate() {
     for dialect in interlingua::dialect::ALL {
         if dialect.encoder.is_none() || dialect.rules.is_none() {
             continue;

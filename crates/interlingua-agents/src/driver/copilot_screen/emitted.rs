@@ -76,7 +76,7 @@ impl Emitted {
             let later = seen.timeline.get(number + 1..).unwrap_or_default();
             let view = View {
                 whole: self.is_whole(at + number, later.is_empty(), calm, seen.working),
-                // A shell unchanged the same while it runs; text after it means that it has finished.
+                // A shell looks the same while it runs; text after it means that it has finished.
                 followed: later.iter().any(|entry| !matches!(entry, Entry::Tool(_))),
                 idle: calm && seen.idle,
                 dialog,
