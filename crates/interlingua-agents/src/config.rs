@@ -1,4 +1,4 @@
-//! What a person wants of every run, in a file:
+//! The user's settings for every run, in a file:
 //!
 //! ```toml
 //! [permissions]
@@ -7,7 +7,7 @@
 //!
 //! [[permissions.rules]]
 //! tool = "Bash"          # a name or a kind of work, with * and ?
-//! pattern = "git *"      # what it is about: a command, a path, an address
+//! pattern = "git *"      # the subject: a command, a path, an address
 //! effect = "allow"       # or deny, or ask
 //! ```
 
@@ -19,14 +19,14 @@ use serde::Deserialize;
 use crate::error::Error;
 use crate::permission::{Effect, Mode, Rule, Rules};
 
-/// What a file says.
+/// The contents of a settings file.
 #[derive(Debug, Default)]
 pub struct Config {
-    /// The mode, where the file has one.
+    /// The permission mode, if the file sets one.
     pub mode: Option<Mode>,
-    /// How long a user has to answer, where the file says it.
+    /// How long the user has to answer, if the file sets it.
     pub answer: Option<Duration>,
-    /// The rules.
+    /// The permission rules.
     pub rules: Rules,
 }
 
@@ -55,10 +55,10 @@ struct WrittenRule {
 }
 
 impl Config {
-    /// Reads a file.
+    /// Reads a settings file.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let bad =
-            |problem: String| Error::BadDescription { path: path.display().to_string(), problem };
+            |problem: String| Error::InvalidFile { path: path.display().to_string(), problem };
         let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
         Self::parse(&text).map_err(bad)
     }
@@ -66,7 +66,7 @@ impl Config {
     fn parse(text: &str) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
         let Permissions { mode, answer_within_seconds, rules } = file.permissions;
-        let mode = mode.map(|word| mode_of(&word)).transpose()?;
+        let mode = mode.map(|word| parse_mode(&word)).transpose()?;
         let made =
             rules.iter().map(|rule| Rule::new(&rule.tool, rule.pattern.as_deref(), rule.effect));
         let rules = made.collect::<Result<_, _>>().map_err(|bad| bad.to_string())?;
@@ -75,11 +75,11 @@ impl Config {
     }
 }
 
-fn mode_of(word: &str) -> Result<Mode, String> {
+fn parse_mode(word: &str) -> Result<Mode, String> {
     let found = Mode::ALL.into_iter().find(|mode| mode.as_str() == word);
     found.ok_or_else(|| {
         let all: Vec<_> = Mode::ALL.iter().map(|mode| mode.as_str()).collect();
-        format!("there is no permission mode `{word}`; there are {}", all.join(", "))
+        format!("`{word}` is not a permission mode; the modes are {}", all.join(", "))
     })
 }
 
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_or_says_what_is_wrong() {
+    fn a_file_is_read_or_the_problem_is_named() {
         let text = "[permissions]\nmode = 'deny'\nanswer-within-seconds = 7\n[[permissions.rules]]\ntool = 'Bash'\neffect = 'allow'";
         let config = Config::parse(text).unwrap();
         assert_eq!((config.mode, config.answer), (Some(Mode::Deny), Some(Duration::from_secs(7))));

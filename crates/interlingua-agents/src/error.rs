@@ -10,28 +10,28 @@ use crate::permission::Mode;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is nothing to do.
-    #[error("the prompt is empty: say what the agent is to do")]
+    /// The prompt is empty.
+    #[error("the prompt is empty: describe what the agent should do")]
     EmptyPrompt,
     /// The folder does not exist.
-    #[error("there is no folder {}: make it, or name another one", .0.display())]
+    #[error("there is no folder {}: create it, or name another one", .0.display())]
     NoFolder(PathBuf),
-    /// A word that the agent would take for something else.
-    #[error("{word:?} cannot be the name of a {what}")]
-    BadWord {
-        /// What it was to name.
+    /// A name that is empty, or that the agent would take for something else.
+    #[error("{name:?} cannot be the name of a {what}")]
+    InvalidName {
+        /// What it should name.
         what: &'static str,
-        /// The word.
-        word: String,
+        /// The name.
+        name: String,
     },
-    /// The program is not here.
-    #[error("{agent} is not installed: there is no program `{program}` on the path. {install}")]
+    /// The program is not installed.
+    #[error("{agent} is not installed: there is no program `{program}` on PATH. {install}")]
     NotInstalled {
         /// The agent.
         agent: String,
         /// Its program.
         program: String,
-        /// How to get it.
+        /// How to install it.
         install: String,
     },
     /// The agent has no such mode.
@@ -45,48 +45,48 @@ pub enum Error {
         advice: &'static str,
     },
     /// The agent's screen cannot be read.
-    #[error("the screen of {agent} cannot be read: drive it by its protocol")]
+    #[error("the screen of {agent} cannot be read: use its protocol instead")]
     NoScreen {
         /// The agent.
         agent: &'static str,
     },
-    /// A description of a program cannot be read.
+    /// A settings file, or the description of a program, cannot be used.
     #[error("{path}: {problem}")]
-    BadDescription {
+    InvalidFile {
         /// The file.
         path: String,
         /// What is wrong with it.
         problem: String,
     },
-    /// The protocol cannot be read, or not be written.
+    /// The dialect cannot be read, or cannot be written.
     #[error(transparent)]
     CannotTranslate(#[from] interlingua::Error),
     /// The working folder could not be prepared.
     #[error("{} could not be written: {problem}", .path.display())]
     NotPrepared {
-        /// The file that has to be there.
+        /// The file that is required.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         problem: std::io::Error,
     },
-    /// It could not be started.
+    /// The program could not be started.
     #[error("{program} could not be started: {problem}")]
     NotStarted {
         /// The program.
         program: String,
-        /// What the system says.
+        /// The error of the operating system.
         problem: std::io::Error,
     },
 }
 
 impl Error {
-    /// Whose fault it is.
+    /// Whose fault the error is.
     pub fn fault(&self) -> Fault {
         match self {
             Self::EmptyPrompt
             | Self::NoFolder(_)
-            | Self::BadWord { .. }
-            | Self::BadDescription { .. } => Fault::Caller,
+            | Self::InvalidName { .. }
+            | Self::InvalidFile { .. } => Fault::Caller,
             Self::NoMode { .. } | Self::NoScreen { .. } => Fault::Unsupported,
             Self::NotInstalled { .. } | Self::NotPrepared { .. } | Self::NotStarted { .. } => {
                 Fault::Transport

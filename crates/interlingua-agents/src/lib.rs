@@ -1,16 +1,17 @@
-//! Starts coding agents, drives them by their own protocols, and ends them truthfully.
+//! Starts coding agents, drives them through their own protocols, and reports truthfully how they
+//! ended.
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`agent`] | how each agent is started: program, arguments, environment, protocol; one file an agent |
-//! | [`driver`] | what is said *to* an agent, and when: state machines without I/O, one file a protocol |
+//! | [`agent`] | how each agent is started: program, arguments, environment, protocol; one file per agent |
+//! | [`driver`] | what is sent *to* an agent, and when: state machines without I/O, one file per protocol |
 //! | [`permission`] | what an agent may do: modes, rules, decisions |
-//! | [`process`] | processes: complete output, signals, no survivors. Nothing of agents or protocols |
-//! | [`Config`] | what a person wants of every run, from a file |
-//! | [`run()`] | one run, from the first byte to the last survivor: all of the above and the translation |
+//! | [`process`] | processes: complete output, signals, no survivors. It knows nothing of agents or protocols |
+//! | [`Config`] | the user's settings for every run, from a file |
+//! | [`run()`] | one run, from the start of the agent to the end of its last process |
 //!
-//! What an agent says is read by the crate `interlingua`; nothing here reads a protocol but for the
-//! requests that a driver has to answer, and what an agent writes elsewhere than into its stream.
+//! The output of an agent is read by the crate `interlingua`. This crate parses only the requests that
+//! a driver has to answer, and the files that an agent writes in addition to its stream.
 
 pub mod agent;
 mod config;

@@ -1,4 +1,4 @@
-//! What somebody wants an agent to do, checked before anything is started.
+//! The request to an agent, checked before anything is started.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,29 +9,29 @@ use crate::permission::Mode;
 /// What an agent is asked to do.
 #[derive(Clone)]
 pub struct Request {
-    /// What to do, in the user's words.
+    /// The prompt.
     pub prompt: String,
-    /// The model, in the agent's word for it.
+    /// The model, by the agent's name for it.
     pub model: Option<String>,
-    /// The folder to work in.
+    /// The working folder.
     pub folder: PathBuf,
-    /// The session to go on with, by the agent's own id.
+    /// The session to resume, by the agent's own id.
     pub resume: Option<String>,
     /// What the agent may do.
     pub mode: Mode,
-    /// Variables to set for it.
+    /// Environment variables to set for the agent.
     pub environment: Vec<(String, String)>,
-    /// The agent's program, where it is not the one on the path.
+    /// The agent's program, if it is not the one on `PATH`.
     pub program: Option<PathBuf>,
-    /// Flags of its own, passed on as they are.
+    /// Additional flags, passed to the agent unchanged.
     pub flags: Vec<String>,
-    /// Ask for the protocol that an unattended run needs, even if it shows less.
+    /// Use the agent's protocol for unattended runs, even if it reports less.
     pub exec: bool,
-    /// Read the agent's screen, which is a guess, and use no protocol.
+    /// Read the agent's screen instead of a protocol. The result is a guess.
     pub screen: bool,
 }
 
-/// Variables may be secrets: their names are shown, and nothing else.
+/// Environment variables may be secrets, so only their names are shown.
 impl std::fmt::Debug for Request {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Request {
 }
 
 impl Request {
-    /// A request with nothing but a prompt, for the folder that we are in.
+    /// Creates a request with a prompt for the current folder, and defaults for the rest.
     pub fn new(prompt: impl Into<String>) -> Self {
         Self {
             prompt: prompt.into(),
@@ -63,13 +63,13 @@ impl Request {
         }
     }
 
-    /// A variable, as the agent will see it.
+    /// The value of an environment variable, as the agent will see it.
     pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
         let set = self.environment.iter().rev().find(|(set, _)| set == name);
         set.map(|(_, value)| OsString::from(value)).or_else(|| std::env::var_os(name))
     }
 
-    /// Finds what no agent could work with.
+    /// Rejects a request that no agent could carry out.
     pub fn check(&self) -> Result<(), Error> {
         if self.prompt.trim().is_empty() {
             return Err(Error::EmptyPrompt);
@@ -77,17 +77,17 @@ impl Request {
         if !self.folder.is_dir() {
             return Err(Error::NoFolder(self.folder.clone()));
         }
-        let words = [("model", &self.model), ("session", &self.resume)];
-        for (what, word) in words {
-            if let Some(word) = word
-                && (word.is_empty() || word.starts_with('-') || word.contains(char::is_control))
+        let names = [("model", &self.model), ("session", &self.resume)];
+        for (what, name) in names {
+            if let Some(name) = name
+                && (name.is_empty() || name.starts_with('-') || name.contains(char::is_control))
             {
-                return Err(Error::BadWord { what, word: word.clone() });
+                return Err(Error::InvalidName { what, name: name.clone() });
             }
         }
         for (name, _) in &self.environment {
             if name.is_empty() || name.contains(['=', '\0']) {
-                return Err(Error::BadWord { what: "variable", word: name.clone() });
+                return Err(Error::InvalidName { what: "variable", name: name.clone() });
             }
         }
         Ok(())
@@ -99,18 +99,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_agent_could_work_with_is_refused() {
+    fn invalid_requests_are_rejected() {
         let fine = Request::new("do it");
         assert!(fine.check().is_ok());
         assert!(matches!(Request::new(" \n").check(), Err(Error::EmptyPrompt)));
         let nowhere = Request { folder: "/no/such/folder".into(), ..fine.clone() };
         assert!(matches!(nowhere.check(), Err(Error::NoFolder(_))));
-        for word in ["", "-x", "a\nb"] {
-            let model = Request { model: Some(word.to_owned()), ..fine.clone() };
-            assert!(matches!(model.check(), Err(Error::BadWord { what: "model", .. })), "{word}");
+        for name in ["", "-x", "a\nb"] {
+            let model = Request { model: Some(name.to_owned()), ..fine.clone() };
+            assert!(
+                matches!(model.check(), Err(Error::InvalidName { what: "model", .. })),
+                "{name}"
+            );
         }
         let variable = Request { environment: vec![("a=b".into(), "c".into())], ..fine };
-        assert!(matches!(variable.check(), Err(Error::BadWord { what: "variable", .. })));
+        assert!(matches!(variable.check(), Err(Error::InvalidName { what: "variable", .. })));
     }
 
     #[test]

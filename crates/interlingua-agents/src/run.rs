@@ -1,15 +1,15 @@
-//! One run of an agent, from its start to the last of its processes.
+//! One run of an agent, from its start to the end of its last process.
 //!
-//! The loop waits for whatever comes first: more output, room at the consumer, a decision, an
-//! interrupt, a deadline, the end of the process. It never waits for the consumer while the agent
-//! has something to be answered, and it never reads faster than the consumer takes.
+//! The event loop waits for whatever comes first: more output, capacity at the consumer, a
+//! decision, an interrupt, a deadline, the end of the process. It never waits for the consumer
+//! while the agent needs an answer, and it never reads faster than the consumer accepts.
 
-mod beside;
 mod deadlines;
 mod ending;
 mod outbox;
 mod outlets;
 mod record;
+mod sidecar;
 mod steps;
 
 use std::convert::Infallible;
@@ -25,46 +25,46 @@ use tokio::sync::mpsc;
 use crate::agent::Launch;
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::permission::{Decision, Policy, Verdict, Wish};
+use crate::permission::{Decision, PermissionRequest, Policy, Verdict};
 use crate::process::{Process, Signal, Spool};
-use crate::watch::Note;
+use crate::watch::Observation;
 pub use deadlines::Deadlines;
 use deadlines::{Clock, Due};
 pub use outbox::Consumer;
-use outbox::{Outbox, Sign};
+use outbox::{ConsumerChange, Outbox};
 use outlets::Outlets;
 pub use record::Recorder;
 
-use beside::Reading;
+use sidecar::SidecarReader;
 
-/// The least time between two looks at what was printed. An agent that prints fast is read in larger
-/// pieces, which costs a fraction; what comes after a pause is read at once.
-const PACE: Duration = Duration::from_millis(1);
+/// The minimum interval between two reads of the output. An agent that prints fast is read in
+/// larger chunks, which is much cheaper; output after a pause is read at once.
+const READ_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How often it is measured how much nobody has taken yet.
-const MEASURE: Duration = Duration::from_millis(100);
+/// How often the size of the unread output is checked while the consumer accepts nothing.
+const UNREAD_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How a run is to be.
+/// The options of a run.
 #[derive(Debug)]
 pub struct Options {
-    /// The protocol to write.
+    /// The dialect to write.
     pub to: &'static Dialect,
-    /// How to write it.
+    /// The options for reading and writing.
     pub translate: interlingua::Options,
     /// What the agent may do.
     pub policy: Policy,
-    /// What takes too long.
+    /// The time limits.
     pub deadlines: Deadlines,
-    /// Where questions for the user go; without one, the answer is no.
+    /// Receives the permission requests that the user has to decide; without it, they are denied.
     pub questions: Option<mpsc::UnboundedSender<Question>>,
-    /// Where the agent's own bytes are kept.
+    /// Records the agent's own bytes.
     pub record: Option<Recorder>,
-    /// How much unread output is kept before the agent is stopped.
-    pub most_unread: u64,
+    /// The limit, in bytes, of unread output; beyond it, the agent is stopped.
+    pub max_unread: u64,
 }
 
 impl Options {
-    /// A run that is written as one protocol, and in which nobody can be asked.
+    /// Options for a run that writes this dialect, and in which no user can be asked.
     pub fn new(to: &'static Dialect) -> Self {
         Self {
             to,
@@ -73,28 +73,28 @@ impl Options {
             deadlines: Deadlines::default(),
             questions: None,
             record: None,
-            most_unread: 4 << 30,
+            max_unread: 4 << 30,
         }
     }
 }
 
-/// Something that the user has to decide.
+/// A permission request that the user has to decide.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// What the agent wants to do.
-    pub wish: Wish,
+    /// The request.
+    pub request: PermissionRequest,
 }
 
-/// What the caller says to a run.
+/// A command from the caller to a run.
 #[derive(Debug, Clone)]
 pub enum Control {
-    /// The run is to be stopped. Said again, it is stopped faster.
+    /// Stop the run. A second command escalates at once.
     Stop(Stop),
-    /// The user decided.
+    /// The user decided a permission request.
     Decide {
-        /// The request.
+        /// The id of the request.
         request: String,
-        /// What was decided.
+        /// The decision.
         decision: Decision,
     },
 }
@@ -102,23 +102,21 @@ pub enum Control {
 /// Why a run is stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// The user wants it.
+    /// The user interrupted it.
     Interrupted,
-    /// Nobody takes the output any more.
+    /// The consumer accepts no more output.
     ConsumerGone,
-    /// Something took too long: what.
+    /// A time limit was exceeded; which one.
     TimedOut(String),
-    /// The agent cannot do what it was asked to do: why.
+    /// The agent cannot do what was requested; why.
     GaveUp(String),
 }
 
 impl Stop {
-    fn told(&self) -> Stopped {
+    fn to_stopped(&self) -> Stopped {
         let (outcome, cause) = match self {
             Self::Interrupted => (Outcome::Cancelled, "the run was interrupted".to_owned()),
-            Self::ConsumerGone => {
-                (Outcome::Cancelled, "nobody took the output any more".to_owned())
-            }
+            Self::ConsumerGone => (Outcome::Cancelled, "the consumer closed the output".to_owned()),
             Self::TimedOut(what) => (Outcome::TimedOut, what.clone()),
             Self::GaveUp(why) => (Outcome::Failed, why.clone()),
         };
@@ -126,25 +124,25 @@ impl Stop {
     }
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug, Clone)]
 pub struct Ended {
-    /// How its last turn ended.
+    /// The outcome of the last turn.
     pub outcome: Outcome,
     /// How the process ended.
     pub exit: Exit,
-    /// Why it was stopped, if it was.
+    /// Why the run was stopped, if it was.
     pub stop: Option<Stop>,
-    /// Its turn was over, and it did not end by itself.
-    pub lingered: bool,
-    /// It printed nothing at all.
+    /// The process did not exit in time after its turn had ended, and was terminated.
+    pub exit_overdue: bool,
+    /// The agent printed nothing at all.
     pub silent: bool,
-    /// How many processes it left behind, which were ended.
-    pub left_behind: usize,
+    /// The number of processes that the agent left behind; they were killed.
+    pub orphans: usize,
 }
 
 impl Ended {
-    /// The exit code that tells it: 0 completed, 1 failed, 124 timed out, 130 interrupted.
+    /// The exit code for this result: 0 completed, 1 failed, 124 timed out, 130 interrupted.
     pub fn code(&self) -> u8 {
         match (&self.stop, &self.outcome) {
             (Some(Stop::TimedOut(_)), _) | (_, Outcome::TimedOut) => 124,
@@ -154,15 +152,15 @@ impl Ended {
         }
     }
 
-    /// Whether the process says that it failed, and the stream that all is well.
+    /// Whether the process reports a failure although the stream reports success.
     fn contradicts(&self) -> bool {
         self.stop.is_none()
-            && !self.lingered
+            && !self.exit_overdue
             && (self.exit.signal.is_some() || self.exit.code.is_some_and(|code| code != 0))
     }
 }
 
-/// Runs an agent to its end. What it says is written to the output as it comes.
+/// Runs an agent to its end, and writes its output to the consumer as it arrives.
 pub async fn run(
     launch: Launch,
     options: Options,
@@ -173,7 +171,7 @@ pub async fn run(
     let seed = options.translate.read.id_seed.unwrap_or_else(fresh_seed);
     options.translate.read.id_seed = Some(seed);
     options.translate.encode.id_seed = Some(seed);
-    // Records in the dialect that is written are passed through.
+    // Records of the target dialect are passed through.
     options.translate.read.raw_records = RawRecords::KeepOf(options.to);
     let outlets = Outlets::new(&options, launch.command.terminal.is_some())?;
     let reader = Reader::new(launch.dialect.into(), options.translate.read)?;
@@ -188,16 +186,16 @@ pub async fn run(
         policy: options.policy,
         questions: options.questions,
         record: options.record,
-        most_unread: options.most_unread,
+        max_unread: options.max_unread,
         clock: Clock::new(options.deadlines, Instant::now()),
         stop: None,
         outcome: Outcome::Failed,
-        beside: Reading::default(),
-        told_driver: Instant::now(),
+        sidecar: SidecarReader::default(),
+        driver_called_at: Instant::now(),
         _scratch: launch.scratch,
     };
-    run.say(|driver, steps| driver.start(steps));
-    let status = run.until_the_end(&mut controls).await;
+    run.call_driver(|driver, steps| driver.start(steps));
+    let status = run.until_exit(&mut controls).await;
     Ok(run.end(status, &mut controls).await)
 }
 
@@ -211,24 +209,21 @@ struct Run {
     policy: Policy,
     questions: Option<mpsc::UnboundedSender<Question>>,
     record: Option<Recorder>,
-    most_unread: u64,
+    max_unread: u64,
     clock: Clock,
     stop: Option<Stop>,
     outcome: Outcome,
-    beside: Reading,
-    /// When the driver was last told something.
-    told_driver: Instant,
-    /// A folder that is gone when the run is over.
+    sidecar: SidecarReader,
+    /// When the driver was last called.
+    driver_called_at: Instant,
+    /// A temporary folder, deleted with the run.
     _scratch: Option<tempfile::TempDir>,
 }
 
 impl Run {
-    /// Goes on until the process has ended.
-    async fn until_the_end(
-        &mut self,
-        controls: &mut mpsc::Receiver<Control>,
-    ) -> Option<ExitStatus> {
-        // What was printed before we looked is not told.
+    /// Runs the event loop until the process has exited.
+    async fn until_exit(&mut self, controls: &mut mpsc::Receiver<Control>) -> Option<ExitStatus> {
+        // The spool does not report output from before the first wait.
         let (mut printed, mut not_before) = (true, Instant::now());
         loop {
             let mut room = self.outbox.has_room();
@@ -236,48 +231,52 @@ impl Run {
                 printed = self.read_some().await;
                 room = self.outbox.has_room();
                 if !printed {
-                    not_before = Instant::now() + PACE;
+                    not_before = Instant::now() + READ_INTERVAL;
                 }
             }
-            // An agent that is not read is not silent.
-            let may_be_silent = self.outlets.watch.tool_runs() || !room;
+            // An agent whose output is not being read does not count as silent.
+            let may_be_silent = self.outlets.watch.tool_running() || !room;
             let due = self.clock.next(may_be_silent);
-            let wake = self.driver.patience().map(|patience| self.told_driver + patience);
+            let wake = self.driver.wake_after().map(|period| self.driver_called_at + period);
             tokio::select! {
                 biased;
                 status = self.process.ended() => return status.ok(),
-                // A caller that controls nothing any more lets the run go on.
+                // If the caller drops its sender, the run continues.
                 Some(control) = controls.recv() => self.control(control).await,
-                sign = self.outbox.news() => {
-                    if sign == Sign::Gone && self.stop.is_none() {
+                change = self.outbox.changed() => {
+                    if change == ConsumerChange::Closed && self.stop.is_none() {
                         self.stop(Stop::ConsumerGone).await;
                     }
                 }
                 () = tokio::time::sleep_until(not_before.into()), if printed && room => {}
                 () = self.spool.grown(), if !printed => printed = true,
-                // What grows while nobody takes it is measured now and then.
-                () = tokio::time::sleep(MEASURE), if !room => {}
+                // The size of the unread output is checked periodically while the consumer is
+                // stalled.
+                () = tokio::time::sleep(UNREAD_CHECK_INTERVAL), if !room => {}
                 () = until(wake), if wake.is_some() => self.wake_driver().await,
                 () = until(due.as_ref().map(|(_, at)| *at)), if due.is_some() => {
                     self.due(due.map(|(due, _)| due)).await;
                 }
             }
-            if !room && self.stop.is_none() && self.spool.unread() > self.most_unread {
-                let what = "the agent printed more than may be kept for a reader that is so slow";
-                self.stop(Stop::TimedOut(what.to_owned())).await;
+            if !room && self.stop.is_none() && self.spool.unread() > self.max_unread {
+                let what = format!(
+                    "the consumer is too slow: more than {} bytes of output are unread",
+                    self.max_unread
+                );
+                self.stop(Stop::TimedOut(what)).await;
             }
         }
     }
 
-    /// Reads what the agent printed and acts on it; gives whether there may be more.
+    /// Reads a chunk of the output and acts on it. Returns whether there may be more.
     async fn read_some(&mut self) -> bool {
         let Ok(piece) = self.spool.read() else { return false };
         if piece.is_empty() {
             return false;
         }
         let (now, length) = (Instant::now(), piece.len());
-        self.clock.heard(now);
-        self.told_driver = now;
+        self.clock.output_seen(now);
+        self.driver_called_at = now;
         let mut steps = Vec::new();
         self.driver.output(piece, &mut steps);
         match &mut self.record {
@@ -289,67 +288,69 @@ impl Run {
             let Ok(_) = self.reader.push(piece, Some(now_ms()), &mut self.outlets);
             self.outlets.take(self.record.as_mut(), |bytes| self.outbox.put(bytes));
         }
-        self.take_steps(steps);
-        self.take_notes().await;
+        self.execute(steps);
+        self.handle_observations().await;
         self.spool.may_have_more(length)
     }
 
-    /// Reads something, and hands on what was written of it.
+    /// Feeds the reader, and passes the resulting bytes to the consumer.
     fn read(&mut self, read: impl FnOnce(&mut Reader, &mut Outlets) -> Result<Flow, Infallible>) {
         let Ok(_) = read(&mut self.reader, &mut self.outlets);
         self.outlets.take(self.record.as_mut(), |bytes| self.outbox.put(bytes));
     }
 
-    /// Tells the driver that there was no news for as long as it has patience.
+    /// Wakes the driver after a period without any call.
     async fn wake_driver(&mut self) {
-        self.told_driver = Instant::now();
-        self.say(|driver, steps| driver.woken(steps));
-        self.take_notes().await;
+        self.driver_called_at = Instant::now();
+        self.call_driver(|driver, steps| driver.woken(steps));
+        self.handle_observations().await;
     }
 
-    async fn take_notes(&mut self) {
-        for note in self.outlets.watch.notes() {
-            match note {
-                Note::Asks(wish) => self.asked(wish).await,
-                Note::Settled(request) => self.clock.settled(&request),
-                Note::TurnStarted => self.clock.turn_started(),
-                Note::TurnEnded(outcome) => {
+    async fn handle_observations(&mut self) {
+        for observation in self.outlets.watch.take_observations() {
+            match observation {
+                Observation::PermissionRequested(request) => {
+                    self.permission_requested(request).await
+                }
+                Observation::PermissionResolved(request) => {
+                    self.clock.permission_resolved(&request)
+                }
+                Observation::TurnStarted => self.clock.turn_started(),
+                Observation::TurnEnded(outcome) => {
                     self.outcome = outcome;
                     self.clock.turn_ended();
-                    self.say(|driver, steps| driver.turn_ended(steps));
+                    self.call_driver(|driver, steps| driver.turn_ended(steps));
                 }
-                Note::Retries => self.clock.retries(Instant::now()),
-                Note::Works => self.clock.works(),
+                Observation::Retrying => self.clock.retried(Instant::now()),
+                Observation::Progress => self.clock.progressed(),
             }
         }
     }
 
-    /// Decides what the agent asked for, or asks the user.
-    async fn asked(&mut self, wish: Wish) {
-        let request = wish.request.clone();
+    /// Decides a permission request, or asks the user.
+    async fn permission_requested(&mut self, request: PermissionRequest) {
+        let id = request.id.clone();
         let verdict = if self.stop.is_some() {
             Verdict::Decided(Decision::Deny("the run is being stopped".to_owned()))
         } else {
-            self.policy.judge(&wish)
+            self.policy.judge(&request)
         };
         let decision = match (verdict, &self.questions) {
             (Verdict::Decided(decision), _) => decision,
-            (Verdict::AskUser, Some(questions)) if questions.send(Question { wish }).is_ok() => {
-                self.clock.asked(request, Instant::now());
+            (Verdict::AskUser, Some(questions)) if questions.send(Question { request }).is_ok() => {
+                self.clock.permission_requested(id, Instant::now());
                 return;
             }
-            (Verdict::AskUser, _) => {
-                Decision::Deny("nobody is there who could allow it".to_owned())
-            }
+            (Verdict::AskUser, _) => Decision::Deny("no user is available to allow it".to_owned()),
         };
-        self.decide(&request, &decision).await;
+        self.decide(&id, &decision).await;
     }
 
     async fn decide(&mut self, request: &str, decision: &Decision) {
-        self.clock.settled(request);
-        self.say(|driver, steps| driver.decide(request, decision, steps));
-        // What was decided may be all that was still to be known.
-        Box::pin(self.take_notes()).await;
+        self.clock.permission_resolved(request);
+        self.call_driver(|driver, steps| driver.decide(request, decision, steps));
+        // The decision may have completed an event, for example the end of a turn.
+        Box::pin(self.handle_observations()).await;
     }
 
     async fn control(&mut self, control: Control) {
@@ -359,38 +360,38 @@ impl Run {
         }
     }
 
-    /// Stops the agent: in its own way, then by signals that it can refuse less and less.
+    /// Stops the agent: first in its own way, then by signals of increasing severity.
     async fn stop(&mut self, why: Stop) {
         let first = self.stop.is_none();
         self.stop.get_or_insert(why);
         if !first {
-            self.clock.hurry(Instant::now());
+            self.clock.escalate_now(Instant::now());
             return;
         }
         self.clock.stopping(Instant::now());
-        let (mut steps, mut told) = (Vec::new(), false);
+        let (mut steps, mut interrupted) = (Vec::new(), false);
         if !matches!(self.stop, Some(Stop::GaveUp(_))) {
-            told = self.driver.interrupt(&mut steps);
+            interrupted = self.driver.interrupt(&mut steps);
         }
-        self.take_steps(steps);
-        if !told {
+        self.execute(steps);
+        if !interrupted {
             self.send_signal(Signal::Interrupt);
         }
     }
 
-    /// Something took too long.
+    /// Handles a deadline that has expired.
     async fn due(&mut self, due: Option<Due>) {
         match due {
             Some(Due::Unanswered(request)) => {
-                let why = "nobody answered in time".to_owned();
+                let why = "the permission request was not answered in time".to_owned();
                 self.decide(&request, &Decision::Deny(why)).await;
             }
             Some(Due::Stop(why)) => {
-                let what = self.clock.in_words(why);
+                let what = self.clock.describe(why);
                 self.stop(Stop::TimedOut(what)).await;
             }
-            Some(Due::Lingers) => {
-                // All was said: it only does not end by itself.
+            Some(Due::ExitOverdue) => {
+                // The output is complete; only the process has not exited.
                 self.clock.stopping(Instant::now());
                 self.process.close_input();
                 self.process.signal(Signal::Terminate);
@@ -404,7 +405,7 @@ impl Run {
     }
 }
 
-/// Waits for a time, where there is one.
+/// Sleeps until an instant; without one, forever.
 async fn until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time.into()).await,
@@ -412,14 +413,14 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// What the ids of a run are made of: no two runs have the same.
+/// A seed for the ids of a run, different for every run.
 fn fresh_seed() -> u64 {
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u64(now_ms());
     hasher.finish()
 }
 
-/// The time in milliseconds since 1970.
+/// The current time in milliseconds since 1970.
 fn now_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))

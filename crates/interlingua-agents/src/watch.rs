@@ -1,85 +1,91 @@
-//! What a run has to know of what the agent says: it looks at the entries on their way to the writer.
+//! Observes the entries on their way to the writer, for the events that a run has to act on.
 
 use interlingua::event::{Data, Event, Outcome, PermissionRequested, ToolKind};
 use interlingua::json::{Json, Text};
 
-use crate::permission::Wish;
+use crate::permission::PermissionRequest;
 
-/// Something that a run has to act on.
+/// An event that a run has to act on.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Note {
-    /// The agent asks whether it may.
-    Asks(Wish),
-    /// The question was taken back, or somebody else answered it.
-    Settled(String),
-    /// A turn of the present ended so.
+pub(crate) enum Observation {
+    /// The agent requests a permission.
+    PermissionRequested(PermissionRequest),
+    /// The request was withdrawn, or answered by someone else.
+    PermissionResolved(String),
+    /// A live (non-replayed) turn ended with this outcome.
     TurnEnded(Outcome),
-    /// The turn began.
+    /// A live turn started.
     TurnStarted,
-    /// A request to the model failed, and is made again.
-    Retries,
-    /// The model said or did something.
-    Works,
+    /// A request to the model failed, and is retried.
+    Retrying,
+    /// The model made progress: it emitted text, or a tool call.
+    Progress,
 }
 
-/// What was seen of the entries so far.
+/// The state that is derived from the entries so far.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    notes: Vec<Note>,
-    /// The tools of the calls that are open.
+    observations: Vec<Observation>,
+    /// The open calls, with the kinds of their tools.
     calls: Vec<(String, ToolKind)>,
 }
 
 impl Watch {
-    /// What happened since this was asked last.
-    pub(crate) fn notes(&mut self) -> Vec<Note> {
-        std::mem::take(&mut self.notes)
+    /// The observations since the last call.
+    pub(crate) fn take_observations(&mut self) -> Vec<Observation> {
+        std::mem::take(&mut self.observations)
     }
 
-    /// Whether a tool is running, which may be silent as long as it likes.
-    pub(crate) fn tool_runs(&self) -> bool {
+    /// Whether a tool is running; there is no limit to its silence.
+    pub(crate) fn tool_running(&self) -> bool {
         !self.calls.is_empty()
     }
 
-    pub(crate) fn look(&mut self, event: &Event<'_>) {
+    pub(crate) fn observe(&mut self, event: &Event<'_>) {
         match &event.data {
             Data::PermissionRequested(asked) => {
-                let note = Note::Asks(self.wish(asked));
-                self.notes.push(note);
+                let observation = Observation::PermissionRequested(self.permission_request(asked));
+                self.observations.push(observation);
             }
             Data::PermissionResolved(resolved) => {
-                self.notes
-                    .extend(resolved.request.as_ref().map(|id| Note::Settled(id.to_string())));
+                self.observations.extend(
+                    resolved
+                        .request
+                        .as_ref()
+                        .map(|id| Observation::PermissionResolved(id.to_string())),
+                );
             }
             Data::ToolStarted(started) => {
                 self.calls.push((started.call.to_string(), started.kind.clone()));
-                self.notes.push(Note::Works);
+                self.observations.push(Observation::Progress);
             }
             Data::ToolEnded(ended) => {
                 self.calls.retain(|(call, _)| ended.call != **call);
-                self.notes.push(Note::Works);
+                self.observations.push(Observation::Progress);
             }
-            Data::TurnStarted(started) if !started.replay => self.notes.push(Note::TurnStarted),
+            Data::TurnStarted(started) if !started.replay => {
+                self.observations.push(Observation::TurnStarted)
+            }
             Data::TurnEnded(ended) if !ended.replay => {
                 self.calls.clear();
-                self.notes.push(Note::TurnEnded(ended.outcome.clone()));
+                self.observations.push(Observation::TurnEnded(ended.outcome.clone()));
             }
-            Data::Retry(_) => self.notes.push(Note::Retries),
+            Data::Retry(_) => self.observations.push(Observation::Retrying),
             Data::BlockDelta(_) | Data::Block(_) | Data::BlockStarted(_)
-                if self.notes.last() != Some(&Note::Works) =>
+                if self.observations.last() != Some(&Observation::Progress) =>
             {
-                self.notes.push(Note::Works);
+                self.observations.push(Observation::Progress);
             }
             _ => {}
         }
     }
 
-    fn wish(&self, asked: &PermissionRequested<'_>) -> Wish {
+    fn permission_request(&self, asked: &PermissionRequested<'_>) -> PermissionRequest {
         let call = asked.call.as_ref().map(ToString::to_string).unwrap_or_default();
         let kind = self.calls.iter().find(|(open, _)| *open == call).map(|(_, kind)| kind.clone());
         let text = |text: &Option<Text<'_>>| text.as_ref().map(ToString::to_string);
-        Wish {
-            request: asked.request.to_string(),
+        PermissionRequest {
+            id: asked.request.to_string(),
             tool: text(&asked.tool).unwrap_or_default(),
             kind: kind.unwrap_or_default(),
             input: asked.input.as_ref().map(|input: &Json<'_>| input.get().to_owned()),

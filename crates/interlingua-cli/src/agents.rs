@@ -1,4 +1,4 @@
-//! `interlingua agents`: what is installed here, and how to get the rest.
+//! `interlingua agents`: which agents are installed, and how to install the others.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -6,27 +6,27 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use interlingua_agents::agent::{ALL, Agent, SignIn, Surroundings};
+use interlingua_agents::agent::{ALL, Agent, HostEnvironment, SignIn};
 
-use crate::WHOLE;
+use crate::SUCCESS;
 use crate::report::on_one_line;
 
-/// How long a program may take to tell its version.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a program may take to print its version.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs the command; gives its exit code.
+/// Runs the command; returns its exit code.
 pub(crate) fn run() -> Result<u8> {
-    let here = Surroundings::here();
+    let host = HostEnvironment::current();
     let mut out = io::stdout().lock();
     for agent in ALL {
-        for line in about(agent, &here) {
+        for line in about(agent, &host) {
             writeln!(out, "{line}")?;
         }
     }
-    Ok(WHOLE)
+    Ok(SUCCESS)
 }
 
-fn about(agent: &Agent, here: &Surroundings) -> Vec<String> {
+fn about(agent: &Agent, host: &HostEnvironment) -> Vec<String> {
     let Some(program) = agent.installed() else {
         return vec![
             format!("{:10} {}: not installed", agent.name, agent.title),
@@ -34,9 +34,9 @@ fn about(agent: &Agent, here: &Surroundings) -> Vec<String> {
         ];
     };
     let version = version(&program).unwrap_or_else(|| "version unknown".to_owned());
-    let sign_in = match (agent.signed_in)(here) {
-        SignIn::Seen(where_from) => format!("signed in, as far as {where_from} tells"),
-        SignIn::NotSeen(how) => format!("no sign-in was found: {how}"),
+    let sign_in = match (agent.signed_in)(host) {
+        SignIn::Found(where_from) => format!("signed in, according to {where_from}"),
+        SignIn::NotFound(how) => format!("no sign-in was found: {how}"),
     };
     vec![
         format!("{:10} {}: {version}", agent.name, agent.title),
@@ -45,7 +45,7 @@ fn about(agent: &Agent, here: &Surroundings) -> Vec<String> {
     ]
 }
 
-/// What a program says of its version: the first line that has a number in it.
+/// The version of a program: the first line of its output that contains a digit.
 fn version(program: &Path) -> Option<String> {
     let mut child = Command::new(program)
         .arg("--version")
@@ -54,10 +54,10 @@ fn version(program: &Path) -> Option<String> {
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + VERSION_TIMEOUT;
     while child.try_wait().ok()?.is_none() {
         if Instant::now() > until {
-            // It is of no use to anybody any more.
+            // The program hangs, so its exit status is irrelevant.
             let _ = child.kill();
             let _ = child.wait();
             return None;

@@ -1,18 +1,19 @@
-//! Who answers when an agent asks: a person at the terminal, or a program on standard input.
+//! Answers permission requests: a user at the terminal, or a program on standard input.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::sync::Arc;
 use std::sync::Mutex;
 
-use interlingua_agents::permission::{Decision, Wish};
+use interlingua_agents::permission::{Decision, PermissionRequest};
 use interlingua_agents::{Control, Question};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use crate::report;
 
-/// Begins to answer; gives where questions go. Nobody can answer where standard input is taken.
-/// Where the output is `shown` at the same terminal, what is asked for stands there already.
+/// Starts to answer, and returns the sender for questions. It must not be used if standard input
+/// provides the prompt. If the output is `shown` at the same terminal, the request is already
+/// visible there.
 pub(crate) fn answer(
     controls: mpsc::Sender<Control>,
     shown: bool,
@@ -29,33 +30,33 @@ pub(crate) fn answer(
     questions
 }
 
-/// Asks a person, one question after the other.
+/// Asks the user, one question after the other.
 fn at_the_terminal(
     mut asked: mpsc::UnboundedReceiver<Question>,
     controls: &mpsc::Sender<Control>,
     shown: bool,
 ) {
-    while let Some(Question { wish }) = asked.blocking_recv() {
+    while let Some(Question { request }) = asked.blocking_recv() {
         if !shown {
-            report::say(&in_words(&wish));
+            report::say(&describe(&request));
         }
         report::ask("Allow it? [y/N]");
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
         let yes = read.is_ok() && matches!(line.trim(), "y" | "Y" | "yes" | "Yes");
         let decision =
-            if yes { Decision::Allow } else { Decision::Deny("the user said no".to_owned()) };
-        if controls.blocking_send(Control::Decide { request: wish.request, decision }).is_err() {
+            if yes { Decision::Allow } else { Decision::Deny("the user denied it".to_owned()) };
+        if controls.blocking_send(Control::Decide { request: request.id, decision }).is_err() {
             return;
         }
     }
 }
 
-fn in_words(wish: &Wish) -> String {
-    let tool = if wish.tool.is_empty() { "a tool" } else { &wish.tool };
-    let what = wish.description.as_deref().unwrap_or_default();
-    let input = wish.input.as_deref().unwrap_or_default();
-    format!("The agent wants to use {tool}. {what} {input}")
+fn describe(request: &PermissionRequest) -> String {
+    let tool = if request.tool.is_empty() { "a tool" } else { &request.tool };
+    let what = request.description.as_deref().unwrap_or_default();
+    let input = request.input.as_deref().unwrap_or_default();
+    format!("The agent requests permission to use {tool}. {what} {input}")
 }
 
 #[derive(Deserialize)]
@@ -73,7 +74,7 @@ enum Word {
     Deny,
 }
 
-/// Takes answers as JSON lines. When they end, the answer to all that is still asked is no.
+/// Reads answers as JSON lines. At the end of the input, all pending requests are denied.
 fn on_standard_input(
     mut asked: mpsc::UnboundedReceiver<Question>,
     controls: &mpsc::Sender<Control>,
@@ -81,10 +82,10 @@ fn on_standard_input(
     let open: Arc<Mutex<Option<Vec<String>>>> = Arc::new(Mutex::new(Some(Vec::new())));
     let (seen, sender) = (open.clone(), controls.clone());
     std::thread::spawn(move || {
-        while let Some(Question { wish }) = asked.blocking_recv() {
+        while let Some(Question { request }) = asked.blocking_recv() {
             match seen.lock().as_deref_mut() {
-                Ok(Some(open)) => open.push(wish.request),
-                _ => deny(&sender, wish.request),
+                Ok(Some(open)) => open.push(request.id),
+                _ => deny(&sender, request.id),
             }
         }
     });
@@ -106,7 +107,7 @@ fn on_standard_input(
                 }
             }
             Err(error) => report::warning(&format!(
-                "this is no answer ({error}); it must be {{\"request\":\"ID\",\"decision\":\"allow\"}} or \"deny\": {line}"
+                "this line is not an answer ({error}); write {{\"request\":\"ID\",\"decision\":\"allow\"}} or \"deny\": {line}"
             )),
         }
     }
@@ -116,6 +117,6 @@ fn on_standard_input(
 
 fn deny(controls: &mpsc::Sender<Control>, request: String) {
     let decision = Decision::Deny("standard input ended without an answer".to_owned());
-    // A run that is over needs no answer.
+    // The run may have ended already.
     let _ = controls.blocking_send(Control::Decide { request, decision });
 }

@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line arguments.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use interlingua_agents::permission::Mode;
 use crate::dialect_name::{DialectName, Source, SourceName};
 use crate::size::Size;
 
-/// Reads the stream of any coding agent, and writes it as another protocol.
+/// Read the stream of a coding agent, and write it in another dialect.
 #[derive(Debug, Parser)]
 #[command(name = "interlingua", version, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -33,13 +33,13 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<RunArguments>),
-    /// List the agents: which are installed, in which version, and how to get the others.
+    /// List the agents: which are installed, their versions, and how to install the others.
     Agents,
     Translate(TranslateArguments),
     Check(CheckArguments),
     Dialects(DialectsArguments),
     Completions(CompletionsArguments),
-    /// Wait for the end of standard input, and end what is left of a run.
+    /// Wait for the end of standard input, then end the remaining processes of a run.
     #[command(hide = true)]
     Guard {
         /// The mark of the run.
@@ -47,18 +47,18 @@ pub(crate) enum Command {
     },
 }
 
-/// Start an agent that is installed here, and write what it says as any protocol, as it comes.
+/// Run an installed agent, and write its events in any dialect as they happen.
 ///
-/// The exit code is 0 when the turn was completed, 1 when the agent failed, 2 when the arguments cannot
-/// be used, 124 when something took too long, 130 when the run was interrupted.
+/// The exit code is 0 when the turn completed, 1 when the agent failed, 2 when the arguments cannot
+/// be used, 124 when something took too long, and 130 when the run was interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArguments {
-    /// The agent (`interlingua agents` lists them), or the file of a program that speaks a protocol.
+    /// The agent (`interlingua agents` lists them), or a .toml file that describes a program.
     pub(crate) agent: String,
-    /// What to do; `-`, or nothing, reads it from standard input.
+    /// The prompt; `-`, or nothing, reads it from standard input.
     pub(crate) prompt: Option<String>,
-    /// What to do, where it looks like a flag: --prompt='--help me'.
+    /// The prompt, if it looks like a flag: --prompt='--help me'.
     #[arg(
         long = "prompt",
         value_name = "PROMPT",
@@ -66,52 +66,54 @@ pub(crate) struct RunArguments {
         allow_hyphen_values = true
     )]
     pub(crate) asked: Option<String>,
-    /// The protocol to write; `text` at a terminal, else `events`.
+    /// The dialect to write; by default `text` at a terminal, else `events`.
     #[arg(long, value_name = "NAME", value_parser = DialectName::Written)]
     pub(crate) to: Option<&'static Dialect>,
-    /// The model, in the agent's word for it.
+    /// The model, by the agent's name for it.
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// The folder to work in.
+    /// The working folder.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) cwd: PathBuf,
-    /// The session to go on with, by the agent's own id.
+    /// The session to resume, by the agent's own id.
     #[arg(long, value_name = "ID")]
     pub(crate) resume: Option<String>,
-    /// What the agent may do: ask (default), change files (accept-edits), everything (auto), nothing that
-    /// needs a permission (deny), only plan (plan).
+    /// What the agent may do: ask (default), change files (accept-edits), everything (auto),
+    /// nothing that needs a permission (deny), only plan (plan).
     #[arg(long, value_name = "MODE", value_parser = ModeName)]
     pub(crate) permission_mode: Option<Mode>,
-    /// The most seconds that the run may take.
+    /// The time limit of the run, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
-    /// The most seconds of silence in a turn, while no tool runs and nobody is asked.
+    /// The limit for silence during a turn, in seconds, while no tool runs and no permission
+    /// request is pending.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) idle_timeout: Option<Duration>,
-    /// A variable for the agent; may be given several times.
+    /// An environment variable for the agent; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
-    /// The agent's program, where it is not the one on the path.
+    /// The agent's program, if it is not the one on PATH.
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
-    /// A file with rules for permissions.
+    /// A file with permission settings.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Keep the agent's own bytes in a file, which `interlingua translate` reads; when they came is kept
-    /// beside it.
+    /// Record the agent's own bytes in FILE, which `interlingua translate` reads, and the time of
+    /// each piece in FILE.times.jsonl.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Use the agent's protocol for unattended runs, where it has two (`codex exec --json`).
+    /// Use the agent's protocol for unattended runs, if it has one (`codex exec --json`).
     #[arg(long)]
     pub(crate) exec: bool,
 
-    /// Use no protocol, and read the agent's screen (only Copilot's can be read). It is a guess.
+    /// Read the agent's screen instead of a protocol (only for Copilot). The result is a guess.
     #[arg(long, conflicts_with = "exec")]
     pub(crate) screen: bool,
-    /// Also write the pieces of messages, where the protocol leaves the choice (claude).
+    /// Also write pieces of messages as they are streamed, if the dialect makes it optional
+    /// (claude).
     #[arg(long)]
     pub(crate) partial: bool,
-    /// Flags of the agent's own, passed on as they are.
+    /// Flags for the agent itself, passed on unchanged.
     #[arg(last = true, value_name = "FLAG")]
     pub(crate) flags: Vec<String>,
     #[command(flatten)]
@@ -125,20 +127,20 @@ Examples:
   interlingua run gemini --to ai-sdk --permission-mode auto 'what is in this folder?'
   interlingua run ./my-agent.toml 'hello' -- --its-own-flag
 
-In a pipe, an agent that asks for a permission is answered on standard input, a line each:
+In a pipe, each permission request is answered with a line on standard input:
   {\"request\":\"ID\",\"decision\":\"allow\"}   or   {\"request\":\"ID\",\"decision\":\"deny\",\"reason\":\"...\"}";
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse::<f64>().map_err(|_| "it is no number of seconds".to_owned())?;
+    let seconds = text.parse::<f64>().map_err(|_| "this is not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds)
         .ok()
         .filter(|time| !time.is_zero())
-        .ok_or_else(|| "it must be more than zero".to_owned())
+        .ok_or_else(|| "the limit must be more than zero".to_owned())
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, value) = parts.ok_or("it must be NAME=VALUE")?;
+    let (name, value) = parts.ok_or("the form must be NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
@@ -165,30 +167,32 @@ impl TypedValueParser for ModeName {
     }
 }
 
-/// Translate a stream from one protocol to another.
+/// Translate a stream from one dialect to another.
 ///
 /// Every record is written as soon as it is known. The exit code is 0 when the translation is
-/// whole, however the agent itself fared; 1 when --strict found something; 2 when the arguments or
-/// the input cannot be used.
+/// complete, even if the agent itself failed; 1 when --strict found something; 2 when the arguments
+/// or the input cannot be used.
 #[derive(Debug, Args)]
 #[command(after_help = TRANSLATE_EXAMPLES)]
 pub(crate) struct TranslateArguments {
-    /// The protocol of the input; `auto` recognises it.
+    /// The dialect of the input; `auto` recognises it.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = SourceName)]
     pub(crate) from: Source,
-    /// The protocol to write.
+    /// The dialect to write.
     #[arg(long, value_name = "NAME", value_parser = DialectName::Written)]
     pub(crate) to: &'static Dialect,
-    /// The input; standard input if it is absent or `-`.
+    /// The input file; standard input if it is absent or `-`.
     pub(crate) file: Option<PathBuf>,
-    /// Also write the pieces of messages, where the protocol leaves the choice (claude).
+    /// Also write pieces of messages as they are streamed, if the dialect makes it optional
+    /// (claude).
     #[arg(long)]
     pub(crate) partial: bool,
-    /// At the end, say on standard error what the target could not say and what was repaired.
+    /// At the end, report on standard error what the target could not express and what was
+    /// repaired.
     #[arg(long)]
     pub(crate) loss_report: bool,
-    /// At the end, list on standard error the record types and fields that the reader does not know,
-    /// with counts and an example of each: what a new release of an agent has brought.
+    /// At the end, list on standard error the unknown record types and fields of the input, with
+    /// counts and an example of each. They show what a new release of an agent has added.
     #[arg(long)]
     pub(crate) explain_unknown: bool,
     /// Exit with 1 if anything was lost, repaired or unreadable.
@@ -199,19 +203,19 @@ pub(crate) struct TranslateArguments {
     /// The user stopped the agent: a turn that is open at the end of the input was cancelled.
     #[arg(long)]
     pub(crate) interrupted: bool,
-    /// The agent's standard error, kept in a file: its last 4 KiB tell why the agent failed.
+    /// A file with the agent's standard error, whose last 4 KiB explain a failure.
     #[arg(long, value_name = "FILE")]
     pub(crate) stderr: Option<PathBuf>,
-    /// How records are cut out of the input, where it is not as the protocol has it.
+    /// The framing of the input, if it is not the usual one of the dialect.
     #[arg(long, value_name = "KIND")]
     pub(crate) framing: Option<FramingName>,
-    /// Give records the time of this machine's clock, where the protocol has a time.
+    /// Timestamp records with the clock of this machine, if the dialect has timestamps.
     #[arg(long)]
     pub(crate) live: bool,
     #[command(flatten)]
     pub(crate) team: TeamArguments,
-    /// What makes the ids that are written differ from those of another run. Without it they are made
-    /// of the first line of the input, so that two runs on parts of one session may make the same.
+    /// The seed of generated ids. By default it is a hash of the first line, so two invocations on
+    /// parts of one session may generate the same ids.
     #[arg(long, value_name = "N")]
     pub(crate) id_seed: Option<u64>,
 }
@@ -224,29 +228,29 @@ Examples:
   agent 2>agent.err >run.jsonl; interlingua translate --to giselle \\
       --exit-status $? --stderr agent.err run.jsonl";
 
-/// Check that a stream keeps the rules of its protocol.
+/// Check that a stream follows the rules of its dialect.
 ///
 /// Each finding is one line, `FILE:LINE: rule: message`. The exit code is 0 when nothing was found,
 /// 1 when something was, 2 when the arguments or the input cannot be used.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  interlingua check --as claude run.jsonl")]
 pub(crate) struct CheckArguments {
-    /// The protocol that the input should be.
+    /// The expected dialect of the input.
     #[arg(long = "as", value_name = "NAME", value_parser = DialectName::Checked)]
     pub(crate) dialect: &'static Dialect,
-    /// The input; standard input if it is absent or `-`.
+    /// The input file; standard input if it is absent or `-`.
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) agent: AgentArguments,
 }
 
-/// Who the agent is among others, for protocols that say so in every record (agent-event).
+/// The identity of the agent, for dialects that carry it in every record (agent-event).
 #[derive(Debug, Args)]
 pub(crate) struct TeamArguments {
-    /// The id of the agent, where the protocol names it (agent-event).
+    /// The id of the agent (agent-event).
     #[arg(long, value_name = "ID")]
     pub(crate) agent_id: Option<String>,
-    /// The type of the agent, where it is not the one that is read (agent-event).
+    /// The type of the agent, if it differs from the one in the input (agent-event).
     #[arg(long, value_name = "TYPE")]
     pub(crate) agent_type: Option<String>,
     /// The team of the agent, as a JSON object (agent-event).
@@ -272,19 +276,19 @@ fn json_object(text: &str) -> Result<String, String> {
         .ok_or_else(|| "this is not a JSON object; write it as {\"teamName\":\"red\"}".to_owned())
 }
 
-/// What is known of the agent that wrote the input, and what its lines may cost.
+/// Facts about the agent that wrote the input, and the limit for its lines.
 #[derive(Debug, Args)]
 pub(crate) struct AgentArguments {
-    /// How the agent ended: its exit code, or the negative number of the signal that ended it.
+    /// The exit code of the agent, or the negated number of the signal that ended it.
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) exit_status: Option<i64>,
-    /// The longest line that is read; a longer one is reported and skipped.
+    /// The maximum length of a line; a longer line is reported and skipped.
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     pub(crate) max_line: Size,
 }
 
 impl AgentArguments {
-    /// How the agent ended, as far as the caller says.
+    /// How the agent ended, according to the arguments.
     pub(crate) fn exit(&self) -> Exit {
         match self.exit_status {
             Some(signal) if signal < 0 => {
@@ -295,15 +299,15 @@ impl AgentArguments {
     }
 }
 
-/// List the protocols, and what can be done with each.
+/// List the dialects, and whether each can be read and written.
 #[derive(Debug, Args)]
 pub(crate) struct DialectsArguments {
-    /// Tell all about this one.
+    /// Show all facts about this dialect.
     #[arg(value_parser = DialectName::Any)]
     pub(crate) name: Option<&'static Dialect>,
 }
 
-/// Print a script that completes the arguments of this command in a shell.
+/// Print a shell completion script.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  interlingua completions bash > /etc/bash_completion.d/interlingua"
@@ -313,14 +317,14 @@ pub(crate) struct CompletionsArguments {
     pub(crate) shell: Shell,
 }
 
-/// How records are cut out of bytes.
+/// The framing of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FramingName {
-    /// One record a line.
+    /// One record per line.
     Lines,
     /// Server-sent events.
     Sse,
-    /// Objects wherever they stand.
+    /// JSON objects anywhere in the text.
     Objects,
 }
 

@@ -1,4 +1,4 @@
-//! `interlingua check`: what a stream breaks of the rules of its protocol, line by line.
+//! `interlingua check`: lists where a stream violates the rules of its dialect.
 
 use std::io::{self, Write};
 
@@ -9,9 +9,9 @@ use interlingua::framing::Limits;
 use crate::arguments::CheckArguments;
 use crate::input::Input;
 use crate::report::{self, Progress};
-use crate::{FOUND, WHOLE};
+use crate::{FINDINGS, SUCCESS};
 
-/// Runs the command; gives its exit code.
+/// Runs the command; returns its exit code.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<u8> {
     let mut input = Input::open(arguments.file.as_deref())?;
     let limits = Limits { frame: arguments.agent.max_line.0 };
@@ -19,14 +19,14 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<u8> {
     let mut progress = Progress::of(input.size);
     let mut empty = true;
     loop {
-        let piece = input.read()?;
-        if piece.is_empty() {
+        let chunk = input.read()?;
+        if chunk.is_empty() {
             break;
         }
         empty = false;
-        checker.push(piece);
+        checker.push(chunk);
         if let Some(progress) = &mut progress {
-            progress.advance(piece.len(), &mut io::stderr().lock());
+            progress.advance(chunk.len(), &mut io::stderr().lock());
         }
     }
     if let Some(progress) = &progress {
@@ -46,12 +46,12 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<u8> {
     let written = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
     written.context("cannot write to standard output")?;
     let found = match findings.len() {
-        0 => "keeps all rules of".to_owned(),
+        0 => "follows all rules of".to_owned(),
         1 => "has 1 finding as".to_owned(),
-        // The checker does not tell more of them one by one.
+        // The checker stops listing findings at this number.
         count @ 1000.. => format!("has {count} findings or more as"),
         count => format!("has {count} findings as"),
     };
     report::say(&format!("{} {found} `{}`", input.name, arguments.dialect.name));
-    Ok(if findings.is_empty() { WHOLE } else { FOUND })
+    Ok(if findings.is_empty() { SUCCESS } else { FINDINGS })
 }

@@ -1,4 +1,4 @@
-//! The name of a dialect on the command line, and what to say of one that cannot be used.
+//! Dialect names on the command line, and the errors for names that cannot be used.
 
 use std::ffi::OsStr;
 
@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 use interlingua::dialect::{self, Dialect};
 
-/// Finds a dialect by its name, for a use that not every dialect has.
+/// Parses a dialect name, for a use that not every dialect supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DialectName {
     Read,
@@ -26,7 +26,7 @@ impl DialectName {
         }
     }
 
-    /// The dialect of that name, or what to tell the person who asked for it.
+    /// Finds a dialect by its name, or returns an error message.
     fn find(self, name: &str) -> Result<&'static Dialect, String> {
         let Some(dialect) = dialect::find(name) else { return Err(unknown(name)) };
         if self.allows(dialect) {
@@ -38,7 +38,7 @@ impl DialectName {
             Self::Checked | Self::Any => "has no rules to check",
         };
         Err(format!(
-            "`{}` {cannot}\n\n`interlingua dialects` lists what can be done with each",
+            "`{}` {cannot}\n\n`interlingua dialects` lists which dialects can be read and written",
             dialect.name
         ))
     }
@@ -58,7 +58,7 @@ fn unknown(name: &str) -> String {
     format!("no dialect is called `{name}`; did you mean {}?\n\n{advice}", near.join(" or "))
 }
 
-/// The dialects whose names somebody may have meant, the nearest first.
+/// The dialects with similar names, the most similar first.
 fn near_matches(name: &str) -> Vec<String> {
     let name = name.to_lowercase();
     let mut near: Vec<(usize, &str)> = dialect::ALL
@@ -74,7 +74,7 @@ fn near_matches(name: &str) -> Vec<String> {
     near.into_iter().map(|(_, name)| format!("`{name}`")).collect()
 }
 
-/// How many letters must change to make one name of another; a part of a name is near to it.
+/// The edit distance of two names; a substring counts as distance 1.
 fn distance(typed: &str, known: &str) -> usize {
     if typed.len() > 2 && known.contains(typed) {
         return 1;
@@ -115,7 +115,7 @@ impl TypedValueParser for DialectName {
     }
 }
 
-/// A dialect that was named, or the wish to have it recognised.
+/// The dialect of the input: named, or to be recognised.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Source {
     Recognised,
@@ -132,7 +132,7 @@ impl Source {
     }
 }
 
-/// Finds a dialect to read, or takes `auto`.
+/// Parses the name of a dialect to read, or `auto`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SourceName;
 
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_near_when_a_letter_or_two_differ() {
+    fn names_are_similar_if_one_or_two_letters_differ() {
         assert_eq!(distance("cluade", "claude"), 2);
         assert_eq!(distance("codx", "codex"), 1);
         assert_eq!(distance("", "abc"), 3);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dialect_is_refused_for_what_it_cannot_do() {
+    fn a_dialect_is_rejected_for_an_unsupported_use() {
         assert!(DialectName::Read.find("text").unwrap_err().contains("not read"));
         assert!(DialectName::Written.find("codex").unwrap_err().contains("not written"));
         assert!(DialectName::Checked.find("text").unwrap_err().contains("no rules"));

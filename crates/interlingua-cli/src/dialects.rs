@@ -1,4 +1,4 @@
-//! `interlingua dialects` and `interlingua completions`: what there is to know before one starts.
+//! `interlingua dialects` and `interlingua completions`.
 
 use std::io::{self, Write};
 
@@ -6,19 +6,19 @@ use anyhow::{Context, Result};
 use clap::CommandFactory;
 use interlingua::dialect::{self, Dialect, Ending, FramingKind};
 
-use crate::WHOLE;
+use crate::SUCCESS;
 use crate::arguments::{Arguments, CompletionsArguments, DialectsArguments};
 
-/// Lists the dialects, or tells all about one.
+/// Lists the dialects, or shows one in detail.
 pub(crate) fn run(arguments: &DialectsArguments) -> Result<u8> {
-    let told = match arguments.name {
+    let text = match arguments.name {
         Some(dialect) => details(dialect),
         None => table(dialect::ALL),
     };
-    print(told.as_bytes())
+    print(text.as_bytes())
 }
 
-/// Prints the script that completes our arguments.
+/// Prints the shell completion script.
 pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<u8> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Arguments::command(), "interlingua", &mut script);
@@ -28,18 +28,18 @@ pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<u8> {
 fn print(text: &[u8]) -> Result<u8> {
     let mut out = io::stdout().lock();
     out.write_all(text).and_then(|()| out.flush()).context("cannot write to standard output")?;
-    Ok(WHOLE)
+    Ok(SUCCESS)
 }
 
 fn table(dialects: &[&Dialect]) -> String {
-    let heading = ["NAME", "READ", "WRITTEN", "ABOUT", "CANNOT SAY"].map(str::to_owned);
+    let heading = ["NAME", "READ", "WRITTEN", "ABOUT", "CANNOT EXPRESS"].map(str::to_owned);
     let rows = dialects.iter().map(|dialect| {
         [
             dialect.name.to_owned(),
             yes(dialect.decoder.is_some()).to_owned(),
             yes(dialect.encoder.is_some()).to_owned(),
             dialect.about.to_owned(),
-            cannot_say(dialect),
+            cannot_express(dialect),
         ]
     });
     aligned(&std::iter::once(heading).chain(rows).collect::<Vec<_>>())
@@ -47,16 +47,16 @@ fn table(dialects: &[&Dialect]) -> String {
 
 fn details(dialect: &Dialect) -> String {
     let framing = match dialect.framing {
-        FramingKind::Lines => "lines: one record a line",
+        FramingKind::Lines => "lines: one record per line",
         FramingKind::Joined => {
-            "lines: one record a line, or one that is printed over several lines"
+            "lines: one record per line, or one that is printed over several lines"
         }
         FramingKind::Sse => "sse: server-sent events",
         FramingKind::LinesOrSse => "lines, or server-sent events with the same records",
-        FramingKind::Objects => "objects: records wherever they stand",
+        FramingKind::Objects => "objects: records anywhere in the text",
     };
     let ending = match dialect.ending {
-        Ending::Told => "a record says how a turn ended; without it, the turn did not complete",
+        Ending::Told => "a record reports how a turn ended; without it, the turn did not complete",
         Ending::Implied => "the end of the stream is the end of the turn",
     };
     let aliases = dialect.aliases.join(", ");
@@ -69,10 +69,10 @@ fn details(dialect: &Dialect) -> String {
         ("own rules", yes(dialect.rules.is_some()).to_owned()),
         ("framing", framing.to_owned()),
         ("ending", ending.to_owned()),
-        ("cannot say", cannot_say(dialect)),
+        ("cannot express", cannot_express(dialect)),
     ];
     let facts = aligned(&rows.map(|(what, value)| [what.to_owned(), value]));
-    // The guide starts with the name, which is the first of the facts.
+    // The guide starts with the name, which the facts contain already.
     let guide = dialect.guide.split_once("\n\n").map_or("", |(_, guide)| guide);
     format!("{facts}\n{guide}")
 }
@@ -81,15 +81,15 @@ fn yes(holds: bool) -> &'static str {
     if holds { "yes" } else { "-" }
 }
 
-/// What the writer cannot say; without a writer there is nothing to say of it.
-fn cannot_say(dialect: &Dialect) -> String {
+/// What the encoder cannot express; `-` if there is nothing, or no encoder.
+fn cannot_express(dialect: &Dialect) -> String {
     match dialect.cannot_say {
         [] => "-".to_owned(),
         kinds => kinds.join(", "),
     }
 }
 
-/// Rows with their columns below each other, two spaces apart.
+/// Aligns columns, two spaces apart.
 fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     let mut widths = [0; N];
     for row in rows {

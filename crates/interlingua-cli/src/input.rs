@@ -1,4 +1,4 @@
-//! Where bytes come from: a file or standard input, with errors that say what to do.
+//! Opens and reads the input: a file or standard input, with errors that state what to do.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Read, Seek, SeekFrom};
@@ -8,25 +8,25 @@ use anyhow::{Context, Result, bail};
 
 use crate::report;
 
-/// Files are read in large pieces; standard input gives what it has, when it has it.
-const FILE_PIECE: usize = 1 << 20;
-const STDIN_PIECE: usize = 64 << 10;
+/// Files are read in large chunks; standard input returns what is available.
+const FILE_CHUNK: usize = 1 << 20;
+const STDIN_CHUNK: usize = 64 << 10;
 
 /// How much of the agent's standard error is kept.
 const STDERR_KEPT: u64 = 4 << 10;
 
-/// An input that is open.
+/// An open input.
 pub(crate) struct Input {
-    /// What to call it when speaking to a person.
+    /// Its name in messages.
     pub(crate) name: String,
     /// Its size, if it is a file.
     pub(crate) size: Option<u64>,
     reader: Box<dyn Read>,
-    piece: Vec<u8>,
+    chunk: Vec<u8>,
 }
 
 impl Input {
-    /// Opens a file, or standard input where there is none or it is called `-`.
+    /// Opens a file; standard input if there is none, or if it is `-`.
     pub(crate) fn open(file: Option<&Path>) -> Result<Self> {
         match file {
             Some(path) if path.as_os_str() != "-" => Self::of_file(path),
@@ -36,13 +36,13 @@ impl Input {
 
     fn of_stdin() -> Self {
         if io::stdin().is_terminal() {
-            report::say("interlingua: reading from the terminal; end it with Ctrl-D");
+            report::say("interlingua: reading from the terminal; end the input with Ctrl-D");
         }
         Self {
             name: "<stdin>".into(),
             size: None,
             reader: Box::new(io::stdin().lock()),
-            piece: vec![0; STDIN_PIECE],
+            chunk: vec![0; STDIN_CHUNK],
         }
     }
 
@@ -50,21 +50,21 @@ impl Input {
         let file = open(path)?;
         let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file);
         let size = metadata.map(|it| it.len());
-        // A pipe or a device gives its bytes one by one, as standard input does.
-        let piece = if size.is_some() { FILE_PIECE } else { STDIN_PIECE };
+        // A pipe or a device returns what is available, like standard input.
+        let chunk = if size.is_some() { FILE_CHUNK } else { STDIN_CHUNK };
         Ok(Self {
             name: path.display().to_string(),
             size,
             reader: Box::new(file),
-            piece: vec![0; piece],
+            chunk: vec![0; chunk],
         })
     }
 
-    /// The next bytes, as soon as there are any; none at the end.
+    /// The next chunk, as soon as there is one; empty at the end.
     pub(crate) fn read(&mut self) -> Result<&[u8]> {
         loop {
-            match self.reader.read(&mut self.piece) {
-                Ok(length) => return Ok(self.piece.get(..length).unwrap_or_default()),
+            match self.reader.read(&mut self.chunk) {
+                Ok(length) => return Ok(self.chunk.get(..length).unwrap_or_default()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error).context(format!("cannot read {}", self.name)),
             }
@@ -84,7 +84,7 @@ fn open(path: &Path) -> Result<File> {
             )
         }
         ErrorKind::PermissionDenied => {
-            anyhow::anyhow!("{name} may not be read; check its permissions (ls -l {name})")
+            anyhow::anyhow!("{name} cannot be read: permission denied; check it with ls -l {name}")
         }
         _ => anyhow::Error::new(error).context(format!("cannot open {name}")),
     })
@@ -103,7 +103,7 @@ pub(crate) fn stderr_tail(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(tail.get(start.unwrap_or(0)..).unwrap_or_default()).into_owned())
 }
 
-/// Whether a byte begins a character.
+/// Whether a byte begins a UTF-8 character.
 fn is_first_byte(byte: u8) -> bool {
     byte & 0b1100_0000 != 0b1000_0000
 }

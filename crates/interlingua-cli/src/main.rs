@@ -1,7 +1,7 @@
-//! The command `interlingua`: translates, checks and lists the protocols of coding agents.
+//! The command `interlingua`: runs agents, and translates, checks and lists their dialects.
 //!
-//! It knows arguments, files and the terminal, and nothing of any protocol: that is the crate
-//! `interlingua`.
+//! It handles arguments, files and the terminal. It knows nothing of any protocol; the crate
+//! `interlingua` does.
 
 mod agents;
 mod answers;
@@ -21,11 +21,11 @@ use clap::Parser;
 
 use arguments::{Arguments, Command};
 
-/// All went well.
-const WHOLE: u8 = 0;
-/// The input is not as it should be, and the caller asked to be told.
-const FOUND: u8 = 1;
-/// There was nothing to do the work with: bad arguments, or an input that cannot be read.
+/// The command succeeded.
+const SUCCESS: u8 = 0;
+/// The input has findings, and the caller asked for them to be reported as a failure.
+const FINDINGS: u8 = 1;
+/// The arguments or the input cannot be used.
 const UNUSABLE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -38,12 +38,12 @@ fn main() -> ExitCode {
         Command::Dialects(arguments) => dialects::run(arguments),
         Command::Completions(arguments) => dialects::completions(arguments),
         Command::Guard { mark } => {
-            interlingua_agents::process::guard(mark).map(|()| WHOLE).map_err(Into::into)
+            interlingua_agents::process::guard(mark).map(|()| SUCCESS).map_err(Into::into)
         }
     };
     match done {
         Ok(code) => ExitCode::from(code),
-        Err(error) if report::is_closed_pipe(&error) => ExitCode::from(WHOLE),
+        Err(error) if report::is_closed_pipe(&error) => ExitCode::from(SUCCESS),
         Err(error) => {
             report::error(&error);
             ExitCode::from(UNUSABLE)

@@ -1,4 +1,4 @@
-//! What people are told on standard error: errors, warnings, progress, and the loss report.
+//! Messages on standard error: errors, warnings, progress, and the loss report.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -6,34 +6,34 @@ use interlingua::dialect::Losses;
 use interlingua::explain::{Explanation, Seen};
 use interlingua::{RepairKind, Repairs};
 
-/// Smaller inputs are done before anybody wonders.
-const PROGRESS_FROM: u64 = 32_000_000;
+/// Inputs below this size are processed too fast for progress to matter.
+const PROGRESS_THRESHOLD: u64 = 32_000_000;
 
-/// How many unreadable lines a warning names.
-const NAMED: usize = 3;
+/// The number of unreadable lines that are reported one by one.
+const LISTED: usize = 3;
 
-/// Says why nothing could be done.
+/// Reports an error that ended the command.
 pub(crate) fn error(error: &anyhow::Error) {
     say(&format!("interlingua: {error:#}"));
 }
 
-/// Says something that a person should know.
+/// Reports a warning.
 pub(crate) fn warning(text: &str) {
     say(&format!("interlingua: warning: {text}"));
 }
 
-/// Writes a line to standard error; whoever closed it does not want to know.
+/// Writes a line to standard error. If it is closed, the line is dropped.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", on_one_line(text));
 }
 
-/// Asks a person at the terminal; the answer goes on the same line.
+/// Asks the user at the terminal, who answers on the same line.
 pub(crate) fn ask(question: &str) {
     let mut stderr = io::stderr().lock();
     let _ = write!(stderr, "{} ", on_one_line(question)).and_then(|()| stderr.flush());
 }
 
-/// Text without what would steer a terminal, since it may repeat what an agent wrote.
+/// Removes control characters and escape sequences, since the text may quote an agent.
 pub(crate) fn on_one_line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut letters = text.chars();
@@ -48,7 +48,7 @@ pub(crate) fn on_one_line(text: &str) -> String {
     shown
 }
 
-/// Steps over the rest of what steers a terminal: colours and places (`[`), or titles and links (`]`).
+/// Skips the rest of an escape sequence: CSI (`[`) or OSC (`]`).
 fn skip_sequence(letters: &mut std::str::Chars<'_>) {
     match letters.clone().next() {
         Some('[') => {
@@ -62,7 +62,7 @@ fn skip_sequence(letters: &mut std::str::Chars<'_>) {
     }
 }
 
-/// Whether the reader of our output went away, as `head` does.
+/// Whether the reader of our output has closed it, as `head` does.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause
@@ -71,7 +71,7 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// How many lines could not be read.
+/// The number of lines that could not be read.
 pub(crate) fn unreadable(repairs: &Repairs) -> u64 {
     repairs.counts().filter(|(kind, _)| is_unreadable(*kind)).map(|it| it.1).sum()
 }
@@ -80,33 +80,31 @@ fn is_unreadable(kind: RepairKind) -> bool {
     matches!(kind, RepairKind::Unreadable | RepairKind::TooLong)
 }
 
-/// Says which lines could not be read.
+/// Reports the lines that could not be read.
 pub(crate) fn unreadable_lines(name: &str, repairs: &Repairs) {
     let lines = repairs.told().iter().filter(|repair| is_unreadable(repair.kind));
-    for repair in lines.take(NAMED) {
+    for repair in lines.take(LISTED) {
         let too_long = repair.kind == RepairKind::TooLong;
         let advice = if too_long { "; raise it with --max-line" } else { "" };
         warning(&format!("{name}:{}: {}{advice}", repair.line, repair.what));
     }
-    let more = unreadable(repairs).saturating_sub(NAMED as u64);
+    let more = unreadable(repairs).saturating_sub(LISTED as u64);
     if more > 0 {
-        warning(&format!(
-            "{name}: {more} more lines could not be read; --loss-report tells of them"
-        ));
+        warning(&format!("{name}: {more} more lines could not be read; --loss-report lists them"));
     }
 }
 
-/// Tells what the target could not say, and what of the input was repaired.
+/// Reports what the target could not express, and which repairs the input needed.
 pub(crate) fn losses_and_repairs(name: &str, to: &str, losses: &Losses, repairs: &Repairs) {
     let mut report = String::new();
     if losses.is_empty() {
-        report.push_str(&format!("nothing was lost: `{to}` could say it all\n"));
+        report.push_str(&format!("nothing was lost: `{to}` could express everything\n"));
     } else {
         let lost: Vec<_> = losses.iter().map(|(what, count)| (count, what.to_owned())).collect();
-        report.push_str(&format!("`{to}` could not say:\n{}", table(&lost)));
+        report.push_str(&format!("`{to}` could not express:\n{}", table(&lost)));
     }
     if repairs.is_empty() {
-        report.push_str("nothing had to be repaired\n");
+        report.push_str("no repairs were needed\n");
     } else {
         let repaired: Vec<_> =
             repairs.counts().map(|(kind, count)| (count, kind.name().to_owned())).collect();
@@ -124,7 +122,7 @@ pub(crate) fn losses_and_repairs(name: &str, to: &str, losses: &Losses, repairs:
     let _ = io::stderr().lock().write_all(report.as_bytes());
 }
 
-/// Tells which record types and fields nobody knows.
+/// Lists the unknown record types and fields.
 pub(crate) fn explanation(name: &str, explanation: &Explanation) {
     let mut report = String::new();
     if explanation.is_empty() {
@@ -134,7 +132,7 @@ pub(crate) fn explanation(name: &str, explanation: &Explanation) {
         if seen.is_empty() {
             return;
         }
-        report.push_str(&format!("{what} of {name} that are not known:\n"));
+        report.push_str(&format!("unknown {what} of {name}:\n"));
         let width = seen.iter().map(|(_, seen)| seen.count.to_string().len()).max().unwrap_or(0);
         for (which, Seen { count, line, example }) in seen {
             let (which, example) = (on_one_line(which), on_one_line(example));
@@ -155,34 +153,35 @@ fn table(rows: &[(u64, String)]) -> String {
     rows.iter().map(|(count, what)| format!("  {count:>width$}  {}\n", on_one_line(what))).collect()
 }
 
-/// How far a large file is, for a person who waits.
+/// The progress through a large file.
 #[derive(Debug)]
 pub(crate) struct Progress {
     size: u64,
     done: u64,
-    told: Option<u64>,
+    shown: Option<u64>,
 }
 
 impl Progress {
-    /// Progress worth telling: of a large file, to a terminal that is not busy with the output.
+    /// Shows progress only for a large file, and only if the terminal does not also show the
+    /// output.
     pub(crate) fn of(size: Option<u64>) -> Option<Self> {
-        let size = size.filter(|size| *size > PROGRESS_FROM)?;
+        let size = size.filter(|size| *size > PROGRESS_THRESHOLD)?;
         let seen = io::stderr().is_terminal() && !io::stdout().is_terminal();
-        seen.then_some(Self { size, done: 0, told: None })
+        seen.then_some(Self { size, done: 0, shown: None })
     }
 
-    /// Says that so many more bytes are done.
+    /// Adds a number of processed bytes.
     pub(crate) fn advance(&mut self, bytes: usize, out: &mut impl Write) {
         self.done += bytes as u64;
         let percent = self.done.saturating_mul(100) / self.size;
-        if self.told != Some(percent) {
-            self.told = Some(percent);
+        if self.shown != Some(percent) {
+            self.shown = Some(percent);
             let _ = write!(out, "\r{percent:3} %");
             let _ = out.flush();
         }
     }
 
-    /// Clears the line for what comes after it.
+    /// Clears the progress line.
     pub(crate) fn end(&self, out: &mut impl Write) {
         let _ = write!(out, "\r      \r");
     }
@@ -193,8 +192,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_told_once_a_percent() {
-        let mut progress = Progress { size: 1000, done: 0, told: None };
+    fn progress_is_shown_once_per_percent() {
+        let mut progress = Progress { size: 1000, done: 0, shown: None };
         let mut out = Vec::new();
         for _ in 0..4 {
             progress.advance(5, &mut out);
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_cannot_steer_the_terminal() {
+    fn a_report_contains_no_escape_sequences() {
         assert_eq!(on_one_line("a\u{1b}[2J\nb\rc"), "a bc");
         assert_eq!(on_one_line("\u{1b}[91mred\u{1b}[0m \u{1b}]0;title\u{7}b\u{1b}"), "red b");
         assert_eq!(on_one_line("cut \u{1b}[38;5"), "cut ");

@@ -1,4 +1,4 @@
-//! `interlingua run`: an agent, its prompt, and what becomes of it.
+//! `interlingua run`: runs an agent with a prompt.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
@@ -17,10 +17,10 @@ use tokio::sync::mpsc;
 use crate::arguments::RunArguments;
 use crate::{answers, report};
 
-/// How many lines of standard error are shown of an agent that said nothing else.
-const LAST_WORDS: usize = 8;
+/// The number of lines of standard error that are shown for an agent without output.
+const STDERR_LINES: usize = 8;
 
-/// Runs the command; gives its exit code.
+/// Runs the command; returns its exit code.
 pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
     let config = match &arguments.config {
         Some(path) => Config::read(path)?,
@@ -43,15 +43,15 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
             let shown = options.to.name == "text" && io::stdout().is_terminal();
             options.questions = Some(answers::answer(controls.clone(), shown));
         }
-        watch_the_consumer(controls.clone());
-        tokio::spawn(pass_on_signals(controls));
+        watch_consumer(controls.clone());
+        tokio::spawn(forward_signals(controls));
         interlingua_agents::run(launch, options, Box::new(Stdout(io::stdout())), taken).await
     })?;
-    tell(&ended);
+    report_end(&ended);
     Ok(ended.code())
 }
 
-/// The prompt, and whether standard input was read for it.
+/// The prompt, and whether it was read from standard input.
 fn prompt(arguments: &RunArguments) -> Result<(String, bool)> {
     if let Some(prompt) = &arguments.asked {
         return Ok((prompt.clone(), false));
@@ -59,7 +59,9 @@ fn prompt(arguments: &RunArguments) -> Result<(String, bool)> {
     match arguments.prompt.as_deref() {
         Some("-") | None => {
             if arguments.prompt.is_none() && io::stdin().is_terminal() {
-                bail!("say what the agent is to do, or `-` to type it, ended by Ctrl-D");
+                bail!(
+                    "the prompt is missing: give it as an argument, or use `-` to type it and end it with Ctrl-D"
+                );
             }
             let mut prompt = String::new();
             io::stdin().lock().read_to_string(&mut prompt).context("standard input")?;
@@ -92,17 +94,17 @@ fn launch(arguments: &RunArguments, mode: Mode, prompt: String) -> Result<Launch
     }
     let known: Vec<_> = ALL.iter().map(|agent| agent.name).collect();
     bail!(
-        "no agent is called `{name}`; there are {}, and any program that a .toml file describes",
+        "no agent is called `{name}`; the agents are {}, and any program that a .toml file describes",
         known.join(", ")
     )
 }
 
-/// Says by which argument something is to be changed.
+/// Adds the argument that corrects an error.
 fn with_advice(error: Error) -> anyhow::Error {
     let advice = match &error {
         Error::EmptyPrompt => "`-` reads it from standard input",
-        Error::NoFolder(_) => "--cwd names the folder",
-        Error::NoScreen { .. } => "leave --screen out",
+        Error::NoFolder(_) => "set it with --cwd",
+        Error::NoScreen { .. } => "leave out --screen",
         _ => return error.into(),
     };
     anyhow::anyhow!("{error} ({advice})")
@@ -130,13 +132,13 @@ fn options(arguments: &RunArguments, mode: Mode, config: Config) -> Result<Optio
     Ok(options)
 }
 
-/// What to write: for a person at a terminal, or for a program.
+/// The dialect to write: `text` at a terminal, else `events`.
 fn target(arguments: &RunArguments) -> Result<&'static Dialect> {
     let default = if io::stdout().is_terminal() { "text" } else { "events" };
     arguments.to.or_else(|| dialect::find(default)).context("no dialect to write")
 }
 
-/// Our standard output.
+/// The standard output of this process.
 struct Stdout(io::Stdout);
 
 impl Write for Stdout {
@@ -150,7 +152,7 @@ impl Write for Stdout {
 }
 
 impl Consumer for Stdout {
-    /// A pipe that can be written to has room for as much as is asked for here.
+    /// A pipe that is writable has room for the 4096 bytes that are required here.
     #[cfg(unix)]
     fn is_ready(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -161,8 +163,8 @@ impl Consumer for Stdout {
     }
 }
 
-/// Stops the run when somebody asks us to stop.
-async fn pass_on_signals(controls: mpsc::Sender<Control>) {
+/// Stops the run on SIGINT, SIGTERM or SIGHUP (Ctrl-C on Windows).
+async fn forward_signals(controls: mpsc::Sender<Control>) {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -186,19 +188,19 @@ async fn pass_on_signals(controls: mpsc::Sender<Control>) {
     }
 }
 
-/// Stops the run when the reader of a pipe goes away, also while there is nothing to write.
-fn watch_the_consumer(controls: mpsc::Sender<Control>) {
+/// Stops the run when the reader of a pipe closes it, even while there is nothing to write.
+fn watch_consumer(controls: mpsc::Sender<Control>) {
     #[cfg(unix)]
     if !io::stdout().is_terminal() {
         std::thread::spawn(move || {
             use rustix::event::{PollFd, PollFlags, poll};
             let stdout = io::stdout();
             let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
-            // Nothing is asked for: what comes is that it is closed, or broken.
-            let told = poll(&mut watched, None);
-            let gone = PollFlags::ERR | PollFlags::HUP;
-            if told.is_ok() && watched.iter().any(|it| it.revents().intersects(gone)) {
-                // A run that is over needs not be stopped.
+            // No events are requested, so only an error or a hang-up is reported.
+            let polled = poll(&mut watched, None);
+            let closed = PollFlags::ERR | PollFlags::HUP;
+            if polled.is_ok() && watched.iter().any(|it| it.revents().intersects(closed)) {
+                // The run may have ended already.
                 let _ = controls.blocking_send(Control::Stop(Stop::ConsumerGone));
             }
         });
@@ -207,17 +209,21 @@ fn watch_the_consumer(controls: mpsc::Sender<Control>) {
     drop(controls);
 }
 
-/// Says what the stream cannot have said to everybody: why the run ended as it did.
-fn tell(ended: &Ended) {
+/// Reports why the run ended, for dialects that cannot express it.
+fn report_end(ended: &Ended) {
     match &ended.stop {
-        Some(Stop::GaveUp(why)) => report::say(&format!("interlingua: the agent gave up: {why}")),
+        Some(Stop::GaveUp(why)) => {
+            report::say(&format!("interlingua: the run was given up: {why}"))
+        }
         Some(Stop::TimedOut(what)) => report::say(&format!("interlingua: {what}")),
         Some(Stop::Interrupted | Stop::ConsumerGone) => {}
         None if ended.code() != 0 && ended.silent => {
-            report::say("interlingua: the agent ended without a word, but for standard error:");
+            report::say(
+                "interlingua: the agent exited without output; the end of its standard error:",
+            );
             let stderr = ended.exit.stderr.as_deref().unwrap_or("(nothing)");
             let lines: Vec<_> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
-            let last = lines.len().saturating_sub(LAST_WORDS);
+            let last = lines.len().saturating_sub(STDERR_LINES);
             lines.iter().skip(last).for_each(|line| report::say(line));
         }
         None => {}

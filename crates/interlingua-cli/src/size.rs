@@ -1,4 +1,4 @@
-//! Sizes as people write them: `64MiB`, `4k`, `1000000`.
+//! Parses sizes such as `64MiB`, `4k` or `1000000`.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size(pub(crate) usize);
 
-/// Why text is not a size.
+/// Why a text is not a size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NotASize(&'static str);
 
@@ -27,19 +27,19 @@ impl FromStr for Size {
         let (number, unit) = text.split_at(end);
         let number: usize = match number.parse() {
             Ok(number) => number,
-            Err(_) if number.is_empty() => return Err(NotASize("this is no number")),
+            Err(_) if number.is_empty() => return Err(NotASize("this is not a number")),
             Err(_) => return Err(NotASize("this is too large")),
         };
-        let unit = bytes_of(unit.trim()).ok_or(NotASize("this unit is not known"))?;
+        let unit = bytes_of(unit.trim()).ok_or(NotASize("this unit is unknown"))?;
         match number.checked_mul(unit) {
-            Some(0) => Err(NotASize("a limit of zero leaves nothing")),
+            Some(0) => Err(NotASize("the limit must be more than zero")),
             Some(bytes) => Ok(Self(bytes)),
             None => Err(NotASize("this is too large")),
         }
     }
 }
 
-/// A letter alone counts by 1024, as other tools have it; `KB` by 1000 and `KiB` by 1024.
+/// A single letter is a multiple of 1024, as in other tools; `KB` is 1000 and `KiB` is 1024.
 fn bytes_of(unit: &str) -> Option<usize> {
     let unit = unit.to_ascii_lowercase();
     let (letter, base) = match unit.as_str() {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_as_people_write_them() {
+    fn sizes_are_parsed_with_and_without_units() {
         let sizes = [
             ("1000000", 1_000_000),
             ("4k", 4096),
@@ -83,12 +83,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_explained() {
+    fn an_invalid_size_is_explained() {
         for text in
             ["", "k", "-1", "0", "4x", "4ki", "1.5M", "99999999999999999999", "99999999999G"]
         {
-            let told = text.parse::<Size>().unwrap_err().to_string();
-            assert!(told.contains("64MiB"), "{text}: {told}");
+            let message = text.parse::<Size>().unwrap_err().to_string();
+            assert!(message.contains("64MiB"), "{text}: {message}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! `interlingua translate`: bytes in, bytes out, as they come; and at the end what is to be said
-//! of the translation.
+//! `interlingua translate`: translates bytes as they arrive, and reports on the translation at the
+//! end.
 
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,18 +13,19 @@ use interlingua::{Finished, Options, ReadOptions, Repairs, Source, Stopped, Tran
 use crate::arguments::TranslateArguments;
 use crate::input::{self, Input};
 use crate::report::{self, Progress};
-use crate::{FOUND, WHOLE};
+use crate::{FINDINGS, SUCCESS};
 
-/// Runs the command; gives its exit code.
+/// Runs the command; returns its exit code.
 pub(crate) fn run(arguments: &TranslateArguments) -> Result<u8> {
     let mut input = Input::open(arguments.file.as_deref())?;
     let from = arguments.from.dialect().map_or(Source::Recognise, Source::from);
     let translator = Translator::new(from, arguments.to, options(arguments))?;
-    let seen = Seen { longest_allowed: arguments.agent.max_line.0, ..Seen::default() };
+    let seen = Seen { max_line: arguments.agent.max_line.0, ..Seen::default() };
     let mut run = Run { arguments, translator, seen };
     let read = run.translate(&mut input)?;
     let (report, stderr) = run.finish()?;
-    // The input broke off, or the agent's last words cannot be had: what is known was written.
+    // An error in the input or in the standard error file is returned only after everything was
+    // written.
     read?;
     stderr?;
     report.judge(&input.name)
@@ -50,23 +51,23 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Translates all of the input. The outer error is one of writing, which ends it all; the inner
-    /// one is of reading, after which the stream still has to be ended.
+    /// Translates the whole input. The outer error is a write error, which ends the command; the
+    /// inner one is a read error, after which the stream still has to be finished.
     fn translate(&mut self, input: &mut Input) -> Result<Result<()>> {
         let mut progress = Progress::of(input.size);
         let read = loop {
-            let piece = match input.read() {
+            let chunk = match input.read() {
                 Ok([]) => break Ok(()),
-                Ok(piece) => piece,
+                Ok(chunk) => chunk,
                 Err(error) => break Err(error),
             };
-            self.seen.look(piece);
+            self.seen.look(chunk);
             let now = self.now();
-            write(self.translator.push(piece, now))?;
+            write(self.translator.push(chunk, now))?;
             let reader = self.translator.reader();
             self.seen.compare(reader.dialect(), reader.repairs());
             if let Some(progress) = &mut progress {
-                progress.advance(piece.len(), &mut io::stderr().lock());
+                progress.advance(chunk.len(), &mut io::stderr().lock());
             }
         };
         if let Some(progress) = &progress {
@@ -75,17 +76,17 @@ impl<'a> Run<'a> {
         Ok(read)
     }
 
-    /// Ends the stream, whatever can still be learnt of the agent's own end.
+    /// Finishes the stream, even if the agent's standard error cannot be read.
     fn finish(mut self) -> Result<(Report<'a>, Result<()>)> {
         let mut exit = self.arguments.agent.exit();
         exit.stopped = self.arguments.interrupted.then(|| Stopped {
             outcome: Outcome::Cancelled,
             cause: "the user stopped the agent".to_owned(),
         });
-        let mut learnt = Ok(());
+        let mut stderr_read = Ok(());
         match self.arguments.stderr.as_deref().map(input::stderr_tail) {
             Some(Ok(tail)) => exit.stderr = Some(tail),
-            Some(Err(error)) => learnt = Err(error),
+            Some(Err(error)) => stderr_read = Err(error),
             None => {}
         }
         let now = self.now();
@@ -93,7 +94,7 @@ impl<'a> Run<'a> {
         write(&finished.bytes)?;
         self.seen.end();
         self.seen.compare(finished.from, &finished.repairs);
-        Ok((Report { arguments: self.arguments, seen: self.seen, finished }, learnt))
+        Ok((Report { arguments: self.arguments, seen: self.seen, finished }, stderr_read))
     }
 
     fn now(&self) -> Option<u64> {
@@ -105,7 +106,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What is to be said of the translation when it is done.
+/// What is reported when the translation is done.
 struct Report<'a> {
     arguments: &'a TranslateArguments,
     seen: Seen,
@@ -113,13 +114,13 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Says what is to be said of the translation; gives the exit code.
+    /// Reports on the translation; returns the exit code.
     fn judge(&self, name: &str) -> Result<u8> {
         let (losses, repairs) = (&self.finished.losses, &self.finished.repairs);
         let to = self.arguments.to.name;
         if self.arguments.loss_report {
             report::losses_and_repairs(name, to, losses, repairs);
-        } else if !self.arguments.strict && self.seen.understood {
+        } else if !self.arguments.strict && self.seen.readable {
             report::unreadable_lines(name, repairs);
         }
         if let Some(explanation) = &self.finished.explanation {
@@ -127,24 +128,24 @@ impl Report<'_> {
         }
         if self.seen.is_blank() {
             report::warning(&format!("the input is empty ({name})"));
-        } else if !self.seen.understood {
-            bail!(self.nothing_understood(name));
+        } else if !self.seen.readable {
+            bail!(self.nothing_readable(name));
         }
         if self.arguments.strict && !(losses.is_empty() && repairs.is_empty()) {
             if !self.arguments.loss_report {
                 report::losses_and_repairs(name, to, losses, repairs);
             }
-            report::say("interlingua: --strict: the translation is not whole (see above)");
-            return Ok(FOUND);
+            report::say("interlingua: --strict: the translation is incomplete (see above)");
+            return Ok(FINDINGS);
         }
-        Ok(WHOLE)
+        Ok(SUCCESS)
     }
 
-    fn nothing_understood(&self, name: &str) -> String {
+    fn nothing_readable(&self, name: &str) -> String {
         let advice = "`interlingua dialects` lists them";
         if self.seen.too_long {
             return format!(
-                "{name} has no line that is short enough to be read; raise the limit with --max-line"
+                "all lines of {name} exceed the length limit; raise it with --max-line"
             );
         }
         if self.seen.zero_bytes {
@@ -152,17 +153,19 @@ impl Report<'_> {
         }
         match self.finished.from {
             Some(dialect) => format!(
-                "nothing in {name} could be read as `{}`; say what it is with --from NAME ({advice})",
+                "nothing in {name} could be read as `{}`; name its dialect with --from NAME ({advice})",
                 dialect.name
             ),
             None => {
-                format!("no dialect looks like {name}; say what it is with --from NAME ({advice})")
+                format!(
+                    "the dialect of {name} was not recognised; name it with --from NAME ({advice})"
+                )
             }
         }
     }
 }
 
-/// Writes what is known now, and does not keep it.
+/// Writes records and flushes them at once.
 fn write(records: &[u8]) -> Result<()> {
     if records.is_empty() {
         return Ok(());
@@ -171,51 +174,52 @@ fn write(records: &[u8]) -> Result<()> {
     out.write_all(records).and_then(|()| out.flush()).context("cannot write to standard output")
 }
 
-/// What the input looks like, up to the first line of it that was understood.
+/// What the input looks like, up to its first readable line.
 #[derive(Debug, Default)]
 struct Seen {
-    understood: bool,
-    /// Lines with something on them that are complete.
+    readable: bool,
+    /// The number of complete lines that are not blank.
     lines: u64,
     zero_bytes: bool,
     too_long: bool,
-    longest_allowed: usize,
-    /// The length of the line at hand, and whether something is on it.
+    max_line: usize,
+    /// The length of the current line, and whether it is not blank.
     length: usize,
     mid_line: bool,
 }
 
 impl Seen {
-    fn look(&mut self, piece: &[u8]) {
-        if self.understood {
+    fn look(&mut self, chunk: &[u8]) {
+        if self.readable {
             return;
         }
-        self.zero_bytes |= piece.contains(&0);
-        for (index, part) in piece.split(|byte| *byte == b'\n').enumerate() {
+        self.zero_bytes |= chunk.contains(&0);
+        for (index, part) in chunk.split(|byte| *byte == b'\n').enumerate() {
             if index > 0 {
                 self.lines += u64::from(std::mem::take(&mut self.mid_line));
                 self.length = 0;
             }
             self.length += part.len();
             self.mid_line |= !part.trim_ascii().is_empty();
-            self.too_long |= self.length > self.longest_allowed;
+            self.too_long |= self.length > self.max_line;
         }
     }
 
-    /// The last line needs no terminator.
+    /// The last line needs no line ending.
     fn end(&mut self) {
         self.lines += u64::from(std::mem::take(&mut self.mid_line));
     }
 
-    /// Compares the lines that came with those that could not be read: one more was understood.
+    /// Compares the number of lines with the number of unreadable ones: if it is higher, one was
+    /// readable.
     fn compare(&mut self, from: Option<&'static Dialect>, repairs: &Repairs) {
         let unreadable = report::unreadable(repairs);
-        // A binary file may hold something like a record by chance.
-        let by_chance = if self.zero_bytes { unreadable } else { 0 };
-        self.understood |= from.is_some() && self.lines > unreadable + by_chance;
+        // A binary file may contain something that looks like a record.
+        let coincidental = if self.zero_bytes { unreadable } else { 0 };
+        self.readable |= from.is_some() && self.lines > unreadable + coincidental;
     }
 
     fn is_blank(&self) -> bool {
-        !self.understood && self.lines == 0
+        !self.readable && self.lines == 0
     }
 }

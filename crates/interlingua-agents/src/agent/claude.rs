@@ -1,6 +1,6 @@
-//! Claude Code: stream-json in both directions. Permissions are asked of us.
+//! Claude Code: stream-json in both directions, with permission requests to the host.
 
-use super::{Agent, Plan, SignIn, Surroundings, words};
+use super::{Agent, HostEnvironment, Plan, SignIn, words};
 use crate::driver::ClaudeDriver;
 use crate::error::Error;
 use crate::permission::Mode;
@@ -17,8 +17,8 @@ pub(super) const AGENT: Agent = Agent {
     screen: None,
 };
 
-fn signed_in(here: &Surroundings) -> SignIn {
-    here.sign_in(
+fn signed_in(host: &HostEnvironment) -> SignIn {
+    host.sign_in(
         &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
         &[".claude/.credentials.json"],
         "run `claude` and use /login, or set ANTHROPIC_API_KEY",
@@ -34,14 +34,14 @@ fn plan(request: &Request) -> Result<Plan, Error> {
         "stream-json",
         "--verbose",
         "--include-partial-messages",
-        // Works, though --help does not name it: permissions become requests to us.
+        // This flag works although `--help` does not list it: permissions become control requests.
         "--permission-prompt-tool",
         "stdio",
     ]);
     let mode = match request.mode {
         Mode::AcceptEdits => "acceptEdits",
         Mode::Plan => "plan",
-        // What it would do unasked is asked of us, and decided by the policy.
+        // The agent asks before every action, and the policy decides.
         Mode::Ask | Mode::Auto | Mode::Deny => "default",
     };
     arguments.extend(words(&["--permission-mode", mode]));

@@ -1,6 +1,6 @@
-//! Codex: its app-server, which shows most; `exec --json` on request.
+//! Codex: its app-server, which reports most; `exec --json` on request.
 
-use super::{Agent, Plan, SignIn, Surroundings, absolute, arguments, words};
+use super::{Agent, HostEnvironment, Plan, SignIn, absolute, arguments, words};
 use crate::driver::{CodexDriver, Thread};
 use crate::error::Error;
 use crate::permission::Mode;
@@ -17,8 +17,8 @@ pub(super) const AGENT: Agent = Agent {
     screen: None,
 };
 
-fn signed_in(here: &Surroundings) -> SignIn {
-    here.sign_in(
+fn signed_in(host: &HostEnvironment) -> SignIn {
+    host.sign_in(
         &["CODEX_API_KEY", "OPENAI_API_KEY"],
         &[".codex/auth.json"],
         "run `codex login`, or set CODEX_API_KEY",
@@ -31,7 +31,7 @@ fn plan(request: &Request) -> Result<Plan, Error> {
         Mode::Auto => "danger-full-access",
         Mode::Deny => "read-only",
         Mode::Plan => {
-            let advice = "; `deny` lets it read and change nothing";
+            let advice = "; use `deny`, which lets it read but change nothing";
             return Err(Error::NoMode { agent: "Codex", mode: request.mode, advice });
         }
     };
@@ -50,10 +50,10 @@ fn app_server(request: &Request, sandbox: &'static str) -> Plan {
     Plan::new("codex-app-server", words(&["app-server"]), Input::Open, driver)
 }
 
-/// One run that asks nobody.
+/// An unattended run, which requests no permissions.
 fn exec(request: &Request, sandbox: &'static str) -> Result<Plan, Error> {
     if request.mode == Mode::Ask {
-        let advice = " with `exec`, which asks nobody";
+        let advice = " with `exec`, which requests no permissions";
         return Err(Error::NoMode { agent: "Codex", mode: request.mode, advice });
     }
     let fixed = ["exec", "--json", "--skip-git-repo-check", "--sandbox", sandbox];
@@ -61,7 +61,7 @@ fn exec(request: &Request, sandbox: &'static str) -> Result<Plan, Error> {
     if let Some(session) = &request.resume {
         arguments.extend(words(&["resume", session]));
     }
-    // The prompt comes on standard input: it may be long, and may look like a flag.
+    // The prompt is sent on standard input, because it may be long, and may look like a flag.
     arguments.push("-".into());
     Ok(Plan::stream("codex", arguments, Input::Text(request.prompt.clone())))
 }

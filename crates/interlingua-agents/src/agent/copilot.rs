@@ -1,9 +1,9 @@
-//! Copilot CLI: a JSON stream where nobody has to be asked, ACP where somebody has, and its screen on
+//! Copilot CLI: a JSON stream if no permission has to be requested, otherwise ACP; its screen on
 //! request.
 
 use std::ffi::OsString;
 
-use super::{Agent, Plan, SignIn, Surroundings, arguments, session, words};
+use super::{Agent, HostEnvironment, Plan, SignIn, arguments, session, words};
 use crate::driver::{CopilotDriver, CopilotScreenDriver};
 use crate::error::Error;
 use crate::permission::Mode;
@@ -20,15 +20,15 @@ pub(super) const AGENT: Agent = Agent {
     screen: Some(screen),
 };
 
-fn signed_in(here: &Surroundings) -> SignIn {
-    here.sign_in(
+fn signed_in(host: &HostEnvironment) -> SignIn {
+    host.sign_in(
         &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"],
         &[".copilot/config.json", ".config/gh/hosts.yml"],
         "run `copilot` and use /login, or set GH_TOKEN",
     )
 }
 
-/// The system takes no argument that is longer than 128 KiB.
+/// The system limits a single argument to 128 KiB.
 const LONGEST_ARGUMENT: usize = 100 << 10;
 
 fn plan(request: &Request) -> Result<Plan, Error> {
@@ -43,10 +43,10 @@ fn plan(request: &Request) -> Result<Plan, Error> {
 fn stream(request: &Request) -> Plan {
     let fixed = ["--output-format", "json", "--no-color"];
     let mut arguments = arguments(&fixed, &[("--model", &request.model)]);
-    // In one word with its flag, the prompt may look like a flag.
+    // Joined to its flag in one argument, the prompt may look like a flag itself.
     arguments.push(format!("--prompt={}", request.prompt).into());
     arguments.extend(allowed_and_resumed(request));
-    // Without a place for them there are no counts, and that is all.
+    // Without a folder for them there are no token counts; everything else still works.
     let Ok(scratch) = tempfile::tempdir() else {
         return Plan::stream("copilot", arguments, Input::Closed);
     };
@@ -56,7 +56,7 @@ fn stream(request: &Request) -> Plan {
     Plan { scratch: Some(scratch), ..Plan::new("copilot", arguments, Input::Closed, driver) }
 }
 
-/// Its screen, for where the rest cannot be had.
+/// Its screen, for cases in which no protocol is available.
 fn screen(request: &Request) -> Result<Plan, Error> {
     if request.mode == Mode::Plan {
         return Err(no_plan());
@@ -65,12 +65,13 @@ fn screen(request: &Request) -> Result<Plan, Error> {
     arguments.push(format!("--interactive={}", request.prompt).into());
     arguments.extend(allowed_and_resumed(request));
     let driver = CopilotScreenDriver::new(request.prompt.clone());
-    // It is known by its colours, which it leaves out where it takes nobody to be looking.
+    // The screen is parsed by its colours, which Copilot omits if it assumes that nobody is
+    // watching.
     Ok(Plan::screen(arguments, driver).with("FORCE_COLOR", "1"))
 }
 
-/// What it may do without being asked, and the session it goes on with. In a stream, what needs a
-/// permission is refused.
+/// The flags for what it may do without asking, and for the session to resume. In a stream,
+/// everything that needs a permission is denied.
 fn allowed_and_resumed(request: &Request) -> Vec<OsString> {
     let mut arguments = match request.mode {
         Mode::Auto => words(&["--allow-all-tools", "--allow-all-paths"]),
@@ -82,7 +83,7 @@ fn allowed_and_resumed(request: &Request) -> Vec<OsString> {
 }
 
 fn no_plan() -> Error {
-    let advice = "; `deny` lets it change nothing";
+    let advice = "; use `deny`, which lets it change nothing";
     Error::NoMode { agent: "Copilot CLI", mode: Mode::Plan, advice }
 }
 

@@ -1,8 +1,8 @@
-//! Gemini CLI: a JSON stream where nobody has to be asked, ACP where somebody has.
+//! Gemini CLI: a JSON stream if no permission has to be requested, otherwise ACP.
 
 use std::path::PathBuf;
 
-use super::{Agent, Plan, SignIn, Surroundings, arguments, session};
+use super::{Agent, HostEnvironment, Plan, SignIn, arguments, session};
 use crate::driver::{AcpDriver, GeminiDriver, Session};
 use crate::error::Error;
 use crate::permission::Mode;
@@ -19,11 +19,11 @@ pub(super) const AGENT: Agent = Agent {
     screen: None,
 };
 
-/// Its launcher starts it a second time, and keeps signals from it; this keeps it from that.
+/// Disables the relaunch as a child process, because the launcher does not forward signals to it.
 const NO_RELAUNCH: &str = "GEMINI_CLI_NO_RELAUNCH";
 
-fn signed_in(here: &Surroundings) -> SignIn {
-    here.sign_in(
+fn signed_in(host: &HostEnvironment) -> SignIn {
+    host.sign_in(
         &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         &[".gemini/oauth_creds.json"],
         "run `gemini` and choose a way to sign in, or set GEMINI_API_KEY",
@@ -36,16 +36,16 @@ fn plan(request: &Request) -> Result<Plan, Error> {
         Mode::Auto => stream(request, "yolo"),
         Mode::AcceptEdits => stream(request, "auto_edit"),
         Mode::Plan => stream(request, "plan"),
-        // Here the tools that would need a permission do not exist.
+        // In this mode, tools that need a permission are not available.
         Mode::Ask | Mode::Deny => stream(request, "default"),
     })
 }
 
 fn stream(request: &Request, approvals: &str) -> Plan {
     let fixed = ["--output-format", "stream-json", "--approval-mode", approvals];
-    let said = [("--model", &request.model), ("--resume", &request.resume)];
+    let options = [("--model", &request.model), ("--resume", &request.resume)];
     let input = Input::Text(request.prompt.clone());
-    let arguments = arguments(&fixed, &said);
+    let arguments = arguments(&fixed, &options);
     let plan = match logs(request) {
         Some(logs) => Plan::new("gemini", arguments, input, GeminiDriver::stream(logs)),
         None => Plan::stream("gemini", arguments, input),
@@ -53,7 +53,7 @@ fn stream(request: &Request, approvals: &str) -> Plan {
     plan.with(NO_RELAUNCH, "true")
 }
 
-/// The folder in which it keeps the logs of its sessions.
+/// The folder that contains the logs of its sessions.
 fn logs(request: &Request) -> Option<PathBuf> {
     let home = ["GEMINI_CLI_HOME", "HOME", "USERPROFILE"].into_iter();
     let home = home.filter_map(|name| request.variable(name)).find(|home| !home.is_empty());
@@ -63,7 +63,7 @@ fn logs(request: &Request) -> Option<PathBuf> {
 fn acp(request: &Request) -> Plan {
     let mode = (request.mode == Mode::AcceptEdits).then_some("autoEdit");
     let arguments = arguments(&["--acp"], &[("--model", &request.model)]);
-    let resume = request.resume.as_deref().map(apart);
+    let resume = request.resume.as_deref().map(padded);
     let session = Session { mode, resume, late_history: true, ..session(request) };
     let plan = match logs(request) {
         Some(logs) => {
@@ -76,30 +76,30 @@ fn acp(request: &Request) -> Plan {
     plan.with(NO_RELAUNCH, "true")
 }
 
-/// A session by an id that keeps its file from being emptied.
+/// A session id that keeps Gemini from overwriting the session's file.
 ///
-/// Before it loads a session, Gemini 0.61.0 makes a new file for the same id. Files are named after the
-/// minute and the start of the id: within the minute in which the session was made, that is its own file, and
-/// all that was said is gone. It finds a session by its id without spaces around it, and names the file
-/// with them.
-fn apart(session: &str) -> String {
+/// Before it loads a session, Gemini 0.61.0 creates a new file for the same id. Files are named
+/// after the minute and the start of the id, so within the minute in which a session was created,
+/// the new file replaces its own, and the history is lost. Gemini looks a session up by the trimmed
+/// id, but names the file after the untrimmed one.
+fn padded(session: &str) -> String {
     format!(" {session}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::testing::{hears, sent};
+    use crate::driver::testing::{replies, sent};
 
     #[test]
-    fn a_session_is_loaded_apart_from_its_own_file() {
+    fn a_session_is_loaded_without_overwriting_its_file() {
         let resume = Some("old".to_owned());
         let mut plan = plan(&Request { resume, ..Request::new("do it") }).unwrap();
-        let loads = hears(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
+        let loads = replies(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
         assert_eq!(loads[0]["method"], "session/load");
         assert_eq!(loads[0]["params"]["sessionId"], " old");
-        // Gemini knows the session by the id that it was asked for.
-        hears(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        // Gemini knows the session by the requested id.
+        replies(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
         let mut steps = Vec::new();
         plan.driver.woken(&mut steps);
         assert_eq!(sent(&steps)[0]["params"]["sessionId"], " old");

@@ -1,9 +1,11 @@
-//! How each agent is started: a file an agent, and a list of all.
+//! How each agent is started: one file per agent, and a registry.
 //!
-//! A launch is a request that was checked, files that the working folder has to have, a command, a
-//! driver that speaks to the agent, and the dialect in which the agent answers: the dialect is the mapper
-//! of its output, and one that is written as it is read passes every record on as it is. **To add an agent**: a file here with an [`Agent`], and its line in [`ALL`];
-//! a program that nobody has described is started from a small file ([`program`]).
+//! A launch consists of a checked request, the files that the working folder must have, a command,
+//! the driver that speaks to the agent, and the dialect of the agent's output. If the output is
+//! written in the same dialect, every record is passed through unchanged.
+//!
+//! **To add an agent**, add a file here with an [`Agent`], and its line to [`ALL`]. Any other
+//! program is started from a description in a small file ([`program`]).
 
 mod claude;
 mod codex;
@@ -25,7 +27,7 @@ use crate::error::Error;
 use crate::process::{Command, Input, Process, Spool};
 use crate::request::Request;
 
-/// All agents that are known.
+/// All known agents.
 pub const ALL: &[&Agent] = &[
     &claude::AGENT,
     &codex::AGENT,
@@ -35,51 +37,51 @@ pub const ALL: &[&Agent] = &[
     &qwen::AGENT,
 ];
 
-/// What is known of an agent.
+/// The facts about an agent.
 #[derive(Debug)]
 pub struct Agent {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Its name for people.
+    /// Its display name.
     pub title: &'static str,
-    /// The program that is looked for on the path.
+    /// The program that is looked up on `PATH`.
     pub program: &'static str,
-    /// How to get it.
+    /// How to install it.
     pub install: &'static str,
-    /// Whether somebody is signed in, as far as that can be seen without asking anybody.
-    pub signed_in: fn(&Surroundings) -> SignIn,
+    /// Whether the user is signed in, as far as that is visible without starting the agent.
+    pub signed_in: fn(&HostEnvironment) -> SignIn,
     /// How to start it.
     plan: MakePlan,
-    /// How to start it at a terminal, where its screen can be read.
+    /// How to start it at a terminal, if its screen can be read.
     screen: Option<MakePlan>,
 }
 
 type MakePlan = fn(&Request) -> Result<Plan, Error>;
 
-/// Whether somebody is signed in.
+/// Whether the user is signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignIn {
-    /// This says so; whether it is still valid, only the provider knows.
-    Seen(String),
-    /// Nothing of the kind was found, and this is how to sign in.
-    NotSeen(&'static str),
+    /// A sign-in was found here. Only the provider knows whether it is still valid.
+    Found(String),
+    /// No sign-in was found; this is how to sign in.
+    NotFound(&'static str),
 }
 
-/// What can be seen of the machine without starting anything.
+/// What is visible of the machine without starting anything.
 #[derive(Debug, Clone)]
-pub struct Surroundings {
+pub struct HostEnvironment {
     home: PathBuf,
 }
 
-impl Surroundings {
-    /// Those of this process.
-    pub fn here() -> Self {
+impl HostEnvironment {
+    /// The state of this machine, as seen by this process.
+    pub fn current() -> Self {
         let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
         Self { home: home.map(PathBuf::from).unwrap_or_default() }
     }
 
-    /// The first of these that is there: variables by name, files below the home folder. Their values
-    /// are never looked at.
+    /// The first of these that exists: environment variables, or files below the home folder. Their
+    /// contents are never read.
     fn first_of(&self, variables: &[&str], files: &[&str]) -> Option<String> {
         let set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         if let Some(name) = variables.iter().find(set) {
@@ -90,7 +92,7 @@ impl Surroundings {
     }
 
     fn sign_in(&self, variables: &[&str], files: &[&str], how: &'static str) -> SignIn {
-        self.first_of(variables, files).map_or(SignIn::NotSeen(how), SignIn::Seen)
+        self.first_of(variables, files).map_or(SignIn::NotFound(how), SignIn::Found)
     }
 }
 
@@ -103,12 +105,12 @@ struct Plan {
     dialect: &'static str,
     driver: Box<dyn Driver>,
     scratch: Option<TempDir>,
-    /// The agent is started at a terminal.
+    /// The agent is started at a pseudoterminal.
     at_terminal: bool,
 }
 
 impl Plan {
-    /// An agent that is driven so, and answers in a dialect.
+    /// An agent with a dialect and a driver.
     fn new(
         dialect: &'static str,
         arguments: Vec<OsString>,
@@ -120,7 +122,7 @@ impl Plan {
         Self { arguments, environment, input, dialect, driver, scratch, at_terminal }
     }
 
-    /// An agent that is told everything when it is started, and prints a stream.
+    /// An agent that receives everything when it is started, and prints a stream.
     fn stream(dialect: &'static str, arguments: Vec<OsString>, input: Input) -> Self {
         Self::new(dialect, arguments, input, PlainDriver::default())
     }
@@ -131,35 +133,35 @@ impl Plan {
         Self::new("acp", arguments, Input::Open, driver)
     }
 
-    /// An agent whose screen is read: all that is known of it is what its driver tells.
+    /// An agent whose screen is read; its driver emits all events.
     fn screen(arguments: Vec<OsString>, driver: impl Driver + 'static) -> Self {
         Self { at_terminal: true, ..Self::new(SCREEN.name, arguments, Input::Closed, driver) }
     }
 
-    /// The same, with a variable set.
+    /// Sets an environment variable.
     fn with(mut self, name: &'static str, value: &str) -> Self {
         self.environment.push((name, value.to_owned()));
         self
     }
 }
 
-/// Everything that a run needs.
+/// Everything that is needed to run an agent once.
 #[derive(Debug)]
 pub struct Launch {
     /// The command.
     pub command: Command,
-    /// The protocol in which the agent answers.
+    /// The dialect of the agent's output.
     pub dialect: &'static Dialect,
-    /// Who speaks to it.
+    /// The driver that speaks to the agent.
     pub driver: Box<dyn Driver>,
-    /// Files that have to be in the working folder: they are written there where they are not.
+    /// Files that the working folder must have; they are written if they are missing.
     pub files: Vec<(PathBuf, String)>,
-    /// A folder for what it writes beside its stream, which is gone when the run is over.
+    /// A temporary folder for the files that the agent writes, deleted with the run.
     pub scratch: Option<TempDir>,
 }
 
 impl Launch {
-    /// A command that answers in a dialect, and who speaks to it.
+    /// Creates a launch from a command, the dialect of its output, and its driver.
     pub fn new(command: Command, dialect: &'static Dialect, driver: Box<dyn Driver>) -> Self {
         Self { command, dialect, driver, files: Vec::new(), scratch: None }
     }
@@ -177,7 +179,7 @@ impl Launch {
     }
 }
 
-/// Writes a file, unless it is there.
+/// Writes a file, unless it exists.
 fn prepare(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
@@ -190,17 +192,17 @@ fn prepare(path: &Path, text: &str) -> io::Result<()> {
 }
 
 impl Agent {
-    /// The agent of a name.
+    /// Finds an agent by its name.
     pub fn find(name: &str) -> Option<&'static Self> {
         ALL.iter().find(|agent| agent.name == name).copied()
     }
 
-    /// Where its program is.
+    /// The path of its program, if it is installed.
     pub fn installed(&self) -> Option<PathBuf> {
-        on_the_path(self.program)
+        find_on_path(self.program)
     }
 
-    /// Makes ready to start it.
+    /// Prepares a launch for a request.
     pub fn launch(&self, request: &Request) -> Result<Launch, Error> {
         request.check()?;
         let not_installed = || Error::NotInstalled {
@@ -212,7 +214,7 @@ impl Agent {
             install: format!("Install it with: {}", self.install),
         };
         let program = match &request.program {
-            Some(path) => on_the_path(&path.display().to_string()),
+            Some(path) => find_on_path(&path.display().to_string()),
             None => self.installed(),
         };
         let program = program.ok_or_else(not_installed)?;
@@ -244,20 +246,20 @@ impl Plan {
     }
 }
 
-/// The session of a request; its model and its mode are for the agent to say.
+/// The ACP session of a request; the agent's own file adds its model and its mode.
 fn session(request: &Request) -> Session {
     let (resume, folder) = (request.resume.clone(), absolute(&request.folder));
     Session { resume, folder, ..Session::default() }
 }
 
-/// The folder of a request, as agents want to be told it.
+/// The folder of a request, as an absolute path.
 fn absolute(folder: &Path) -> String {
     let absolute = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     absolute.display().to_string()
 }
 
-/// Where a program is, if it is on the path.
-fn on_the_path(program: &str) -> Option<PathBuf> {
+/// Looks a program up on `PATH`.
+fn find_on_path(program: &str) -> Option<PathBuf> {
     if program.contains(std::path::MAIN_SEPARATOR) {
         return Some(PathBuf::from(program)).filter(|path| path.is_file());
     }
@@ -280,10 +282,10 @@ fn is_program(path: &Path) -> bool {
     path.is_file()
 }
 
-/// Arguments, and after them flags for what a request says.
-fn arguments(fixed: &[&str], said: &[(&str, &Option<String>)]) -> Vec<OsString> {
+/// Fixed arguments, followed by the flags whose values the request has.
+fn arguments(fixed: &[&str], options: &[(&str, &Option<String>)]) -> Vec<OsString> {
     let mut arguments = words(fixed);
-    for (flag, value) in said {
+    for (flag, value) in options {
         if let Some(value) = value {
             arguments.extend(words(&[flag, value]));
         }
@@ -291,7 +293,7 @@ fn arguments(fixed: &[&str], said: &[(&str, &Option<String>)]) -> Vec<OsString> 
     arguments
 }
 
-/// Words as arguments.
+/// Converts strings to arguments.
 fn words(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
@@ -302,7 +304,7 @@ mod tests {
     use crate::permission::Mode;
 
     #[test]
-    fn every_agent_can_be_read_in_every_mode_that_it_has() {
+    fn every_agent_can_be_read_in_every_supported_mode() {
         for agent in ALL {
             for mode in Mode::ALL {
                 for exec in [false, true] {
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_said_with_how_to_get_it() {
+    fn a_missing_program_is_reported_with_how_to_install_it() {
         let agent = Agent { program: "no-such-agent-here", ..claude::AGENT };
         let refused = agent.launch(&Request::new("do it")).unwrap_err().to_string();
         assert!(refused.contains("no-such-agent-here") && refused.contains("npm"), "{refused}");

@@ -1,6 +1,6 @@
-//! OpenCode: a JSON stream where nobody has to be asked, ACP where somebody has.
+//! OpenCode: a JSON stream if no permission has to be requested, otherwise ACP.
 
-use super::{Agent, Plan, SignIn, Surroundings, arguments, session};
+use super::{Agent, HostEnvironment, Plan, SignIn, arguments, session};
 use crate::driver::Session;
 use crate::error::Error;
 use crate::permission::Mode;
@@ -17,15 +17,15 @@ pub(super) const AGENT: Agent = Agent {
     screen: None,
 };
 
-fn signed_in(here: &Surroundings) -> SignIn {
-    here.sign_in(
+fn signed_in(host: &HostEnvironment) -> SignIn {
+    host.sign_in(
         &["OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"],
         &[".local/share/opencode/auth.json"],
         "run `opencode auth login`",
     )
 }
 
-/// By default it runs commands without asking anybody: this makes it ask.
+/// By default it runs commands without asking; this setting makes it ask.
 const ASK: &str = r#"{"edit":"ask","bash":"ask","webfetch":"ask","external_directory":"ask"}"#;
 
 fn plan(request: &Request) -> Result<Plan, Error> {
@@ -38,8 +38,9 @@ fn plan(request: &Request) -> Result<Plan, Error> {
 
 fn stream(request: &Request, agent: Option<&str>) -> Plan {
     let agent = agent.map(str::to_owned);
-    let said = [("--agent", &agent), ("--model", &request.model), ("--session", &request.resume)];
-    let arguments = arguments(&["run", "--format", "json", "--thinking"], &said);
+    let options =
+        [("--agent", &agent), ("--model", &request.model), ("--session", &request.resume)];
+    let arguments = arguments(&["run", "--format", "json", "--thinking"], &options);
     Plan::stream("opencode", arguments, Input::Text(request.prompt.clone()))
 }
 

@@ -1,20 +1,20 @@
-//! Any other program, from a small file:
+//! Any other program, described in a small file:
 //!
 //! ```toml
 //! command = "my-agent"
 //! arguments = ["--json", "--model", "{model}"]
 //! dialect = "claude"      # or `screen = true`: then its screen is read, as plain text
-//! prompt = "stdin"        # or "argument": then `{prompt}` stands among the arguments
+//! prompt = "stdin"        # or "argument": then `{prompt}` is one of the arguments
 //! interrupt = "int"       # how it is interrupted: "int", "term" or "close-input"
 //!
 //! [environment]
 //! MY_AGENT_MODE = "batch"
 //!
-//! [files]                 # what the working folder has to have: written where it is not there
+//! [files]                 # files that the working folder must have; written if they are missing
 //! "MY_AGENT.md" = "Answer in English."
 //! ```
 //!
-//! An argument with a `{…}` for which the request has nothing is left out, with the flag before it.
+//! An argument with a `{…}` whose value is not given is left out, together with the flag before it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::{Launch, on_the_path};
+use super::{Launch, find_on_path};
 use crate::driver::{
     AcpDriver, ClaudeDriver, CodexDriver, Driver, Interrupt, PlainDriver, PlainScreenDriver,
     SCREEN, SIZE, Session, Thread,
@@ -31,7 +31,7 @@ use crate::error::Error;
 use crate::process::{Command, Input};
 use crate::request::Request;
 
-/// A program that speaks a protocol that can be read.
+/// A program that speaks a known dialect, or has only a screen.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
@@ -52,7 +52,7 @@ pub struct Program {
     files: BTreeMap<PathBuf, String>,
 }
 
-/// Variables may be secrets: they are not shown.
+/// Environment variables may be secrets, so they are not shown.
 impl std::fmt::Debug for Program {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { command, dialect, .. } = self;
@@ -63,16 +63,16 @@ impl std::fmt::Debug for Program {
     }
 }
 
-/// How the program is told what to do.
+/// How the program receives the prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Prompt {
-    /// On its standard input, which then ends.
+    /// On its standard input, which is then closed.
     #[default]
     Stdin,
-    /// Among its arguments.
+    /// In its arguments.
     Argument,
-    /// In the protocol: stream-json in both directions, an app-server, or ACP.
+    /// In its protocol: stream-json in both directions, an app-server, or ACP.
     Protocol,
 }
 
@@ -80,7 +80,7 @@ impl Program {
     /// Reads the description of a program.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let bad =
-            |problem: String| Error::BadDescription { path: path.display().to_string(), problem };
+            |problem: String| Error::InvalidFile { path: path.display().to_string(), problem };
         let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
         Self::parse(&text).map_err(bad)
     }
@@ -89,8 +89,13 @@ impl Program {
         let program: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         match (program.screen, program.dialect.as_str()) {
             (true, "") => return Ok(program),
-            (true, _) => return Err("what is read from a screen has no `dialect`".to_owned()),
-            (false, "") => return Err("a `dialect` is missing, or `screen = true`".to_owned()),
+            (true, _) => {
+                return Err("`screen = true` and `dialect` exclude each other: remove one of them"
+                    .to_owned());
+            }
+            (false, "") => {
+                return Err("`dialect` is missing: add it, or `screen = true`".to_owned());
+            }
             (false, _) => {}
         }
         let read = interlingua::dialect::find(&program.dialect);
@@ -101,7 +106,7 @@ impl Program {
                 .map(|dialect| dialect.name)
                 .collect();
             return Err(format!(
-                "no dialect `{}` can be read; there are {}",
+                "the dialect `{}` cannot be read; the dialects that can are {}",
                 program.dialect,
                 known.join(", ")
             ));
@@ -109,23 +114,29 @@ impl Program {
         if program.prompt == Prompt::Protocol
             && !matches!(&*program.dialect, "claude" | "codex-app-server" | "acp")
         {
-            return Err(format!("in `{}` a program cannot be prompted", program.dialect));
+            return Err(format!(
+                "a program cannot be prompted in `{}`: use another value for `prompt`",
+                program.dialect
+            ));
         }
         let within =
             |path: &&PathBuf| path.components().all(|it| matches!(it, Component::Normal(_)));
         if let Some(path) = program.files.keys().find(|path| !within(path)) {
-            return Err(format!("{} is not in the working folder", path.display()));
+            return Err(format!(
+                "{} is not in the working folder: use a relative path without `..`",
+                path.display()
+            ));
         }
         Ok(program)
     }
 
-    /// Makes ready to start it.
+    /// Prepares a launch for a request.
     pub fn launch(&self, request: &Request) -> Result<Launch, Error> {
         request.check()?;
-        let program = on_the_path(&self.command).ok_or_else(|| Error::NotInstalled {
+        let program = find_on_path(&self.command).ok_or_else(|| Error::NotInstalled {
             agent: self.command.clone(),
             program: self.command.clone(),
-            install: "Its description names this command.".to_owned(),
+            install: "Install it, or correct `command` in its description.".to_owned(),
         })?;
         let dialect = match interlingua::dialect::find(&self.dialect) {
             _ if self.screen => &SCREEN,
@@ -172,7 +183,7 @@ impl Program {
         }
     }
 
-    /// The arguments, with what the request says in its places.
+    /// The arguments, with the values of the request inserted.
     fn arguments(&self, request: &Request) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         let facts = [
@@ -186,7 +197,7 @@ impl Program {
                 None => arguments.push(argument.into()),
                 Some((name, Some(fact))) => arguments.push(argument.replace(name, fact).into()),
                 Some((name, None)) if argument == name => {
-                    // The flag that stands before it would be left without its value.
+                    // The flag before it would be left without its value.
                     arguments
                         .pop_if(|flag| flag.to_str().is_some_and(|flag| flag.starts_with('-')));
                 }
@@ -203,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_request_does_not_say_is_left_out_with_its_flag() {
+    fn a_missing_value_is_left_out_with_its_flag() {
         let text = r#"
             command = "sh"
             arguments = ["-c", "--model", "{model}", "--resume={session}", "{prompt}"]
@@ -224,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_that_cannot_be_used_says_what_is_wrong() {
+    fn the_problem_of_an_invalid_description_is_named() {
         let parse = |text| Program::parse(text).unwrap_err();
         assert!(parse("command = 1").contains("command"));
         assert!(parse("command = 'a'\ndialect = 'nope'").contains("codex"));

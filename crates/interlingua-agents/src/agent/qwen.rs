@@ -1,6 +1,6 @@
-//! Qwen Code: a JSON stream where nobody has to be asked, ACP where somebody has.
+//! Qwen Code: a JSON stream if no permission has to be requested, otherwise ACP.
 
-use super::{Agent, Plan, SignIn, Surroundings, arguments, session};
+use super::{Agent, HostEnvironment, Plan, SignIn, arguments, session};
 use crate::driver::Session;
 use crate::error::Error;
 use crate::permission::Mode;
@@ -17,8 +17,8 @@ pub(super) const AGENT: Agent = Agent {
     screen: None,
 };
 
-fn signed_in(here: &Surroundings) -> SignIn {
-    here.sign_in(
+fn signed_in(host: &HostEnvironment) -> SignIn {
+    host.sign_in(
         &["OPENAI_API_KEY", "DASHSCOPE_API_KEY"],
         &[".qwen/oauth_creds.json"],
         "run `qwen` and sign in, or set OPENAI_API_KEY and OPENAI_BASE_URL",
@@ -38,12 +38,12 @@ fn plan(request: &Request) -> Result<Plan, Error> {
 fn stream(request: &Request, approvals: &str) -> Plan {
     let form = ["--output-format", "stream-json", "--include-partial-messages"];
     let fixed = [&form[..], &["--approval-mode", approvals]].concat();
-    let said = [("--model", &request.model), ("--resume", &request.resume)];
-    Plan::stream("qwen", arguments(&fixed, &said), Input::Text(request.prompt.clone()))
+    let options = [("--model", &request.model), ("--resume", &request.resume)];
+    Plan::stream("qwen", arguments(&fixed, &options), Input::Text(request.prompt.clone()))
 }
 
 fn acp(request: &Request) -> Plan {
-    // Left to itself it is in `auto`, where a model decides in the user's place.
+    // Its default mode is `auto`, in which a model decides instead of the user.
     let mode = if request.mode == Mode::AcceptEdits { "auto-edit" } else { "default" };
     let arguments = arguments(&["--acp"], &[("--model", &request.model)]);
     Plan::acp(request, arguments, Session { mode: Some(mode), ..session(request) })
@@ -52,18 +52,18 @@ fn acp(request: &Request) -> Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::testing::hears;
+    use crate::driver::testing::replies;
 
-    /// Qwen Code 0.24.4 opened its sessions in `auto`, and nobody was asked.
+    /// Qwen Code 0.24.4 opened its sessions in `auto`, and requested no permissions.
     #[test]
-    fn a_session_is_put_into_a_mode_in_which_somebody_is_asked() {
+    fn a_session_is_set_to_a_mode_that_requests_permissions() {
         let modes =
             [(Mode::Ask, "default"), (Mode::Deny, "default"), (Mode::AcceptEdits, "auto-edit")];
         for (mode, word) in modes {
             let mut plan = plan(&Request { mode, ..Request::new("do it") }).unwrap();
-            hears(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
+            replies(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
             let opened = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","modes":{"currentModeId":"auto"}}}"#;
-            let sent = hears(plan.driver.as_mut(), opened);
+            let sent = replies(plan.driver.as_mut(), opened);
             assert_eq!(sent.len(), 1, "{mode}: the prompt waits until the mode is set");
             assert_eq!(sent[0]["method"], "session/set_mode", "{mode}");
             assert_eq!(sent[0]["params"]["modeId"], word, "{mode}");

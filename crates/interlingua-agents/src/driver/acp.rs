@@ -1,8 +1,9 @@
 //! Any agent that speaks the Agent Client Protocol: JSON-RPC 2.0 lines.
 //!
-//! The talk is `initialize`, `session/new` or `session/load`, perhaps `session/set_mode` and
-//! `session/set_model`, `session/prompt`. The agent asks for permissions, each with its own options;
-//! everything else that it asks for we never offered, and refuse. `session/cancel` stops a turn.
+//! The client sends `initialize`, `session/new` or `session/load`, optionally `session/set_mode`
+//! and `session/set_model`, and `session/prompt`. The agent requests permissions, each with its own
+//! options. Every other request is refused, because the client advertised no further capabilities.
+//! `session/cancel` stops a turn.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,19 +16,20 @@ use super::lines::{Message, Records, error_text, set};
 use super::{Driver, Step};
 use crate::permission::Decision;
 
-/// What a session is started with.
+/// The parameters with which a session is started.
 #[derive(Debug, Clone, Default)]
 pub struct Session {
-    /// The session to go on with.
+    /// The session to resume.
     pub resume: Option<String>,
-    /// The folder, as an absolute path.
+    /// The working folder, as an absolute path.
     pub folder: String,
-    /// The model, where it is chosen in the protocol.
+    /// The model, if it is selected through the protocol.
     pub model: Option<String>,
-    /// The mode, in the agent's word.
+    /// The mode, by the agent's name for it.
     pub mode: Option<&'static str>,
-    /// Of a session that is resumed, the agent tells the past after it has said that it was loaded, and
-    /// then its commands. A prompt that came before that would be told in the middle of the past.
+    /// The agent replays the history of a resumed session after it has reported the session as
+    /// loaded, and then lists its commands. A prompt sent earlier would appear in the middle of the
+    /// history.
     pub late_history: bool,
 }
 
@@ -37,21 +39,21 @@ pub struct AcpDriver {
     prompt: String,
     session: Session,
     records: Records,
-    talk: Talk,
-    /// The permissions that wait, by request: the id as it was sent, and what may be answered.
-    asked: HashMap<String, (Box<RawValue>, Vec<Choice>)>,
+    phase: Phase,
+    /// The pending permission requests by their id: the id as it was sent, and the options.
+    pending: HashMap<String, (Box<RawValue>, Vec<Choice>)>,
     interrupted: bool,
 }
 
-/// How far the talk has come.
+/// The phase of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Talk {
+enum Phase {
     Initializing,
     Opening,
-    /// The agent tells the past, or has begun with what comes after it.
-    Remembering {
+    /// The agent replays history, or has begun with what follows it.
+    Replaying {
         session: String,
-        nearly: bool,
+        settling: bool,
     },
     Settling {
         session: String,
@@ -60,7 +62,7 @@ enum Talk {
     InTurn {
         session: String,
     },
-    Over,
+    Closed,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -89,14 +91,14 @@ struct Update {
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct PermissionParams {
     #[serde(default)]
     options: Vec<Choice>,
 }
 
-/// How long an agent that tells the past may say nothing before it is taken to be done with it.
-const REMEMBERS: Duration = Duration::from_secs(2);
-const NEARLY: Duration = Duration::from_millis(100);
+/// The silence after which a replay counts as complete.
+const REPLAY_TIMEOUT: Duration = Duration::from_secs(2);
+const REPLAY_SETTLED: Duration = Duration::from_millis(100);
 
 const INITIALIZE: u64 = 0;
 const OPEN: u64 = 1;
@@ -105,14 +107,14 @@ const MODE: u64 = 3;
 const MODEL: u64 = 4;
 
 impl AcpDriver {
-    /// A driver that begins with a prompt.
+    /// Creates a driver that opens a session with this prompt.
     pub fn new(prompt: String, session: Session) -> Self {
         Self {
             prompt,
             session,
             records: Records::default(),
-            talk: Talk::Initializing,
-            asked: HashMap::new(),
+            phase: Phase::Initializing,
+            pending: HashMap::new(),
             interrupted: false,
         }
     }
@@ -123,10 +125,10 @@ impl AcpDriver {
             (Some(method), Some(id)) => self.request(method, id, &message, steps),
             (Some(method), None) if method == "session/update" => {
                 let update = message.params.and_then(|it| serde_json::from_str(it.get()).ok());
-                if let (Talk::Remembering { nearly, .. }, Some(Updated { update })) =
-                    (&mut self.talk, update)
+                if let (Phase::Replaying { settling, .. }, Some(Updated { update })) =
+                    (&mut self.phase, update)
                 {
-                    *nearly |= update.kind == "available_commands_update";
+                    *settling |= update.kind == "available_commands_update";
                 }
             }
             (None, Some(id)) => {
@@ -154,17 +156,18 @@ impl AcpDriver {
             steps.push(send(&json!({"jsonrpc": "2.0", "id": id, "error": error})));
             return;
         }
-        let asked =
-            message.params.and_then(|params| serde_json::from_str::<Asked>(params.get()).ok());
-        if let (Some(name), Some(asked)) = (message.id_text(), asked) {
-            self.asked.insert(name, (id.to_owned(), asked.options));
+        let pending = message
+            .params
+            .and_then(|params| serde_json::from_str::<PermissionParams>(params.get()).ok());
+        if let (Some(name), Some(pending)) = (message.id_text(), pending) {
+            self.pending.insert(name, (id.to_owned(), pending.options));
         }
     }
 
     fn answer(&mut self, number: u64, result: &RawValue, steps: &mut Vec<Step>) {
-        match (number, self.talk.clone()) {
-            (INITIALIZE, Talk::Initializing) => {
-                self.talk = Talk::Opening;
+        match (number, self.phase.clone()) {
+            (INITIALIZE, Phase::Initializing) => {
+                self.phase = Phase::Opening;
                 let mut params = json!({"cwd": self.session.folder, "mcpServers": []});
                 let method = match &self.session.resume {
                     Some(session) => {
@@ -175,7 +178,7 @@ impl AcpDriver {
                 };
                 steps.push(request(OPEN, method, &params));
             }
-            (OPEN, Talk::Opening) => {
+            (OPEN, Phase::Opening) => {
                 let opened = serde_json::from_str::<Opened>(result.get()).ok();
                 let session = opened.and_then(|opened| opened.session);
                 let Some(session) = session.or_else(|| self.session.resume.clone()) else {
@@ -183,19 +186,19 @@ impl AcpDriver {
                     return;
                 };
                 if self.session.late_history && self.session.resume.is_some() {
-                    self.talk = Talk::Remembering { session, nearly: false };
+                    self.phase = Phase::Replaying { session, settling: false };
                 } else {
                     self.settle(session, steps);
                 }
             }
-            (MODE | MODEL, Talk::Settling { session, answers }) => {
+            (MODE | MODEL, Phase::Settling { session, answers }) => {
                 self.settled(session, answers, steps);
             }
             _ => {}
         }
     }
 
-    /// Sets what the session is to be like, and then prompts.
+    /// Sets the mode and the model of the session, then sends the prompt.
     fn settle(&mut self, session: String, steps: &mut Vec<Step>) {
         let mut answers = 0;
         if let Some(mode) = self.session.mode {
@@ -219,7 +222,7 @@ impl AcpDriver {
 
     fn settled(&mut self, session: String, answers: u8, steps: &mut Vec<Step>) {
         if answers > 1 {
-            self.talk = Talk::Settling { session, answers: answers - 1 };
+            self.phase = Phase::Settling { session, answers: answers - 1 };
             return;
         }
         let prompt = json!([{"type": "text", "text": self.prompt}]);
@@ -229,19 +232,19 @@ impl AcpDriver {
             &json!({"sessionId": session, "prompt": prompt}),
         ));
         self.prompt.clear();
-        self.talk = Talk::InTurn { session };
+        self.phase = Phase::InTurn { session };
         if self.interrupted {
             self.interrupt(steps);
         }
     }
 
     fn failure(&mut self, number: u64, error: &RawValue, steps: &mut Vec<Step>) {
-        // How a prompt failed, the stream tells.
-        if number != PROMPT && self.talk != Talk::Over {
-            self.talk = Talk::Over;
+        // The stream itself reports how a prompt failed.
+        if number != PROMPT && self.phase != Phase::Closed {
+            self.phase = Phase::Closed;
             let words = error_text(error);
             steps.push(Step::GiveUp(match &self.session.resume {
-                // Some agents only say that something went wrong.
+                // Some agents only report that something went wrong.
                 Some(session) if number == OPEN => {
                     format!("the session {} cannot be resumed: {words}", session.trim())
                 }
@@ -276,14 +279,14 @@ impl Driver for AcpDriver {
     }
 
     fn decide(&mut self, request: &str, decision: &Decision, steps: &mut Vec<Step>) {
-        let Some((id, choices)) = self.asked.remove(request) else { return };
+        let Some((id, choices)) = self.pending.remove(request) else { return };
         let kinds = match decision {
             Decision::Allow => ["allow_once", "allow_always"],
             Decision::Deny(_) => ["reject_once", "reject_always"],
         };
         let choice =
             kinds.iter().find_map(|kind| choices.iter().find(|choice| choice.kind == *kind));
-        // An agent that offers no way to say no takes a cancelled question for one.
+        // If an agent offers no option to reject, a cancelled request counts as a rejection.
         let outcome = match choice {
             Some(choice) => json!({"outcome": "selected", "optionId": choice.id}),
             None => json!({"outcome": "cancelled"}),
@@ -291,49 +294,49 @@ impl Driver for AcpDriver {
         steps.push(send(&json!({"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}})));
     }
 
-    fn patience(&self) -> Option<Duration> {
-        match self.talk {
-            Talk::Remembering { nearly: true, .. } => Some(NEARLY),
-            Talk::Remembering { nearly: false, .. } => Some(REMEMBERS),
+    fn wake_after(&self) -> Option<Duration> {
+        match self.phase {
+            Phase::Replaying { settling: true, .. } => Some(REPLAY_SETTLED),
+            Phase::Replaying { settling: false, .. } => Some(REPLAY_TIMEOUT),
             _ => None,
         }
     }
 
     fn woken(&mut self, steps: &mut Vec<Step>) {
-        if let Talk::Remembering { session, .. } = &self.talk {
+        if let Phase::Replaying { session, .. } = &self.phase {
             self.settle(session.clone(), steps);
         }
     }
 
     fn turn_ended(&mut self, steps: &mut Vec<Step>) {
-        self.talk = Talk::Over;
+        self.phase = Phase::Closed;
         steps.push(Step::CloseInput);
     }
 
     fn interrupt(&mut self, steps: &mut Vec<Step>) -> bool {
         self.interrupted = true;
-        match &self.talk {
-            Talk::InTurn { session } => {
+        match &self.phase {
+            Phase::InTurn { session } => {
                 let params = json!({"sessionId": session});
                 steps.push(send(
                     &json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params}),
                 ));
-                // By the protocol, what waits for an answer is answered as cancelled.
-                for (_, (id, _)) in self.asked.drain() {
+                // The protocol requires pending requests to be answered as cancelled.
+                for (_, (id, _)) in self.pending.drain() {
                     let result = json!({"outcome": {"outcome": "cancelled"}});
                     steps.push(send(&json!({"jsonrpc": "2.0", "id": id, "result": result})));
                 }
                 true
             }
-            Talk::Remembering { .. } | Talk::Settling { .. } => true,
-            Talk::Initializing | Talk::Opening | Talk::Over => false,
+            Phase::Replaying { .. } | Phase::Settling { .. } => true,
+            Phase::Initializing | Phase::Opening | Phase::Closed => false,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{hears, sent};
+    use super::super::testing::{replies, sent};
     use super::*;
     use serde_json::Value;
 
@@ -343,15 +346,15 @@ mod tests {
 
     fn in_turn() -> AcpDriver {
         let mut driver = driver(Session::default());
-        hears(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#);
-        hears(&mut driver, r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#);
+        replies(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#);
+        replies(&mut driver, r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#);
         driver
     }
 
     const ASKS: &str = r#"{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s","options":[{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"once","name":"Once","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}],"toolCall":{"toolCallId":"c"}}}"#;
 
     #[test]
-    fn a_session_is_opened_settled_and_prompted() {
+    fn a_session_is_opened_configured_and_prompted() {
         let session = Session {
             folder: "/project".to_owned(),
             model: Some("m".to_owned()),
@@ -360,51 +363,55 @@ mod tests {
         };
         let mut driver = driver(session);
         let opened =
-            hears(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#);
+            replies(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#);
         assert_eq!(
             (&opened[0]["method"], &opened[0]["params"]["cwd"]),
             (&json!("session/new"), &json!("/project"))
         );
-        let settled = hears(&mut driver, r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#);
+        let settled =
+            replies(&mut driver, r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#);
         assert_eq!(
             (&settled[0]["method"], &settled[1]["method"]),
             (&json!("session/set_mode"), &json!("session/set_model"))
         );
-        assert_eq!(hears(&mut driver, r#"{"jsonrpc":"2.0","id":3,"result":{}}"#), [Value::Null; 0]);
-        let prompted = hears(&mut driver, r#"{"jsonrpc":"2.0","id":4,"result":{}}"#);
+        assert_eq!(
+            replies(&mut driver, r#"{"jsonrpc":"2.0","id":3,"result":{}}"#),
+            [Value::Null; 0]
+        );
+        let prompted = replies(&mut driver, r#"{"jsonrpc":"2.0","id":4,"result":{}}"#);
         assert_eq!(
             prompted[0]["params"],
             json!({"sessionId":"s","prompt":[{"type":"text","text":"do it"}]})
         );
     }
 
-    /// Gemini tells the past after it has said that the session was loaded.
+    /// Gemini replays the history after it has reported the session as loaded.
     #[test]
-    fn a_prompt_waits_until_the_past_was_told() {
+    fn a_prompt_waits_for_the_end_of_the_replay() {
         let resume = Some("old".to_owned());
         let session = Session { resume, late_history: true, ..Session::default() };
         let mut driver = driver(session);
-        hears(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
-        assert!(hears(&mut driver, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).is_empty());
+        replies(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
+        assert!(replies(&mut driver, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).is_empty());
         let update = |kind: &str| {
             format!(
                 r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"update":{{"sessionUpdate":"{kind}"}}}}}}"#
             )
         };
-        assert!(hears(&mut driver, &update("agent_message_chunk")).is_empty());
-        assert_eq!(driver.patience(), Some(REMEMBERS));
-        assert!(hears(&mut driver, &update("available_commands_update")).is_empty());
-        assert_eq!(driver.patience(), Some(NEARLY));
+        assert!(replies(&mut driver, &update("agent_message_chunk")).is_empty());
+        assert_eq!(driver.wake_after(), Some(REPLAY_TIMEOUT));
+        assert!(replies(&mut driver, &update("available_commands_update")).is_empty());
+        assert_eq!(driver.wake_after(), Some(REPLAY_SETTLED));
         let mut steps = Vec::new();
         driver.woken(&mut steps);
         assert_eq!(sent(&steps)[0]["method"], "session/prompt");
-        assert_eq!(driver.patience(), None);
+        assert_eq!(driver.wake_after(), None);
     }
 
     #[test]
     fn a_session_is_loaded_or_the_run_is_given_up() {
         let mut driver = driver(Session { resume: Some("old".to_owned()), ..Session::default() });
-        let opened = hears(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
+        let opened = replies(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
         assert_eq!(
             (&opened[0]["method"], &opened[0]["params"]["sessionId"]),
             (&json!("session/load"), &json!("old"))
@@ -425,7 +432,7 @@ mod tests {
         for (decision, option) in [(Decision::Allow, "once"), (Decision::Deny(String::new()), "no")]
         {
             let (mut driver, mut steps) = (in_turn(), Vec::new());
-            assert_eq!(hears(&mut driver, ASKS), [Value::Null; 0]);
+            assert_eq!(replies(&mut driver, ASKS), [Value::Null; 0]);
             driver.decide("7", &decision, &mut steps);
             let outcome = json!({"outcome": "selected", "optionId": option});
             assert_eq!(sent(&steps)[0]["result"]["outcome"], outcome);
@@ -433,9 +440,9 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_turn_answers_what_is_still_asked() {
+    fn a_cancelled_turn_answers_pending_requests() {
         let (mut driver, mut steps) = (in_turn(), Vec::new());
-        hears(&mut driver, ASKS);
+        replies(&mut driver, ASKS);
         assert!(driver.interrupt(&mut steps));
         let sent = sent(&steps);
         assert_eq!((&sent[0]["method"], &sent[1]["id"]), (&json!("session/cancel"), &json!(7)));
@@ -443,13 +450,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_offered_is_refused() {
+    fn unadvertised_requests_are_refused() {
         let asks = r#"{"jsonrpc":"2.0","id":"a","method":"fs/read_text_file","params":{}}"#;
-        assert_eq!(hears(&mut in_turn(), asks)[0]["error"]["code"], -32601);
+        assert_eq!(replies(&mut in_turn(), asks)[0]["error"]["code"], -32601);
     }
 
     #[test]
-    fn a_prompt_that_failed_is_told_by_the_stream() {
+    fn a_failed_prompt_is_reported_by_the_stream() {
         let (mut driver, mut steps) = (in_turn(), Vec::new());
         driver.output(
             b"{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":401,\"message\":\"no key\"}}\n",

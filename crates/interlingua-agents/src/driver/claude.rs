@@ -1,8 +1,8 @@
-//! Claude Code by stream-json in both directions, with its control protocol.
+//! Claude Code through stream-json in both directions, with its control protocol.
 //!
-//! The prompt is a record. The program asks for permissions with a `control_request`, which must be
-//! answered, and takes requests of its host: an interrupt. It ends when its input is closed; while it
-//! may still ask something, the input stays open.
+//! The prompt is a record. The program requests permissions with a `control_request`, which must be
+//! answered, and accepts requests of its host: an interrupt. It exits when its input is closed, so
+//! the input stays open as long as the program may send requests.
 
 use std::collections::HashMap;
 
@@ -19,8 +19,8 @@ use crate::permission::Decision;
 pub struct ClaudeDriver {
     prompt: String,
     records: Records,
-    /// What the tools that wait for a permission would be given, by request.
-    asked: HashMap<String, Box<RawValue>>,
+    /// The inputs of the tools that wait for a permission, by request id.
+    pending: HashMap<String, Box<RawValue>>,
     interrupts: u64,
 }
 
@@ -43,9 +43,9 @@ struct ControlRequest<'a> {
 }
 
 impl ClaudeDriver {
-    /// A driver that begins with a prompt.
+    /// Creates a driver that begins with this prompt.
     pub fn new(prompt: String) -> Self {
-        Self { prompt, records: Records::default(), asked: HashMap::new(), interrupts: 0 }
+        Self { prompt, records: Records::default(), pending: HashMap::new(), interrupts: 0 }
     }
 }
 
@@ -57,9 +57,9 @@ impl Driver for ClaudeDriver {
     }
 
     fn output(&mut self, chunk: &[u8], steps: &mut Vec<Step>) {
-        let asked = &mut self.asked;
+        let pending = &mut self.pending;
         self.records.each(chunk, |record| {
-            // Most records are long, and none of our business.
+            // Most records are long and irrelevant here, so they are not parsed.
             if !record.contains("\"control_") {
                 return;
             }
@@ -69,19 +69,20 @@ impl Driver for ClaudeDriver {
                 ("control_request", Some(request)) => match request.subtype.as_deref() {
                     Some("can_use_tool") => {
                         let input = request.input.unwrap_or(RawValue::NULL);
-                        asked.insert(id.into_owned(), input.to_owned());
+                        pending.insert(id.into_owned(), input.to_owned());
                     }
-                    // Nobody is there to answer; a request without an answer would hold the turn up.
+                    // An unanswered request would block the turn, so unsupported requests are
+                    // refused.
                     subtype => steps.push(Step::Send(refusal(&id, subtype.unwrap_or_default()))),
                 },
-                ("control_cancel_request", _) => drop(asked.remove(&*id)),
+                ("control_cancel_request", _) => drop(pending.remove(&*id)),
                 _ => {}
             }
         });
     }
 
     fn decide(&mut self, request: &str, decision: &Decision, steps: &mut Vec<Step>) {
-        let Some(input) = self.asked.remove(request) else { return };
+        let Some(input) = self.pending.remove(request) else { return };
         let answer = match decision {
             Decision::Allow => json!({"behavior": "allow", "updatedInput": input}),
             Decision::Deny(why) => json!({"behavior": "deny", "message": why}),
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permission_is_answered_with_the_input_that_it_was_asked_for() {
+    fn a_permission_is_granted_for_the_requested_input() {
         for cut in [1, 40, ASKS.len()] {
             let (mut driver, mut steps) = (ClaudeDriver::new(String::new()), Vec::new());
             let (one, two) = ASKS.split_at(cut);
@@ -149,12 +150,12 @@ mod tests {
             assert_eq!(response["response"]["updatedInput"]["command"], "ls");
             steps.clear();
             driver.decide("r1", &Decision::Allow, &mut steps);
-            assert_eq!(steps, [], "it was answered");
+            assert_eq!(steps, [], "a second decision has no effect");
         }
     }
 
     #[test]
-    fn a_denial_says_why() {
+    fn a_denial_carries_its_reason() {
         let (mut driver, mut steps) = (ClaudeDriver::new(String::new()), Vec::new());
         driver.output(format!("{ASKS}\n").as_bytes(), &mut steps);
         driver.decide("r1", &Decision::Deny("no".into()), &mut steps);
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_answer_is_refused_at_once() {
+    fn unsupported_requests_are_refused_at_once() {
         let (mut driver, mut steps) = (ClaudeDriver::new(String::new()), Vec::new());
         let hook =
             r#"{"type":"control_request","request_id":"r2","request":{"subtype":"hook_callback"}}"#;

@@ -1,8 +1,9 @@
-//! Codex by its app-server: JSON-RPC lines without the field `jsonrpc`.
+//! Codex through its app-server: JSON-RPC lines without the field `jsonrpc`.
 //!
-//! The talk is `initialize`, `initialized`, `thread/start` or `thread/resume`, `turn/start`. The server
-//! asks for approvals, which must be answered, and takes `turn/interrupt`. It ends when its input is
-//! closed, also in the middle of a turn: so the input is closed when the turn is over.
+//! The client sends `initialize`, `initialized`, `thread/start` or `thread/resume`, and
+//! `turn/start`. The server sends approval requests, which must be answered, and accepts
+//! `turn/interrupt`. It exits when its input is closed, even in the middle of a turn, so the input
+//! is closed when the turn has ended.
 
 use std::collections::HashMap;
 
@@ -14,18 +15,19 @@ use super::lines::{Message, Records, error_text, set};
 use super::{Driver, Step};
 use crate::permission::Decision;
 
-/// What a thread is started with.
+/// The parameters with which a thread is started.
 #[derive(Debug, Clone, Default)]
 pub struct Thread {
-    /// The thread to go on with.
+    /// The thread to resume.
     pub resume: Option<String>,
-    /// The folder, as an absolute path.
+    /// The working folder, as an absolute path.
     pub folder: String,
     /// The model.
     pub model: Option<String>,
-    /// When to ask: `on-request`, `never`.
+    /// The approval policy: `on-request` or `never`.
     pub approvals: &'static str,
-    /// What commands may do unasked: `read-only`, `workspace-write`, `danger-full-access`.
+    /// What commands may do without approval: `read-only`, `workspace-write` or
+    /// `danger-full-access`.
     pub sandbox: &'static str,
 }
 
@@ -35,20 +37,20 @@ pub struct CodexDriver {
     prompt: String,
     thread: Thread,
     records: Records,
-    talk: Talk,
-    /// The approvals that wait, by request: the id as it was sent, and what they are about.
-    asked: HashMap<String, (Box<RawValue>, Approval)>,
+    phase: Phase,
+    /// The pending approval requests by their id: the id as it was sent, and the kind of approval.
+    pending: HashMap<String, (Box<RawValue>, Approval)>,
     interrupted: bool,
 }
 
-/// How far the talk has come.
+/// The phase of the conversation.
 #[derive(Debug, PartialEq, Eq)]
-enum Talk {
+enum Phase {
     Initializing,
     StartingThread,
     StartingTurn { thread: String },
     InTurn { thread: String, turn: String },
-    Over,
+    Closed,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -63,14 +65,14 @@ const TURN: u64 = 2;
 const INTERRUPT: u64 = 3;
 
 impl CodexDriver {
-    /// A driver that begins with a prompt.
+    /// Creates a driver that starts a thread with this prompt.
     pub fn new(prompt: String, thread: Thread) -> Self {
         Self {
             prompt,
             thread,
             records: Records::default(),
-            talk: Talk::Initializing,
-            asked: HashMap::new(),
+            phase: Phase::Initializing,
+            pending: HashMap::new(),
             interrupted: false,
         }
     }
@@ -111,18 +113,18 @@ impl CodexDriver {
             }
         };
         if let Some(name) = message.id_text() {
-            self.asked.insert(name, (id.to_owned(), approval));
+            self.pending.insert(name, (id.to_owned(), approval));
         }
     }
 
     fn answer(&mut self, number: u64, result: &RawValue, steps: &mut Vec<Step>) {
-        match (number, &self.talk) {
-            (INITIALIZE, Talk::Initializing) => {
-                self.talk = Talk::StartingThread;
+        match (number, &self.phase) {
+            (INITIALIZE, Phase::Initializing) => {
+                self.phase = Phase::StartingThread;
                 steps.push(Step::Send(json!({"method": "initialized"}).to_string()));
                 steps.push(Step::Send(self.start_thread()));
             }
-            (THREAD, Talk::StartingThread) => {
+            (THREAD, Phase::StartingThread) => {
                 let Some(thread) = id_in(result, |started: Started| started.thread) else {
                     steps.push(Step::GiveUp("codex started a thread without an id".to_owned()));
                     return;
@@ -130,12 +132,12 @@ impl CodexDriver {
                 let input = json!([{"type": "text", "text": self.prompt, "textElements": []}]);
                 let turn = json!({"method": "turn/start", "id": TURN, "params": {"threadId": thread, "input": input}});
                 self.prompt.clear();
-                self.talk = Talk::StartingTurn { thread };
+                self.phase = Phase::StartingTurn { thread };
                 steps.push(Step::Send(turn.to_string()));
             }
-            (TURN, Talk::StartingTurn { thread }) => {
+            (TURN, Phase::StartingTurn { thread }) => {
                 let turn = id_in(result, |started: Started| started.turn).unwrap_or_default();
-                self.talk = Talk::InTurn { thread: thread.clone(), turn };
+                self.phase = Phase::InTurn { thread: thread.clone(), turn };
                 if self.interrupted {
                     self.interrupt(steps);
                 }
@@ -161,9 +163,9 @@ impl CodexDriver {
     }
 
     fn failure(&mut self, number: u64, error: &RawValue, steps: &mut Vec<Step>) {
-        // An interrupt that came too late is no failure.
-        if number != INTERRUPT && self.talk != Talk::Over {
-            self.talk = Talk::Over;
+        // An interrupt that arrives too late is not a failure.
+        if number != INTERRUPT && self.phase != Phase::Closed {
+            self.phase = Phase::Closed;
             steps.push(Step::GiveUp(error_text(error)));
         }
     }
@@ -199,7 +201,7 @@ impl Driver for CodexDriver {
     }
 
     fn decide(&mut self, request: &str, decision: &Decision, steps: &mut Vec<Step>) {
-        let Some((id, approval)) = self.asked.remove(request) else { return };
+        let Some((id, approval)) = self.pending.remove(request) else { return };
         let allowed = *decision == Decision::Allow;
         let word = match approval {
             Approval::Decision if allowed => "accept",
@@ -212,30 +214,30 @@ impl Driver for CodexDriver {
     }
 
     fn turn_ended(&mut self, steps: &mut Vec<Step>) {
-        self.talk = Talk::Over;
+        self.phase = Phase::Closed;
         steps.push(Step::CloseInput);
     }
 
     fn interrupt(&mut self, steps: &mut Vec<Step>) -> bool {
         self.interrupted = true;
-        match &self.talk {
-            Talk::InTurn { thread, turn } => {
+        match &self.phase {
+            Phase::InTurn { thread, turn } => {
                 let params = json!({"threadId": thread, "turnId": turn});
                 let interrupt =
                     json!({"method": "turn/interrupt", "id": INTERRUPT, "params": params});
                 steps.push(Step::Send(interrupt.to_string()));
                 true
             }
-            // It is interrupted as soon as there is something to interrupt.
-            Talk::StartingTurn { .. } => true,
-            Talk::Initializing | Talk::StartingThread | Talk::Over => false,
+            // The turn is interrupted as soon as its id is known.
+            Phase::StartingTurn { .. } => true,
+            Phase::Initializing | Phase::StartingThread | Phase::Closed => false,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{hears, sent};
+    use super::super::testing::{replies, sent};
     use super::*;
 
     fn driver(resume: Option<&str>) -> CodexDriver {
@@ -252,9 +254,9 @@ mod tests {
     fn in_turn() -> CodexDriver {
         let mut driver = driver(None);
         driver.start(&mut Vec::new());
-        hears(&mut driver, r#"{"id":0,"result":{}}"#);
-        hears(&mut driver, r#"{"id":1,"result":{"thread":{"id":"th"}}}"#);
-        hears(&mut driver, r#"{"id":2,"result":{"turn":{"id":"tu"}}}"#);
+        replies(&mut driver, r#"{"id":0,"result":{}}"#);
+        replies(&mut driver, r#"{"id":1,"result":{"thread":{"id":"th"}}}"#);
+        replies(&mut driver, r#"{"id":2,"result":{"turn":{"id":"tu"}}}"#);
         driver
     }
 
@@ -263,7 +265,7 @@ mod tests {
         let (mut driver, mut steps) = (driver(None), Vec::new());
         driver.start(&mut steps);
         assert_eq!(sent(&steps)[0]["method"], "initialize");
-        let opened = hears(&mut driver, r#"{"id":0,"result":{}}"#);
+        let opened = replies(&mut driver, r#"{"id":0,"result":{}}"#);
         assert_eq!(
             (&opened[0]["method"], &opened[1]["method"]),
             (&json!("initialized"), &json!("thread/start"))
@@ -271,18 +273,18 @@ mod tests {
         let params = json!({"cwd":"/project","approvalPolicy":"on-request","sandbox":"workspace-write","model":"m"});
         assert_eq!(opened[1]["params"], params);
         assert_eq!(
-            hears(&mut driver, r#"{"method":"thread/started","params":{}}"#),
+            replies(&mut driver, r#"{"method":"thread/started","params":{}}"#),
             [Value::Null; 0]
         );
-        let prompted = hears(&mut driver, r#"{"id":1,"result":{"thread":{"id":"th"}}}"#);
+        let prompted = replies(&mut driver, r#"{"id":1,"result":{"thread":{"id":"th"}}}"#);
         assert_eq!(prompted[0]["params"]["threadId"], "th");
         assert_eq!(prompted[0]["params"]["input"][0]["text"], "do it");
     }
 
     #[test]
-    fn a_thread_is_resumed_or_the_run_is_given_up_with_the_servers_words() {
+    fn a_thread_is_resumed_or_the_run_is_given_up_with_the_servers_message() {
         let mut driver = driver(Some("old"));
-        let opened = hears(&mut driver, r#"{"id":0,"result":{}}"#);
+        let opened = replies(&mut driver, r#"{"id":0,"result":{}}"#);
         assert_eq!(opened[1]["method"], "thread/resume");
         let mut steps = Vec::new();
         driver.output(
@@ -299,7 +301,7 @@ mod tests {
         {
             let mut driver = in_turn();
             let asks = r#"{"method":"item/commandExecution/requestApproval","id":0,"params":{"itemId":"i"}}"#;
-            assert_eq!(hears(&mut driver, asks), [Value::Null; 0]);
+            assert_eq!(replies(&mut driver, asks), [Value::Null; 0]);
             let mut steps = Vec::new();
             driver.decide("0", &decision, &mut steps);
             assert_eq!(sent(&steps), [json!({"id": 0, "result": {"decision": word}})]);
@@ -307,9 +309,9 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_answer_is_refused_at_once() {
+    fn unsupported_requests_are_refused_at_once() {
         let asks = r#"{"method":"item/tool/requestUserInput","id":"x","params":{}}"#;
-        let refused = hears(&mut in_turn(), asks);
+        let refused = replies(&mut in_turn(), asks);
         assert_eq!(
             (&refused[0]["id"], &refused[0]["error"]["code"]),
             (&json!("x"), &json!(-32601))
@@ -317,21 +319,21 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_waits_for_something_to_interrupt() {
+    fn an_early_interrupt_is_sent_once_the_turn_has_started() {
         let (mut steps, mut early) = (Vec::new(), driver(None));
-        hears(&mut early, r#"{"id":0,"result":{}}"#);
-        hears(&mut early, r#"{"id":1,"result":{"thread":{"id":"th"}}}"#);
+        replies(&mut early, r#"{"id":0,"result":{}}"#);
+        replies(&mut early, r#"{"id":1,"result":{"thread":{"id":"th"}}}"#);
         assert!(early.interrupt(&mut steps) && steps.is_empty());
-        let sent_then = hears(&mut early, r#"{"id":2,"result":{"turn":{"id":"tu"}}}"#);
+        let sent_then = replies(&mut early, r#"{"id":2,"result":{"turn":{"id":"tu"}}}"#);
         assert_eq!(sent_then[0]["params"], json!({"threadId": "th", "turnId": "tu"}));
         assert!(in_turn().interrupt(&mut steps));
         assert_eq!(sent(&steps)[0]["method"], "turn/interrupt");
         let mut too_early = driver(None);
-        assert!(!too_early.interrupt(&mut steps), "a signal has to say it");
+        assert!(!too_early.interrupt(&mut steps), "the run has to send a signal");
     }
 
     #[test]
-    fn the_input_is_closed_when_the_turn_is_over() {
+    fn the_input_is_closed_when_the_turn_has_ended() {
         let mut steps = Vec::new();
         in_turn().turn_ended(&mut steps);
         assert_eq!(steps, [Step::CloseInput]);

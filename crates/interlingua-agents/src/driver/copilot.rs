@@ -1,8 +1,8 @@
-//! Copilot's stream, and the file in which it counts tokens.
+//! Copilot's stream, and the file to which it writes its token counts.
 //!
-//! The stream has no counts. Where it is told to, Copilot writes them into a file, just before the last
-//! line of its stream. They are those of the session: of one that was resumed, what this turn used of
-//! them is not known.
+//! The stream has no counts. On request, Copilot writes them to a file, just before the last line
+//! of its stream. They are the counts of the session; for a resumed session, the share of this turn
+//! is unknown.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use interlingua::json::Text;
 use serde::Deserialize;
 
 use super::lines::RawLines;
-use super::{Beside, Driver, Step};
+use super::{Driver, SidecarFile, Step};
 
 /// The driver of Copilot's stream.
 #[derive(Debug)]
@@ -20,12 +20,12 @@ pub struct CopilotDriver {
     counts: PathBuf,
     resumed: bool,
     lines: RawLines,
-    /// The last line, until the counts were read.
+    /// The last line, held back until the counts are read.
     last: Option<Vec<u8>>,
 }
 
 impl CopilotDriver {
-    /// A driver that finds the counts in a file.
+    /// Creates a driver that reads the counts from this file.
     pub fn new(counts: PathBuf, resumed: bool) -> Self {
         Self { counts, resumed, lines: RawLines::default(), last: None }
     }
@@ -41,19 +41,19 @@ impl Driver for CopilotDriver {
         lines.each(chunk, |line| {
             if last.is_none() && is_result(&line) {
                 *last = Some(line);
-                steps.push(Step::Read(Beside::File(counts.clone())));
+                steps.push(Step::Read(SidecarFile::File(counts.clone())));
             } else {
                 Step::pass(line, steps);
             }
         });
     }
 
-    fn beside(&mut self, bytes: &[u8], steps: &mut Vec<Step>) {
+    fn sidecar_read(&mut self, bytes: &[u8], steps: &mut Vec<Step>) {
         let counts = serde_json::from_slice::<Counts>(bytes).unwrap_or_default();
         for (model, metrics) in counts.models {
-            let usage = metrics.usage.told(model, self.resumed);
+            let usage = metrics.usage.into_usage(model, self.resumed);
             if usage.all() > 0 {
-                steps.push(Step::tell(usage));
+                steps.push(Step::emit(usage));
             }
         }
         steps.extend(self.last.take().map(Step::Pass));
@@ -65,14 +65,14 @@ impl Driver for CopilotDriver {
     }
 }
 
-/// Whether a line is the last of a run.
+/// Whether a line is the last one of a run.
 fn is_result(line: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Head<'a> {
         #[serde(rename = "type", borrow)]
         kind: &'a str,
     }
-    // Next to no line is: most are not read.
+    // The substring search avoids parsing almost all lines.
     memchr::memmem::find(line, b"\"result\"").is_some()
         && serde_json::from_slice::<Head<'_>>(line).is_ok_and(|head| head.kind == "result")
 }
@@ -100,12 +100,12 @@ struct Tokens {
 }
 
 impl Tokens {
-    fn told(self, model: String, resumed: bool) -> Usage<'static> {
+    fn into_usage(self, model: String, resumed: bool) -> Usage<'static> {
         let cached = self.cache_read_tokens.unwrap_or(0) + self.cache_write_tokens.unwrap_or(0);
         Usage {
             scope: if resumed { Scope::Session } else { Scope::Turn },
             model: Some(Text::from(model)),
-            // Those of the cache are among them.
+            // The input count includes the cached tokens.
             input: self.input_tokens.map(|all| all.saturating_sub(cached)),
             cache_read: self.cache_read_tokens,
             cache_write: self.cache_write_tokens,
@@ -125,22 +125,22 @@ mod tests {
     const COUNTS: &str = r#"{"modelMetrics":{"m":{"requests":{"count":3},"usage":{"inputTokens":320,
         "outputTokens":70,"cacheReadTokens":100,"cacheWriteTokens":0,"reasoningTokens":8}}}}"#;
 
-    fn told(resumed: bool, counts: &[u8]) -> Vec<Step> {
+    fn steps_for(resumed: bool, counts: &[u8]) -> Vec<Step> {
         let mut driver = CopilotDriver::new(PathBuf::from("counts"), resumed);
         let mut steps = Vec::new();
         driver.output(b"{\"type\":\"a\",\"b\":\"result\"}\n{\"type\":\"res", &mut steps);
         assert_eq!(steps.len(), 1, "the first line is passed on at once");
         driver.output(b"ult\"}\n", &mut steps);
-        assert_eq!(steps.pop(), Some(Step::Read(Beside::File(PathBuf::from("counts")))));
-        driver.beside(counts, &mut steps);
+        assert_eq!(steps.pop(), Some(Step::Read(SidecarFile::File(PathBuf::from("counts")))));
+        driver.sidecar_read(counts, &mut steps);
         driver.ended(Some(0), &mut steps);
         steps.split_off(1)
     }
 
     #[test]
     fn the_counts_come_before_the_last_line() {
-        let steps = told(false, COUNTS.as_bytes());
-        let [Step::Tell(event), Step::Pass(line)] = steps.as_slice() else { panic!("{steps:?}") };
+        let steps = steps_for(false, COUNTS.as_bytes());
+        let [Step::Emit(event), Step::Pass(line)] = steps.as_slice() else { panic!("{steps:?}") };
         assert_eq!(line, b"{\"type\":\"result\"}\n");
         assert_eq!(event.synthetic, Some(interlingua::event::Reason::Elsewhere));
         let Data::Usage(usage) = &event.data else { panic!("{event:?}") };
@@ -149,16 +149,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_resumed_session_used_is_not_that_of_the_turn() {
-        let steps = told(true, COUNTS.as_bytes());
-        let Some(Step::Tell(event)) = steps.first() else { panic!("{steps:?}") };
+    fn the_counts_of_a_resumed_session_are_not_those_of_the_turn() {
+        let steps = steps_for(true, COUNTS.as_bytes());
+        let Some(Step::Emit(event)) = steps.first() else { panic!("{steps:?}") };
         assert!(matches!(&event.data, Data::Usage(usage) if usage.scope == Scope::Session));
     }
 
     #[test]
-    fn without_counts_the_stream_goes_on() {
+    fn without_counts_the_stream_continues() {
         for counts in [&b""[..], b"no json", b"{}"] {
-            let steps = told(false, counts);
+            let steps = steps_for(false, counts);
             assert!(matches!(steps.as_slice(), [Step::Pass(_)]), "{steps:?}");
         }
     }

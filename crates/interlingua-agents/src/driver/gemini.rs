@@ -1,9 +1,9 @@
-//! Gemini, and the log in which it keeps what it does not print.
+//! Gemini, and the log that contains what it does not print.
 //!
-//! Its stream has no thoughts, no tokens before its end, no exit codes, and of most tools nothing that
-//! they gave back; by ACP it tells of a command that it is over, and nothing else. The log of the session
-//! has all that. It is written while the agent works, about when the same is printed, so a line that the
-//! log can complete waits a moment for it.
+//! Its stream has no thoughts, no token counts before its end, no exit codes, and no output for
+//! most tools; over ACP it reports only that a command has finished. The log of the session
+//! contains all of it. The log is written at about the same time as the stream, so a line that the
+//! log can complete is held back for a moment.
 
 mod line;
 mod log;
@@ -16,58 +16,59 @@ use interlingua::event::{Block, BlockKind, FilesChanged, ToolEnded, ToolStatus};
 use interlingua::json::{Json, Text};
 
 use super::lines::{RawLines, Records};
-use super::{AcpDriver, Beside, Driver, Step};
+use super::{AcpDriver, Driver, SidecarFile, Step};
 use crate::permission::Decision;
 use line::{Answer, Line};
 use log::{Call, Entry};
 
-/// How long the log is given before it is looked at again, and how often that is done.
-const MOMENT: Duration = Duration::from_millis(20);
-const LOOKS: u32 = 15;
+/// The interval between two readings of the log, and the maximum number of readings.
+const LOG_INTERVAL: Duration = Duration::from_millis(20);
+const LOG_READINGS: u32 = 15;
 
 /// The driver of Gemini.
 #[derive(Debug)]
 pub struct GeminiDriver {
-    /// The folder in which Gemini keeps its logs.
+    /// The folder that contains Gemini's logs.
     folder: PathBuf,
-    /// Who speaks to it, where it is not told everything when it is started.
+    /// The driver of the ACP connection, if ACP is used.
     acp: Option<AcpDriver>,
     lines: RawLines,
-    /// Lines that wait for the log.
+    /// Lines that are held back for the log.
     held: VecDeque<Vec<u8>>,
-    looks: u32,
+    readings: u32,
     log: Log,
     /// The agent has ended.
-    over: bool,
+    closed: bool,
 }
 
-/// What is known of the log.
+/// The state of the log.
 #[derive(Debug, Default)]
 struct Log {
-    /// Where it is, once the session has a name; nothing, too, where it cannot be found.
-    place: Option<Beside>,
-    /// When the session began: what is older is of the past.
+    /// The log file, once the session id is known; `None` also if it cannot be found.
+    place: Option<SidecarFile>,
+    /// When the session began; older records are history.
     began: String,
     records: Records,
-    /// What is read next was there before this run.
+    /// The next bytes were written before this run.
     past: bool,
     found: bool,
-    /// The calls that were answered, and not yet told.
+    /// The answered calls that were not emitted yet.
     answered: HashMap<String, Call>,
-    /// The messages whose thoughts and tokens were told; nothing, where the agent prints them.
-    told: Option<HashSet<String>>,
-    /// The stream has text of a message that is not in the log yet.
-    owes_message: bool,
+    /// The messages whose thoughts and tokens were emitted; `None` if the agent prints them itself.
+    emitted: Option<HashSet<String>>,
+    /// The stream contains text of a message that is not in the log yet.
+    message_pending: bool,
 }
 
 impl GeminiDriver {
-    /// The driver of its stream, which finds the logs below a folder.
+    /// Creates a driver for the stream. The logs are below this folder.
     pub fn stream(folder: PathBuf) -> Self {
-        let log = Log { told: Some(HashSet::new()), ..Log::default() };
+        let log = Log { emitted: Some(HashSet::new()), ..Log::default() };
         Self::new(folder, None, log)
     }
 
-    /// The same for ACP, where the name of a session that is resumed is not told again.
+    /// Creates a driver for ACP. The id of a resumed session is not printed again, so it is given
+    /// here.
     pub fn acp(folder: PathBuf, acp: AcpDriver, resume: Option<&str>) -> Self {
         let mut driver = Self::new(folder, Some(acp), Log::default());
         driver.log.place = resume.and_then(|session| driver.log_of(session));
@@ -76,21 +77,21 @@ impl GeminiDriver {
 
     fn new(folder: PathBuf, acp: Option<AcpDriver>, log: Log) -> Self {
         let (lines, held) = (RawLines::default(), VecDeque::new());
-        Self { folder, acp, lines, held, looks: 0, log, over: false }
+        Self { folder, acp, lines, held, readings: 0, log, closed: false }
     }
 
-    /// The log of a session: its name ends with the first letters of the session's.
-    fn log_of(&self, session: &str) -> Option<Beside> {
+    /// The log of a session: its file name ends with the first characters of the session id.
+    fn log_of(&self, session: &str) -> Option<SidecarFile> {
         let letters = session.get(..8)?;
         let (folder, below) = (self.folder.clone(), "chats");
-        Some(Beside::Below { folder, below, ending: format!("-{letters}.jsonl") })
+        Some(SidecarFile::Below { folder, below, ending: format!("-{letters}.jsonl") })
     }
 
-    /// Passes on what waits for nothing; the first line that does stays, and all after it.
-    fn let_go(&mut self, at_any_rate: bool, steps: &mut Vec<Step>) {
+    /// Passes on lines up to the first one that waits for the log; `force` passes on that line too.
+    fn flush(&mut self, force: bool, steps: &mut Vec<Step>) {
         while let Some(bytes) = self.held.front() {
             let line = Line::of(bytes);
-            if !at_any_rate && self.log.owes(&line) {
+            if !force && self.log.is_pending(&line) {
                 return;
             }
             self.pass(line, steps);
@@ -99,13 +100,13 @@ impl GeminiDriver {
 
     /// Passes on the first line, with what the log adds to it.
     fn pass(&mut self, line: Line, steps: &mut Vec<Step>) {
-        self.looks = 0;
+        self.readings = 0;
         match line {
             Line::Session { id, time } => {
                 self.log.place = self.log_of(&id);
                 self.log.began = time;
             }
-            Line::Text => self.log.owes_message = self.log.told.is_some(),
+            Line::Text => self.log.message_pending = self.log.emitted.is_some(),
             Line::Answer(answer) => {
                 if let Some(call) = self.log.answered.remove(&answer.call) {
                     complete(answer, call, steps);
@@ -125,7 +126,7 @@ impl Driver for GeminiDriver {
     }
 
     fn start(&mut self, steps: &mut Vec<Step>) {
-        // What the log has of a session that is resumed is of the past.
+        // What the log contains of a resumed session is history.
         steps.extend(self.log.place.clone().map(Step::Read));
         self.log.past = self.log.place.is_some();
         if let Some(acp) = &mut self.acp {
@@ -136,11 +137,11 @@ impl Driver for GeminiDriver {
     fn output(&mut self, chunk: &[u8], steps: &mut Vec<Step>) {
         let held = &mut self.held;
         self.lines.each(chunk, |line| held.push_back(line));
-        self.let_go(false, steps);
+        self.flush(false, steps);
         if !self.held.is_empty() {
             steps.extend(self.log.place.clone().map(Step::Read));
         }
-        // What is said to the agent answers what it has printed.
+        // The records sent to the agent answer what it has printed.
         if let Some(acp) = &mut self.acp {
             acp.output(chunk, steps);
         }
@@ -162,8 +163,8 @@ impl Driver for GeminiDriver {
         self.acp.as_mut().is_some_and(|acp| acp.interrupt(steps))
     }
 
-    fn patience(&self) -> Option<Duration> {
-        if self.held.is_empty() { self.acp.as_ref()?.patience() } else { Some(MOMENT) }
+    fn wake_after(&self) -> Option<Duration> {
+        if self.held.is_empty() { self.acp.as_ref()?.wake_after() } else { Some(LOG_INTERVAL) }
     }
 
     fn woken(&mut self, steps: &mut Vec<Step>) {
@@ -173,73 +174,73 @@ impl Driver for GeminiDriver {
             }
             return;
         }
-        self.looks += 1;
-        if self.looks < LOOKS {
+        self.readings += 1;
+        if self.readings < LOG_READINGS {
             steps.extend(self.log.place.clone().map(Step::Read));
             return;
         }
         if !self.log.found {
             self.log.place = None;
         }
-        // The line that has waited long enough goes, and so do those that wait for nothing.
-        self.log.owes_message = false;
+        // The wait is over: this line is released, and so are those that wait for nothing.
+        self.log.message_pending = false;
         if let Some(bytes) = self.held.front() {
             let line = Line::of(bytes);
             self.pass(line, steps);
         }
-        self.let_go(false, steps);
+        self.flush(false, steps);
     }
 
-    fn beside(&mut self, bytes: &[u8], steps: &mut Vec<Step>) {
+    fn sidecar_read(&mut self, bytes: &[u8], steps: &mut Vec<Step>) {
         if std::mem::replace(&mut self.log.past, false) {
             return;
         }
         self.log.read(bytes, steps);
-        self.let_go(self.over, steps);
-        if self.over {
+        self.flush(self.closed, steps);
+        if self.closed {
             steps.extend(self.lines.rest().map(Step::Pass));
         }
     }
 
     fn ended(&mut self, _code: Option<i64>, steps: &mut Vec<Step>) {
-        self.over = true;
+        self.closed = true;
         match self.log.place.clone() {
-            // One that was stopped has logged more than it has printed.
+            // An agent that was stopped has logged more than it printed.
             Some(place) => steps.push(Step::Read(place)),
-            None => self.beside(b"", steps),
+            None => self.sidecar_read(b"", steps),
         }
     }
 }
 
 impl Log {
-    /// Whether the log will say more of a line than it has said.
-    fn owes(&self, line: &Line) -> bool {
+    /// Whether the log is expected to add something to a line.
+    fn is_pending(&self, line: &Line) -> bool {
         if self.place.is_none() {
             return false;
         }
         match line {
-            // Of a call that failed, and of a difference, all is printed.
+            // Failed calls and diffs are printed completely.
             Line::Answer(answer) => {
-                answer.went_well && !answer.has_more && !self.answered.contains_key(&answer.call)
+                answer.succeeded && !answer.has_more && !self.answered.contains_key(&answer.call)
             }
-            Line::End => self.owes_message,
+            Line::End => self.message_pending,
             _ => false,
         }
     }
 
     fn read(&mut self, bytes: &[u8], steps: &mut Vec<Step>) {
-        let Self { records, began, found, answered, told, owes_message, .. } = self;
+        let Self { records, began, found, answered, emitted, message_pending, .. } = self;
         *found |= !bytes.is_empty();
         records.each(bytes, |record| {
             let Some(entry) = Entry::of(record).filter(|entry| entry.timestamp >= *began) else {
                 return;
             };
-            let is_new = told.as_mut().is_some_and(|told| told.insert(entry.id.clone()));
+            let is_new = emitted.as_mut().is_some_and(|emitted| emitted.insert(entry.id.clone()));
             if is_new {
-                *owes_message = false;
+                *message_pending = false;
                 let thoughts = entry.thoughts.iter().enumerate();
                 steps.extend(thoughts.map(|(index, thought)| {
-                    Step::tell(Block {
+                    Step::emit(Block {
                         message: Some(Text::from(entry.id.clone())),
                         index: index as u64,
                         kind: BlockKind::Reasoning,
@@ -247,33 +248,33 @@ impl Log {
                         ..Block::default()
                     })
                 }));
-                steps.extend(entry.usage().map(Step::tell));
+                steps.extend(entry.usage().map(Step::emit));
             }
             answered.extend(entry.calls.into_iter().map(|call| (call.id.clone(), call)));
         });
     }
 }
 
-/// Tells of a call what is not printed.
+/// Emits what the stream does not contain about a call.
 fn complete(answer: Answer, call: Call, steps: &mut Vec<Step>) {
-    let shown = answer.shown.filter(|shown| !shown.is_empty());
-    // One that was stopped has its own words for that.
-    let stopped = shown.as_ref().is_some_and(|shown| shown.starts_with("Command cancelled"));
+    let printed = answer.printed.filter(|printed| !printed.is_empty());
+    // The output of a cancelled command is a message about the cancellation.
+    let stopped = printed.as_ref().is_some_and(|printed| printed.starts_with("Command cancelled"));
     let exit_code = call.exit_code().filter(|_| !stopped);
-    // What is printed is the whole of it; what the log has is what the model was told.
-    if answer.went_well && !answer.has_more && (shown.is_none() || exit_code.is_some()) {
+    // The printed output is complete; the log has the text that was sent to the model.
+    if answer.succeeded && !answer.has_more && (printed.is_none() || exit_code.is_some()) {
         let failed = exit_code.is_some_and(|code| code != 0);
-        steps.push(Step::tell(ToolEnded {
+        steps.push(Step::emit(ToolEnded {
             call: Text::from(call.id.clone()),
             status: if failed { ToolStatus::Failed } else { ToolStatus::Completed },
-            output: shown.or_else(|| call.output()).and_then(|it| Json::from_serialize(&it)),
+            output: printed.or_else(|| call.output()).and_then(|it| Json::from_serialize(&it)),
             exit_code,
             ..ToolEnded::default()
         }));
     }
     if let Some(change) = call.change().filter(|_| !answer.has_more) {
         let changed = FilesChanged { call: Some(Text::from(call.id)), changes: vec![change] };
-        steps.push(Step::tell(changed));
+        steps.push(Step::emit(changed));
     }
 }
 
@@ -312,15 +313,15 @@ mod tests {
         driver
     }
 
-    fn told(steps: &[Step]) -> Vec<&Event<'static>> {
-        let told = steps.iter().filter_map(|step| match step {
-            Step::Tell(event) => Some(&**event),
+    fn emitted(steps: &[Step]) -> Vec<&Event<'static>> {
+        let emitted = steps.iter().filter_map(|step| match step {
+            Step::Emit(event) => Some(&**event),
             _ => None,
         });
-        told.collect()
+        emitted.collect()
     }
 
-    /// How many lines were passed on, the last of which may have no end.
+    /// The number of lines that were passed on; the last one may have no line ending.
     fn passed(steps: &[Step]) -> usize {
         let lines = |step: &Step| match step {
             Step::Pass(bytes) => bytes.split_inclusive(|byte| *byte == b'\n').count(),
@@ -330,19 +331,19 @@ mod tests {
     }
 
     #[test]
-    fn a_result_waits_for_what_the_log_says_of_it() {
+    fn a_result_waits_for_its_log_record() {
         let (mut driver, mut steps) = (begun(), Vec::new());
         driver.output(&[line(READ), line(SHELL)].concat(), &mut steps);
-        let place = Beside::Below {
+        let place = SidecarFile::Below {
             folder: PathBuf::from("logs"),
             below: "chats",
             ending: "-079d0eea.jsonl".to_owned(),
         };
         assert_eq!(steps, [Step::Read(place)]);
-        assert!(driver.patience().is_some());
+        assert!(driver.wake_after().is_some());
         steps.clear();
-        driver.beside(&line(LOGGED), &mut steps);
-        let events = told(&steps);
+        driver.sidecar_read(&line(LOGGED), &mut steps);
+        let events = emitted(&steps);
         let Data::Block(thought) = &events[0].data else { panic!("{events:?}") };
         assert_eq!(
             (thought.text.to_string(), &thought.kind),
@@ -355,7 +356,7 @@ mod tests {
         let Data::ToolEnded(shell) = &events[3].data else { panic!("{events:?}") };
         assert_eq!(shell.output.as_ref().map(Json::get), Some("\"oops\""));
         assert_eq!((shell.exit_code, &shell.status), (Some(3), &ToolStatus::Failed));
-        assert_eq!((passed(&steps), driver.patience()), (2, None));
+        assert_eq!((passed(&steps), driver.wake_after()), (2, None));
     }
 
     #[test]
@@ -363,43 +364,43 @@ mod tests {
         let (mut driver, mut steps) = (begun(), Vec::new());
         driver.output(&[line(TEXT), line(RESULT)].concat(), &mut steps);
         assert_eq!(passed(&steps), 1, "{steps:?}");
-        driver.beside(&line(LOGGED), &mut steps);
-        assert_eq!((passed(&steps), told(&steps).len()), (2, 2));
+        driver.sidecar_read(&line(LOGGED), &mut steps);
+        assert_eq!((passed(&steps), emitted(&steps).len()), (2, 2));
         let (mut driver, mut steps) = (begun(), Vec::new());
         driver.output(&line(RESULT), &mut steps);
         assert_eq!(passed(&steps), 1);
     }
 
     #[test]
-    fn without_a_log_nothing_waits_a_second_time() {
+    fn without_a_log_only_the_first_line_waits() {
         let (mut driver, mut steps) = (begun(), Vec::new());
         driver.output(&line(READ), &mut steps);
-        for _ in 0..LOOKS {
+        for _ in 0..LOG_READINGS {
             assert_eq!(passed(&steps), 0);
-            driver.beside(b"", &mut steps);
+            driver.sidecar_read(b"", &mut steps);
             driver.woken(&mut steps);
         }
-        assert_eq!((passed(&steps), driver.patience()), (1, None));
+        assert_eq!((passed(&steps), driver.wake_after()), (1, None));
         driver.output(&line(SHELL), &mut steps);
         assert_eq!(passed(&steps), 2);
     }
 
     #[test]
-    fn what_was_logged_before_this_run_is_not_told() {
+    fn records_logged_before_this_run_are_not_emitted() {
         let (mut driver, mut steps) = (begun(), Vec::new());
-        driver.beside(&line(&LOGGED.replace("08:47:18", "08:46:00")), &mut steps);
+        driver.sidecar_read(&line(&LOGGED.replace("08:47:18", "08:46:00")), &mut steps);
         assert!(steps.is_empty(), "{steps:?}");
     }
 
     #[test]
-    fn a_record_that_is_written_again_is_told_once() {
+    fn a_repeated_record_is_emitted_once() {
         let (mut driver, mut steps) = (begun(), Vec::new());
-        driver.beside(&[line(LOGGED), line(LOGGED)].concat(), &mut steps);
-        assert_eq!(told(&steps).len(), 2);
+        driver.sidecar_read(&[line(LOGGED), line(LOGGED)].concat(), &mut steps);
+        assert_eq!(emitted(&steps).len(), 2);
     }
 
     #[test]
-    fn by_acp_the_log_says_what_a_command_gave_back() {
+    fn over_acp_the_log_provides_the_output_of_a_command() {
         let session = Session { folder: "/".to_owned(), ..Session::default() };
         let acp = AcpDriver::new("do it".to_owned(), session);
         let mut driver = GeminiDriver::acp(PathBuf::from("logs"), acp, None);
@@ -413,12 +414,12 @@ mod tests {
             "{steps:?}"
         );
         steps.clear();
-        let over = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"shell_1","status":"completed","content":[]}}}"#;
-        driver.output(&line(over), &mut steps);
+        let closed = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"shell_1","status":"completed","content":[]}}}"#;
+        driver.output(&line(closed), &mut steps);
         assert_eq!(passed(&steps), 0);
-        driver.beside(&line(LOGGED), &mut steps);
-        // Thoughts and tokens are told by ACP itself.
-        let [event] = told(&steps)[..] else { panic!("{steps:?}") };
+        driver.sidecar_read(&line(LOGGED), &mut steps);
+        // ACP itself reports thoughts and tokens.
+        let [event] = emitted(&steps)[..] else { panic!("{steps:?}") };
         let Data::ToolEnded(ended) = &event.data else { panic!("{event:?}") };
         assert_eq!(
             (ended.exit_code, ended.output.as_ref().map(Json::get)),
@@ -428,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn by_acp_what_was_logged_before_a_resume_is_of_the_past() {
+    fn over_acp_records_logged_before_a_resume_are_history() {
         let resume = Some(" 079d0eea-9df5".to_owned());
         let session = Session { resume, folder: "/".to_owned(), ..Session::default() };
         let acp = AcpDriver::new("do it".to_owned(), session);
@@ -436,17 +437,17 @@ mod tests {
         let mut steps = Vec::new();
         driver.start(&mut steps);
         assert!(matches!(&steps[0], Step::Read(_)), "{steps:?}");
-        driver.beside(&line(LOGGED), &mut steps);
+        driver.sidecar_read(&line(LOGGED), &mut steps);
         assert!(driver.log.answered.is_empty());
     }
 
     #[test]
-    fn the_end_of_the_agent_lets_everything_go() {
+    fn the_end_of_the_agent_flushes_everything() {
         let (mut driver, mut steps) = (begun(), Vec::new());
         driver.output(&[line(READ), line(TEXT), b"{\"cut".to_vec()].concat(), &mut steps);
         driver.ended(Some(0), &mut steps);
         assert!(matches!(steps.last(), Some(Step::Read(_))), "the log is read once more");
-        driver.beside(b"", &mut steps);
+        driver.sidecar_read(b"", &mut steps);
         assert_eq!(passed(&steps), 3);
         let (mut unnamed, mut steps) = (GeminiDriver::stream(PathBuf::new()), Vec::new());
         unnamed.output(b"no session", &mut steps);

@@ -1,10 +1,10 @@
-//! The agent's lines, as far as a driver has to look at them.
+//! Splits an agent's output into lines for the drivers.
 
 use interlingua::framing::{Body, Framing, Limits, Lines};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Cuts what an agent prints into lines, and hands on those that are records.
+/// Splits output into lines, and yields those that are valid records.
 #[derive(Debug)]
 pub(super) struct Records {
     lines: Lines,
@@ -26,13 +26,13 @@ impl Records {
     }
 }
 
-/// Cuts what an agent prints into lines, and gives them as they are, for somebody who passes them on.
+/// Splits output into lines and yields them unchanged, for a driver that passes them on.
 #[derive(Debug, Default)]
 pub(super) struct RawLines {
     part: Vec<u8>,
 }
 
-/// A line that is longer than this is handed on in pieces: it is none that a driver looks at.
+/// A longer line is yielded in pieces; drivers have no interest in lines of this size.
 const LONGEST: usize = 16 << 20;
 
 impl RawLines {
@@ -45,13 +45,13 @@ impl RawLines {
         }
     }
 
-    /// What is left, where the last line has no end.
+    /// The last line, if it has no line ending.
     pub(super) fn rest(&mut self) -> Option<Vec<u8>> {
         Some(std::mem::take(&mut self.part)).filter(|part| !part.is_empty())
     }
 }
 
-/// A JSON-RPC message, of which only the envelope is read.
+/// A JSON-RPC message, of which only the envelope is parsed.
 #[derive(Debug, Deserialize)]
 pub(super) struct Message<'a> {
     #[serde(borrow, default)]
@@ -71,21 +71,21 @@ impl<'a> Message<'a> {
         serde_json::from_str(record).ok()
     }
 
-    /// The id as our events name it: a string without its quotes.
+    /// The id in the form that events use: a string without its quotes.
     pub(super) fn id_text(&self) -> Option<String> {
         let raw = self.id?.get();
         Some(serde_json::from_str::<String>(raw).unwrap_or_else(|_| raw.to_owned()))
     }
 }
 
-/// Gives some parameters one more.
+/// Adds a field to the parameters.
 pub(super) fn set(params: &mut serde_json::Value, name: &str, value: &str) {
     if let Some(fields) = params.as_object_mut() {
         fields.insert(name.to_owned(), value.into());
     }
 }
 
-/// What a JSON-RPC error says.
+/// The message of a JSON-RPC error, with its details.
 pub(super) fn error_text(error: &RawValue) -> String {
     #[derive(Deserialize)]
     struct Failure {

@@ -1,9 +1,10 @@
-//! What is said *to* an agent, and when.
+//! Drivers: what is sent *to* an agent, and when.
 //!
-//! A driver is a state machine without I/O: it is told what the agent printed, what was decided and
-//! that the turn is over or to be stopped, and says what is to be sent. It reads of the agent's
-//! protocol only what it has to answer; what the agent says to the user is read elsewhere. Two drivers
-//! also know what their agent writes beside its stream, and put it where it belongs.
+//! A driver is a state machine without I/O. The run reports to it what the agent printed, what was
+//! decided, and that the turn has ended or has to be stopped; the driver returns the steps to take.
+//! It parses only those records of the protocol that it has to answer; everything that the agent
+//! reports to the user is read by the core. Two drivers also know the files that their agent writes
+//! in addition to its stream, and emit their contents at the right place.
 
 mod acp;
 mod claude;
@@ -33,29 +34,30 @@ pub(crate) use terminal::{SCREEN, SIZE};
 use crate::permission::Decision;
 use crate::process::Signal;
 
-/// Something that a driver wants done.
+/// A step that a driver requests from the run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Send a record to the agent: a line, without its end.
+    /// Send a record to the agent: one line, without its line ending.
     Send(String),
-    /// Type this at the agent's terminal.
+    /// Type these bytes at the agent's terminal.
     Type(Vec<u8>),
-    /// Say nothing more to the agent.
+    /// Close the agent's standard input.
     CloseInput,
-    /// Send a signal to the agent and to all that it started.
+    /// Send a signal to the agent and to every process that it started.
     Signal(Signal),
-    /// Give up: the agent will not do what it was asked to do, for this reason.
+    /// Give up: the agent cannot do what was requested, for this reason.
     GiveUp(String),
-    /// Translate this part of what was printed, which the driver held back.
+    /// Translate this part of the output, which the driver had held back.
     Pass(Vec<u8>),
-    /// Tell an event that is not in what the agent prints.
-    Tell(Box<Event<'static>>),
-    /// Read what is new in a file that the agent writes; the driver is told it at once.
-    Read(Beside),
+    /// Emit an event that is not part of the agent's output.
+    Emit(Box<Event<'static>>),
+    /// Read the new part of a file that the agent writes. The driver receives it at once, through
+    /// [`Driver::sidecar_read`].
+    Read(SidecarFile),
 }
 
 impl Step {
-    /// Passes on some bytes, together with those that are passed on just before: every piece costs.
+    /// Passes bytes on. They are merged with a preceding `Pass`, because every step has a cost.
     fn pass(mut bytes: Vec<u8>, steps: &mut Vec<Self>) {
         match steps.last_mut() {
             Some(Self::Pass(before)) => before.append(&mut bytes),
@@ -63,77 +65,78 @@ impl Step {
         }
     }
 
-    /// Tells what the agent wrote elsewhere, and marks it so.
-    fn tell(data: impl Into<Data<'static>>) -> Self {
-        Self::Tell(Box::new(Event::new(data).because(Some(Reason::Elsewhere))))
+    /// Emits a fact that the agent wrote to a file, and marks it as such.
+    fn emit(data: impl Into<Data<'static>>) -> Self {
+        Self::Emit(Box::new(Event::new(data).because(Some(Reason::Elsewhere))))
     }
 }
 
-/// A file that an agent writes beside its stream.
+/// A file that an agent writes in addition to its stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Beside {
-    /// The file of this name.
+pub enum SidecarFile {
+    /// The file at this path.
     File(PathBuf),
-    /// The file in `FOLDER/*/below` whose name ends so.
+    /// The file in `FOLDER/*/below` whose name has this ending.
     Below {
-        /// The folder.
+        /// The outer folder.
         folder: PathBuf,
-        /// A folder in each of its folders.
+        /// The name of a folder inside each of its subfolders.
         below: &'static str,
-        /// How the file's name ends.
+        /// The ending of the file's name.
         ending: String,
     },
 }
 
-/// What is sent to an agent, in answer to what it says.
+/// The part of a run that speaks an agent's protocol: it returns what to send in answer to what the
+/// agent prints.
 pub trait Driver: Send + std::fmt::Debug {
     /// The agent was started.
     fn start(&mut self, _steps: &mut Vec<Step>) {}
 
-    /// The agent printed something, in any split.
+    /// The agent printed a chunk, which may be split anywhere.
     fn output(&mut self, _chunk: &[u8], _steps: &mut Vec<Step>) {}
 
-    /// It was decided what a request asked for.
+    /// A permission request was decided.
     fn decide(&mut self, _request: &str, _decision: &Decision, _steps: &mut Vec<Step>) {}
 
-    /// The turn is over.
+    /// The turn has ended.
     fn turn_ended(&mut self, _steps: &mut Vec<Step>) {}
 
-    /// The turn is to be stopped. Gives whether the agent was told so in its own way; if not, a signal
-    /// has to say it.
+    /// The turn has to be stopped. Returns whether the driver interrupted the agent in the agent's
+    /// own way; if not, the run sends a signal.
     fn interrupt(&mut self, _steps: &mut Vec<Step>) -> bool {
         false
     }
 
-    /// Whether what the agent prints is translated only when the driver [passes](Step::Pass) it on.
+    /// Whether output is translated only when the driver [passes](Step::Pass) it on.
     fn holds_back(&self) -> bool {
         false
     }
 
-    /// After how long without news the driver wants to be woken.
-    fn patience(&self) -> Option<Duration> {
+    /// The period without any call after which the driver wants to be [woken](Driver::woken).
+    fn wake_after(&self) -> Option<Duration> {
         None
     }
 
-    /// There was no news for as long as the driver has patience.
+    /// No call was made for the period of [`Driver::wake_after`].
     fn woken(&mut self, _steps: &mut Vec<Step>) {}
 
-    /// This is new in the file that was to be read; nothing, where there is no such file.
-    fn beside(&mut self, _bytes: &[u8], _steps: &mut Vec<Step>) {}
+    /// The new bytes of the file that a [`Step::Read`] named; empty if there is no such file.
+    fn sidecar_read(&mut self, _bytes: &[u8], _steps: &mut Vec<Step>) {}
 
-    /// The agent has ended, with an exit code, and all that it printed was told: nothing may be held
-    /// back any more.
+    /// The agent exited with this code, and all of its output was delivered. The driver must
+    /// release whatever it still holds back.
     fn ended(&mut self, _code: Option<i64>, _steps: &mut Vec<Step>) {}
 }
 
-/// What the tests of all drivers need, and of those who choose one.
+/// Helpers for the tests of drivers, and of the code that selects one.
 #[cfg(test)]
 pub(crate) mod testing {
     use serde_json::Value;
 
     use super::{Driver, Step};
 
-    /// The records among some steps.
+    /// The records that some steps send.
     pub(crate) fn sent(steps: &[Step]) -> Vec<Value> {
         let records = steps.iter().filter_map(|step| match step {
             Step::Send(record) => serde_json::from_str(record).ok(),
@@ -142,8 +145,8 @@ pub(crate) mod testing {
         records.collect()
     }
 
-    /// What a driver sends when the agent prints a record.
-    pub(crate) fn hears(driver: &mut dyn Driver, record: &str) -> Vec<Value> {
+    /// Feeds one record of the agent to a driver, and returns the records that it sends in answer.
+    pub(crate) fn replies(driver: &mut dyn Driver, record: &str) -> Vec<Value> {
         let mut steps = Vec::new();
         driver.output(format!("{record}\n").as_bytes(), &mut steps);
         sent(&steps)

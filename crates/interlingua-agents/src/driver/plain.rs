@@ -1,11 +1,11 @@
-//! An agent that is told everything when it is started.
+//! An agent that receives everything when it is started.
 
 use serde::Deserialize;
 
 use super::{Driver, Step};
 use crate::process::Signal;
 
-/// The driver of an agent to which nothing is said while it runs.
+/// The driver of an agent that takes no input while it runs.
 #[derive(Debug, Default)]
 pub struct PlainDriver {
     interrupt: Interrupt,
@@ -15,17 +15,17 @@ pub struct PlainDriver {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interrupt {
-    /// As by Ctrl-C at a terminal.
+    /// With SIGINT, as by Ctrl-C at a terminal.
     #[default]
     Int,
-    /// By the signal that asks a program to end, where it does not know the other one.
+    /// With SIGTERM, for a program that does not handle SIGINT.
     Term,
-    /// By the end of its standard input.
+    /// By closing its standard input.
     CloseInput,
 }
 
 impl PlainDriver {
-    /// A driver that interrupts so.
+    /// Creates a driver that interrupts the agent in this way.
     pub fn new(interrupt: Interrupt) -> Self {
         Self { interrupt }
     }

@@ -1,7 +1,8 @@
-//! The screen of a program of which nothing is known: its lines are text.
+//! The screen of an unknown program, whose lines are read as text.
 //!
-//! What such a program shows and does not draw over is what it said. A line is told when it has left the
-//! screen, and the rest when the program has ended. That is a guess, and says so.
+//! Whatever such a program shows and does not overwrite counts as its text. A line is emitted when
+//! it has scrolled off the screen, and the remaining lines when the program has ended. The result
+//! is a guess, and a notice states that.
 
 use std::time::Duration;
 
@@ -11,12 +12,12 @@ use interlingua::json::Text;
 use super::terminal::{SETTLED, Terminal, begin};
 use super::{Driver, Step};
 
-/// How a program gives the screen back that it had for itself.
-const LEAVES: &[u8] = b"\x1b[?1049l";
+/// The escape sequence that leaves the alternate screen.
+const LEAVE_ALTERNATE_SCREEN: &[u8] = b"\x1b[?1049l";
 
-const SAY_THAT_IT_IS_A_GUESS: &str = "read from the program's screen: a guess";
+const GUESS_NOTICE: &str = "read from the program's screen: a guess";
 
-/// The driver of a screen of which nothing is known.
+/// The driver of an unknown program that has only a screen.
 #[derive(Debug)]
 pub struct PlainScreenDriver {
     agent: String,
@@ -25,14 +26,15 @@ pub struct PlainScreenDriver {
     terminal: Terminal,
     blocks: u64,
     drawn: bool,
-    /// What was last seen of a screen that a program has for itself.
+    /// The last known contents of the alternate screen.
     full_screen: Vec<String>,
-    /// It was told to stop.
+    /// The run asked the program to stop.
     stopped: bool,
 }
 
 impl PlainScreenDriver {
-    /// A driver for a program, which is told the prompt by its arguments or at its terminal.
+    /// Creates a driver. The program receives the prompt in its arguments, or, with `types_prompt`,
+    /// at its terminal.
     pub fn new(agent: String, prompt: String, types_prompt: bool) -> Self {
         Self {
             agent,
@@ -51,8 +53,8 @@ impl PlainScreenDriver {
         if !answer.is_empty() {
             steps.push(Step::Type(answer));
         }
-        let gone = self.terminal.gone();
-        self.tell(gone, steps);
+        let scrolled_off = self.terminal.scrolled_off();
+        self.emit(scrolled_off, steps);
         self.drawn = true;
     }
 
@@ -60,14 +62,14 @@ impl PlainScreenDriver {
         self.terminal.rows().into_iter().map(|row| row.text).collect()
     }
 
-    fn tell(&mut self, lines: Vec<String>, steps: &mut Vec<Step>) {
+    fn emit(&mut self, lines: Vec<String>, steps: &mut Vec<Step>) {
         let text = lines.join("\n");
         if text.trim().is_empty() {
             return;
         }
         let (text, index) = (Text::from(text + "\n"), self.blocks);
         self.blocks += 1;
-        steps.push(Step::tell(Block { index, text, ..Block::default() }));
+        steps.push(Step::emit(Block { index, text, ..Block::default() }));
     }
 }
 
@@ -77,20 +79,20 @@ impl Driver for PlainScreenDriver {
     }
 
     fn start(&mut self, steps: &mut Vec<Step>) {
-        steps.extend(begin(&self.agent, &self.prompt, SAY_THAT_IT_IS_A_GUESS));
+        steps.extend(begin(&self.agent, &self.prompt, GUESS_NOTICE));
         if self.types_prompt {
             steps.push(Step::Type(format!("{}\r", self.prompt).into_bytes()));
         }
     }
 
     fn output(&mut self, mut chunk: &[u8], steps: &mut Vec<Step>) {
-        while let Some(leaves) = memchr::memmem::find(chunk, LEAVES) {
+        while let Some(leaves) = memchr::memmem::find(chunk, LEAVE_ALTERNATE_SCREEN) {
             let (before, after) = chunk.split_at(leaves);
             self.draw(before, steps);
             if self.terminal.is_full_screen() {
                 self.full_screen = self.rows();
             }
-            let (leaving, rest) = after.split_at(LEAVES.len());
+            let (leaving, rest) = after.split_at(LEAVE_ALTERNATE_SCREEN.len());
             self.draw(leaving, steps);
             chunk = rest;
         }
@@ -98,12 +100,12 @@ impl Driver for PlainScreenDriver {
     }
 
     fn interrupt(&mut self, _steps: &mut Vec<Step>) -> bool {
-        // A signal says it; however the program then exits, its turn was not completed.
+        // The run sends a signal. Whatever the exit code is then, the turn was not completed.
         self.stopped = true;
         false
     }
 
-    fn patience(&self) -> Option<Duration> {
+    fn wake_after(&self) -> Option<Duration> {
         self.drawn.then_some(SETTLED)
     }
 
@@ -115,15 +117,15 @@ impl Driver for PlainScreenDriver {
     }
 
     fn ended(&mut self, code: Option<i64>, steps: &mut Vec<Step>) {
-        // A program that had the screen for itself takes what it showed with it.
+        // Leaving the alternate screen erases what it showed.
         let full_screen = std::mem::take(&mut self.full_screen);
-        self.tell(full_screen, steps);
+        self.emit(full_screen, steps);
         let rows = self.rows();
-        self.tell(rows, steps);
-        // All that such a program says of its turn is its exit code.
+        self.emit(rows, steps);
+        // The exit code is the only information about the outcome of the turn.
         if code == Some(0) && !self.stopped {
             let outcome = Outcome::Completed;
-            steps.push(Step::tell(TurnEnded { outcome, ..TurnEnded::default() }));
+            steps.push(Step::emit(TurnEnded { outcome, ..TurnEnded::default() }));
         }
     }
 }

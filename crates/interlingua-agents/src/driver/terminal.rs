@@ -1,4 +1,5 @@
-//! A terminal without glass: what a program has drawn, and answers to what it asks a terminal.
+//! An off-screen terminal emulator: it keeps what a program has drawn, and answers terminal
+//! queries.
 
 use std::num::NonZeroU16;
 use std::time::Duration;
@@ -13,15 +14,14 @@ use vt100::{Callbacks, Color, Parser, Screen};
 use super::Step;
 use crate::process::Size;
 
-/// How large the terminal is. A screen that is high need not be scrolled, and one that is wide need
-/// not break lines: both lose less.
+/// The size of the terminal. A high screen scrolls less and a wide screen wraps less, so less is
+/// lost.
 pub(crate) const SIZE: Size = Size { rows: 300, columns: 200 };
 
-/// How long nothing may be drawn until the screen is looked at: it is drawn in pieces.
+/// The period without drawing after which the screen is read, because it is drawn in pieces.
 pub(super) const SETTLED: Duration = Duration::from_millis(40);
 
-/// What an agent that has only a screen answers in: it has no records, and all that is known of it is
-/// what its driver tells.
+/// The dialect of an agent that has only a screen. It has no records; its driver emits all events.
 pub(crate) static SCREEN: Dialect = Dialect {
     name: "screen",
     about: "what is read from the screen of a program",
@@ -35,28 +35,28 @@ impl Decoder for NoRecords {
     fn decode(&mut self, _frame: &FrameText<'_>, _sink: &mut dyn EventSink) {}
 }
 
-/// How a turn begins that is read from a screen: it says that it is a guess.
+/// The events that begin a turn read from a screen, including the notice that it is a guess.
 pub(super) fn begin(agent: &str, prompt: &str, guess: &'static str) -> [Step; 4] {
     let (agent, text) = (Some(Text::from(agent.to_owned())), Text::from(prompt.to_owned()));
     [
-        Step::tell(SessionStarted { agent, ..SessionStarted::default() }),
-        Step::tell(TurnStarted::default()),
-        Step::tell(UserMessage { text, ..UserMessage::default() }),
-        Step::tell(Notice { severity: Severity::Warning, text: Text::plain(guess) }),
+        Step::emit(SessionStarted { agent, ..SessionStarted::default() }),
+        Step::emit(TurnStarted::default()),
+        Step::emit(UserMessage { text, ..UserMessage::default() }),
+        Step::emit(Notice { severity: Severity::Warning, text: Text::plain(guess) }),
     ]
 }
 
-/// A row of a screen.
+/// A row of the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) text: String,
-    /// The colour of its second column, in which programs put marks.
+    /// The colour of its second column, in which programs place markers.
     pub(super) colour: Color,
 }
 
-/// What a program draws on.
+/// The screen that a program draws on.
 pub(super) struct Terminal {
-    parser: Parser<Asked>,
+    parser: Parser<Replies>,
 }
 
 impl std::fmt::Debug for Terminal {
@@ -69,18 +69,18 @@ impl Default for Terminal {
     fn default() -> Self {
         let size = |number| NonZeroU16::new(number).unwrap_or(NonZeroU16::MIN);
         let (rows, columns) = (size(SIZE.rows), size(SIZE.columns));
-        Self { parser: Parser::new_with_callbacks(rows, columns, 0, Asked::default()) }
+        Self { parser: Parser::new_with_callbacks(rows, columns, 0, Replies::default()) }
     }
 }
 
 impl Terminal {
-    /// Draws what a program wrote; gives what the terminal answers.
+    /// Draws a program's output; returns the terminal's replies.
     pub(super) fn draw(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.parser.process(bytes);
         std::mem::take(&mut self.parser.callbacks_mut().answers)
     }
 
-    /// The rows that can be seen, without the space at their ends, and without empty ones at the end.
+    /// The visible rows, without trailing spaces and trailing empty rows.
     pub(super) fn rows(&self) -> Vec<Row> {
         let screen = self.parser.screen();
         let rows = screen.rows(0, SIZE.columns).zip(0..);
@@ -94,25 +94,25 @@ impl Terminal {
         rows
     }
 
-    /// The rows that left the screen at its top since this was asked last.
-    pub(super) fn gone(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.parser.callbacks_mut().gone)
+    /// The rows that have scrolled off at the top since the last call.
+    pub(super) fn scrolled_off(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.parser.callbacks_mut().scrolled_off)
     }
 
-    /// Whether a program has the whole screen for itself.
+    /// Whether the alternate screen is active.
     pub(super) fn is_full_screen(&self) -> bool {
         self.parser.screen().alternate_screen()
     }
 }
 
-/// What a terminal was asked, and what it has to hand over.
+/// The terminal's pending replies, and the rows that have scrolled off.
 #[derive(Default)]
-struct Asked {
+struct Replies {
     answers: Vec<u8>,
-    gone: Vec<String>,
+    scrolled_off: Vec<String>,
 }
 
-impl Callbacks for Asked {
+impl Callbacks for Replies {
     fn unhandled_csi(
         &mut self,
         screen: &mut Screen,
@@ -123,12 +123,12 @@ impl Callbacks for Asked {
     ) {
         let parameter = parameters.first().and_then(|it| it.first()).copied().unwrap_or(0);
         match (first, parameter, letter) {
-            // What are you? One that knows colours.
+            // Primary device attributes: a VT220 with ANSI colours.
             (None, 0, 'c') => self.answers.extend_from_slice(b"\x1b[?62;22c"),
             (Some(b'>'), 0, 'c') => self.answers.extend_from_slice(b"\x1b[>1;10;0c"),
-            // Are you there?
+            // Device status report.
             (None, 5, 'n') => self.answers.extend_from_slice(b"\x1b[0n"),
-            // Where is the cursor?
+            // Cursor position report.
             (None, 6, 'n') => {
                 let (row, column) = screen.cursor_position();
                 let place = format!("\x1b[{};{}R", row + 1, column + 1);
@@ -143,10 +143,10 @@ impl Callbacks for Asked {
             return;
         }
         let (mut row, mut state) = (String::new(), BasicFormattedCaptureState::new());
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = contents.write_formatted_basic(&mut row, &mut state);
         let plain: String = vt100::capture::basic_formatted_to_plain(&row).collect();
-        self.gone.push(plain.trim_end().to_owned());
+        self.scrolled_off.push(plain.trim_end().to_owned());
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_drawn_over_is_gone_and_what_left_the_screen_is_kept() {
+    fn overwritten_rows_are_dropped_and_scrolled_rows_are_kept() {
         let mut terminal = Terminal::default();
         terminal.draw(b"wait...\rready  \x1b[K\r\n\x1b[31mred\x1b[0m");
         let rows = terminal.rows();
@@ -165,12 +165,12 @@ mod tests {
         for number in 0..SIZE.rows {
             terminal.draw(format!("\r\nline {number}").as_bytes());
         }
-        assert_eq!(terminal.gone(), ["ready", "red"]);
-        assert!(terminal.gone().is_empty());
+        assert_eq!(terminal.scrolled_off(), ["ready", "red"]);
+        assert!(terminal.scrolled_off().is_empty());
     }
 
     #[test]
-    fn a_program_that_asks_gets_an_answer() {
+    fn a_terminal_query_is_answered() {
         let mut terminal = Terminal::default();
         assert_eq!(terminal.draw(b"ab\x1b[6n"), b"\x1b[1;3R");
         assert_eq!(terminal.draw(b"\x1b[c"), b"\x1b[?62;22c");

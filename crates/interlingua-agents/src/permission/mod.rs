@@ -1,4 +1,4 @@
-//! What an agent may do: a mode, rules that go before it, and what is decided.
+//! Permissions: a mode, rules that take precedence over it, and decisions.
 
 mod rules;
 
@@ -6,19 +6,19 @@ use interlingua::event::ToolKind;
 
 pub use rules::{BadRule, Effect, Rule, Rules};
 
-/// What happens when an agent asks whether it may, and no rule says it.
+/// How a permission request is decided if no rule matches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// The user is asked.
     #[default]
     Ask,
-    /// Files may be read and changed; for the rest the user is asked.
+    /// Reading and changing files is allowed; for everything else, the user is asked.
     AcceptEdits,
-    /// It may.
+    /// Every request is allowed.
     Auto,
-    /// It may not.
+    /// Every request is denied.
     Deny,
-    /// It only makes a plan, where the agent has such a mode.
+    /// The agent only makes a plan, if it has such a mode; every request is denied.
     Plan,
 }
 
@@ -26,7 +26,7 @@ impl Mode {
     /// All modes.
     pub const ALL: [Self; 5] = [Self::Ask, Self::AcceptEdits, Self::Auto, Self::Deny, Self::Plan];
 
-    /// The word for it on the command line.
+    /// The name of the mode on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ask => "default",
@@ -44,74 +44,74 @@ impl std::fmt::Display for Mode {
     }
 }
 
-/// What an agent wants to do.
+/// A request of an agent to use a tool.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wish {
-    /// The request's id: what the answer must name.
-    pub request: String,
-    /// The tool, as the agent calls it.
+pub struct PermissionRequest {
+    /// The id of the request, which the answer must carry.
+    pub id: String,
+    /// The agent's name for the tool.
     pub tool: String,
-    /// What kind of work it does.
+    /// The kind of work that the tool does.
     pub kind: ToolKind,
-    /// What the tool would be given, as JSON.
+    /// The input of the tool, as JSON.
     pub input: Option<String>,
-    /// What the agent says to the user about it.
+    /// The agent's description of the request, for the user.
     pub description: Option<String>,
 }
 
-/// What was decided about a wish.
+/// The decision about a permission request.
 ///
 /// Its JSON form is `{"decision":"allow"}` or `{"decision":"deny","reason":"…"}`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "decision", content = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Decision {
-    /// It may.
+    /// The request is allowed.
     Allow,
-    /// It may not, and this is what the agent is told.
+    /// The request is denied; the agent receives this reason.
     Deny(String),
 }
 
-/// What a policy says of a wish.
+/// The result of applying a policy to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is decided.
+    /// The policy decides the request.
     Decided(Decision),
-    /// The user has to say.
+    /// The user has to decide it.
     AskUser,
 }
 
-/// A mode, and the rules that go before it.
+/// A mode, and the rules that take precedence over it.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
-    /// What happens where no rule applies.
+    /// The mode that applies if no rule matches.
     pub mode: Mode,
     /// The rules.
     pub rules: Rules,
 }
 
 impl Policy {
-    /// What is to become of a wish.
-    pub fn judge(&self, wish: &Wish) -> Verdict {
-        match self.rules.judge(wish) {
+    /// Applies the policy to a request.
+    pub fn judge(&self, request: &PermissionRequest) -> Verdict {
+        match self.rules.judge(request) {
             Some(Effect::Allow) => return Verdict::Decided(Decision::Allow),
             Some(Effect::Deny) => {
-                let why = format!("a rule does not allow {}", wish.tool);
+                let why = format!("a permission rule denies {}", request.tool);
                 return Verdict::Decided(Decision::Deny(why));
             }
             Some(Effect::Ask) => return Verdict::AskUser,
             None => {}
         }
-        let edits = matches!(wish.kind, ToolKind::Read | ToolKind::Write | ToolKind::Edit);
+        let edits = matches!(request.kind, ToolKind::Read | ToolKind::Write | ToolKind::Edit);
         match self.mode {
             Mode::Auto => Verdict::Decided(Decision::Allow),
             Mode::AcceptEdits if edits => Verdict::Decided(Decision::Allow),
             Mode::Ask | Mode::AcceptEdits => Verdict::AskUser,
             Mode::Deny => Verdict::Decided(Decision::Deny(
-                "this run allows nothing that needs a permission".to_owned(),
+                "the permission mode `deny` denies every request".to_owned(),
             )),
             Mode::Plan => Verdict::Decided(Decision::Deny(
-                "this run only makes a plan: nothing is to be changed".to_owned(),
+                "the permission mode `plan` allows no changes".to_owned(),
             )),
         }
     }
@@ -133,15 +133,15 @@ mod tests {
         }
     }
 
-    fn wish(tool: &str, kind: ToolKind) -> Wish {
-        let (request, tool) = ("1".to_owned(), tool.to_owned());
-        Wish { request, tool, kind, input: None, description: None }
+    fn request(tool: &str, kind: ToolKind) -> PermissionRequest {
+        let (id, tool) = ("1".to_owned(), tool.to_owned());
+        PermissionRequest { id, tool, kind, input: None, description: None }
     }
 
     #[test]
-    fn each_mode_decides_as_it_says() {
-        let (edit, shell) = (wish("Edit", ToolKind::Edit), wish("Bash", ToolKind::Execute));
-        let judge = |mode, wish| Policy { mode, rules: Rules::default() }.judge(wish);
+    fn each_mode_decides_as_documented() {
+        let (edit, shell) = (request("Edit", ToolKind::Edit), request("Bash", ToolKind::Execute));
+        let judge = |mode, request| Policy { mode, rules: Rules::default() }.judge(request);
         let allowed = Verdict::Decided(Decision::Allow);
         assert_eq!(judge(Mode::Ask, &edit), Verdict::AskUser);
         assert_eq!(judge(Mode::AcceptEdits, &edit), allowed);
@@ -153,17 +153,20 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_goes_before_the_mode() {
+    fn a_rule_takes_precedence_over_the_mode() {
         let rules = Rules::new(vec![
             Rule::new("Bash", Some("git *"), Effect::Allow).unwrap(),
             Rule::new("Bash", None, Effect::Deny).unwrap(),
         ]);
         let policy = Policy { mode: Mode::Ask, rules };
-        let mut git = wish("Bash", ToolKind::Execute);
+        let mut git = request("Bash", ToolKind::Execute);
         git.input = Some(r#"{"command":"git status"}"#.to_owned());
         assert_eq!(policy.judge(&git), Verdict::Decided(Decision::Allow));
-        let denied = policy.judge(&wish("Bash", ToolKind::Execute));
-        assert_eq!(denied, Verdict::Decided(Decision::Deny("a rule does not allow Bash".into())));
-        assert_eq!(policy.judge(&wish("Edit", ToolKind::Edit)), Verdict::AskUser);
+        let denied = policy.judge(&request("Bash", ToolKind::Execute));
+        assert_eq!(
+            denied,
+            Verdict::Decided(Decision::Deny("a permission rule denies Bash".into()))
+        );
+        assert_eq!(policy.judge(&request("Edit", ToolKind::Edit)), Verdict::AskUser);
     }
 }

@@ -1,22 +1,22 @@
-//! Rules by tool and pattern: which wishes are granted or refused without asking.
+//! Rules that allow or deny a request by its tool and its subject, without asking the user.
 //!
-//! The first rule that fits decides. A pattern is compared with what the tool is about: its command,
-//! its path, its address, or else its whole input.
+//! The first rule that matches decides. A pattern is compared with the subject of a tool call: its
+//! command, its path, its address, or else its complete input.
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::Deserialize;
 
-use super::Wish;
+use super::PermissionRequest;
 
-/// What a rule says.
+/// The effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
-    /// It may.
+    /// The request is allowed.
     Allow,
-    /// It may not.
+    /// The request is denied.
     Deny,
-    /// The user is asked, whatever the mode.
+    /// The user is asked, regardless of the mode.
     Ask,
 }
 
@@ -37,14 +37,15 @@ pub struct BadRule {
 }
 
 impl Rule {
-    /// A rule for the tools whose name, or kind of work, fits a pattern, and whose subject fits another.
+    /// Creates a rule for tools whose name or kind matches `tool`, and whose subject matches
+    /// `pattern`.
     pub fn new(tool: &str, pattern: Option<&str>, effect: Effect) -> Result<Self, BadRule> {
         Ok(Self { tool: matcher(tool)?, pattern: pattern.map(matcher).transpose()?, effect })
     }
 
-    fn fits(&self, wish: &Wish) -> bool {
-        let tool = self.tool.is_match(&wish.tool) || self.tool.is_match(wish.kind.as_str());
-        let subject = |pattern: &GlobMatcher| pattern.is_match(subject_of(wish));
+    fn matches(&self, request: &PermissionRequest) -> bool {
+        let tool = self.tool.is_match(&request.tool) || self.tool.is_match(request.kind.as_str());
+        let subject = |pattern: &GlobMatcher| pattern.is_match(subject_of(request));
         tool && self.pattern.as_ref().is_none_or(subject)
     }
 }
@@ -55,9 +56,9 @@ fn matcher(pattern: &str) -> Result<GlobMatcher, BadRule> {
         .map_err(|problem| BadRule { pattern: pattern.to_owned(), problem: problem.to_string() })
 }
 
-/// What a tool is about, as a rule sees it.
-fn subject_of(wish: &Wish) -> String {
-    let Some(input) = &wish.input else { return String::new() };
+/// The subject of a tool call, which patterns are compared with.
+fn subject_of(request: &PermissionRequest) -> String {
+    let Some(input) = &request.input else { return String::new() };
     let Ok(fields) = serde_json::from_str::<serde_json::Value>(input) else { return input.clone() };
     const SUBJECTS: [&str; 7] = ["command", "cmd", "file_path", "filePath", "path", "url", "query"];
     let subject = SUBJECTS.iter().find_map(|name| match fields.get(name)? {
@@ -71,20 +72,20 @@ fn subject_of(wish: &Wish) -> String {
     subject.unwrap_or_else(|| input.clone())
 }
 
-/// Rules, in their order.
+/// An ordered list of rules.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
 }
 
 impl Rules {
-    /// Rules, of which the first that fits decides.
+    /// Creates a list of rules, of which the first that matches decides.
     pub fn new(rules: Vec<Rule>) -> Self {
         Self { rules }
     }
 
-    /// What the first rule that fits says.
-    pub fn judge(&self, wish: &Wish) -> Option<Effect> {
-        self.rules.iter().find(|rule| rule.fits(wish)).map(|rule| rule.effect)
+    /// The effect of the first rule that matches.
+    pub fn judge(&self, request: &PermissionRequest) -> Option<Effect> {
+        self.rules.iter().find(|rule| rule.matches(request)).map(|rule| rule.effect)
     }
 }

@@ -1,16 +1,16 @@
-//! Being woken when a file changes.
+//! Waits for changes of a file.
 
 use std::fs::File;
 use std::io;
 
-/// How often a file is looked at where nobody tells that it changed.
+/// The polling interval on systems without kernel events.
 #[cfg(not(target_os = "linux"))]
-const LOOK: std::time::Duration = std::time::Duration::from_millis(10);
+const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// Tells when a file was written to: by the kernel, where it can.
+/// Waits until a file is written to, with kernel events where they are available.
 #[derive(Debug)]
 pub(super) struct Follow {
-    /// What the kernel tells; it is read like a pipe.
+    /// The inotify descriptor, which is read like a pipe.
     #[cfg(target_os = "linux")]
     inotify: tokio::net::unix::pipe::Receiver,
 }
@@ -22,20 +22,20 @@ impl Follow {
         use std::os::fd::AsRawFd;
 
         let descriptor = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        // A file without a name has a path all the same.
+        // An unnamed file still has a path under `/proc`.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         inotify::add_watch(&descriptor, path, WatchFlags::MODIFY)?;
         let inotify = tokio::net::unix::pipe::Receiver::from_owned_fd_unchecked(descriptor)?;
         Ok(Self { inotify })
     }
 
-    /// Waits for the next change; several may be told as one.
+    /// Waits for the next change. Several changes may be reported as one.
     pub(super) async fn changed(&mut self) {
-        let (mut notes, mut told) = ([0; 4096], false);
-        // What the notes say is known: that there was a change.
-        while !told && self.inotify.readable().await.is_ok() {
-            while self.inotify.try_read(&mut notes).is_ok_and(|length| length > 0) {
-                told = true;
+        let (mut events, mut changed) = ([0; 4096], false);
+        // The contents of the events are irrelevant; their arrival means that the file changed.
+        while !changed && self.inotify.readable().await.is_ok() {
+            while self.inotify.try_read(&mut events).is_ok_and(|length| length > 0) {
+                changed = true;
             }
         }
     }
@@ -48,6 +48,6 @@ impl Follow {
     }
 
     pub(super) async fn changed(&mut self) {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -1,8 +1,9 @@
-//! Somebody who is left when we are gone.
+//! A guard process, which ends the run if `interlingua` itself is killed.
 //!
-//! A process that is killed can end nobody any more. A guard is another process: it holds one end of a
-//! pipe whose other end is ours, and when that breaks it ends all that carry the mark of the run. It finds
-//! them on Linux. On Windows it is not needed: the system ends a job with whoever holds it.
+//! A killed process can clean up nothing. The guard is a separate process at one end of a pipe,
+//! whose other end belongs to the supervising process. When the pipe breaks, the guard kills all
+//! processes that carry the mark of the run. It can find them on Linux. Windows needs no guard,
+//! because the system ends a job together with the process that holds it.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -12,20 +13,21 @@ use std::process::Stdio;
 use tokio::process::Child;
 
 use super::MARK;
-use super::tree::end_marked;
+use super::tree::kill_marked;
 
-/// The program that guards a run: it is given the run's mark as its last argument, and has to call
-/// [`guard`] with it.
+/// The program that guards a run. It receives the mark of the run as its last argument, and has to
+/// call [`guard`] with it.
 #[derive(Debug, Clone)]
 pub struct Guard {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments, but for the mark.
+    /// Its arguments, without the mark.
     pub arguments: Vec<OsString>,
 }
 
 impl Guard {
-    /// Starts the guard of a run, in a group of its own: what is sent to our group is not for it.
+    /// Starts the guard of a run, in its own process group, so that signals to ours do not reach
+    /// it.
     pub(super) fn start(&self, mark: &str) -> io::Result<Child> {
         let mut command = tokio::process::Command::new(&self.program);
         command
@@ -42,11 +44,12 @@ impl Guard {
     }
 }
 
-/// Waits until the one who started us is gone, and ends all that is left of the run with this mark.
+/// Waits until the parent process has ended, then kills all remaining processes of the run with
+/// this mark.
 pub fn guard(mark: &str) -> io::Result<()> {
-    // Nothing is ever written: whatever ends the wait, nobody is there any more.
+    // Nothing is ever written to the pipe, so any result means that the parent is gone.
     let _ = io::stdin().lock().read(&mut [0; 1]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(end_marked(mark.to_owned()));
+    runtime.block_on(kill_marked(mark.to_owned()));
     Ok(())
 }

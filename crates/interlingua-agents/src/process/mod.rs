@@ -1,9 +1,9 @@
-//! A process whose output is complete, whose end is seen, and that leaves nobody behind.
+//! Processes with complete output, an observed end, and no survivors.
 //!
-//! What a program prints goes into a file that we follow. A reader that is slow, or a program that
-//! exits before its pipe is drained, loses nothing that way: both lose output through a pipe, and
-//! exit with 0. The files have no name, or are deleted by the system when they are closed, so that
-//! nothing is left of them, however we end.
+//! A program prints into a file that is followed. Through a pipe, a slow reader or a program that
+//! exits before its pipe is drained would lose output, and the exit code would still be 0; a file
+//! loses nothing. The files are unnamed, or deleted by the system when they are closed, so nothing
+//! of them is left however the run ends.
 
 mod follow;
 mod guard;
@@ -28,69 +28,69 @@ pub use terminal::Size;
 use tree::Tree;
 pub use tree::adopt_orphans;
 
-/// How many bytes of standard error are kept: the end of it.
+/// The number of bytes of standard error that are kept, counted from its end.
 const STDERR_KEPT: u64 = 64 << 10;
 
-/// The variable by which the descendants of a run are known, wherever they have moved.
+/// The environment variable that marks the descendants of a run, wherever they have moved.
 const MARK: &str = "INTERLINGUA_RUN";
 
-/// What a program reads on its standard input.
+/// The standard input of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Input {
-    /// Nothing: it is closed from the start. Programs wait for ever on one that stays open.
+    /// Closed from the start. Some programs wait forever for the end of an open input.
     #[default]
     Closed,
-    /// This text, and then its end.
+    /// This text, followed by the end of the input.
     Text(String),
-    /// What is written to it while the program runs.
+    /// A pipe that is written to while the program runs.
     Open,
 }
 
-/// A program, and all that it is started with.
+/// A program, with everything that is needed to start it.
 #[derive(Clone, Default)]
 pub struct Command {
-    /// The program: a name on the path, or a path.
+    /// The program: a path, or a name that is looked up on `PATH`.
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// Variables that are set for it, beside ours.
+    /// Environment variables to set, in addition to the inherited ones.
     pub environment: Vec<(String, String)>,
-    /// The folder that it starts in.
+    /// The working folder.
     pub folder: PathBuf,
-    /// What it reads.
+    /// Its standard input.
     pub input: Input,
-    /// The terminal that it is started at, for a program that has only a screen. Its input is then
-    /// what is typed there.
+    /// The size of the pseudoterminal, for a program that has only a screen. Its input is then what
+    /// is typed there.
     pub terminal: Option<Size>,
-    /// Who ends it when we are killed.
+    /// The guard that ends the program if `interlingua` itself is killed.
     pub guard: Option<Guard>,
 }
 
-/// A program that was started.
+/// A started program.
 #[derive(Debug)]
 pub struct Process {
-    /// The program, and all that it started.
+    /// The program and its descendants.
     tree: Tree,
-    /// What is still to be written to its standard input, which is closed after the last of it.
+    /// The queue for its standard input, which is closed once the queue is drained.
     stdin: Option<mpsc::UnboundedSender<Vec<u8>>>,
     stderr: File,
-    /// Who copies what it shows at its terminal.
+    /// The task that copies the output of the pseudoterminal.
     copier: Option<Copier>,
     guard: Option<Child>,
 }
 
-/// A signal that asks a program to stop, or makes it.
+/// A signal that asks a program to stop, or forces it to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// What a terminal sends for Ctrl-C.
+    /// SIGINT, as sent by Ctrl-C at a terminal.
     Interrupt,
-    /// The request to end.
+    /// SIGTERM, the request to exit.
     Terminate,
-    /// The end.
+    /// SIGKILL.
     Kill,
 }
 
-/// Variables may be secrets: their names are shown, and nothing else.
+/// Environment variables may be secrets, so only their names are shown.
 impl std::fmt::Debug for Command {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
@@ -103,7 +103,7 @@ impl std::fmt::Debug for Command {
 }
 
 impl Command {
-    /// Starts the program in a process group of its own; gives it, and what it prints.
+    /// Starts the program in its own process group. Returns the process and its output.
     pub fn start(&self) -> io::Result<(Process, Spool)> {
         let spool = Spool::new()?;
         let stderr = tempfile::tempfile()?;
@@ -113,11 +113,11 @@ impl Command {
             .args(&self.arguments)
             .current_dir(&folder)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            // Some programs believe this rather than the system.
+            // Some programs trust this variable more than the system call.
             .env("PWD", &folder)
             .env(MARK, &mark)
             .kill_on_drop(true);
-        // It has to be there before there is somebody to guard; without one, the run is as good.
+        // The guard has to be running before the program starts; a run without one still works.
         let guard = self.guard.as_ref().and_then(|guard| guard.start(&mark).ok());
         if let Some(size) = self.terminal {
             let (tree, stdin, copier) = terminal::start(command, mark, size, &spool, &stderr)?;
@@ -126,7 +126,7 @@ impl Command {
         }
         command.stdin(self.stdin()?).stdout(spool.writer()?).stderr(stderr.try_clone()?);
         let mut tree = Tree::start(command, mark)?;
-        let stdin = tree.stdin().map(written_to);
+        let stdin = tree.stdin().map(spawn_writer);
         Ok((Process { tree, stdin, stderr, copier: None, guard }, spool))
     }
 
@@ -144,8 +144,8 @@ impl Command {
     }
 }
 
-/// Writes what comes to a program that may be slow to read it, or never read it.
-fn written_to(
+/// Spawns a task that writes to a program's input, which may be read slowly or never.
+fn spawn_writer(
     mut stdin: impl AsyncWrite + Unpin + Send + 'static,
 ) -> mpsc::UnboundedSender<Vec<u8>> {
     let (pieces, mut taken) = mpsc::unbounded_channel::<Vec<u8>>();
@@ -159,7 +159,7 @@ fn written_to(
     pieces
 }
 
-/// A word that no other run has.
+/// A unique mark for a run.
 fn mark() -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static RUNS: AtomicU64 = AtomicU64::new(0);
@@ -170,10 +170,10 @@ fn mark() -> String {
 }
 
 impl Process {
-    /// Writes to its standard input, when it reads; nobody waits for that.
+    /// Queues bytes for its standard input, without waiting until they are read.
     pub fn write(&mut self, bytes: Vec<u8>) {
         if let Some(stdin) = &self.stdin {
-            // What nobody reads any more is no error: the end of the program tells more.
+            // A closed input is not an error; the exit status is more informative.
             let _ = stdin.send(bytes);
         }
     }
@@ -183,31 +183,31 @@ impl Process {
         self.stdin = None;
     }
 
-    /// Waits for its end.
+    /// Waits until it has exited.
     pub async fn ended(&mut self) -> io::Result<ExitStatus> {
         self.tree.ended().await
     }
 
-    /// Sends a signal to it and to all that it started; gives whether this system can.
+    /// Sends a signal to it and its descendants. Returns whether the system supports the signal.
     pub fn signal(&mut self, signal: Signal) -> bool {
         self.tree.signal(signal)
     }
 
-    /// Makes sure that nobody is left of it, and that all it showed is in the spool; gives how many
-    /// were left.
+    /// Kills all remaining processes, and waits until all terminal output is in the spool. Returns
+    /// how many processes remained.
     pub async fn sweep(&mut self) -> usize {
         let left = self.tree.sweep().await;
         if let Some(copier) = self.copier.take() {
             copier.done().await;
         }
         if let Some(mut guard) = self.guard.take() {
-            // One that has ended needs no end.
+            // The guard may have exited already.
             let _ = guard.kill().await;
         }
         left
     }
 
-    /// The last lines that it wrote to standard error.
+    /// The last lines of its standard error.
     pub fn stderr_tail(&mut self) -> Option<String> {
         let length = self.stderr.metadata().ok()?.len();
         let from = length.saturating_sub(STDERR_KEPT);
@@ -215,7 +215,7 @@ impl Process {
         self.stderr.seek(SeekFrom::Start(from)).ok()?;
         io::Read::read_to_end(&mut self.stderr, &mut tail).ok()?;
         let text = String::from_utf8_lossy(&tail);
-        // What was cut off in the middle of a line is no line.
+        // An incomplete first line is dropped.
         let text = match text.split_once('\n') {
             Some((_, whole)) if from > 0 => whole,
             _ => &*text,

@@ -5,53 +5,53 @@ use std::io;
 
 use super::follow::Follow;
 
-/// How much is read at once.
-const PIECE: usize = 64 << 10;
+/// The maximum size of one read.
+const CHUNK: usize = 64 << 10;
 
-/// How much of what was read is given back to the disk at once.
-const GIVEN_BACK: u64 = 16 << 20;
+/// How much read output accumulates before its disk space is reclaimed.
+const RECLAIM_SIZE: u64 = 16 << 20;
 
-/// What a program prints: all of it, in its order, whenever it is read.
+/// The complete output of a program, in order, whenever it is read.
 #[derive(Debug)]
 pub struct Spool {
     file: File,
-    /// The same file, for whoever writes to it.
+    /// The same file, opened for writing.
     writer: File,
     follow: Follow,
     read: u64,
-    given_back: u64,
-    piece: Vec<u8>,
+    reclaimed: u64,
+    chunk: Vec<u8>,
 }
 
 impl Spool {
     pub(super) fn new() -> io::Result<Self> {
-        let (file, writer) = opened()?;
+        let (file, writer) = open_pair()?;
         let follow = Follow::new(&file)?;
-        Ok(Self { file, writer, follow, read: 0, given_back: 0, piece: vec![0; PIECE] })
+        Ok(Self { file, writer, follow, read: 0, reclaimed: 0, chunk: vec![0; CHUNK] })
     }
 
-    /// The end that the program writes to.
+    /// The handle that the program writes to.
     pub(super) fn writer(&self) -> io::Result<File> {
         self.writer.try_clone()
     }
 
-    /// What was printed and not read yet, up to a limit; nothing where all of it was read.
+    /// The next chunk of unread output; empty if everything was read.
     pub fn read(&mut self) -> io::Result<&[u8]> {
-        let length = read_at(&self.file, &mut self.piece, self.read)?;
+        let length = read_at(&self.file, &mut self.chunk, self.read)?;
         self.read += length as u64;
-        if self.read - self.given_back >= GIVEN_BACK {
-            give_back(&self.file, self.given_back, self.read - self.given_back);
-            self.given_back = self.read;
+        if self.read - self.reclaimed >= RECLAIM_SIZE {
+            reclaim(&self.file, self.reclaimed, self.read - self.reclaimed);
+            self.reclaimed = self.read;
         }
-        Ok(self.piece.get(..length).unwrap_or_default())
+        Ok(self.chunk.get(..length).unwrap_or_default())
     }
 
-    /// Whether there may be more than was read last: if not, [`Spool::grown`] will tell.
+    /// Whether there may be more after a read of this length. If not, wait with [`Spool::grown`].
     pub fn may_have_more(&self, read_last: usize) -> bool {
-        read_last == self.piece.len()
+        read_last == self.chunk.len()
     }
 
-    /// How much was printed and not read yet.
+    /// The size of the unread output.
     pub fn unread(&self) -> u64 {
         self.file.metadata().map_or(0, |file| file.len().saturating_sub(self.read))
     }
@@ -61,7 +61,7 @@ impl Spool {
         self.read == 0 && self.unread() == 0
     }
 
-    /// Waits until more was printed.
+    /// Waits until more is printed.
     pub async fn grown(&mut self) {
         self.follow.changed().await;
     }
@@ -77,10 +77,10 @@ fn read_at(file: &File, into: &mut [u8], from: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, into, from)
 }
 
-/// A file without a name; and the same, opened so that whoever writes to it adds to its end, also
-/// from several processes.
+/// An unnamed file, and a second handle in append mode, so that several processes can write to its
+/// end.
 #[cfg(target_os = "linux")]
-fn opened() -> io::Result<(File, File)> {
+fn open_pair() -> io::Result<(File, File)> {
     use std::os::fd::AsRawFd;
     let file = tempfile::tempfile()?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -88,19 +88,21 @@ fn opened() -> io::Result<(File, File)> {
     Ok((file, writer))
 }
 
-/// A file without a name; and the same, to be written to.
+/// An unnamed file, and a second handle for writing.
 #[cfg(all(unix, not(target_os = "linux")))]
-fn opened() -> io::Result<(File, File)> {
+fn open_pair() -> io::Result<(File, File)> {
     let file = tempfile::tempfile()?;
-    // Both have one position, which is the program's alone: we read where we say.
+    // Both handles share one file position, which only the program uses; our reads name their
+    // offset.
     let writer = file.try_clone()?;
     Ok((file, writer))
 }
 
-/// A file that is gone when we close it, or are killed; and the same, opened so that whoever writes
-/// to it adds to its end. Opened once, both would have one position, and reading moves it.
+/// A file that is deleted when it is closed, even if we are killed, and a second handle in append
+/// mode. The file is opened twice because handles from one opening share a position, which reading
+/// would move.
 #[cfg(windows)]
-fn opened() -> io::Result<(File, File)> {
+fn open_pair() -> io::Result<(File, File)> {
     use std::os::windows::fs::OpenOptionsExt;
 
     const FILE_ATTRIBUTE_TEMPORARY: u32 = 0x0000_0100;
@@ -113,14 +115,14 @@ fn opened() -> io::Result<(File, File)> {
     Ok((named.into_file(), writer))
 }
 
-/// Gives the disk back what was read of a file that is still being written.
+/// Frees the disk space of the part that was read, while the file is still being written.
 #[cfg(target_os = "linux")]
-fn give_back(file: &File, from: u64, length: u64) {
+fn reclaim(file: &File, from: u64, length: u64) {
     use rustix::fs::FallocateFlags;
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    // A file system that cannot do it keeps the bytes until the end.
+    // A file system without this feature keeps the bytes until the file is closed.
     let _ = rustix::fs::fallocate(file, flags, from, length);
 }
 
 #[cfg(not(target_os = "linux"))]
-fn give_back(_file: &File, _from: u64, _length: u64) {}
+fn reclaim(_file: &File, _from: u64, _length: u64) {}

@@ -1,7 +1,7 @@
-//! A program at a terminal that nobody looks at.
+//! A program at a pseudoterminal.
 //!
-//! What it shows is copied into the same file that the output of other programs goes into, and is
-//! followed in the same way. It knows nothing of what the bytes mean.
+//! Its output is copied into the same kind of spool as that of other programs, and followed in the
+//! same way. This module does not interpret the bytes.
 
 use std::fs::File;
 use std::io;
@@ -10,23 +10,23 @@ use tokio::sync::mpsc;
 
 use super::{Spool, Tree};
 
-/// How large a terminal is.
+/// The size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Its rows.
+    /// The number of rows.
     pub rows: u16,
-    /// Its columns.
+    /// The number of columns.
     pub columns: u16,
 }
 
-/// Copies what a program shows, until it has ended.
+/// Copies the terminal output of a program until the program has ended.
 #[derive(Debug)]
 pub(super) struct Copier {
     #[cfg(unix)]
     task: tokio::task::JoinHandle<()>,
 }
 
-/// What is typed.
+/// The queue of keys to type.
 type Keys = mpsc::UnboundedSender<Vec<u8>>;
 
 #[cfg(unix)]
@@ -38,8 +38,8 @@ mod unix {
 
     use super::*;
 
-    /// How long the last of what was shown may take to be copied.
-    const LAST: Duration = Duration::from_secs(1);
+    /// How long copying the remaining output may take.
+    const COPY_TIMEOUT: Duration = Duration::from_secs(1);
 
     pub(in crate::process) fn start(
         mut command: tokio::process::Command,
@@ -54,25 +54,25 @@ mod unix {
         command.env("TERM", "xterm-256color").env_remove("COLUMNS").env_remove("LINES");
         let command = pty_process::Command::from(command).stderr(stderr.try_clone()?);
         let tree = Tree::of(command.spawn(pts).map_err(problem)?, mark);
-        let (mut shown, typed) = pty.into_split();
+        let (mut output, typed) = pty.into_split();
         let mut copy = spool.writer()?;
         let task = tokio::spawn(async move {
             let mut piece = vec![0; 16 << 10];
-            // The end is told as an error: nobody has the other side open any more.
-            while let Ok(length @ 1..) = shown.read(&mut piece).await {
+            // The end is reported as an error, because no process has the other side open any more.
+            while let Ok(length @ 1..) = output.read(&mut piece).await {
                 if copy.write_all(piece.get(..length).unwrap_or_default()).is_err() {
                     return;
                 }
             }
         });
-        Ok((tree, super::super::written_to(typed), Copier { task }))
+        Ok((tree, super::super::spawn_writer(typed), Copier { task }))
     }
 
     impl Copier {
-        /// Waits until all was copied.
+        /// Waits until everything was copied.
         pub(in crate::process) async fn done(self) {
             let Self { mut task } = self;
-            if tokio::time::timeout(LAST, &mut task).await.is_err() {
+            if tokio::time::timeout(COPY_TIMEOUT, &mut task).await.is_err() {
                 task.abort();
             }
         }
@@ -90,7 +90,9 @@ pub(super) fn start(
     _spool: &Spool,
     _stderr: &File,
 ) -> io::Result<(Tree, Keys, Copier)> {
-    Err(io::Error::other("programs that have only a screen cannot be run on this system yet"))
+    Err(io::Error::other(
+        "programs that have only a screen cannot be run on this system: there is no pseudoterminal",
+    ))
 }
 
 #[cfg(not(unix))]

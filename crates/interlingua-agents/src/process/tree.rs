@@ -1,9 +1,9 @@
-//! All processes of a run: the program, its children, and those that moved away.
+//! All processes of a run: the program and its descendants, including those that moved away.
 //!
-//! Agents start commands in sessions of their own, where a signal to the program's group does not
-//! reach them, and die without them. How they are found all the same is different on every system,
-//! and has a file for each: a mark and a reaper on Linux, a job on Windows. Other systems have only
-//! the group.
+//! Agents start commands in separate sessions, which signals to the program's group do not reach,
+//! and may exit before them. Each system has its own way of finding such processes, and its own
+//! file: a mark and a subreaper on Linux, a job on Windows. Other systems have only the process
+//! group.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -17,31 +17,31 @@ pub(super) use linux::Tree;
 #[cfg(target_os = "linux")]
 pub use linux::adopt_orphans;
 #[cfg(target_os = "linux")]
-pub(super) use linux::end_marked;
+pub(super) use linux::kill_marked;
 #[cfg(all(unix, not(target_os = "linux")))]
 pub(super) use unix::Tree;
 #[cfg(windows)]
 pub(super) use windows::Tree;
 
-/// How long those who are left have to be gone after they were killed.
+/// How long to wait for killed processes to disappear.
 #[cfg(any(target_os = "linux", windows))]
-const GONE: std::time::Duration = std::time::Duration::from_secs(2);
+const SWEEP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// How long to wait between two looks at who is left.
+/// The interval between two checks for remaining processes.
 #[cfg(any(target_os = "linux", windows))]
-const LOOK: std::time::Duration = std::time::Duration::from_millis(2);
+const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(2);
 
-/// Makes orphans of our descendants come to us, where a system can do that.
+/// Makes this process the parent of orphaned descendants, on systems that support it.
 #[cfg(not(target_os = "linux"))]
 pub fn adopt_orphans() {}
 
-/// Kills all that carry a mark, where a system can find them.
+/// Kills all processes that carry a mark, on systems that can find them.
 #[cfg(not(target_os = "linux"))]
-pub(super) async fn end_marked(_mark: String) {}
+pub(super) async fn kill_marked(_mark: String) {}
 
 #[cfg(unix)]
 impl Tree {
-    /// Starts a program in a process group of its own.
+    /// Starts a program in its own process group.
     pub(super) fn start(
         mut command: tokio::process::Command,
         mark: String,
@@ -50,12 +50,12 @@ impl Tree {
         Ok(Self::of(command.spawn()?, mark))
     }
 
-    /// What the program reads, if it is for us to write.
+    /// The program's standard input, if it is a pipe.
     pub(super) fn stdin(&mut self) -> Option<tokio::process::ChildStdin> {
         self.program.stdin.take()
     }
 
-    /// Waits for the end of the program.
+    /// Waits until the program has exited.
     pub(super) async fn ended(&mut self) -> std::io::Result<std::process::ExitStatus> {
         self.program.wait().await
     }

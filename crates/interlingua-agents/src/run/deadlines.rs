@@ -1,25 +1,25 @@
-//! What takes too long, and what happens then. It knows the time only from its caller.
+//! Deadlines, and what follows when they expire. The caller supplies the time.
 
 use std::time::{Duration, Instant};
 
 use crate::process::Signal;
 
-/// How long things may take.
+/// The time limits of a run.
 #[derive(Debug, Clone)]
 pub struct Deadlines {
-    /// The whole run.
+    /// For the whole run.
     pub run: Option<Duration>,
-    /// Silence in a turn, while no tool runs and nobody is asked.
+    /// For silence during a turn, while no tool runs and no permission request is pending.
     pub silence: Option<Duration>,
-    /// Failed requests to the model that are made again and again.
+    /// For failed requests to the model that are retried repeatedly.
     pub retries: Option<Duration>,
-    /// Silence after the turn is over, until the process ends by itself.
-    pub lingering: Duration,
-    /// The answer of a user.
+    /// For the process to exit, measured from its last output after the end of the turn.
+    pub exit_after_turn: Duration,
+    /// For the user to answer a permission request.
     pub answer: Duration,
-    /// The end of an agent that was told to stop, before it is asked by a signal.
+    /// For the agent to exit after an interrupt, before SIGTERM is sent.
     pub interrupt: Duration,
-    /// The end of an agent that was asked by a signal, before it is killed.
+    /// For the agent to exit after SIGTERM, before SIGKILL is sent.
     pub terminate: Duration,
 }
 
@@ -29,7 +29,7 @@ impl Default for Deadlines {
             run: None,
             silence: Some(Duration::from_secs(600)),
             retries: Some(Duration::from_secs(600)),
-            lingering: Duration::from_secs(30),
+            exit_after_turn: Duration::from_secs(30),
             answer: Duration::from_secs(300),
             interrupt: Duration::from_secs(5),
             terminate: Duration::from_secs(3),
@@ -37,40 +37,40 @@ impl Default for Deadlines {
     }
 }
 
-/// Something that has to be done now.
+/// An action that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Due {
-    /// A question was not answered.
+    /// A permission request was not answered in time.
     Unanswered(String),
-    /// The run has to be stopped, for this reason.
-    Stop(Why),
-    /// The turn is over, and the process is not.
-    Lingers,
-    /// The next signal.
+    /// The run has to be stopped, because this limit was exceeded.
+    Stop(Limit),
+    /// The turn has ended, but the process has not exited.
+    ExitOverdue,
+    /// The next signal of the escalation.
     Signal(Signal),
 }
 
-/// What took too long.
+/// The limit that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum Limit {
     Run,
     Silence,
     Retries,
 }
 
-/// What is going on, and since when.
+/// The state of the run that deadlines depend on.
 #[derive(Debug)]
 pub(super) struct Clock {
     deadlines: Deadlines,
     started: Instant,
-    heard: Instant,
-    /// The questions that nobody has answered yet.
-    asked: Vec<(String, Instant)>,
+    last_output: Instant,
+    /// The pending permission requests.
+    pending: Vec<(String, Instant)>,
     retrying: Option<Instant>,
-    turn_over: bool,
-    /// The next signal, once the process is to end.
+    turn_ended: bool,
+    /// The next signal, once the process has to end.
     next_signal: Option<(Signal, Instant)>,
-    lingered: bool,
+    exit_overdue: bool,
 }
 
 impl Clock {
@@ -78,53 +78,53 @@ impl Clock {
         Self {
             deadlines,
             started: now,
-            heard: now,
-            asked: Vec::new(),
+            last_output: now,
+            pending: Vec::new(),
             retrying: None,
-            turn_over: false,
+            turn_ended: false,
             next_signal: None,
-            lingered: false,
+            exit_overdue: false,
         }
     }
 
-    pub(super) fn heard(&mut self, now: Instant) {
-        self.heard = now;
+    pub(super) fn output_seen(&mut self, now: Instant) {
+        self.last_output = now;
     }
 
     pub(super) fn turn_started(&mut self) {
-        self.turn_over = false;
+        self.turn_ended = false;
     }
 
     pub(super) fn turn_ended(&mut self) {
-        self.turn_over = true;
+        self.turn_ended = true;
         self.retrying = None;
     }
 
-    pub(super) fn retries(&mut self, now: Instant) {
+    pub(super) fn retried(&mut self, now: Instant) {
         self.retrying.get_or_insert(now);
     }
 
-    pub(super) fn works(&mut self) {
+    pub(super) fn progressed(&mut self) {
         self.retrying = None;
     }
 
-    pub(super) fn asked(&mut self, request: String, now: Instant) {
-        self.asked.push((request, now));
+    pub(super) fn permission_requested(&mut self, request: String, now: Instant) {
+        self.pending.push((request, now));
     }
 
-    pub(super) fn settled(&mut self, request: &str) {
-        self.asked.retain(|(asked, _)| asked != request);
+    pub(super) fn permission_resolved(&mut self, request: &str) {
+        self.pending.retain(|(pending, _)| pending != request);
     }
 
-    /// The agent was told to stop.
+    /// The agent was asked to stop.
     pub(super) fn stopping(&mut self, now: Instant) {
-        self.lingered |= self.turn_over;
+        self.exit_overdue |= self.turn_ended;
         let next = (Signal::Terminate, now + self.deadlines.interrupt);
         self.next_signal.get_or_insert(next);
     }
 
-    /// The user does not want to wait.
-    pub(super) fn hurry(&mut self, now: Instant) {
+    /// Makes the next signal due at once.
+    pub(super) fn escalate_now(&mut self, now: Instant) {
         if let Some((_, at)) = &mut self.next_signal {
             *at = now;
         }
@@ -132,27 +132,27 @@ impl Clock {
 
     pub(super) fn signalled(&mut self, signal: Signal, now: Instant) {
         let next = (Signal::Kill, now + self.deadlines.terminate);
-        // One that was killed and is still there cannot be killed better.
+        // SIGKILL is the last step of the escalation.
         self.next_signal = (signal != Signal::Kill).then_some(next);
     }
 
     /// The process has ended.
-    pub(super) fn over(&mut self) {
+    pub(super) fn closed(&mut self) {
         self.next_signal = None;
     }
 
-    /// Whether the process was ended after its turn was over.
-    pub(super) fn ended_lingering(&self) -> bool {
-        self.lingered
+    /// Whether the process was terminated after its turn had ended.
+    pub(super) fn exit_was_overdue(&self) -> bool {
+        self.exit_overdue
     }
 
-    /// What will have to be done next, and when. An agent may be silent while a tool runs, or while
-    /// nobody reads it.
+    /// The next action, and when it is due. An agent may be silent while a tool runs, or while its
+    /// output is not being read.
     pub(super) fn next(&self, may_be_silent: bool) -> Option<(Due, Instant)> {
         if let Some((signal, at)) = self.next_signal {
             return Some((Due::Signal(signal), at));
         }
-        let Deadlines { run, silence, retries, lingering, answer, .. } = &self.deadlines;
+        let Deadlines { run, silence, retries, exit_after_turn, answer, .. } = &self.deadlines;
         let mut next: Option<(Due, Instant)> = None;
         let mut consider = |due: Due, at: Instant| {
             if next.as_ref().is_none_or(|(_, first)| at < *first) {
@@ -160,38 +160,41 @@ impl Clock {
             }
         };
         if let Some(run) = run {
-            consider(Due::Stop(Why::Run), self.started + *run);
+            consider(Due::Stop(Limit::Run), self.started + *run);
         }
-        for (id, at) in &self.asked {
+        for (id, at) in &self.pending {
             consider(Due::Unanswered(id.clone()), *at + *answer);
         }
-        if self.turn_over {
-            consider(Due::Lingers, self.heard + *lingering);
-        } else if let Some(silence) = silence.filter(|_| !may_be_silent && self.asked.is_empty()) {
-            consider(Due::Stop(Why::Silence), self.heard + silence);
+        if self.turn_ended {
+            consider(Due::ExitOverdue, self.last_output + *exit_after_turn);
+        } else if let Some(silence) = silence.filter(|_| !may_be_silent && self.pending.is_empty())
+        {
+            consider(Due::Stop(Limit::Silence), self.last_output + silence);
         }
         if let (Some(retries), Some(since)) = (retries, self.retrying) {
-            consider(Due::Stop(Why::Retries), since + *retries);
+            consider(Due::Stop(Limit::Retries), since + *retries);
         }
         next
     }
 
-    /// What took too long, for a person to read.
-    pub(super) fn in_words(&self, why: Why) -> String {
+    /// Describes the exceeded limit for the user.
+    pub(super) fn describe(&self, limit: Limit) -> String {
         let Deadlines { run, silence, retries, .. } = &self.deadlines;
-        let time = |time: &Option<Duration>| words(time.unwrap_or_default());
-        match why {
-            Why::Run => format!("the run took longer than {}", time(run)),
-            Why::Silence => {
-                format!("the agent was silent for {} in the middle of its turn", time(silence))
+        let time = |time: &Option<Duration>| format_duration(time.unwrap_or_default());
+        match limit {
+            Limit::Run => format!("the run took longer than {}", time(run)),
+            Limit::Silence => {
+                format!("the agent was silent for {} during its turn", time(silence))
             }
-            Why::Retries => format!("the agent did nothing but try again for {}", time(retries)),
+            Limit::Retries => {
+                format!("the agent only retried failed requests for {}", time(retries))
+            }
         }
     }
 }
 
-/// A time, for a person to read.
-fn words(time: Duration) -> String {
+/// Formats a duration for the user.
+fn format_duration(time: Duration) -> String {
     if time < Duration::from_secs(1) {
         format!("{} ms", time.as_millis())
     } else {
@@ -216,36 +219,36 @@ mod tests {
     }
 
     #[test]
-    fn a_question_waits_for_its_own_deadline() {
+    fn a_permission_request_has_its_own_deadline() {
         let (mut clock, now) = clock();
-        clock.asked("r1".into(), now);
+        clock.permission_requested("r1".into(), now);
         let due = (Due::Unanswered("r1".into()), now + Duration::from_secs(300));
         assert_eq!(clock.next(false), Some(due));
-        clock.settled("r1");
+        clock.permission_resolved("r1");
         assert!(matches!(clock.next(false), Some((Due::Stop(_), _))));
     }
 
     #[test]
-    fn retries_are_counted_from_the_first_until_something_works() {
+    fn retries_are_timed_from_the_first_until_there_is_progress() {
         let (mut clock, now) = clock();
         let later = now + Duration::from_secs(500);
-        clock.retries(now);
-        clock.heard(later);
-        clock.retries(later);
+        clock.retried(now);
+        clock.output_seen(later);
+        clock.retried(later);
         let (due, at) = clock.next(false).unwrap();
         assert_eq!(at, now + Duration::from_secs(600));
-        assert_eq!(due, Due::Stop(Why::Retries));
-        clock.works();
+        assert_eq!(due, Due::Stop(Limit::Retries));
+        clock.progressed();
         assert_eq!(clock.next(false).unwrap().1, later + Duration::from_secs(600));
     }
 
     #[test]
-    fn a_process_that_lingers_is_asked_and_then_killed() {
+    fn a_process_that_does_not_exit_is_terminated_and_then_killed() {
         let (mut clock, now) = clock();
         clock.turn_ended();
-        assert_eq!(clock.next(false), Some((Due::Lingers, now + Duration::from_secs(30))));
+        assert_eq!(clock.next(false), Some((Due::ExitOverdue, now + Duration::from_secs(30))));
         clock.stopping(now);
-        assert!(clock.ended_lingering());
+        assert!(clock.exit_was_overdue());
         assert_eq!(clock.next(false).unwrap().0, Due::Signal(Signal::Terminate));
         clock.signalled(Signal::Terminate, now);
         assert_eq!(clock.next(false).unwrap().0, Due::Signal(Signal::Kill));

@@ -1,4 +1,4 @@
-//! How a run ends: nobody is left, all that was said is told, and the end is the truth.
+//! The end of a run: all processes are ended, all output is read, and the outcome is determined.
 
 use std::process::ExitStatus;
 
@@ -7,60 +7,60 @@ use interlingua::event::{Error, Event, Outcome};
 use interlingua::json::Text;
 use tokio::sync::mpsc;
 
-use super::outbox::Sign;
+use super::outbox::ConsumerChange;
 use super::{Control, Ended, Run, Stop, now_ms};
-use crate::watch::Note;
+use crate::watch::Observation;
 
 impl Run {
-    /// The process has ended: ends those that it left behind, reads what it still said, and tells how
-    /// it ended.
+    /// After the process has exited: kills the processes that it left behind, reads the remaining
+    /// output, and reports the outcome.
     pub(super) async fn end(
         mut self,
         status: Option<ExitStatus>,
         controls: &mut mpsc::Receiver<Control>,
     ) -> Ended {
-        let left_behind = self.process.sweep().await;
-        self.clock.over();
+        let orphans = self.process.sweep().await;
+        self.clock.closed();
         loop {
             let unread = self.spool.unread();
             self.read_some().await;
-            // What cannot be read will not be read the next time either.
+            // A read error would occur again.
             let read = self.spool.unread() < unread;
             if !read || !self.wait_for_room(controls).await {
                 break;
             }
         }
         let exit = self.exit(status);
-        self.say(|driver, steps| driver.ended(exit.code, steps));
-        self.take_notes().await;
-        self.tell_contradiction(&exit);
-        let (lingered, silent) = (self.clock.ended_lingering(), self.spool.is_empty());
+        self.call_driver(|driver, steps| driver.ended(exit.code, steps));
+        self.handle_observations().await;
+        self.emit_contradiction(&exit);
+        let (exit_overdue, silent) = (self.clock.exit_was_overdue(), self.spool.is_empty());
         let Self { mut outbox, stop, mut outcome, reader, mut outlets, mut record, .. } = self;
         let Ok(_) = reader.finish(&exit, Some(now_ms()), &mut outlets);
         let mut watch = outlets.finish(record.as_mut(), |bytes| outbox.put(bytes));
-        for note in watch.notes() {
-            if let Note::TurnEnded(ended) = note {
+        for observation in watch.take_observations() {
+            if let Observation::TurnEnded(ended) = observation {
                 outcome = ended;
             }
         }
         tokio::select! {
-            () = outbox.emptied() => {}
+            () = outbox.drained() => {}
             () = stopped_again(controls) => {}
         }
-        Ended { outcome, exit, stop, lingered, silent, left_behind }
+        Ended { outcome, exit, stop, exit_overdue, silent, orphans }
     }
 
-    /// Waits until the consumer takes more; gives whether it is worth waiting for.
+    /// Waits for capacity at the consumer. Returns `false` if waiting is pointless.
     async fn wait_for_room(&mut self, controls: &mut mpsc::Receiver<Control>) -> bool {
         if self.outbox.has_room() {
             return true;
         }
         tokio::select! {
-            sign = self.outbox.news() => {
-                if sign == Sign::Gone {
+            change = self.outbox.changed() => {
+                if change == ConsumerChange::Closed {
                     self.stop.get_or_insert(Stop::ConsumerGone);
                 }
-                sign == Sign::Room
+                change == ConsumerChange::Ready
             }
             () = stopped_again(controls) => {
                 self.stop.get_or_insert(Stop::Interrupted);
@@ -74,15 +74,15 @@ impl Run {
             code: status.and_then(|status| status.code()).map(i64::from),
             signal: status.and_then(signal),
             stderr: self.process.stderr_tail(),
-            stopped: self.stop.as_ref().map(Stop::told),
+            stopped: self.stop.as_ref().map(Stop::to_stopped),
         }
     }
 
-    /// Says so where the stream says that all is well, and the process that it is not.
-    fn tell_contradiction(&mut self, exit: &Exit) {
+    /// Emits an error if the stream reports success but the process failed.
+    fn emit_contradiction(&mut self, exit: &Exit) {
         let failed = exit.code.is_some_and(|code| code != 0) || exit.signal.is_some();
         if self.stop.is_some()
-            || self.clock.ended_lingering()
+            || self.clock.exit_was_overdue()
             || !failed
             || self.outcome != Outcome::Completed
         {
@@ -92,9 +92,9 @@ impl Run {
             (Some(signal), _) => format!("was ended by signal {signal}"),
             (None, code) => format!("exited with code {}", code.unwrap_or_default()),
         };
-        let mut message = format!("the agent said that its turn was completed, but {how}");
+        let mut message = format!("the agent reported a completed turn, but {how}");
         if let Some(last) = exit.stderr.as_deref().and_then(|tail| tail.trim_end().lines().last()) {
-            message = format!("{message}; its last words were: {last}");
+            message = format!("{message}; last line of standard error: {last}");
         }
         let error = Error { message: Text::from(message), ..Error::default() };
         let contradiction = Event::new(error);
@@ -108,13 +108,13 @@ fn signal(status: ExitStatus) -> Option<i64> {
     std::os::unix::process::ExitStatusExt::signal(&status).map(i64::from)
 }
 
-/// Where there are no signals, nobody is ended by one.
+/// Other systems have no signals.
 #[cfg(not(unix))]
 fn signal(_status: ExitStatus) -> Option<i64> {
     None
 }
 
-/// Waits until the run is to be stopped at once.
+/// Waits for a command to stop at once.
 async fn stopped_again(controls: &mut mpsc::Receiver<Control>) {
     loop {
         match controls.recv().await {

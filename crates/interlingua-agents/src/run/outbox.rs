@@ -1,9 +1,9 @@
-//! What is still to be written to the consumer, who may be slow.
+//! The queue of bytes for the consumer, which may be slow.
 //!
-//! A thread writes, so that nothing else waits for the consumer. There is room for a few pieces; when
-//! it is full, no more is read of what the agent prints, which stays where it is. A short piece for a
-//! consumer that is ready for it is written at once: most pieces are, and waking a thread for each
-//! costs more than all the rest.
+//! A thread writes, so that nothing else waits for the consumer. The queue holds a few chunks;
+//! while it is full, no more output of the agent is read, and it stays in its spool. A short chunk
+//! for a consumer that is ready is written directly: most chunks are short, and waking a thread for
+//! each of them costs more than everything else.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -12,35 +12,35 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{mpsc, oneshot};
 
-/// How many pieces may wait.
-const ROOM: usize = 8;
+/// The capacity of the queue, in chunks.
+const CAPACITY: usize = 8;
 
-/// How many bytes a consumer must take at once when it says that it is ready.
+/// The number of bytes that a ready consumer must accept without blocking.
 const SHORT: usize = 4096;
 
-/// Who takes what is written.
+/// Receives the output of a run.
 pub trait Consumer: Write + Send {
-    /// Whether 4096 bytes can be written now without waiting.
+    /// Whether 4096 bytes can be written now without blocking.
     fn is_ready(&self) -> bool {
         false
     }
 }
 
-/// What is new of the consumer.
+/// A change in the state of the consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sign {
-    /// It takes more.
-    Room,
-    /// It takes nothing any more.
-    Gone,
+pub(super) enum ConsumerChange {
+    /// It accepts more output.
+    Ready,
+    /// It accepts no more output.
+    Closed,
 }
 
 pub(super) struct Outbox {
     consumer: Arc<Mutex<Box<dyn Consumer>>>,
     pieces: Option<mpsc::Sender<Vec<u8>>>,
-    /// How many pieces the thread has not written yet.
+    /// The number of chunks that the thread has not written yet.
     in_flight: Arc<AtomicUsize>,
-    /// Pieces for which there was no room.
+    /// Chunks for which the queue had no capacity.
     waiting: VecDeque<Vec<u8>>,
     written: Option<oneshot::Receiver<()>>,
 }
@@ -49,7 +49,7 @@ impl Outbox {
     pub(super) fn new(consumer: Box<dyn Consumer>) -> Self {
         let consumer = Arc::new(Mutex::new(consumer));
         let in_flight = Arc::new(AtomicUsize::new(0));
-        let (pieces, mut taken) = mpsc::channel::<Vec<u8>>(ROOM);
+        let (pieces, mut taken) = mpsc::channel::<Vec<u8>>(CAPACITY);
         let (done, written) = oneshot::channel();
         let (output, count) = (consumer.clone(), in_flight.clone());
         std::thread::spawn(move || {
@@ -59,35 +59,35 @@ impl Outbox {
                 }
                 count.fetch_sub(1, Ordering::Release);
             }
-            // Whoever waits for it may be gone.
+            // The receiver may have been dropped.
             let _ = done.send(());
         });
         let (pieces, written) = (Some(pieces), Some(written));
         Self { consumer, pieces, in_flight, waiting: VecDeque::new(), written }
     }
 
-    /// Writes some bytes, when the consumer takes them.
+    /// Queues bytes for the consumer.
     pub(super) fn put(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() || self.pieces.is_none() || self.written_at_once(bytes) {
+        if bytes.is_empty() || self.pieces.is_none() || self.try_write_now(bytes) {
             return;
         }
         self.waiting.push_back(bytes.to_vec());
-        self.hand_over();
+        self.send_waiting();
     }
 
-    /// Writes a short piece now, if nothing is before it and the consumer is ready.
-    fn written_at_once(&self, bytes: &[u8]) -> bool {
+    /// Writes a short chunk directly, if the queue is empty and the consumer is ready.
+    fn try_write_now(&self, bytes: &[u8]) -> bool {
         let first = self.waiting.is_empty() && self.in_flight.load(Ordering::Acquire) == 0;
         if !first || bytes.len() > SHORT {
             return false;
         }
         let ready = self.consumer.lock().is_ok_and(|consumer| consumer.is_ready());
-        // One that cannot take it after all is found out by the thread.
+        // If the write fails after all, the thread detects it.
         ready && write(&self.consumer, bytes)
     }
 
-    /// Hands over as much as there is room for.
-    fn hand_over(&mut self) {
+    /// Queues as many waiting chunks as there is capacity for.
+    fn send_waiting(&mut self) {
         let Some(pieces) = &self.pieces else { return };
         while let Some(piece) = self.waiting.pop_front() {
             self.in_flight.fetch_add(1, Ordering::AcqRel);
@@ -100,14 +100,14 @@ impl Outbox {
         }
     }
 
-    /// Whether more can be written without waiting.
+    /// Whether more can be queued without waiting.
     pub(super) fn has_room(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Waits until there is room where there was none, or until the consumer is gone: then what is
-    /// still put here goes nowhere.
-    pub(super) async fn news(&mut self) -> Sign {
+    /// Waits until there is capacity again, or until the consumer is closed. After that, further
+    /// output is discarded.
+    pub(super) async fn changed(&mut self) -> ConsumerChange {
         let Some(pieces) = &self.pieces else { return std::future::pending().await };
         while !self.waiting.is_empty() {
             let Ok(permit) = pieces.reserve().await else { break };
@@ -116,17 +116,17 @@ impl Outbox {
                 permit.send(piece);
             }
             if self.waiting.is_empty() {
-                return Sign::Room;
+                return ConsumerChange::Ready;
             }
         }
         pieces.closed().await;
         self.pieces = None;
         self.waiting.clear();
-        Sign::Gone
+        ConsumerChange::Closed
     }
 
-    /// Waits until all was written, or the consumer is gone.
-    pub(super) async fn emptied(&mut self) {
+    /// Waits until everything was written, or the consumer is closed.
+    pub(super) async fn drained(&mut self) {
         let Some(pieces) = self.pieces.take() else { return };
         for piece in self.waiting.drain(..) {
             if pieces.send(piece).await.is_err() {
@@ -135,7 +135,8 @@ impl Outbox {
         }
         drop(pieces);
         if let Some(written) = self.written.take() {
-            // An error says that the thread has ended without having written all: the same to us.
+            // An error means that the thread ended early; there is nothing left to wait for either
+            // way.
             let _ = written.await;
         }
     }

@@ -1,5 +1,5 @@
-//! Where the entries of a run go: they are watched, written for the consumer, and, for an agent that
-//! has only a screen, recorded.
+//! The destinations of a run's entries: they are observed, written for the consumer, and, for an
+//! agent that has only a screen, recorded.
 
 use std::convert::Infallible;
 
@@ -14,9 +14,9 @@ use crate::watch::Watch;
 pub(super) struct Outlets {
     pub(super) watch: Watch,
     writer: Writer,
-    /// What was written and not yet taken.
+    /// The written bytes that were not taken yet.
     bytes: Vec<u8>,
-    /// What is read from a screen, as a recording of it that can be translated.
+    /// The recording of an agent that has only a screen: its events, which can be translated again.
     recording: Option<Recording>,
 }
 
@@ -39,12 +39,12 @@ impl Outlets {
         Ok(Self { watch: Watch::default(), writer, bytes: Vec::new(), recording })
     }
 
-    /// Whether entries are recorded, instead of what the agent printed.
+    /// Whether entries are recorded instead of the agent's output.
     pub(super) fn records_entries(&self) -> bool {
         self.recording.is_some()
     }
 
-    /// Hands on what was written since the last time.
+    /// Passes on what was written since the last call.
     pub(super) fn take(&mut self, record: Option<&mut Recorder>, put: impl FnOnce(&[u8])) {
         put(&self.bytes);
         self.bytes.clear();
@@ -56,7 +56,7 @@ impl Outlets {
         }
     }
 
-    /// Writes what was held back.
+    /// Writes what the writers held back.
     pub(super) fn finish(self, record: Option<&mut Recorder>, put: impl FnOnce(&[u8])) -> Watch {
         let Self { watch, writer, mut bytes, recording } = self;
         writer.finish(&mut bytes);
@@ -78,7 +78,7 @@ impl Sink for Outlets {
     }
 
     fn entry(&mut self, entry: EntryRef<'_>) -> Result<Flow, Infallible> {
-        self.watch.look(entry.event);
+        self.watch.observe(entry.event);
         self.writer.write(entry, &mut self.bytes);
         if let Some(recording) = &mut self.recording {
             recording.writer.write(entry, &mut recording.bytes);

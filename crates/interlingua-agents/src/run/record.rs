@@ -1,9 +1,9 @@
-//! Keeps the bytes of a run, as they were, and when they came.
+//! Records the bytes of a run unchanged, and when they arrived.
 //!
-//! The bytes are a file of their own, which `interlingua translate` reads. Beside it stands
-//! `NAME.times.jsonl`: a line for each piece, with its time, its length, and what was sent to the agent.
-//! Of an agent that has only a screen the file has what was read from it, as our own events, and
-//! `NAME.screen` what it drew.
+//! The bytes have a file of their own, which `interlingua translate` reads. Beside it,
+//! `NAME.times.jsonl` has a line for each chunk, with its time, its length, or the text that was
+//! sent to the agent. For an agent that has only a screen, the file contains the events that were
+//! read from it, and `NAME.screen` contains what it drew.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-/// Where the bytes of a run are kept.
+/// Records the bytes of a run.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
@@ -24,7 +24,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Keeps them in a file.
+    /// Creates the files of a recording.
     pub fn create(path: &Path) -> io::Result<Self> {
         Ok(Self {
             path: path.to_owned(),
@@ -35,14 +35,14 @@ impl Recorder {
         })
     }
 
-    /// The agent printed something.
+    /// Records a chunk of the agent's output.
     pub(super) fn printed(&mut self, bytes: &[u8]) {
-        // A record that cannot be kept does not end the run.
+        // A failure to record does not end the run.
         let _ = self.bytes.write_all(bytes);
         self.note(&json!({"ms": self.ms(), "printed": bytes.len()}));
     }
 
-    /// The agent drew something on its screen.
+    /// Records what the agent drew on its screen.
     pub(super) fn shown(&mut self, bytes: &[u8]) {
         if self.screen.is_none() {
             self.screen = File::create(beside(&self.path, ".screen")).ok();
@@ -53,7 +53,7 @@ impl Recorder {
         self.note(&json!({"ms": self.ms(), "shown": bytes.len()}));
     }
 
-    /// Something was sent to the agent.
+    /// Records what was sent to the agent.
     pub(super) fn sent(&mut self, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
         self.note(&json!({"ms": self.ms(), "sent": text.trim_end()}));
@@ -68,7 +68,7 @@ impl Recorder {
     }
 }
 
-/// The name of a file beside another.
+/// The name of a file beside the recording.
 fn beside(path: &Path, ending: &str) -> OsString {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);

@@ -1,4 +1,4 @@
-//! Does what the driver wants done.
+//! Executes the steps that the driver requests.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -8,21 +8,21 @@ use crate::driver::{Driver, Step};
 use crate::process::Signal;
 
 impl Run {
-    /// Asks the driver what to say, and says it.
-    pub(super) fn say(&mut self, ask: impl FnOnce(&mut dyn Driver, &mut Vec<Step>)) {
+    /// Calls the driver, and executes the steps that it returns.
+    pub(super) fn call_driver(&mut self, ask: impl FnOnce(&mut dyn Driver, &mut Vec<Step>)) {
         let mut steps = Vec::new();
         ask(self.driver.as_mut(), &mut steps);
-        self.take_steps(steps);
+        self.execute(steps);
     }
 
-    pub(super) fn take_steps(&mut self, steps: Vec<Step>) {
+    pub(super) fn execute(&mut self, steps: Vec<Step>) {
         let mut steps = VecDeque::from(steps);
         while let Some(step) = steps.pop_front() {
             match step {
                 Step::Send(record) => self.send(record),
                 Step::Type(keys) => {
-                    if let Some(keeper) = &mut self.record {
-                        keeper.sent(&keys);
+                    if let Some(recorder) = &mut self.record {
+                        recorder.sent(&keys);
                     }
                     self.process.write(keys);
                 }
@@ -36,31 +36,31 @@ impl Run {
                 Step::Pass(bytes) => {
                     self.read(|reader, outlets| reader.push(&bytes, Some(now_ms()), outlets));
                 }
-                Step::Tell(event) => {
+                Step::Emit(event) => {
                     self.read(|reader, outlets| reader.emit(*event, Some(now_ms()), outlets));
                 }
                 Step::Read(place) => {
-                    let (news, mut more) = (self.beside.news(&place), Vec::new());
-                    self.driver.beside(&news, &mut more);
-                    // What comes of it belongs before what was to come next.
+                    let (news, mut more) = (self.sidecar.read_new(&place), Vec::new());
+                    self.driver.sidecar_read(&news, &mut more);
+                    // The steps that result belong before the remaining ones.
                     more.into_iter().rev().for_each(|step| steps.push_front(step));
                 }
             }
         }
     }
 
-    /// Sends a signal; where that cannot be, the next one that can is due.
+    /// Sends a signal. If the system does not support it, the next one is due at once.
     pub(super) fn send_signal(&mut self, signal: Signal) {
         if !self.process.signal(signal) {
-            self.clock.hurry(Instant::now());
+            self.clock.escalate_now(Instant::now());
         }
     }
 
     fn send(&mut self, mut record: String) {
         self.read(|reader, outlets| reader.push_sent(&record, Some(now_ms()), outlets));
         record.push('\n');
-        if let Some(keeper) = &mut self.record {
-            keeper.sent(record.as_bytes());
+        if let Some(recorder) = &mut self.record {
+            recorder.sent(record.as_bytes());
         }
         self.process.write(record.into_bytes());
     }

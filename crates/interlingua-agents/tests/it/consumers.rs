@@ -1,4 +1,4 @@
-//! What a run owes to those who take its output, quickly, slowly or not at all; and to itself.
+//! Consumers that are fast, slow, stalled or closed: nothing is lost, and the agent is not blocked.
 
 use std::io::{self, Write};
 
@@ -15,10 +15,10 @@ async fn all_output_of_an_agent_that_exits_at_once_arrives() {
     assert_eq!((ended.code(), text(&events)), (0, expected));
 }
 
-/// A consumer that takes a byte at a time.
-struct Sipping(Consumer);
+/// A consumer that accepts one byte at a time.
+struct ByteAtATime(Consumer);
 
-impl Write for Sipping {
+impl Write for ByteAtATime {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (first, _) = bytes.split_at(1.min(bytes.len()));
         std::thread::yield_now();
@@ -30,16 +30,16 @@ impl Write for Sipping {
     }
 }
 
-impl interlingua_agents::Consumer for Sipping {}
+impl interlingua_agents::Consumer for ByteAtATime {}
 
 #[tokio::test]
-async fn a_consumer_that_takes_a_byte_at_a_time_loses_nothing() {
+async fn a_consumer_that_accepts_a_byte_at_a_time_loses_nothing() {
     let many = r#"i=0; while [ $i -lt 300 ]; do echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"$i;\"}}"; i=$((i+1)); done"#;
     let launch = script(&[BEGINS, many, COMPLETES]);
-    let (consumer, _told) = Consumer::new();
+    let (consumer, _chunks) = Consumer::new();
     let (_controls, none) = mpsc::channel(1);
-    let sipping = Box::new(Sipping(consumer.clone()));
-    let ended = within(interlingua_agents::run(launch, options(), sipping, none)).await.unwrap();
+    let slow = Box::new(ByteAtATime(consumer.clone()));
+    let ended = within(interlingua_agents::run(launch, options(), slow, none)).await.unwrap();
     let expected: String = (0..300).map(|number| format!("{number};")).collect();
     assert_eq!((ended.code(), text(&consumer.events())), (0, expected));
 }
@@ -51,14 +51,14 @@ async fn a_consumer_that_stalls_loses_nothing() {
         r#"i=0; while [ $i -lt 2000 ]; do echo "{{\"type\":\"item.completed\",\"item\":{{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"${{i}}{piece}\"}}}}"; i=$((i+1)); done"#
     );
     let done = Fifo::new();
-    let launch = script(&[BEGINS, &many, COMPLETES, &done.tell()]);
-    let (consumer, _told) = Consumer::new();
+    let launch = script(&[BEGINS, &many, COMPLETES, &done.signal_command()]);
+    let (consumer, _chunks) = Consumer::new();
     let stalled = Stalled::before(&consumer);
     let (_controls, none) = mpsc::channel(1);
     let run = interlingua_agents::run(launch, options(), Box::new(stalled.clone()), none);
     let run = tokio::spawn(run);
-    // The agent is not held up: it ends although nobody has taken anything.
-    within(done.told()).await;
+    // The agent is not blocked: it exits although the consumer has accepted nothing.
+    within(done.signalled()).await;
     assert_eq!(consumer.bytes().len(), 0);
     stalled.open();
     let ended = within(run).await.unwrap().unwrap();
@@ -67,10 +67,10 @@ async fn a_consumer_that_stalls_loses_nothing() {
     assert_eq!((ended.code(), said.len(), said == expected), (0, expected.len(), true));
 }
 
-/// A consumer that goes away after its first piece.
-struct Fickle;
+/// A consumer that is closed.
+struct Closed;
 
-impl Write for Fickle {
+impl Write for Closed {
     fn write(&mut self, _bytes: &[u8]) -> io::Result<usize> {
         Err(io::ErrorKind::BrokenPipe.into())
     }
@@ -80,38 +80,38 @@ impl Write for Fickle {
     }
 }
 
-impl interlingua_agents::Consumer for Fickle {}
+impl interlingua_agents::Consumer for Closed {}
 
 #[tokio::test]
-async fn an_agent_whose_consumer_is_gone_is_stopped() {
+async fn an_agent_whose_consumer_is_closed_is_stopped() {
     let (_controls, none) = mpsc::channel(1);
     let launch = script(&[BEGINS, SAYS, "sleep 1000"]);
     let ended =
-        within(interlingua_agents::run(launch, options(), Box::new(Fickle), none)).await.unwrap();
+        within(interlingua_agents::run(launch, options(), Box::new(Closed), none)).await.unwrap();
     assert_eq!((ended.stop.as_ref(), ended.code()), (Some(&Stop::ConsumerGone), 130));
 }
 
-/// What nobody takes is kept on the disk, and a disk is not endless.
+/// Unread output is kept on disk, so it must have a limit.
 #[tokio::test]
-async fn an_agent_that_prints_without_end_for_nobody_is_stopped() {
+async fn an_agent_with_too_much_unread_output_is_stopped() {
     let stopped = Fifo::new();
-    let trap = format!("trap '{}; exit 1' INT TERM", stopped.tell());
+    let trap = format!("trap '{}; exit 1' INT TERM", stopped.signal_command());
     let endless = r#"while :; do echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_$((i=i+1))\",\"type\":\"agent_message\",\"text\":\"and so on\"}}"; done"#;
     let mut options = options();
-    options.most_unread = 100_000;
+    options.max_unread = 100_000;
     let stalled = Stalled::before(&Consumer::new().0);
     let (_controls, none) = mpsc::channel(1);
     let launch = script(&[&trap, BEGINS, endless]);
     let run = interlingua_agents::run(launch, options, Box::new(stalled.clone()), none);
     let run = tokio::spawn(run);
-    within(stopped.told()).await;
+    within(stopped.signalled()).await;
     stalled.open();
     let ended = within(run).await.unwrap().unwrap();
     let Some(Stop::TimedOut(why)) = &ended.stop else { panic!("{ended:?}") };
     assert!(why.contains("slow"), "{why}");
 }
 
-/// An agent that nobody reads, because nobody takes what was read, is not silent.
+/// An agent whose output is not read because the consumer is stalled does not count as silent.
 #[tokio::test]
 async fn a_consumer_that_stalls_does_not_make_the_agent_silent() {
     let done = Fifo::new();
@@ -120,17 +120,17 @@ async fn a_consumer_that_stalls_does_not_make_the_agent_silent() {
     options.deadlines.silence = Some(std::time::Duration::from_millis(200));
     let stalled = Stalled::before(&Consumer::new().0);
     let (_controls, none) = mpsc::channel(1);
-    // It prints nothing for longer than it may be silent: the passing of time is what is tested.
-    let launch = script(&[BEGINS, many, "sleep 0.6", COMPLETES, &done.tell()]);
+    // The agent is quiet for longer than the silence limit; the test depends on real time.
+    let launch = script(&[BEGINS, many, "sleep 0.6", COMPLETES, &done.signal_command()]);
     let run = interlingua_agents::run(launch, options, Box::new(stalled.clone()), none);
     let run = tokio::spawn(run);
-    within(done.told()).await;
+    within(done.signalled()).await;
     stalled.open();
     let ended = within(run).await.unwrap().unwrap();
     assert_eq!((ended.stop.clone(), ended.code()), (None, 0), "{ended:?}");
 }
 
-/// Work in the background has results of its own: the run ends when the process does.
+/// Background work produces results of its own: the run ends when the process exits.
 #[tokio::test]
 async fn several_results_are_one_run() {
     let again = SAYS.replace("item_0", "item_2").replace("hello", " and more");

@@ -1,4 +1,4 @@
-//! How long an agent may be silent, try again, linger, or run at all.
+//! The limits for silence, retries, a late exit, and the whole run.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use interlingua_agents::process::Input;
 use crate::support::*;
 
 #[tokio::test]
-async fn silence_in_the_middle_of_a_turn_ends_it() {
+async fn silence_during_a_turn_ends_it() {
     let mut options = options();
     options.deadlines.silence = Some(Duration::from_millis(300));
     let (ended, events) = run(script(&[BEGINS, SAYS, "sleep 1000"]), options).await;
@@ -22,7 +22,7 @@ async fn silence_in_the_middle_of_a_turn_ends_it() {
 async fn a_running_tool_may_be_silent() {
     let mut options = options();
     options.deadlines.silence = Some(Duration::from_millis(300));
-    // The passing of time is what is tested.
+    // The test depends on real time.
     let lines = [BEGINS, TOOL_STARTS, "sleep 1", TOOL_ENDS, COMPLETES];
     let (ended, events) = run(script(&lines), options).await;
     assert_eq!((ended.code(), &turn_end(&events)["outcome"]), (0, &"completed".into()));
@@ -32,7 +32,7 @@ async fn a_running_tool_may_be_silent() {
 async fn a_run_has_a_deadline() {
     let mut options = options();
     options.deadlines.run = Some(Duration::from_millis(300));
-    // It is never silent for long: the passing of time is what is tested.
+    // The agent is never silent for long; the test depends on real time.
     let talk = format!("while :; do {SAYS}; sleep 0.05; done");
     let (ended, events) = run(script(&[BEGINS, &talk]), options).await;
     assert_eq!(ended.code(), 124);
@@ -40,30 +40,30 @@ async fn a_run_has_a_deadline() {
 }
 
 #[tokio::test]
-async fn an_agent_that_lingers_after_its_turn_is_ended_and_has_not_failed() {
+async fn an_agent_that_does_not_exit_after_its_turn_is_ended_and_has_not_failed() {
     let mut options = options();
-    options.deadlines.lingering = Duration::from_millis(200);
+    options.deadlines.exit_after_turn = Duration::from_millis(200);
     let (ended, events) = run(script(&[BEGINS, SAYS, COMPLETES, "sleep 1000"]), options).await;
     assert_eq!((ended.code(), &turn_end(&events)["outcome"]), (0, &"completed".into()));
     assert!(!kinds(&events).contains(&"error"));
 }
 
 #[tokio::test]
-async fn an_agent_that_only_tries_again_is_stopped() {
+async fn an_agent_that_only_retries_is_stopped() {
     let mut options = options();
     options.deadlines.retries = Some(Duration::from_millis(400));
-    // It is never silent for long: the passing of time is what is tested.
+    // The agent is never silent for long; the test depends on real time.
     let again = r#"while :; do echo '{"type":"error","message":"Reconnecting... waiting for network"}'; sleep 0.05; done"#;
     let (ended, events) = run(script(&[BEGINS, again]), options).await;
     assert_eq!(ended.code(), 124);
-    assert!(turn_end(&events)["cause"].as_str().unwrap().contains("try again"));
+    assert!(turn_end(&events)["cause"].as_str().unwrap().contains("retried"));
 }
 
 #[tokio::test]
-async fn an_agent_that_never_reads_its_input_holds_nobody_up() {
+async fn an_agent_that_never_reads_its_input_does_not_block_the_run() {
     let mut options = options();
     options.deadlines.run = Some(Duration::from_millis(300));
-    // More than a pipe takes.
+    // More than the capacity of a pipe.
     let driver = Box::new(ClaudeDriver::new("x".repeat(1 << 20)));
     let launch = with_driver(&["sleep 1000"], "claude", Input::Open, driver);
     let (ended, _) = run(launch, options).await;

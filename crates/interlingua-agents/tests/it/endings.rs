@@ -1,13 +1,13 @@
-//! How an agent ended is told truthfully, whatever it printed last.
+//! The reported outcome is truthful, whatever the agent printed last.
 
 use std::time::{Duration, Instant};
 
 use crate::support::*;
 
 #[tokio::test]
-async fn a_turn_that_went_well() {
+async fn a_completed_turn() {
     let (ended, events) = run(script(&[BEGINS, SAYS, COMPLETES]), options()).await;
-    assert_eq!((ended.code(), ended.left_behind), (0, 0));
+    assert_eq!((ended.code(), ended.orphans), (0, 0));
     assert_eq!(text(&events), "hello");
     assert_eq!(turn_end(&events)["outcome"], "completed");
     assert_eq!(events.last().unwrap()["exit_code"], 0);
@@ -20,7 +20,7 @@ async fn standard_input_is_closed() {
 }
 
 #[tokio::test]
-async fn an_exit_without_a_result_is_no_success() {
+async fn an_exit_without_a_result_is_a_failure() {
     let lines = [BEGINS, SAYS, "echo 'first words' >&2; echo 'last words' >&2", "exit 0"];
     let (ended, events) = run(script(&lines), options()).await;
     assert_eq!(ended.code(), 1);
@@ -28,11 +28,11 @@ async fn an_exit_without_a_result_is_no_success() {
     assert_eq!((&end["outcome"], &end["synthetic"]), (&"failed".into(), &"process_ended".into()));
     let cause = end["cause"].as_str().unwrap();
     assert!(cause.contains("exited with code 0") && cause.contains("last words"), "{cause}");
-    assert_eq!(text(&events), "hello", "what had been said stays");
+    assert_eq!(text(&events), "hello", "the text before it is kept");
 }
 
 #[tokio::test]
-async fn a_line_that_was_cut_off_is_kept_and_told() {
+async fn a_truncated_line_is_kept_and_reported() {
     let (ended, events) = run(script(&[BEGINS, "printf '{\"type\":\"item.comp'"]), options()).await;
     assert_eq!(ended.code(), 1);
     let unparsed = events.iter().find(|event| event["type"] == "unparsed").unwrap();
@@ -48,7 +48,7 @@ async fn a_killed_agent_has_failed() {
 }
 
 #[tokio::test]
-async fn an_exit_code_that_contradicts_the_stream_is_told() {
+async fn an_exit_code_that_contradicts_the_stream_is_reported() {
     let (ended, events) =
         run(script(&[BEGINS, SAYS, COMPLETES, "echo why >&2; exit 3"]), options()).await;
     assert_eq!(ended.code(), 1);
@@ -59,23 +59,23 @@ async fn an_exit_code_that_contradicts_the_stream_is_told() {
 }
 
 #[tokio::test]
-async fn the_end_is_told_at_once() {
+async fn the_end_is_reported_at_once() {
     let (before, lines) = (Instant::now(), [BEGINS, "exit 7"]);
     let (ended, _) = run(script(&lines), options()).await;
     assert_eq!(ended.exit.code, Some(7));
-    // A tenth of a second is asked for; a busy machine gets more, and a hang would take minutes.
+    // A tenth of a second is expected; a busy machine takes longer, and a hang would take minutes.
     assert!(before.elapsed() < Duration::from_secs(5));
 }
 
 #[tokio::test]
-async fn standard_error_is_no_protocol() {
+async fn standard_error_is_not_parsed() {
     let lines = [BEGINS, &format!("{{ {SAYS}; }} >&2"), COMPLETES];
     let (ended, events) = run(script(&lines), options()).await;
     assert_eq!((ended.code(), text(&events)), (0, String::new()));
     assert!(ended.exit.stderr.unwrap().contains("agent_message"));
 }
 
-/// What the working folder has to have is written there, and what is there stays.
+/// Files that the working folder must have are written; existing files are kept.
 #[tokio::test]
 async fn the_working_folder_is_prepared() {
     let folder = tempfile::tempdir().unwrap();

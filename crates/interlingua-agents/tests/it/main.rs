@@ -1,5 +1,5 @@
-//! The tests of this crate, in one program: a module for each behaviour, with shell scripts in the place
-//! of agents. The real agents are a program of their own, `real_agents`.
+//! The tests of this crate, in one program with a module per behaviour; shell scripts play the
+//! agents. The tests with real agents are a separate program, `real_agents`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -10,8 +10,6 @@
 mod support;
 
 #[cfg(target_os = "linux")]
-mod beside;
-#[cfg(target_os = "linux")]
 mod consumers;
 #[cfg(target_os = "linux")]
 mod deadlines;
@@ -21,6 +19,8 @@ mod endings;
 mod permissions;
 #[cfg(unix)]
 mod screens;
+#[cfg(target_os = "linux")]
+mod sidecar_files;
 #[cfg(target_os = "linux")]
 mod stopping;
 #[cfg(windows)]

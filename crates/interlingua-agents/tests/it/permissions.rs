@@ -1,4 +1,4 @@
-//! Who may do what, and that every decision reaches the agent and the stream.
+//! Permission requests, and that every decision reaches the agent and the stream.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::support::*;
 
-/// A script that asks like Claude Code, and does what it is told: it prints the answer as its text.
+/// A script that requests a permission like Claude Code, and prints the answer as its text.
 fn asks() -> Launch {
     let call = r#"echo '{"type":"assistant","message":{"id":"m1","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls"}}]},"session_id":"s","uuid":"u1"}'"#;
     let asks = r#"echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t1"}}'"#;
@@ -23,7 +23,7 @@ case $answer in
 esac
 echo '{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1",'"$result"'}]},"session_id":"s","uuid":"u2"}'"#;
     let result = r#"echo '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s","uuid":"u3"}'"#;
-    // It ends when its input does.
+    // It exits when its input is closed.
     let lines = ["read prompt", call, asks, "read answer", answered, result, "cat > /dev/null"];
     let driver = Box::new(ClaudeDriver::new("do it".to_owned()));
     with_driver(&lines, "claude", Input::Open, driver)
@@ -54,7 +54,7 @@ async fn a_mode_decides_and_the_decision_is_an_event() {
 }
 
 #[tokio::test]
-async fn where_nobody_can_be_asked_the_answer_is_no() {
+async fn without_a_user_requests_are_denied() {
     let (_, events) = run(asks(), options()).await;
     assert_eq!(decision(&events), "denied");
 }
@@ -66,15 +66,15 @@ async fn the_user_decides() {
     options.questions = Some(questions);
     let run = Watched::start(asks(), options);
     let question = within(asked.recv()).await.unwrap();
-    assert_eq!((&*question.wish.tool, question.wish.kind.as_str()), ("Bash", "execute"));
-    let (request, decision_made) = (question.wish.request, Decision::Allow);
+    assert_eq!((&*question.request.tool, question.request.kind.as_str()), ("Bash", "execute"));
+    let (request, decision_made) = (question.request.id, Decision::Allow);
     run.controls.send(Control::Decide { request, decision: decision_made }).await.unwrap();
     let (ended, events) = run.end().await;
     assert_eq!((ended.code(), decision(&events), answer(&events)), (0, "allowed", &"ran".into()));
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_answers_in_time_is_answered_with_no() {
+async fn a_request_that_is_not_answered_in_time_is_denied() {
     let (questions, _asked) = mpsc::unbounded_channel();
     let mut options = options();
     options.questions = Some(questions);
@@ -82,20 +82,20 @@ async fn a_question_that_nobody_answers_in_time_is_answered_with_no() {
     let (ended, events) = run(asks(), options).await;
     assert_eq!((ended.code(), decision(&events)), (0, "denied"));
     let resolved = events.iter().find(|event| event["type"] == "permission_resolved").unwrap();
-    assert_eq!(resolved["reason"], "nobody answered in time");
+    assert_eq!(resolved["reason"], "the permission request was not answered in time");
 }
 
 #[tokio::test]
-async fn silence_while_somebody_is_asked_is_no_fault() {
+async fn silence_while_a_request_is_pending_is_allowed() {
     let (questions, mut asked) = mpsc::unbounded_channel();
     let mut options = options();
     options.questions = Some(questions);
     options.deadlines.silence = Some(Duration::from_millis(100));
     let run = Watched::start(asks(), options);
     let question = within(asked.recv()).await.unwrap();
-    // The passing of time is what is tested.
+    // The test depends on real time.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let (request, decision) = (question.wish.request, Decision::Allow);
+    let (request, decision) = (question.request.id, Decision::Allow);
     run.controls.send(Control::Decide { request, decision }).await.unwrap();
     assert_eq!(run.end().await.0.code(), 0);
 }

@@ -1,4 +1,4 @@
-//! Programs that have only a screen, at a terminal that nobody looks at.
+//! Programs that have only a screen, at a pseudoterminal.
 
 use interlingua_agents::agent::program::Program;
 use interlingua_agents::{Control, Recorder, Request, Stop};
@@ -18,7 +18,7 @@ fn at_terminal(lines: &[&str], prompt: &str) -> interlingua_agents::agent::Launc
 }
 
 #[tokio::test]
-async fn what_stays_on_the_screen_is_text() {
+async fn the_final_screen_is_text() {
     let lines = [
         "test -t 0 && test -t 1 && echo 'a terminal'",
         r"printf 'loading 1%%\rloading 2%%\r'",
@@ -27,13 +27,13 @@ async fn what_stays_on_the_screen_is_text() {
     ];
     let (ended, events) = run(at_terminal(&lines, "argument"), options()).await;
     assert_eq!((ended.code(), text(&events).as_str()), (0, "a terminal\ndone\n300 200\n"));
-    let says = events.iter().find(|event| event["type"] == "notice").unwrap();
-    assert!(says["text"].as_str().unwrap().contains("guess"), "{says}");
+    let notice = events.iter().find(|event| event["type"] == "notice").unwrap();
+    assert!(notice["text"].as_str().unwrap().contains("guess"), "{notice}");
     assert_eq!(turn_end(&events)["outcome"], "completed");
 }
 
 #[tokio::test]
-async fn nothing_is_lost_of_what_leaves_the_screen() {
+async fn scrolled_rows_are_not_lost() {
     let (ended, events) = run(at_terminal(&["seq 1 5000"], "argument"), options()).await;
     let expected: String = (1..=5000).map(|number| format!("{number}\n")).collect();
     assert_eq!((ended.code(), text(&events)), (0, expected));
@@ -50,10 +50,10 @@ async fn a_prompt_is_typed() {
 }
 
 #[tokio::test]
-async fn a_screen_that_was_full_is_told_as_it_was() {
+async fn the_alternate_screen_is_emitted() {
     let lines = [
         r"printf '\033[?1049h\033[2;3Hin the middle'",
-        // Who asks where the cursor is hears it.
+        // The terminal answers a cursor position request.
         r"stty raw -echo; printf '\033[6n'; dd bs=1 count=7 2>/dev/null | tail -c 5 > answer",
         r"printf '\033[?1049l'; stty sane; cat answer",
     ];
@@ -66,29 +66,29 @@ async fn a_screen_that_was_full_is_told_as_it_was() {
 }
 
 #[tokio::test]
-async fn an_interrupt_reaches_who_runs_at_the_terminal() {
+async fn an_interrupt_reaches_a_program_at_the_terminal() {
     let mut run = Watched::start(at_terminal(&["echo begins; sleep 1000"], "argument"), options());
     run.until(|event| event["type"] == "notice").await;
     run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
     let (ended, events) = run.end().await;
-    assert_eq!((ended.code(), ended.left_behind), (130, 0));
+    assert_eq!((ended.code(), ended.orphans), (130, 0));
     assert_eq!(turn_end(&events)["outcome"], "cancelled");
 }
 
-/// A program that ends well because it was stopped has not completed its turn.
+/// A program that exits with 0 because it was stopped has not completed its turn.
 #[tokio::test]
-async fn a_stop_is_no_success_whatever_the_exit_code_is() {
+async fn a_stopped_program_has_not_succeeded_whatever_its_exit_code() {
     let ready = Fifo::new();
-    let lines = ["trap \"exit 0\" INT TERM", &ready.tell(), "sleep 1000 & wait"];
+    let lines = ["trap \"exit 0\" INT TERM", &ready.signal_command(), "sleep 1000 & wait"];
     let run = Watched::start(at_terminal(&lines, "argument"), options());
-    within(ready.told()).await;
+    within(ready.signalled()).await;
     run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
     let (ended, events) = run.end().await;
     assert_eq!((ended.code(), ended.exit.code), (130, Some(0)));
     assert_eq!(turn_end(&events)["outcome"], "cancelled");
 }
 
-/// The record of a screen can be translated, and what was drawn stands beside it.
+/// The recording of a screen can be translated, and the drawn bytes are kept beside it.
 #[tokio::test]
 async fn a_screen_can_be_recorded() {
     let folder = tempfile::tempdir().unwrap();
@@ -96,9 +96,9 @@ async fn a_screen_can_be_recorded() {
     let mut options = options();
     options.record = Some(Recorder::create(&path).unwrap());
     run(at_terminal(&[r"printf 'no\ryes\n'"], "argument"), options).await;
-    let told = std::fs::read_to_string(&path).unwrap();
+    let recorded = std::fs::read_to_string(&path).unwrap();
     let events: Vec<serde_json::Value> =
-        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        recorded.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(text(&events), "yes\n");
     assert_eq!(kinds(&events).last(), Some(&"session_ended"));
     let drawn = std::fs::read(folder.path().join("record.screen")).unwrap();

@@ -1,4 +1,4 @@
-//! Whoever is told to stop is stopped, with all that it started.
+//! An agent that has to stop is stopped, together with everything that it started.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn an_interrupt_ends_the_turn_as_cancelled() {
     assert_eq!((&end["outcome"], &end["synthetic"]), (&"cancelled".into(), &"stopped".into()));
 }
 
-/// A program that nobody knows says itself how it is to be interrupted.
+/// The description of an unknown program states how it is interrupted.
 #[tokio::test]
 async fn an_interrupt_can_be_the_end_of_the_input() {
     let driver = Box::new(PlainDriver::new(Interrupt::CloseInput));
@@ -44,22 +44,24 @@ async fn an_agent_that_will_not_stop_is_killed() {
 }
 
 #[tokio::test]
-async fn nobody_is_left_behind() {
+async fn no_process_survives() {
     let all_started = Fifo::new();
-    let orphan =
-        format!("(setsid sh -c 'sleep 1003 & echo $! >&2; {}; wait' &)", all_started.tell());
-    // One in the group, one in a session of its own, one that is an orphan by then.
+    let orphan = format!(
+        "(setsid sh -c 'sleep 1003 & echo $! >&2; {}; wait' &)",
+        all_started.signal_command()
+    );
+    // One in the process group, one in its own session, and one that has become an orphan.
     let lines = [
         BEGINS,
         "sleep 1001 & echo $! >&2",
         "setsid sleep 1002 & echo $! >&2",
         &orphan,
-        &all_started.wait(),
+        &all_started.wait_command(),
         COMPLETES,
     ];
     let (ended, _) = run(script(&lines), options()).await;
     assert_eq!(ended.code(), 0);
-    assert!(ended.left_behind >= 3, "{}", ended.left_behind);
+    assert!(ended.orphans >= 3, "{}", ended.orphans);
     let stderr = ended.exit.stderr.unwrap();
     assert_eq!(stderr.lines().count(), 3, "{stderr}");
     for pid in stderr.lines() {
@@ -68,40 +70,40 @@ async fn nobody_is_left_behind() {
 }
 
 #[tokio::test]
-async fn a_signal_reaches_those_who_moved_away() {
-    let told = Fifo::new();
-    // A shell's background commands ignore an interrupt from the start: the next signal must reach it.
+async fn a_signal_reaches_processes_that_moved_away() {
+    let received = Fifo::new();
+    // A shell's background commands ignore SIGINT from the start, so the next signal must reach it.
     let away = format!(
-        "setsid sh -c 'trap \"echo told >&2; {tell}; exit\" TERM; {tell}; sleep 1000 & wait' &",
-        tell = told.tell()
+        "setsid sh -c 'trap \"echo received >&2; {signal}; exit\" TERM; {signal}; sleep 1000 & wait' &",
+        signal = received.signal_command()
     );
     let lines = [
-        &format!("trap '' INT; trap '{}; exit 1' TERM", told.wait()),
+        &format!("trap '' INT; trap '{}; exit 1' TERM", received.wait_command()),
         BEGINS,
         &away,
-        &told.wait(),
+        &received.wait_command(),
         SAYS,
         "sleep 1000 & wait",
     ];
     let mut options = options();
-    // It ends when the other has been told, however long that takes.
+    // The agent exits once the other process has received its signal, however long that takes.
     options.deadlines.terminate = Duration::from_secs(20);
     let mut run = Watched::start(script(&lines), options);
     run.until(|event| event["type"] == "block").await;
     run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
     let (ended, _) = run.end().await;
-    assert!(ended.exit.stderr.unwrap().contains("told"));
+    assert!(ended.exit.stderr.unwrap().contains("received"));
 }
 
 #[tokio::test]
-async fn a_caller_that_controls_nothing_lets_the_run_go_on() {
+async fn a_run_continues_without_a_controlling_caller() {
     let seen = Fifo::new();
-    let launch = script(&[BEGINS, &seen.wait(), SAYS, COMPLETES]);
+    let launch = script(&[BEGINS, &seen.wait_command(), SAYS, COMPLETES]);
     let mut run = Watched::start(launch, options());
-    // The run has not begun yet: it never has somebody who controls it.
+    // The run has not begun yet, so it never has a controlling caller.
     run.controls = mpsc::channel(1).0;
     run.until(|event| event["type"] == "turn_started").await;
-    seen.let_go_on();
+    seen.release();
     let (ended, events) = run.end().await;
     assert_eq!((ended.code(), text(&events)), (0, "hello".to_owned()));
 }

@@ -1,9 +1,9 @@
-//! What a supervisor owes, on Windows: complete output, a truthful end, nobody left behind.
+//! The guarantees of a run on Windows: complete output, a truthful outcome, no survivors.
 //!
-//! The agent is this program itself, started again with the name of a part to play. Whoever stays
-//! keeps a connection open as long as it lives, so that its end is seen and not guessed.
+//! The agent is this test program itself, started again with the name of a part to play. Processes
+//! that stay alive keep a connection open, so that their end is observed and not guessed.
 
-// There are no zombies on Windows, and what is written here is the protocol.
+// Windows has no zombies, and writing to standard output is the protocol of these parts.
 #![allow(clippy::zombie_processes, clippy::explicit_write)]
 
 use std::io::{self, Read, Write};
@@ -23,20 +23,20 @@ use tokio::task::JoinHandle;
 
 use crate::support::*;
 
-/// The variable that names the part to play.
+/// The environment variable that names the part to play.
 const PART: &str = "PART";
-/// The variable that says where to connect to.
+/// The environment variable with the address to connect to.
 const DOOR: &str = "DOOR";
 
 const DETACHED_PROCESS: u32 = 0x0000_0008;
 const CREATE_NEW_PROCESS_GROUP: u32 = 0x0000_0200;
 const CREATE_BREAKAWAY_FROM_JOB: u32 = 0x0100_0000;
 
-/// How many records a talkative agent prints, and how long each is: more than is read at once.
+/// The number and the length of the records of the part `talks`: more than one read returns.
 const RECORDS: usize = 2000;
 const LENGTH: usize = 2000;
 
-/// The arguments by which this program plays its part, and does nothing else.
+/// The arguments that make this program play its part and nothing else.
 const PLAYS: [&str; 3] = ["--exact", "windows::plays_its_part", "--nocapture"];
 
 #[test]
@@ -45,7 +45,7 @@ fn plays_its_part() {
     exit(play(&part));
 }
 
-/// Plays a part; gives the exit code.
+/// Plays a part; returns the exit code.
 fn play(part: &str) -> i32 {
     match part {
         "goes well" => {
@@ -88,7 +88,7 @@ fn play(part: &str) -> i32 {
             stays();
         }
         "will not stop" => {
-            let _door = knock();
+            let _door = connect();
             begins();
             let _child = starts(&mut plays("stays"));
             says("hello");
@@ -112,7 +112,7 @@ fn play(part: &str) -> i32 {
             completes();
         }
         "stays" => {
-            let _door = knock();
+            let _door = connect();
             io::stdout().write_all(b"!").unwrap();
             io::stdout().flush().unwrap();
             stays();
@@ -158,8 +158,8 @@ fn stays() -> ! {
     }
 }
 
-/// Connects to the test, for as long as the process lives.
-fn knock() -> TcpStream {
+/// Connects to the test for as long as the process lives.
+fn connect() -> TcpStream {
     TcpStream::connect(std::env::var(DOOR).unwrap()).unwrap()
 }
 
@@ -170,10 +170,10 @@ fn plays(part: &str) -> std::process::Command {
     command
 }
 
-/// Starts somebody who stays, and waits until it has knocked.
+/// Starts a process that stays alive, and waits until it has connected.
 fn starts(command: &mut std::process::Command) -> Child {
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    // What the test harness says comes before.
+    // The output of the test harness precedes the marker.
     while byte_of(child.stdout.as_mut().unwrap()) != b'!' {}
     child
 }
@@ -184,7 +184,7 @@ fn byte_of(from: &mut impl Read) -> u8 {
     byte[0]
 }
 
-/// This program in the place of an agent that prints Codex's records.
+/// This program in place of an agent that prints Codex's records.
 fn agent(part: &str, door: &str) -> Launch {
     driven(part, door, Input::Closed, PlainDriver::default())
 }
@@ -193,7 +193,10 @@ fn driven(part: &str, door: &str, input: Input, driver: PlainDriver) -> Launch {
     let command = Command {
         program: std::env::current_exe().unwrap(),
         arguments: PLAYS.iter().map(Into::into).collect(),
-        environment: vec![(PART.to_owned(), part.to_owned()), (DOOR.to_owned(), door.to_owned())],
+        environment: vec![
+            (PART.to_owned(), part.to_owned()),
+            (DOOR.to_owned(), listener.to_owned()),
+        ],
         folder: std::env::temp_dir(),
         input,
         terminal: None,
@@ -202,37 +205,37 @@ fn driven(part: &str, door: &str, input: Input, driver: PlainDriver) -> Launch {
     Launch::new(command, dialect::find("codex").unwrap(), Box::new(driver))
 }
 
-/// Where those who stay connect to.
-struct Door {
+/// Accepts the connections of the processes that stay alive.
+struct Listener {
     address: String,
-    visitors: JoinHandle<Vec<tokio::net::TcpStream>>,
+    connections: JoinHandle<Vec<tokio::net::TcpStream>>,
 }
 
-impl Door {
-    /// Waits for so many.
+impl Listener {
+    /// Begins to accept this number of connections.
     async fn open(count: usize) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let visitors = tokio::spawn(async move {
-            let mut visitors = Vec::new();
-            while visitors.len() < count {
-                visitors.push(listener.accept().await.unwrap().0);
+        let connections = tokio::spawn(async move {
+            let mut connections = Vec::new();
+            while connections.len() < count {
+                connections.push(listener.accept().await.unwrap().0);
             }
-            visitors
+            connections
         });
-        Self { address, visitors }
+        Self { address, connections }
     }
 
-    /// All who were waited for.
-    async fn visitors(self) -> Vec<tokio::net::TcpStream> {
-        within(self.visitors).await.unwrap()
+    /// Waits for all connections.
+    async fn connections(self) -> Vec<tokio::net::TcpStream> {
+        within(self.connections).await.unwrap()
     }
 }
 
-/// Waits until all are gone: a process that has ended has no connection.
-async fn are_gone(visitors: Vec<tokio::net::TcpStream>) {
-    for mut visitor in visitors {
-        match within(visitor.read(&mut [0])).await {
+/// Waits until all connections are closed, because a process that has ended has none.
+async fn all_closed(connections: Vec<tokio::net::TcpStream>) {
+    for mut connection in connections {
+        match within(connection.read(&mut [0])).await {
             Ok(length) => assert_eq!(length, 0),
             Err(problem) => assert_eq!(problem.kind(), io::ErrorKind::ConnectionReset),
         }
@@ -240,9 +243,9 @@ async fn are_gone(visitors: Vec<tokio::net::TcpStream>) {
 }
 
 #[tokio::test]
-async fn a_turn_that_went_well() {
+async fn a_completed_turn() {
     let (ended, events) = run(agent("goes well", ""), options()).await;
-    assert_eq!((ended.code(), ended.exit.code, ended.left_behind), (0, Some(0), 0));
+    assert_eq!((ended.code(), ended.exit.code, ended.orphans), (0, Some(0), 0));
     assert_eq!(
         (text(&events), &turn_end(&events)["outcome"]),
         ("hello".into(), &"completed".into())
@@ -250,7 +253,7 @@ async fn a_turn_that_went_well() {
 }
 
 #[tokio::test]
-async fn the_exit_code_is_told() {
+async fn the_exit_code_is_reported() {
     let (ended, events) = run(agent("fails", ""), options()).await;
     assert_eq!((ended.code(), ended.exit.code, ended.exit.signal), (1, Some(7), None));
     let cause = turn_end(&events)["cause"].as_str().unwrap();
@@ -258,7 +261,7 @@ async fn the_exit_code_is_told() {
 }
 
 #[tokio::test]
-async fn an_exit_code_that_contradicts_the_stream_is_told() {
+async fn an_exit_code_that_contradicts_the_stream_is_reported() {
     let (ended, events) = run(agent("contradicts itself", ""), options()).await;
     assert_eq!(ended.code(), 1);
     let error = events.iter().find(|event| event["type"] == "error").unwrap();
@@ -266,16 +269,16 @@ async fn an_exit_code_that_contradicts_the_stream_is_told() {
     assert!(message.contains("exited with code 3") && message.contains("why"), "{message}");
 }
 
-/// A handle that is passed on has one position, for whoever writes and for whoever reads.
+/// An inherited handle shares one file position between its writer and its reader.
 #[tokio::test]
-async fn reading_does_not_move_where_the_agent_writes() {
+async fn reading_does_not_move_the_write_position() {
     let (ended, events) = run(agent("talks", ""), options()).await;
     let (said, expected) = (text(&events), (0..RECORDS).map(long).collect::<String>());
     assert_eq!((ended.code(), said.len(), said == expected), (0, expected.len(), true));
 }
 
 #[tokio::test]
-async fn what_a_child_prints_comes_after_what_was_printed() {
+async fn the_output_of_a_child_follows_earlier_output() {
     let (ended, events) = run(agent("talks in turn", ""), options()).await;
     assert_eq!((ended.code(), text(&events)), (0, "first, second, third".to_owned()));
 }
@@ -291,9 +294,9 @@ async fn an_interrupt_can_be_the_end_of_the_input() {
 }
 
 #[tokio::test]
-async fn an_agent_that_lingers_after_its_turn_is_ended_and_has_not_failed() {
+async fn an_agent_that_does_not_exit_after_its_turn_is_ended_and_has_not_failed() {
     let mut options = options();
-    options.deadlines.lingering = Duration::from_millis(200);
+    options.deadlines.exit_after_turn = Duration::from_millis(200);
     let (ended, events) = run(agent("lingers", ""), options).await;
     assert_eq!((ended.code(), &turn_end(&events)["outcome"]), (0, &"completed".into()));
     assert!(!kinds(&events).contains(&"error"));
@@ -301,42 +304,42 @@ async fn an_agent_that_lingers_after_its_turn_is_ended_and_has_not_failed() {
 
 #[tokio::test]
 async fn an_agent_that_will_not_stop_is_ended_with_its_child() {
-    let door = Door::open(2).await;
-    let mut run = Watched::start(agent("will not stop", &door.address), options());
+    let listener = Listener::open(2).await;
+    let mut run = Watched::start(agent("will not stop", &listener.address), options());
     run.until(|event| event["type"] == "block").await;
     run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
     let (ended, events) = run.end().await;
     assert_eq!((ended.code(), ended.exit.code, ended.exit.signal), (130, Some(1), None));
     assert_eq!(turn_end(&events)["outcome"], "cancelled");
-    are_gone(door.visitors().await).await;
+    all_closed(listener.connections().await).await;
 }
 
 #[tokio::test]
-async fn nobody_is_left_behind() {
-    // One in a group of its own, one that is detached, one that is an orphan by then.
-    let door = Door::open(3).await;
-    let (ended, _) = run(agent("leaves some behind", &door.address), options()).await;
-    assert_eq!((ended.code(), ended.left_behind), (0, 3));
-    are_gone(door.visitors().await).await;
+async fn no_process_survives() {
+    // One in its own process group, one detached, and one that has become an orphan.
+    let listener = Listener::open(3).await;
+    let (ended, _) = run(agent("leaves some behind", &listener.address), options()).await;
+    assert_eq!((ended.code(), ended.orphans), (0, 3));
+    all_closed(listener.connections().await).await;
 }
 
 #[tokio::test]
-async fn nobody_breaks_away() {
+async fn no_process_breaks_away() {
     let (ended, events) = run(agent("breaks away", ""), options()).await;
     assert_eq!((ended.code(), text(&events)), (0, "was kept".to_owned()));
 }
 
 #[tokio::test]
-async fn nobody_and_nothing_is_left_of_a_run_whose_supervisor_is_killed() {
-    let (door, folder) = (Door::open(2).await, tempfile::tempdir().unwrap());
+async fn no_process_and_no_file_survives_a_killed_supervisor() {
+    let (listener, folder) = (Listener::open(2).await, tempfile::tempdir().unwrap());
     let files = || std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
     let mut supervisor = plays("supervises");
-    supervisor.env(DOOR, &door.address).env("TMP", folder.path()).env("TEMP", folder.path());
+    supervisor.env(DOOR, &listener.address).env("TMP", folder.path()).env("TEMP", folder.path());
     let mut supervisor = supervisor.stdout(Stdio::null()).spawn().unwrap();
-    let visitors = door.visitors().await;
-    assert!(files().count() > 0, "what is printed is in files there");
+    let connections = listener.connections().await;
+    assert!(files().count() > 0, "the output is in files there");
     supervisor.kill().unwrap();
     supervisor.wait().unwrap();
-    are_gone(visitors).await;
+    all_closed(connections).await;
     assert_eq!(files().collect::<Vec<_>>(), Vec::<PathBuf>::new());
 }

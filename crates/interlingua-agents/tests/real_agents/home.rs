@@ -11,19 +11,19 @@ use interlingua_agents::{Control, Ended, Options, Recorder, Request};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-/// Who is run: each agent, and Codex once more by the protocol of its unattended runs.
+/// The agents to run; Codex also with its protocol for unattended runs.
 pub(crate) const AGENTS: [&str; 7] =
     ["codex", "codex-exec", "claude", "gemini", "copilot", "opencode", "qwen"];
 
-/// The program of one of [`AGENTS`], and whether the protocol of an unattended run is asked for.
+/// The program of one of [`AGENTS`], and whether to use its protocol for unattended runs.
 pub(crate) fn program(agent: &'static str) -> (&'static str, bool) {
     agent.strip_suffix("-exec").map_or((agent, false), |program| (program, true))
 }
 
-/// The longest that a run may take here.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// The time limit of a run.
+const RUN_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// An agent in a home of its own, and the model that it talks to.
+/// An agent in its own home folder, and the model that it uses.
 pub(crate) struct Home {
     agent: &'static str,
     exec: bool,
@@ -32,8 +32,8 @@ pub(crate) struct Home {
     folder: tempfile::TempDir,
 }
 
-/// What became of a run.
-pub(crate) struct Told {
+/// The result of a run, and its events.
+pub(crate) struct RunReport {
     pub(crate) ended: Ended,
     pub(crate) events: Vec<Value>,
 }
@@ -45,12 +45,12 @@ impl Home {
         script: Script,
     ) -> Result<Self, String> {
         let model = FakeModel::start(script).map_err(|error| error.to_string())?;
-        // Codex does not like a home below the folder for temporary files.
+        // Codex rejects a home below the folder for temporary files.
         let folder = tempfile::Builder::new().prefix("interlingua-").tempdir_in("/var/tmp");
         let folder = folder.map_err(|error| error.to_string())?;
         let (agent, exec) = self::program(agent);
         let home = Self { agent, exec, program, model, folder };
-        home.furnish().map_err(|error| error.to_string())?;
+        home.write_settings().map_err(|error| error.to_string())?;
         Ok(home)
     }
 
@@ -58,7 +58,7 @@ impl Home {
         self.folder.path().join("work")
     }
 
-    fn furnish(&self) -> std::io::Result<()> {
+    fn write_settings(&self) -> std::io::Result<()> {
         let (root, address) = (self.folder.path(), self.model.address());
         for folder in ["work", "home/.gemini", "home/.qwen", "codex"] {
             std::fs::create_dir_all(root.join(folder))?;
@@ -134,23 +134,27 @@ impl Home {
         }
     }
 
-    /// Runs to the end.
-    pub(crate) async fn run(&self, request: &Request) -> Result<Told, String> {
+    /// Runs the agent to its end.
+    pub(crate) async fn run(&self, request: &Request) -> Result<RunReport, String> {
         self.watched(request, |_, _| {}).await
     }
 
-    /// Runs to the end, and keeps the agent's own bytes.
-    pub(crate) async fn recorded(&self, request: &Request, record: &Path) -> Result<Told, String> {
+    /// Runs the agent to its end, and records its bytes.
+    pub(crate) async fn recorded(
+        &self,
+        request: &Request,
+        record: &Path,
+    ) -> Result<RunReport, String> {
         let recorder = Recorder::create(record).map_err(|error| error.to_string())?;
         self.observed(request, Some(recorder), |_, _| {}).await
     }
 
-    /// Runs to the end, and shows every event to somebody who may control the run.
+    /// Runs the agent to its end, and passes every event to a callback that may control the run.
     pub(crate) async fn watched(
         &self,
         request: &Request,
         watch: impl FnMut(&Value, &mpsc::Sender<Control>),
-    ) -> Result<Told, String> {
+    ) -> Result<RunReport, String> {
         self.observed(request, None, watch).await
     }
 
@@ -159,23 +163,23 @@ impl Home {
         request: &Request,
         record: Option<Recorder>,
         mut watch: impl FnMut(&Value, &mpsc::Sender<Control>),
-    ) -> Result<Told, String> {
+    ) -> Result<RunReport, String> {
         let agent = Agent::find(self.agent).ok_or("no such agent")?;
         let launch = agent.launch(request).map_err(|refused| refused.to_string())?;
         let mut options = Options::new(dialect::find("events").ok_or("no events")?);
         options.policy.mode = request.mode;
-        options.deadlines.run = Some(PATIENCE);
+        options.deadlines.run = Some(RUN_TIMEOUT);
         options.record = record;
         let (questions, mut asked) = mpsc::unbounded_channel();
         options.questions = Some(questions);
         let (controls, taken) = mpsc::channel(16);
-        let (lines, mut told) = mpsc::unbounded_channel();
+        let (lines, mut written) = mpsc::unbounded_channel();
         let output = Box::new(Lines { line: Vec::new(), lines });
         let run = tokio::spawn(interlingua_agents::run(launch, options, output, taken));
         let mut events = Vec::new();
         loop {
             tokio::select! {
-                event = told.recv() => match event {
+                event = written.recv() => match event {
                     Some(event) => {
                         watch(&event, &controls);
                         events.push(event);
@@ -183,22 +187,22 @@ impl Home {
                     None => break,
                 },
                 Some(question) = asked.recv() => {
-                    let (request, decision) = (question.wish.request, Decision::Allow);
+                    let (request, decision) = (question.request.id, Decision::Allow);
                     let _ = controls.send(Control::Decide { request, decision }).await;
                 }
             }
         }
         let ended = run.await.map_err(|error| error.to_string())?;
         let ended = ended.map_err(|refused| refused.to_string())?;
-        let left = self.inhabitants();
+        let left = self.live_processes();
         if !left.is_empty() {
-            return Err(format!("processes are left: {left:?}"));
+            return Err(format!("processes survived: {left:?}"));
         }
-        Ok(Told { ended, events })
+        Ok(RunReport { ended, events })
     }
 
-    /// The processes that were started in this home and are alive.
-    fn inhabitants(&self) -> Vec<String> {
+    /// The live processes that were started in this home.
+    fn live_processes(&self) -> Vec<String> {
         let path = self.folder.path().as_os_str().as_encoded_bytes();
         let lives_here = |process: &PathBuf| {
             let environment = std::fs::read(process.join("environ")).unwrap_or_default();
@@ -212,7 +216,7 @@ impl Home {
     }
 }
 
-/// Hands on the events that are written, one by one.
+/// Passes on written events one by one.
 struct Lines {
     line: Vec<u8>,
     lines: mpsc::UnboundedSender<Value>,
@@ -236,8 +240,8 @@ impl std::io::Write for Lines {
 
 impl interlingua_agents::Consumer for Lines {}
 
-impl Told {
-    /// What was said now; what was said before a resumed session, some agents tell again.
+impl RunReport {
+    /// The live text; some agents replay the history of a resumed session.
     pub(crate) fn text(&self) -> String {
         let (mut text, mut past) = (String::new(), false);
         for event in &self.events {
@@ -269,7 +273,7 @@ impl Told {
         self.events.iter().filter(about).filter_map(|event| event["id"].as_str()).next_back()
     }
 
-    /// What the tools gave back.
+    /// The outputs of the tools.
     pub(crate) fn outputs(&self) -> String {
         self.of("tool_ended")
             .iter()
@@ -277,7 +281,8 @@ impl Told {
             .collect()
     }
 
-    /// The laws: a turn ends once, a call is answered once, and what is written can be read again.
+    /// Checks the laws: every turn ends once, every call is answered once, and the sequence has no
+    /// gaps.
     pub(crate) fn lawful(&self) -> Result<(), String> {
         let count = |kind| self.of(kind).len();
         if count("turn_started") != count("turn_ended") {
@@ -327,5 +332,5 @@ const GEMINI: &str = r#"{"security":{"auth":{"selectedType":"gemini-api-key"}},"
 
 const OPENCODE: &str = r#"{"autoupdate":false,"share":"disabled","model":"fake/fake-model","small_model":"fake/fake-model","provider":{"fake":{"npm":"@ai-sdk/openai-compatible","name":"Fake","options":{"baseURL":"ADDRESS/v1","apiKey":"dummy"},"models":{"fake-model":{"name":"Fake","tool_call":true,"limit":{"context":200000,"output":8192}}}}}}"#;
 
-/// Without its own requests beside the conversation: what to remember of it, and what to ask next.
+/// Disables its additional requests: memory extraction and follow-up suggestions.
 const QWEN: &str = r#"{"security":{"auth":{"selectedType":"openai"}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"memory":{"enableManagedAutoMemory":false},"ui":{"enableFollowupSuggestions":false}}"#;

@@ -1,8 +1,8 @@
-//! The real programs, against a scripted model: each agent in each situation.
+//! Runs the real agents against a scripted model: each agent in each situation.
 //!
-//! They are looked for in the folder that `INTERLINGUA_AGENTS` names (`./test.sh` installs them there,
-//! in pinned versions). Without it, and on other systems than Linux, nothing is run, and the output
-//! says so.
+//! They are looked up in the folder that `INTERLINGUA_AGENTS` names; `./test.sh` installs them
+//! there in pinned versions. Without it, and on systems other than Linux, nothing is run, and the
+//! output reports that.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
 
@@ -22,14 +22,14 @@ use situations::{Outcome, SITUATIONS, can};
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    // Each run starts several programs, and there may be two processors.
+    // Each run starts several programs, and the machine may have only two processors.
     arguments.test_threads = arguments.test_threads.or(Some(2));
     if !cfg!(target_os = "linux") {
-        println!("SKIPPED real agents: whether somebody is left is looked up as Linux tells it");
+        println!("SKIPPED real agents: surviving processes can be looked up only on Linux");
         libtest_mimic::run(&arguments, Vec::new()).exit();
     }
     let Some(folder) = std::env::var_os("INTERLINGUA_AGENTS").map(PathBuf::from) else {
-        println!("SKIPPED real agents: INTERLINGUA_AGENTS does not name a folder that has them");
+        println!("SKIPPED real agents: INTERLINGUA_AGENTS does not name a folder with the agents");
         libtest_mimic::run(&arguments, Vec::new()).exit();
     };
     interlingua_agents::process::adopt_orphans();
@@ -37,7 +37,7 @@ fn main() {
     for agent in AGENTS {
         let program = folder.join(home::program(agent).0);
         if !program.exists() {
-            println!("SKIPPED {agent}: {} is not there", program.display());
+            println!("SKIPPED {agent}: {} does not exist", program.display());
             continue;
         }
         for (name, situation) in SITUATIONS.iter().filter(|(name, _)| can(agent, name)) {

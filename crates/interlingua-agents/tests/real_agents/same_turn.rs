@@ -1,8 +1,9 @@
-//! The same prompt and the same script are the same turn, whoever runs it, in whatever protocol it is told.
+//! The same prompt and the same script result in the same turn, with every agent and protocol.
 //!
-//! What a run told is made into a story: the texts, the calls between them, and how it ended. It is compared
-//! with the story that the script itself tells, so that all agents tell the same one. Then the agent's own
-//! bytes are written in each dialect that can be read again, and have to tell it still.
+//! The events of a run are reduced to a story: the texts, the calls between them, and the outcome.
+//! It is compared with the story of the script itself, so all agents must agree. Then the agent's
+//! own bytes are written in each dialect that can be read again, and must still result in the same
+//! story.
 
 use std::path::{Path, PathBuf};
 
@@ -12,23 +13,23 @@ use interlingua_agents::permission::Mode;
 use serde_json::Value;
 
 use crate::home::{AGENTS, Home, program};
-use crate::situations::{Outcome, modes, translated, went_well};
+use crate::situations::{Outcome, modes, succeeded, translated};
 
-/// An answer of the model: what it says, and the commands that it then runs at once.
+/// An answer of the model: its text, and the commands that it then runs at once.
 pub(crate) struct Answer {
     says: &'static str,
     runs: &'static [Run],
 }
 
-/// A command, the lines that it prints, and how it exits. The lines are not in the command, so that an agent
-/// that repeats the command does not seem to tell its output.
+/// A command, the lines that it prints, and its exit code. The lines do not occur in the command,
+/// so an agent that repeats the command does not appear to report its output.
 pub(crate) struct Run {
     command: &'static str,
     prints: &'static [&'static str],
     exits: i64,
 }
 
-/// The turns that are run.
+/// The turns to run.
 pub(crate) const TURNS: &[(&str, &[Answer])] = &[
     (
         "a_command",
@@ -73,24 +74,25 @@ pub(crate) const TURNS: &[(&str, &[Answer])] = &[
     ),
 ];
 
-/// What a call tells beside its kind.
+/// A fact about a call, in addition to its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fact {
     Output,
     Exit,
 }
 
-/// What an agent cannot print in the protocol of a mode. Whatever is not here, all of them print.
+/// The facts that an agent cannot report in the protocol of a mode. All agents report everything
+/// else.
 const CANNOT: &[(&str, Mode, Fact)] = &[
-    // In no protocol of Gemini is there an exit code, and a command that failed is a success.
+    // No protocol of Gemini has exit codes, and it reports a failed command as a success.
     ("gemini", Mode::Auto, Fact::Exit),
     ("gemini", Mode::Ask, Fact::Exit),
-    // By ACP it tells that a command is over, with no content at all. What its log says of both is told
-    // in a run; it is not among the bytes that are recorded.
+    // Over ACP it reports only that a command has finished, without content. A run emits both facts
+    // from its log, but the recorded bytes do not contain them.
     ("gemini", Mode::Ask, Fact::Output),
 ];
 
-/// What a turn was, as far as every agent can tell it.
+/// The content of a turn, as far as every agent can report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Story {
     parts: Vec<Part>,
@@ -100,7 +102,7 @@ struct Story {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Says(String),
-    /// Calls that no text parts, in the order of their commands: they run at once, and any may be told first.
+    /// Calls without text between them, ordered by command: they run at once, in any order.
     Runs(Vec<Call>),
 }
 
@@ -108,48 +110,53 @@ enum Part {
 struct Call {
     command: String,
     kind: String,
-    /// The lines that the script's commands print, out of all that the agent says of it.
+    /// Those lines of the script's commands that occur in the reported output.
     lines: Option<Vec<String>>,
     failed: Option<bool>,
 }
 
-/// Runs a turn with every agent that is here, where nobody is asked and where somebody is.
+/// Runs a turn with every installed agent, with and without permission requests.
 pub(crate) async fn same_turn(folder: &Path, turn: &'static [Answer]) -> Outcome {
     let mut wrong = String::new();
     for agent in AGENTS {
         let program = folder.join(program(agent).0);
         for mode in modes(agent).into_iter().filter(|_| program.exists()) {
-            if let Err(what) = told_by(agent, program.clone(), mode, turn).await {
-                wrong += &format!("{agent} in the mode {mode}: {what}\n");
+            if let Err(what) = check_agent(agent, program.clone(), mode, turn).await {
+                wrong += &format!("{agent} in mode {mode}: {what}\n");
             }
         }
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
-async fn told_by(agent: &'static str, program: PathBuf, mode: Mode, turn: &[Answer]) -> Outcome {
+async fn check_agent(
+    agent: &'static str,
+    program: PathBuf,
+    mode: Mode,
+    turn: &[Answer],
+) -> Outcome {
     let home = Home::new(agent, program, script(turn))?;
     let record = home.work().join("record");
-    let told = home.recorded(&home.request(mode), &record).await?;
-    went_well(&told, &home)?;
+    let report = home.recorded(&home.request(mode), &record).await?;
+    succeeded(&report, &home)?;
     let whole = Story::expected(turn);
     let printed = whole.clone().without(agent, mode);
     let compare = |from: &str, story: Story, expected: &Story| {
-        let told = || format!("\nread from {from}: {story:#?}\nexpected: {expected:#?}");
-        if story == *expected { Ok(()) } else { Err(told()) }
+        let difference = || format!("\nread from {from}: {story:#?}\nexpected: {expected:#?}");
+        if story == *expected { Ok(()) } else { Err(difference()) }
     };
-    compare("the run", Story::told(&told.events, turn), &whole)?;
+    compare("the run", Story::from_events(&report.events, turn), &whole)?;
     let bytes = std::fs::read(&record).map_err(|error| error.to_string())?;
     for to in dialect::ALL.iter().copied() {
         if to.decoder.is_some() && to.encoder.is_some() {
             let again = events(&translated(&bytes, None, to)?, to)?;
-            compare(to.name, Story::told(&again, turn).without(agent, mode), &printed)?;
+            compare(to.name, Story::from_events(&again, turn).without(agent, mode), &printed)?;
         }
     }
     Ok(())
 }
 
-/// What a dialect says, as events.
+/// The events of a stream in some dialect.
 fn events(bytes: &[u8], from: &'static Dialect) -> Result<Vec<Value>, String> {
     let own = dialect::find("events").ok_or("no events")?;
     let lines = translated(bytes, Some(from), own)?;
@@ -157,7 +164,7 @@ fn events(bytes: &[u8], from: &'static Dialect) -> Result<Vec<Value>, String> {
     lines.map(|line| serde_json::from_slice(line).map_err(|error| error.to_string())).collect()
 }
 
-/// The model says each word by itself, and then calls.
+/// The model streams each word separately, and then calls tools.
 fn script(turn: &[Answer]) -> Script {
     turn.iter().fold(Script::new(), |script, answer| {
         let words = answer.says.split_inclusive(' ');
@@ -174,7 +181,7 @@ impl Story {
         Self { parts: Vec::new(), outcome: "no end".to_owned() }
     }
 
-    /// The story that the script tells.
+    /// The story of the script.
     fn expected(turn: &[Answer]) -> Self {
         let mut story = Self { outcome: "completed".to_owned(), ..Self::empty() };
         for answer in turn {
@@ -191,8 +198,8 @@ impl Story {
         story
     }
 
-    /// The story that events tell.
-    fn told(events: &[Value], turn: &[Answer]) -> Self {
+    /// The story of some events.
+    fn from_events(events: &[Value], turn: &[Answer]) -> Self {
         let mut story = Self::empty();
         for event in events {
             match event["type"].as_str().unwrap_or_default() {
@@ -202,7 +209,7 @@ impl Story {
                 "tool_started" => {
                     let same = |other: &&Value| other["call"] == event["call"];
                     let about: Vec<_> = events.iter().filter(same).collect();
-                    story.runs(Call::told(&about, turn));
+                    story.runs(Call::from_events(&about, turn));
                 }
                 "turn_ended" => {
                     event["outcome"].as_str().unwrap_or_default().clone_into(&mut story.outcome);
@@ -231,7 +238,7 @@ impl Story {
         }
     }
 
-    /// The story without what an agent cannot say.
+    /// The story without the facts that an agent cannot report.
     fn without(mut self, agent: &str, mode: Mode) -> Self {
         let cannot = |fact| CANNOT.contains(&(agent, mode, fact));
         for part in &mut self.parts {
@@ -246,8 +253,8 @@ impl Story {
 }
 
 impl Call {
-    /// A call, as all events about it tell it.
-    fn told(events: &[&Value], turn: &[Answer]) -> Self {
+    /// A call, from all events about it.
+    fn from_events(events: &[&Value], turn: &[Answer]) -> Self {
         let find = |kind: &str| events.iter().find(|event| event["type"] == kind).copied();
         let (started, ended) = (find("tool_started"), find("tool_ended"));
         let (started, ended) = (started.unwrap_or(&Value::Null), ended.unwrap_or(&Value::Null));
@@ -265,7 +272,7 @@ impl Call {
     }
 }
 
-/// A command without the shell that Codex tells to run it. Its words are quoted for a shell.
+/// Removes the shell with which Codex runs a command. Its words are quoted for a shell.
 fn inner(command: &str) -> String {
     let quoted = command.strip_prefix("/bin/bash -lc ");
     let Some(inner) = quoted.and_then(|it| it.strip_prefix('"')?.strip_suffix('"')) else {
@@ -281,7 +288,8 @@ fn inner(command: &str) -> String {
     plain
 }
 
-/// The lines of an output that some command prints; an agent may put a word before the first of them.
+/// Collects the output lines that some command prints; an agent may put a prefix before the first
+/// one.
 fn known_lines(output: &Value, turn: &[Answer], lines: &mut Vec<String>) {
     match output {
         Value::String(text) => {

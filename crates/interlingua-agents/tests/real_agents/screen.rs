@@ -1,4 +1,4 @@
-//! Copilot by its screen: what is guessed there has to be what the script says.
+//! Copilot through its screen: the guesses must agree with the script.
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -7,8 +7,8 @@ use fake_model::{Action, Reply, Script};
 use interlingua_agents::permission::Mode;
 use interlingua_agents::{Control, Request, Stop};
 
-use crate::home::{Home, Told, exists};
-use crate::situations::{Outcome, expect, went_well};
+use crate::home::{Home, RunReport, exists};
+use crate::situations::{Outcome, expect, succeeded};
 
 type Situation = fn(PathBuf) -> Pin<Box<dyn Future<Output = Outcome>>>;
 
@@ -20,14 +20,14 @@ pub(crate) const SCREENS: &[(&str, Situation)] = &[
     ("not_signed_in", |program| Box::pin(not_signed_in(program))),
 ];
 
-async fn runs(program: PathBuf, script: Script, mode: Mode) -> Result<(Told, Home), String> {
+async fn runs(program: PathBuf, script: Script, mode: Mode) -> Result<(RunReport, Home), String> {
     let home = Home::new("copilot", program, script)?;
     let request = Request { screen: true, ..home.request(mode) };
-    let told = home.run(&request).await?;
-    told.lawful()?;
-    let says = told.of("notice").iter().any(|it| it.to_string().contains("guess"));
-    expect(says, "it does not say that it is a guess", &told)?;
-    Ok((told, home))
+    let report = home.run(&request).await?;
+    report.lawful()?;
+    let says = report.of("notice").iter().any(|it| it.to_string().contains("guess"));
+    expect(says, "there is no notice that it is a guess", &report)?;
+    Ok((report, home))
 }
 
 async fn a_command(program: PathBuf) -> Outcome {
@@ -37,35 +37,43 @@ async fn a_command(program: PathBuf) -> Outcome {
                 .then_action(Action::Shell { command: "echo seen; exit 3".into() }),
         )
         .reply(Reply::text("It did not work."));
-    let (told, home) = runs(program, script, Mode::Auto).await?;
-    went_well(&told, &home)?;
-    let text = told.text();
-    expect(text == "I look.\n\n• one\n• twoIt did not work.", "the text is another", &told)?;
-    let started = told.of("tool_started");
-    expect(started.len() == 1 && started[0]["name"] == "Bash", "there was one call", &told)?;
-    expect(started[0]["input"]["command"] == "echo seen; exit 3", "the command", &told)?;
-    let ended = told.of("tool_ended")[0];
+    let (report, home) = runs(program, script, Mode::Auto).await?;
+    succeeded(&report, &home)?;
+    let text = report.text();
+    expect(
+        text == "I look.\n\n• one\n• twoIt did not work.",
+        "the text is not the expected one",
+        &report,
+    )?;
+    let started = report.of("tool_started");
+    expect(
+        started.len() == 1 && started[0]["name"] == "Bash",
+        "there was not exactly one call",
+        &report,
+    )?;
+    expect(started[0]["input"]["command"] == "echo seen; exit 3", "the command", &report)?;
+    let ended = report.of("tool_ended")[0];
     let right = ended["status"] == "failed" && ended["exit_code"] == 3 && ended["output"] == "seen";
-    expect(right, "what the command gave back", &told)
+    expect(right, "the result of the command is wrong", &report)
 }
 
 async fn allowed(program: PathBuf) -> Outcome {
-    let (told, home) = runs(program, touches(), Mode::Ask).await?;
-    went_well(&told, &home)?;
-    expect(exists(&home.work().join("made")), "the command did not run", &told)?;
-    let resolved = told.of("permission_resolved");
+    let (report, home) = runs(program, touches(), Mode::Ask).await?;
+    succeeded(&report, &home)?;
+    expect(exists(&home.work().join("made")), "the command did not run", &report)?;
+    let resolved = report.of("permission_resolved");
     let right = resolved.len() == 1 && resolved[0]["decision"] == "allowed";
-    expect(right, "somebody was asked once", &told)?;
-    expect(told.text() == "Done.", "the text is another", &told)
+    expect(right, "there was not exactly one allowed request", &report)?;
+    expect(report.text() == "Done.", "the text is not the expected one", &report)
 }
 
 async fn denied(program: PathBuf) -> Outcome {
-    let (told, home) = runs(program, touches(), Mode::Deny).await?;
-    expect(!exists(&home.work().join("made")), "the command ran", &told)?;
-    let ended = told.of("tool_ended");
+    let (report, home) = runs(program, touches(), Mode::Deny).await?;
+    expect(!exists(&home.work().join("made")), "the command ran", &report)?;
+    let ended = report.of("tool_ended");
     let right = ended.len() == 1 && ended[0]["status"] == "denied";
-    expect(right, "the call was not denied", &told)?;
-    expect(told.text() == "Done.", "the turn did not go on", &told)
+    expect(right, "the call was not denied", &report)?;
+    expect(report.text() == "Done.", "the turn did not continue", &report)
 }
 
 fn touches() -> Script {
@@ -76,24 +84,24 @@ async fn interrupted(program: PathBuf) -> Outcome {
     let script = Script::new().reply(Reply::shell("tail -f /dev/null")).any_stream();
     let home = Home::new("copilot", program, script)?;
     let request = Request { screen: true, ..home.request(Mode::Auto) };
-    let told = home
+    let report = home
         .watched(&request, |event, controls| {
             if event["type"] == "tool_started" {
                 let _ = controls.try_send(Control::Stop(Stop::Interrupted));
             }
         })
         .await?;
-    told.lawful()?;
-    expect(told.outcome() == "cancelled", "the turn was not cancelled", &told)?;
-    expect(told.ended.code() == 130, "the exit code is not 130", &told)?;
-    // By itself, and not by a signal: it understood the keys.
-    expect(told.ended.exit.code == Some(0), "it did not end by itself", &told)
+    report.lawful()?;
+    expect(report.outcome() == "cancelled", "the turn was not cancelled", &report)?;
+    expect(report.ended.code() == 130, "the exit code is not 130", &report)?;
+    // It exited by itself, not by a signal: it understood the keys.
+    expect(report.ended.exit.code == Some(0), "it did not exit by itself", &report)
 }
 
 async fn not_signed_in(program: PathBuf) -> Outcome {
     let script = Script::new().reply(Reply::error(401, "the key is wrong")).repeat_last();
-    let (told, _) = runs(program, script.any_stream(), Mode::Auto).await?;
-    expect(told.outcome() == "failed", "the turn did not fail", &told)?;
-    let end = told.of("turn_ended")[0];
-    expect(end["class"] == "authentication", "the cause is not told", &told)
+    let (report, _) = runs(program, script.any_stream(), Mode::Auto).await?;
+    expect(report.outcome() == "failed", "the turn did not fail", &report)?;
+    let end = report.of("turn_ended")[0];
+    expect(end["class"] == "authentication", "the cause is not reported", &report)
 }

@@ -1,4 +1,4 @@
-//! What can happen to an agent, and what has to come of it.
+//! The situations that every agent is run in, and their expected results.
 
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use interlingua_agents::permission::Mode;
 use interlingua_agents::{Control, Request, Stop};
 use tokio::sync::mpsc::Sender;
 
-use crate::home::{Home, Told, exists};
+use crate::home::{Home, RunReport, exists};
 
 pub(crate) type Outcome = Result<(), String>;
 type Situation = fn(&'static str, PathBuf) -> Pin<Box<dyn Future<Output = Outcome>>>;
@@ -42,18 +42,18 @@ situations![
     an_unknown_session,
     a_bad_flag,
     resumed,
-    resumed_where_somebody_is_asked,
+    resumed_with_permission_requests,
     resumed_in_another_mode,
     the_same_turn_in_every_dialect,
 ];
 
-/// What cannot happen to an agent.
+/// The situations that do not apply to an agent.
 const CANNOT: &[(&str, &str)] = &[
-    // It asks nobody, and is refused where somebody is to be asked.
+    // It requests no permissions, and rejects modes that would require it.
     ("codex-exec", "permission_allowed"),
-    ("codex-exec", "resumed_where_somebody_is_asked"),
+    ("codex-exec", "resumed_with_permission_requests"),
     ("codex-exec", "resumed_in_another_mode"),
-    // It tells a text when it is whole, and not at all if it never was.
+    // It prints a text only once it is complete.
     ("codex-exec", "interrupted_in_text"),
 ];
 
@@ -61,53 +61,53 @@ pub(crate) fn can(agent: &str, situation: &str) -> bool {
     !CANNOT.contains(&(agent, situation))
 }
 
-/// Where nobody is asked, and where somebody is, if the agent can ask.
+/// The modes with and without permission requests, as far as the agent supports them.
 pub(crate) fn modes(agent: &str) -> Vec<Mode> {
     let asks = can(agent, "permission_allowed");
     if asks { vec![Mode::Auto, Mode::Ask] } else { vec![Mode::Auto] }
 }
 
-/// Says what is wrong, with all that is known.
-pub(crate) fn expect(holds: bool, what: &str, told: &Told) -> Outcome {
+/// Fails with a message and all events if a condition does not hold.
+pub(crate) fn expect(holds: bool, what: &str, report: &RunReport) -> Outcome {
     if holds {
         return Ok(());
     }
-    let stderr = told.ended.exit.stderr.as_deref().unwrap_or_default();
-    Err(format!("{what}\n{:#?}\n{:?}\nstderr: {stderr}", told.kinds(), told.ended))
+    let stderr = report.ended.exit.stderr.as_deref().unwrap_or_default();
+    Err(format!("{what}\n{:#?}\n{:?}\nstderr: {stderr}", report.kinds(), report.ended))
 }
 
-/// A turn that went well: completed, lawful, and nobody left behind.
-pub(crate) fn went_well(told: &Told, home: &Home) -> Outcome {
-    expect(told.outcome() == "completed", "the turn was not completed", told)?;
-    expect(told.ended.code() == 0, "the exit code is not 0", told)?;
-    told.lawful()?;
+/// Checks that a turn completed lawfully and that the model found nothing wrong.
+pub(crate) fn succeeded(report: &RunReport, home: &Home) -> Outcome {
+    expect(report.outcome() == "completed", "the turn was not completed", report)?;
+    expect(report.ended.code() == 0, "the exit code is not 0", report)?;
+    report.lawful()?;
     let findings = home.model.findings();
-    expect(findings.is_empty(), &format!("the model found {findings:?}"), told)
+    expect(findings.is_empty(), &format!("the model found {findings:?}"), report)
 }
 
 async fn plain_text(agent: &'static str, program: PathBuf) -> Outcome {
     let script = Script::new().reply(Reply::text("Hel").then_text("lo.").usage(100, 20));
     let home = Home::new(agent, program, script)?;
-    let told = home.run(&home.request(Mode::Auto)).await?;
-    went_well(&told, &home)?;
-    expect(told.text() == "Hello.", "the text is not the script's", &told)?;
-    expect(told.ended.left_behind == 0, "somebody was left behind", &told)
+    let report = home.run(&home.request(Mode::Auto)).await?;
+    succeeded(&report, &home)?;
+    expect(report.text() == "Hello.", "the text is not the script's", &report)?;
+    expect(report.ended.orphans == 0, "processes were left behind", &report)
 }
 
 async fn a_tool(agent: &'static str, program: PathBuf) -> Outcome {
     let script =
         Script::new().reply(Reply::shell("echo from-the-shell")).reply(Reply::text("Done."));
     let home = Home::new(agent, program, script)?;
-    let told = home.run(&home.request(Mode::Auto)).await?;
-    went_well(&told, &home)?;
-    expect(told.text() == "Done.", "the text is not the script's", &told)?;
-    expect(told.of("tool_started").len() == 1, "there was one call", &told)?;
-    expect(told.outputs().contains("from-the-shell"), "the output is lost", &told)?;
+    let report = home.run(&home.request(Mode::Auto)).await?;
+    succeeded(&report, &home)?;
+    expect(report.text() == "Done.", "the text is not the script's", &report)?;
+    expect(report.of("tool_started").len() == 1, "there was not exactly one call", &report)?;
+    expect(report.outputs().contains("from-the-shell"), "the output is lost", &report)?;
     let results = home.model.tool_results();
     let answered = |text: &str| {
         results.iter().any(|it| it.text.as_deref().is_some_and(|it| it.contains(text)))
     };
-    expect(answered("from-the-shell"), &format!("the model was told {results:?}"), &told)
+    expect(answered("from-the-shell"), &format!("the model received {results:?}"), &report)
 }
 
 async fn several_tools(agent: &'static str, program: PathBuf) -> Outcome {
@@ -115,71 +115,71 @@ async fn several_tools(agent: &'static str, program: PathBuf) -> Outcome {
     let script =
         Script::new().reply(two).reply(Reply::shell("echo three")).reply(Reply::text("Done."));
     let home = Home::new(agent, program, script)?;
-    let told = home.run(&home.request(Mode::Auto)).await?;
-    went_well(&told, &home)?;
-    expect(told.of("tool_started").len() == 3, "there were three calls", &told)?;
-    let outputs = told.outputs();
+    let report = home.run(&home.request(Mode::Auto)).await?;
+    succeeded(&report, &home)?;
+    expect(report.of("tool_started").len() == 3, "there were not exactly three calls", &report)?;
+    let outputs = report.outputs();
     let all = ["one", "two", "three"].iter().all(|word| outputs.contains(word));
-    expect(all, "an output is lost", &told)
+    expect(all, "an output is lost", &report)
 }
 
 async fn a_tool_that_fails(agent: &'static str, program: PathBuf) -> Outcome {
     let script = Script::new().reply(Reply::shell("echo oops; exit 3")).reply(Reply::text("Done."));
     let home = Home::new(agent, program, script)?;
-    let told = home.run(&home.request(Mode::Auto)).await?;
-    went_well(&told, &home)?;
-    let ended = told.of("tool_ended");
-    // Gemini's stream says that it went well; its log has the exit code.
+    let report = home.run(&home.request(Mode::Auto)).await?;
+    succeeded(&report, &home)?;
+    let ended = report.of("tool_ended");
+    // Gemini's stream reports success; its log has the exit code.
     let failed = ended.iter().all(|call| call["status"] == "failed" || call["exit_code"] == 3);
-    expect(failed, "the call did not fail", &told)?;
-    expect(told.outputs().contains("oops"), "the output is lost", &told)
+    expect(failed, "the call did not fail", &report)?;
+    expect(report.outputs().contains("oops"), "the output is lost", &report)
 }
 
 async fn permission_allowed(agent: &'static str, program: PathBuf) -> Outcome {
-    let (told, home, made) = touches(agent, program, Mode::Ask).await?;
-    went_well(&told, &home)?;
-    expect(exists(&made), "the command did not run", &told)?;
-    // Codex runs in its sandbox what needs no permission there.
-    let asked = !told.of("permission_requested").is_empty() || agent == "codex";
-    expect(asked, "nobody was asked", &told)?;
-    let resolved = told.of("permission_resolved");
+    let (report, home, made) = touches(agent, program, Mode::Ask).await?;
+    succeeded(&report, &home)?;
+    expect(exists(&made), "the command did not run", &report)?;
+    // In its sandbox, Codex runs commands that need no permission there.
+    let asked = !report.of("permission_requested").is_empty() || agent == "codex";
+    expect(asked, "no permission was requested", &report)?;
+    let resolved = report.of("permission_resolved");
     let allowed = resolved.iter().all(|resolved| resolved["decision"] == "allowed");
     expect(
-        allowed && resolved.len() == told.of("permission_requested").len(),
+        allowed && resolved.len() == report.of("permission_requested").len(),
         "a decision is missing",
-        &told,
+        &report,
     )
 }
 
 async fn permission_denied(agent: &'static str, program: PathBuf) -> Outcome {
-    let (told, _home, made) = touches(agent, program, Mode::Deny).await?;
-    told.lawful()?;
-    expect(!exists(&made), "the command ran", &told)?;
-    let ended = told.of("tool_ended");
+    let (report, _home, made) = touches(agent, program, Mode::Deny).await?;
+    report.lawful()?;
+    expect(!exists(&made), "the command ran", &report)?;
+    let ended = report.of("tool_ended");
     let refused = ended.iter().all(|call| call["status"] != "completed" || agent == "codex");
-    expect(refused, "the call went well", &told)
+    expect(refused, "the call succeeded", &report)
 }
 
 async fn touches(
     agent: &'static str,
     program: PathBuf,
     mode: Mode,
-) -> Result<(Told, Home, PathBuf), String> {
+) -> Result<(RunReport, Home, PathBuf), String> {
     let script = Script::new().reply(Reply::shell("touch made")).reply(Reply::text("Done."));
     let home = Home::new(agent, program, script.any_stream())?;
     let made = home.work().join("made");
-    let told = home.run(&home.request(mode)).await?;
-    Ok((told, home, made))
+    let report = home.run(&home.request(mode)).await?;
+    Ok((report, home, made))
 }
 
 async fn interrupted_in_text(agent: &'static str, program: PathBuf) -> Outcome {
     let script =
         Script::new().reply(Reply::text("Begins. ").then_gate("text").then_text("Never said."));
     let home = Home::new(agent, program, script)?;
-    // OpenCode's stream tells a text when it is whole; in its other protocol it comes as it is said.
+    // OpenCode's stream prints complete texts only; its ACP connection streams them.
     let mode = if agent == "opencode" { Mode::Ask } else { Mode::Auto };
     let mut stopped = false;
-    let told = home
+    let report = home
         .watched(&home.request(mode), |event, controls| {
             let speaks =
                 event["kind"] == "text" && event["text"].as_str().is_some_and(|it| !it.is_empty());
@@ -188,10 +188,10 @@ async fn interrupted_in_text(agent: &'static str, program: PathBuf) -> Outcome {
             }
         })
         .await?;
-    told.lawful()?;
-    expect(told.outcome() == "cancelled", "the turn was not cancelled", &told)?;
-    expect(told.ended.code() == 130, "the exit code is not 130", &told)?;
-    expect(told.text().trim_end() == "Begins.", "what had been said does not stay", &told)
+    report.lawful()?;
+    expect(report.outcome() == "cancelled", "the turn was not cancelled", &report)?;
+    expect(report.ended.code() == 130, "the exit code is not 130", &report)?;
+    expect(report.text().trim_end() == "Begins.", "the earlier text is lost", &report)
 }
 
 async fn interrupted_in_a_tool(agent: &'static str, program: PathBuf) -> Outcome {
@@ -203,50 +203,51 @@ async fn interrupted_in_a_tool(agent: &'static str, program: PathBuf) -> Outcome
     make_fifo(&running)?;
     let mode = if agent == "opencode" { Mode::Ask } else { Mode::Auto };
     let (request, mut waits) = (home.request(mode), false);
-    let told = home
+    let report = home
         .watched(&request, |event, controls| {
             if event["type"] == "tool_started" && !std::mem::replace(&mut waits, true) {
-                std::thread::spawn(when_it_runs(running.clone(), controls.clone()));
+                std::thread::spawn(interrupt_when_running(running.clone(), controls.clone()));
             }
         })
         .await?;
-    told.lawful()?;
-    expect(told.ended.code() == 130, "the exit code is not 130", &told)?;
-    expect(told.outcome() == "cancelled", "the turn was not cancelled", &told)?;
+    report.lawful()?;
+    expect(report.ended.code() == 130, "the exit code is not 130", &report)?;
+    expect(report.outcome() == "cancelled", "the turn was not cancelled", &report)?;
     let pid = std::fs::read_to_string(&pid).unwrap_or_default();
     let alive = exists(&PathBuf::from(format!("/proc/{}", pid.trim())));
-    expect(!pid.trim().is_empty() && !alive, &format!("the command {pid} is alive"), &told)
+    expect(!pid.trim().is_empty() && !alive, &format!("the command {pid} is alive"), &report)
 }
 
-/// A named pipe, which the command opens when it has said who it is.
+/// Creates a named pipe, which the command opens after it has written its process id.
 fn make_fifo(path: &Path) -> Outcome {
     let made = std::process::Command::new("mkfifo").arg(path).status();
     let made = made.map_err(|error| error.to_string())?;
     if made.success() { Ok(()) } else { Err("mkfifo failed".to_owned()) }
 }
 
-/// Interrupts the run once the command runs.
-fn when_it_runs(running: PathBuf, controls: Sender<Control>) -> impl FnOnce() + Send {
+/// Interrupts the run once the command is running.
+fn interrupt_when_running(running: PathBuf, controls: Sender<Control>) -> impl FnOnce() + Send {
     move || {
-        // This waits for the command. If it never runs, the deadline of the run ends the situation.
-        let told = std::fs::read(running);
-        // A run that is over cannot be controlled.
-        let _ = told.map(|_| controls.blocking_send(Control::Stop(Stop::Interrupted)));
+        // The read blocks until the command opens the pipe. If it never does, the run's deadline
+        // applies.
+        let started = std::fs::read(running);
+        // The run may have ended already.
+        let _ = started.map(|_| controls.blocking_send(Control::Stop(Stop::Interrupted)));
     }
 }
 
 async fn not_signed_in(agent: &'static str, program: PathBuf) -> Outcome {
     let script = Script::new().reply(Reply::error(401, "the key is wrong")).repeat_last();
     let home = Home::new(agent, program, script.any_stream())?;
-    let told = home.run(&home.request(Mode::Auto)).await?;
-    told.lawful()?;
-    expect(told.outcome() == "failed", "the turn did not fail", &told)?;
-    expect(told.ended.code() == 1, "the exit code is not 1", &told)?;
-    let said = told.of("turn_ended")[0].to_string() + &format!("{:?}", told.of("error"));
+    let report = home.run(&home.request(Mode::Auto)).await?;
+    report.lawful()?;
+    expect(report.outcome() == "failed", "the turn did not fail", &report)?;
+    expect(report.ended.code() == 1, "the exit code is not 1", &report)?;
+    let said = report.of("turn_ended")[0].to_string() + &format!("{:?}", report.of("error"));
     let named = said.contains("401")
         || said.contains("the key is wrong")
         || said.contains("authentication");
-    expect(named, "the cause is not told", &told)
+    expect(named, "the cause is not reported", &report)
 }
 
 async fn rate_limit_then_success(agent: &'static str, program: PathBuf) -> Outcome {
@@ -254,50 +255,50 @@ async fn rate_limit_then_success(agent: &'static str, program: PathBuf) -> Outco
         .reply(Reply::error(429, "slow down").retry_after(1))
         .reply(Reply::text("Hello."));
     let home = Home::new(agent, program, script.any_stream())?;
-    let told = home.run(&home.request(Mode::Auto)).await?;
-    told.lawful()?;
-    expect(told.outcome() == "completed", "the turn was not completed", &told)?;
-    expect(told.text() == "Hello.", "the text is not the script's", &told)
+    let report = home.run(&home.request(Mode::Auto)).await?;
+    report.lawful()?;
+    expect(report.outcome() == "completed", "the turn was not completed", &report)?;
+    expect(report.text() == "Hello.", "the text is not the script's", &report)
 }
 
 async fn cut_connection(agent: &'static str, program: PathBuf) -> Outcome {
     let cut = Reply::text("Hel").then_text("lo.").cut(Cut::InText);
     let script = Script::new().reply(cut).reply(Reply::text("Hello.")).repeat_last();
     let home = Home::new(agent, program, script.any_stream())?;
-    let told = home.run(&home.request(Mode::Auto)).await?;
-    told.lawful()?;
-    // Gemini does not try again, and says so.
-    let failed = agent == "gemini" && told.outcome() == "failed" && told.ended.code() == 1;
-    let completed = told.outcome() == "completed" && told.text().ends_with("Hello.");
-    expect(failed || completed, "neither a failure nor the whole text", &told)
+    let report = home.run(&home.request(Mode::Auto)).await?;
+    report.lawful()?;
+    // Gemini does not retry, and reports the failure.
+    let failed = agent == "gemini" && report.outcome() == "failed" && report.ended.code() == 1;
+    let completed = report.outcome() == "completed" && report.text().ends_with("Hello.");
+    expect(failed || completed, "neither a failure nor the whole text", &report)
 }
 
 async fn a_megabyte_of_tool_output(agent: &'static str, program: PathBuf) -> Outcome {
     let much = "head -c 1000000 /dev/zero | tr '\\0' x; echo the-end";
     let script = Script::new().reply(Reply::shell(much)).reply(Reply::text("Done."));
     let home = Home::new(agent, program, script)?;
-    let told = home.run(&home.request(Mode::Auto)).await?;
-    went_well(&told, &home)?;
-    expect(told.text() == "Done.", "the text is not the script's", &told)?;
-    // How much of it an agent shows is its own choice; that it says something is not.
-    expect(told.outputs().contains("xxxxxxxx"), "the output is lost", &told)
+    let report = home.run(&home.request(Mode::Auto)).await?;
+    succeeded(&report, &home)?;
+    expect(report.text() == "Done.", "the text is not the script's", &report)?;
+    // An agent may shorten the output, but not omit it.
+    expect(report.outputs().contains("xxxxxxxx"), "the output is lost", &report)
 }
 
-/// A prompt that is too long for an argument, and for a pipe that nobody reads yet.
+/// A prompt that is too long for an argument, and for a pipe that is not read yet.
 async fn a_long_prompt(agent: &'static str, program: PathBuf) -> Outcome {
-    // Copilot and Qwen count what they send, and suppose that a model they do not know takes less.
+    // Copilot and Qwen assume a smaller context window for an unknown model.
     let bytes = if ["copilot", "qwen"].contains(&agent) { 300_000 } else { 1_000_000 };
     let words = "Do as the script says. ";
     let prompt = words.repeat(bytes / words.len()) + "That was the prompt.";
     for mode in modes(agent) {
         let home = Home::new(agent, program.clone(), Script::new().reply(Reply::text("Done.")))?;
         let request = Request { prompt: prompt.clone(), ..home.request(mode) };
-        let told = home.run(&request).await?;
-        went_well(&told, &home)?;
-        expect(told.text() == "Done.", "the text is not the script's", &told)?;
+        let report = home.run(&request).await?;
+        succeeded(&report, &home)?;
+        expect(report.text() == "Done.", "the text is not the script's", &report)?;
         let asked = home.model.main_requests();
         let whole = asked.iter().any(|it| it.body.to_string().contains(&prompt));
-        expect(whole, "the model was not told the whole prompt", &told)?;
+        expect(whole, "the model did not receive the whole prompt", &report)?;
     }
     Ok(())
 }
@@ -306,25 +307,25 @@ async fn a_prompt_that_looks_like_a_flag(agent: &'static str, program: PathBuf) 
     for mode in modes(agent) {
         let home = Home::new(agent, program.clone(), Script::new().reply(Reply::text("Done.")))?;
         let request = Request { prompt: "--help me".into(), ..home.request(mode) };
-        let told = home.run(&request).await?;
-        went_well(&told, &home)?;
+        let report = home.run(&request).await?;
+        succeeded(&report, &home)?;
         let asked = home.model.main_requests();
         let heard = asked.iter().any(|it| it.body.to_string().contains("--help me"));
-        expect(heard, "the model was not told the prompt", &told)?;
+        expect(heard, "the model did not receive the prompt", &report)?;
     }
     Ok(())
 }
 
-/// The agent's own words say what is wrong.
+/// The cause contains the agent's own message.
 async fn an_unknown_session(agent: &'static str, program: PathBuf) -> Outcome {
     let id = "01234567-89ab-7def-8123-456789abcdef";
     for mode in modes(agent) {
         let home = Home::new(agent, program.clone(), Script::new().any_stream())?;
-        let told = home.run(&Request { resume: Some(id.into()), ..home.request(mode) }).await?;
-        let said = failed_with_words(&told)?.to_lowercase();
+        let report = home.run(&Request { resume: Some(id.into()), ..home.request(mode) }).await?;
+        let said = failure_text(&report)?.to_lowercase();
         let words = ["session", "conversation", "thread", "rollout"];
         let named = words.iter().any(|word| said.contains(word));
-        expect(named, "the cause does not say what was not found", &told)?;
+        expect(named, "the cause does not name what was not found", &report)?;
     }
     Ok(())
 }
@@ -333,34 +334,34 @@ async fn a_bad_flag(agent: &'static str, program: PathBuf) -> Outcome {
     for mode in modes(agent) {
         let home = Home::new(agent, program.clone(), Script::new().any_stream())?;
         let flags = vec!["--no-such-flag".to_owned()];
-        let told = home.run(&Request { flags, ..home.request(mode) }).await?;
-        let said = failed_with_words(&told)?;
-        // Copilot takes it for a prompt without quotes; OpenCode says how it is called, and no more.
+        let report = home.run(&Request { flags, ..home.request(mode) }).await?;
+        let said = failure_text(&report)?;
+        // Copilot takes it for an unquoted prompt; OpenCode only prints its usage.
         let words = ["--no-such-flag", "no-such-flag", "Invalid command format", "Options:"];
         let named = words.iter().any(|word| said.contains(word));
-        expect(named, "the cause does not say what was wrong", &told)?;
+        expect(named, "the cause does not name the problem", &report)?;
     }
     Ok(())
 }
 
-/// Why a turn failed, in all words that its end has for it.
-fn failed_with_words(told: &Told) -> Result<String, String> {
-    told.lawful()?;
-    expect(told.outcome() == "failed", "the turn did not fail", told)?;
-    expect(told.ended.code() == 1, "the exit code is not 1", told)?;
-    let stop = told.ended.stop.as_ref().map(|stop| format!("{stop:?}"));
-    Ok(told.of("turn_ended")[0].to_string() + &stop.unwrap_or_default())
+/// Everything that the end of a failed turn reports about its cause.
+fn failure_text(report: &RunReport) -> Result<String, String> {
+    report.lawful()?;
+    expect(report.outcome() == "failed", "the turn did not fail", report)?;
+    expect(report.ended.code() == 1, "the exit code is not 1", report)?;
+    let stop = report.ended.stop.as_ref().map(|stop| format!("{stop:?}"));
+    Ok(report.of("turn_ended")[0].to_string() + &stop.unwrap_or_default())
 }
 
 async fn resumed(agent: &'static str, program: PathBuf) -> Outcome {
     resumes(agent, program, Mode::Auto, Mode::Auto).await
 }
 
-async fn resumed_where_somebody_is_asked(agent: &'static str, program: PathBuf) -> Outcome {
+async fn resumed_with_permission_requests(agent: &'static str, program: PathBuf) -> Outcome {
     resumes(agent, program, Mode::Ask, Mode::Ask).await
 }
 
-/// Many agents speak another protocol then.
+/// Many agents then use another protocol.
 async fn resumed_in_another_mode(agent: &'static str, program: PathBuf) -> Outcome {
     resumes(agent, program, Mode::Auto, Mode::Ask).await
 }
@@ -374,47 +375,51 @@ async fn resumes(
     let script = Script::new().reply(Reply::text("First.")).reply(Reply::text("Second."));
     let home = Home::new(agent, program, script)?;
     let first = home.run(&home.request(first_mode)).await?;
-    went_well(&first, &home)?;
-    let id = first.session().ok_or("no session was told")?.to_owned();
+    succeeded(&first, &home)?;
+    let id = first.session().ok_or("no session was reported")?.to_owned();
     let resume = Some(id.clone());
     let second = home.run(&Request { resume, ..home.request(second_mode) }).await?;
-    went_well(&second, &home)?;
+    succeeded(&second, &home)?;
     expect(second.text() == "Second.", "the text is not the script's", &second)?;
-    expect(second.session() == Some(&id), "it is another session", &second)?;
+    expect(second.session() == Some(&id), "the session id differs", &second)?;
     let asked = home.model.main_requests();
     let remembers = asked.last().is_some_and(|it| it.body.to_string().contains("First."));
-    expect(remembers, "the model was not told what was said before", &second)
+    expect(remembers, "the model did not receive the history", &second)
 }
 
-/// The same prompt and script give the same turn, whoever runs it and however it is written.
+/// The same prompt and script give the same turn, with every agent and in every dialect.
 async fn the_same_turn_in_every_dialect(agent: &'static str, program: PathBuf) -> Outcome {
     let script = Script::new()
         .reply(Reply::text("Look.").then_action(Action::Shell { command: "echo seen".into() }))
         .reply(Reply::text("Done."));
     let home = Home::new(agent, program, script)?;
     let record = home.work().join("record");
-    let told = home.recorded(&home.request(Mode::Auto), &record).await?;
-    went_well(&told, &home)?;
-    expect(told.text() == "Look.Done.", "the text is not the script's", &told)?;
-    expect(told.of("tool_started").len() == 1, "there was one call", &told)?;
+    let report = home.recorded(&home.request(Mode::Auto), &record).await?;
+    succeeded(&report, &home)?;
+    expect(report.text() == "Look.Done.", "the text is not the script's", &report)?;
+    expect(report.of("tool_started").len() == 1, "there was not exactly one call", &report)?;
     let bytes = std::fs::read(&record).map_err(|error| error.to_string())?;
     for to in interlingua::dialect::ALL.iter().copied().filter(|to| to.encoder.is_some()) {
         let written = translated(&bytes, None, to)?;
         let text = String::from_utf8_lossy(&written);
         for word in ["Look.", "Done.", "echo seen"] {
-            expect(text.contains(word), &format!("{}: {word} is not in\n{text}", to.name), &told)?;
+            expect(
+                text.contains(word),
+                &format!("{}: {word} is not in\n{text}", to.name),
+                &report,
+            )?;
         }
         if to.rules.is_some() {
             let mut checker = Checker::new(to, Limits::default());
             checker.push(&written);
             let findings = checker.finish(&Exit { code: Some(0), ..Exit::default() });
-            expect(findings.is_empty(), &format!("{}: {findings:?}", to.name), &told)?;
+            expect(findings.is_empty(), &format!("{}: {findings:?}", to.name), &report)?;
         }
     }
     Ok(())
 }
 
-/// The bytes of a dialect that is given or recognised, as another one.
+/// Translates bytes of a given or recognised dialect into another one.
 pub(crate) fn translated(
     bytes: &[u8],
     from: Option<&'static Dialect>,

@@ -1,100 +1,100 @@
-//! Inputs and names that cannot be used, and what a person is told of them.
+//! Inputs and names that cannot be used, and their error messages.
 
 use std::io::Write;
 
 use crate::support::{TURN, command, file, ran, run};
 
 #[test]
-fn an_unknown_dialect_is_answered_with_near_ones() {
+fn an_unknown_dialect_is_answered_with_similar_names() {
     let ran = run(&["translate", "--from", "claud", "--to", "text"], b"");
-    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
     assert!(
-        ran.told.contains("no dialect is called `claud`; did you mean `claude`?"),
+        ran.stderr.contains("no dialect is called `claud`; did you mean `claude`?"),
         "{}",
-        ran.told
+        ran.stderr
     );
-    assert!(ran.told.contains("`interlingua dialects` lists all"), "{}", ran.told);
+    assert!(ran.stderr.contains("`interlingua dialects` lists all"), "{}", ran.stderr);
 }
 
 #[test]
 fn a_dialect_that_is_only_written_is_not_read() {
     let ran = run(&["translate", "--from", "text", "--to", "text"], b"");
     assert_eq!(ran.code, Some(2));
-    assert!(ran.told.contains("`text` can be written, but not read"), "{}", ran.told);
+    assert!(ran.stderr.contains("`text` can be written, but not read"), "{}", ran.stderr);
 }
 
 #[test]
 fn a_dialect_that_is_only_read_is_not_written() {
     let ran = run(&["translate", "--to", "gemini"], b"");
     assert_eq!(ran.code, Some(2));
-    assert!(ran.told.contains("`gemini` can be read, but not written"), "{}", ran.told);
+    assert!(ran.stderr.contains("`gemini` can be read, but not written"), "{}", ran.stderr);
 }
 
 #[test]
 fn a_missing_file_is_named() {
     let ran = run(&["translate", "--to", "text", "/no/such/file.jsonl"], b"");
-    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
-    assert!(ran.told.contains("/no/such/file.jsonl does not exist"), "{}", ran.told);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(ran.stderr.contains("/no/such/file.jsonl does not exist"), "{}", ran.stderr);
 }
 
 #[test]
 fn a_directory_is_not_read() {
     let ran = run(&["check", "--as", "codex", env!("CARGO_TARGET_TMPDIR")], b"");
-    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
-    assert!(ran.told.contains("is a directory"), "{}", ran.told);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(ran.stderr.contains("is a directory"), "{}", ran.stderr);
 }
 
 #[test]
 fn an_empty_input_is_a_failed_turn() {
     let ran = run(&["translate", "--to", "text"], b"");
     assert_eq!(ran.code, Some(0));
-    assert_eq!(ran.out, "— failed: the output ended and did not say how the turn ended\n");
-    assert_eq!(ran.told, "interlingua: warning: the input is empty (<stdin>)\n");
+    assert_eq!(ran.stdout, "— failed: the output ended and did not say how the turn ended\n");
+    assert_eq!(ran.stderr, "interlingua: warning: the input is empty (<stdin>)\n");
 }
 
 #[test]
-fn a_binary_file_is_no_stream() {
+fn a_binary_file_is_rejected() {
     let bytes: Vec<u8> = (0..=255u8).cycle().take(100_000).collect();
     let path = file("binary", &bytes);
     for from in ["auto", "claude", "codex"] {
         let ran = run(&["translate", "--from", from, "--to", "text", &path], b"");
         assert_eq!(ran.code, Some(2), "{from}");
-        assert!(ran.told.contains("is a binary file"), "{from}: {}", ran.told);
+        assert!(ran.stderr.contains("is a binary file"), "{from}: {}", ran.stderr);
     }
 }
 
 #[test]
-fn a_stream_that_nobody_recognises_wants_a_name() {
+fn an_unrecognised_stream_needs_a_dialect_name() {
     let lines = "{\"some\":\"thing\"}\n".repeat(5000);
     let ran = run(&["translate", "--to", "text"], lines.as_bytes());
     assert_eq!(ran.code, Some(2));
-    assert!(ran.out.starts_with("? line 1: "), "{}", ran.out);
-    assert!(ran.told.contains("no dialect looks like <stdin>"), "{}", ran.told);
-    assert!(ran.told.contains("--from NAME"), "{}", ran.told);
+    assert!(ran.stdout.starts_with("? line 1: "), "{}", ran.stdout);
+    assert!(ran.stderr.contains("the dialect of <stdin> was not recognised"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--from NAME"), "{}", ran.stderr);
 }
 
 #[test]
-fn a_stream_in_which_nothing_can_be_read_is_no_success() {
+fn a_stream_without_readable_lines_is_an_error() {
     let ran = run(&["translate", "--from", "codex", "--to", "text"], b"hello\n\nworld");
     assert_eq!(ran.code, Some(2));
-    assert!(ran.told.contains("nothing in <stdin> could be read as `codex`"), "{}", ran.told);
+    assert!(ran.stderr.contains("nothing in <stdin> could be read as `codex`"), "{}", ran.stderr);
 }
 
 #[test]
-fn one_bad_line_costs_one_line() {
+fn one_bad_line_is_skipped() {
     let input = format!("hello\n{TURN}");
     let path = file("one_bad_line.jsonl", input.as_bytes());
     let ran = run(&["translate", "--to", "text", &path], b"");
     assert_eq!(ran.code, Some(0));
-    assert!(ran.out.contains("\nHello.\n"), "{}", ran.out);
-    assert!(ran.told.starts_with(&format!("interlingua: warning: {path}:1: ")), "{}", ran.told);
+    assert!(ran.stdout.contains("\nHello.\n"), "{}", ran.stdout);
+    assert!(ran.stderr.starts_with(&format!("interlingua: warning: {path}:1: ")), "{}", ran.stderr);
 }
 
 #[test]
-fn a_size_that_is_none_is_explained() {
+fn an_invalid_size_is_explained() {
     let ran = run(&["translate", "--to", "text", "--max-line", "12q"], b"");
     assert_eq!(ran.code, Some(2));
-    assert!(ran.told.contains("this unit is not known"), "{}", ran.told);
+    assert!(ran.stderr.contains("this unit is unknown"), "{}", ran.stderr);
 }
 
 #[test]
@@ -104,11 +104,11 @@ fn a_line_of_200_mb_is_reported_and_costs_no_memory() {
     let mut stdin = child.stdin.take().unwrap();
     let (first, rest) = TURN.split_at(TURN.find('\n').unwrap() + 1);
     stdin.write_all(first.as_bytes()).unwrap();
-    let piece = vec![b'x'; 1_000_000];
+    let chunk = vec![b'x'; 1_000_000];
     for _ in 0..200 {
-        stdin.write_all(&piece).unwrap();
+        stdin.write_all(&chunk).unwrap();
     }
-    // It has taken all but what the pipe holds, and it waits for more: it has not gone away.
+    // It has read everything but the contents of the pipe, and waits for more.
     if let Some(kilobytes) = peak_memory(child.id()) {
         assert!(kilobytes < 40_000, "{kilobytes} kB");
     }
@@ -118,13 +118,13 @@ fn a_line_of_200_mb_is_reported_and_costs_no_memory() {
     let ran = ran(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(0));
     let too_long = "this line has 200000000 bytes, which is over the limit of 1048576";
-    assert!(ran.out.contains(&format!("? line 2: {too_long}")), "{}", ran.out);
-    assert!(ran.out.contains("\nHello.\n"), "{}", ran.out);
+    assert!(ran.stdout.contains(&format!("? line 2: {too_long}")), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\nHello.\n"), "{}", ran.stdout);
     let advice = format!("<stdin>:2: {too_long}; raise it with --max-line");
-    assert!(ran.told.contains(&advice), "{}", ran.told);
+    assert!(ran.stderr.contains(&advice), "{}", ran.stderr);
 }
 
-/// The most memory that a process has held so far, in kilobytes, where the system tells.
+/// The peak memory of a process in kilobytes, if the system reports it.
 fn peak_memory(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

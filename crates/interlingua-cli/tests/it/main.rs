@@ -1,5 +1,5 @@
-//! The command as people use it: started as a process, fed, and judged by what it prints and by its
-//! exit code. One program, with a module for each behaviour.
+//! Runs the command as a process, and checks its output and its exit code. One program, with a
+//! module per behaviour.
 #![allow(clippy::unwrap_used, reason = "all of this is a test")]
 
 mod support;

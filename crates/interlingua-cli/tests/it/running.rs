@@ -1,4 +1,4 @@
-//! `run` and `agents`: an agent that is a shell script, described by a file.
+//! `run` and `agents`, with a shell script as the agent that a file describes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ const SAYS: &str =
     r#"echo '{"type":"item.completed","item":{"id":"0","type":"agent_message","text":"Hello."}}'"#;
 const ENDS: &str = r#"echo '{"type":"turn.completed","usage":{"input_tokens":5,"cached_input_tokens":0,"output_tokens":2}}'"#;
 
-/// The description of a shell script that is an agent.
+/// The description of a shell script that plays an agent.
 fn described(name: &str, lines: &[&str]) -> String {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let script = folder.join(format!("{name}.sh"));
@@ -31,79 +31,86 @@ fn described(name: &str, lines: &[&str]) -> String {
 fn an_agent_is_run_and_translated() {
     let agent = described("plain", &["cat > /dev/null", BEGINS, SAYS, ENDS]);
     let ran = run(&["run", &agent, "do it", "--to", "text"], b"");
-    assert_eq!(ran.code, Some(0), "{}", ran.told);
-    assert!(ran.out.contains("Hello."), "{}", ran.out);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("Hello."), "{}", ran.stdout);
     let ran = run(&["run", &agent, "do it"], b"");
-    assert!(ran.out.starts_with("{\"interlingua\":1,"), "in a pipe it is events: {}", ran.out);
+    assert!(
+        ran.stdout.starts_with("{\"interlingua\":1,"),
+        "in a pipe, the default is events: {}",
+        ran.stdout
+    );
 }
 
 #[test]
 fn the_prompt_reaches_the_agent_whatever_it_looks_like() {
     let agent = described("prompt", &["read prompt; echo \"[$prompt]\" >&2", BEGINS, "exit 1"]);
     let ran = run(&["run", &agent, "--prompt=--help me"], b"");
-    assert!(ran.out.contains("[--help me]"), "{}", ran.out);
+    assert!(ran.stdout.contains("[--help me]"), "{}", ran.stdout);
     let ran = run(&["run", &agent, "-"], b"from a pipe\n");
-    assert!(ran.out.contains("[from a pipe]"), "{}", ran.out);
+    assert!(ran.stdout.contains("[from a pipe]"), "{}", ran.stdout);
 }
 
 #[test]
-fn the_exit_code_tells_how_it_went() {
+fn the_exit_code_reports_the_outcome() {
     let failed = described("failed", &[BEGINS, "exit 0"]);
     assert_eq!(run(&["run", &failed, "do it"], b"").code, Some(1));
     let slow = described("slow", &[BEGINS, "sleep 1000"]);
     let ran = run(&["run", &slow, "do it", "--timeout", "0.3"], b"");
     assert_eq!(ran.code, Some(124));
-    assert!(ran.told.contains("the run took longer than 300 ms"), "{}", ran.told);
+    assert!(ran.stderr.contains("the run took longer than 300 ms"), "{}", ran.stderr);
 }
 
 #[test]
-fn an_agent_that_says_nothing_is_quoted_from_standard_error() {
+fn the_standard_error_of_a_silent_agent_is_shown() {
     let mute = described("mute", &["echo 'please sign in first' >&2; exit 41"]);
     let ran = run(&["run", &mute, "do it", "--to", "giselle"], b"");
     assert_eq!(ran.code, Some(1));
-    assert!(ran.told.contains("please sign in first"), "{}", ran.told);
+    assert!(ran.stderr.contains("please sign in first"), "{}", ran.stderr);
 }
 
 #[test]
-fn what_cannot_be_used_is_said_before_anything_is_started() {
-    let said = |arguments: &[&str], words: &str| {
+fn invalid_arguments_are_reported_before_anything_is_started() {
+    let rejects = |arguments: &[&str], words: &str| {
         let ran = run(arguments, b"");
-        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{arguments:?}");
-        assert!(ran.told.contains(words), "{arguments:?}: {}", ran.told);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(ran.stderr.contains(words), "{arguments:?}: {}", ran.stderr);
     };
-    said(&["run", "nobody", "do it"], "no agent is called `nobody`; there are claude, codex");
-    said(&["run", "./none.toml", "do it"], "none.toml");
-    said(
+    rejects(
+        &["run", "unknown", "do it"],
+        "no agent is called `unknown`; the agents are claude, codex",
+    );
+    rejects(&["run", "./none.toml", "do it"], "none.toml");
+    rejects(
         &["run", "codex", "do it", "--cwd", "/no/such/folder"],
         "there is no folder /no/such/folder",
     );
-    said(&["run", "codex", " "], "the prompt is empty");
-    said(
+    rejects(&["run", "codex", " "], "the prompt is empty");
+    rejects(
         &["run", "codex", "do it", "--program", "/no/such/codex"],
         "npm install --global @openai/codex",
     );
-    said(&["run", "codex", "do it", "--permission-mode", "yolo"], "accept-edits");
-    said(&["run", "codex", "do it", "--timeout", "soon"], "number of seconds");
-    said(&["run", "codex", "do it", "--env", "novalue"], "NAME=VALUE");
-    said(&["run", "codex", "do it", "--resume=-x"], "cannot be the name of a session");
+    rejects(&["run", "codex", "do it", "--permission-mode", "yolo"], "accept-edits");
+    rejects(&["run", "codex", "do it", "--timeout", "soon"], "number of seconds");
+    rejects(&["run", "codex", "do it", "--env", "novalue"], "NAME=VALUE");
+    rejects(&["run", "codex", "do it", "--resume=-x"], "cannot be the name of a session");
 }
 
 #[test]
-fn what_is_recorded_can_be_translated_again() {
+fn a_recording_can_be_translated() {
     let agent = described("recorded", &[BEGINS, SAYS, ENDS]);
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("recorded.jsonl");
     let file = file.display().to_string();
     let ran = run(&["run", &agent, "do it", "--record", &file], b"");
     let again = run(&["translate", "--to", "text", &file], b"");
     assert_eq!((ran.code, again.code), (Some(0), Some(0)));
-    assert!(again.out.contains("Hello."), "{}", again.out);
+    assert!(again.stdout.contains("Hello."), "{}", again.stdout);
     let times = std::fs::read_to_string(format!("{file}.times.jsonl")).unwrap();
     assert!(times.lines().all(|line| line.contains("\"ms\":")), "{times}");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_reader_that_goes_away_ends_the_agent() {
+fn a_closed_output_ends_the_agent() {
     let pid = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("left.pid");
     let says_who = format!("echo $$ > {}", pid.display());
     let agent = described("left", &[&says_who, BEGINS, SAYS, "exec sleep 1000"]);
@@ -117,7 +124,7 @@ fn a_reader_that_goes_away_ends_the_agent() {
 }
 
 #[test]
-fn a_permission_is_asked_and_answered_in_records() {
+fn a_permission_is_requested_and_answered_in_records() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let script = folder.join("asks.sh");
     let lines = [
@@ -140,37 +147,41 @@ fn a_permission_is_asked_and_answered_in_records() {
         let mut child = command(&["run", &path.display().to_string(), "do it"]).spawn().unwrap();
         let (mut stdin, out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let mut out = BufReader::new(out);
-        let mut told = String::new();
-        while !told.contains("permission_requested") {
-            told.clear();
-            assert_ne!(out.read_line(&mut told).unwrap(), 0);
+        let mut output = String::new();
+        while !output.contains("permission_requested") {
+            output.clear();
+            assert_ne!(out.read_line(&mut output).unwrap(), 0);
         }
         writeln!(stdin, "{{\"request\":\"r1\",\"decision\":\"{answer}\"}}").unwrap();
-        out.read_to_string(&mut told).unwrap();
+        out.read_to_string(&mut output).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(0));
-        assert!(told.contains(&format!("\"text\":\"{word}\"")), "{told}");
-        assert!(told.contains("permission_resolved"), "{told}");
+        assert!(output.contains(&format!("\"text\":\"{word}\"")), "{output}");
+        assert!(output.contains("permission_resolved"), "{output}");
     }
     let ran = run(&["run", &path.display().to_string(), "do it"], b"");
-    assert!(ran.out.contains("\"text\":\"no\""), "an input that ends answers no: {}", ran.out);
+    assert!(
+        ran.stdout.contains("\"text\":\"no\""),
+        "the end of the input denies the request: {}",
+        ran.stdout
+    );
 }
 
 #[test]
-fn agents_are_listed_with_how_to_get_them() {
+fn agents_are_listed_with_how_to_install_them() {
     let output = command(&["agents"]).env("PATH", "").output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert!(out.contains("Claude Code: not installed"), "{out}");
     assert!(out.contains("npm install --global @openai/codex"), "{out}");
 }
 
-/// Who is killed can end nobody: a guard does it, also for those who moved to a session of their own.
+/// A killed process cannot clean up: the guard does, even for processes in another session.
 #[cfg(target_os = "linux")]
 #[test]
-fn nobody_survives_us_when_we_are_killed() {
+fn no_process_survives_a_killed_command() {
     let alive = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("killed.fifo");
     let _ = std::fs::remove_file(&alive);
     assert!(Command::new("mkfifo").arg(&alive).status().unwrap().success());
-    // Both hold the pipe open for as long as they live, so that its end is theirs.
+    // Both hold the pipe open for as long as they live, so its end means that both have ended.
     let holds = format!("exec 3> {}", alive.display());
     let moves_away = "setsid sh -c 'echo away >&3; exec sleep 1000' &";
     let agent = described("killed", &[&holds, BEGINS, moves_away, "echo here >&3", SAYS, "wait"]);
@@ -187,5 +198,5 @@ fn nobody_survives_us_when_we_are_killed() {
     assert_eq!(both, ["away", "here"]);
     running.kill().unwrap();
     running.wait().unwrap();
-    assert_eq!(next(), Err(mpsc::RecvTimeoutError::Disconnected), "both are gone");
+    assert_eq!(next(), Err(mpsc::RecvTimeoutError::Disconnected), "both have ended");
 }

@@ -1,4 +1,4 @@
-//! Records go out when they are known, and stop when nobody reads them.
+//! Records are written as soon as they are known, and writing stops when the output is closed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::sync::mpsc;
@@ -34,10 +34,10 @@ fn a_closed_output_ends_the_command_quietly() {
     let mut child = command(&["translate", "--from", "codex", "--to", "text"]).spawn().unwrap();
     drop(child.stdout.take());
     let mut stdin = child.stdin.take().unwrap();
-    // The command goes away while it is still being fed.
+    // The command exits while it is still being fed.
     while stdin.write_all(TURN.as_bytes()).is_ok() {}
     let ran = ran(child.wait_with_output().unwrap());
-    assert_eq!((ran.code, ran.told.as_str()), (Some(0), ""));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
 }
 
 #[test]
@@ -45,6 +45,6 @@ fn the_clock_and_the_framing_can_be_chosen() {
     let arguments =
         ["translate", "--to", "text", "--live", "--framing", "objects", "--id-seed", "7"];
     let ran = run(&arguments, TURN.replace('\n', " ").as_bytes());
-    assert_eq!((ran.code, ran.told.as_str()), (Some(0), ""));
-    assert_eq!(ran.out, "● codex · session t\n\nHello.\n\n— 5 tokens in, 2 out\n");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert_eq!(ran.stdout, "● codex · session t\n\nHello.\n\n— 5 tokens in, 2 out\n");
 }

@@ -1,14 +1,14 @@
-//! Copilot's screen, for where neither its stream nor ACP can be had.
+//! Copilot's screen, for cases in which neither its stream nor ACP is available.
 //!
-//! Everything here is a guess: nothing on a screen says what it is, and the next version may draw it in
-//! another way. A suggested command becomes a call of `Bash`, the dialog that asks for it a permission,
-//! the lines below it its output, and what Copilot says is text, once it is whole. Nothing is known of
-//! tokens, of the session, or of what was scrolled away before it was seen.
+//! Everything here is a guess: a screen carries no types, and the next version may draw it
+//! differently. A suggested command becomes a call of `Bash`, the dialog about it a permission
+//! request, the lines below it its output, and Copilot's own words become text once they are
+//! complete. Tokens, the session, and everything that scrolled off before it was read are unknown.
 
+mod emitted;
 mod seen;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,122 +19,122 @@ use interlingua::json::{Json, Text};
 use super::terminal::{SETTLED, Terminal, begin};
 use super::{Driver, Step};
 use crate::permission::Decision;
+use emitted::Emitted;
 use seen::{Dialog, Entry, Seen};
-use told::Told;
 
-/// How long nothing may be drawn until what is there is taken to be whole: texts are drawn word by word,
-/// and a dialog may be there before the text above it.
+/// The period without drawing after which the contents count as complete. Text is drawn word by
+/// word, and a dialog may be drawn before the text above it.
 const CALM: Duration = Duration::from_millis(400);
 
-/// How much longer Copilot must be idle until its turn is taken to be over.
+/// The additional idle period after which the turn counts as ended.
 const IDLE: Duration = Duration::from_millis(800);
 
-const SAY_THAT_IT_IS_A_GUESS: &str = "read from Copilot's screen: a guess, without tokens";
+const GUESS_NOTICE: &str = "read from Copilot's screen: a guess, without tokens";
 
-/// Shows all of what tools gave back; shown in full, it stays so.
-const UNFOLD: &[u8] = b"\x0f";
+/// Ctrl-O expands the output of all tools; they stay expanded.
+const EXPAND_OUTPUT: &[u8] = b"\x0f";
 const ENTER: &[u8] = b"\r";
 const ESCAPE: &[u8] = b"\x1b";
-const LEAVE: &[u8] = b"\x04";
+const EXIT: &[u8] = b"\x04";
 
 /// The driver of Copilot's screen.
 #[derive(Debug)]
 pub struct CopilotScreenDriver {
     prompt: String,
     terminal: Terminal,
-    told: Told,
-    /// What is still to be typed, a piece whenever the screen has settled.
+    emitted: Emitted,
+    /// The keys to type, one piece each time the screen has settled.
     keys: VecDeque<Vec<u8>>,
-    course: Course,
+    phase: Phase,
     screen: Screen,
     prompt_seen: bool,
-    /// It was told to stop, and will ask whether this is meant.
+    /// The interrupt key was typed, and Copilot will ask for confirmation.
     interrupting: bool,
-    /// The dialog that was answered, or waits for an answer.
+    /// The dialog that was answered, or that waits for an answer.
     dialog: Option<Dialog>,
-    /// There is a dialog, of which perhaps not all was drawn.
+    /// A dialog is visible, but may not be completely drawn.
     dialog_waits: bool,
-    /// The request that waits for a decision.
-    asked: Option<String>,
+    /// The pending permission request.
+    pending: Option<String>,
     requests: u64,
 }
 
-/// How long nothing was drawn.
+/// How long nothing has been drawn.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Screen {
-    /// Something was drawn since the screen was looked at.
+    /// Something was drawn since the screen was last read.
     Drawn,
     #[default]
     Settled,
     Calm,
 }
 
-/// How far the turn is.
+/// The phase of the turn.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Course {
-    /// Nothing was seen of it.
+enum Phase {
+    /// Nothing of the turn has been seen.
     #[default]
     Waiting,
     Working,
     /// Copilot looks idle.
     Resting,
-    Over,
+    Closed,
 }
 
 impl CopilotScreenDriver {
-    /// A driver for a prompt that Copilot is started with.
+    /// Creates a driver for the prompt that Copilot is started with.
     pub fn new(prompt: String) -> Self {
         Self {
             prompt,
             terminal: Terminal::default(),
-            told: Told::default(),
+            emitted: Emitted::default(),
             keys: VecDeque::new(),
-            course: Course::default(),
+            phase: Phase::default(),
             screen: Screen::default(),
             prompt_seen: false,
             interrupting: false,
             dialog: None,
             dialog_waits: false,
-            asked: None,
+            pending: None,
             requests: 0,
         }
     }
 
-    /// Looks at the screen; where it is calm, what is there is whole.
+    /// Reads the screen. If it is calm, its contents are complete.
     fn look(&mut self, calm: bool, steps: &mut Vec<Step>) {
         let mut seen = Seen::on(&self.terminal.rows());
         if let Some(says) = seen.sign_in.take().filter(|_| seen.idle) {
-            self.course = Course::Over;
+            self.phase = Phase::Closed;
             steps.push(Step::GiveUp(says));
             return;
         }
-        if seen.from_the_prompt && !std::mem::replace(&mut self.prompt_seen, true) {
-            self.keys.push_back(UNFOLD.to_vec());
+        if seen.prompt_visible && !std::mem::replace(&mut self.prompt_seen, true) {
+            self.keys.push_back(EXPAND_OUTPUT.to_vec());
         }
-        if seen.asks_again && std::mem::replace(&mut self.interrupting, false) {
+        if seen.confirms_interrupt && std::mem::replace(&mut self.interrupting, false) {
             self.keys.push_back(ESCAPE.to_vec());
         }
         if !self.prompt_seen {
-            // What stands there is Copilot's greeting.
+            // Before the prompt is visible, the timeline contains only Copilot's greeting.
             seen.timeline.clear();
         }
         let dialog = seen.dialog.take();
-        self.told.look(&seen, dialog.as_ref(), calm, steps);
+        self.emitted.look(&seen, dialog.as_ref(), calm, steps);
         self.take_dialog(dialog, calm, steps);
-        self.course = match self.course {
-            Course::Over => Course::Over,
-            _ if seen.working => Course::Working,
-            Course::Waiting if self.told.last().is_none() => Course::Waiting,
-            _ if seen.idle => Course::Resting,
-            _ => Course::Working,
+        self.phase = match self.phase {
+            Phase::Closed => Phase::Closed,
+            _ if seen.working => Phase::Working,
+            Phase::Waiting if self.emitted.last().is_none() => Phase::Waiting,
+            _ if seen.idle => Phase::Resting,
+            _ => Phase::Working,
         };
     }
 
-    /// Answers a dialog, or asks whoever may.
+    /// Answers a dialog, or emits a permission request for it.
     fn take_dialog(&mut self, dialog: Option<Dialog>, calm: bool, steps: &mut Vec<Step>) {
         self.dialog_waits = dialog.is_some();
         let Some(new) = dialog else {
-            // Somebody answered it, or it was taken back.
+            // The dialog was answered by someone else, or withdrawn.
             self.withdraw(steps);
             self.dialog = None;
             return;
@@ -143,39 +143,39 @@ impl CopilotScreenDriver {
             return;
         }
         let dialog = self.dialog.insert(new);
-        if dialog.is_about_trust() {
-            // The user wants Copilot to work in this folder: for this session it may.
+        if dialog.is_trust_question() {
+            // Running Copilot in this folder implies trusting it for this session.
             self.keys.push_back(ENTER.to_vec());
             return;
         }
         self.requests += 1;
         let request = format!("screen-{}", self.requests);
-        steps.push(Step::tell(PermissionRequested {
+        steps.push(Step::emit(PermissionRequested {
             request: Text::from(request.clone()),
-            call: self.told.call_of(dialog).map(Text::from),
+            call: self.emitted.call_of(dialog).map(Text::from),
             description: Some(Text::from(dialog.question.clone())),
             options: Json::from_serialize(&dialog.choices),
             ..PermissionRequested::default()
         }));
-        self.asked = Some(request);
+        self.pending = Some(request);
     }
 
     fn withdraw(&mut self, steps: &mut Vec<Step>) {
-        if let Some(request) = self.asked.take() {
+        if let Some(request) = self.pending.take() {
             let decision = event::Decision::Withdrawn;
             steps.push(resolved(request, decision, None));
         }
     }
 
     fn end_turn(&mut self, steps: &mut Vec<Step>) {
-        self.course = Course::Over;
-        let outcome = match self.told.last() {
+        self.phase = Phase::Closed;
+        let outcome = match self.emitted.last() {
             Some(Entry::Error(_)) => Outcome::Failed,
             Some(Entry::Stopped(_)) => Outcome::Cancelled,
             _ => Outcome::Completed,
         };
-        steps.push(Step::tell(TurnEnded { outcome, ..TurnEnded::default() }));
-        self.keys.push_back(LEAVE.to_vec());
+        steps.push(Step::emit(TurnEnded { outcome, ..TurnEnded::default() }));
+        self.keys.push_back(EXIT.to_vec());
     }
 }
 
@@ -185,7 +185,7 @@ impl Driver for CopilotScreenDriver {
     }
 
     fn start(&mut self, steps: &mut Vec<Step>) {
-        steps.extend(begin("copilot-screen", &self.prompt, SAY_THAT_IT_IS_A_GUESS));
+        steps.extend(begin("copilot-screen", &self.prompt, GUESS_NOTICE));
     }
 
     fn output(&mut self, chunk: &[u8], steps: &mut Vec<Step>) {
@@ -196,11 +196,11 @@ impl Driver for CopilotScreenDriver {
         self.screen = Screen::Drawn;
     }
 
-    fn patience(&self) -> Option<Duration> {
-        let rests = self.course == Course::Resting;
+    fn wake_after(&self) -> Option<Duration> {
+        let rests = self.phase == Phase::Resting;
         match self.screen {
             _ if !self.keys.is_empty() => Some(SETTLED),
-            _ if self.course == Course::Over => None,
+            _ if self.phase == Phase::Closed => None,
             Screen::Drawn => Some(SETTLED),
             Screen::Settled => Some(CALM),
             Screen::Calm => rests.then_some(IDLE),
@@ -209,12 +209,12 @@ impl Driver for CopilotScreenDriver {
 
     fn woken(&mut self, steps: &mut Vec<Step>) {
         let screen = match self.screen {
-            _ if self.course == Course::Over => self.screen,
+            _ if self.phase == Phase::Closed => self.screen,
             Screen::Drawn => {
                 self.look(false, steps);
                 Screen::Settled
             }
-            // What is typed changes what is there.
+            // Typing changes the screen, so it is read again afterwards.
             _ if !self.keys.is_empty() => self.screen,
             Screen::Settled => {
                 self.look(true, steps);
@@ -230,12 +230,12 @@ impl Driver for CopilotScreenDriver {
     }
 
     fn decide(&mut self, request: &str, decision: &Decision, steps: &mut Vec<Step>) {
-        if self.asked.as_deref() != Some(request) {
+        if self.pending.as_deref() != Some(request) {
             return;
         }
-        self.asked = None;
+        self.pending = None;
         let Some(dialog) = &self.dialog else { return };
-        let (told, why) = match decision {
+        let (outcome, why) = match decision {
             Decision::Allow => {
                 self.keys.extend(dialog.key("Yes").map(|key| vec![key]));
                 (event::Decision::Allowed, None)
@@ -250,7 +250,7 @@ impl Driver for CopilotScreenDriver {
             }
         };
         self.keys.push_back(ENTER.to_vec());
-        steps.push(resolved(request.to_owned(), told, why));
+        steps.push(resolved(request.to_owned(), outcome, why));
     }
 
     fn interrupt(&mut self, _steps: &mut Vec<Step>) -> bool {
@@ -260,7 +260,7 @@ impl Driver for CopilotScreenDriver {
     }
 
     fn ended(&mut self, _code: Option<i64>, steps: &mut Vec<Step>) {
-        if self.course != Course::Over {
+        if self.phase != Phase::Closed {
             self.look(true, steps);
         }
         self.withdraw(steps);
@@ -268,7 +268,7 @@ impl Driver for CopilotScreenDriver {
 }
 
 fn resolved(request: String, decision: event::Decision, why: Option<String>) -> Step {
-    Step::tell(PermissionResolved {
+    Step::emit(PermissionResolved {
         request: Some(Text::from(request)),
         decision,
         reason: why.map(Text::from),

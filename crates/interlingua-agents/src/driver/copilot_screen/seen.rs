@@ -1,51 +1,51 @@
-//! What can be seen on Copilot's screen: a pure reading of its rows, by their shape and colours.
+//! Reads Copilot's screen: a pure function of its rows, their shapes and their colours.
 //!
-//! From top to bottom there are tabs, a greeting, the timeline, and either a dialog in a box or the line
-//! for the next prompt between two rules, with a line below it that says whether Copilot is at work.
-//! An entry of the timeline has a mark in the second column; what belongs to it stands below, indented.
+//! From top to bottom there are tabs, a greeting, the timeline, and then either a dialog in a box,
+//! or the prompt line between two rules with a status line below it. An entry of the timeline has a
+//! marker in the second column; what belongs to it is indented below.
 
 use vt100::Color;
 
 use crate::driver::terminal::Row;
 
-/// What was on the screen.
+/// The contents of the screen.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Seen {
-    /// What came after the prompt; nothing, while the prompt itself is not there.
+    /// The entries after the prompt; empty while the prompt itself is not visible.
     pub(super) timeline: Vec<Entry>,
-    /// The prompt is there, so that the timeline begins with the turn.
-    pub(super) from_the_prompt: bool,
+    /// The prompt is visible, so the timeline begins with the turn.
+    pub(super) prompt_visible: bool,
     pub(super) dialog: Option<Dialog>,
-    /// The line for the next prompt is there, and Copilot is not at work.
+    /// The prompt line is visible, and Copilot is not working.
     pub(super) idle: bool,
     pub(super) working: bool,
-    /// It asks whether the interrupt was meant.
-    pub(super) asks_again: bool,
-    /// Nobody is signed in: what the screen says of that.
+    /// Copilot asks to confirm the interrupt.
+    pub(super) confirms_interrupt: bool,
+    /// The message that Copilot shows when the user is not signed in.
     pub(super) sign_in: Option<String>,
 }
 
 /// An entry of the timeline.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Entry {
-    /// What the model said.
+    /// Text of the model.
     Text(String),
-    /// A tool.
+    /// A tool call.
     Tool(Tool),
-    /// A request is made again.
+    /// A request that is retried.
     Retry(String),
     /// The turn was stopped.
     Stopped(String),
-    /// Something went wrong.
+    /// An error.
     Error(String),
 }
 
-/// A tool, as it is shown.
+/// A tool call, as it is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tool {
-    /// `Shell`, or what else it does: `Create`, `Edit`, `Read`.
+    /// `Shell`, or another action: `Create`, `Edit`, `Read`.
     pub(super) title: String,
-    /// All of its first line.
+    /// The complete first line.
     pub(super) head: String,
     /// The command of a shell.
     pub(super) command: String,
@@ -53,10 +53,10 @@ pub(super) struct Tool {
     pub(super) look: Look,
 }
 
-/// How a tool looks.
+/// The visible state of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
-    /// It waits, or runs, or is done: a shell looks the same.
+    /// Waiting, running or finished: a shell looks the same in all three states.
     Open,
     Done,
     Failed,
@@ -66,10 +66,10 @@ pub(super) enum Look {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Dialog {
     pub(super) title: String,
-    /// What stands in a box of its own: a command, or a path.
+    /// The contents of the inner box: a command, or a path.
     pub(super) boxed: String,
     pub(super) question: String,
-    /// What can be chosen, without the numbers.
+    /// The choices, without their numbers.
     pub(super) choices: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ impl Seen {
             }
             (None, Some(rule)) => {
                 seen.read_status(rows.get(rule..).unwrap_or_default());
-                // The folder stands right above the rule.
+                // The row directly above the rule shows the folder.
                 rule.saturating_sub(1)
             }
             (None, None) => rows.len(),
@@ -99,13 +99,13 @@ impl Seen {
         seen
     }
 
-    /// Reads what stands below the line for the prompt.
+    /// Reads the status line, below the prompt line.
     fn read_status(&mut self, rows: &[Row]) {
         let below = rows.iter().rposition(|row| is_rule(&row.text)).unwrap_or(0);
         let status = rows.get(below + 1..).unwrap_or_default();
         let says = |word: &str| status.iter().any(|row| row.text.contains(word));
         self.working = says("interrupt");
-        self.asks_again = says("again to interrupt");
+        self.confirms_interrupt = says("again to interrupt");
         self.idle = below > 0 && !self.working && says("/ commands");
     }
 
@@ -120,9 +120,9 @@ impl Seen {
             from += length;
         }
         let is_prompt = |group: &&[Row]| group.first().and_then(|row| mark(&row.text)) == Some('❯');
-        // The first of them is the prompt; those after it are thoughts, of which nothing is shown.
+        // The first of them is the prompt; later ones are thoughts, whose text is not shown.
         let prompt = groups.iter().position(&is_prompt);
-        self.from_the_prompt = prompt.is_some();
+        self.prompt_visible = prompt.is_some();
         let after = groups.get(prompt.map_or(0, |at| at + 1)..).unwrap_or_default();
         let entries = after.iter().filter(|group| !is_prompt(group));
         let first = rows.iter().position(starts).unwrap_or(rows.len());
@@ -132,10 +132,10 @@ impl Seen {
 }
 
 impl Entry {
-    /// A tool whose first lines have left the screen: its output, and its command below that.
+    /// A tool call whose first lines have scrolled off: its output, with its command below.
     fn without_head(rows: &[Row]) -> Option<Self> {
         let is_output = |row: &&Row| row.text.starts_with(" │");
-        let output = rows.iter().filter(is_output).map(|row| shown(&row.text));
+        let output = rows.iter().filter(is_output).map(|row| output_row(&row.text));
         let output: Vec<_> = std::iter::once(CUT.to_owned()).chain(output).collect();
         let below = rows.iter().rev().find(|row| !row.text.is_empty())?;
         let is_cut = output.len() > 1 && below.text.starts_with("   ");
@@ -146,10 +146,11 @@ impl Entry {
         let (first, rest) = rows.split_first()?;
         let (mark, head) = (mark(&first.text)?, first.text.get(indent(&first.text)..)?.trim_end());
         let is_output = |row: &&Row| row.text.starts_with(" │");
-        let output: Vec<_> = rest.iter().filter(is_output).map(|row| shown(&row.text)).collect();
+        let output: Vec<_> =
+            rest.iter().filter(is_output).map(|row| output_row(&row.text)).collect();
         let below: Vec<_> = rest.iter().filter(|row| !is_output(row)).collect();
         let is_tool = match mark {
-            // What the model says has another colour, or none where there are no colours.
+            // Text of the model has another colour, or none if colours are off.
             '●' => first.colour == GREEN,
             '✗' => head.starts_with("Shell ") || !output.is_empty(),
             _ => true,
@@ -175,7 +176,7 @@ impl Entry {
 
 impl Tool {
     fn of(mark: char, head: &str, below: Option<&String>, output: Vec<String>) -> Self {
-        // How long it took stands at the right.
+        // The duration is shown at the right.
         let head = head.split("   ").next().unwrap_or(head).to_owned();
         let title = head.split(' ').next().unwrap_or_default().to_owned();
         let command = below.map(|line| line.trim().to_owned()).filter(|_| title == "Shell");
@@ -187,7 +188,7 @@ impl Tool {
         Self { title, head, command: command.unwrap_or_default(), output, look }
     }
 
-    /// Whether it is the same tool at another time.
+    /// Whether this is the same tool call at a later time.
     pub(super) fn is(&self, earlier: &Self) -> bool {
         self.title == earlier.title && self.command == earlier.command
     }
@@ -209,47 +210,47 @@ impl Dialog {
         })
     }
 
-    /// Whether it asks whether Copilot may work in the folder at all.
-    pub(super) fn is_about_trust(&self) -> bool {
+    /// Whether the dialog asks to trust the working folder.
+    pub(super) fn is_trust_question(&self) -> bool {
         self.question.contains("trust the files")
     }
 
-    /// Whether it asks for the command of a tool.
+    /// Whether the dialog is about the command of this tool call.
     pub(super) fn asks_for(&self, tool: &Tool) -> bool {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         !tool.command.is_empty() && words(&self.boxed) == words(&tool.command)
     }
 
-    /// Whether it is the same dialog, whatever is chosen in it.
+    /// Whether it is the same dialog, regardless of the selected choice.
     pub(super) fn is(&self, other: &Self) -> bool {
         (&self.title, &self.boxed, &self.question) == (&other.title, &other.boxed, &other.question)
     }
 
-    /// The key that chooses the first choice that begins so.
+    /// The key of the first choice with this prefix.
     pub(super) fn key(&self, word: &str) -> Option<u8> {
         let at = self.choices.iter().position(|choice| choice.starts_with(word))?;
         u8::try_from(at).ok().filter(|at| *at < 9).map(|at| b'1' + at)
     }
 
-    /// Whether a refusal can be given a reason.
+    /// Whether a denial can carry a reason.
     pub(super) fn takes_a_reason(&self) -> bool {
         self.choices.iter().any(|choice| choice.starts_with("No, and tell"))
     }
 }
 
-/// Said in the place of what left the screen before it was seen.
+/// Placeholder for lines that scrolled off before they were read.
 const CUT: &str = "[what came before has left the screen]";
 
-/// The colour of the mark before a tool that is done.
+/// The colour of the marker of a finished tool call.
 const GREEN: Color = Color::Idx(2);
 
-/// A row without the bar at the right that is there when something has left the screen.
+/// Removes the scroll bar, which appears at the right once something has scrolled off.
 fn without_scrollbar(row: &Row) -> Row {
     let bare = row.text.strip_suffix('┃').unwrap_or(&row.text);
     Row { text: bare.trim_end().to_owned(), colour: row.colour }
 }
 
-/// The mark of an entry: what stands alone in the second column.
+/// The marker of an entry: a single character in the second column.
 fn mark(row: &str) -> Option<char> {
     let mut letters = row.chars();
     let (before, mark, after) = (letters.next()?, letters.next()?, letters.next()?);
@@ -257,7 +258,7 @@ fn mark(row: &str) -> Option<char> {
     (before == ' ' && is_mark && after == ' ').then_some(mark)
 }
 
-/// Where the text of a first row begins.
+/// The column at which the text of a first row begins.
 fn indent(row: &str) -> usize {
     row.char_indices().nth(3).map_or(row.len(), |(at, _)| at)
 }
@@ -266,32 +267,32 @@ fn without_indent(row: &str) -> String {
     row.strip_prefix("   ").unwrap_or(row).trim_end().to_owned()
 }
 
-/// A row of output, without the line at its left.
-fn shown(row: &str) -> String {
+/// A row of output, without the vertical line at its left.
+fn output_row(row: &str) -> String {
     let row = row.strip_prefix(" │").unwrap_or(row);
     row.strip_prefix(' ').unwrap_or(row).to_owned()
 }
 
-/// Whether a row is one of the two rules around the line for the prompt.
+/// Whether a row is one of the two rules around the prompt line.
 fn is_rule(row: &str) -> bool {
     row.chars().count() > 20 && row.chars().all(|letter| letter == '─')
 }
 
-/// What stands between the sides of a box.
+/// The text between the sides of a box.
 fn inside(row: &str) -> Option<&str> {
     let row = row.trim().strip_prefix('│')?;
     Some(row.strip_suffix('│').unwrap_or(row).trim())
 }
 
-/// What can be chosen in a row.
+/// The choice that a row offers.
 fn choice(row: &str) -> Option<&str> {
     let row = row.strip_prefix('❯').unwrap_or(row).trim_start();
     let (number, choice) = row.split_once(". ")?;
     (number.len() == 1 && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(choice)
 }
 
-/// Lines as they were before they were broken to fit: one that ends where the first word of the next
-/// had no room goes on there.
+/// Joins lines that were wrapped: a line continues in the next one if that line's first word had no
+/// room at its end.
 fn unbroken(lines: &[String]) -> String {
     let room = usize::from(crate::driver::SIZE.columns) - 5;
     let length = |text: &str| text.chars().count();

@@ -1,10 +1,10 @@
-//! Real screens of Copilot CLI 1.0.102, each row with the colour of its second column before it.
+//! Real screens of Copilot CLI 1.0.102. Each row is preceded by the colour of its second column.
 
 use interlingua::event::{Data, Event, ToolStatus};
 
 use super::*;
 
-/// What a program writes to draw a screen.
+/// The bytes that draw a screen.
 fn draw(screen: &str) -> Vec<u8> {
     let mut bytes = "\x1b[0m\x1b[2J".to_owned();
     for (number, row) in screen.lines().enumerate() {
@@ -35,10 +35,10 @@ const SEVERAL: &str = include_str!("screens/several.txt");
 const ASKS_AGAIN: &str = include_str!("screens/asks-again.txt");
 const INTERRUPTED: &str = include_str!("screens/interrupted.txt");
 
-/// A driver, and what it told and typed.
+/// A driver, with the events that it emitted and the keys that it typed.
 struct Watched {
     driver: CopilotScreenDriver,
-    told: Vec<Event<'static>>,
+    emitted: Vec<Event<'static>>,
     typed: Vec<u8>,
     gave_up: Option<String>,
 }
@@ -46,13 +46,13 @@ struct Watched {
 impl Watched {
     fn new() -> Self {
         let driver = CopilotScreenDriver::new("do it now".to_owned());
-        Self { driver, told: Vec::new(), typed: Vec::new(), gave_up: None }
+        Self { driver, emitted: Vec::new(), typed: Vec::new(), gave_up: None }
     }
 
     fn take(&mut self, steps: Vec<Step>) {
         for step in steps {
             match step {
-                Step::Tell(event) => self.told.push(*event),
+                Step::Emit(event) => self.emitted.push(*event),
                 Step::Type(keys) => self.typed.extend(keys),
                 Step::GiveUp(why) => self.gave_up = Some(why),
                 other => panic!("{other:?}"),
@@ -60,15 +60,15 @@ impl Watched {
         }
     }
 
-    /// A screen that stays until the driver wants nothing more.
+    /// Shows a screen until the driver has nothing left to do.
     fn stays(&mut self, screen: &str) {
         self.drawn(screen);
-        while self.driver.patience().is_some() {
+        while self.driver.wake_after().is_some() {
             self.wake();
         }
     }
 
-    /// A screen that is looked at once, and drawn over.
+    /// Shows a screen for a single reading.
     fn drawn(&mut self, screen: &str) {
         let mut steps = Vec::new();
         self.driver.output(&draw(screen), &mut steps);
@@ -83,11 +83,11 @@ impl Watched {
     }
 
     fn kinds(&self) -> Vec<&str> {
-        self.told.iter().map(|event| event.data.kind()).collect()
+        self.emitted.iter().map(|event| event.data.kind()).collect()
     }
 
     fn texts(&self) -> Vec<String> {
-        let texts = self.told.iter().filter_map(|event| match &event.data {
+        let texts = self.emitted.iter().filter_map(|event| match &event.data {
             Data::Block(block) => Some(block.text.to_string()),
             _ => None,
         });
@@ -95,7 +95,7 @@ impl Watched {
     }
 
     fn outcome(&self) -> Option<Outcome> {
-        self.told.iter().find_map(|event| match &event.data {
+        self.emitted.iter().find_map(|event| match &event.data {
             Data::TurnEnded(ended) => Some(ended.outcome.clone()),
             _ => None,
         })
@@ -103,10 +103,10 @@ impl Watched {
 }
 
 #[test]
-fn a_folder_is_trusted_for_the_session_and_the_greeting_is_not_told() {
+fn a_folder_is_trusted_for_the_session_and_the_greeting_is_not_emitted() {
     let mut watched = Watched::new();
     watched.stays(TRUST);
-    assert_eq!((watched.typed.as_slice(), watched.told.len()), (&b"\r"[..], 0));
+    assert_eq!((watched.typed.as_slice(), watched.emitted.len()), (&b"\r"[..], 0));
 }
 
 #[test]
@@ -115,63 +115,63 @@ fn a_suggested_command_is_a_call_that_waits_for_a_permission() {
     watched.stays(ASKS_TO_RUN);
     let kinds = ["block", "tool_started", "tool_ended", "tool_started", "permission_requested"];
     assert_eq!(watched.kinds(), kinds);
-    let Data::ToolStarted(started) = &watched.told[3].data else { panic!() };
+    let Data::ToolStarted(started) = &watched.emitted[3].data else { panic!() };
     assert_eq!(started.name, "Bash");
     let input = started.input.as_ref().unwrap().get();
     assert!(input.contains("for i in 1 2 3") && input.ends_with("sleep 4; echo end\"}"), "{input}");
-    let Data::PermissionRequested(asked) = &watched.told[4].data else { panic!() };
+    let Data::PermissionRequested(asked) = &watched.emitted[4].data else { panic!() };
     assert_eq!(asked.call.as_ref(), Some(&started.call));
-    // All of what tools gave back was asked for; nobody has answered yet.
-    assert_eq!(watched.typed, UNFOLD);
+    // Only the key that expands tool output was typed; the request is still pending.
+    assert_eq!(watched.typed, EXPAND_OUTPUT);
     let request = asked.request.to_string();
     let mut steps = Vec::new();
     watched.driver.decide(&request, &Decision::Allow, &mut steps);
     watched.take(steps);
-    while watched.driver.patience().is_some() {
+    while watched.driver.wake_after().is_some() {
         watched.wake();
     }
-    assert_eq!(watched.typed, [UNFOLD, b"1\r"].concat());
+    assert_eq!(watched.typed, [EXPAND_OUTPUT, b"1\r"].concat());
     assert_eq!(watched.kinds().last(), Some(&"permission_resolved"));
 }
 
 #[test]
-fn a_refusal_is_given_its_reason_and_the_turn_goes_on() {
+fn a_denial_carries_its_reason_and_the_turn_continues() {
     let mut watched = Watched::new();
     watched.stays(ASKS_TO_CREATE);
     let mut steps = Vec::new();
     watched.driver.decide("screen-1", &Decision::Deny("not\nthis".to_owned()), &mut steps);
     watched.take(steps);
-    while watched.driver.patience().is_some() {
+    while watched.driver.wake_after().is_some() {
         watched.wake();
     }
-    assert_eq!(watched.typed, [UNFOLD, b"3notthis\r"].concat());
-    // Asked for the same again while it is being answered, the driver does not ask twice.
+    assert_eq!(watched.typed, [EXPAND_OUTPUT, b"3notthis\r"].concat());
+    // The driver does not ask twice while the same dialog is being answered.
     watched.stays(ASKS_TO_CREATE);
     let asked = watched.kinds().iter().filter(|kind| **kind == "permission_requested").count();
     assert_eq!(asked, 1);
 }
 
 #[test]
-fn a_turn_is_told_in_its_order_and_each_thing_once() {
+fn a_turn_is_emitted_in_order_and_each_event_once() {
     let mut watched = Watched::new();
     for _ in 0..9 {
         watched.drawn(RUNS);
     }
     let so_far = ["block", "tool_started", "tool_ended", "tool_started"];
-    assert_eq!(watched.kinds(), so_far, "a shell that runs has begun");
+    assert_eq!(watched.kinds(), so_far, "a running shell has started");
     watched.stays(DONE);
     let end = ["tool_ended", "block", "turn_ended"];
     assert_eq!(watched.kinds(), [&so_far[..], &end[..]].concat());
     assert_eq!(watched.texts(), ["I will write.", "All done now."]);
-    let Data::ToolEnded(ended) = &watched.told[4].data else { panic!() };
+    let Data::ToolEnded(ended) = &watched.emitted[4].data else { panic!() };
     let output = ended.output.as_ref().unwrap().get();
     assert!(output.starts_with("\"line 1\\nline 2") && output.ends_with("\\nend\""), "{output}");
     assert_eq!(watched.outcome(), Some(Outcome::Completed));
-    assert!(watched.typed.ends_with(LEAVE));
+    assert!(watched.typed.ends_with(EXIT));
 }
 
 #[test]
-fn a_line_that_was_broken_is_one_and_an_exit_code_is_known() {
+fn wrapped_lines_are_joined_and_the_exit_code_is_read() {
     let mut watched = Watched::new();
     watched.stays(SEVERAL);
     let texts = watched.texts();
@@ -180,7 +180,7 @@ fn a_line_that_was_broken_is_one_and_an_exit_code_is_known() {
         "{texts:?}"
     );
     let ended: Vec<_> = watched
-        .told
+        .emitted
         .iter()
         .filter_map(|event| match &event.data {
             Data::ToolEnded(ended) => Some((ended.status.clone(), ended.exit_code)),
@@ -192,7 +192,7 @@ fn a_line_that_was_broken_is_one_and_an_exit_code_is_known() {
 }
 
 #[test]
-fn a_text_that_is_still_drawn_is_not_told() {
+fn an_incomplete_text_is_not_emitted() {
     let mut watched = Watched::new();
     let screen = RUNS.replace("$ Shell", "● A text that").replace("y|", "b|");
     for _ in 0..9 {
@@ -202,9 +202,9 @@ fn a_text_that_is_still_drawn_is_not_told() {
     assert_eq!(watched.texts(), ["I will write."], "not even after a pause");
 }
 
-/// Copilot leaves colours out where it takes nobody to be looking, in CI for example.
+/// Copilot omits colours when it assumes that nobody is watching, for example in CI.
 #[test]
-fn without_colours_what_is_said_is_text() {
+fn without_colours_the_models_words_are_text() {
     let mut watched = Watched::new();
     let rows = SEVERAL.lines().map(|row| row.replacen(['b', 'g', 'r', 'y'], ".", 1));
     watched.stays(&rows.collect::<Vec<_>>().join("\n"));
@@ -212,9 +212,9 @@ fn without_colours_what_is_said_is_text() {
     assert_eq!(watched.outcome(), Some(Outcome::Completed));
 }
 
-/// Where nothing moves on the screen, a shell that runs is told all the same.
+/// A running shell is emitted even if nothing moves on the screen.
 #[test]
-fn a_screen_that_stands_still_is_told() {
+fn a_still_screen_is_emitted() {
     let mut watched = Watched::new();
     watched.stays(RUNS);
     assert_eq!(watched.kinds().last(), Some(&"tool_started"));
@@ -229,7 +229,7 @@ fn a_failure_is_the_end_of_the_turn() {
 }
 
 #[test]
-fn an_interrupt_is_meant() {
+fn an_interrupt_is_confirmed() {
     let mut watched = Watched::new();
     watched.drawn(RUNS);
     watched.typed.clear();
@@ -238,7 +238,7 @@ fn an_interrupt_is_meant() {
     assert_eq!(watched.typed, ESCAPE);
     watched.drawn(ASKS_AGAIN);
     watched.drawn(ASKS_AGAIN);
-    assert_eq!(watched.typed, [ESCAPE, ESCAPE].concat(), "once, and once more");
+    assert_eq!(watched.typed, [ESCAPE, ESCAPE].concat(), "typed again to confirm");
     let mut interrupted = Watched::new();
     interrupted.stays(INTERRUPTED);
     assert_eq!(interrupted.outcome(), Some(Outcome::Cancelled));
@@ -253,24 +253,24 @@ fn without_a_sign_in_the_driver_gives_up() {
 }
 
 #[test]
-fn what_left_the_screen_is_missed_and_the_rest_is_told_once() {
+fn scrolled_rows_are_missing_and_the_rest_is_emitted_once() {
     let mut watched = Watched::new();
     for _ in 0..9 {
         watched.drawn(RUNS);
     }
-    // The timeline has lost all that was before the shell's output.
+    // Everything before the shell's output has scrolled off.
     let rows: Vec<_> = DONE.lines().collect();
     let from = rows.iter().position(|row| row.contains("line 7")).unwrap();
     watched.stays(&rows[from..].join("\n"));
     let end = ["tool_started", "tool_ended", "block", "turn_ended"];
     assert_eq!(watched.kinds()[3..], end);
-    let Data::ToolEnded(ended) = &watched.told[4].data else { panic!() };
+    let Data::ToolEnded(ended) = &watched.emitted[4].data else { panic!() };
     assert!(ended.output.as_ref().unwrap().get().contains("has left the screen]\\nline 7\\n"));
 }
 
-/// Whatever is drawn, in whatever pieces, and whatever is cut out of a real screen.
+/// Arbitrary drawing, in arbitrary chunks, and arbitrary cuts of a real screen.
 #[test]
-fn nothing_that_is_drawn_makes_it_panic() {
+fn no_drawing_causes_a_panic() {
     let pieces: Vec<Vec<u8>> = [ASKS_TO_RUN, SEVERAL, INTERRUPTED].map(draw).to_vec();
     let odd: [&[u8]; 8] = [
         b"\x1b[",

@@ -1,31 +1,31 @@
-//! What a driver has to know of a line that Gemini prints, in its stream and by ACP.
+//! The lines of Gemini that matter to its driver, from its stream and over ACP.
 
 use serde::Deserialize;
 
-/// What a line says.
+/// The meaning of a line.
 #[derive(Debug)]
 pub(super) enum Line {
-    /// The session has a name, and began at a time, where that is told.
+    /// The session has an id, and, in the stream, a start time.
     Session {
         id: String,
         time: String,
     },
-    /// The model says something.
+    /// Text of the model.
     Text,
-    /// A call was answered.
+    /// A tool call was answered.
     Answer(Answer),
-    /// The turn is over.
+    /// The turn has ended.
     End,
     Other,
 }
 
-/// What is printed of an answer.
+/// The printed part of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) call: String,
-    pub(super) went_well: bool,
-    pub(super) shown: Option<String>,
-    /// More than text is printed: a difference, by ACP.
+    pub(super) succeeded: bool,
+    pub(super) printed: Option<String>,
+    /// More than text is printed: a diff, over ACP.
     pub(super) has_more: bool,
 }
 
@@ -68,28 +68,28 @@ struct Update {
 
 impl Line {
     pub(super) fn of(bytes: &[u8]) -> Self {
-        if let Some(line) = Self::at_a_glance(bytes) {
+        if let Some(line) = Self::classify(bytes) {
             return line;
         }
-        // A line that cannot be read, or of which a field is of another type, waits for nothing.
+        // A line that cannot be parsed, or has a field of an unexpected type, waits for nothing.
         let wire: Wire = serde_json::from_slice(bytes).unwrap_or_default();
         match wire.kind.as_str() {
             "init" => Self::Session { id: wire.session_id, time: wire.timestamp },
             "message" if wire.role == "assistant" => Self::Text,
             "tool_result" => Self::Answer(Answer {
                 call: wire.tool_id,
-                went_well: wire.status == "success",
-                shown: wire.output,
+                succeeded: wire.status == "success",
+                printed: wire.output,
                 has_more: false,
             }),
             "result" => Self::End,
-            "" => Self::by_acp(wire),
+            "" => Self::from_acp(wire),
             _ => Self::Other,
         }
     }
 
-    /// What most lines are, pieces of text, without reading them.
-    fn at_a_glance(bytes: &[u8]) -> Option<Self> {
+    /// Classifies the most frequent lines, pieces of text, without parsing them.
+    fn classify(bytes: &[u8]) -> Option<Self> {
         let has = |word: &[u8]| memchr::memmem::find(bytes, word).is_some();
         if bytes.starts_with(br#"{"type":"message""#) {
             let spoken = has(br#""role":"assistant""#);
@@ -99,20 +99,20 @@ impl Line {
         (update && !has(b"tool_call_update")).then_some(Self::Other)
     }
 
-    fn by_acp(wire: Wire) -> Self {
+    fn from_acp(wire: Wire) -> Self {
         if let Some(id) = wire.result.and_then(|result| result.session) {
             return Self::Session { id, time: String::new() };
         }
         let Some(Params { update, .. }) = wire.params else { return Self::Other };
-        let over = ["completed", "failed"].contains(&update.status.as_str());
-        if update.session_update != "tool_call_update" || !over {
+        let closed = ["completed", "failed"].contains(&update.status.as_str());
+        if update.session_update != "tool_call_update" || !closed {
             return Self::Other;
         }
         let content = update.content.as_array();
         Self::Answer(Answer {
             call: update.tool_call_id,
-            went_well: update.status == "completed",
-            shown: None,
+            succeeded: update.status == "completed",
+            printed: None,
             has_more: content.is_some_and(|content| !content.is_empty()),
         })
     }

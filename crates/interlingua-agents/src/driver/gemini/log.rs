@@ -1,7 +1,7 @@
-//! The records of Gemini's log, as far as they say what the stream does not.
+//! The records of Gemini's log, as far as they contain more than the stream.
 //!
-//! A message is written when the model has said it, and written again, with the same id, when its
-//! calls were answered.
+//! A message is written when the model has finished it, and written again, with the same id, when
+//! its calls were answered.
 
 use interlingua::event::{FileChange, FileChangeKind, Scope, Usage};
 use interlingua::json::{Json, Text};
@@ -40,7 +40,7 @@ struct Tokens {
     total: u64,
 }
 
-/// A call, and how it was answered.
+/// A tool call and its answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Call {
@@ -52,7 +52,7 @@ pub(super) struct Call {
 }
 
 impl Entry {
-    /// What a record says; nothing, where it is no message of the model.
+    /// Parses a record; `None` if it is not a message of the model.
     pub(super) fn of(record: &str) -> Option<Self> {
         let entry: Self = serde_json::from_str(record).ok()?;
         Some(entry).filter(|entry| entry.kind == "gemini" && !entry.id.is_empty())
@@ -74,7 +74,7 @@ impl Entry {
 }
 
 impl Thought {
-    /// The thought as Gemini's other protocol writes it.
+    /// The thought in the form that Gemini uses over ACP.
     pub(super) fn text(&self) -> String {
         if self.subject.is_empty() {
             return self.description.clone();
@@ -84,29 +84,29 @@ impl Thought {
 }
 
 impl Call {
-    /// What it gave back, as the model was told it; of a command only what it printed.
+    /// The output, as it was sent to the model; for a command, only what it printed.
     pub(super) fn output(&self) -> Option<String> {
-        let told = self.told_the_model()?;
-        Some(if self.is_shell() { printed_and_facts(&told).0.to_owned() } else { told })
+        let text = self.model_output()?;
+        Some(if self.is_shell() { printed_and_facts(&text).0.to_owned() } else { text })
     }
 
     fn is_shell(&self) -> bool {
         self.name == "run_shell_command"
     }
 
-    fn told_the_model(&self) -> Option<String> {
+    fn model_output(&self) -> Option<String> {
         let text = self.result.pointer("/0/functionResponse/response/output")?;
         text.as_str().map(str::to_owned)
     }
 
-    /// The exit code of a command, where it is not 0.
+    /// The exit code of a command, if it is not 0.
     pub(super) fn exit_code(&self) -> Option<i64> {
-        let told = self.told_the_model().filter(|_| self.is_shell())?;
-        let (_, facts) = printed_and_facts(&told);
+        let text = self.model_output().filter(|_| self.is_shell())?;
+        let (_, facts) = printed_and_facts(&text);
         facts.lines().find_map(|line| line.strip_prefix("Exit Code: ")?.trim().parse().ok())
     }
 
-    /// The file that it changed.
+    /// The file that the call changed.
     pub(super) fn change(&self) -> Option<FileChange<'static>> {
         let text = |name: &str| self.display.get(name).and_then(Value::as_str);
         let diff = text("fileDiff")?;
@@ -120,14 +120,15 @@ impl Call {
     }
 }
 
-/// What a command printed, and what is said about it, out of what the model was told. After `Output:` come
-/// the facts, each in a line of its own; the command's own lines may look like them, and come first.
-fn printed_and_facts(told: &str) -> (&str, &str) {
+/// Splits the text sent to the model into what a command printed and the facts about it. The facts
+/// follow `Output:`, each on a line of its own; lines of the command may look like facts, but
+/// precede them.
+fn printed_and_facts(text: &str) -> (&str, &str) {
     const FACTS: [&str; 5] =
         ["Error: ", "Exit Code: ", "Signal: ", "Background PIDs: ", "Process Group PGID: "];
-    let told = told.strip_prefix("<untrusted_context>\n").unwrap_or(told);
-    let told = told.strip_suffix("</untrusted_context>").unwrap_or(told).trim_end_matches('\n');
-    let Some(all) = told.strip_prefix("Output: ") else { return (told, "") };
+    let text = text.strip_prefix("<untrusted_context>\n").unwrap_or(text);
+    let text = text.strip_suffix("</untrusted_context>").unwrap_or(text).trim_end_matches('\n');
+    let Some(all) = text.strip_prefix("Output: ") else { return (text, "") };
     let mut output = all;
     while let Some((before, last)) = output.rsplit_once('\n')
         && FACTS.iter().any(|fact| last.starts_with(fact))
@@ -143,10 +144,10 @@ mod tests {
     use super::printed_and_facts;
 
     #[test]
-    fn what_a_command_printed_is_told_without_what_is_said_about_it() {
-        let told = "<untrusted_context>\nOutput: one\nExit Code: 7 it says\ntwo\nExit Code: 3\nProcess Group PGID: 5\n</untrusted_context>";
+    fn the_output_of_a_command_is_separated_from_the_facts_about_it() {
+        let text = "<untrusted_context>\nOutput: one\nExit Code: 7 it says\ntwo\nExit Code: 3\nProcess Group PGID: 5\n</untrusted_context>";
         let printed = "one\nExit Code: 7 it says\ntwo";
-        assert_eq!(printed_and_facts(told), (printed, "\nExit Code: 3\nProcess Group PGID: 5"));
+        assert_eq!(printed_and_facts(text), (printed, "\nExit Code: 3\nProcess Group PGID: 5"));
         assert_eq!(printed_and_facts("Output: (empty)\nExit Code: 1"), ("", "\nExit Code: 1"));
         assert_eq!(printed_and_facts("Command moved on"), ("Command moved on", ""));
     }

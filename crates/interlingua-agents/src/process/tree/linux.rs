@@ -1,7 +1,8 @@
-//! The processes of a run on Linux: all that descend from the program, or carry the run's mark.
+//! The processes of a run on Linux: all that descend from the program, or carry the mark of the
+//! run.
 //!
-//! Every process of a run carries a mark in its environment, and orphans come to us (we are their
-//! reaper), so that all are found.
+//! Every process of a run inherits the mark in its environment, and orphans are reparented to us
+//! because we are their subreaper, so all of them are found.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -11,7 +12,7 @@ use rustix::process::{Pid, WaitOptions, kill_process, kill_process_group, waitpi
 use tokio::process::Child;
 
 use super::super::{MARK, Signal};
-use super::{GONE, LOOK};
+use super::{POLL_INTERVAL, SWEEP_TIMEOUT};
 
 /// The processes of a run.
 #[derive(Debug)]
@@ -20,25 +21,25 @@ pub(in crate::process) struct Tree {
     members: Members,
 }
 
-/// Those who belong to a run.
+/// The members of a run.
 #[derive(Debug)]
 struct Members {
     /// The program, while it is alive.
     root: Option<u32>,
     mark: String,
-    /// Members that were seen: those who become orphans of ours stay zombies until we see their end.
+    /// All members seen so far. Those that are reparented to us stay zombies until they are reaped.
     seen: HashSet<u32>,
 }
 
-/// Makes orphans of our descendants come to us. To be called once by a program that runs agents: a
-/// command that outlives its agent is then found, and its end is seen.
+/// Makes this process the parent (subreaper) of orphaned descendants. A program that runs agents
+/// should call it once, so that commands that outlive their agent are found and reaped.
 pub fn adopt_orphans() {
-    // Without it, orphans are still found by their mark.
+    // If it fails, orphans are still found by their mark.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
 impl Tree {
-    /// The tree of a program that was started as the first of its group.
+    /// Wraps a program that was started as the leader of its process group.
     pub(in crate::process) fn of(program: Child, mark: String) -> Self {
         let members = Members { root: program.id(), mark, seen: HashSet::new() };
         Self { program, members }
@@ -49,24 +50,24 @@ impl Tree {
         true
     }
 
-    /// Kills those who are left, until nobody is; gives how many there were. The program itself
-    /// must have ended.
+    /// Kills the remaining processes until there are none, and returns how many there were. The
+    /// program itself must have exited.
     pub(in crate::process) async fn sweep(&mut self) -> usize {
         self.members.sweep().await
     }
 }
 
-/// Kills all that carry a mark.
-pub(in crate::process) async fn end_marked(mark: String) {
+/// Kills all processes that carry a mark.
+pub(in crate::process) async fn kill_marked(mark: String) {
     Members { root: None, mark, seen: HashSet::new() }.sweep().await;
 }
 
 impl Members {
-    /// Sends a signal to the program's group, and to all members that left it.
+    /// Sends a signal to the program's group, and to all members outside of it.
     fn signal(&mut self, signal: Signal) {
         let root = self.root.and_then(pid);
         if let Some(root) = root {
-            // One that is gone needs no signal.
+            // The group may have ended already.
             let _ = kill_process_group(root, signal.number());
         }
         let in_group = |member: &Member| root.is_some_and(|root| member.group == root.as_raw_pid());
@@ -81,7 +82,7 @@ impl Members {
 
     async fn sweep(&mut self) -> usize {
         self.root = None;
-        let until = Instant::now() + GONE;
+        let until = Instant::now() + SWEEP_TIMEOUT;
         let mut found = HashSet::new();
         loop {
             let members = self.members();
@@ -97,16 +98,16 @@ impl Members {
                 let Some(pid) = pid(member.pid) else { continue };
                 let _ = kill_process(pid, Signal::Kill.number());
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// The members that are alive, but for the program itself.
+    /// The live members, without the program itself.
     fn members(&self) -> Vec<Member> {
         let all = processes();
         let descends = |process: &Member| {
             let mut at = process.parent;
-            // As deep as a chain can be that is no circle.
+            // The bound prevents an endless loop if the snapshot contains a cycle.
             for _ in 0..all.len() {
                 if Some(at) == self.root {
                     return true;
@@ -140,7 +141,7 @@ struct Member {
     group: i32,
 }
 
-/// All processes that are alive, by their number.
+/// All live processes by their process id.
 fn processes() -> HashMap<u32, Member> {
     let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -148,10 +149,10 @@ fn processes() -> HashMap<u32, Member> {
     alive.collect()
 }
 
-/// What the kernel says of a process that is no zombie.
+/// Reads `/proc` for a process; `None` if it is a zombie.
 fn member(pid: u32) -> Option<Member> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may have anything in it, and stands in the only brackets.
+    // The process name may contain any character, including brackets, so the last one is searched.
     let (_, after_name) = stat.rsplit_once(") ")?;
     let mut fields = after_name.split(' ');
     let (state, parent, group) = (fields.next()?, fields.next()?, fields.next()?);

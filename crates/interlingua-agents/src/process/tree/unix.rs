@@ -1,7 +1,7 @@
-//! The processes of a run on macOS and other Unix systems: the program's group.
+//! The processes of a run on macOS and other Unix systems: the program's process group.
 //!
-//! Who leaves the group is not found: nobody may read the environment of another process there, and
-//! orphans do not come to us.
+//! Processes that leave the group are not found, because these systems do not let a process read
+//! the environment of another, and orphans are not reparented to us.
 
 use rustix::process::{Pid, kill_process_group};
 use tokio::process::Child;
@@ -16,7 +16,7 @@ pub(in crate::process) struct Tree {
 }
 
 impl Tree {
-    /// The tree of a program that was started as the first of its group.
+    /// Wraps a program that was started as the leader of its process group.
     pub(in crate::process) fn of(program: Child, _mark: String) -> Self {
         let root = program.id().and_then(|root| i32::try_from(root).ok());
         Self { program, group: root.and_then(Pid::from_raw) }
@@ -28,12 +28,13 @@ impl Tree {
         true
     }
 
-    /// Kills those who are left in the group. They are not counted: 1 says that there were some.
+    /// Kills the remaining processes of the group. They are not counted: 1 means that there were
+    /// any.
     pub(in crate::process) async fn sweep(&mut self) -> usize {
         usize::from(self.reaches(Signal::Kill))
     }
 
-    /// Whether there was somebody to send a signal to.
+    /// Sends a signal; returns whether the group had any process.
     fn reaches(&self, signal: Signal) -> bool {
         self.group.is_some_and(|group| kill_process_group(group, signal.number()).is_ok())
     }

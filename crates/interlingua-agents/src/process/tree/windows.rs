@@ -1,21 +1,21 @@
-//! The processes of a run on Windows: those of a job.
+//! The processes of a run on Windows: the members of a job.
 //!
-//! A process belongs to the job of whoever started it, also as an orphan, detached, or in a process
-//! group of its own, and it cannot leave: the job does not let anybody break away. The program is
-//! started suspended and runs when it is in the job, so that nobody is started before. The job ends
-//! all of them when its last handle is closed. We have the only one, and the system closes it when we
-//! are killed. Not in the job, as it was not started by anybody in it, is what a service starts on
-//! request: a scheduled task, a process of WMI, a COM server.
+//! A process belongs to the job of the process that started it, even as an orphan, detached, or in
+//! its own process group, and it cannot leave, because the job does not permit breaking away. The
+//! program is started suspended and resumed once it is in the job, so it cannot start anything
+//! before. The job ends all members when its last handle is closed. We hold the only handle, and
+//! the system closes it when we are killed. Processes that a service starts on request are not in
+//! the job, because no member started them: a scheduled task, a WMI process, a COM server.
 //!
-//! There are no signals. `Terminate` and `Kill` both end the whole job at once, with exit code 1, and
-//! nobody in it is asked. `Interrupt` cannot be sent: Ctrl-C is an event of a console, no safe interface
-//! sends it to others, and a program whose output is followed needs no console. An agent is
-//! interrupted in its own way, by its protocol or the end of its input; one that has none of these
-//! is ended. It does not hear the Ctrl-C of our own console either: it is we who decide what to do
-//! about that.
+//! There are no signals. `Terminate` and `Kill` both end the whole job at once, with exit code 1,
+//! without asking its members. `Interrupt` cannot be sent: Ctrl-C is a console event, no safe
+//! interface sends it to other processes, and a program whose output is followed needs no console.
+//! An agent is interrupted in its own way, through its protocol or the end of its input; an agent
+//! that has neither is ended. The Ctrl-C of our own console does not reach it either, because the
+//! supervising process decides how to handle it.
 //!
-//! The process is in two jobs, one within the other, since no safe interface does all: one starts and
-//! ends, and the other lists who is there.
+//! The process is in two nested jobs, since no safe interface does everything: one starts and ends
+//! the members, the other lists them.
 
 use std::collections::HashSet;
 use std::io;
@@ -27,11 +27,11 @@ use tokio::process::{ChildStdin, Command};
 use win32job::Job;
 
 use super::super::Signal;
-use super::{GONE, LOOK};
+use super::{POLL_INTERVAL, SWEEP_TIMEOUT};
 
-/// The first thread does not run yet.
+/// The first thread is created suspended.
 const CREATE_SUSPENDED: u32 = 0x0000_0004;
-/// The Ctrl-C of our console is not for it.
+/// The Ctrl-C of our console is not delivered to the process.
 const CREATE_NEW_PROCESS_GROUP: u32 = 0x0000_0200;
 
 /// The processes of a run.
@@ -40,19 +40,20 @@ pub(in crate::process) struct Tree {
     /// The program, and the job that can be ended.
     program: Box<dyn ChildWrapper>,
     root: Option<u32>,
-    /// The job that knows its members.
+    /// The job that lists its members.
     members: Job,
 }
 
 impl Tree {
-    /// Starts a program in a job of its own.
+    /// Starts a program in its own job.
     pub(in crate::process) fn start(command: Command, _mark: String) -> io::Result<Self> {
         let members = Job::create().map_err(io::Error::other)?;
         let mut command = CommandWrap::from(command);
-        // Together they make a job that is ended when it is closed.
+        // Together they create a job that is ended when it is closed.
         command.wrap(KillOnDrop).wrap(JobObject);
         let program = command.spawn_with(|command| {
-            // The wrapper has set the first flag, and sets it going; setting flags replaces them.
+            // Setting flags replaces those of the wrapper, so its `CREATE_SUSPENDED` is repeated;
+            // the wrapper resumes the program.
             command.creation_flags(CREATE_SUSPENDED | CREATE_NEW_PROCESS_GROUP);
             let program = command.spawn()?;
             let handle = program.raw_handle().ok_or(io::ErrorKind::NotFound)?;
@@ -62,18 +63,19 @@ impl Tree {
         Ok(Self { root: program.id(), program, members })
     }
 
-    /// What the program reads, if it is for us to write.
+    /// The program's standard input, if it is a pipe.
     pub(in crate::process) fn stdin(&mut self) -> Option<ChildStdin> {
         self.program.stdin().take()
     }
 
-    /// Waits for the end of the program.
+    /// Waits until the program has exited.
     pub(in crate::process) async fn ended(&mut self) -> io::Result<ExitStatus> {
-        // The wrapper itself would wait for the whole job.
+        // The wrapper's own method would wait for the whole job.
         self.program.inner_mut().wait().await
     }
 
-    /// Ends all of them, if that is what the signal means; gives whether it means anything here.
+    /// Ends the job if the signal is `Terminate` or `Kill`. Returns whether the signal is
+    /// supported.
     pub(in crate::process) fn signal(&mut self, signal: Signal) -> bool {
         let ends = signal != Signal::Interrupt;
         if ends {
@@ -82,32 +84,33 @@ impl Tree {
         ends
     }
 
-    /// Ends those who are left, until nobody is; gives how many there were. The program itself must
-    /// have ended.
+    /// Ends the remaining processes until there are none, and returns how many there were. The
+    /// program itself must have exited.
     pub(in crate::process) async fn sweep(&mut self) -> usize {
-        let until = Instant::now() + GONE;
+        let until = Instant::now() + SWEEP_TIMEOUT;
         let mut found = HashSet::new();
         loop {
             match self.members() {
                 Some(members) if members.is_empty() => return found.len(),
                 Some(members) => found.extend(members),
-                // More than a list has room for: they are counted when there are fewer.
+                // There are more members than the list can hold; they are counted once there are
+                // fewer.
                 None => {}
             }
             if Instant::now() > until {
                 return found.len();
             }
             self.end();
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
     fn end(&mut self) {
-        // A job in which nobody is left needs no end.
+        // An empty job does not need to be ended.
         let _ = self.program.start_kill();
     }
 
-    /// The members that are alive, but for the program itself.
+    /// The live members, without the program itself.
     fn members(&self) -> Option<Vec<usize>> {
         let root = self.root.and_then(|root| usize::try_from(root).ok());
         let mut members = self.members.query_process_id_list().ok()?;

@@ -1,5 +1,5 @@
-//! A named pipe through which a test and a shell script wait for each other, so that neither has to
-//! guess how long the other takes.
+//! A named pipe through which a test and a shell script wait for each other, so that neither
+//! depends on timing.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 pub(crate) struct Fifo {
     path: PathBuf,
-    /// Both ends, so that nobody waits to open it, and it does not end before the test does.
+    /// Both ends, so that opening never blocks, and the pipe stays open until the test ends.
     pipe: File,
     _folder: tempfile::TempDir,
 }
@@ -24,30 +24,30 @@ impl Fifo {
         Self { path, pipe, _folder: folder }
     }
 
-    /// The command of a script that tells the test that it came so far.
-    pub(crate) fn tell(&self) -> String {
+    /// The shell command that signals the test.
+    pub(crate) fn signal_command(&self) -> String {
         format!("echo > {}", self.path.display())
     }
 
-    /// The command of a script that waits until it is told to go on, by the test or by another script.
-    pub(crate) fn wait(&self) -> String {
-        format!("read told < {}", self.path.display())
+    /// The shell command that waits for a signal from the test or another script.
+    pub(crate) fn wait_command(&self) -> String {
+        format!("read line < {}", self.path.display())
     }
 
-    /// Waits until a script has told that it came so far.
-    pub(crate) async fn told(&self) {
-        let (sender, told) = oneshot::channel();
+    /// Waits for a signal from a script.
+    pub(crate) async fn signalled(&self) {
+        let (sender, received) = oneshot::channel();
         let mut pipe = self.pipe.try_clone().unwrap();
-        // A thread, since what blocks in the runtime would keep a test that fails from ending.
+        // A thread, because a blocking task in the runtime would keep a failing test from ending.
         std::thread::spawn(move || {
             pipe.read_exact(&mut [0]).unwrap();
             let _ = sender.send(());
         });
-        told.await.unwrap();
+        received.await.unwrap();
     }
 
-    /// Lets a script go on that waits.
-    pub(crate) fn let_go_on(&self) {
+    /// Signals a waiting script.
+    pub(crate) fn release(&self) {
         (&self.pipe).write_all(b"\n").unwrap();
     }
 }

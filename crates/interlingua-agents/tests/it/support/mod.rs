@@ -1,6 +1,6 @@
-//! Agents that are shell scripts, and consumers of every temper.
+//! Shell scripts that play agents, and consumers with various behaviours.
 
-#![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "some tests are of Linux alone"))]
+#![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "some tests run only on Linux"))]
 
 #[cfg(unix)]
 mod fifo;
@@ -24,21 +24,21 @@ pub(crate) use fifo::Fifo;
 /// The first records of a run of `codex exec --json`.
 pub(crate) const BEGINS: &str =
     r#"echo '{"type":"thread.started","thread_id":"t1"}'; echo '{"type":"turn.started"}'"#;
-/// Something that the model says.
+/// A message of the model.
 pub(crate) const SAYS: &str = r#"echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"hello"}}'"#;
 /// The last record.
 pub(crate) const COMPLETES: &str = r#"echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'"#;
-/// A command begins.
+/// A command starts.
 pub(crate) const TOOL_STARTS: &str = r#"echo '{"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"ls","aggregated_output":"","exit_code":null,"status":"in_progress"}}'"#;
-/// And ends.
+/// The command ends.
 pub(crate) const TOOL_ENDS: &str = r#"echo '{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"ls","aggregated_output":"a","exit_code":0,"status":"completed"}}'"#;
 
-/// A shell script in the place of an agent that prints Codex's records.
+/// A shell script in place of an agent that prints Codex's records.
 pub(crate) fn script(lines: &[&str]) -> Launch {
     with_driver(lines, "codex", Input::Closed, Box::new(PlainDriver::default()))
 }
 
-/// A shell script in the place of an agent that is driven.
+/// A shell script in place of an agent with a driver.
 pub(crate) fn with_driver(
     lines: &[&str],
     from: &str,
@@ -57,7 +57,7 @@ pub(crate) fn with_driver(
     Launch::new(command, dialect::find(from).unwrap(), driver)
 }
 
-/// A run that is written as our own events, with deadlines that are short.
+/// Options for a run that writes events, with short deadlines.
 pub(crate) fn options() -> Options {
     let mut options = Options::new(dialect::find("events").unwrap());
     options.deadlines = Deadlines {
@@ -68,7 +68,7 @@ pub(crate) fn options() -> Options {
     options
 }
 
-/// A consumer that keeps what it gets, and tells of every piece.
+/// A consumer that keeps its input, and signals every chunk.
 #[derive(Clone)]
 pub(crate) struct Consumer {
     kept: Arc<Mutex<Vec<u8>>>,
@@ -77,8 +77,8 @@ pub(crate) struct Consumer {
 
 impl Consumer {
     pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<()>) {
-        let (pieces, told) = mpsc::unbounded_channel();
-        (Self { kept: Arc::default(), pieces }, told)
+        let (pieces, chunks) = mpsc::unbounded_channel();
+        (Self { kept: Arc::default(), pieces }, chunks)
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
@@ -106,7 +106,7 @@ impl Write for Consumer {
 
 impl interlingua_agents::Consumer for Consumer {}
 
-/// A consumer that takes nothing until the test opens it, and then hands on what it gets.
+/// A consumer that accepts nothing until the test opens it, and then forwards its input.
 #[derive(Clone)]
 pub(crate) struct Stalled {
     open: Arc<(Mutex<bool>, Condvar)>,
@@ -119,16 +119,16 @@ impl Stalled {
     }
 
     pub(crate) fn open(&self) {
-        let (open, told) = &*self.open;
+        let (open, opened) = &*self.open;
         *open.lock().unwrap() = true;
-        told.notify_all();
+        opened.notify_all();
     }
 }
 
 impl Write for Stalled {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let (open, told) = &*self.open;
-        drop(told.wait_while(open.lock().unwrap(), |open| !*open).unwrap());
+        let (open, opened) = &*self.open;
+        drop(opened.wait_while(open.lock().unwrap(), |open| !*open).unwrap());
         self.then.write(bytes)
     }
 
@@ -139,35 +139,35 @@ impl Write for Stalled {
 
 impl interlingua_agents::Consumer for Stalled {}
 
-/// Runs to the end.
+/// Runs an agent to its end.
 pub(crate) async fn run(launch: Launch, options: Options) -> (Ended, Vec<Value>) {
-    let (consumer, _told) = Consumer::new();
+    let (consumer, _chunks) = Consumer::new();
     let (_controls, none) = mpsc::channel(1);
     let ended = within(interlingua_agents::run(launch, options, Box::new(consumer.clone()), none));
     let ended = ended.await.unwrap();
     (ended, consumer.events())
 }
 
-/// A run that somebody watches and controls.
+/// A run that the test watches and controls.
 pub(crate) struct Watched {
     pub(crate) consumer: Consumer,
     pub(crate) controls: mpsc::Sender<Control>,
-    told: mpsc::UnboundedReceiver<()>,
+    chunks: mpsc::UnboundedReceiver<()>,
     run: tokio::task::JoinHandle<Ended>,
 }
 
 impl Watched {
     pub(crate) fn start(launch: Launch, options: Options) -> Self {
-        let (consumer, told) = Consumer::new();
+        let (consumer, chunks) = Consumer::new();
         let (controls, taken) = mpsc::channel(8);
         let output = Box::new(consumer.clone());
         let run = tokio::spawn(async move {
             interlingua_agents::run(launch, options, output, taken).await.unwrap()
         });
-        Self { consumer, controls, told, run }
+        Self { consumer, controls, chunks, run }
     }
 
-    /// Waits until the run has told an event.
+    /// Waits until the run has emitted an event that matches.
     pub(crate) async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
             if let Some(event) = self.consumer.events().into_iter().find(|event| is_it(event)) {
@@ -176,11 +176,11 @@ impl Watched {
             let more = async {
                 tokio::select! {
                     biased;
-                    more = self.told.recv() => more.is_some(),
+                    more = self.chunks.recv() => more.is_some(),
                     _ = &mut self.run => false,
                 }
             };
-            assert!(within(more).await, "it is over: {:?}", self.consumer.events());
+            assert!(within(more).await, "the run has ended: {:?}", self.consumer.events());
         }
     }
 
@@ -190,24 +190,24 @@ impl Watched {
     }
 }
 
-/// Waits, but not for ever: a test that hangs says so.
+/// Waits with a timeout, so that a hanging test fails.
 pub(crate) async fn within<T>(wait: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap()
 }
 
-/// The kinds of some events.
+/// The types of some events.
 pub(crate) fn kinds(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()
 }
 
-/// The end of the turn.
+/// The only `turn_ended` event.
 pub(crate) fn turn_end(events: &[Value]) -> &Value {
     let ends: Vec<_> = events.iter().filter(|event| event["type"] == "turn_ended").collect();
     assert_eq!(ends.len(), 1, "{events:?}");
     ends[0]
 }
 
-/// All that was said.
+/// All text of the model.
 pub(crate) fn text(events: &[Value]) -> String {
     let said = |event: &Value| event["text"].as_str().unwrap_or_default().to_owned();
     let spoken = |event: &&Value| matches!(event["type"].as_str(), Some("block" | "block_delta"));

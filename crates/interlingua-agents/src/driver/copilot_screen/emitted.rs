@@ -1,4 +1,5 @@
-//! What was told of a timeline, so that the next look at it tells only what is new.
+//! Records which entries of the timeline were emitted, so that the next reading emits only new
+//! ones.
 
 use interlingua::event::{
     Block, Error, ErrorClass, Interrupted, Retry, ToolEnded, ToolKind, ToolStarted, ToolStatus,
@@ -9,9 +10,9 @@ use serde_json::json;
 use super::seen::{Dialog, Entry, Look, Seen, Tool};
 use crate::driver::Step;
 
-/// The entries that were seen, oldest first.
+/// All entries seen so far, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Emitted {
     entries: Vec<Known>,
     blocks: u64,
 }
@@ -19,44 +20,44 @@ pub(super) struct Told {
 #[derive(Debug)]
 struct Known {
     entry: Entry,
-    /// How often it was looked at and had not changed.
-    looks: u32,
-    /// It began to be told.
-    begun: bool,
-    /// All of it was told.
-    over: bool,
+    /// How many readings in a row found it unchanged.
+    unchanged: u32,
+    /// Its first event was emitted.
+    started: bool,
+    /// All of its events were emitted.
+    complete: bool,
 }
 
 impl Known {
     fn new(entry: &Entry) -> Self {
-        Self { entry: entry.clone(), looks: 0, begun: false, over: false }
+        Self { entry: entry.clone(), unchanged: 0, started: false, complete: false }
     }
 
     fn is_seen_as(&mut self, entry: &Entry) {
-        self.looks += 1;
+        self.unchanged += 1;
         if self.entry != *entry {
-            self.looks = 0;
+            self.unchanged = 0;
             self.entry = entry.clone();
         }
     }
 }
 
-/// How an entry stands on the screen.
+/// The state of an entry in the current reading.
 struct View<'d> {
     /// It will not grow any more.
     whole: bool,
-    /// Something was said after it.
+    /// Text follows it.
     followed: bool,
     /// Copilot is idle.
-    at_rest: bool,
+    idle: bool,
     dialog: Option<&'d Dialog>,
 }
 
-/// How often an entry is looked at before it is taken to be whole.
-const STEADY: u32 = 4;
+/// The number of unchanged readings after which an entry counts as complete.
+const STABLE_READINGS: u32 = 4;
 
-impl Told {
-    /// Tells what is new, in its order. Where the screen is calm, what is there is whole.
+impl Emitted {
+    /// Emits new entries in order. If the screen is calm, its contents are complete.
     pub(super) fn look(
         &mut self,
         seen: &Seen,
@@ -75,29 +76,30 @@ impl Told {
             let later = seen.timeline.get(number + 1..).unwrap_or_default();
             let view = View {
                 whole: self.is_whole(at + number, later.is_empty(), calm, seen.working),
-                // A shell looks the same while it runs: what is said after it tells that it is done.
+                // A shell looks the same while it runs; text after it means that it has finished.
                 followed: later.iter().any(|entry| !matches!(entry, Entry::Tool(_))),
-                at_rest: calm && seen.idle,
+                idle: calm && seen.idle,
                 dialog,
             };
-            if !self.tell(at + number, &view, steps) {
+            if !self.emit(at + number, &view, steps) {
                 return;
             }
         }
     }
 
-    /// Whether an entry has not changed for long enough. While Copilot is at work, the last text may only
-    /// have paused.
+    /// Whether an entry has been unchanged for long enough. While Copilot is working, the last text
+    /// may merely be paused.
     fn is_whole(&self, place: usize, is_last: bool, calm: bool, working: bool) -> bool {
         self.entries.get(place).is_some_and(|known| {
             let may_grow = is_last && matches!(known.entry, Entry::Text(_));
-            if may_grow { calm && !working } else { calm || known.looks >= STEADY }
+            if may_grow { calm && !working } else { calm || known.unchanged >= STABLE_READINGS }
         })
     }
 
-    /// Where in what was seen before the timeline begins, which may have lost its first entries.
+    /// The index among known entries at which the timeline begins; its first entries may have
+    /// scrolled off.
     fn place_of(&self, seen: &Seen) -> usize {
-        if seen.from_the_prompt {
+        if seen.prompt_visible {
             return 0;
         }
         let fits = |from: &usize| {
@@ -107,63 +109,64 @@ impl Told {
         (0..self.entries.len()).find(fits).unwrap_or(self.entries.len())
     }
 
-    /// Tells an entry as far as it can be told; gives whether what comes after it may be told too.
-    fn tell(&mut self, place: usize, view: &View<'_>, steps: &mut Vec<Step>) -> bool {
-        let Some(known) = self.entries.get_mut(place).filter(|known| !known.over) else {
+    /// Emits as much of an entry as possible. Returns whether the entries after it may be emitted
+    /// too.
+    fn emit(&mut self, place: usize, view: &View<'_>, steps: &mut Vec<Step>) -> bool {
+        let Some(known) = self.entries.get_mut(place).filter(|known| !known.complete) else {
             return true;
         };
         match &known.entry {
             Entry::Tool(tool) => {
-                // What it gave back may still be drawn.
+                // Its output may still be incomplete.
                 if !view.whole {
-                    return known.begun;
+                    return known.started;
                 }
-                if !std::mem::replace(&mut known.begun, true) {
+                if !std::mem::replace(&mut known.started, true) {
                     let asked = view.dialog.filter(|dialog| dialog.asks_for(tool));
-                    steps.push(Step::tell(started(place, tool, asked)));
+                    steps.push(Step::emit(started(place, tool, asked)));
                 }
-                known.over = tool.look != Look::Open || view.followed || view.at_rest;
-                if known.over {
-                    steps.push(Step::tell(ended(place, tool)));
+                known.complete = tool.look != Look::Open || view.followed || view.idle;
+                if known.complete {
+                    steps.push(Step::emit(ended(place, tool)));
                 }
             }
             Entry::Text(text) => {
-                known.over = view.whole;
-                if !known.over {
+                known.complete = view.whole;
+                if !known.complete {
                     return false;
                 }
                 let (text, index) = (Text::from(text.clone()), self.blocks);
                 self.blocks += 1;
-                steps.push(Step::tell(Block { index, text, ..Block::default() }));
+                steps.push(Step::emit(Block { index, text, ..Block::default() }));
             }
             Entry::Retry(text) => {
-                known.over = true;
+                known.complete = true;
                 let message = Some(Text::from(text.clone()));
-                steps.push(Step::tell(Retry { message, ..Retry::default() }));
+                steps.push(Step::emit(Retry { message, ..Retry::default() }));
             }
             Entry::Stopped(text) => {
-                known.over = true;
+                known.complete = true;
                 let text = Some(Text::from(text.clone()));
-                steps.push(Step::tell(Interrupted { text }));
+                steps.push(Step::emit(Interrupted { text }));
             }
             Entry::Error(text) => {
-                known.over = true;
+                known.complete = true;
                 let class = if text.contains("Authentication") {
                     ErrorClass::Authentication
                 } else {
                     ErrorClass::Unspecified
                 };
                 let message = Text::from(text.clone());
-                steps.push(Step::tell(Error { class, message, fatal: true, ..Error::default() }));
+                steps.push(Step::emit(Error { class, message, fatal: true, ..Error::default() }));
             }
         }
         true
     }
 
-    /// The call that a dialog asks for: the one with its command, or else the last one that is open.
+    /// The call that a dialog is about: the one with its command, otherwise the last open one.
     pub(super) fn call_of(&self, dialog: &Dialog) -> Option<String> {
         let open = |known: &Known, fits: &dyn Fn(&Tool) -> bool| match &known.entry {
-            Entry::Tool(tool) => !known.over && fits(tool),
+            Entry::Tool(tool) => !known.complete && fits(tool),
             _ => false,
         };
         let asked = |tool: &Tool| dialog.asks_for(tool);
@@ -171,14 +174,14 @@ impl Told {
         place.or_else(|| self.entries.iter().rposition(|known| open(known, &|_| true))).map(name)
     }
 
-    /// The last thing that was seen.
+    /// The last entry.
     pub(super) fn last(&self) -> Option<&Entry> {
         self.entries.last().map(|known| &known.entry)
     }
 }
 
 impl Entry {
-    /// Whether it is the same entry at another time.
+    /// Whether it is the same entry at a later time.
     fn is_now(&self, later: &Self) -> bool {
         match (self, later) {
             (Self::Tool(earlier), Self::Tool(later)) => later.is(earlier),
@@ -200,7 +203,7 @@ fn started(place: usize, tool: &Tool, dialog: Option<&Dialog>) -> ToolStarted<'s
         "Read" => ("Read", ToolKind::Read),
         other => (other, ToolKind::Unspecified),
     };
-    // The timeline has it in one line, the dialog as it is.
+    // The timeline shows the command on one line; the dialog shows it unchanged.
     let command = dialog.map_or(tool.command.as_str(), |dialog| &dialog.boxed);
     let input = match kind {
         ToolKind::Execute => json!({"command": command}),

@@ -1,4 +1,4 @@
-//! What agents write beside their stream is read from there, and marked.
+//! Facts in the files that agents write in addition to their stream are emitted, and marked.
 
 use interlingua_agents::driver::{CopilotDriver, GeminiDriver};
 use interlingua_agents::process::Input;
@@ -10,7 +10,7 @@ fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["type"] == kind).collect()
 }
 
-/// Copilot counts tokens in a file, before the last line of its stream.
+/// Copilot writes its token counts to a file, before the last line of its stream.
 #[tokio::test]
 async fn the_counts_of_copilot_are_those_of_the_turn() {
     let folder = tempfile::tempdir().unwrap();
@@ -38,7 +38,7 @@ async fn the_counts_of_copilot_are_those_of_the_turn() {
 
 /// Gemini's log may be written after the line that it completes.
 #[tokio::test]
-async fn gemini_is_waited_for_where_its_log_says_more() {
+async fn a_line_of_gemini_waits_for_its_log_record() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("project/chats/session-2026-11-16T08-00-0123abcd.jsonl");
     let write = format!(

@@ -1,45 +1,45 @@
-//! Reads the files that agents write beside their stream, a piece at a time.
+//! Reads the files that agents write in addition to their stream, one chunk at a time.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::driver::Beside;
+use crate::driver::SidecarFile;
 
-/// How much is read at once: what is left is read the next time.
-const MOST: u64 = 64 << 20;
+/// The maximum size of one chunk; the rest is read the next time.
+const MAX_CHUNK: u64 = 64 << 20;
 
-/// A file that an agent writes, and how far it was read.
+/// Reads a sidecar file from where the last read ended.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
-    open: Option<(Beside, File)>,
+pub(super) struct SidecarReader {
+    open: Option<(SidecarFile, File)>,
 }
 
-impl Reading {
-    /// What is new in the file; nothing, where there is none.
-    pub(super) fn news(&mut self, place: &Beside) -> Vec<u8> {
+impl SidecarReader {
+    /// The new bytes of the file; empty if there is no such file.
+    pub(super) fn read_new(&mut self, place: &SidecarFile) -> Vec<u8> {
         if self.open.as_ref().is_none_or(|(open, _)| open != place) {
             let file = find(place).and_then(|path| File::open(path).ok());
             self.open = file.map(|file| (place.clone(), file));
         }
         let mut news = Vec::new();
         if let Some((_, file)) = &self.open {
-            // What cannot be read is as good as not there: the stream tells the rest.
-            let _ = file.take(MOST).read_to_end(&mut news);
+            // A read error is treated like a missing file: the stream still contains the rest.
+            let _ = file.take(MAX_CHUNK).read_to_end(&mut news);
         }
         news
     }
 }
 
-fn find(place: &Beside) -> Option<PathBuf> {
+fn find(place: &SidecarFile) -> Option<PathBuf> {
     let (folder, below, ending) = match place {
-        Beside::File(path) => return Some(path.clone()),
-        Beside::Below { folder, below, ending } => (folder, below, ending),
+        SidecarFile::File(path) => return Some(path.clone()),
+        SidecarFile::Below { folder, below, ending } => (folder, below, ending),
     };
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries(folder).flat_map(|inner| entries(&inner.path().join(below)));
     let named = files.filter(|file| file.file_name().to_string_lossy().ends_with(ending));
-    // Where there are several, the agent writes the newest.
+    // If several files match, the agent is writing the newest one.
     let newest = named.max_by_key(|file| file.metadata().and_then(|file| file.modified()).ok());
     newest.map(|file| file.path())
 }
@@ -49,22 +49,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_new_is_read_once() {
+    fn new_bytes_are_read_once() {
         let folder = tempfile::tempdir().unwrap();
         let chats = folder.path().join("project/chats");
         std::fs::create_dir_all(&chats).unwrap();
-        let below = |ending: &str| Beside::Below {
+        let below = |ending: &str| SidecarFile::Below {
             folder: folder.path().to_owned(),
             below: "chats",
             ending: ending.to_owned(),
         };
-        let (place, mut reading) = (below("-1.jsonl"), Reading::default());
-        assert!(reading.news(&place).is_empty());
+        let (place, mut reading) = (below("-1.jsonl"), SidecarReader::default());
+        assert!(reading.read_new(&place).is_empty());
         std::fs::write(chats.join("session-2.jsonl"), "other").unwrap();
         std::fs::write(chats.join("session-1.jsonl"), "one").unwrap();
-        assert_eq!(reading.news(&place), b"one");
+        assert_eq!(reading.read_new(&place), b"one");
         std::fs::write(chats.join("session-1.jsonl"), "one two").unwrap();
-        assert_eq!(reading.news(&place), b" two");
-        assert!(reading.news(&place).is_empty());
+        assert_eq!(reading.read_new(&place), b" two");
+        assert!(reading.read_new(&place).is_empty());
     }
 }
