@@ -193,10 +193,7 @@ fn driven(part: &str, door: &str, input: Input, driver: PlainDriver) -> Launch {
     let command = Command {
         program: std::env::current_exe().unwrap(),
         arguments: PLAYS.iter().map(Into::into).collect(),
-        environment: vec![
-            (PART.to_owned(), part.to_owned()),
-            (DOOR.to_owned(), listener.to_owned()),
-        ],
+        environment: vec![(PART.to_owned(), part.to_owned()), (DOOR.to_owned(), door.to_owned())],
         folder: std::env::temp_dir(),
         input,
         terminal: None,
