@@ -9,6 +9,7 @@ pub(crate) mod form;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
+use std::fmt;
 use std::ops::Range;
 
 use crate::dialect::Dialect;
@@ -62,7 +63,7 @@ pub struct Origin {
 }
 
 /// A record as the agent wrote it. It may contain secrets that events leave out.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Raw<'a> {
     /// The dialect that the record is in.
     pub dialect: &'static Dialect,
@@ -71,12 +72,25 @@ pub struct Raw<'a> {
 }
 
 /// A [`Raw`] record that is borrowed.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 pub struct RawRef<'e> {
     /// The dialect that the record is in.
     pub dialect: &'static Dialect,
     /// The record: a JSON object on one line.
     pub record: &'e str,
+}
+
+impl fmt::Debug for Raw<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        RawRef { dialect: self.dialect, record: &self.record }.fmt(out)
+    }
+}
+
+impl fmt::Debug for RawRef<'_> {
+    /// Leaves the record out, since it may hold secrets.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Raw").field("dialect", &self.dialect.name).finish_non_exhaustive()
+    }
 }
 
 impl Entry {

@@ -28,7 +28,7 @@ use crate::fit::Fit;
 /// # assert!(losses.is_empty());
 /// # Ok::<(), interlingua::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Writer<E: Encoder = Box<dyn Encoder>> {
     encoder: E,
     fit: Fit,
@@ -37,7 +37,7 @@ pub struct Writer<E: Encoder = Box<dyn Encoder>> {
 }
 
 /// How the agent's own records are passed through.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 struct PassThrough {
     /// The dialect whose records are passed through.
     dialect: Option<&'static Dialect>,
@@ -46,6 +46,13 @@ struct PassThrough {
     /// A record that is held back until the events that the grammar adds before it have been
     /// written, such as the end of an abandoned call before the end of its turn.
     held: String,
+}
+
+impl<E: Encoder> std::fmt::Debug for Writer<E> {
+    /// Leaves out what is being written, since it may hold secrets.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Writer").field("losses", self.out.losses()).finish_non_exhaustive()
+    }
 }
 
 impl Writer {

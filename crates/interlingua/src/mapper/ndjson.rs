@@ -135,13 +135,19 @@ impl Default for NdjsonMapper {
 }
 
 /// Turns entries into stream parts, and collects the changes of the session.
-#[derive(Debug)]
 struct Mapping {
     writer: Writer<AiSdkEncoder>,
     mapped: Vec<Mapped>,
     /// The record that the entries come from.
     record: String,
     has_turn: bool,
+}
+
+impl std::fmt::Debug for Mapping {
+    /// Leaves out the current record, since it may hold the relay's token.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Mapping").field("mapped", &self.mapped).finish_non_exhaustive()
+    }
 }
 
 impl Sink for Mapping {

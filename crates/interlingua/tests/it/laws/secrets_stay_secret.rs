@@ -37,3 +37,27 @@ fn a_relay_token_is_not_printed_for_debugging() {
     let finished = translator.finish(&Exit::default(), None);
     assert!(!format!("{finished:?}").contains("hunter2"));
 }
+
+/// The raw record holds what events leave out.
+#[test]
+fn raw_records_are_not_shown() {
+    let mut mapper = interlingua::mapper::NdjsonMapper::new();
+    let mapped = mapper.push(RELAY.as_bytes());
+    assert!(!format!("{mapper:?} {mapped:?}").contains("hunter2"));
+    let giselle = support::dialect("giselle");
+    let read = interlingua::ReadOptions {
+        raw_records: interlingua::RawRecords::Keep,
+        ..interlingua::ReadOptions::default()
+    };
+    let mut reader = interlingua::Reader::new(giselle.into(), read).unwrap();
+    let mut writer =
+        interlingua::Writer::new(giselle, &interlingua::dialect::EncodeOptions::default()).unwrap();
+    let mut bytes = Vec::new();
+    let mut shown = String::new();
+    let mut keep = |entry: interlingua::EntryRef<'_>| {
+        writer.write(entry, &mut bytes);
+        shown += &format!("{entry:?} {:?} {writer:?}", entry.to_owned());
+    };
+    reader.push(RELAY.as_bytes(), None, &mut keep).unwrap();
+    assert!(shown.contains("giselle") && !shown.contains("hunter2"), "{shown}");
+}
