@@ -29,6 +29,7 @@ pub mod yume;
 mod ai_parts;
 mod content;
 mod decode;
+mod emitter;
 mod encode;
 mod held_errors;
 mod patch;
@@ -46,6 +47,7 @@ use crate::grammar::Exit;
 use crate::json::Shape;
 pub use decode::{Decoder, EventSink};
 pub(crate) use decode::{each_record, unknown};
+pub(crate) use emitter::Emitter;
 pub use encode::{
     CloneEncoder, EncodeOptions, Encoder, Identity, Losses, Output, Team, Uuid, Withdraws,
 };

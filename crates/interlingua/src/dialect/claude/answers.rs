@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::thread::Teller;
 use super::wire::{Content, ControlResponse, HostAnswer, PermissionDecision, ResultMeta};
+use crate::dialect::Emitter;
 use crate::event::{
     Decision, FileChange, FileChangeKind, FilesChanged, PermissionResolved, ToolEnded, ToolStatus,
 };
@@ -88,18 +88,18 @@ impl Asked {
         content: Content<'a>,
         meta: Option<ResultMeta<'a>>,
         structured: Option<Json<'a>>,
-        out: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         let meta = meta.unwrap_or_default();
         let call = content.tool_use_id.clone().unwrap_or_default();
         let ended = answer(content, meta.non_execution_kind, structured);
         if let Some(resolved) = self.resolved(&ended.status, &call, meta.permission_decision) {
-            out.tell(resolved);
+            out.emit(resolved);
         }
         if let Some(changed) = files_changed(&ended) {
-            out.tell(changed);
+            out.emit(changed);
         }
-        out.tell(ended);
+        out.emit(ended);
     }
 }
 

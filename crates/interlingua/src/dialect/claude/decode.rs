@@ -4,12 +4,12 @@ use super::answers::{Asked, provider_answer};
 use super::ended::{Endings, counts};
 use super::system::{Agents, control_request, failure, limit};
 use super::tasks::Tasks;
-use super::thread::{Teller, Thread, tool_started};
+use super::thread::{Thread, tool_started};
 use super::wire::{Content, Line, Message};
 use crate::dialect::decode::Own;
-use crate::dialect::{Decoder, EventSink, each_record, tools, unknown};
+use crate::dialect::{Decoder, Emitter, EventSink, each_record, tools};
 use crate::event::{
-    Block, BlockKind, Decision, Event, Interrupted, MessageEnded, MessageStarted, Native,
+    Block, BlockKind, Decision, Event, Interrupted, MessageEnded, MessageStarted,
     PermissionResolved, PlanUpdated, Scope, SessionStarted, ToolProgress, UserMessage, Withdrawn,
 };
 use crate::framing::FrameText;
@@ -40,7 +40,7 @@ impl Decoder for ClaudeDecoder {
 impl ClaudeDecoder {
     fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let parent = line.parent.take();
-        let mut out = Teller { parent, time: line.timestamp.take(), sink };
+        let mut out = Emitter::new(own, sink).within(parent).at(line.timestamp.take());
         let kind = line.kind.take();
         let kind_body = kind.as_ref().map_or("", Text::body);
         let to_the_point = matches!(kind_body, "assistant" | "user" | "stream_event" | "result");
@@ -48,50 +48,50 @@ impl ClaudeDecoder {
             self.introduce(line, &mut out);
         }
         match kind_body {
-            "assistant" => self.assistant(line, own, &mut out),
-            "user" => self.user(line, own, &mut out),
-            "stream_event" => self.stream_event(line, own, &mut out),
+            "assistant" => self.assistant(line, &mut out),
+            "user" => self.user(line, &mut out),
+            "stream_event" => self.stream_event(line, &mut out),
             "result" => {
                 let unanswered_call = out.sink.has_unanswered_call();
-                out.tell(self.endings.turn_ended(std::mem::take(line), unanswered_call));
+                out.emit(self.endings.turn_ended(std::mem::take(line), unanswered_call));
             }
             "system" => {
                 self.session_known |=
                     line.subtype.as_ref().is_some_and(|subtype| *subtype == "init");
-                self.agents.system(std::mem::take(line), own, &mut out);
+                self.agents.system(std::mem::take(line), &mut out);
             }
             "tool_progress" => progress(std::mem::take(line), &mut out),
             "control_request" => {
-                control_request(std::mem::take(line), own, &mut self.asked, &mut out);
+                control_request(std::mem::take(line), &mut self.asked, &mut out);
             }
-            "control_cancel_request" => out.tell(PermissionResolved {
+            "control_cancel_request" => out.emit(PermissionResolved {
                 request: line.request_id.take(),
                 decision: Decision::Withdrawn,
                 ..PermissionResolved::default()
             }),
-            "rate_limit_event" => out.tell(limit(line.rate_limit_info.take())),
+            "rate_limit_event" => out.emit(limit(line.rate_limit_info.take())),
             "control_response" => match self.asked.decided(line.response.take()) {
-                Some(resolved) => out.tell(resolved),
-                None => out.tell(Native { name: kind.unwrap_or_default(), raw: own.json() }),
+                Some(resolved) => out.emit(resolved),
+                None => out.native(kind.unwrap_or_default()),
             },
             "command_lifecycle" | "keep_alive" | "auth_status" | "prompt_suggestion"
             | "tool_use_summary" | "conversation_reset" | "active_goal" => {
-                out.tell(Native { name: kind.unwrap_or_default(), raw: own.json() });
+                out.native(kind.unwrap_or_default());
             }
-            _ => out.tell(unknown(kind, own)),
+            _ => out.unknown(kind),
         }
     }
 
-    fn assistant<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, out: &mut Teller<'_, 'a>) {
+    fn assistant<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
         let Shaped::Record(message) = &mut line.message else {
-            out.tell(unknown(Some(Text::plain("assistant")), own));
+            out.unknown(Text::plain("assistant"));
             return;
         };
         let thread = self.thread(&out.parent);
         // What the program says in the model's place is no word of the model.
         if let Some(code) = line.error.take() {
             thread.enter(message.id.as_ref());
-            out.tell(failure(code, line.api_error_status, message));
+            out.emit(failure(code, line.api_error_status, message));
             return;
         }
         thread.supersede(message.id.as_ref(), out);
@@ -104,14 +104,14 @@ impl ClaudeDecoder {
             Shaped::Text(text) => {
                 let index = self.thread(&out.parent).next_whole();
                 let (message, text) = (message.id.clone(), text.clone());
-                out.tell(Block { message, index, text, ..Block::default() });
+                out.emit(Block { message, index, text, ..Block::default() });
             }
-            _ => out.tell(unknown(Some(Text::plain("assistant")), own)),
+            _ => out.unknown(Text::plain("assistant")),
         }
     }
 
     /// Tells the session of a stream that comes to the point without having been introduced.
-    fn introduce<'a>(&mut self, line: &mut Line<'a>, out: &mut Teller<'_, 'a>) {
+    fn introduce<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
         self.session_known = true;
         out.sink.event(Event::new(SessionStarted {
             id: line.session_id.take(),
@@ -124,7 +124,7 @@ impl ClaudeDecoder {
         &mut self,
         content: &mut Content<'a>,
         message: Option<Text<'a>>,
-        out: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         let index = self.thread(&out.parent).next_whole();
         let mut block = Block { message, index, ..Block::default() };
@@ -144,7 +144,7 @@ impl ClaudeDecoder {
                 return;
             }
             kind if kind.ends_with("_tool_result") => {
-                out.tell(provider_answer(std::mem::take(content)));
+                out.emit(provider_answer(std::mem::take(content)));
                 return;
             }
             "image" => {
@@ -153,41 +153,40 @@ impl ClaudeDecoder {
             }
             other => block.kind = BlockKind::from(other),
         }
-        out.tell(block);
+        out.emit(block);
     }
 
     fn call<'a>(
         &mut self,
         content: Content<'a>,
         message: Option<Text<'a>>,
-        out: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         let name = content.name.clone().unwrap_or_default();
         let call = content.id.clone().unwrap_or_default();
         self.tasks.called(&call, &name, content.input.as_ref());
         let input = content.input.clone();
-        out.tell(tool_started(content, message));
+        out.emit(tool_started(content, message));
         if let Some(items) =
             input.as_ref().and_then(|input| tools::plan_written(&tools::kind_of(&name), input))
         {
-            let (parent, time) = (out.parent.clone(), out.time.clone());
             let plan = PlanUpdated { plan: None, call: Some(call), items };
-            out.sink.event(Event::new(plan).within(parent).at(time));
+            out.emit(plan);
         }
     }
 
-    fn user<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, out: &mut Teller<'_, 'a>) {
+    fn user<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
         let injected = line.is_synthetic.unwrap_or(false);
         let replay = line.is_replay.unwrap_or(false);
         let list = match &mut line.message {
             Shaped::Record(Message { content: Shaped::List(list), .. }) => list,
             Shaped::Record(Message { content: Shaped::Text(text), .. }) => {
                 let text = text.clone();
-                out.tell(UserMessage { text, injected, replay });
+                out.emit(UserMessage { text, injected, replay });
                 return;
             }
             _ => {
-                out.tell(unknown(Some(Text::plain("user")), own));
+                out.unknown(Text::plain("user"));
                 return;
             }
         };
@@ -202,28 +201,28 @@ impl ClaudeDecoder {
                     let plan = self.tasks.answered(&id, failed, structured.as_ref());
                     self.asked.answered(std::mem::take(content), meta, structured, out);
                     if let Some(plan) = plan {
-                        out.tell(plan);
+                        out.emit(plan);
                     }
                 }
                 "text" => {
                     let text = content.text.take().unwrap_or_default();
                     if text.body().starts_with("[Request interrupted by user") {
-                        out.tell(Interrupted { text: Some(text) });
+                        out.emit(Interrupted { text: Some(text) });
                     } else {
-                        out.tell(UserMessage { text, injected, replay });
+                        out.emit(UserMessage { text, injected, replay });
                     }
                 }
                 other => {
                     let name = Text::from(format!("user/{other}"));
-                    out.tell(Native { name, raw: own.json() });
+                    out.native(name);
                 }
             }
         }
     }
 
-    fn stream_event<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, out: &mut Teller<'_, 'a>) {
+    fn stream_event<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
         let Some(event) = &mut line.event else {
-            out.tell(unknown(Some(Text::plain("stream_event")), own));
+            out.unknown(Text::plain("stream_event"));
             return;
         };
         let thread = self.thread(&out.parent);
@@ -234,7 +233,7 @@ impl ClaudeDecoder {
             "message_start" => {
                 let message = event.message.take().unwrap_or_default();
                 thread.supersede(message.id.as_ref(), out);
-                out.tell(MessageStarted {
+                out.emit(MessageStarted {
                     message: message.id,
                     model: message.model,
                     usage: message.usage.map(|usage| counts(usage, Scope::Request)),
@@ -248,12 +247,12 @@ impl ClaudeDecoder {
                 thread.usage = usage.map(crate::event::own_usage);
                 let reason = event.delta.take().and_then(|delta| delta.stop_reason);
                 thread.stop_reason = reason.map(Text::into_owned);
-                out.tell(Native { name: Text::plain("message_delta"), raw: own.json() });
+                out.native("message_delta");
             }
             "message_stop" => {
                 // What the program gives up of a message, it says at the message's end.
                 if let Some(abandoned) = line.abandoned.take() {
-                    out.tell(Withdrawn {
+                    out.emit(Withdrawn {
                         message: abandoned.message.or_else(|| thread.message.clone()),
                         index: abandoned.from.unwrap_or(0),
                         ..Withdrawn::default()
@@ -265,12 +264,12 @@ impl ClaudeDecoder {
                     stop_reason: thread.stop_reason.take(),
                     usage: thread.usage.take(),
                 };
-                out.tell(ended);
+                out.emit(ended);
             }
-            "ping" => out.tell(Native { name: Text::plain("ping"), raw: own.json() }),
+            "ping" => out.native("ping"),
             other => {
                 let name = Text::from(format!("stream_event/{other}"));
-                out.tell(unknown(Some(name), own));
+                out.unknown(name);
             }
         }
     }
@@ -288,7 +287,7 @@ impl ClaudeDecoder {
     }
 }
 
-fn progress<'a>(line: Line<'a>, out: &mut Teller<'_, 'a>) {
+fn progress<'a>(line: Line<'a>, out: &mut Emitter<'_, 'a>) {
     // The id is that of the call, with the number of the heartbeat behind it in newer versions.
     let told = line.tool_use_id.unwrap_or_default();
     let call = match told.body().split_once("-heartbeat-") {
@@ -299,5 +298,5 @@ fn progress<'a>(line: Line<'a>, out: &mut Teller<'_, 'a>) {
         out.parent = None;
     }
     let elapsed_ms = line.elapsed_seconds.map(|seconds| (seconds * 1000.0) as u64);
-    out.tell(ToolProgress { call, output: None, elapsed_ms });
+    out.emit(ToolProgress { call, output: None, elapsed_ms });
 }

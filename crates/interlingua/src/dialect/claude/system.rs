@@ -3,14 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use super::thread::Teller;
 use super::wire::{Line, McpServer, Message};
-use crate::dialect::decode::Own;
-use crate::dialect::unknown;
+use crate::dialect::Emitter;
 use crate::event::{
-    Compacted, Decision, Error, ErrorClass, Limit, Native, Notice, PermissionRequested,
-    PermissionResolved, QuestionAsked, Retry, SessionStarted, SessionUpdated, Severity,
-    SubagentEnded, SubagentStarted, TurnStarted,
+    Compacted, Decision, Error, ErrorClass, Limit, Notice, PermissionRequested, PermissionResolved,
+    QuestionAsked, Retry, SessionStarted, SessionUpdated, Severity, SubagentEnded, SubagentStarted,
+    TurnStarted,
 };
 use crate::json::read::{self, Shaped};
 use crate::json::{Json, Text, record};
@@ -23,11 +21,11 @@ pub(super) struct Agents {
 
 impl Agents {
     /// Tells a record of the type `system`.
-    pub(super) fn system<'a>(&mut self, line: Line<'a>, own: Own<'a>, out: &mut Teller<'_, 'a>) {
+    pub(super) fn system<'a>(&mut self, line: Line<'a>, out: &mut Emitter<'_, 'a>) {
         let subtype = line.subtype.clone().unwrap_or_default();
         match subtype.body() {
             "init" => started(line, out),
-            "api_retry" => out.tell(Retry {
+            "api_retry" => out.emit(Retry {
                 attempt: line.attempt,
                 of: line.max_retries,
                 delay_ms: line.retry_delay_ms.map(|ms| ms.round() as u64),
@@ -36,21 +34,21 @@ impl Agents {
                 // Not printed by the program itself, but by our own writer.
                 message: text_of(line.message),
             }),
-            "permission_denied" => out.tell(PermissionResolved {
+            "permission_denied" => out.emit(PermissionResolved {
                 call: line.tool_use_id,
                 tool: line.tool_name,
                 decision: Decision::Denied,
                 reason: text_of(line.message).or(line.decision_reason),
                 ..PermissionResolved::default()
             }),
-            "compact_boundary" => out.tell(compacted(line.compact_metadata)),
-            "informational" | "notification" => out.tell(Notice {
+            "compact_boundary" => out.emit(compacted(line.compact_metadata)),
+            "informational" | "notification" => out.emit(Notice {
                 severity: line.level.map(|level| level.body().into()).unwrap_or_default(),
                 text: line.content.or_else(|| text_of(line.message)).unwrap_or_default(),
             }),
             "task_started" if line.task_type.as_ref().is_none_or(|kind| *kind == "local_agent") => {
                 self.ids.extend(line.task_id.as_ref().map(ToString::to_string));
-                out.tell(SubagentStarted {
+                out.emit(SubagentStarted {
                     id: line.task_id,
                     call: line.tool_use_id,
                     kind: line.subagent_type,
@@ -58,23 +56,23 @@ impl Agents {
                     prompt: line.prompt,
                 });
             }
-            "task_notification" if self.started(line.task_id.as_ref()) => out.tell(SubagentEnded {
+            "task_notification" if self.started(line.task_id.as_ref()) => out.emit(SubagentEnded {
                 id: line.task_id,
                 call: line.tool_use_id,
                 status: line.status,
                 summary: line.summary,
             }),
-            "status" if line.permission_mode.is_some() => out.tell(SessionUpdated {
+            "status" if line.permission_mode.is_some() => out.emit(SessionUpdated {
                 permission_mode: line.permission_mode,
                 ..SessionUpdated::default()
             }),
             known if SUBTYPES_OF_ITS_OWN.contains(&known) => {
                 let name = Text::from(format!("system/{known}"));
-                out.tell(Native { name, raw: own.json() });
+                out.native(name);
             }
             other => {
                 let name = Text::from(format!("system/{other}"));
-                out.tell(unknown(Some(name), own));
+                out.unknown(name);
             }
         }
     }
@@ -112,8 +110,8 @@ const SUBTYPES_OF_ITS_OWN: &[&str] = &[
     "worker_shutting_down",
 ];
 
-fn started<'a>(line: Line<'a>, out: &mut Teller<'_, 'a>) {
-    out.tell(SessionStarted {
+fn started<'a>(line: Line<'a>, out: &mut Emitter<'_, 'a>) {
+    out.emit(SessionStarted {
         id: line.session_id,
         agent: Some(Text::plain("claude")),
         version: line.version,
@@ -122,10 +120,10 @@ fn started<'a>(line: Line<'a>, out: &mut Teller<'_, 'a>) {
         permission_mode: line.permission_mode,
         tools: line.tools,
     });
-    out.tell(TurnStarted::default());
+    out.emit(TurnStarted::default());
     for server in line.mcp_servers {
         if let Some(text) = cannot_be_used(server) {
-            out.tell(Notice { severity: Severity::Warning, text });
+            out.emit(Notice { severity: Severity::Warning, text });
         }
     }
 }
@@ -147,19 +145,18 @@ record! {
 /// What the program asks of its host.
 pub(super) fn control_request<'a>(
     line: Line<'a>,
-    own: Own<'a>,
     asked: &mut super::answers::Asked,
-    out: &mut Teller<'_, 'a>,
+    out: &mut Emitter<'_, 'a>,
 ) {
     let request = line.request.unwrap_or_default();
     let id = line.request_id.unwrap_or_default();
     let asks = request.subtype.as_ref().is_some_and(|subtype| *subtype == "can_use_tool");
     if !asks {
-        out.tell(Native { name: Text::plain("control_request"), raw: own.json() });
+        out.native("control_request");
     } else if request.tool_name.as_ref().is_some_and(|tool| *tool == "AskUserQuestion") {
         let questions = request.input.as_ref().and_then(read::record_of::<Questions<'_>>);
         let questions = questions.and_then(|input| input.questions).map(Json::into_owned);
-        out.tell(QuestionAsked {
+        out.emit(QuestionAsked {
             native_call: None,
             request: id,
             call: request.tool_use_id,
@@ -167,7 +164,7 @@ pub(super) fn control_request<'a>(
         });
     } else {
         asked.about(request.tool_use_id.as_ref(), &id);
-        out.tell(PermissionRequested {
+        out.emit(PermissionRequested {
             native_call: None,
             request: id,
             call: request.tool_use_id,

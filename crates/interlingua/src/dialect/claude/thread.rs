@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
 use super::wire::{Content, StreamEvent};
-use crate::dialect::EventSink;
+use crate::dialect::Emitter;
 use crate::dialect::tools;
 use crate::event::{
-    BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Executor, ToolEnded, ToolInput,
+    BlockDelta, BlockEnded, BlockKind, BlockStarted, Executor, ToolEnded, ToolInput,
     ToolInputDelta, ToolStarted, ToolStatus, Usage, Withdrawn,
 };
-use crate::json::{Json, Text};
+use crate::json::Text;
 
 /// How many messages are remembered that are not the one at hand, twice at most.
 const EARLIER: usize = 256;
@@ -62,24 +62,6 @@ struct OpenPieces {
     signature: Option<Text<'static>>,
 }
 
-/// Where the events of one record go, with what they share.
-pub(super) struct Teller<'t, 'a> {
-    pub(super) parent: Option<Text<'a>>,
-    pub(super) time: Option<Json<'a>>,
-    pub(super) sink: &'t mut dyn EventSink,
-}
-
-impl<'a> Teller<'_, 'a> {
-    pub(super) fn tell<'d>(&mut self, data: impl Into<Data<'d>>)
-    where
-        'a: 'd,
-    {
-        let data: Data<'d> = data.into();
-        let event: Event<'d> = Event::new(data).within(self.parent.clone()).at(self.time.clone());
-        self.sink.event(event);
-    }
-}
-
 impl Thread {
     /// The thread of the main agent, or of the sub-agent of a call.
     pub(super) fn of(parent: Option<Text<'static>>) -> Self {
@@ -88,19 +70,19 @@ impl Thread {
 
     /// Begins a message. If another one is still being streamed, its connection was lost and the
     /// request was repeated: the new message supersedes what was streamed of it.
-    pub(super) fn supersede<'a>(&mut self, message: Option<&Text<'a>>, out: &mut Teller<'_, 'a>) {
+    pub(super) fn supersede<'a>(&mut self, message: Option<&Text<'a>>, out: &mut Emitter<'_, 'a>) {
         if self.message.as_ref() != message
             && let Some(open) = self.open.take_if(|open| !open.complete)
         {
             let (message, index) = (self.message.clone(), open.index);
-            out.tell(Withdrawn { message, index, ..Withdrawn::default() });
+            out.emit(Withdrawn { message, index, ..Withdrawn::default() });
             open.abandon_call(out);
         }
         self.enter(message);
     }
 
     /// Ends the call whose input is being streamed: its message is abandoned.
-    pub(super) fn abandon_call(&mut self, out: &mut Teller<'_, '_>) {
+    pub(super) fn abandon_call(&mut self, out: &mut Emitter<'_, '_>) {
         if let Some(open) = self.open.take_if(|open| !open.complete) {
             open.abandon_call(out);
         }
@@ -134,7 +116,7 @@ impl Thread {
     pub(super) fn piece_started<'a>(
         &mut self,
         event: &mut StreamEvent<'a>,
-        out: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         let index = event.index.unwrap_or(self.whole);
         let content = event.block.take().unwrap_or_default();
@@ -150,7 +132,7 @@ impl Thread {
                 open.call = content.id.clone().map(Text::into_owned);
                 self.open = Some(open);
                 let message = self.message.clone();
-                out.tell(ToolStarted { input: None, ..tool_started(content, message) });
+                out.emit(ToolStarted { input: None, ..tool_started(content, message) });
                 return;
             }
             "text" => {}
@@ -164,10 +146,10 @@ impl Thread {
         let kind = open.kind.clone();
         self.open = Some(open);
         let message = self.message.clone();
-        out.tell(BlockStarted { block: 0, message, index, kind });
+        out.emit(BlockStarted { block: 0, message, index, kind });
     }
 
-    pub(super) fn piece<'a>(&mut self, event: &mut StreamEvent<'a>, out: &mut Teller<'_, 'a>) {
+    pub(super) fn piece<'a>(&mut self, event: &mut StreamEvent<'a>, out: &mut Emitter<'_, 'a>) {
         let Some(delta) = &mut event.delta else {
             out.sink.ignored("a piece without content");
             return;
@@ -178,7 +160,7 @@ impl Thread {
             "input_json_delta" => {
                 if let Some(call) = open.and_then(|open| open.call.clone()) {
                     let text = delta.partial_json.take().unwrap_or_default();
-                    out.tell(ToolInputDelta { call, text });
+                    out.emit(ToolInputDelta { call, text });
                 } else {
                     out.sink.ignored("a piece of the input of no call");
                 }
@@ -197,11 +179,10 @@ impl Thread {
         let kind = open.map(|open| open.kind.clone()).unwrap_or_default();
         let message = self.message.as_ref().map(Text::borrowed);
         let delta = BlockDelta { block: 0, message, index, kind, text };
-        let (parent, time) = (out.parent.clone(), out.time.clone());
-        out.sink.event(Event::new(delta).within(parent).at(time));
+        out.emit(delta);
     }
 
-    pub(super) fn piece_ended(&mut self, out: &mut Teller<'_, '_>) {
+    pub(super) fn piece_ended(&mut self, out: &mut Emitter<'_, '_>) {
         let Some(open) = self.open.take() else {
             out.sink.ignored("the end of no block");
             return;
@@ -210,7 +191,7 @@ impl Thread {
             out.sink.ignored("the end of a call's block: the whole call follows");
             return;
         }
-        out.tell(BlockEnded {
+        out.emit(BlockEnded {
             block: 0,
             message: self.message.clone(),
             index: open.index,
@@ -221,10 +202,10 @@ impl Thread {
 }
 
 impl OpenPieces {
-    fn abandon_call(self, out: &mut Teller<'_, '_>) {
+    fn abandon_call(self, out: &mut Emitter<'_, '_>) {
         let Some(call) = self.call else { return };
-        out.tell(ToolInput { call: call.clone(), ..ToolInput::default() });
-        out.tell(ToolEnded {
+        out.emit(ToolInput { call: call.clone(), ..ToolInput::default() });
+        out.emit(ToolEnded {
             call,
             status: ToolStatus::Abandoned,
             error: Some(Text::plain("a retry superseded this call")),

@@ -4,8 +4,8 @@
 //! what becomes of the call.
 
 use super::calls::{self, Calls};
-use super::teller::Teller;
 use super::wire::{Answer, Params};
+use crate::dialect::Emitter;
 use crate::event::{
     Decision, PermissionRequested, PermissionResolved, QuestionAnswered, QuestionAsked, ToolEnded,
     ToolStatus,
@@ -48,7 +48,7 @@ impl Asked {
         method: &str,
         id: &Json<'_>,
         params: &Params<'_>,
-        teller: &mut Teller<'_, '_>,
+        out: &mut Emitter<'_, '_>,
     ) -> bool {
         let request = request_id(id);
         let (kind, tool) = match method {
@@ -67,7 +67,7 @@ impl Asked {
             _ => return false,
         };
         match kind {
-            Kind::Permission => teller.tell(PermissionRequested {
+            Kind::Permission => out.emit(PermissionRequested {
                 native_call: None,
                 request: request.borrowed(),
                 call: params.item_id.clone(),
@@ -76,20 +76,20 @@ impl Asked {
                 input: input(params),
                 options: params.decisions.clone(),
             }),
-            Kind::Choice => teller.tell(QuestionAsked {
+            Kind::Choice => out.emit(QuestionAsked {
                 native_call: None,
                 request: request.borrowed(),
                 call: params.item_id.clone(),
                 questions: questions(params),
             }),
-            Kind::Errand => teller.native(method.to_owned()),
+            Kind::Errand => out.native(method.to_owned()),
         }
         self.open.push(Question {
             request: request.into_owned(),
             call: params.item_id.clone().map(Text::into_owned),
             tool: Text::plain(tool),
             kind,
-            parent: teller.parent.clone(),
+            parent: out.parent.clone().map(Text::into_owned),
         });
         true
     }
@@ -99,32 +99,32 @@ impl Asked {
         &mut self,
         id: &Json<'_>,
         answer: &Answer<'_>,
-        teller: &mut Teller<'_, '_>,
+        out: &mut Emitter<'_, '_>,
     ) -> bool {
         let Some(at) = self.find(&request_id(id)) else { return false };
         let kind = self.open.get(at).map(|question| question.kind);
         match kind {
             Some(Kind::Permission) if answer.decision.is_some() || answer.permissions.is_some() => {
                 let (decision, word) = decided(answer);
-                self.resolve(at, decision, Some("client"), word, teller);
+                self.resolve(at, decision, Some("client"), word, out);
             }
             Some(Kind::Choice) if answer.answers.is_some() || answer.action.is_some() => {
                 let question = self.open.remove(at);
                 let action = || answer.action.as_ref().map(Json::from);
                 let answers = answer.answers.clone().or_else(|| answer.content.clone());
-                teller.parent = question.parent;
-                teller.tell(QuestionAnswered {
+                out.parent = question.parent;
+                out.emit(QuestionAnswered {
                     request: question.request,
                     answers: answers.or_else(action),
                 });
             }
             Some(Kind::Errand) if answer.content_items.is_some() => {
                 self.open.remove(at);
-                teller.native("response");
+                out.native("response");
             }
             Some(Kind::Errand) if answer.secret.is_some() => {
                 self.open.remove(at);
-                teller.native_without_text("response");
+                out.native_without_text("response");
             }
             _ => return false,
         }
@@ -136,32 +136,32 @@ impl Asked {
         &mut self,
         id: &Json<'_>,
         reason: Option<&Text<'_>>,
-        teller: &mut Teller<'_, '_>,
+        out: &mut Emitter<'_, '_>,
     ) -> bool {
         let Some(at) = self.find(&request_id(id)) else { return false };
         let permission = self.open.get(at).is_some_and(|it| it.kind == Kind::Permission);
         if permission {
             let reason = reason.map(|reason| reason.clone().into_owned());
-            self.resolve(at, Decision::Denied, Some("client"), reason, teller);
+            self.resolve(at, Decision::Denied, Some("client"), reason, out);
         } else {
             self.open.remove(at);
-            teller.native("response");
+            out.native("response");
         }
         true
     }
 
     /// The agent says that a request needs no answer any more. What was decided shows later.
-    pub(super) fn settled(&mut self, id: &Json<'_>, teller: &mut Teller<'_, '_>) {
+    pub(super) fn settled(&mut self, id: &Json<'_>, out: &mut Emitter<'_, '_>) {
         let choice = self.find(&request_id(id)).filter(|at| {
             self.open.get(*at).is_some_and(|question| question.kind != Kind::Permission)
         });
         match choice.map(|at| self.open.remove(at)) {
             Some(question) if question.kind == Kind::Choice => {
-                teller.parent = question.parent;
+                out.parent = question.parent;
                 let request = question.request;
-                teller.tell(QuestionAnswered { request, answers: None });
+                out.emit(QuestionAnswered { request, answers: None });
             }
-            _ => teller.native("serverRequest/resolved"),
+            _ => out.native("serverRequest/resolved"),
         }
     }
 
@@ -170,14 +170,14 @@ impl Asked {
         &mut self,
         call: &Text<'_>,
         status: Option<&ToolStatus>,
-        teller: &mut Teller<'_, '_>,
+        out: &mut Emitter<'_, '_>,
     ) {
         while let Some(at) = self.open.iter().position(|question| {
             question.kind == Kind::Permission && question.call.as_ref() == Some(call)
         }) {
             let denied = status == Some(&ToolStatus::Denied);
             let decision = if denied { Decision::Denied } else { Decision::Allowed };
-            self.resolve(at, decision, None, None, teller);
+            self.resolve(at, decision, None, None, out);
         }
     }
 
@@ -186,26 +186,26 @@ impl Asked {
         &mut self,
         completed: bool,
         calls: &mut Calls,
-        teller: &mut Teller<'_, '_>,
+        out: &mut Emitter<'_, '_>,
     ) {
         while let Some(at) = self.open.iter().position(|it| it.kind == Kind::Permission) {
             if completed {
-                self.resolve(at, Decision::Allowed, None, None, teller);
+                self.resolve(at, Decision::Allowed, None, None, out);
             } else {
                 let reason = Text::plain("the turn ended before the call was made");
-                self.resolve(at, Decision::Denied, None, Some(reason), teller);
+                self.resolve(at, Decision::Denied, None, Some(reason), out);
             }
         }
         self.open.clear();
         for question in std::mem::take(&mut self.denied) {
             let Some(call) = question.call else { continue };
-            teller.parent = question.parent;
+            out.parent = question.parent;
             let status = ToolStatus::Denied;
             let error = calls::reason_of(&status);
             calls.forget(&call);
-            teller.tell(ToolEnded { call, status, error, ..ToolEnded::default() });
+            out.emit(ToolEnded { call, status, error, ..ToolEnded::default() });
         }
-        teller.parent = None;
+        out.parent = None;
     }
 
     fn find(&self, request: &Text<'_>) -> Option<usize> {
@@ -218,11 +218,11 @@ impl Asked {
         decision: Decision,
         by: Option<&'static str>,
         reason: Option<Text<'static>>,
-        teller: &mut Teller<'_, '_>,
+        out: &mut Emitter<'_, '_>,
     ) {
         let question = self.open.remove(at);
-        let parent = std::mem::replace(&mut teller.parent, question.parent.clone());
-        teller.tell(PermissionResolved {
+        let parent = std::mem::replace(&mut out.parent, question.parent.clone());
+        out.emit(PermissionResolved {
             request: Some(question.request.borrowed()),
             call: question.call.clone(),
             tool: Some(question.tool.borrowed()),
@@ -230,7 +230,7 @@ impl Asked {
             by: by.map(Text::plain),
             reason,
         });
-        teller.parent = parent;
+        out.parent = parent;
         if decision == Decision::Denied {
             self.denied.push(question);
         }

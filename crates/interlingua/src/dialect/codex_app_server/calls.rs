@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::decode::CodexAppServerDecoder;
 use super::diffs;
-use super::teller::Teller;
 use super::threads::Threads;
 use super::wire::{AgentState, Change, ChangeKind, ContentItem, Item, McpResult};
+use crate::dialect::Emitter;
 use crate::event::{
     Artifact, Executor, FileChange, FileChangeKind, FilesChanged, SubagentEnded, SubagentStarted,
     ToolEnded, ToolInput, ToolKind, ToolStarted, ToolStatus,
@@ -30,14 +30,14 @@ impl Calls {
         tool: Tool<'a>,
         item: &Item<'a>,
         threads: &mut Threads,
-        teller: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         let id = item.id.clone().unwrap_or_default();
         if starts_agent(item) {
             threads.begin_start(&id);
         }
         self.announced.push(id.to_plain().into());
-        teller.tell(start(tool, item, false));
+        out.emit(start(tool, item, false));
     }
 
     /// Whether a call was announced; it is over now.
@@ -48,9 +48,9 @@ impl Calls {
 
     /// Ends the calls that ran when the turn was stopped: nobody will answer them. What the grammar
     /// knows to be answered it does not answer again.
-    pub(super) fn stop(&mut self, teller: &mut Teller<'_, '_>) {
+    pub(super) fn stop(&mut self, out: &mut Emitter<'_, '_>) {
         for call in self.announced.drain(..) {
-            teller.tell(ToolEnded {
+            out.emit(ToolEnded {
                 call: Text::plain(&call),
                 status: ToolStatus::Cancelled,
                 error: Some(Text::plain("the turn was stopped while this call ran")),
@@ -74,36 +74,36 @@ impl CodexAppServerDecoder {
         &mut self,
         tool: Tool<'a>,
         item: &mut Item<'a>,
-        teller: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         let id = item.id.clone().unwrap_or_default();
         let kind = tool.1.clone();
         if !self.calls.take(&id) {
-            teller.tell(start(tool, item, true));
+            out.emit(start(tool, item, true));
         }
         if kind == ToolKind::WebSearch {
             let (call, input) = (id.clone(), Some(search_input(item)));
-            teller.tell(ToolInput { call, input, ..ToolInput::default() });
+            out.emit(ToolInput { call, input, ..ToolInput::default() });
         }
         if kind == ToolKind::Task {
             self.threads.end_start(&id);
-            other_agents(item, &mut self.threads, teller);
+            other_agents(item, &mut self.threads, out);
         }
         let ended = end(item);
-        self.asked.call_shows(&id, Some(&ended.status), teller);
+        self.asked.call_shows(&id, Some(&ended.status), out);
         if ended.status == ToolStatus::Completed {
-            self.files_changed(item, teller);
-            artifact(item, teller);
+            self.files_changed(item, out);
+            artifact(item, out);
         }
-        teller.tell(ended);
+        out.emit(ended);
     }
 
-    fn files_changed(&mut self, item: &Item<'_>, teller: &mut Teller<'_, '_>) {
+    fn files_changed(&mut self, item: &Item<'_>, out: &mut Emitter<'_, '_>) {
         let changes = item.changes.as_ref().and_then(read::records_of::<Change<'_>>);
         let Some(changes) = changes.filter(|changes| !changes.is_empty()) else { return };
         let changes: Vec<_> = changes.into_iter().map(file_change).collect();
         changes.iter().for_each(|change| self.files.add(&change.path));
-        teller.tell(FilesChanged { call: item.id.clone(), changes });
+        out.emit(FilesChanged { call: item.id.clone(), changes });
     }
 }
 
@@ -240,20 +240,20 @@ fn file_change(change: Change<'_>) -> FileChange<'_> {
 }
 
 /// A picture that was drawn and kept.
-fn artifact(item: &Item<'_>, teller: &mut Teller<'_, '_>) {
+fn artifact(item: &Item<'_>, out: &mut Emitter<'_, '_>) {
     if let Some(path) = item.saved_path.clone() {
-        teller.tell(Artifact { path, ..Artifact::default() });
+        out.emit(Artifact { path, ..Artifact::default() });
     }
 }
 
 /// Other agents that a call started, and those it shows to be done.
-fn other_agents(item: &Item<'_>, threads: &mut Threads, teller: &mut Teller<'_, '_>) {
+fn other_agents(item: &Item<'_>, threads: &mut Threads, out: &mut Emitter<'_, '_>) {
     let call = item.id.clone().unwrap_or_default();
     let receivers = item.receivers.as_ref().and_then(Json::read::<Vec<String>>);
     for thread in receivers.into_iter().flatten().filter(|_| starts_agent(item)) {
         let agent = threads.started_by(&thread, &call);
         if !std::mem::replace(&mut agent.told, true) {
-            teller.tell(SubagentStarted {
+            out.emit(SubagentStarted {
                 id: Some(Text::from(thread)),
                 call: Some(call.borrowed()),
                 prompt: item.prompt.as_ref().and_then(Json::as_text),
@@ -271,7 +271,7 @@ fn other_agents(item: &Item<'_>, threads: &mut Threads, teller: &mut Teller<'_, 
         let agent = threads.started_by(&thread, &call);
         if !std::mem::replace(&mut agent.ended, true) {
             let call = agent.told.then(|| agent.call.borrowed());
-            teller.tell(SubagentEnded {
+            out.emit(SubagentEnded {
                 id: Some(Text::plain(&thread)),
                 call,
                 status: Some(status),
@@ -285,7 +285,7 @@ fn other_agents(item: &Item<'_>, threads: &mut Threads, teller: &mut Teller<'_, 
 pub(super) fn activity<'a>(
     item: &Item<'a>,
     threads: &mut Threads,
-    teller: &mut Teller<'_, 'a>,
+    out: &mut Emitter<'_, 'a>,
 ) -> bool {
     let (Some(thread), Some(id)) = (&item.agent, &item.id) else { return false };
     if threads.is_main(thread) {
@@ -301,20 +301,20 @@ pub(super) fn activity<'a>(
             let input = Json::object(|fields| {
                 fields.text_if("agentPath", item.agent_path.as_ref());
             });
-            teller.tell(ToolStarted {
+            out.emit(ToolStarted {
                 call: call.borrowed(),
                 name: Text::plain("spawn_agent"),
                 kind: ToolKind::Task,
                 input: Some(input),
                 ..ToolStarted::default()
             });
-            teller.tell(SubagentStarted {
+            out.emit(SubagentStarted {
                 id: Some(thread.clone()),
                 call: Some(call.borrowed()),
                 description: item.agent_path.clone(),
                 ..SubagentStarted::default()
             });
-            teller.tell(ToolEnded { call, ..ToolEnded::default() });
+            out.emit(ToolEnded { call, ..ToolEnded::default() });
             true
         }
         "completed" | "interrupted" => {
@@ -322,7 +322,7 @@ pub(super) fn activity<'a>(
             if std::mem::replace(&mut agent.ended, true) {
                 return false;
             }
-            teller.tell(SubagentEnded {
+            out.emit(SubagentEnded {
                 id: Some(thread.clone()),
                 call: agent.told.then(|| agent.call.borrowed()),
                 status: item.activity.clone(),

@@ -7,9 +7,9 @@ use super::asked::request_id;
 use super::decode::{CodexAppServerDecoder, Request, is_left_out};
 use super::failures;
 use super::items::text_of;
-use super::teller::Teller;
 use super::turns;
 use super::wire::{Message, Params, Refusal};
+use crate::dialect::Emitter;
 use crate::event::{Error, SessionUpdated, UserMessage};
 use crate::json::{Json, Text};
 
@@ -23,7 +23,7 @@ impl CodexAppServerDecoder {
         name: &str,
         id: &Text<'_>,
         params: &mut Params<'a>,
-        teller: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         self.client_heard = true;
         let request = if name == "turn/start" { Request::Turn } else { Request::Other };
@@ -38,70 +38,70 @@ impl CodexAppServerDecoder {
                 self.turn.prompt = Some(text_of(&params.input).into_owned());
                 let (model, cwd) = (params.model.take(), params.cwd.take());
                 if model.is_some() || cwd.is_some() {
-                    teller.tell(SessionUpdated { model, cwd, ..SessionUpdated::default() });
+                    out.emit(SessionUpdated { model, cwd, ..SessionUpdated::default() });
                 }
-                teller.native("turn/start");
+                out.native("turn/start");
             }
             "turn/interrupt" if of_session && self.turn.open => {
                 // It is told when it has come to that.
                 self.turn.interrupted = true;
-                teller.native("turn/interrupt");
+                out.native("turn/interrupt");
             }
             // What is in it may be a key.
-            "account/login/start" => teller.native_without_text("account/login/start"),
-            _ if is_left_out(name) => teller.native(name.to_owned()),
-            _ => teller.unknown(Text::from(name.to_owned())),
+            "account/login/start" => out.native_without_text("account/login/start"),
+            _ if is_left_out(name) => out.native(name.to_owned()),
+            _ => out.unknown(Text::from(name.to_owned())),
         }
     }
 
     /// The answer of either side.
-    pub(super) fn response<'a>(&mut self, message: &mut Message<'a>, teller: &mut Teller<'_, 'a>) {
+    pub(super) fn response<'a>(&mut self, message: &mut Message<'a>, out: &mut Emitter<'_, 'a>) {
         let (Some(id), true) = (&message.id, message.result.is_some() || message.error.is_some())
         else {
             // An answer may also be a value that is no object.
             return match &message.id {
                 Some(id) => {
                     self.take_request(id);
-                    teller.native("response");
+                    out.native("response");
                 }
-                None => teller.unknown(Text::default()),
+                None => out.unknown(Text::default()),
             };
         };
         if let Some(refusal) = &message.error {
-            return self.refusal(id, refusal, teller);
+            return self.refusal(id, refusal, out);
         }
         let Some(answer) = &mut message.result else { return };
-        if self.asked.answer(id, answer, teller) {
+        if self.asked.answer(id, answer, out) {
             return;
         }
         self.take_request(id);
         // Of a thread that is only read, the model is not told.
         if answer.secret.is_some() {
-            teller.native_without_text("response");
+            out.native_without_text("response");
         } else if answer.thread.is_some() && answer.model.is_some() {
-            self.thread_opened(answer, teller);
+            self.thread_opened(answer, out);
         } else {
-            teller.native("response");
+            out.native("response");
         }
     }
 
-    fn refusal<'a>(&mut self, id: &Json<'_>, refusal: &Refusal<'a>, teller: &mut Teller<'_, 'a>) {
+    fn refusal<'a>(&mut self, id: &Json<'_>, refusal: &Refusal<'a>, out: &mut Emitter<'_, 'a>) {
         let request = self.take_request(id);
         let by_client = request.is_none() && self.client_heard;
-        if by_client && self.asked.refuse(id, refusal.message.as_ref(), teller) {
+        if by_client && self.asked.refuse(id, refusal.message.as_ref(), out) {
             return;
         }
         let error = failures::refusal(refusal);
         if request == Some(Request::Turn) && !self.turn.open {
             if let Some(text) = self.turn.prompt.take() {
-                teller.tell(UserMessage { text, ..UserMessage::default() });
+                out.emit(UserMessage { text, ..UserMessage::default() });
             }
-            teller.tell(Error { fatal: true, ..error.clone() });
+            out.emit(Error { fatal: true, ..error.clone() });
             self.told_turns.insert(Box::default());
-            return teller.tell(turns::refused(&error));
+            return out.emit(turns::refused(&error));
         }
         self.refused = Some(owned(&error));
-        teller.tell(error);
+        out.emit(error);
     }
 
     fn take_request(&mut self, id: &Json<'_>) -> Option<Request> {

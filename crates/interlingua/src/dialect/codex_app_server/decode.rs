@@ -9,11 +9,10 @@ use super::diffs::ToldFiles;
 use super::ignored::IGNORED;
 use super::items::RAW_THOUGHTS;
 use super::said::Said;
-use super::teller::Teller;
 use super::threads::{Speaker, Threads};
 use super::wire::{Message, Params};
 use crate::dialect::decode::Own;
-use crate::dialect::{Decoder, EventSink, each_record};
+use crate::dialect::{Decoder, Emitter, EventSink, each_record};
 use crate::event::{
     BlockDelta, BlockKind, Decision, Event, Notice, PermissionResolved, PlanItem, PlanStatus,
     PlanUpdated, SessionUpdated, Severity, ToolProgress,
@@ -37,6 +36,8 @@ pub struct CodexAppServerDecoder {
     pub(super) requests: Vec<(Text<'static>, Request)>,
     /// The turns of this stream, by their ids: a resume tells them again.
     pub(super) told_turns: BTreeSet<Box<str>>,
+    /// The record at hand replays the history of a resumed thread.
+    pub(super) replaying: bool,
     /// Why the last request of the client was refused, while there was no turn at all.
     pub(super) refused: Option<crate::event::Error<'static>>,
     /// How the account stood when it was told last.
@@ -71,7 +72,7 @@ impl Decoder for CodexAppServerDecoder {
     }
 
     fn finish(&mut self, sink: &mut dyn EventSink) {
-        self.end_of_input(&mut Teller::new(sink, Own("null"), None));
+        self.end_of_input(&mut Emitter::without_record(sink));
     }
 }
 
@@ -79,7 +80,7 @@ impl CodexAppServerDecoder {
     fn message<'a>(&mut self, message: &mut Message<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let time = message.time.take();
         let Some(method) = message.method.take() else {
-            return self.response(message, &mut Teller::new(sink, own, time));
+            return self.response(message, &mut Emitter::new(own, sink).at(time));
         };
         let mut nothing = Params::default();
         let params = message.params.as_mut().unwrap_or(&mut nothing);
@@ -96,11 +97,11 @@ impl CodexAppServerDecoder {
             "item/reasoning/summaryTextDelta" => (BlockKind::Reasoning, 0),
             "item/reasoning/textDelta" => (BlockKind::Reasoning, RAW_THOUGHTS),
             _ => {
-                let mut teller = Teller::new(sink, own, time);
-                teller.parent = self.parent(params.thread_id.as_ref());
+                let mut out = Emitter::new(own, sink).at(time);
+                out.parent = self.parent(params.thread_id.as_ref());
                 return match message.id.take() {
-                    Some(id) => self.request(&name, &id, params, &mut teller),
-                    None => self.notification(method.clone(), &name, params, &mut teller),
+                    Some(id) => self.request(&name, &id, params, &mut out),
+                    None => self.notification(method.clone(), &name, params, &mut out),
                 };
             }
         };
@@ -126,50 +127,50 @@ impl CodexAppServerDecoder {
         method: Text<'a>,
         name: &str,
         params: &mut Params<'a>,
-        teller: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         match name {
-            "item/started" => self.item_started(params, method, teller),
+            "item/started" => self.item_started(params, method, out),
             "item/completed" => match &mut params.item {
-                Some(item) => self.item_completed(item, teller),
-                None => teller.unknown(method),
+                Some(item) => self.item_completed(item, out),
+                None => out.unknown(method),
             },
-            "item/reasoning/summaryPartAdded" => self.part_began(params, teller),
+            "item/reasoning/summaryPartAdded" => self.part_began(params, out),
             "item/commandExecution/outputDelta"
             | "item/fileChange/outputDelta"
-            | "item/mcpToolCall/progress" => self.progress(params, teller),
-            "item/autoApprovalReview/completed" => reviewed(params, teller),
-            "turn/started" => self.turn_started(params, method, teller),
-            "turn/completed" => self.turn_completed(params, method, teller),
-            "turn/plan/updated" => plan(params, teller),
+            | "item/mcpToolCall/progress" => self.progress(params, out),
+            "item/autoApprovalReview/completed" => reviewed(params, out),
+            "turn/started" => self.turn_started(params, method, out),
+            "turn/completed" => self.turn_completed(params, method, out),
+            "turn/plan/updated" => plan(params, out),
             "turn/diff/updated" => match params.diff.take() {
-                Some(diff) if !teller.is_nested() => self.files.compare(&diff, teller),
-                _ => teller.native("turn/diff/updated that says nothing new"),
+                Some(diff) if !out.is_nested() => self.files.compare(&diff, out),
+                _ => out.native("turn/diff/updated that says nothing new"),
             },
-            "thread/started" => self.thread_started(params, method, teller),
-            "thread/tokenUsage/updated" => self.usage(params, teller),
-            "thread/compacted" => self.compacted(teller),
-            "account/rateLimits/updated" => self.limits(params, teller),
-            "error" => self.problem(params, method, teller),
+            "thread/started" => self.thread_started(params, method, out),
+            "thread/tokenUsage/updated" => self.usage(params, out),
+            "thread/compacted" => self.compacted(out),
+            "account/rateLimits/updated" => self.limits(params, out),
+            "error" => self.problem(params, method, out),
             "serverRequest/resolved" => match params.request.take() {
-                Some(id) => self.asked.settled(&id, teller),
-                None => teller.unknown(method),
+                Some(id) => self.asked.settled(&id, out),
+                None => out.unknown(method),
             },
             "warning"
             | "guardianWarning"
             | "configWarning"
             | "deprecationNotice"
-            | "windows/worldWritableWarning" => notice(params, method, teller),
+            | "windows/worldWritableWarning" => notice(params, method, out),
             "model/rerouted" => {
                 let model = params.model.take();
-                teller.tell(SessionUpdated { model, ..SessionUpdated::default() });
+                out.emit(SessionUpdated { model, ..SessionUpdated::default() });
                 if let Some(text) = params.reason.take() {
-                    teller.tell(Notice { severity: Severity::Info, text });
+                    out.emit(Notice { severity: Severity::Info, text });
                 }
             }
-            "mcpServer/startupStatus/updated" => server_status(params, teller),
-            _ if is_left_out(name) => teller.native(method),
-            _ => teller.unknown(method),
+            "mcpServer/startupStatus/updated" => server_status(params, out),
+            _ if is_left_out(name) => out.native(method),
+            _ => out.unknown(method),
         }
     }
 
@@ -179,18 +180,18 @@ impl CodexAppServerDecoder {
         name: &str,
         id: &Json<'a>,
         params: &mut Params<'a>,
-        teller: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
-        if !self.asked.ask(name, id, params, teller) {
-            self.client_asks(name, &request_id(id), params, teller);
+        if !self.asked.ask(name, id, params, out) {
+            self.client_asks(name, &request_id(id), params, out);
         }
     }
 
-    fn progress<'a>(&mut self, params: &mut Params<'a>, teller: &mut Teller<'_, 'a>) {
+    fn progress<'a>(&mut self, params: &mut Params<'a>, out: &mut Emitter<'_, 'a>) {
         let call = params.item_id.take().unwrap_or_default();
-        self.asked.call_shows(&call, None, teller);
+        self.asked.call_shows(&call, None, out);
         let output = params.delta.take().or_else(|| params.message.take());
-        teller.tell(ToolProgress { call, output, elapsed_ms: None });
+        out.emit(ToolProgress { call, output, elapsed_ms: None });
     }
 }
 
@@ -199,10 +200,10 @@ pub(super) fn is_left_out(name: &str) -> bool {
     IGNORED.iter().any(|ignored| ignored.covers(name))
 }
 
-fn plan(params: &Params<'_>, teller: &mut Teller<'_, '_>) {
+fn plan(params: &Params<'_>, out: &mut Emitter<'_, '_>) {
     if let Some(text) = params.explanation.as_ref().filter(|text| !text.is_empty()) {
         let text = Text::from(format!("plan: {text}"));
-        teller.tell(Notice { severity: Severity::Info, text });
+        out.emit(Notice { severity: Severity::Info, text });
     }
     let items = params.plan.iter().map(|step| PlanItem {
         text: step.text.clone().unwrap_or_default(),
@@ -213,37 +214,37 @@ fn plan(params: &Params<'_>, teller: &mut Teller<'_, '_>) {
         raw_status: step.status.as_ref().map(Json::from),
         ..PlanItem::default()
     });
-    teller.tell(PlanUpdated { items: items.collect(), ..PlanUpdated::default() });
+    out.emit(PlanUpdated { items: items.collect(), ..PlanUpdated::default() });
 }
 
-fn notice<'a>(params: &mut Params<'a>, method: Text<'a>, teller: &mut Teller<'_, 'a>) {
+fn notice<'a>(params: &mut Params<'a>, method: Text<'a>, out: &mut Emitter<'_, 'a>) {
     let text = match (params.message.take().or_else(|| params.summary.take()), &params.details) {
         (Some(text), Some(details)) => Text::from(format!("{text} ({details})")),
         (Some(text), None) => text,
-        (None, _) => return teller.unknown(method),
+        (None, _) => return out.unknown(method),
     };
-    teller.tell(Notice { severity: Severity::Warning, text });
+    out.emit(Notice { severity: Severity::Warning, text });
 }
 
 /// How a server of tools came up; only that it did not is worth telling.
-fn server_status(params: &Params<'_>, teller: &mut Teller<'_, '_>) {
+fn server_status(params: &Params<'_>, out: &mut Emitter<'_, '_>) {
     if !params.status.as_ref().is_some_and(|status| *status == "failed") {
-        return teller.native("mcpServer/startupStatus/updated that is well");
+        return out.native("mcpServer/startupStatus/updated that is well");
     }
     let name = params.name.clone().unwrap_or_default();
     let text = Text::from(format!("the MCP server {name} did not start"));
-    teller.tell(Notice { severity: Severity::Warning, text });
+    out.emit(Notice { severity: Severity::Warning, text });
 }
 
 /// The agent's own reviewer decided about a call in the place of the user.
-fn reviewed(params: &mut Params<'_>, teller: &mut Teller<'_, '_>) {
+fn reviewed(params: &mut Params<'_>, out: &mut Emitter<'_, '_>) {
     let review = params.review.take().unwrap_or_default();
     let decision = match review.status.as_ref().map_or("", Text::body) {
         "approved" => Decision::Allowed,
         "aborted" => Decision::Withdrawn,
         _ => Decision::Denied,
     };
-    teller.tell(PermissionResolved {
+    out.emit(PermissionResolved {
         call: params.item_id.take(),
         decision,
         by: Some(Text::plain("reviewer")),

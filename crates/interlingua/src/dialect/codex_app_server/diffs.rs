@@ -3,7 +3,7 @@
 //! A call tells that of each file it changed. The program tells that of the whole turn again after
 //! every request, as one text: only files that no call has told are news.
 
-use super::teller::Teller;
+use crate::dialect::Emitter;
 use crate::event::{FileChange, FileChangeKind, FilesChanged};
 use crate::json::{Json, Text};
 
@@ -25,7 +25,7 @@ impl ToldFiles {
     }
 
     /// Tells the files of a difference that were not told before.
-    pub(super) fn compare(&mut self, diff: &Text<'_>, teller: &mut Teller<'_, '_>) {
+    pub(super) fn compare(&mut self, diff: &Text<'_>, out: &mut Emitter<'_, '_>) {
         let mut news = Vec::new();
         if diff.body() != self.diff {
             diff.body().clone_into(&mut self.diff);
@@ -34,10 +34,10 @@ impl ToldFiles {
             news.extend(changes.filter(|change| !self.knows(&change.path)));
             self.paths.extend(news.iter().map(|change| change.path.to_string()));
             if !news.is_empty() {
-                return teller.tell(FilesChanged { call: None, changes: news });
+                return out.emit(FilesChanged { call: None, changes: news });
             }
         }
-        teller.native("turn/diff/updated that says nothing new");
+        out.native("turn/diff/updated that says nothing new");
     }
 
     /// Whether a file was told; the difference names it from the root of its repository.

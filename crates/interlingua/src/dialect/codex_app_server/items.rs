@@ -2,9 +2,9 @@
 
 use super::calls;
 use super::decode::CodexAppServerDecoder;
-use super::teller::Teller;
 use super::tools;
 use super::wire::{Input, Item, Params};
+use crate::dialect::Emitter;
 use crate::event::{
     Block, BlockKind, BlockStarted, Compacted, MessageEnded, MessageStarted, UserMessage,
 };
@@ -20,95 +20,95 @@ impl CodexAppServerDecoder {
         &mut self,
         params: &mut Params<'a>,
         method: Text<'a>,
-        teller: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
-        let Some(item) = &mut params.item else { return teller.unknown(method) };
+        let Some(item) = &mut params.item else { return out.unknown(method) };
         if let Some(tool) = tools::of_item(item) {
-            return self.calls.started(tool, item, &mut self.threads, teller);
+            return self.calls.started(tool, item, &mut self.threads, out);
         }
         let kind = item.kind.clone().unwrap_or_default();
         match kind.body() {
-            "agentMessage" | "plan" => self.message_began(item, BlockKind::Text, teller),
-            "reasoning" => self.message_began(item, BlockKind::Reasoning, teller),
-            "userMessage" | "hookPrompt" => self.user_message(item, "item/started", teller),
+            "agentMessage" | "plan" => self.message_began(item, BlockKind::Text, out),
+            "reasoning" => self.message_began(item, BlockKind::Reasoning, out),
+            "userMessage" | "hookPrompt" => self.user_message(item, "item/started", out),
             "subAgentActivity" => {
-                if !calls::activity(item, &mut self.threads, teller) {
-                    teller.native("item/started of subAgentActivity");
+                if !calls::activity(item, &mut self.threads, out) {
+                    out.native("item/started of subAgentActivity");
                 }
             }
             "contextCompaction" | "enteredReviewMode" | "exitedReviewMode" => {
-                teller.native(format!("item/started of {kind}"));
+                out.native(format!("item/started of {kind}"));
             }
-            other => teller.unknown(Text::from(format!("item/started of {other}"))),
+            other => out.unknown(Text::from(format!("item/started of {other}"))),
         }
     }
 
     /// An item is whole; what was said of it in pieces, the grammar does not say again.
-    pub(super) fn item_completed<'a>(&mut self, item: &mut Item<'a>, teller: &mut Teller<'_, 'a>) {
+    pub(super) fn item_completed<'a>(&mut self, item: &mut Item<'a>, out: &mut Emitter<'_, 'a>) {
         if let Some(tool) = tools::of_item(item) {
-            return self.call_completed(tool, item, teller);
+            return self.call_completed(tool, item, out);
         }
         let kind = item.kind.clone().unwrap_or_default();
         match kind.body() {
             "agentMessage" | "plan" => {
                 let text = item.text.take().unwrap_or_default();
-                teller.tell(Block { message: item.id.clone(), text, ..Block::default() });
-                self.message_ended(item, teller);
+                out.emit(Block { message: item.id.clone(), text, ..Block::default() });
+                self.message_ended(item, out);
             }
             "reasoning" => {
-                thoughts(item.summary.as_ref(), 0, item, teller);
-                thoughts(item.content.as_ref(), RAW_THOUGHTS, item, teller);
-                self.message_ended(item, teller);
+                thoughts(item.summary.as_ref(), 0, item, out);
+                thoughts(item.content.as_ref(), RAW_THOUGHTS, item, out);
+                self.message_ended(item, out);
             }
-            "userMessage" | "hookPrompt" => self.user_message(item, "item/completed", teller),
-            "contextCompaction" => self.compacted(teller),
+            "userMessage" | "hookPrompt" => self.user_message(item, "item/completed", out),
+            "contextCompaction" => self.compacted(out),
             "subAgentActivity" => {
-                if !calls::activity(item, &mut self.threads, teller) {
-                    teller.native("item/completed of subAgentActivity");
+                if !calls::activity(item, &mut self.threads, out) {
+                    out.native("item/completed of subAgentActivity");
                 }
             }
             "enteredReviewMode" | "exitedReviewMode" => {
-                teller.native(format!("item/completed of {kind}"));
+                out.native(format!("item/completed of {kind}"));
             }
-            other => teller.unknown(Text::from(format!("item/completed of {other}"))),
+            other => out.unknown(Text::from(format!("item/completed of {other}"))),
         }
     }
 
     /// A part of the summary of a thought begins.
-    pub(super) fn part_began<'a>(&mut self, params: &Params<'a>, teller: &mut Teller<'_, 'a>) {
+    pub(super) fn part_began<'a>(&mut self, params: &Params<'a>, out: &mut Emitter<'_, 'a>) {
         let index = params.part.unwrap_or(0);
         if let Some(id) = &params.item_id {
-            self.said.next_block(id, index, teller);
+            self.said.next_block(id, index, out);
         }
         let (message, kind) = (params.item_id.clone(), BlockKind::Reasoning);
-        teller.tell(BlockStarted { message, index, kind, ..BlockStarted::default() });
+        out.emit(BlockStarted { message, index, kind, ..BlockStarted::default() });
     }
 
     /// The conversation was made shorter; the program may say it in two ways.
-    pub(super) fn compacted(&mut self, teller: &mut Teller<'_, '_>) {
+    pub(super) fn compacted(&mut self, out: &mut Emitter<'_, '_>) {
         if std::mem::replace(&mut self.turn.compacted, true) {
-            teller.native("thread/compacted");
+            out.native("thread/compacted");
         } else {
-            teller.tell(Compacted::default());
+            out.emit(Compacted::default());
         }
     }
 
-    fn message_began<'a>(&mut self, item: &Item<'a>, kind: BlockKind, teller: &mut Teller<'_, 'a>) {
+    fn message_began<'a>(&mut self, item: &Item<'a>, kind: BlockKind, out: &mut Emitter<'_, 'a>) {
         let message = item.id.clone();
         if let Some(id) = &message {
-            self.said.begin(id, kind.clone(), teller);
+            self.said.begin(id, kind.clone(), out);
         }
-        teller.tell(MessageStarted { message: message.clone(), ..MessageStarted::default() });
+        out.emit(MessageStarted { message: message.clone(), ..MessageStarted::default() });
         if kind == BlockKind::Text {
-            teller.tell(BlockStarted { message, kind, ..BlockStarted::default() });
+            out.emit(BlockStarted { message, kind, ..BlockStarted::default() });
         }
     }
 
-    fn message_ended<'a>(&mut self, item: &Item<'a>, teller: &mut Teller<'_, 'a>) {
+    fn message_ended<'a>(&mut self, item: &Item<'a>, out: &mut Emitter<'_, 'a>) {
         if let Some(id) = &item.id {
             self.said.end(id);
         }
-        teller.tell(MessageEnded { message: item.id.clone(), ..MessageEnded::default() });
+        out.emit(MessageEnded { message: item.id.clone(), ..MessageEnded::default() });
     }
 
     /// What the user said, once: the item is told when it begins and when it ends, and the client
@@ -117,24 +117,24 @@ impl CodexAppServerDecoder {
         &mut self,
         item: &Item<'a>,
         method: &'static str,
-        teller: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         let hook = item.kind.as_ref().is_some_and(|kind| *kind == "hookPrompt");
         let content = item.content.as_ref().and_then(read::records_of::<Input<'_>>);
         let text = text_of(content.as_deref().unwrap_or(&item.fragments)).into_owned();
-        let again = !teller.replay
+        let again = !self.replaying
             && (self.turn.last_user_item.is_some() && self.turn.last_user_item == item.id
                 || self.turn.prompt.take_if(|prompt| *prompt == text).is_some());
         self.turn.last_user_item = item.id.clone().map(Text::into_owned);
         if again {
-            return teller.native(format!("{method} of userMessage"));
+            return out.native(format!("{method} of userMessage"));
         }
-        if self.said.cut_short(teller) && !teller.is_nested() {
+        if self.said.cut_short(out) && !out.is_nested() {
             self.counter.cut_off();
         }
         // What a sub-agent is told, no user said.
-        let injected = hook || teller.is_nested();
-        teller.tell(UserMessage { text, injected, replay: teller.replay });
+        let injected = hook || out.is_nested();
+        out.emit(UserMessage { text, injected, replay: self.replaying });
     }
 }
 
@@ -146,15 +146,10 @@ pub(super) fn text_of<'a>(input: &[Input<'a>]) -> Text<'a> {
 }
 
 /// The parts of a thought, each a block of its own.
-fn thoughts<'a>(
-    parts: Option<&Json<'a>>,
-    first: u64,
-    item: &Item<'a>,
-    teller: &mut Teller<'_, 'a>,
-) {
+fn thoughts<'a>(parts: Option<&Json<'a>>, first: u64, item: &Item<'a>, out: &mut Emitter<'_, 'a>) {
     let parts = parts.and_then(Json::read::<Vec<Text<'_>>>).unwrap_or_default();
     for (index, text) in (first..).zip(parts) {
         let (message, kind) = (item.id.clone(), BlockKind::Reasoning);
-        teller.tell(Block { message, index, kind, text, ..Block::default() });
+        out.emit(Block { message, index, kind, text, ..Block::default() });
     }
 }

@@ -26,7 +26,6 @@ mod failures;
 mod ignored;
 mod items;
 mod said;
-mod teller;
 mod threads;
 mod tools;
 mod turns;

@@ -1,6 +1,6 @@
 //! The messages of the request to the model that is going on: those that a retry takes back.
 
-use super::teller::Teller;
+use crate::dialect::Emitter;
 use crate::event::{BlockEnded, BlockKind, MessageEnded, Withdrawn};
 use crate::json::Text;
 
@@ -23,22 +23,23 @@ struct Message {
 }
 
 impl Said {
-    pub(super) fn begin(&mut self, id: &Text<'_>, kind: BlockKind, teller: &Teller<'_, '_>) {
+    pub(super) fn begin(&mut self, id: &Text<'_>, kind: BlockKind, out: &Emitter<'_, '_>) {
         if self.messages.len() == KEPT {
             self.messages.remove(0);
         }
-        let (parent, id) = (teller.parent.clone(), id.clone().into_owned());
+        let parent = out.parent.clone().map(Text::into_owned);
+        let id = id.clone().into_owned();
         self.messages.push(Message { parent, id, kind, block: 0, open: true });
     }
 
     /// Another block of a message begins: the one before it is over.
-    pub(super) fn next_block(&mut self, id: &Text<'_>, block: u64, teller: &mut Teller<'_, '_>) {
+    pub(super) fn next_block(&mut self, id: &Text<'_>, block: u64, out: &mut Emitter<'_, '_>) {
         let Some(message) = self.messages.iter_mut().rfind(|message| message.id == *id) else {
             return;
         };
         let before = std::mem::replace(&mut message.block, block);
         if before != block {
-            message.end(before, teller);
+            message.end(before, out);
         }
     }
 
@@ -50,15 +51,15 @@ impl Said {
 
     /// The agent was told something else, and will not end the message that it is in the middle of;
     /// says whether there is one.
-    pub(super) fn cut_short(&mut self, teller: &mut Teller<'_, '_>) -> bool {
+    pub(super) fn cut_short(&mut self, out: &mut Emitter<'_, '_>) -> bool {
         let mut cut = false;
         for message in &self.messages {
-            if message.open && message.parent == teller.parent {
-                message.end_unfinished(teller);
+            if message.open && message.parent == out.parent {
+                message.end_unfinished(out);
                 cut = true;
             }
         }
-        self.stands(teller.parent.as_ref());
+        self.stands(out.parent.as_ref());
         cut
     }
 
@@ -68,48 +69,48 @@ impl Said {
     }
 
     /// The request is made again: what it said is taken back.
-    pub(super) fn take_back(&mut self, reason: &Text<'_>, teller: &mut Teller<'_, '_>) {
+    pub(super) fn take_back(&mut self, reason: &Text<'_>, out: &mut Emitter<'_, '_>) {
         let (taken, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.messages)
             .into_iter()
-            .partition(|message| message.parent == teller.parent);
+            .partition(|message| message.parent == out.parent);
         self.messages = kept;
         for message in taken {
-            teller.tell(Withdrawn {
+            out.emit(Withdrawn {
                 message: Some(message.id.borrowed()),
                 reason: Some(reason.borrowed()),
                 ..Withdrawn::default()
             });
             if message.open {
-                message.over(teller);
+                message.over(out);
             }
         }
     }
 
     /// The turn is over, and with it what was being said.
-    pub(super) fn end_turn(&mut self, teller: &mut Teller<'_, '_>) {
-        let parent = teller.parent.take();
+    pub(super) fn end_turn(&mut self, out: &mut Emitter<'_, '_>) {
+        let parent = out.parent.take();
         for message in self.messages.drain(..).filter(|message| message.open) {
-            teller.parent = message.parent.clone();
-            message.end_unfinished(teller);
+            out.parent = message.parent.clone();
+            message.end_unfinished(out);
         }
-        teller.parent = parent;
+        out.parent = parent;
     }
 }
 
 impl Message {
     /// Ends a message that will not be told whole.
-    fn end_unfinished(&self, teller: &mut Teller<'_, '_>) {
-        self.end(self.block, teller);
-        self.over(teller);
+    fn end_unfinished(&self, out: &mut Emitter<'_, '_>) {
+        self.end(self.block, out);
+        self.over(out);
     }
 
-    fn over(&self, teller: &mut Teller<'_, '_>) {
+    fn over(&self, out: &mut Emitter<'_, '_>) {
         let message = Some(self.id.borrowed());
-        teller.tell(MessageEnded { message, ..MessageEnded::default() });
+        out.emit(MessageEnded { message, ..MessageEnded::default() });
     }
 
-    fn end(&self, block: u64, teller: &mut Teller<'_, '_>) {
-        teller.tell(BlockEnded {
+    fn end(&self, block: u64, out: &mut Emitter<'_, '_>) {
+        out.emit(BlockEnded {
             message: Some(self.id.borrowed()),
             index: block,
             kind: self.kind.clone(),

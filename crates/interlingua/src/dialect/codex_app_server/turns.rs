@@ -3,11 +3,9 @@
 use super::counts::{Counter, last_request};
 use super::decode::{CodexAppServerDecoder, TurnAtHand};
 use super::failures::{self, Verdict};
-use super::teller::Teller;
 use super::threads::Speaker;
 use super::wire::{Answer, Item, Limits, Params, Thread, Turn, Window};
-use crate::dialect::EventSink;
-use crate::dialect::decode::Own;
+use crate::dialect::{Emitter, EventSink};
 use crate::event::{
     Error, ErrorClass, Interrupted, Limit, Outcome, SessionStarted, SubagentEnded, SubagentStarted,
     ToolEnded, ToolKind, ToolStarted, ToolStatus, TurnEnded, TurnStarted, UserMessage,
@@ -27,7 +25,7 @@ impl CodexAppServerDecoder {
             && !self.threads.adopt(thread)
             && speaks
         {
-            self.meet_stranger(thread, &mut Teller::new(sink, Own("null"), None));
+            self.meet_stranger(thread, &mut Emitter::without_record(sink));
         }
     }
 
@@ -42,18 +40,18 @@ impl CodexAppServerDecoder {
         }
     }
 
-    fn meet_stranger(&mut self, thread: &Text<'_>, teller: &mut Teller<'_, '_>) {
+    fn meet_stranger(&mut self, thread: &Text<'_>, out: &mut Emitter<'_, '_>) {
         if !self.threads.has_main() || !self.turn.open {
             self.threads.open(thread);
             self.counter = Counter::default();
-            teller.tell(SessionStarted {
+            out.emit(SessionStarted {
                 id: Some(thread.borrowed()),
                 agent: Some(Text::plain(AGENT)),
                 ..SessionStarted::default()
             });
         } else {
             self.threads.admit(thread);
-            teller.tell(ToolStarted {
+            out.emit(ToolStarted {
                 call: thread.borrowed(),
                 name: Text::plain("spawn_agent"),
                 kind: ToolKind::Task,
@@ -61,24 +59,20 @@ impl CodexAppServerDecoder {
                 ..ToolStarted::default()
             });
             let (id, call) = (Some(thread.borrowed()), Some(thread.borrowed()));
-            teller.tell(SubagentStarted { id, call, ..SubagentStarted::default() });
+            out.emit(SubagentStarted { id, call, ..SubagentStarted::default() });
         }
     }
 
     /// The client opened a thread, and is told all about it, its past included.
-    pub(super) fn thread_opened<'a>(
-        &mut self,
-        answer: &mut Answer<'a>,
-        teller: &mut Teller<'_, 'a>,
-    ) {
+    pub(super) fn thread_opened<'a>(&mut self, answer: &mut Answer<'a>, out: &mut Emitter<'_, 'a>) {
         let Some(mut thread) = answer.thread.take() else { return };
         let id = thread.id.clone().unwrap_or_default();
         if self.turn.open && !self.threads.is_main(&id) {
-            return teller.native("response");
+            return out.native("response");
         }
         let again = self.threads.is_main(&id);
         self.open(&id, &thread);
-        teller.tell(SessionStarted {
+        out.emit(SessionStarted {
             id: Some(id),
             agent: Some(Text::plain(AGENT)),
             version: thread.version.take(),
@@ -90,12 +84,12 @@ impl CodexAppServerDecoder {
         // The past of a thread that is at work is not told in the middle of its turn.
         for turn in &mut thread.turns {
             if !self.turn.open {
-                self.past_turn(turn, teller);
+                self.past_turn(turn, out);
             }
         }
-        teller.replay = false;
+        self.replaying = false;
         if again {
-            teller.native("response");
+            out.native("response");
         }
     }
 
@@ -103,19 +97,19 @@ impl CodexAppServerDecoder {
         &mut self,
         params: &mut Params<'a>,
         method: Text<'a>,
-        teller: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
-        let Some(mut thread) = params.thread.take() else { return teller.unknown(method) };
+        let Some(mut thread) = params.thread.take() else { return out.unknown(method) };
         let id = thread.id.clone().unwrap_or_default();
         if self.threads.is_main(&id) {
-            return teller.native("thread/started again");
+            return out.native("thread/started again");
         }
         if thread.parent.is_some() || self.turn.open {
             self.threads.adopt(&id);
-            return teller.native("thread/started of a sub-agent");
+            return out.native("thread/started of a sub-agent");
         }
         self.open(&id, &thread);
-        teller.tell(SessionStarted {
+        out.emit(SessionStarted {
             id: Some(id),
             agent: Some(Text::plain(AGENT)),
             version: thread.version.take(),
@@ -138,23 +132,23 @@ impl CodexAppServerDecoder {
     }
 
     /// A turn that a resume tells again, unless this stream told it. One that is not over goes on.
-    fn past_turn<'a>(&mut self, turn: &mut Turn<'a>, teller: &mut Teller<'_, 'a>) {
+    fn past_turn<'a>(&mut self, turn: &mut Turn<'a>, out: &mut Emitter<'_, 'a>) {
         let id = turn.id.clone().unwrap_or_default();
         if !self.told_turns.insert(id.to_plain().into()) {
             return;
         }
         let goes_on = turn.status.as_ref().is_some_and(|status| *status == "inProgress");
-        teller.replay = !goes_on;
-        teller.tell(TurnStarted { id: Some(id.clone()), replay: !goes_on });
+        self.replaying = !goes_on;
+        out.emit(TurnStarted { id: Some(id.clone()), replay: !goes_on });
         for item in &mut turn.items {
-            self.item_completed(item, teller);
+            self.item_completed(item, out);
         }
         if goes_on {
             self.turn =
                 TurnAtHand { open: true, id: Some(id.into_owned()), ..TurnAtHand::default() };
         } else {
-            self.said.end_turn(teller);
-            teller.tell(ended(turn));
+            self.said.end_turn(out);
+            out.emit(ended(turn));
             self.turn = TurnAtHand::default();
         }
     }
@@ -163,18 +157,18 @@ impl CodexAppServerDecoder {
         &mut self,
         params: &mut Params<'a>,
         method: Text<'a>,
-        teller: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
-        let Some(turn) = params.turn.take() else { return teller.unknown(method) };
-        if teller.is_nested() {
-            return self.agent_began(params, teller);
+        let Some(turn) = params.turn.take() else { return out.unknown(method) };
+        if out.is_nested() {
+            return self.agent_began(params, out);
         }
         let id = turn.id.clone().unwrap_or_default();
         self.told_turns.insert(id.to_plain().into());
         let prompt = self.turn.prompt.take();
-        teller.tell(TurnStarted { id: turn.id, replay: false });
+        out.emit(TurnStarted { id: turn.id, replay: false });
         if let Some(text) = prompt.as_ref().map(Text::borrowed) {
-            teller.tell(UserMessage { text, ..UserMessage::default() });
+            out.emit(UserMessage { text, ..UserMessage::default() });
         }
         let id = Some(id.into_owned());
         self.turn = TurnAtHand { open: true, id, prompt, ..TurnAtHand::default() };
@@ -184,25 +178,25 @@ impl CodexAppServerDecoder {
         &mut self,
         params: &mut Params<'a>,
         method: Text<'a>,
-        teller: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
-        let Some(mut turn) = params.turn.take() else { return teller.unknown(method) };
-        if teller.is_nested() {
-            return self.agent_ended(params, &turn, teller);
+        let Some(mut turn) = params.turn.take() else { return out.unknown(method) };
+        if out.is_nested() {
+            return self.agent_ended(params, &turn, out);
         }
         let mut ended = ended(&mut turn);
         let completed = ended.outcome == Outcome::Completed;
-        self.said.end_turn(teller);
-        self.asked.end_turn(completed, &mut self.calls, teller);
+        self.said.end_turn(out);
+        self.asked.end_turn(completed, &mut self.calls, out);
         if ended.outcome == Outcome::Cancelled {
-            self.calls.stop(teller);
-            teller.tell(Interrupted::default());
+            self.calls.stop(out);
+            out.emit(Interrupted::default());
         }
         let (usage, requests) = self.counter.end_turn();
         ended.usage = usage;
         // Whether the last request of a turn that was cut off was begun is not told.
         ended.steps = Some(requests).filter(|requests| completed && *requests > 0);
-        teller.tell(ended);
+        out.emit(ended);
         self.turn = TurnAtHand::default();
         self.threads.end_turn();
         self.calls.clear();
@@ -210,30 +204,30 @@ impl CodexAppServerDecoder {
     }
 
     /// Another agent begins to work; that it was started was told by the call that did it.
-    fn agent_began(&mut self, params: &Params<'_>, teller: &mut Teller<'_, '_>) {
+    fn agent_began(&mut self, params: &Params<'_>, out: &mut Emitter<'_, '_>) {
         let Some(thread) = &params.thread_id else { return };
         let Some(agent) = self.threads.agent(thread) else { return };
         if !std::mem::replace(&mut agent.ended, false) {
-            return teller.native("turn/started of a sub-agent");
+            return out.native("turn/started of a sub-agent");
         }
         let call = Some(agent.call.clone());
-        teller.parent = None;
-        teller.tell(SubagentStarted {
+        out.parent = None;
+        out.emit(SubagentStarted {
             id: Some(thread.borrowed()),
             call,
             ..SubagentStarted::default()
         });
     }
 
-    fn agent_ended(&mut self, params: &Params<'_>, turn: &Turn<'_>, teller: &mut Teller<'_, '_>) {
-        self.said.stands(teller.parent.as_ref());
+    fn agent_ended(&mut self, params: &Params<'_>, turn: &Turn<'_>, out: &mut Emitter<'_, '_>) {
+        self.said.stands(out.parent.as_ref());
         let Some(thread) = &params.thread_id else { return };
         let Some(agent) = self.threads.agent(thread) else { return };
         agent.ended = true;
         let (call, stranger) = (agent.call.clone(), std::mem::replace(&mut agent.stranger, false));
-        teller.parent = None;
+        out.parent = None;
         let summary = last_word(&turn.items);
-        teller.tell(SubagentEnded {
+        out.emit(SubagentEnded {
             id: Some(thread.borrowed()),
             call: Some(call.borrowed()),
             status: turn.status.clone(),
@@ -243,15 +237,15 @@ impl CodexAppServerDecoder {
             let output = summary.as_ref().map(Json::from);
             let completed = turn.status.as_ref().is_some_and(|status| *status == "completed");
             let status = if completed { ToolStatus::Completed } else { ToolStatus::Failed };
-            teller.tell(ToolEnded { call, status, output, ..ToolEnded::default() });
+            out.emit(ToolEnded { call, status, output, ..ToolEnded::default() });
         }
     }
 
-    pub(super) fn usage<'a>(&mut self, params: &Params<'a>, teller: &mut Teller<'_, 'a>) {
+    pub(super) fn usage<'a>(&mut self, params: &Params<'a>, out: &mut Emitter<'_, 'a>) {
         let name = "thread/tokenUsage/updated that says nothing new";
-        let Some(usage) = &params.usage else { return teller.native(name) };
+        let Some(usage) = &params.usage else { return out.native(name) };
         // The request is over, so nothing that it said can be taken back.
-        self.said.stands(teller.parent.as_ref());
+        self.said.stands(out.parent.as_ref());
         let request = match self.threads.speaker(params.thread_id.as_ref()) {
             Speaker::Agent(_) => last_request(usage),
             Speaker::Unknown => None,
@@ -262,8 +256,8 @@ impl CodexAppServerDecoder {
             }
         };
         match request {
-            Some(request) => teller.tell(request),
-            None => teller.native(name),
+            Some(request) => out.emit(request),
+            None => out.native(name),
         }
     }
 
@@ -272,17 +266,17 @@ impl CodexAppServerDecoder {
         self.turn.open && (same || self.turn.id.is_none())
     }
 
-    pub(super) fn limits(&mut self, params: &Params<'_>, teller: &mut Teller<'_, '_>) {
+    pub(super) fn limits(&mut self, params: &Params<'_>, out: &mut Emitter<'_, '_>) {
         let limits = params.limits.clone().unwrap_or_default();
         let told = [&limits.primary, &limits.secondary, &limits.credits, &limits.individual];
         let says = told.iter().any(|it| it.is_some()) || limits.reached.is_some();
         let details = details(&limits);
         if !says || details.get() == self.limits {
-            return teller.native("account/rateLimits/updated that says nothing new");
+            return out.native("account/rateLimits/updated that says nothing new");
         }
         details.get().clone_into(&mut self.limits);
         let window = limits.primary.as_ref().and_then(read::record_of::<Window<'_>>);
-        teller.tell(Limit {
+        out.emit(Limit {
             name: limits.name.or(limits.id),
             status: limits.reached,
             resets_at: window.and_then(|window| window.resets_at),
@@ -295,18 +289,18 @@ impl CodexAppServerDecoder {
         &mut self,
         params: &mut Params<'a>,
         method: Text<'a>,
-        teller: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
-        let Some(failure) = &params.error else { return teller.unknown(method) };
+        let Some(failure) = &params.error else { return out.unknown(method) };
         if params.will_retry == Some(true) {
             let retry = failures::retry(failure);
             let reason = retry.message.clone().unwrap_or_default();
-            self.said.take_back(&reason, teller);
-            return teller.tell(retry);
+            self.said.take_back(&reason, out);
+            return out.emit(retry);
         }
         let verdict = Verdict::of(failure);
-        let fatal = self.turn.open && !teller.is_nested() && !verdict.spares_the_turn();
-        teller.tell(Error {
+        let fatal = self.turn.open && !out.is_nested() && !verdict.spares_the_turn();
+        out.emit(Error {
             message: failures::message(failure),
             class: verdict.class,
             code: verdict.code.map(Text::from),
@@ -316,18 +310,18 @@ impl CodexAppServerDecoder {
     }
 
     /// Says what is still to be said when the input ends.
-    pub(super) fn end_of_input(&mut self, teller: &mut Teller<'_, '_>) {
+    pub(super) fn end_of_input(&mut self, out: &mut Emitter<'_, '_>) {
         if self.turn.open {
             if self.turn.interrupted {
-                teller.tell(Interrupted::default());
+                out.emit(Interrupted::default());
             }
             return;
         }
         if let Some(text) = self.turn.prompt.take() {
-            teller.tell(UserMessage { text, ..UserMessage::default() });
+            out.emit(UserMessage { text, ..UserMessage::default() });
         }
         if let Some(error) = self.refused.take().filter(|_| self.told_turns.is_empty()) {
-            teller.tell(refused(&error));
+            out.emit(refused(&error));
         }
     }
 }

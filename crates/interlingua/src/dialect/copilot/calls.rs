@@ -1,8 +1,8 @@
 //! Tool calls of Copilot: how they are made, how they go, and what they do to files.
 
-use super::thread::Teller;
 use super::tools;
 use super::wire::{Details, Permission, ToolRequest, ToolResult};
+use crate::dialect::Emitter;
 use crate::event::{
     Decision, FileChange, FileChangeKind, FilesChanged, PermissionRequested, PermissionResolved,
     ToolEnded, ToolStarted, ToolStatus,
@@ -38,7 +38,7 @@ pub(super) fn started<'a>(details: &mut Details<'a>) -> ToolStarted<'a> {
 }
 
 /// The answer to a call, and what comes with it.
-pub(super) fn ended<'a>(details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
+pub(super) fn ended<'a>(details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
     let call = details.call.take().unwrap_or_default();
     let result = details.result.take().unwrap_or_default();
     let error = match std::mem::take(&mut details.error) {
@@ -57,7 +57,7 @@ pub(super) fn ended<'a>(details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
         None => ToolStatus::Completed,
     };
     if status == ToolStatus::Denied {
-        out.tell(PermissionResolved {
+        out.emit(PermissionResolved {
             call: Some(call.clone()),
             decision: Decision::Denied,
             reason: error.message.clone(),
@@ -65,9 +65,9 @@ pub(super) fn ended<'a>(details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
         });
     }
     if let Some(changed) = files_changed(details, &call, &result) {
-        out.tell(changed);
+        out.emit(changed);
     }
-    out.tell(ToolEnded {
+    out.emit(ToolEnded {
         call,
         status,
         output: result.content.map(|content| without_exit_line(content, exit_code)),

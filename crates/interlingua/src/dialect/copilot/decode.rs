@@ -3,13 +3,13 @@
 use super::calls;
 use super::ended::{self, Course};
 use super::ignored::IGNORED;
-use super::thread::{CallPiece, REASONING, TEXT, Teller, Thread};
+use super::thread::{CallPiece, REASONING, TEXT, Thread};
 use super::tools;
 use super::wire::{Details, Line, McpServer};
 use crate::dialect::decode::Own;
-use crate::dialect::{Decoder, EventSink, each_record, unknown};
+use crate::dialect::{Decoder, Emitter, EventSink, each_record};
 use crate::event::{
-    Block, BlockKind, Compacted, Interrupted, MessageEnded, MessageStarted, Native, Notice,
+    Block, BlockKind, Compacted, Interrupted, MessageEnded, MessageStarted, Notice,
     QuestionAnswered, QuestionAsked, SessionStarted, Severity, SubagentEnded, SubagentStarted,
     ToolEnded, ToolInputDelta, ToolProgress, ToolStarted, ToolStatus, TurnStarted, UserMessage,
 };
@@ -38,10 +38,10 @@ impl Decoder for CopilotDecoder {
 
     /// A turn that was stopped has said so, also where the `result` got lost on the way out.
     fn finish(&mut self, sink: &mut dyn EventSink) {
-        let mut out = Teller { parent: None, time: None, sink };
+        let mut out = Emitter::without_record(sink);
         self.end_stopped_calls(&mut out);
         if self.turn.open && self.turn.stopped.is_some() {
-            out.tell(self.turn.ended(None, None));
+            out.emit(self.turn.ended(None, None));
         }
     }
 }
@@ -55,34 +55,34 @@ impl CopilotDecoder {
             (None, Some(agent)) => Some(self.call_of(agent)),
             (call, _) => call,
         };
-        let mut out = Teller { parent, time: line.timestamp.take(), sink };
+        let mut out = Emitter::new(own, sink).within(parent).at(line.timestamp.take());
         match kind.as_ref().map_or("", Text::body) {
             "assistant.message_delta" => self.text_piece(details, &mut out),
             "assistant.reasoning_delta" => self.thought_piece(details, &mut out),
             "assistant.tool_call_delta" => self.call_piece(details, &mut out),
-            "tool.shell_output" => out.tell(ToolProgress {
+            "tool.shell_output" => out.emit(ToolProgress {
                 call: details.call.take().unwrap_or_default(),
                 output: details.text.take(),
                 ..ToolProgress::default()
             }),
             "assistant.message_start" => self.message_started(details, &mut out),
             "assistant.message" => self.message(details, &mut out),
-            "assistant.reasoning" => self.thought(details, own, &mut out),
+            "assistant.reasoning" => self.thought(details, &mut out),
             "tool.execution_start" => {
                 let started = calls::started(details);
                 self.thread(&out.parent).made(&started.call);
-                out.tell(started);
-                out.tell(Native { name: kind.unwrap_or_default(), raw: own.json() });
+                out.emit(started);
+                out.native(kind.unwrap_or_default());
             }
             "tool.execution_complete" => calls::ended(details, &mut out),
-            "tool.execution_progress" => out.tell(ToolProgress {
+            "tool.execution_progress" => out.emit(ToolProgress {
                 call: details.call.take().unwrap_or_default(),
                 ..ToolProgress::default()
             }),
             "result" => self.result(line, &mut out),
             _ => {
                 let agent = line.agent.take();
-                self.rarely(kind.unwrap_or_default(), details, agent, own, &mut out);
+                self.rarely(kind.unwrap_or_default(), details, agent, &mut out);
             }
         }
     }
@@ -93,8 +93,7 @@ impl CopilotDecoder {
         kind: Text<'a>,
         details: &mut Details<'a>,
         agent: Option<Text<'a>>,
-        own: Own<'a>,
-        out: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         match kind.body() {
             "user.message" => self.user_message(details, out),
@@ -107,29 +106,29 @@ impl CopilotDecoder {
                     self.turn.failed = true;
                     self.turn.http_status = error.http_status;
                 }
-                out.tell(error);
+                out.emit(error);
             }
             "abort" if out.parent.is_none() => self.stopped(details.reason.take(), out),
             "session.tools_updated"
             | "session.start"
             | "session.resume"
-            | "session.model_change" => out.tell(session(details)),
+            | "session.model_change" => out.emit(session(details)),
             "session.mcp_servers_loaded" => {
                 let unusable = details.servers.drain(..).filter_map(cannot_be_used);
                 for text in unusable.collect::<Vec<_>>() {
-                    out.tell(Notice { severity: Severity::Warning, text });
+                    out.emit(Notice { severity: Severity::Warning, text });
                 }
-                out.tell(Native { name: kind, raw: own.json() });
+                out.native(kind);
             }
             "session.info" if !is_told_otherwise(details) => {
                 let text = details.message_text.take().unwrap_or_default();
-                out.tell(Notice { severity: Severity::Info, text });
+                out.emit(Notice { severity: Severity::Info, text });
             }
             "session.warning" => {
                 let text = details.message_text.take().unwrap_or_default();
-                out.tell(Notice { severity: Severity::Warning, text });
+                out.emit(Notice { severity: Severity::Warning, text });
             }
-            "session.compaction_complete" => out.tell(Compacted {
+            "session.compaction_complete" => out.emit(Compacted {
                 tokens_before: details.tokens_before,
                 tokens_after: details.tokens_after,
                 ..Compacted::default()
@@ -137,14 +136,14 @@ impl CopilotDecoder {
             "subagent.started" | "subagent.completed" | "subagent.failed" => {
                 self.subagent(&kind, details, agent, out);
             }
-            "permission.requested" => out.tell(calls::permission_requested(details)),
-            "permission.completed" => out.tell(calls::permission_resolved(details)),
-            "user_input.requested" => out.tell(question(details)),
-            "user_input.completed" => out.tell(QuestionAnswered {
+            "permission.requested" => out.emit(calls::permission_requested(details)),
+            "permission.completed" => out.emit(calls::permission_resolved(details)),
+            "user_input.requested" => out.emit(question(details)),
+            "user_input.completed" => out.emit(QuestionAnswered {
                 request: details.request.take().unwrap_or_default(),
                 answers: details.answer.take(),
             }),
-            _ => self.of_its_own(kind, details, own, out),
+            _ => self.of_its_own(kind, details, out),
         }
     }
 
@@ -153,8 +152,7 @@ impl CopilotDecoder {
         &mut self,
         kind: Text<'a>,
         details: &mut Details<'a>,
-        own: Own<'a>,
-        out: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         match kind.body() {
             "assistant.turn_start" if out.parent.is_none() => self.turn.steps += 1,
@@ -183,19 +181,19 @@ impl CopilotDecoder {
             _ => {}
         }
         if IGNORED.iter().any(|ignored| ignored.covers(kind.body())) {
-            out.tell(Native { name: kind, raw: own.json() });
+            out.native(kind);
         } else {
-            out.tell(unknown(Some(kind), own));
+            out.unknown(kind);
         }
     }
 
-    fn text_piece<'a>(&mut self, details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
+    fn text_piece<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
         let text = details.piece.take().unwrap_or_default();
         let id = details.message.take().unwrap_or_default();
         self.thread(&out.parent).piece(id, BlockKind::Text, text, out);
     }
 
-    fn thought_piece<'a>(&mut self, details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
+    fn thought_piece<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
         let text = details.piece.take().unwrap_or_default();
         let id = details.thought.take().unwrap_or_default();
         let thread = self.thread(&out.parent);
@@ -203,7 +201,7 @@ impl CopilotDecoder {
         thread.piece(id, BlockKind::Reasoning, text, out);
     }
 
-    fn message_started<'a>(&mut self, details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
+    fn message_started<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
         let message = details.message.take();
         self.turn.goes_on(&out.parent);
         let thread = self.thread(&out.parent);
@@ -212,11 +210,11 @@ impl CopilotDecoder {
             thread.begin(id);
         }
         let model = thread.model.clone();
-        out.tell(MessageStarted { message, model, usage: None });
+        out.emit(MessageStarted { message, model, usage: None });
     }
 
     /// A whole message: it repeats its pieces, and makes its calls.
-    fn message<'a>(&mut self, details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
+    fn message<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
         let message = details.message.take();
         self.turn.goes_on(&out.parent);
         let thread = self.thread(&out.parent);
@@ -225,40 +223,40 @@ impl CopilotDecoder {
         if begun.is_none() {
             let model = details.model.take().or_else(|| thread.model.clone());
             let message = message.clone();
-            out.tell(MessageStarted { message, model, usage: None });
+            out.emit(MessageStarted { message, model, usage: None });
         }
         if let Some(text) = details.reasoning.take().filter(|_| !thread.has_thought()) {
             thread.told_by_message = Some(text.clone().into_owned());
             let (message, kind) = (message.clone(), BlockKind::Reasoning);
-            out.tell(Block { message, index: REASONING, kind, text, ..Block::default() });
+            out.emit(Block { message, index: REASONING, kind, text, ..Block::default() });
         }
         let text = details.content.take().unwrap_or_default();
         if begun == Some(true) || !text.is_empty() {
-            out.tell(Block { message: message.clone(), index: TEXT, text, ..Block::default() });
+            out.emit(Block { message: message.clone(), index: TEXT, text, ..Block::default() });
         }
         for request in details.tool_requests.drain(..) {
             let started = calls::requested(request, message.clone());
             thread.made(&started.call);
-            out.tell(started);
+            out.emit(started);
         }
         thread.drop_stale(out);
-        out.tell(MessageEnded { message, ..MessageEnded::default() });
+        out.emit(MessageEnded { message, ..MessageEnded::default() });
     }
 
     /// A whole thought. It comes after its message, which has said it too where there were no pieces.
-    fn thought<'a>(&mut self, details: &mut Details<'a>, own: Own<'a>, out: &mut Teller<'_, 'a>) {
+    fn thought<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
         let id = details.thought.take().unwrap_or_default();
         let text = details.content.take().unwrap_or_default();
         let thread = self.thread(&out.parent);
         if thread.thought(&id) && thread.told_by_message.as_ref() != Some(&text) {
             let (message, kind) = (Some(id), BlockKind::Reasoning);
-            out.tell(Block { message, index: REASONING, kind, text, ..Block::default() });
+            out.emit(Block { message, index: REASONING, kind, text, ..Block::default() });
         } else {
-            out.tell(Native { name: Text::plain("assistant.reasoning"), raw: own.json() });
+            out.native("assistant.reasoning");
         }
     }
 
-    fn call_piece<'a>(&mut self, details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
+    fn call_piece<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
         let call = details.call.take().unwrap_or_default();
         let thread = self.thread(&out.parent);
         let piece = thread.begin_call(&call);
@@ -270,32 +268,32 @@ impl CopilotDecoder {
             let name = details.tool.take().unwrap_or_default();
             let kind = tools::kind_of(&name, details.mcp_server.as_ref());
             let call = call.clone();
-            out.tell(ToolStarted { call, name, kind, ..ToolStarted::default() });
+            out.emit(ToolStarted { call, name, kind, ..ToolStarted::default() });
         }
         let text = details.input_piece.take().unwrap_or_default();
-        out.tell(ToolInputDelta { call, text });
+        out.emit(ToolInputDelta { call, text });
     }
 
-    fn user_message<'a>(&mut self, details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
+    fn user_message<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
         if out.parent.is_none() && self.turn.begin(out.time.as_ref()) {
-            out.tell(TurnStarted::default());
+            out.emit(TurnStarted::default());
         }
         let text = details.content.take().unwrap_or_default();
         // What the program says in the user's name, it says who said it.
         let injected = out.parent.is_some() || details.source.is_some();
-        out.tell(UserMessage { text, injected, replay: false });
+        out.emit(UserMessage { text, injected, replay: false });
     }
 
-    fn retry<'a>(&mut self, details: &mut Details<'a>, out: &mut Teller<'_, 'a>) {
+    fn retry<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
         let reason = details.reason.take();
         let thread = self.thread(&out.parent);
         thread.take_back(reason.as_ref(), out);
-        out.tell(ended::retry(reason, thread.failure.take()));
+        out.emit(ended::retry(reason, thread.failure.take()));
     }
 
     /// Notes that somebody stopped the turn, which several records tell. All that was going on
     /// ends before that is told.
-    fn stopped<'a>(&mut self, reason: Option<Text<'a>>, out: &mut Teller<'_, 'a>) {
+    fn stopped<'a>(&mut self, reason: Option<Text<'a>>, out: &mut Emitter<'_, 'a>) {
         if self.turn.stopped.is_some() {
             out.sink.deferred();
             return;
@@ -304,15 +302,15 @@ impl CopilotDecoder {
         self.turn.stopped = Some(word.into_owned());
         for thread in &mut self.threads {
             let (parent, time) = (thread.parent.clone(), out.time.clone());
-            thread.end_step(&mut Teller { parent, time, sink: &mut *out.sink });
+            thread.end_step(&mut Emitter::without_record(out.sink).within(parent).at(time));
         }
         self.end_stopped_calls(out);
-        out.tell(Interrupted { text: self.turn.stopped_text.clone() });
+        out.emit(Interrupted { text: self.turn.stopped_text.clone() });
     }
 
-    fn end_stopped_calls(&mut self, out: &mut Teller<'_, '_>) {
+    fn end_stopped_calls(&mut self, out: &mut Emitter<'_, '_>) {
         for call in self.stopped_calls.drain(..) {
-            out.tell(ToolEnded {
+            out.emit(ToolEnded {
                 call: Text::from(call),
                 status: ToolStatus::Cancelled,
                 error: Some(Text::plain("the turn was stopped while this call ran")),
@@ -326,7 +324,7 @@ impl CopilotDecoder {
         kind: &Text<'a>,
         details: &mut Details<'a>,
         agent: Option<Text<'a>>,
-        out: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         let call = details.call.take();
         // The record is about the agent, and said by the one that started it.
@@ -337,7 +335,7 @@ impl CopilotDecoder {
             if let (Some(agent), Some(call)) = (&agent, &call) {
                 self.agents.push((agent.clone().into_owned(), call.clone().into_owned()));
             }
-            out.tell(SubagentStarted {
+            out.emit(SubagentStarted {
                 id: agent,
                 call,
                 kind: details.agent_name.take(),
@@ -352,18 +350,18 @@ impl CopilotDecoder {
             Shaped::Record(error) => error.message,
             _ => None,
         };
-        out.tell(SubagentEnded { id: agent, call, status, summary });
+        out.emit(SubagentEnded { id: agent, call, status, summary });
     }
 
-    fn result<'a>(&mut self, line: &mut Line<'a>, out: &mut Teller<'_, 'a>) {
+    fn result<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
         self.end_stopped_calls(out);
-        out.tell(SessionStarted {
+        out.emit(SessionStarted {
             id: line.session_id.take(),
             agent: Some(Text::plain("copilot")),
             ..SessionStarted::default()
         });
         let ended = self.turn.ended(line.exit_code, out.time.as_ref());
-        out.tell(ended);
+        out.emit(ended);
     }
 
     /// The call that started an agent; the agent's own id where that is not known.

@@ -1,11 +1,10 @@
 //! What one agent has begun to say and not yet finished: the main one, or one that a call started.
 
-use crate::dialect::EventSink;
+use crate::dialect::Emitter;
 use crate::event::{
-    BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, MessageEnded, ToolEnded,
-    ToolStatus, Withdrawn,
+    BlockDelta, BlockEnded, BlockKind, BlockStarted, MessageEnded, ToolEnded, ToolStatus, Withdrawn,
 };
-use crate::json::{Json, Text};
+use crate::json::Text;
 
 /// The place of text in its message.
 pub(super) const TEXT: u64 = 1;
@@ -53,24 +52,6 @@ pub(super) struct RequestFailure {
     pub(super) in_transport: bool,
 }
 
-/// Where the events of one record go, with what they share.
-pub(super) struct Teller<'t, 'a> {
-    pub(super) parent: Option<Text<'a>>,
-    pub(super) time: Option<Json<'a>>,
-    pub(super) sink: &'t mut dyn EventSink,
-}
-
-impl<'a> Teller<'_, 'a> {
-    pub(super) fn tell<'d>(&mut self, data: impl Into<Data<'d>>)
-    where
-        'a: 'd,
-    {
-        let data: Data<'d> = data.into();
-        let event: Event<'d> = Event::new(data).within(self.parent.clone()).at(self.time.clone());
-        self.sink.event(event);
-    }
-}
-
 impl Thread {
     pub(super) fn of(parent: Option<Text<'static>>) -> Self {
         Self { parent, ..Self::default() }
@@ -87,16 +68,16 @@ impl Thread {
         message: Text<'a>,
         kind: BlockKind,
         text: Text<'a>,
-        out: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         let index = index_of(&kind);
         let open = self.place(&message, &kind);
         open.ended = false;
         if !std::mem::replace(&mut open.told, true) {
             let (message, kind) = (Some(message.clone()), kind.clone());
-            out.tell(BlockStarted { message, index, kind, ..BlockStarted::default() });
+            out.emit(BlockStarted { message, index, kind, ..BlockStarted::default() });
         }
-        out.tell(BlockDelta { block: 0, message: Some(message), index, kind, text });
+        out.emit(BlockDelta { block: 0, message: Some(message), index, kind, text });
     }
 
     /// Forgets a message that is whole; says whether it had been begun, and whether in pieces.
@@ -121,7 +102,7 @@ impl Thread {
     }
 
     /// Ends the thoughts that are being told: something else begins.
-    pub(super) fn end_thoughts(&mut self, out: &mut Teller<'_, '_>) {
+    pub(super) fn end_thoughts(&mut self, out: &mut Emitter<'_, '_>) {
         for open in self.open.iter_mut().filter(|open| open.kind == BlockKind::Reasoning) {
             open.end(out);
         }
@@ -150,9 +131,9 @@ impl Thread {
     }
 
     /// Takes back what the request that failed had said.
-    pub(super) fn take_back(&mut self, reason: Option<&Text<'_>>, out: &mut Teller<'_, '_>) {
+    pub(super) fn take_back(&mut self, reason: Option<&Text<'_>>, out: &mut Emitter<'_, '_>) {
         for open in self.open.drain(..) {
-            out.tell(Withdrawn {
+            out.emit(Withdrawn {
                 message: Some(open.message.clone()),
                 reason: reason.map(Text::borrowed),
                 ..Withdrawn::default()
@@ -165,7 +146,7 @@ impl Thread {
 
     /// Ends what is open at the end of a step. An answer that was cut at the length limit, and one
     /// that was interrupted, stay without their whole message.
-    pub(super) fn end_step(&mut self, out: &mut Teller<'_, '_>) {
+    pub(super) fn end_step(&mut self, out: &mut Emitter<'_, '_>) {
         for mut open in self.open.drain(..) {
             open.end(out);
             open.end_message(out);
@@ -177,9 +158,9 @@ impl Thread {
     }
 
     /// Answers the calls that were begun, taken back and not made again.
-    pub(super) fn drop_stale(&mut self, out: &mut Teller<'_, '_>) {
+    pub(super) fn drop_stale(&mut self, out: &mut Emitter<'_, '_>) {
         for call in self.stale.drain(..) {
-            out.tell(ToolEnded {
+            out.emit(ToolEnded {
                 call: Text::from(String::from(call)),
                 status: ToolStatus::Cancelled,
                 error: Some(Text::plain("the model did not finish this call")),
@@ -203,18 +184,18 @@ impl Thread {
 }
 
 impl Open {
-    fn end(&mut self, out: &mut Teller<'_, '_>) {
+    fn end(&mut self, out: &mut Emitter<'_, '_>) {
         if self.told && !std::mem::replace(&mut self.ended, true) {
             let (message, index) = (Some(self.message.clone()), index_of(&self.kind));
             let kind = self.kind.clone();
-            out.tell(BlockEnded { message, index, kind, ..BlockEnded::default() });
+            out.emit(BlockEnded { message, index, kind, ..BlockEnded::default() });
         }
     }
 
     /// Ends the message of a text that will have no whole one; that of a thought is never begun.
-    fn end_message(self, out: &mut Teller<'_, '_>) {
+    fn end_message(self, out: &mut Emitter<'_, '_>) {
         if self.kind == BlockKind::Text {
-            out.tell(MessageEnded { message: Some(self.message), ..MessageEnded::default() });
+            out.emit(MessageEnded { message: Some(self.message), ..MessageEnded::default() });
         }
     }
 }

@@ -1,15 +1,15 @@
 //! Reads Qwen Code's stream.
 
 use super::ended::{counts, turn_ended};
-use super::thread::{Suspect, Teller, Thread};
+use super::thread::{Suspect, Thread};
 use super::wire::{Content, Line, Message};
 use super::{failure, system, tools};
 use crate::dialect::decode::Own;
-use crate::dialect::{self, Decoder, EventSink, each_record, unknown};
+use crate::dialect::{self, Decoder, Emitter, EventSink, each_record};
 use crate::event::{
-    Block, BlockKind, Decision, Event, MessageEnded, MessageStarted, Native, Outcome,
-    PermissionResolved, PlanUpdated, Retry, Scope, SubagentEnded, ToolEnded, ToolProgress,
-    ToolStatus, UserMessage, Withdrawn, own_usage,
+    Block, BlockKind, Decision, Event, MessageEnded, MessageStarted, Outcome, PermissionResolved,
+    PlanUpdated, Retry, Scope, SubagentEnded, ToolEnded, ToolProgress, ToolStatus, UserMessage,
+    Withdrawn, own_usage,
 };
 use crate::framing::FrameText;
 use crate::json::Text;
@@ -61,27 +61,27 @@ impl QwenDecoder {
     }
 
     fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
-        let mut out = Teller { parent: line.parent.take(), sink };
+        let mut out = Emitter::new(own, sink).within(line.parent.take());
         let kind = line.kind.take();
         match kind.as_ref().map_or("", Text::body) {
-            "stream_event" => self.stream_event(line, own, &mut out),
-            "assistant" => self.assistant(line, own, &mut out),
-            "user" => self.user(line, own, &mut out),
+            "stream_event" => self.stream_event(line, &mut out),
+            "assistant" => self.assistant(line, &mut out),
+            "user" => self.user(line, &mut out),
             "result" => self.result(line, &mut out),
             "system" if line.subtype.as_ref().is_some_and(|it| *it == "retry") => {
                 self.acquit(&mut out);
                 self.retry(line, &mut out);
             }
-            "system" => system::system(line, own, &mut out),
-            "control_request" => system::control_request(line, own, &mut out),
-            "control_response" => system::control_response(line, own, &mut out),
-            _ => out.tell(unknown(kind, own)),
+            "system" => system::system(line, &mut out),
+            "control_request" => system::control_request(line, &mut out),
+            "control_response" => system::control_response(line, &mut out),
+            _ => out.unknown(kind),
         }
     }
 
-    fn stream_event<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, out: &mut Teller<'_, 'a>) {
+    fn stream_event<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
         let Some(event) = &mut line.event else {
-            out.tell(unknown(Some(Text::plain("stream_event")), own));
+            out.unknown(Text::plain("stream_event"));
             return;
         };
         match event.kind.as_ref().map_or("", Text::body) {
@@ -99,7 +99,7 @@ impl QwenDecoder {
                 self.acquit(out);
                 let Message { id, model, .. } = event.message.take().unwrap_or_default();
                 self.thread(&out.parent).enter(id.clone().map(Text::into_owned), true);
-                out.tell(MessageStarted { message: id, model, usage: None });
+                out.emit(MessageStarted { message: id, model, usage: None });
             }
             "message_stop" => {
                 let thread = self.thread(&out.parent);
@@ -109,27 +109,27 @@ impl QwenDecoder {
                     usage: thread.usage.take(),
                 };
                 thread.enter(None, false);
-                out.tell(ended);
+                out.emit(ended);
             }
-            "tool_progress" => out.tell(ToolProgress {
+            "tool_progress" => out.emit(ToolProgress {
                 call: event.tool_use_id.take().unwrap_or_default(),
                 ..ToolProgress::default()
             }),
             "goal_state" | "active_goal" => {
                 let name = Text::plain("stream_event/goal");
-                out.tell(Native { name, raw: own.json() });
+                out.native(name);
             }
             other => {
                 let name = Text::from(format!("stream_event/{other}"));
-                out.tell(unknown(Some(name), own));
+                out.unknown(name);
             }
         }
     }
 
     /// A whole record: blocks of one kind, which repeat their pieces where there were any.
-    fn assistant<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, out: &mut Teller<'_, 'a>) {
+    fn assistant<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
         let Some(Message { id, model, content, stop_reason, usage }) = line.message.take() else {
-            out.tell(unknown(Some(Text::plain("assistant")), own));
+            out.unknown(Text::plain("assistant"));
             return;
         };
         let list = match content {
@@ -153,7 +153,7 @@ impl QwenDecoder {
         let message = thread.message.clone().or_else(|| id.clone());
         let (first, length) = (thread.whole, list.len() as u64);
         if !in_pieces {
-            out.tell(MessageStarted { message: id.clone(), model, usage: None });
+            out.emit(MessageStarted { message: id.clone(), model, usage: None });
         }
         for (index, content) in (first..).zip(list) {
             self.whole_block(content, message.clone(), index, out);
@@ -167,7 +167,7 @@ impl QwenDecoder {
             thread.usage = usage.map(own_usage).or(thread.usage.take());
             thread.stop_reason = stop_reason.map(Text::into_owned);
         } else {
-            out.tell(MessageEnded { message: id, stop_reason, usage });
+            out.emit(MessageEnded { message: id, stop_reason, usage });
         }
     }
 
@@ -176,7 +176,7 @@ impl QwenDecoder {
         mut content: Content<'a>,
         message: Option<Text<'a>>,
         index: u64,
-        out: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         let mut block = Block { message, index, ..Block::default() };
         match content.kind.as_ref().map_or("", Text::body) {
@@ -205,37 +205,37 @@ impl QwenDecoder {
             }
             other => block.kind = BlockKind::from(other),
         }
-        out.tell(block);
+        out.emit(block);
     }
 
     fn call<'a>(
         &mut self,
         content: &mut Content<'a>,
         message: Option<Text<'a>>,
-        out: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         let started = tools::started(content, message);
         self.thread(&out.parent).made(&started.call);
         let (kind, call, input) =
             (started.kind.clone(), started.call.clone(), started.input.clone());
-        out.tell(started);
+        out.emit(started);
         let plan = input.as_ref().and_then(|input| dialect::tools::plan_written(&kind, input));
         if let Some(items) = plan {
             let plan = PlanUpdated { plan: None, call: Some(call), items };
-            out.sink.event(Event::new(plan).within(out.parent.clone()));
+            out.emit(plan);
         }
     }
 
-    fn user<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, out: &mut Teller<'_, 'a>) {
+    fn user<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
         self.acquit(out);
         let list = match line.message.take().unwrap_or_default().content {
             Shaped::List(list) => list,
             Shaped::Text(text) => {
-                out.tell(UserMessage { text, injected: true, replay: false });
+                out.emit(UserMessage { text, injected: true, replay: false });
                 return;
             }
             _ => {
-                out.tell(unknown(Some(Text::plain("user")), own));
+                out.unknown(Text::plain("user"));
                 return;
             }
         };
@@ -243,44 +243,44 @@ impl QwenDecoder {
             match content.kind.as_ref().map_or("", Text::body) {
                 "tool_result" => self.answer(tools::ended(&mut content), out),
                 // The prompt is not repeated: this the program says in the user's name.
-                "text" => out.tell(UserMessage {
+                "text" => out.emit(UserMessage {
                     text: content.text.take().unwrap_or_default(),
                     injected: true,
                     replay: false,
                 }),
                 other => {
                     let name = Text::from(format!("user/{other}"));
-                    out.tell(unknown(Some(name), own));
+                    out.unknown(name);
                 }
             }
         }
     }
 
-    fn answer<'a>(&mut self, ended: ToolEnded<'a>, out: &mut Teller<'_, 'a>) {
+    fn answer<'a>(&mut self, ended: ToolEnded<'a>, out: &mut Emitter<'_, 'a>) {
         self.thread(&out.parent).answered(&ended.call);
         if ended.status == ToolStatus::Denied {
             let said = ended.output.as_ref().and_then(crate::json::Json::as_text);
-            out.tell(PermissionResolved {
+            out.emit(PermissionResolved {
                 call: Some(ended.call.clone()),
                 decision: Decision::Denied,
                 reason: said.map(Text::into_owned),
                 ..PermissionResolved::default()
             });
         }
-        out.tell(ended);
+        out.emit(ended);
     }
 
     /// A request that is tried again; what it had said is void, unless it says otherwise.
-    fn retry<'a>(&mut self, line: &mut Line<'a>, out: &mut Teller<'_, 'a>) {
+    fn retry<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
         let data = line.data.take().unwrap_or_default();
         let thread = self.thread(&out.parent);
         if data.preserve_text != Some(true) {
             thread.enter(None, false);
-            out.tell(Withdrawn { reason: data.reason.clone(), ..Withdrawn::default() });
+            out.emit(Withdrawn { reason: data.reason.clone(), ..Withdrawn::default() });
         }
         if data.discarded_calls.is_some_and(|count| count > 0) {
             for call in thread.calls.drain(..) {
-                out.tell(ToolEnded {
+                out.emit(ToolEnded {
                     call,
                     status: ToolStatus::Cancelled,
                     error: Some(Text::plain("the request that made this call was tried again")),
@@ -290,10 +290,10 @@ impl QwenDecoder {
         }
         thread.retries += 1;
         let attempt = Some(thread.retries);
-        out.tell(Retry { attempt, ..system::retry(data) });
+        out.emit(Retry { attempt, ..system::retry(data) });
     }
 
-    fn result<'a>(&mut self, line: &mut Line<'a>, out: &mut Teller<'_, 'a>) {
+    fn result<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
         let id = line.session_id.take();
         let nothing_took_time = line.duration_ms == Some(0) && line.duration_api_ms == Some(0);
         let mut ended = turn_ended(line);
@@ -304,24 +304,24 @@ impl QwenDecoder {
         {
             let (call, status) = (Some(call), Some(Text::plain("failed")));
             let summary = ended.cause.map(failure::words);
-            out.tell(SubagentEnded { id: None, call, status, summary });
+            out.emit(SubagentEnded { id: None, call, status, summary });
             return;
         }
         let said_by_program = |suspect: &Suspect| ended.cause.as_ref() == Some(&suspect.text);
         if let Some(suspect) = self.suspect.take().filter(|suspect| !said_by_program(suspect)) {
             say(suspect, out);
         }
-        out.tell(system::session(id));
+        out.emit(system::session(id));
         if let Some(message) = ended.cause.clone().filter(|_| ended.outcome == Outcome::Failed) {
-            out.tell(failure::error(message));
+            out.emit(failure::error(message));
         }
         ended.cause = ended.cause.map(failure::words);
         self.threads.clear();
-        out.tell(ended);
+        out.emit(ended);
     }
 
     /// Says what seemed to be a failure, and was the model's own word.
-    fn acquit(&mut self, out: &mut Teller<'_, '_>) {
+    fn acquit(&mut self, out: &mut Emitter<'_, '_>) {
         if let Some(suspect) = self.suspect.take() {
             say(suspect, out);
         }
@@ -339,7 +339,7 @@ impl QwenDecoder {
     }
 }
 
-fn say(suspect: Suspect, out: &mut Teller<'_, '_>) {
+fn say(suspect: Suspect, out: &mut Emitter<'_, '_>) {
     let Suspect { text, message, index } = suspect;
     out.sink.event(Event::new(Block { message, index, text, ..Block::default() }));
 }

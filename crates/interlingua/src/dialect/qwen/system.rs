@@ -1,23 +1,21 @@
 //! The records of Qwen Code's stream that are about the program: its start, its retries, and what it
 //! asks of its host.
 
-use super::thread::Teller;
 use super::wire::{Line, McpServer, SystemData};
-use crate::dialect::decode::Own;
-use crate::dialect::unknown;
+use crate::dialect::Emitter;
 use crate::event::{
-    Decision, Error, ErrorClass, Native, Notice, PermissionRequested, PermissionResolved, Retry,
+    Decision, Error, ErrorClass, Notice, PermissionRequested, PermissionResolved, Retry,
     SessionStarted, SessionUpdated, Severity, TurnStarted,
 };
 use crate::json::Text;
 
 /// Tells a record of the type `system`.
-pub(super) fn system<'a>(line: &mut Line<'a>, own: Own<'a>, out: &mut Teller<'_, 'a>) {
+pub(super) fn system<'a>(line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
     let subtype = line.subtype.take().unwrap_or_default();
     let data = line.data.take().unwrap_or_default();
     match subtype.body() {
         "init" => started(line, out),
-        "session_start" => out.tell(SessionStarted {
+        "session_start" => out.emit(SessionStarted {
             cwd: data.cwd,
             version: data.version,
             ..session(data.session_id.or(line.session_id.take()))
@@ -26,24 +24,24 @@ pub(super) fn system<'a>(line: &mut Line<'a>, own: Own<'a>, out: &mut Teller<'_,
             let from = data.from_model.unwrap_or_default();
             let to = data.to_model.unwrap_or_default();
             let text = Text::from(format!("the model {from} could not be used; {to} goes on"));
-            out.tell(Notice { severity: Severity::Warning, text });
-            out.tell(SessionUpdated { model: Some(to), ..SessionUpdated::default() });
+            out.emit(Notice { severity: Severity::Warning, text });
+            out.emit(SessionUpdated { model: Some(to), ..SessionUpdated::default() });
         }
         "continue_turn_failed" => {
             let message = data.error.unwrap_or_default();
-            out.tell(Error { message, ..Error::default() });
+            out.emit(Error { message, ..Error::default() });
         }
         "ui_log" => {
             let text = data.text.unwrap_or_default();
-            out.tell(Notice { severity: Severity::Info, text });
+            out.emit(Notice { severity: Severity::Info, text });
         }
         known @ ("task_notification" | "compaction") => {
             let name = Text::from(format!("system/{known}"));
-            out.tell(Native { name, raw: own.json() });
+            out.native(name);
         }
         other => {
             let name = Text::from(format!("system/{other}"));
-            out.tell(unknown(Some(name), own));
+            out.unknown(name);
         }
     }
 }
@@ -53,8 +51,8 @@ pub(super) fn session(id: Option<Text<'_>>) -> SessionStarted<'_> {
     SessionStarted { id, agent: Some(Text::plain("qwen")), ..SessionStarted::default() }
 }
 
-fn started<'a>(line: &mut Line<'a>, out: &mut Teller<'_, 'a>) {
-    out.tell(SessionStarted {
+fn started<'a>(line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
+    out.emit(SessionStarted {
         version: line.version.take(),
         model: line.model.take(),
         cwd: line.cwd.take(),
@@ -62,10 +60,10 @@ fn started<'a>(line: &mut Line<'a>, out: &mut Teller<'_, 'a>) {
         tools: line.tools.take(),
         ..session(line.session_id.take())
     });
-    out.tell(TurnStarted::default());
+    out.emit(TurnStarted::default());
     for server in line.mcp_servers.drain(..) {
         if let Some(text) = cannot_be_used(server) {
-            out.tell(Notice { severity: Severity::Warning, text });
+            out.emit(Notice { severity: Severity::Warning, text });
         }
     }
 }
@@ -90,10 +88,10 @@ pub(super) fn retry(data: SystemData<'_>) -> Retry<'_> {
 }
 
 /// What the program asks of its host.
-pub(super) fn control_request<'a>(line: &mut Line<'a>, own: Own<'a>, out: &mut Teller<'_, 'a>) {
+pub(super) fn control_request<'a>(line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
     let request = line.request.take().unwrap_or_default();
     if request.subtype.as_ref().is_some_and(|subtype| *subtype == "can_use_tool") {
-        out.tell(PermissionRequested {
+        out.emit(PermissionRequested {
             native_call: None,
             request: line.request_id.take().unwrap_or_default(),
             call: request.tool_use_id,
@@ -103,19 +101,19 @@ pub(super) fn control_request<'a>(line: &mut Line<'a>, own: Own<'a>, out: &mut T
             options: request.suggestions,
         });
     } else {
-        out.tell(Native { name: Text::plain("control_request"), raw: own.json() });
+        out.native("control_request");
     }
 }
 
 /// What was answered, to either of them.
-pub(super) fn control_response<'a>(line: &mut Line<'a>, own: Own<'a>, out: &mut Teller<'_, 'a>) {
+pub(super) fn control_response<'a>(line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
     let response = line.response.take().unwrap_or_default();
     match response.response.and_then(|verdict| verdict.allowed) {
-        Some(allowed) => out.tell(PermissionResolved {
+        Some(allowed) => out.emit(PermissionResolved {
             request: response.request_id,
             decision: if allowed { Decision::Allowed } else { Decision::Denied },
             ..PermissionResolved::default()
         }),
-        None => out.tell(Native { name: Text::plain("control_response"), raw: own.json() }),
+        None => out.native("control_response"),
     }
 }

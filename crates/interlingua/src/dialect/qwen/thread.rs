@@ -7,10 +7,8 @@
 
 use super::wire::{Content, StreamEvent};
 use super::{failure, tools};
-use crate::dialect::EventSink;
-use crate::event::{
-    BlockDelta, BlockKind, BlockStarted, Data, Event, ToolInputDelta, ToolStarted, Usage,
-};
+use crate::dialect::Emitter;
+use crate::event::{BlockDelta, BlockKind, BlockStarted, ToolInputDelta, ToolStarted, Usage};
 use crate::json::Text;
 
 /// One thread of messages.
@@ -40,23 +38,6 @@ struct OpenPieces {
     call: Option<Text<'static>>,
     /// The block's start was told.
     told: bool,
-}
-
-/// Where the events of one record go, with what they share.
-pub(super) struct Teller<'t, 'a> {
-    pub(super) parent: Option<Text<'a>>,
-    pub(super) sink: &'t mut dyn EventSink,
-}
-
-impl<'a> Teller<'_, 'a> {
-    pub(super) fn tell<'d>(&mut self, data: impl Into<Data<'d>>)
-    where
-        'a: 'd,
-    {
-        let data: Data<'d> = data.into();
-        let event: Event<'d> = Event::new(data).within(self.parent.clone());
-        self.sink.event(event);
-    }
 }
 
 /// Something that the program may have said in the model's place.
@@ -94,7 +75,7 @@ impl Thread {
         &mut self,
         event: &mut StreamEvent<'a>,
         uuid: Option<Text<'a>>,
-        out: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) {
         if self.message.is_none() {
             self.enter(uuid.map(Text::into_owned), false);
@@ -113,19 +94,19 @@ impl Thread {
         out.sink.deferred();
     }
 
-    fn call_started<'a>(&mut self, content: &mut Content<'a>, out: &mut Teller<'_, 'a>) {
+    fn call_started<'a>(&mut self, content: &mut Content<'a>, out: &mut Emitter<'_, 'a>) {
         let started = ToolStarted { input: None, ..tools::started(content, self.message.clone()) };
         let call = Some(started.call.clone().into_owned());
         self.open = Some(OpenPieces { kind: BlockKind::Text, call, told: true });
         self.made(&started.call);
-        out.tell(started);
+        out.emit(started);
     }
 
     /// The next piece of a block; or what the program says in the model's place.
     pub(super) fn piece<'a>(
         &mut self,
         event: &mut StreamEvent<'a>,
-        out: &mut Teller<'_, 'a>,
+        out: &mut Emitter<'_, 'a>,
     ) -> Option<Suspect> {
         let delta = event.delta.as_mut()?;
         let text = match delta.kind.as_ref().map_or("", Text::body) {
@@ -133,7 +114,7 @@ impl Thread {
                 let call = self.open.as_ref().and_then(|open| open.call.as_ref());
                 if let Some(call) = call {
                     let text = delta.partial_json.take().unwrap_or_default();
-                    tell(out, ToolInputDelta { call: call.borrowed(), text });
+                    out.emit(ToolInputDelta { call: call.borrowed(), text });
                 }
                 return None;
             }
@@ -150,9 +131,9 @@ impl Thread {
         let told = self.open.as_ref().is_none_or(|open| open.told);
         if !told {
             let kind = kind.clone();
-            tell(out, BlockStarted { message: message(), index, kind, ..BlockStarted::default() });
+            out.emit(BlockStarted { message: message(), index, kind, ..BlockStarted::default() });
         }
-        tell(out, BlockDelta { block: 0, message: message(), index, kind, text });
+        out.emit(BlockDelta { block: 0, message: message(), index, kind, text });
         if let Some(open) = self.open.as_mut().filter(|_| !told) {
             open.told = true;
         }
@@ -170,10 +151,4 @@ impl Thread {
     pub(super) fn answered(&mut self, call: &Text<'_>) {
         self.calls.retain(|known| known != call);
     }
-}
-
-/// Tells what borrows from the thread as well as from the record.
-fn tell<'d>(out: &mut Teller<'_, '_>, data: impl Into<Data<'d>>) {
-    let event = Event::new(data.into());
-    out.sink.event(event.within(out.parent.as_ref().map(Text::borrowed)));
 }

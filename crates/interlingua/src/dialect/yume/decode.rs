@@ -5,7 +5,7 @@ use super::ending::{Ending, error_list, failure_text};
 use super::wire::{Answer, CompactMetadata, Counts, Line};
 use crate::dialect::claude::ClaudeDecoder;
 use crate::dialect::decode::Own;
-use crate::dialect::{Decoder, EventSink, content, each_record, tools, unknown};
+use crate::dialect::{Decoder, Emitter, EventSink, content, each_record, tools};
 use crate::event::{
     BlockDelta, BlockEnded, BlockKind, Compacted, Data, Error, ErrorClass, Event, Executor,
     Interrupted, Native, PlanUpdated, Scope, SessionStarted, SessionUpdated, ToolEnded,
@@ -61,22 +61,6 @@ impl Decoder for YumeDecoder {
     }
 }
 
-/// Where the events of one record go, with what they share.
-struct Teller<'t, 'a> {
-    parent: Option<Text<'a>>,
-    time: Option<Json<'a>>,
-    sink: &'t mut dyn EventSink,
-}
-
-impl Teller<'_, '_> {
-    fn tell<'d>(&mut self, data: impl Into<Data<'d>>) {
-        let (parent, time) = (&self.parent, &self.time);
-        let parent = parent.as_ref().map(Text::borrowed);
-        let data: Data<'_> = data.into();
-        self.sink.event(Event::new(data).within(parent).at(time.as_ref().map(Json::borrowed)));
-    }
-}
-
 impl YumeDecoder {
     fn line<'a>(&mut self, mut line: Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let kind = line.kind.take();
@@ -90,28 +74,28 @@ impl YumeDecoder {
             return;
         }
         self.end_block(sink);
-        let mut out = Teller { parent: line.parent.take(), time: line.timestamp.take(), sink };
+        let mut out = Emitter::new(own, sink).within(line.parent.take()).at(line.timestamp.take());
         match kind.as_ref().map_or("", Text::body) {
             "tool_use" => self.call(line, &mut out),
             "tool_result" => self.answer(line, &mut out),
             "usage" => {
                 let usage = line_usage(&line);
                 self.ending.used(usage.clone());
-                out.tell(usage);
+                out.emit(usage);
             }
-            "result" => self.result(line, own, &mut out),
+            "result" => self.result(line, &mut out),
             "system" => self.system(line, own, &mut out),
             "error" => self.problem(problem(line), &mut out),
             "interrupt" => {
                 self.ending.interrupted();
-                out.tell(Interrupted { text: line.message });
+                out.emit(Interrupted { text: line.message });
             }
             "message_stop" => {
                 let native = Native { name: Text::plain("message_stop"), raw: own.json() };
                 self.message_stop(native, out.sink);
             }
             "assistant" | "user" | "stream_event" => self.nested(own, out.sink),
-            _ => out.tell(unknown(kind, own)),
+            _ => out.unknown(kind),
         }
     }
 
@@ -166,18 +150,18 @@ impl YumeDecoder {
     }
 
     /// The end of a turn; after the end of its message it only says what else went wrong.
-    fn result<'a>(&mut self, mut line: Line<'a>, own: Own<'a>, out: &mut Teller<'_, 'a>) {
+    fn result<'a>(&mut self, mut line: Line<'a>, out: &mut Emitter<'_, 'a>) {
         self.give_up_parts(out.sink);
         if !self.ending.is_stopped() {
-            out.tell(self.ending.result(line));
+            out.emit(self.ending.result(line));
             return;
         }
         if line.is_error == Some(true) {
             let errors = line.errors.as_ref().map(error_list).unwrap_or_default();
             let message = line.message.take().or_else(|| errors.last().cloned());
-            out.tell(problem(Line { message, ..line }));
+            out.emit(problem(Line { message, ..line }));
         }
-        out.tell(Native { name: Text::plain("result"), raw: own.json() });
+        out.native("result");
     }
 
     /// The end of a message, and of its turn if no `result` has ended that.
@@ -191,15 +175,15 @@ impl YumeDecoder {
         }
     }
 
-    fn problem(&mut self, error: Error<'_>, out: &mut Teller<'_, '_>) {
+    fn problem(&mut self, error: Error<'_>, out: &mut Emitter<'_, '_>) {
         self.ending.went_wrong(&error.message);
-        out.tell(error);
+        out.emit(error);
     }
 
-    fn system(&mut self, line: Line<'_>, own: Own<'_>, out: &mut Teller<'_, '_>) {
+    fn system(&mut self, line: Line<'_>, own: Own<'_>, out: &mut Emitter<'_, '_>) {
         match line.subtype.as_ref().map_or("", Text::body) {
             "init" => {
-                out.tell(SessionStarted {
+                out.emit(SessionStarted {
                     id: line.session_id,
                     agent: Some(Text::plain("yume")),
                     version: None,
@@ -209,12 +193,12 @@ impl YumeDecoder {
                     tools: line.tools,
                 });
                 self.ending.begun();
-                out.tell(TurnStarted::default());
+                out.emit(TurnStarted::default());
             }
             "session_id" => {
-                out.tell(SessionUpdated { id: line.session_id, ..SessionUpdated::default() });
+                out.emit(SessionUpdated { id: line.session_id, ..SessionUpdated::default() });
             }
-            "compact_boundary" => out.tell(compacted(line.compact_metadata)),
+            "compact_boundary" => out.emit(compacted(line.compact_metadata)),
             "error" => {
                 let mut error = problem(line);
                 if error.class == ErrorClass::Unspecified {
@@ -227,13 +211,13 @@ impl YumeDecoder {
         }
     }
 
-    fn call(&mut self, line: Line<'_>, out: &mut Teller<'_, '_>) {
+    fn call(&mut self, line: Line<'_>, out: &mut Emitter<'_, '_>) {
         let name = line.name.unwrap_or_default();
         let call = line.id.or(line.tool_id).unwrap_or_default();
         let input = line.input.unwrap_or_else(|| Json::object(|_| {}));
         let by_client = line.executor.is_some_and(|executor| executor == CLIENT);
         self.ending.called(&call, by_client);
-        out.tell(ToolStarted {
+        out.emit(ToolStarted {
             call: call.borrowed(),
             kind: tools::kind_of(&name),
             name: name.borrowed(),
@@ -242,11 +226,11 @@ impl YumeDecoder {
             ..ToolStarted::default()
         });
         if let Some(items) = tools::plan_written(&tools::kind_of(&name), &input) {
-            out.tell(PlanUpdated { plan: None, call: Some(call.borrowed()), items });
+            out.emit(PlanUpdated { plan: None, call: Some(call.borrowed()), items });
         }
     }
 
-    fn answer(&mut self, line: Line<'_>, out: &mut Teller<'_, '_>) {
+    fn answer(&mut self, line: Line<'_>, out: &mut Emitter<'_, '_>) {
         let failed = line.is_error.unwrap_or(false)
             || line.status.as_ref().is_some_and(|status| *status == "error");
         let call = line.tool_id.or(line.id).unwrap_or_default();
@@ -257,7 +241,7 @@ impl YumeDecoder {
         let given = given.as_ref().map(unwrapped);
         let at = self.parts.iter().position(|parts| parts.call == call);
         if line.partial != Some(true) && at.is_none() {
-            out.tell(tool_ended(call, given, failed));
+            out.emit(tool_ended(call, given, failed));
             return;
         }
         let at = at.unwrap_or_else(|| {
@@ -275,7 +259,7 @@ impl YumeDecoder {
         if line.partial != Some(true) {
             let parts = self.parts.remove(at);
             let output = Json::from(&Text::plain(&parts.text));
-            out.tell(tool_ended(call, Some(output), parts.failed));
+            out.emit(tool_ended(call, Some(output), parts.failed));
         }
     }
 
