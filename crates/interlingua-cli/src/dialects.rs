@@ -56,7 +56,9 @@ fn details(dialect: &Dialect) -> String {
         FramingKind::Objects => "objects: records anywhere in the text",
     };
     let ending = match dialect.ending {
-        Ending::Told => "a record reports how a turn ended; without it, the turn did not complete",
+        Ending::Explicit => {
+            "a record reports how a turn ended; without it, the turn did not complete"
+        }
         Ending::Implied => "the end of the stream is the end of the turn",
     };
     let aliases = dialect.aliases.join(", ");
@@ -83,7 +85,7 @@ fn yes(holds: bool) -> &'static str {
 
 /// What the encoder cannot express; `-` if there is nothing, or no encoder.
 fn cannot_express(dialect: &Dialect) -> String {
-    match dialect.cannot_say {
+    match dialect.cannot_express {
         [] => "-".to_owned(),
         kinds => kinds.join(", "),
     }

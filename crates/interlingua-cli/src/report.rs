@@ -82,7 +82,7 @@ fn is_unreadable(kind: RepairKind) -> bool {
 
 /// Reports the lines that could not be read.
 pub(crate) fn unreadable_lines(name: &str, repairs: &Repairs) {
-    let lines = repairs.told().iter().filter(|repair| is_unreadable(repair.kind));
+    let lines = repairs.listed().iter().filter(|repair| is_unreadable(repair.kind));
     for repair in lines.take(LISTED) {
         let too_long = repair.kind == RepairKind::TooLong;
         let advice = if too_long { "; raise it with --max-line" } else { "" };
@@ -109,12 +109,12 @@ pub(crate) fn losses_and_repairs(name: &str, to: &str, losses: &Losses, repairs:
         let repaired: Vec<_> =
             repairs.counts().map(|(kind, count)| (count, kind.name().to_owned())).collect();
         report.push_str(&format!("repaired in {name}:\n{}", table(&repaired)));
-        for repair in repairs.told() {
+        for repair in repairs.listed() {
             let what = on_one_line(&repair.what);
             report.push_str(&format!("  {name}:{}: {}: {what}\n", repair.line, repair.kind));
         }
         let all: u64 = repairs.counts().map(|it| it.1).sum();
-        let more = all.saturating_sub(repairs.told().len() as u64);
+        let more = all.saturating_sub(repairs.listed().len() as u64);
         if more > 0 {
             report.push_str(&format!("  and {more} more\n"));
         }

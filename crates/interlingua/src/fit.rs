@@ -96,7 +96,7 @@ impl Fit {
     /// Whether an event belongs to a replayed turn, and the target cannot mark it as such.
     fn is_left_out(&mut self, event: &Event<'_>, target: &dyn Encoder, out: &mut Output) -> bool {
         match &event.data {
-            Data::TurnStarted(started) if started.replay && !target.tells_the_past() => {
+            Data::TurnStarted(started) if started.replay && !target.writes_replays() => {
                 out.lost("turns of the past, told again");
                 self.replay = true;
                 true

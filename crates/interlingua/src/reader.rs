@@ -344,7 +344,7 @@ impl Reader {
     fn end_stream_input(&mut self, outlet: &mut dyn SeededOutlet) -> Ending {
         let Self { framing, stream, core, mender, .. } = self;
         if self.ended {
-            return Ending::Told;
+            return Ending::Explicit;
         }
         framing.finish(&mut |frame| stream.take_frame(&frame, core, mender, outlet));
         core.begin("", outlet);
@@ -356,7 +356,7 @@ impl Reader {
             }
             Stream::Recognising(recognition) => {
                 recognition.drain(|frame| core.unrecognised(frame, outlet));
-                Ending::Told
+                Ending::Explicit
             }
         }
     }

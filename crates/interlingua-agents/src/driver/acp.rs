@@ -12,7 +12,8 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::lines::{Message, Records, error_text, set};
+use super::json_rpc::{Envelope, Message, client_info, error_text, set};
+use super::lines::Records;
 use super::{Driver, Step};
 use crate::permission::Decision;
 
@@ -106,6 +107,8 @@ const PROMPT: u64 = 2;
 const MODE: u64 = 3;
 const MODEL: u64 = 4;
 
+const ENVELOPE: Envelope = Envelope::Standard;
+
 impl AcpDriver {
     /// Creates a driver that opens a session with this prompt.
     pub fn new(prompt: String, session: Session) -> Self {
@@ -151,9 +154,7 @@ impl AcpDriver {
         steps: &mut Vec<Step>,
     ) {
         if method != "session/request_permission" {
-            let text = format!("{method} is not supported by this client");
-            let error = json!({"code": -32601, "message": text});
-            steps.push(send(&json!({"jsonrpc": "2.0", "id": id, "error": error})));
+            steps.push(ENVELOPE.not_supported(id, method));
             return;
         }
         let pending = message
@@ -176,7 +177,7 @@ impl AcpDriver {
                     }
                     None => "session/new",
                 };
-                steps.push(request(OPEN, method, &params));
+                steps.push(ENVELOPE.request(OPEN, method, &params));
             }
             (OPEN, Phase::Opening) => {
                 let opened = serde_json::from_str::<Opened>(result.get()).ok();
@@ -203,7 +204,7 @@ impl AcpDriver {
         let mut answers = 0;
         if let Some(mode) = self.session.mode {
             answers += 1;
-            steps.push(request(
+            steps.push(ENVELOPE.request(
                 MODE,
                 "session/set_mode",
                 &json!({"sessionId": session, "modeId": mode}),
@@ -211,7 +212,7 @@ impl AcpDriver {
         }
         if let Some(model) = &self.session.model {
             answers += 1;
-            steps.push(request(
+            steps.push(ENVELOPE.request(
                 MODEL,
                 "session/set_model",
                 &json!({"sessionId": session, "modelId": model}),
@@ -226,7 +227,7 @@ impl AcpDriver {
             return;
         }
         let prompt = json!([{"type": "text", "text": self.prompt}]);
-        steps.push(request(
+        steps.push(ENVELOPE.request(
             PROMPT,
             "session/prompt",
             &json!({"sessionId": session, "prompt": prompt}),
@@ -254,22 +255,12 @@ impl AcpDriver {
     }
 }
 
-fn send(record: &serde_json::Value) -> Step {
-    Step::Send(record.to_string())
-}
-
-fn request(id: u64, method: &str, params: &serde_json::Value) -> Step {
-    send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-}
-
 impl Driver for AcpDriver {
     fn start(&mut self, steps: &mut Vec<Step>) {
         let capabilities =
             json!({"fs": {"readTextFile": false, "writeTextFile": false}, "terminal": false});
-        let client = json!({"name": "interlingua", "title": "Interlingua", "version": env!("CARGO_PKG_VERSION")});
-        let params =
-            json!({"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": client});
-        steps.push(request(INITIALIZE, "initialize", &params));
+        let params = json!({"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": client_info()});
+        steps.push(ENVELOPE.request(INITIALIZE, "initialize", &params));
     }
 
     fn output(&mut self, chunk: &[u8], steps: &mut Vec<Step>) {
@@ -291,7 +282,7 @@ impl Driver for AcpDriver {
             Some(choice) => json!({"outcome": "selected", "optionId": choice.id}),
             None => json!({"outcome": "cancelled"}),
         };
-        steps.push(send(&json!({"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}})));
+        steps.push(ENVELOPE.result(&id, &json!({"outcome": outcome})));
     }
 
     fn wake_after(&self) -> Option<Duration> {
@@ -318,13 +309,11 @@ impl Driver for AcpDriver {
         match &self.phase {
             Phase::InTurn { session } => {
                 let params = json!({"sessionId": session});
-                steps.push(send(
-                    &json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params}),
-                ));
+                steps.push(ENVELOPE.notification("session/cancel", Some(&params)));
                 // The protocol requires pending requests to be answered as cancelled.
                 for (_, (id, _)) in self.pending.drain() {
                     let result = json!({"outcome": {"outcome": "cancelled"}});
-                    steps.push(send(&json!({"jsonrpc": "2.0", "id": id, "result": result})));
+                    steps.push(ENVELOPE.result(&id, &result));
                 }
                 true
             }

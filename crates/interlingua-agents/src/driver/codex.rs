@@ -8,10 +8,11 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use super::lines::{Message, Records, error_text, set};
+use super::json_rpc::{Envelope, Message, client_info, error_text, set};
+use super::lines::Records;
 use super::{Driver, Step};
 use crate::permission::Decision;
 
@@ -64,6 +65,8 @@ const THREAD: u64 = 1;
 const TURN: u64 = 2;
 const INTERRUPT: u64 = 3;
 
+const ENVELOPE: Envelope = Envelope::WithoutVersion;
+
 impl CodexDriver {
     /// Creates a driver that starts a thread with this prompt.
     pub fn new(prompt: String, thread: Thread) -> Self {
@@ -106,9 +109,7 @@ impl CodexDriver {
             }
             "execCommandApproval" | "applyPatchApproval" => Approval::Legacy,
             _ => {
-                let text = format!("{method} is not supported by this client");
-                let answer = json!({"id": id, "error": {"code": -32601, "message": text}});
-                steps.push(Step::Send(answer.to_string()));
+                steps.push(ENVELOPE.not_supported(id, method));
                 return;
             }
         };
@@ -121,8 +122,8 @@ impl CodexDriver {
         match (number, &self.phase) {
             (INITIALIZE, Phase::Initializing) => {
                 self.phase = Phase::StartingThread;
-                steps.push(Step::Send(json!({"method": "initialized"}).to_string()));
-                steps.push(Step::Send(self.start_thread()));
+                steps.push(ENVELOPE.notification("initialized", None));
+                steps.push(self.start_thread());
             }
             (THREAD, Phase::StartingThread) => {
                 let Some(thread) = id_in(result, |started: Started| started.thread) else {
@@ -130,10 +131,10 @@ impl CodexDriver {
                     return;
                 };
                 let input = json!([{"type": "text", "text": self.prompt, "textElements": []}]);
-                let turn = json!({"method": "turn/start", "id": TURN, "params": {"threadId": thread, "input": input}});
+                let params = json!({"threadId": thread, "input": input});
                 self.prompt.clear();
                 self.phase = Phase::StartingTurn { thread };
-                steps.push(Step::Send(turn.to_string()));
+                steps.push(ENVELOPE.request(TURN, "turn/start", &params));
             }
             (TURN, Phase::StartingTurn { thread }) => {
                 let turn = id_in(result, |started: Started| started.turn).unwrap_or_default();
@@ -146,7 +147,7 @@ impl CodexDriver {
         }
     }
 
-    fn start_thread(&self) -> String {
+    fn start_thread(&self) -> Step {
         let Thread { resume, folder, model, approvals, sandbox } = &self.thread;
         let mut params = json!({"cwd": folder, "approvalPolicy": approvals, "sandbox": sandbox});
         if let Some(model) = model {
@@ -159,7 +160,7 @@ impl CodexDriver {
             }
             None => "thread/start",
         };
-        json!({"method": method, "id": THREAD, "params": params}).to_string()
+        ENVELOPE.request(THREAD, method, &params)
     }
 
     fn failure(&mut self, number: u64, error: &RawValue, steps: &mut Vec<Step>) {
@@ -188,10 +189,8 @@ fn id_in(result: &RawValue, of: impl FnOnce(Started) -> Option<Named>) -> Option
 
 impl Driver for CodexDriver {
     fn start(&mut self, steps: &mut Vec<Step>) {
-        let client = json!({"name": "interlingua", "title": "Interlingua", "version": env!("CARGO_PKG_VERSION")});
-        let initialize =
-            json!({"method": "initialize", "id": INITIALIZE, "params": {"clientInfo": client}});
-        steps.push(Step::Send(initialize.to_string()));
+        let params = json!({"clientInfo": client_info()});
+        steps.push(ENVELOPE.request(INITIALIZE, "initialize", &params));
     }
 
     fn output(&mut self, chunk: &[u8], steps: &mut Vec<Step>) {
@@ -209,8 +208,7 @@ impl Driver for CodexDriver {
             Approval::Legacy if allowed => "approved",
             Approval::Legacy => "denied",
         };
-        let answer: Value = json!({"id": id, "result": {"decision": word}});
-        steps.push(Step::Send(answer.to_string()));
+        steps.push(ENVELOPE.result(&id, &json!({"decision": word})));
     }
 
     fn turn_ended(&mut self, steps: &mut Vec<Step>) {
@@ -223,9 +221,7 @@ impl Driver for CodexDriver {
         match &self.phase {
             Phase::InTurn { thread, turn } => {
                 let params = json!({"threadId": thread, "turnId": turn});
-                let interrupt =
-                    json!({"method": "turn/interrupt", "id": INTERRUPT, "params": params});
-                steps.push(Step::Send(interrupt.to_string()));
+                steps.push(ENVELOPE.request(INTERRUPT, "turn/interrupt", &params));
                 true
             }
             // The turn is interrupted as soon as its id is known.
@@ -274,7 +270,7 @@ mod tests {
         assert_eq!(opened[1]["params"], params);
         assert_eq!(
             replies(&mut driver, r#"{"method":"thread/started","params":{}}"#),
-            [Value::Null; 0]
+            [serde_json::Value::Null; 0]
         );
         let prompted = replies(&mut driver, r#"{"id":1,"result":{"thread":{"id":"th"}}}"#);
         assert_eq!(prompted[0]["params"]["threadId"], "th");
@@ -301,7 +297,7 @@ mod tests {
         {
             let mut driver = in_turn();
             let asks = r#"{"method":"item/commandExecution/requestApproval","id":0,"params":{"itemId":"i"}}"#;
-            assert_eq!(replies(&mut driver, asks), [Value::Null; 0]);
+            assert_eq!(replies(&mut driver, asks), [serde_json::Value::Null; 0]);
             let mut steps = Vec::new();
             driver.decide("0", &decision, &mut steps);
             assert_eq!(sent(&steps), [json!({"id": 0, "result": {"decision": word}})]);

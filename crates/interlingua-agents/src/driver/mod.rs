@@ -12,6 +12,7 @@ mod codex;
 mod copilot;
 mod copilot_screen;
 mod gemini;
+mod json_rpc;
 mod lines;
 mod plain;
 mod plain_screen;

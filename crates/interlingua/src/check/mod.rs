@@ -142,7 +142,7 @@ fn check_frame(frame: &Frame<'_>, rules: &mut Option<Box<dyn Rules>>, findings: 
 /// turn that begins within another: real agents begin a turn while another one waits.
 fn broken_laws(repairs: &Repairs, findings: &mut Findings) {
     let breaks_a_law = |repair: &&Repair| repair.kind != RepairKind::TurnInTurn;
-    for repair in repairs.told().iter().filter(breaks_a_law) {
+    for repair in repairs.listed().iter().filter(breaks_a_law) {
         findings.line = repair.line;
         findings.add(repair.kind.name(), repair.what.clone());
     }

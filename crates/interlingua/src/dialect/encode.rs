@@ -24,7 +24,7 @@ pub trait Encoder: CloneEncoder + Send {
     }
 
     /// Whether it can mark a turn as replayed history. If it cannot, it receives no replayed turns.
-    fn tells_the_past(&self) -> bool {
+    fn writes_replays(&self) -> bool {
         false
     }
 
@@ -85,8 +85,8 @@ impl Encoder for Box<dyn Encoder> {
         (**self).withdraws()
     }
 
-    fn tells_the_past(&self) -> bool {
-        (**self).tells_the_past()
+    fn writes_replays(&self) -> bool {
+        (**self).writes_replays()
     }
 
     fn writes_silent_records(&self) -> bool {

@@ -32,6 +32,7 @@ mod decode;
 mod emitter;
 mod encode;
 mod held_errors;
+mod json_rpc;
 mod patch;
 mod probe;
 mod sse;
@@ -113,7 +114,7 @@ pub struct Dialect {
     /// The confidence, from one record, that a stream is in this dialect.
     pub recognise: fn(&Probe<'_>) -> Confidence,
     /// What the encoder cannot express, for the table in the documentation.
-    pub cannot_say: &'static [&'static str],
+    pub cannot_express: &'static [&'static str],
     /// The rules that a stream in this dialect must keep.
     pub rules: Option<MakeRules>,
     /// The fields that are read from a record.
@@ -131,14 +132,14 @@ impl Dialect {
         aliases: &[],
         about: "",
         framing: FramingKind::Lines,
-        ending: Ending::Told,
+        ending: Ending::Explicit,
         repeated_start: RepeatedStart::SameRun,
         unnamed_calls: None,
         exit_class: |_| None,
         decoder: None,
         encoder: None,
         recognise: |_| Confidence::No,
-        cannot_say: &[],
+        cannot_express: &[],
         rules: None,
         reads: Shape::anything,
         ignores: &[],
@@ -169,7 +170,7 @@ pub enum RepeatedStart {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// The protocol has a record for the end of a turn. Without it, the turn did not complete.
-    Told,
+    Explicit,
     /// The protocol has no such record. The end of the stream is the end of the turn.
     Implied,
 }

@@ -97,7 +97,7 @@ impl Repairs {
     }
 
     /// The first repairs, one by one.
-    pub fn told(&self) -> &[Repair] {
+    pub fn listed(&self) -> &[Repair] {
         &self.listed
     }
 }

@@ -13,7 +13,7 @@ fn a_corpus_is_a_clean_stream() {
         for shape in Shape::ALL {
             let corpus = pair.corpus(shape, SAMPLE);
             let finished = pair.translate(&corpus, &mut |_| {});
-            assert_eq!(finished.repairs.told(), [], "{} {shape:?}", pair.from);
+            assert_eq!(finished.repairs.listed(), [], "{} {shape:?}", pair.from);
             let recognised = interlingua::dialect::find(pair.from).map(|dialect| dialect.name);
             assert_eq!(recognised, finished.from.map(|dialect| dialect.name));
         }

@@ -20,7 +20,7 @@ use self::permissions::Choice;
 use self::said::Saying;
 use self::session::{Opening, Session};
 use self::turns::{Price, Turn};
-use super::wire::{Line, Params, Update};
+use super::wire::{Message, Params, Update};
 use super::wire_meta::Meta;
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, EventSink, each_record, unknown};
@@ -79,8 +79,8 @@ enum Asking {
 
 impl Decoder for AcpDecoder {
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
-        each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
-            self.line(line, own, sink);
+        each_record(frame, sink, |message: &mut Message<'_>, own, sink| {
+            self.message(message, own, sink);
         });
     }
 
@@ -93,17 +93,17 @@ impl Decoder for AcpDecoder {
 
 impl AcpDecoder {
     #[inline]
-    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
-        let Some(method) = line.method.take() else {
-            if line.id.is_some() {
-                self.answered(line, own, sink);
+    fn message<'a>(&mut self, message: &mut Message<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
+        let Some(method) = message.method.take() else {
+            if message.id.is_some() {
+                self.answered(message, own, sink);
             } else {
                 sink.event(Event::new(unknown(None, own)));
             }
             return;
         };
         if method.body() == "session/update" {
-            match &mut line.params {
+            match &mut message.params {
                 Some(Params { update: Some(update), session, .. }) => {
                     self.update(update, session.as_ref(), own, sink);
                 }
@@ -111,15 +111,15 @@ impl AcpDecoder {
             }
             return;
         }
-        let params = line.params.take().unwrap_or_default();
+        let params = message.params.take().unwrap_or_default();
         match method.body() {
             "session/request_permission" => {
                 self.release(sink);
                 self.enter(false, false, params.session.as_ref(), sink);
-                self.permission(line.id.as_ref(), params, sink);
+                self.permission(message.id.as_ref(), params, sink);
             }
-            "elicitation/create" => self.question(line.id.as_ref(), own, sink),
-            _ => self.other(method, line.id.as_ref(), params, own, sink),
+            "elicitation/create" => self.question(message.id.as_ref(), own, sink),
+            _ => self.other(method, message.id.as_ref(), params, own, sink),
         }
     }
 

@@ -84,7 +84,7 @@ impl Encoder for AcpEncoder {
         self.encode_other(event, out);
     }
 
-    fn tells_the_past(&self) -> bool {
+    fn writes_replays(&self) -> bool {
         true
     }
 }

@@ -38,7 +38,7 @@ pub static DIALECT: Dialect = Dialect {
     decoder: Some(|| Box::<AcpDecoder>::default()),
     encoder: Some(|options| Box::new(AcpEncoder::new(options))),
     recognise,
-    cannot_say: &[
+    cannot_express: &[
         "hidden reasoning and signatures",
         "prompts of the turn at hand and of sub-agents, text that the program put in",
         "permission decisions, answers to questions, questions in an unknown form",
@@ -51,7 +51,7 @@ pub static DIALECT: Dialect = Dialect {
         "unknown and unreadable records",
     ],
     rules: Some(|| Box::<rules::AcpRules>::default()),
-    reads: <wire::Line<'static> as Record<'static>>::shape,
+    reads: <wire::Message<'static> as Record<'static>>::shape,
     ignores: ignored::IGNORED,
     guide: include_str!("guide.md"),
     ..Dialect::BLANK

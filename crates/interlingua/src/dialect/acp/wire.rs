@@ -4,44 +4,12 @@
 //! when it is needed.
 
 use super::wire_meta::{Meta, Ours, WireUsage};
+use crate::dialect::json_rpc;
 use crate::json::read::{Field, Flaw, Record, Shaped};
 use crate::json::{Json, Shape, Text, known, record};
 
 /// One message, of either side.
-#[derive(Debug, Default)]
-pub(super) struct Line<'a> {
-    pub(super) id: Option<Json<'a>>,
-    pub(super) method: Option<Text<'a>>,
-    pub(super) params: Option<Params<'a>>,
-    pub(super) result: Option<Json<'a>>,
-    pub(super) error: Option<Json<'a>>,
-}
-
-impl<'a> Record<'a> for Line<'a> {
-    #[inline]
-    fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
-        match name {
-            "id" => self.id = value.json()?,
-            "method" => self.method = value.text()?,
-            "params" => value.record(&mut self.params)?,
-            "result" => self.result = value.json()?,
-            "error" => self.error = value.json()?,
-            _ => value.skip()?,
-        }
-        Ok(())
-    }
-
-    fn shape() -> Shape {
-        known!(
-            "jsonrpc",
-            "id",
-            "method",
-            "params" => Params,
-            "result" => Answer,
-            "error" => Failure,
-        )
-    }
-}
+pub(super) type Message<'a> = json_rpc::Message<'a, Params<'a>, Answer<'a>>;
 
 /// What a request or notification says.
 #[derive(Debug, Default)]
@@ -298,15 +266,6 @@ record! {
         id: text "optionId",
         name: text "name",
         kind: text "kind",
-    }
-}
-
-record! {
-    /// Why a request failed.
-    pub(super) struct Failure<'a> {
-        code: integer "code",
-        message: text "message",
-        data: json "data",
     }
 }
 

@@ -33,7 +33,7 @@ pub static DIALECT: Dialect = Dialect {
     about: "AG-UI: agent-user interaction events, server-sent",
     framing: FramingKind::Sse,
     encoder: Some(|options| Box::new(AgUiEncoder::new(options))),
-    cannot_say: &[
+    cannot_express: &[
         "text that the agent took back",
         "turns of the past",
         "pictures in what a tool gave back",

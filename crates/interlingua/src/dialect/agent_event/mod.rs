@@ -36,7 +36,7 @@ pub static DIALECT: Dialect = Dialect {
     decoder: Some(|| Box::<AgentEventDecoder>::default()),
     encoder: Some(|options| Box::new(AgentEventEncoder::new(options))),
     recognise,
-    cannot_say: &[
+    cannot_express: &[
         "session facts (id, model, folder, tools)",
         "usage, cost and duration",
         "user messages",

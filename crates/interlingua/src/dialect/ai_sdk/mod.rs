@@ -43,7 +43,7 @@ pub static DIALECT: Dialect = Dialect {
     aliases: &["ai-sdk-v3", "language-model-v3", "vercel-ai"],
     about: "AI SDK: language model stream parts, version 3, one a line",
     encoder: Some(|options| Box::new(AiSdkEncoder::new(options))),
-    cannot_say: &[
+    cannot_express: &[
         "user messages",
         "hidden reasoning",
         "tool progress",
@@ -66,7 +66,7 @@ pub static DIALECT_V4: Dialect = Dialect {
     aliases: &["language-model-v4"],
     about: "AI SDK: language model stream parts, version 4, one a line",
     encoder: Some(|options| Box::new(AiSdkEncoder::new(options).in_version(Specification::V4))),
-    cannot_say: &[
+    cannot_express: &[
         "user messages",
         "hidden reasoning",
         "tool progress",

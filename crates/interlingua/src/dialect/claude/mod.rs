@@ -40,7 +40,7 @@ pub static DIALECT: Dialect = Dialect {
     decoder: Some(|| Box::<ClaudeDecoder>::default()),
     encoder: Some(|options| Box::new(ClaudeEncoder::new(options))),
     recognise,
-    cannot_say: &["file changes outside a tool", "artifacts", "host facts (sandbox, relay)"],
+    cannot_express: &["file changes outside a tool", "artifacts", "host facts (sandbox, relay)"],
     rules: Some(|| Box::<rules::ClaudeRules>::default()),
     reads: <wire::Line<'static> as Record<'static>>::shape,
     ignores: ignored::IGNORED,

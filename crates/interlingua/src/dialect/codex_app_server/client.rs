@@ -8,9 +8,11 @@ use super::decode::{CodexAppServerDecoder, Request, is_left_out};
 use super::failures;
 use super::items::text_of;
 use super::turns;
-use super::wire::{Message, Params, Refusal};
+use super::wire::{Message, Params};
 use crate::dialect::Emitter;
+use crate::dialect::json_rpc::Failure;
 use crate::event::{Error, SessionUpdated, UserMessage};
+use crate::json::read;
 use crate::json::{Json, Text};
 
 /// How many requests of the client are remembered until they are answered.
@@ -67,8 +69,9 @@ impl CodexAppServerDecoder {
                 None => out.unknown(Text::default()),
             };
         };
-        if let Some(refusal) = &message.error {
-            return self.refusal(id, refusal, out);
+        if let Some(error) = &message.error {
+            let failure = read::record_of::<Failure<'_>>(error).unwrap_or_default();
+            return self.refused(id, &failure, out);
         }
         let Some(answer) = &mut message.result else { return };
         if self.asked.answer(id, answer, out) {
@@ -85,13 +88,13 @@ impl CodexAppServerDecoder {
         }
     }
 
-    fn refusal<'a>(&mut self, id: &Json<'_>, refusal: &Refusal<'a>, out: &mut Emitter<'_, 'a>) {
+    fn refused(&mut self, id: &Json<'_>, failure: &Failure<'_>, out: &mut Emitter<'_, '_>) {
         let request = self.take_request(id);
         let by_client = request.is_none() && self.client_heard;
-        if by_client && self.asked.refuse(id, refusal.message.as_ref(), out) {
+        if by_client && self.asked.refuse(id, failure.message.as_ref(), out) {
             return;
         }
-        let error = failures::refusal(refusal);
+        let error = failures::refusal(failure);
         if request == Some(Request::Turn) && !self.turn.open {
             if let Some(text) = self.turn.prompt.take() {
                 out.emit(UserMessage { text, ..UserMessage::default() });

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::wire::{Failure, HttpFailure, Refusal};
+use super::wire::{Failure, HttpFailure};
+use crate::dialect::json_rpc;
 use crate::event::{Error, ErrorClass, Outcome, Retry};
 use crate::json::read;
 use crate::json::{Json, Text};
@@ -127,7 +128,7 @@ pub(super) fn retry<'a>(failure: &Failure<'a>) -> Retry<'a> {
 }
 
 /// A request that the agent refused.
-pub(super) fn refusal<'a>(refusal: &Refusal<'a>) -> Error<'a> {
+pub(super) fn refusal<'a>(refusal: &json_rpc::Failure<'a>) -> Error<'a> {
     let class = match refusal.code {
         Some(-32001) => ErrorClass::Overloaded,
         Some(-32602..=-32600) => ErrorClass::BadRequest,

@@ -1,23 +1,12 @@
 //! The messages of `codex app-server`, as they are on the wire.
 //!
-//! Every message has one of three shapes: a request (`method` and `id`), a notification (`method`
-//! alone) or a response (`id` with `result` or `error`). The parameters of all methods are read as
-//! one record, since a name means the same wherever it occurs.
+//! The envelope is that of [JSON-RPC](crate::dialect::json_rpc).
 
+use crate::dialect::json_rpc;
 use crate::json::record;
 
-record! {
-    /// One message, of either side.
-    pub(super) struct Message<'a> {
-        method: text "method",
-        id: json "id",
-        params: record<Params> "params",
-        result: record<Answer> "result",
-        error: record<Refusal> "error",
-        time: json "emittedAtMs",
-        _version: text "jsonrpc",
-    }
-}
+/// One message, of either side.
+pub(super) type Message<'a> = json_rpc::Message<'a, Params<'a>, Answer<'a>>;
 
 record! {
     /// What a request or a notification says.
@@ -78,14 +67,6 @@ record! {
         content_items: json "contentItems",
         // Of either.
         secret: json "accessToken" | "authToken" | "apiKey" | "token",
-    }
-}
-
-record! {
-    /// Why a request was refused.
-    pub(super) struct Refusal<'a> {
-        code: integer "code",
-        message: text "message",
     }
 }
 

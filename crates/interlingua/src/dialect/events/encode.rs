@@ -28,7 +28,7 @@ impl Encoder for EventsEncoder {
         Withdraws::AnyBlock
     }
 
-    fn tells_the_past(&self) -> bool {
+    fn writes_replays(&self) -> bool {
         true
     }
 

@@ -35,7 +35,7 @@ pub static DIALECT: Dialect = Dialect {
     decoder: Some(|| Box::<EventsDecoder>::default()),
     encoder: Some(|options| Box::new(EventsEncoder::new(options))),
     recognise,
-    cannot_say: &["secrets"],
+    cannot_express: &["secrets"],
     rules: Some(|| Box::<rules::EventsRules>::default()),
     guide: include_str!("guide.md"),
     ..Dialect::BLANK

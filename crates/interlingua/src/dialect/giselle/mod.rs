@@ -34,7 +34,7 @@ pub static DIALECT: Dialect = Dialect {
     decoder: Some(|| Box::<GiselleDecoder>::default()),
     encoder: Some(|options| Box::new(GiselleEncoder::new(options))),
     recognise,
-    cannot_say: &[
+    cannot_express: &[
         "reasoning",
         "tool progress",
         "permissions",

@@ -21,7 +21,7 @@ pub static DIALECT: Dialect = Dialect {
     aliases: &["terminal", "plain"],
     about: "For a person at a terminal",
     encoder: Some(|_| Box::<TextEncoder>::default()),
-    cannot_say: &[
+    cannot_express: &[
         "tool inputs beyond one value",
         "tool outputs beyond one line",
         "diffs",

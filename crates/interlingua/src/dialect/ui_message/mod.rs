@@ -33,7 +33,7 @@ pub static DIALECT: Dialect = Dialect {
     about: "AI SDK: UI message stream, server-sent events for `useChat`",
     framing: FramingKind::Sse,
     encoder: Some(|options| Box::new(UiMessageEncoder::new(options))),
-    cannot_say: &[
+    cannot_express: &[
         "hidden reasoning",
         "text that the agent took back",
         "turns of the past",

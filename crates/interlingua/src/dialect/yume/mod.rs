@@ -75,7 +75,7 @@ pub static DIALECT: Dialect = Dialect {
     encoder: Some(|options| Box::new(YumeEncoder::new(options))),
     framing: FramingKind::Joined,
     recognise,
-    cannot_say: &[
+    cannot_express: &[
         "user messages",
         "hidden reasoning, signatures, pictures",
         "tools that run at the same time",

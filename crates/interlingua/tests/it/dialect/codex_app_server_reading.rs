@@ -113,7 +113,7 @@ fn a_resume_in_a_new_process_counts_from_what_it_repeats() {
 }
 
 #[test]
-fn a_resume_tells_the_past_as_the_past() {
+fn a_resume_writes_replays_as_the_past() {
     let past = json!({"id": "old", "status": "completed", "items": [
         {"type": "userMessage", "id": "u", "content": [{"type": "text", "text": "one"}]},
         {"type": "agentMessage", "id": "a", "text": "turn one"},

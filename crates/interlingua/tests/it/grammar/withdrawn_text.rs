@@ -192,6 +192,6 @@ fn our_own_events_name_the_blocks_that_are_taken_back() {
     let text = first.text();
     let lines: Vec<&str> = text.lines().collect();
     let second = translate_lines("events", "claude", &lines);
-    let repairs = second.repairs().told();
+    let repairs = second.repairs().listed();
     assert!(repairs.is_empty(), "{repairs:?}");
 }

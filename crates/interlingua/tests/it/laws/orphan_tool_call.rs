@@ -25,7 +25,7 @@ fn a_call_that_nobody_answers_is_abandoned_before_the_turn_ends() {
     );
     let place = |kind| records.iter().position(|event| event["type"] == kind).unwrap();
     assert!(place("tool_ended") < place("turn_ended"));
-    let repairs = written.repairs().told();
+    let repairs = written.repairs().listed();
     assert_eq!(repairs[0].kind.name(), "call-not-answered");
     assert_eq!(repairs[0].line, 2);
 }
@@ -165,7 +165,7 @@ fn another_call_of_the_same_id_is_told_as_one_of_its_own() {
     assert_eq!(told("tool_ended"), calls);
     let outputs = of_kind(&records, "tool_ended").into_iter().map(|event| &event["output"]);
     assert_eq!(outputs.collect::<Vec<_>>(), ["one", "two", "three"]);
-    let repaired = written.repairs().told().iter();
+    let repaired = written.repairs().listed().iter();
     let reused = repaired.filter(|repair| repair.kind.name() == "call-id-reused");
     assert_eq!(reused.count(), 2);
 }

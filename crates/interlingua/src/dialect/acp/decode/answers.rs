@@ -4,9 +4,10 @@
 use super::agent::Agent;
 use super::{AcpDecoder, Asked, Asking, question_answered};
 use crate::dialect::EventSink;
-use crate::dialect::acp::wire::{Answer, Failure, FailureData, Line};
+use crate::dialect::acp::wire::{Answer, FailureData, Message};
 use crate::dialect::acp::wire_meta::{OurUsage, Ours, Quota, TokenCount, WireUsage};
 use crate::dialect::decode::Own;
+use crate::dialect::json_rpc::Failure;
 use crate::event::{
     Cost, Error, ErrorClass, Event, Native, Outcome, Scope, TurnEnded, Usage, own_usage,
 };
@@ -16,19 +17,17 @@ use crate::json::{Json, Text};
 impl AcpDecoder {
     pub(super) fn answered<'a>(
         &mut self,
-        line: &mut Line<'a>,
+        message: &mut Message<'a>,
         own: Own<'a>,
         sink: &mut dyn EventSink,
     ) {
-        let Some(id) = line.id.take() else { return };
-        if let Some(error) = line.error.take() {
+        let Some(id) = message.id.take() else { return };
+        if let Some(error) = message.error.take() {
             let failure = read::record_of::<Failure<'_>>(&error).unwrap_or_default();
             self.failed(&id, failure, own, sink);
             return;
         }
-        let result = line.result.take();
-        let answer = result.as_ref().and_then(read::record_of::<Answer<'_>>);
-        let mut answer = answer.unwrap_or_default();
+        let mut answer = message.result.take().unwrap_or_default();
         if let Some(selected) = answer.outcome.take() {
             self.permitted(&id, &selected, sink);
             return;
