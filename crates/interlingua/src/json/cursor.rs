@@ -4,7 +4,7 @@
 //! Nothing is unescaped, copied or kept.
 
 use super::read::Flaw;
-use super::run::end_of_run;
+use super::run::{end_of_run, run_in_block};
 
 /// Recursion limit; deeper values are parsed with an explicit stack.
 const MAX_DEPTH: u32 = 64;
@@ -209,6 +209,17 @@ impl<'a> Cursor<'a> {
     fn skip_string(&mut self) -> Result<(), Flaw> {
         self.at += 1;
         self.escaped = false;
+        let (length, quoted) = run_in_block(self.text.as_bytes(), self.at);
+        self.at += length;
+        if quoted {
+            self.at += 1;
+            return Ok(());
+        }
+        self.skip_long_string()
+    }
+
+    /// Skips the rest of a string that is longer than a block or has escapes.
+    fn skip_long_string(&mut self) -> Result<(), Flaw> {
         let bytes = self.text.as_bytes();
         loop {
             let Some(found) = end_of_run(bytes, self.at) else {

@@ -32,6 +32,15 @@ pub(super) fn end_of_run(bytes: &[u8], from: usize) -> Option<usize> {
     (found != 0).then(|| at + found.trailing_zeros() as usize)
 }
 
+/// The length of the run in the next block, and whether a quote ends it there: most names and ids
+/// are that short. It is 0 if fewer bytes than a block are left.
+#[inline]
+pub(super) fn run_in_block(bytes: &[u8], from: usize) -> (usize, bool) {
+    let Some(block) = bytes.get(from..).and_then(<[u8]>::first_chunk) else { return (0, false) };
+    let length = (ends(*block).trailing_zeros() as usize).min(BLOCK);
+    (length, block.get(length) == Some(&b'"'))
+}
+
 /// A bit for each byte at which a run of unescaped text ends.
 #[inline]
 fn ends(block: [u8; BLOCK]) -> u32 {
@@ -44,6 +53,14 @@ fn ends(block: [u8; BLOCK]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_in_a_block_is_no_longer_than_the_block() {
+        assert_eq!(run_in_block(b"abc\",\"d\":\"efghij", 0), (3, true));
+        assert_eq!(run_in_block(b"abc\\\"d\":\"efghijk", 0), (3, false));
+        assert_eq!(run_in_block(b"abcdefghijklmnopq\"", 0), (BLOCK, false));
+        assert_eq!(run_in_block(b"abc\"", 0), (0, false));
+    }
 
     #[test]
     fn an_end_is_found_at_any_offset() {
