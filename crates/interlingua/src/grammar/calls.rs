@@ -1,31 +1,32 @@
 //! Ensures that every tool call starts once and is answered once.
 
+mod call;
+mod ids;
+
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
+
+pub(super) use call::key;
+use call::{
+    Call, ClosedCall, OpenCall, Outcome, UNNAMED, answer_number, content_number, input_number,
+    is_bare,
+};
+use ids::IdGenerator;
 
 use super::RepairKind;
 use super::renamed::Renamed;
 use super::stream::{Emit, Stream};
 use crate::event::{
-    Data, Event, Executor, Native, Reason, ToolEnded, ToolInput, ToolKind, ToolStarted, ToolStatus,
+    Data, Event, Executor, Native, Reason, ToolEnded, ToolInput, ToolStarted, ToolStatus,
 };
-use crate::fingerprint::{Fingerprint, FingerprintHasher, of_name, of_optional_name, of_words};
-use crate::json::{Json, Text};
+use crate::fingerprint::FingerprintHasher;
+use crate::json::Text;
 
 /// The number of closed calls whose allocations are reused.
 const MAX_SPARE: usize = 16;
 
 /// The buffer capacity for an input that is kept from call to call.
 const SPARE_CAPACITY: usize = 64 << 10;
-
-/// The name of a tool whose name is not known.
-const UNNAMED: &str = "unknown";
-
-/// The longest input that is kept for permission requests about a call.
-const MAX_INPUT: usize = 1 << 20;
-
-/// The length of the end of a running call's output that is kept.
-const MAX_OUTPUT: usize = 64 << 10;
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
@@ -43,64 +44,6 @@ pub(super) struct Calls {
     /// The allocations of closed calls, for reuse.
     #[allow(clippy::vec_box, reason = "the boxes themselves are reused")]
     spare: Vec<Box<OpenCall>>,
-}
-
-/// Generates ids for calls to which the agent gave none.
-#[derive(Debug, Default)]
-struct IdGenerator {
-    /// Distinguishes them from the ids of other sessions.
-    tag: String,
-    /// Earlier runs of the session are not known.
-    resumed: bool,
-    /// Their prefix, where the protocol prescribes one.
-    prefix: Option<&'static str>,
-    made: u64,
-}
-
-#[derive(Debug)]
-enum Call {
-    Open(Box<OpenCall>),
-    Closed(ClosedCall),
-}
-
-/// What is kept of a closed call to recognise a repeat.
-#[derive(Debug, Clone, Copy)]
-struct ClosedCall {
-    outcome: Outcome,
-    epoch: u64,
-    /// The fingerprint of the message that it belongs to.
-    message: u64,
-    /// The fingerprint of its name and input.
-    content: u64,
-    /// The fingerprint of its answer.
-    answer: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Answered,
-    Abandoned,
-    /// Closed because its turn waits for the client, and the agent did not report for which call.
-    Waiting,
-}
-
-#[derive(Debug, Default)]
-struct OpenCall {
-    id: String,
-    order: u64,
-    epoch: u64,
-    name: String,
-    kind: ToolKind,
-    executor: Executor,
-    parent: Option<Text<'static>>,
-    message: Option<Text<'static>>,
-    input_known: bool,
-    /// The input; empty where it is not known or too long to keep.
-    input: String,
-    /// The fingerprint of the input.
-    input_number: u64,
-    /// The end of its output so far.
-    output: String,
 }
 
 impl Calls {
@@ -515,115 +458,6 @@ impl Calls {
             _ => None,
         }
     }
-}
-
-impl OpenCall {
-    /// Keeps the input, if it is known.
-    fn set_input(&mut self, input: Option<&Json<'_>>) {
-        self.input_known = input.is_some();
-        self.input_number = input_number(input);
-        if let Some(input) = input.filter(|input| input.get().len() <= MAX_INPUT) {
-            self.input.push_str(input.get());
-        }
-    }
-
-    /// Appends to the output, of which only the end is kept.
-    fn append_output(&mut self, piece: &str) {
-        self.output.push_str(piece);
-        // Trimming only at twice the limit keeps the cost of moving the rest linear.
-        if self.output.len() > 2 * MAX_OUTPUT {
-            let start = self.output.ceil_char_boundary(self.output.len() - MAX_OUTPUT);
-            self.output.drain(..start);
-        }
-    }
-
-    /// The name of its tool, for events that do not contain it.
-    fn known_name(&self) -> Option<Text<'_>> {
-        (self.name != UNNAMED).then(|| Text::plain(&self.name))
-    }
-
-    fn known_input(&self) -> Option<Json<'_>> {
-        (!self.input.is_empty()).then(|| Json::read_from(&self.input))
-    }
-
-    /// The output that it wrote before it was stopped.
-    fn partial_output(&self) -> Option<Json<'static>> {
-        (!self.output.is_empty()).then(|| Json::from(&Text::plain(&self.output)))
-    }
-}
-
-impl Call {
-    /// Closes a call, and returns what was known of it.
-    fn end(&mut self, outcome: Outcome, answer: u64) -> Option<Box<OpenCall>> {
-        let Self::Open(open) = self else { return None };
-        let closed = ClosedCall {
-            outcome,
-            epoch: open.epoch,
-            message: of_optional_name(&open.message),
-            content: content_number(&open.name, open.input_number),
-            answer,
-        };
-        match std::mem::replace(self, Self::Closed(closed)) {
-            Self::Open(open) => Some(open),
-            Self::Closed(_) => None,
-        }
-    }
-}
-
-impl ClosedCall {
-    /// Whether a call with the same id in this message is the same call.
-    fn repeats_message(&self, message: &Option<Text<'_>>) -> bool {
-        message.is_some() && of_optional_name(message) == self.message
-    }
-}
-
-impl IdGenerator {
-    fn next(&mut self, is_free: impl Fn(&str) -> bool) -> String {
-        loop {
-            self.made += 1;
-            let (number, tag) = (self.made, &self.tag);
-            let id = match self.prefix {
-                Some(prefix) if !self.resumed => format!("{prefix}{number}"),
-                Some(prefix) => format!("{prefix}{number}_{tag}"),
-                None => format!("call_{tag}_{number}"),
-            };
-            if is_free(&id) {
-                return id;
-            }
-        }
-    }
-}
-
-fn input_number(input: Option<&Json<'_>>) -> u64 {
-    input.map_or(0, |input| Fingerprint::of(input.get().as_bytes()).number())
-}
-
-fn content_number(name: &str, input: u64) -> u64 {
-    of_words([of_name(name.as_bytes()), input])
-}
-
-/// Whether an answer has no content.
-fn is_bare(ended: &ToolEnded<'_>) -> bool {
-    let ToolEnded { output, structured, exit_code, error, .. } = ended;
-    output.is_none() && structured.is_none() && exit_code.is_none() && error.is_none()
-}
-
-/// The fingerprint of an answer.
-fn answer_number(ended: &ToolEnded<'_>) -> u64 {
-    let json = |json: &Option<Json<'_>>| input_number(json.as_ref());
-    of_words([
-        of_name(ended.status.as_str().as_bytes()),
-        json(&ended.output),
-        json(&ended.structured),
-        ended.exit_code.map_or(u64::MAX, i64::cast_unsigned),
-        of_optional_name(&ended.error),
-    ])
-}
-
-/// The key of a call: the fingerprint of its id.
-#[inline]
-pub(super) fn key(call: &Text<'_>) -> u64 {
-    of_name(call.to_plain().as_bytes())
 }
 
 /// Emits that the input remains unknown, so that no writer waits for it.

@@ -1,0 +1,73 @@
+//! The options of a reader.
+
+use crate::dialect::{self, Dialect, FramingKind};
+use crate::error::Error;
+use crate::event::Usage;
+use crate::framing::Limits;
+
+/// The dialect that a reader reads.
+#[derive(Debug, Clone, Copy)]
+pub enum Source {
+    /// The dialect is recognised by the first records.
+    Recognise,
+    /// This dialect.
+    Dialect(&'static Dialect),
+}
+
+impl From<&'static Dialect> for Source {
+    fn from(dialect: &'static Dialect) -> Self {
+        Self::Dialect(dialect)
+    }
+}
+
+impl Source {
+    /// The dialect with this name.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        dialect::named(name).map(Self::Dialect)
+    }
+}
+
+/// The options of a reader.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// The limits of a frame.
+    pub limits: Limits,
+    /// The framing, if it is not that of the dialect.
+    pub framing: Option<FramingKind>,
+    /// Record the types of records and the fields that the decoder does not know.
+    pub explain_unknown: bool,
+    /// What the session had used before this stream, for agents whose counts continue across runs,
+    /// as those of a resumed Codex thread do.
+    pub usage_before: Option<Usage<'static>>,
+    /// The seed that distinguishes the ids of this session from those of every other one. Without
+    /// it, a hash of the first frame is the seed, so the same input gives the same ids.
+    pub id_seed: Option<u64>,
+    /// The session was resumed, and the reader does not see its earlier runs. Generated ids then
+    /// contain a tag, so that they do not repeat those of earlier runs.
+    pub resumed: bool,
+    /// Whether the agent's own records are kept in the entries.
+    pub raw_records: RawRecords,
+}
+
+/// Whether the agent's own records are kept in the entries. If they are, a record that adds nothing
+/// is an entry too, so a log with records has other sequence numbers than one without.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum RawRecords {
+    /// None are kept.
+    #[default]
+    Drop,
+    /// All are kept. They may contain secrets that events leave out.
+    Keep,
+    /// Those in one dialect are kept, for a writer that passes them through.
+    KeepOf(&'static Dialect),
+}
+
+impl RawRecords {
+    pub(super) fn keeps(self, dialect: &'static Dialect) -> bool {
+        match self {
+            Self::Drop => false,
+            Self::Keep => true,
+            Self::KeepOf(kept) => kept == dialect,
+        }
+    }
+}
