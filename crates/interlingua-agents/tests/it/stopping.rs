@@ -73,8 +73,9 @@ async fn no_process_survives() {
 async fn a_signal_reaches_processes_that_moved_away() {
     let received = Fifo::new();
     // A shell's background commands ignore SIGINT from the start, so the next signal must reach it.
+    // It waits in a loop because the signal may reach the process that it waits for first.
     let away = format!(
-        "setsid sh -c 'trap \"echo received >&2; {signal}; exit\" TERM; {signal}; sleep 1000 & wait' &",
+        "setsid sh -c 'trap \"echo received >&2; {signal}; exit\" TERM; {signal}; while :; do sleep 1000 & wait; done' &",
         signal = received.signal_command()
     );
     let lines = [
