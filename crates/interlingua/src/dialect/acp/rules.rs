@@ -301,9 +301,10 @@ impl AcpRules {
         let params = &record["params"];
         self.check_session(params, findings);
         require_name(params, "message", "question-fields", findings);
-        let form = params["mode"] == "form";
-        let asks = params.pointer("/requestedSchema/properties").is_some_and(Value::is_object);
-        let complete = !form || asks;
+        let is_form = params["mode"] == "form";
+        let has_schema =
+            params.pointer("/requestedSchema/properties").is_some_and(Value::is_object);
+        let complete = !is_form || has_schema;
         findings.require(
             complete,
             "question-fields",

@@ -1,4 +1,4 @@
-//! The items that are tool calls.
+//! The items that are tool calls: their input, their output, and the sub-agents that they spawn.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! The items that a turn consists of.
+//! The items that a turn consists of: messages, thoughts, and the input of the user. Calls are read
+//! in [`calls`](super::calls).
 
 use super::calls;
 use super::decode::CodexAppServerDecoder;

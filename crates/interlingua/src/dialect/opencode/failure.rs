@@ -1,4 +1,4 @@
-//! The errors of opencode.
+//! The errors of opencode, and their classification.
 
 use super::wire::Failure;
 use crate::event::{Error, ErrorClass};

@@ -127,8 +127,8 @@ impl AcpDecoder {
         self.calls.open.insert(id.to_plain().into_owned(), call);
     }
 
-    /// Ends the calls without an answer, as far as their end is known: a denied call was denied,
-    /// and the others are cancelled with a cancelled turn.
+    /// Ends the calls without an answer, as far as their end is known: calls that the user denied
+    /// are denied, and a cancelled turn cancels the others.
     pub(super) fn end_calls(&mut self, outcome: &Outcome, sink: &mut dyn EventSink) {
         self.calls.any_in_turn = false;
         if *outcome == Outcome::Completed {
@@ -187,7 +187,7 @@ impl AcpDecoder {
     }
 
     /// The name of a tool. Earlier versions of the protocol had no field for it; agents report it
-    /// in ways of their own or not at all. The kind of work is the last resort.
+    /// in ways of their own or not at all. The last resort is the kind of the tool.
     fn tool_name(&self, id: &Text<'_>, update: &Update<'_>, meta: &Meta<'_>) -> Text<'static> {
         let of_claude = meta.claude.as_ref().and_then(|claude| claude.tool_name.as_ref());
         let reported = update.name.as_ref().or(meta.tool_name.as_ref()).or(of_claude);

@@ -65,7 +65,7 @@ impl AcpDecoder {
             if let Some(usage) = usage {
                 let begins = !self.has_live_turn();
                 self.enter_turn(false, replay, session, sink);
-                // An update with usage alone starts no turn, so the start is emitted here.
+                // The grammar starts no turn for usage alone, so the start is emitted here.
                 if begins && self.has_live_turn() {
                     sink.event(Event::new(TurnStarted::default()));
                 }
@@ -214,7 +214,7 @@ impl AcpDecoder {
         is_todo
     }
 
-    /// Emits the held text as text: it is not an error, since the turn continues.
+    /// Emits the text that was held back. It is not an error, since the turn continues.
     pub(super) fn release_held_text(&mut self, sink: &mut dyn EventSink) {
         if let Some(text) = self.streaming.held_error.take() {
             self.emit_delta(BlockKind::Text, None, None, text, sink);
@@ -235,7 +235,7 @@ impl AcpDecoder {
     }
 }
 
-/// Emits a chunk that adds no text as a native record.
+/// Emits a chunk that adds no text as a native record. Its meaning, if any, is another event.
 fn emit_native_chunk(kind: Option<Text<'_>>, own: Own<'_>, sink: &mut dyn EventSink) {
     let name = Text::from(format!("session/update/{}", kind.unwrap_or_default()));
     sink.event(Event::new(Native { name, raw: own.json() }));

@@ -21,7 +21,7 @@ impl AcpDecoder {
         sink: &mut dyn EventSink,
     ) {
         let kind = update.kind.as_ref().map_or("", Text::body);
-        let news = match kind {
+        let changes = match kind {
             "current_mode_update" => {
                 SessionUpdated { permission_mode: update.mode.clone(), ..SessionUpdated::default() }
             }
@@ -79,8 +79,8 @@ impl AcpDecoder {
                 return;
             }
         };
-        if news.model.is_some() || news.permission_mode.is_some() {
-            self.update_session(news, sink);
+        if changes.model.is_some() || changes.permission_mode.is_some() {
+            self.update_session(changes, sink);
         }
         let name = Text::from(format!("session/update/{kind}"));
         sink.event(Event::new(Native { name, raw: own.json() }));
@@ -92,7 +92,7 @@ impl AcpDecoder {
         let dollars = cost.filter(|cost| cost.currency.as_ref().is_some_and(|it| *it == "USD"));
         let amount = dollars.and_then(|cost| cost.amount);
         if let Some(usd) = amount.filter(|usd| *usd > 0.0 && usd.is_finite()) {
-            self.session_cost.report(usd, self.turn);
+            self.session_cost.record(usd, self.turn);
         }
     }
 }

@@ -35,7 +35,8 @@ pub(super) enum SessionStage {
 }
 
 impl AcpDecoder {
-    /// Whether an error response to an unknown request can only answer a prompt.
+    /// Whether a session is open, so that an error response to an unknown request can only answer a
+    /// prompt.
     pub(super) fn is_session_open(&self) -> bool {
         matches!(self.stage, SessionStage::Open | SessionStage::StillReplaying)
             || self.session.started
@@ -73,12 +74,12 @@ impl AcpDecoder {
         if !replay_continues {
             self.end_turn_without_response(sink);
         }
-        let mut news = settings(result.options.as_ref());
-        news.id = result.session.take();
-        news.model = result.models.take().and_then(|models| models.current).or(news.model);
+        let mut changes = settings(result.options.as_ref());
+        changes.id = result.session.take();
+        changes.model = result.models.take().and_then(|models| models.current).or(changes.model);
         let mode = result.modes.take().and_then(|modes| modes.current);
-        news.permission_mode = mode.or(news.permission_mode);
-        self.update_session(news, sink);
+        changes.permission_mode = mode.or(changes.permission_mode);
+        self.update_session(changes, sink);
         let id = self.session.id.clone();
         self.start_session(id.as_ref(), sink);
     }
@@ -95,18 +96,18 @@ impl AcpDecoder {
     /// Keeps what became known of the session, and emits it if the session has started.
     pub(super) fn update_session(
         &mut self,
-        mut news: SessionUpdated<'_>,
+        mut changes: SessionUpdated<'_>,
         sink: &mut dyn EventSink,
     ) {
-        news.model = news.model.map(|id| self.agent.model(id));
-        news.permission_mode = news.permission_mode.map(agent::mode);
+        changes.model = changes.model.map(|id| self.agent.model(id));
+        changes.permission_mode = changes.permission_mode.map(agent::mode);
         let own = |text: &Option<Text<'_>>| text.clone().map(Text::into_owned);
         let session = &mut self.session;
-        session.id = own(&news.id).or(session.id.take());
-        session.model = own(&news.model).or(session.model.take());
-        session.mode = own(&news.permission_mode).or(session.mode.take());
+        session.id = own(&changes.id).or(session.id.take());
+        session.model = own(&changes.model).or(session.model.take());
+        session.mode = own(&changes.permission_mode).or(session.mode.take());
         if session.started {
-            sink.event(Event::new(news));
+            sink.event(Event::new(changes));
         }
     }
 

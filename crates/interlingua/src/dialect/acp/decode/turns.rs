@@ -41,7 +41,7 @@ impl SessionCost {
 
     /// Records the cost of the session so far. Before the first turn, it is the cost of the
     /// history.
-    pub(super) fn report(&mut self, usd: f64, turn: Turn) {
+    pub(super) fn record(&mut self, usd: f64, turn: Turn) {
         let is_history = turn == Turn::Replay || (turn != Turn::Live && self.before.is_none());
         *(if is_history { &mut self.before } else { &mut self.so_far }) = Some(usd);
     }
