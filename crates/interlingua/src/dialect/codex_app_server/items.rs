@@ -1,5 +1,5 @@
 //! The items that a turn consists of: messages, thoughts, and the input of the user. Calls are read
-//! in [`calls`](super::calls).
+//! in [`calls`].
 
 use super::calls;
 use super::decode::CodexAppServerDecoder;
