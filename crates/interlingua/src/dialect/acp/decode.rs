@@ -1,25 +1,26 @@
-//! Reads ACP: the agent's direction alone, or both directions as they come.
+//! The decoder of ACP. It reads the agent's direction alone, or a log of both directions in the
+//! order of time.
 //!
-//! A message says by its shape who sent it. What only the client can know (which answer belongs to
-//! which request) is known where its direction is there too.
+//! The shape of a message shows which side sent it. Only with the client's direction is it known
+//! which response belongs to which request.
 
 mod agent;
-mod answers;
-mod aside;
 mod calls;
+mod messages;
+mod other_updates;
 mod output;
 mod permissions;
 mod plan;
-mod said;
+mod responses;
 mod session;
 mod turns;
 
 use self::agent::Agent;
 use self::calls::Calls;
+use self::messages::Streaming;
 use self::permissions::Choice;
-use self::said::Saying;
-use self::session::{Opening, Session};
-use self::turns::{Price, Turn};
+use self::session::{Session, SessionStage};
+use self::turns::{SessionCost, Turn};
 use super::wire::{Message, Params, Update};
 use super::wire_meta::Meta;
 use crate::dialect::decode::Own;
@@ -29,74 +30,80 @@ use crate::framing::FrameText;
 use crate::json::read;
 use crate::json::{Json, Text};
 
-/// How many requests without an answer are remembered.
-const REMEMBERED: usize = 256;
+/// The number of requests without a response that are remembered.
+const MAX_PENDING: usize = 256;
 
-/// The reader of `acp`.
+/// The decoder of `acp`.
 #[derive(Debug, Default)]
 pub struct AcpDecoder {
     agent: Agent,
     session: Session,
-    /// The client's requests that wait for the agent's answer.
-    asked: Vec<(String, Asked)>,
-    /// The agent's requests that wait for the client's answer, and what is asked.
-    asking: Vec<(String, Asking)>,
-    /// The client's direction is there.
+    /// The client's requests that have no response yet, by their ids.
+    client_requests: Vec<(String, ClientRequest)>,
+    /// The agent's requests that have no response yet, by their ids.
+    agent_requests: Vec<(String, AgentRequest)>,
+    /// The log contains the client's direction.
     client_seen: bool,
-    /// A session of the past was opened.
+    /// The client has loaded an earlier session.
     loaded: bool,
-    opening: Opening,
+    stage: SessionStage,
     turn: Turn,
-    /// The agent has spoken since the last message of the user, in a turn of the past.
-    past_answered: bool,
-    saying: Saying,
+    /// A replayed turn contains output of the agent, so the next message of the user begins another
+    /// turn.
+    replay_has_output: bool,
+    streaming: Streaming,
     calls: Calls,
-    /// What the turn at hand was asked.
+    /// The prompt of the current turn.
     prompt: String,
-    /// What the requests of the turn at hand used, where the agent tells only that.
+    /// The usage of the requests of the current turn, for agents that report no usage of the turn.
     usage: Option<Usage<'static>>,
-    price: Price,
-    /// The client wants the turn at hand to stop.
-    stopping: bool,
+    session_cost: SessionCost,
+    /// The client has asked the agent to cancel the current turn.
+    cancel_requested: bool,
 }
 
-/// What the client asked for.
+/// A request of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum ClientRequest {
     Prompt,
-    /// A connection or a session: without it nothing happens.
-    Opening,
-    Else,
+    /// A connection or a session. If it fails, no turn can start.
+    Open,
+    Other,
 }
 
-/// What the agent asked for.
+/// A request of the agent.
 #[derive(Debug, Clone, PartialEq)]
-enum Asking {
+enum AgentRequest {
     Permission { call: Text<'static>, choices: Vec<Choice> },
     Question,
-    Else,
+    Other,
 }
 
 impl Decoder for AcpDecoder {
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |message: &mut Message<'_>, own, sink| {
-            self.message(message, own, sink);
+            self.read_message(message, own, sink);
         });
     }
 
     fn finish(&mut self, sink: &mut dyn EventSink) {
-        self.release(sink);
+        self.release_held_text(sink);
         self.end_block(sink);
-        self.end_untold_turn(sink);
+        self.end_turn_without_response(sink);
     }
 }
 
 impl AcpDecoder {
     #[inline]
-    fn message<'a>(&mut self, message: &mut Message<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
+    fn read_message<'a>(
+        &mut self,
+        message: &mut Message<'a>,
+        own: Own<'a>,
+        sink: &mut dyn EventSink,
+    ) {
         let Some(method) = message.method.take() else {
             if message.id.is_some() {
-                self.answered(message, own, sink);
+                self.read_response(message, own, sink);
             } else {
                 sink.event(Event::new(unknown(None, own)));
             }
@@ -105,7 +112,7 @@ impl AcpDecoder {
         if method.body() == "session/update" {
             match &mut message.params {
                 Some(Params { update: Some(update), session, .. }) => {
-                    self.update(update, session.as_ref(), own, sink);
+                    self.read_update(update, session.as_ref(), own, sink);
                 }
                 _ => sink.event(Event::new(unknown(Some(method), own))),
             }
@@ -114,17 +121,17 @@ impl AcpDecoder {
         let params = message.params.take().unwrap_or_default();
         match method.body() {
             "session/request_permission" => {
-                self.release(sink);
-                self.enter(false, false, params.session.as_ref(), sink);
-                self.permission(message.id.as_ref(), params, sink);
+                self.release_held_text(sink);
+                self.enter_turn(false, false, params.session.as_ref(), sink);
+                self.read_permission_request(message.id.as_ref(), params, sink);
             }
-            "elicitation/create" => self.question(message.id.as_ref(), own, sink),
-            _ => self.other(method, message.id.as_ref(), params, own, sink),
+            "elicitation/create" => self.read_question(message.id.as_ref(), own, sink),
+            _ => self.read_other_method(method, message.id.as_ref(), params, own, sink),
         }
     }
 
-    /// Requests and notifications that are no part of what the agent says.
-    fn other<'a>(
+    /// Reads the prompt, and requests and notifications that are not part of the agent's output.
+    fn read_other_method<'a>(
         &mut self,
         method: Text<'a>,
         id: Option<&Json<'a>>,
@@ -132,26 +139,26 @@ impl AcpDecoder {
         own: Own<'a>,
         sink: &mut dyn EventSink,
     ) {
-        let asked = match method.body() {
+        let request = match method.body() {
             "session/prompt" => {
-                self.prompted(id, &params, own, sink);
+                self.read_prompt(id, &params, own, sink);
                 return;
             }
             "session/cancel" => {
                 self.client_seen = true;
                 if self.turn == Turn::Live {
-                    self.stopping = true;
+                    self.cancel_requested = true;
                     sink.event(Event::new(Interrupted::default()));
                     return;
                 }
                 None
             }
-            "initialize" | "session/new" => Some(Asked::Opening),
+            "initialize" | "session/new" => Some(ClientRequest::Open),
             "session/load" | "session/resume" => {
                 self.loaded = true;
-                self.price = Price::default();
+                self.session_cost = SessionCost::default();
                 self.session.id = params.session.clone().map(Text::into_owned);
-                Some(Asked::Opening)
+                Some(ClientRequest::Open)
             }
             "authenticate"
             | "logout"
@@ -160,16 +167,16 @@ impl AcpDecoder {
             | "session/list"
             | "session/close"
             | "session/fork"
-            | "session/delete" => Some(Asked::Else),
-            word if word.starts_with("fs/")
-                || word.starts_with("terminal/")
-                || word.starts_with("elicitation/")
-                || word.starts_with("craft/")
-                || word.starts_with('_')
-                || word.starts_with("$/") =>
+            | "session/delete" => Some(ClientRequest::Other),
+            name if name.starts_with("fs/")
+                || name.starts_with("terminal/")
+                || name.starts_with("elicitation/")
+                || name.starts_with("craft/")
+                || name.starts_with('_')
+                || name.starts_with("$/") =>
             {
                 if let Some(id) = id {
-                    self.remember_asking(id, Asking::Else);
+                    self.remember_agent_request(id, AgentRequest::Other);
                 }
                 sink.event(Event::new(Native { name: method, raw: own.json() }));
                 return;
@@ -179,8 +186,8 @@ impl AcpDecoder {
                 return;
             }
         };
-        if let Some(asked) = asked {
-            self.remember_asked(id, asked);
+        if let Some(request) = request {
+            self.remember_client_request(id, request);
             if let Some(cwd) = &params.cwd {
                 self.session.cwd = Some(cwd.clone().into_owned());
             }
@@ -188,25 +195,25 @@ impl AcpDecoder {
         sink.event(Event::new(Native { name: method, raw: own.json() }));
     }
 
-    fn remember_asked(&mut self, id: Option<&Json<'_>>, asked: Asked) {
+    fn remember_client_request(&mut self, id: Option<&Json<'_>>, request: ClientRequest) {
         self.client_seen = true;
         if let Some(id) = id {
-            if self.asked.len() == REMEMBERED {
-                self.asked.remove(0);
+            if self.client_requests.len() == MAX_PENDING {
+                self.client_requests.remove(0);
             }
-            self.asked.push((id.get().to_owned(), asked));
+            self.client_requests.push((id.get().to_owned(), request));
         }
     }
 
-    fn remember_asking(&mut self, id: &Json<'_>, asking: Asking) {
-        if self.asking.len() == REMEMBERED {
-            self.asking.remove(0);
+    fn remember_agent_request(&mut self, id: &Json<'_>, request: AgentRequest) {
+        if self.agent_requests.len() == MAX_PENDING {
+            self.agent_requests.remove(0);
         }
-        self.asking.push((id.get().to_owned(), asking));
+        self.agent_requests.push((id.get().to_owned(), request));
     }
 
     #[inline]
-    fn update<'a>(
+    fn read_update<'a>(
         &mut self,
         update: &mut Update<'a>,
         session: Option<&Text<'a>>,
@@ -216,25 +223,25 @@ impl AcpDecoder {
         let kind = update.kind.as_ref().map_or("", Text::body);
         match kind {
             "agent_message_chunk" | "agent_thought_chunk" => {
-                self.chunk(update, session, own, sink);
+                self.read_agent_chunk(update, session, own, sink);
             }
             "tool_call" | "tool_call_update" => {
-                self.release(sink);
+                self.release_held_text(sink);
                 let meta = meta_of(&update.meta);
-                let past = is_replay(meta.as_ref());
-                self.enter(false, past, session, sink);
-                self.call(update, meta.unwrap_or_default(), sink);
+                let replay = is_replay(meta.as_ref());
+                self.enter_turn(false, replay, session, sink);
+                self.read_call(update, meta.unwrap_or_default(), sink);
             }
-            "user_message_chunk" => self.user_chunk(update, session, own, sink),
-            "plan" | "plan_update" | "plan_removed" => self.plan(update, session, own, sink),
-            _ => self.aside(update, session.cloned(), own, sink),
+            "user_message_chunk" => self.read_user_chunk(update, session, own, sink),
+            "plan" | "plan_update" | "plan_removed" => self.read_plan(update, session, own, sink),
+            _ => self.read_other_update(update, session.cloned(), own, sink),
         }
     }
 
-    fn question(&mut self, id: Option<&Json<'_>>, own: Own<'_>, sink: &mut dyn EventSink) {
-        let request = id.map(request_name).unwrap_or_default();
+    fn read_question(&mut self, id: Option<&Json<'_>>, own: Own<'_>, sink: &mut dyn EventSink) {
+        let request = id.map(request_id).unwrap_or_default();
         if let Some(id) = id {
-            self.remember_asking(id, Asking::Question);
+            self.remember_agent_request(id, AgentRequest::Question);
         }
         sink.event(Event::new(QuestionAsked {
             native_call: None,
@@ -244,24 +251,19 @@ impl AcpDecoder {
         }));
     }
 
-    /// What the client asked for that an answer is about; without the client's direction, nothing is
-    /// known of it.
-    fn take_asked(&mut self, id: &Json<'_>) -> Option<Asked> {
-        let at = self.asked.iter().rposition(|(asked, _)| asked == id.get())?;
-        Some(self.asked.remove(at).1)
+    /// The client's request that a response answers. It is unknown without the client's direction.
+    fn take_client_request(&mut self, id: &Json<'_>) -> Option<ClientRequest> {
+        let at = self.client_requests.iter().rposition(|(pending, _)| pending == id.get())?;
+        Some(self.client_requests.remove(at).1)
     }
 
-    fn take_asking(&mut self, id: &Json<'_>) -> Option<Asking> {
-        let at = self.asking.iter().rposition(|(asking, _)| asking == id.get())?;
-        Some(self.asking.remove(at).1)
-    }
-
-    fn client_seen(&self) -> bool {
-        self.client_seen
+    fn take_agent_request(&mut self, id: &Json<'_>) -> Option<AgentRequest> {
+        let at = self.agent_requests.iter().rposition(|(pending, _)| pending == id.get())?;
+        Some(self.agent_requests.remove(at).1)
     }
 }
 
-/// What an agent says in a place of its own.
+/// Reads `_meta`, in which agents write fields outside the protocol.
 fn meta_of<'m>(meta: &'m Option<Json<'_>>) -> Option<Meta<'m>> {
     read::record_of::<Meta<'_>>(meta.as_ref()?)
 }
@@ -271,13 +273,13 @@ fn is_replay(meta: Option<&Meta<'_>>) -> bool {
     ours.is_some_and(|ours| ours.replay == Some(true))
 }
 
-/// A request's id, as a name.
-fn request_name<'a>(id: &'a Json<'_>) -> Text<'a> {
+/// The id of a request as text.
+fn request_id<'a>(id: &'a Json<'_>) -> Text<'a> {
     id.as_text().unwrap_or_else(|| Text::plain(id.get()))
 }
 
-/// The answer to a question that the agent put.
-fn question_answered(id: &Json<'_>, own: Own<'_>, sink: &mut dyn EventSink) {
-    let request = request_name(id);
+/// Emits the user's answer to a question of the agent.
+fn emit_question_answered(id: &Json<'_>, own: Own<'_>, sink: &mut dyn EventSink) {
+    let request = request_id(id);
     sink.event(Event::new(QuestionAnswered { request, answers: own.json() }));
 }

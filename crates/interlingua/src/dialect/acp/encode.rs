@@ -1,61 +1,65 @@
-//! Writes the agent's direction of ACP: updates of the session, requests for permission, questions, and
-//! the answer to each prompt.
+//! The encoder of ACP. It writes the agent's direction: updates of the session, permission
+//! requests, questions, and the response to each prompt.
 //!
-//! Here is what every line needs, and the session itself; what is said, what tools do and what is asked
-//! have files of their own.
+//! This module writes the session and the parts that all records share. Its submodules write
+//! messages, tool calls and requests.
 
-mod asked;
 mod calls;
 mod diffs;
 mod form;
-mod place;
-mod said;
+mod messages;
+mod paths;
+mod requests;
 mod subject;
 
 use self::calls::OpenCall;
-use self::place::Folder;
-use self::said::Said;
-use super::ending::write_answer;
+use self::messages::LastBlock;
+use self::paths::WorkingFolder;
+use super::ending::write_prompt_response;
 use crate::dialect::encode::Identity;
 use crate::dialect::{EncodeOptions, Encoder, Output};
 use crate::event::{Data, Event, SessionEnded, SessionStarted, SessionUpdated, own_session};
 use crate::json::write::{self, Bytes, Object};
 use crate::json::{Json, Text};
 
-/// The writer of `acp`.
+/// The encoder of `acp`.
 #[derive(Debug, Clone)]
 pub struct AcpEncoder {
-    /// How every update begins: all that stands before it.
+    /// The start of the record of an update, up to the update itself.
     head: Bytes,
     session_id: Bytes,
-    /// What ids that are made of numbers contain, so that they are those of no other run.
+    /// Part of all ids made of numbers, so that they differ from those of other runs.
     id_tag: String,
     facts: SessionStarted<'static>,
-    /// The session has started without a name, and is told when it has one or a turn begins.
-    session_due: bool,
-    /// The session was told: its name stands, since clients know it by that.
-    session_told: bool,
-    /// The folder that the session works in.
-    folder: Folder,
-    /// How many prompts were answered; the client's requests are counted with them.
+    /// The session has started without an id. Its information is written when the id is known or a
+    /// turn begins.
+    session_info_due: bool,
+    /// The session information was written. Its id no longer changes, since clients know the
+    /// session by it.
+    session_info_written: bool,
+    /// The working folder of the session.
+    folder: WorkingFolder,
+    /// The number of prompts that were answered, from which the ids of the responses are made.
     prompts: u64,
-    /// How many requests the client was sent.
+    /// The number of requests that were sent to the client.
     requests: u64,
-    /// A turn of the past is being told.
-    past: bool,
-    /// The blocks that are open, and how their pieces end.
+    /// The current turn is replayed history.
+    replay: bool,
+    /// The open blocks.
     open: Vec<OpenBlock>,
-    /// What a client would add the next piece to, if it had the same id or none.
-    last_said: Option<Said>,
-    /// The calls that are open.
+    /// The block to which a client would append the next chunk if it had the same id or none.
+    last_block: Option<LastBlock>,
+    /// The open calls.
     calls: Vec<OpenCall>,
 }
 
 #[derive(Debug, Clone)]
 struct OpenBlock {
     number: u64,
-    /// How a piece begins, up to its text; empty for what cannot be said.
+    /// The start of the record of a chunk, up to its text; empty for a block that cannot be
+    /// expressed.
     start: Bytes,
+    /// The end of the record, after the text.
     end: Bytes,
 }
 
@@ -90,21 +94,21 @@ impl Encoder for AcpEncoder {
 }
 
 impl AcpEncoder {
-    /// A writer as the caller wants it.
+    /// An encoder at the beginning of a session.
     pub fn new(_options: &EncodeOptions) -> Self {
         Self {
             head: Bytes::new(),
             session_id: Bytes::new(),
             id_tag: String::new(),
             facts: SessionStarted::default(),
-            session_due: false,
-            session_told: false,
-            folder: Folder::default(),
+            session_info_due: false,
+            session_info_written: false,
+            folder: WorkingFolder::default(),
             prompts: 0,
             requests: 0,
-            past: false,
+            replay: false,
             open: Vec::new(),
-            last_said: None,
+            last_block: None,
             calls: Vec::new(),
         }
     }
@@ -122,58 +126,59 @@ impl AcpEncoder {
     fn encode_other(&mut self, event: &Event<'_>, out: &mut Output) {
         let parent = event.parent.as_ref();
         match &event.data {
-            Data::BlockStarted(started) => self.block_started(started, parent, out),
+            Data::BlockStarted(started) => self.start_block(started, parent, out),
             Data::BlockEnded(ended) => {
                 if ended.signature.is_some() {
                     out.lost("signature");
                 }
                 self.open.retain(|open| open.number != ended.block);
             }
-            Data::Block(block) => self.block(block, parent, out),
-            Data::ToolStarted(started) => self.tool_started(started, parent, out),
-            Data::ToolInput(input) => self.tool_input(input, parent, out),
-            Data::ToolProgress(progress) => self.tool_progress(progress, parent, out),
-            Data::ToolEnded(ended) => self.tool_ended(ended, parent, out),
-            Data::FilesChanged(files) => self.files_changed(files, out),
-            Data::PlanUpdated(plan) => self.plan(plan, parent, out),
-            Data::UserMessage(message) => self.user_message(message, parent, out),
-            Data::Artifact(artifact) => self.artifact(artifact, parent, out),
-            Data::PermissionRequested(asked) => self.permission(asked, out),
-            Data::QuestionAsked(asked) => self.question(asked, out),
+            Data::Block(block) => self.write_block(block, parent, out),
+            Data::ToolStarted(started) => self.write_tool_started(started, parent, out),
+            Data::ToolInput(input) => self.write_tool_input(input, parent, out),
+            Data::ToolProgress(progress) => self.write_tool_progress(progress, parent, out),
+            Data::ToolEnded(ended) => self.write_tool_ended(ended, parent, out),
+            Data::FilesChanged(files) => self.keep_file_changes(files, out),
+            Data::PlanUpdated(plan) => self.write_plan(plan, parent, out),
+            Data::UserMessage(message) => self.write_user_message(message, parent, out),
+            Data::Artifact(artifact) => self.write_artifact(artifact, parent, out),
+            Data::PermissionRequested(request) => self.write_permission_request(request, out),
+            Data::QuestionAsked(asked) => self.write_question(asked, out),
             Data::SessionStarted(started) => {
                 self.facts = own_session((**started).clone());
-                self.folder.learn(started.cwd.as_ref());
-                self.session_due = started.id.is_none();
-                if !self.session_due {
-                    self.session(out);
+                self.folder.set(started.cwd.as_ref());
+                self.session_info_due = started.id.is_none();
+                if !self.session_info_due {
+                    self.write_session_info(out);
                 }
             }
-            Data::SessionUpdated(update) => self.session_updated(update, out),
-            Data::SessionEnded(ended) => session_ended(ended, out),
+            Data::SessionUpdated(update) => self.update_session(update, out),
+            Data::SessionEnded(ended) => count_exit_losses(ended, out),
             Data::TurnStarted(started) => {
-                if std::mem::replace(&mut self.session_due, false) {
-                    self.session(out);
+                if std::mem::replace(&mut self.session_info_due, false) {
+                    self.write_session_info(out);
                 }
-                self.past = started.replay;
-                self.last_said = None;
+                self.replay = started.replay;
+                self.last_block = None;
             }
             Data::TurnEnded(ended) => {
                 self.open.clear();
                 self.calls.clear();
-                if !std::mem::replace(&mut self.past, false) {
+                if !std::mem::replace(&mut self.replay, false) {
                     self.prompts += 1;
-                    // Where the agent's own records are passed through, the ids of its client's requests
-                    // are not known.
+                    // If the agent's own records are passed through, the ids of its client's
+                    // requests are unknown.
                     let id = (!out.is_passing()).then_some(self.prompts);
-                    write_answer(id, ended, out);
+                    write_prompt_response(id, ended, out);
                 }
             }
-            other => unsayable(other, out),
+            other => count_losses(other, out),
         }
     }
 
-    /// Writes an update: its kind, its own fields, and what the protocol has no field for.
-    fn update(
+    /// Writes an update: its kind, its fields, and in `_meta` the facts that the protocol has no
+    /// field for.
+    fn write_update(
         &self,
         kind: &str,
         parent: Option<&Text<'_>>,
@@ -187,25 +192,25 @@ impl AcpEncoder {
         let mut update = Object::open(bytes);
         update.string("sessionUpdate", kind);
         fields(&mut update);
-        self.meta(&mut update, parent, more, has_more);
+        self.write_meta(&mut update, parent, more, has_more);
         update.close();
         out.bytes().extend_from_slice(b"}}\n");
     }
 
-    fn meta(
+    fn write_meta(
         &self,
         object: &mut Object<'_>,
         parent: Option<&Text<'_>>,
         more: impl FnOnce(&mut Object<'_>),
         has_more: bool,
     ) {
-        if parent.is_none() && !self.past && !has_more {
+        if parent.is_none() && !self.replay && !has_more {
             return;
         }
         object.object("_meta", |meta| {
             meta.object("interlingua", |facts| {
                 facts.text_if("parentToolCallId", parent);
-                if self.past {
+                if self.replay {
                     facts.flag("replay", true);
                 }
                 more(facts);
@@ -214,13 +219,13 @@ impl AcpEncoder {
     }
 }
 
-/// The session itself.
 impl AcpEncoder {
-    /// Tells what is known of the session, and forgets what was told. A name that becomes known when
-    /// the session was told already is a fact like others: clients know the session by the first one.
-    fn session(&mut self, out: &mut Output) {
+    /// Writes what is known of the session, and forgets it. An id that becomes known after the
+    /// first such record is written as a fact like the others, since clients know the session by
+    /// its first id.
+    fn write_session_info(&mut self, out: &mut Output) {
         let mut facts = std::mem::take(&mut self.facts);
-        let first = !std::mem::replace(&mut self.session_told, true);
+        let first = !std::mem::replace(&mut self.session_info_written, true);
         if first && let Some(id) = facts.id.take() {
             let mut literal = Bytes::new();
             write::text(&mut literal, &id);
@@ -235,18 +240,19 @@ impl AcpEncoder {
             fields.text_if("permissionMode", facts.permission_mode.as_ref());
             fields.json_if("tools", facts.tools.as_ref());
         };
-        let past = std::mem::replace(&mut self.past, false);
-        self.update("session_info_update", None, out, |_| {}, more, true);
-        self.past = past;
+        // The session is live, even if the current turn is replayed.
+        let replay = std::mem::replace(&mut self.replay, false);
+        self.write_update("session_info_update", None, out, |_| {}, more, true);
+        self.replay = replay;
     }
 
-    fn session_updated(&mut self, update: &SessionUpdated<'_>, out: &mut Output) {
+    fn update_session(&mut self, update: &SessionUpdated<'_>, out: &mut Output) {
         if update.sandbox.is_some() || update.snapshot.is_some() || update.relay.is_some() {
             out.lost("host facts (sandbox, relay)");
         }
-        self.folder.learn(update.cwd.as_ref());
-        let own = |news: &Option<Text<'_>>, known: Option<Text<'static>>| {
-            news.clone().map(Text::into_owned).or(known)
+        self.folder.set(update.cwd.as_ref());
+        let own = |new: &Option<Text<'_>>, known: Option<Text<'static>>| {
+            new.clone().map(Text::into_owned).or(known)
         };
         let known = std::mem::take(&mut self.facts);
         self.facts = SessionStarted {
@@ -258,25 +264,25 @@ impl AcpEncoder {
             permission_mode: own(&update.permission_mode, known.permission_mode),
             tools: update.tools.clone().map(Json::into_owned).or(known.tools),
         };
-        self.session_due &= self.facts.id.is_none();
-        if !self.session_due && self.facts != SessionStarted::default() {
-            self.session(out);
+        self.session_info_due &= self.facts.id.is_none();
+        if !self.session_info_due && self.facts != SessionStarted::default() {
+            self.write_session_info(out);
         }
     }
 }
 
-fn session_ended(ended: &SessionEnded<'_>, out: &mut Output) {
+fn count_exit_losses(ended: &SessionEnded<'_>, out: &mut Output) {
     let failed = ended.exit_code.is_some_and(|code| code != 0);
     if failed || ended.signal.is_some() || ended.stderr.is_some() {
         out.lost("how the process ended");
     }
 }
 
-/// Counts what has no place; what only frames other events has nothing to lose.
-fn unsayable(data: &Data<'_>, out: &mut Output) {
+/// Counts the events that the protocol cannot express. Events that only frame others lose nothing.
+fn count_losses(data: &Data<'_>, out: &mut Output) {
     let what = match data {
         Data::MessageStarted(_) | Data::MessageEnded(_) | Data::ToolInputDelta(_) => return,
-        // The answer to the prompt tells what went wrong.
+        // The response to the prompt contains the error.
         Data::Error(_) => return,
         Data::PermissionResolved(_) => "permission decision",
         Data::QuestionAnswered(_) => "answer to a question",

@@ -1,24 +1,24 @@
-//! The answer to a prompt: a stop reason for a turn that ended, an error for one that failed.
+//! The response to a prompt: a stop reason for a turn that ended, an error for one that failed.
 //!
-//! The protocol has no stop reason for a failure. A client shows an error, and would take anything
-//! else for an answer; Gemini CLI, OpenCode and Qwen Code answer in the same way.
+//! The protocol has no stop reason for a failure. A client shows an error, and would take any stop
+//! reason for success. Gemini CLI, OpenCode and Qwen Code respond in the same way.
 
 use crate::dialect::Output;
 use crate::event::{ErrorClass, Outcome, TurnEnded, Usage};
 use crate::json::Text;
 use crate::json::write::{self, Object};
 
-/// Writes the answer to the prompt of some id; `null` where the id is not known.
-pub(super) fn write_answer(id: Option<u64>, ended: &TurnEnded<'_>, out: &mut Output) {
-    let mut answer = Object::open(out.bytes());
-    answer.fixed(r#""jsonrpc":"2.0""#);
+/// Writes the response to the prompt with this id, or with `null` if the id is unknown.
+pub(super) fn write_prompt_response(id: Option<u64>, ended: &TurnEnded<'_>, out: &mut Output) {
+    let mut response = Object::open(out.bytes());
+    response.fixed(r#""jsonrpc":"2.0""#);
     match id {
-        Some(id) => answer.number("id", id),
-        None => answer.raw("id", "null"),
+        Some(id) => response.number("id", id),
+        None => response.raw("id", "null"),
     };
     let failed = matches!(ended.outcome, Outcome::Failed | Outcome::TimedOut);
     if failed {
-        answer.object("error", |error| {
+        response.object("error", |error| {
             error.raw("code", code_of(ended.class.as_ref()));
             match &ended.cause {
                 Some(cause) => error.text("message", cause),
@@ -32,21 +32,23 @@ pub(super) fn write_answer(id: Option<u64>, ended: &TurnEnded<'_>, out: &mut Out
             });
         });
     } else {
-        answer.object("result", |result| {
+        response.object("result", |result| {
             result.string("stopReason", stop_reason(ended));
-            let told = ended.usage.as_ref().filter(|usage| can_be_told(usage));
-            if let Some(usage) = told {
+            let standard_usage = ended.usage.as_ref().filter(|usage| has_required_counts(usage));
+            if let Some(usage) = standard_usage {
                 result.object("usage", |counts| write_usage(counts, usage));
             }
             result.object("_meta", |meta| {
-                meta.object("interlingua", |facts| write_facts(facts, ended, told.is_none()));
+                meta.object("interlingua", |facts| {
+                    write_facts(facts, ended, standard_usage.is_none())
+                });
             });
         });
     }
-    answer.end();
+    response.end();
 }
 
-/// The codes that clients act on; any other failure is one of the agent.
+/// The codes that clients act on; every other failure is an internal error of the agent.
 fn code_of(class: Option<&ErrorClass>) -> &'static str {
     match class {
         Some(ErrorClass::Authentication) => "-32000",
@@ -57,7 +59,7 @@ fn code_of(class: Option<&ErrorClass>) -> &'static str {
 
 fn stop_reason(ended: &TurnEnded<'_>) -> &'static str {
     match ended.outcome {
-        Outcome::LimitReached if of_tokens(ended) => "max_tokens",
+        Outcome::LimitReached if is_token_limit(ended) => "max_tokens",
         Outcome::LimitReached => "max_turn_requests",
         Outcome::Refused => "refusal",
         Outcome::Cancelled => "cancelled",
@@ -65,37 +67,37 @@ fn stop_reason(ended: &TurnEnded<'_>) -> &'static str {
     }
 }
 
-/// Whether the limit that was reached is one on tokens.
-fn of_tokens(ended: &TurnEnded<'_>) -> bool {
-    let word = ended.stop_reason.as_ref().or(ended.reason.as_ref());
-    word.is_some_and(|word| {
-        let word = word.to_plain().to_ascii_lowercase();
-        word.contains("token") || word == "length"
+/// Whether the limit is one on tokens.
+fn is_token_limit(ended: &TurnEnded<'_>) -> bool {
+    let reason = ended.stop_reason.as_ref().or(ended.reason.as_ref());
+    reason.is_some_and(|reason| {
+        let reason = reason.to_plain().to_ascii_lowercase();
+        reason.contains("token") || reason == "length"
     })
 }
 
-/// Whether all counts are known that the protocol wants.
-fn can_be_told(usage: &Usage<'_>) -> bool {
+/// Whether the counts that the protocol requires are known.
+fn has_required_counts(usage: &Usage<'_>) -> bool {
     usage.input.is_some() && usage.output.is_some()
 }
 
-/// The counts as the protocol has them: the kinds apart, and their sum.
+/// Writes the counts in the form of the protocol: every kind separately, and their sum.
 fn write_usage(counts: &mut Object<'_>, usage: &Usage<'_>) {
     let output = usage.output.unwrap_or(0);
-    // A count of thoughts that is not part of the output cannot be taken out of it.
+    // A count of thoughts that is not part of the output cannot be subtracted from it.
     let thought = usage.reasoning.filter(|thought| *thought <= output);
     counts.number("inputTokens", usage.input.unwrap_or(0));
     counts.number("outputTokens", output - thought.unwrap_or(0));
-    let sum = usage.input_total().unwrap_or(0).saturating_add(output);
-    counts.number("totalTokens", sum);
+    let total = usage.input_total().unwrap_or(0).saturating_add(output);
+    counts.number("totalTokens", total);
     counts.number_if("thoughtTokens", thought);
     counts.number_if("cachedReadTokens", usage.cache_read);
     counts.number_if("cachedWriteTokens", usage.cache_write);
-    let aside = usage.reasoning.filter(|_| thought.is_none());
-    if aside.is_some() || usage.estimated {
+    let extra_reasoning = usage.reasoning.filter(|_| thought.is_none());
+    if extra_reasoning.is_some() || usage.estimated {
         counts.object("_meta", |meta| {
             meta.object("interlingua", |facts| {
-                facts.number_if("reasoning", aside);
+                facts.number_if("reasoning", extra_reasoning);
                 if usage.estimated {
                     facts.flag("estimated", true);
                 }
@@ -104,7 +106,7 @@ fn write_usage(counts: &mut Object<'_>, usage: &Usage<'_>) {
     }
 }
 
-/// What the protocol has no word for.
+/// Writes the facts that the protocol has no field for.
 fn write_facts(facts: &mut Object<'_>, ended: &TurnEnded<'_>, with_usage: bool) {
     facts.string("outcome", ended.outcome.as_str());
     facts.text_if("cause", ended.cause.as_ref());

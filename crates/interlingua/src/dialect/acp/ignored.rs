@@ -1,11 +1,11 @@
-//! What of ACP is left out on purpose.
+//! The records and fields of ACP that are left out on purpose.
 
 use crate::dialect::Ignored;
 
 pub(super) const IGNORED: &[Ignored] = &[
     Ignored {
         what: &["response"],
-        why: "an answer that ends no turn; what it tells of the session is told",
+        why: "a response that ends no turn; the facts of the session in it are read",
     },
     Ignored {
         what: &[
@@ -22,19 +22,19 @@ pub(super) const IGNORED: &[Ignored] = &[
             "session/fork",
             "session/delete",
         ],
-        why: "what the client asks for is told when it is there",
+        why: "requests of the client; their effect is read from the agent's records",
     },
     Ignored {
         what: &["session/cancel", "session/prompt"],
-        why: "there was no turn to stop, or nothing was said",
+        why: "there was no turn to cancel, or the prompt has no text",
     },
     Ignored {
         what: &["fs/*", "terminal/*", "elicitation/*"],
-        why: "work that the client does for the agent; the call that it is for is told",
+        why: "work that the client does for the agent; the call that needs it is read",
     },
     Ignored {
         what: &["craft/*", "_*", "$/*"],
-        why: "extensions, between an agent and a client that know each other",
+        why: "extensions that an agent and its client have agreed on",
     },
     Ignored {
         what: &[
@@ -43,11 +43,11 @@ pub(super) const IGNORED: &[Ignored] = &[
             "session/update/config_option_update",
             "session/update/current_mode_update",
         ],
-        why: "for the client's own screen; what they tell of the model and the mode is told",
+        why: "for the display of the client; the model and the mode in it are read",
     },
     Ignored {
         what: &["session/update/usage_update"],
-        why: "how full the context is; what it cost is told when the turn ends",
+        why: "the size of the context; the cost is emitted when the turn ends",
     },
     Ignored {
         what: &[
@@ -55,13 +55,16 @@ pub(super) const IGNORED: &[Ignored] = &[
             "session/update/agent_thought_chunk",
             "session/update/user_message_chunk",
         ],
-        why: "a piece without text, one that repeats the prompt, or one that is told otherwise",
+        why: "a chunk without text, one that repeats the prompt, or one that is emitted as another event",
     },
     Ignored {
         what: &["session/update/plan", "session/update/plan_*"],
-        why: "the plan is told, unless it stands already, a call has told it, or it is no list",
+        why: "the plan is emitted, unless it is unchanged, a call has emitted it, or it is not a list",
     },
-    Ignored { what: &["session/update/compaction_*"], why: "a compaction is told when it is done" },
+    Ignored {
+        what: &["session/update/compaction_*"],
+        why: "a compaction is emitted when it is completed",
+    },
     Ignored {
         what: &[
             "(no type): result.agentCapabilities",
@@ -71,11 +74,11 @@ pub(super) const IGNORED: &[Ignored] = &[
             "(no type): result.modes.availableModes",
             "(no type): result.content",
         ],
-        why: "what the agent could do; what it does is told",
+        why: "capabilities of the agent; what it does is emitted",
     },
     Ignored {
         what: &["(no type): result._meta.qwen*"],
-        why: "Qwen's own names for places in its history",
+        why: "Qwen's own names of positions in its history",
     },
     Ignored {
         what: &[
@@ -83,11 +86,11 @@ pub(super) const IGNORED: &[Ignored] = &[
             "session/update: params.update.configOptions[].*",
             "session/update: params.update.updatedAt",
         ],
-        why: "for the client's own screen",
+        why: "for the display of the client",
     },
     Ignored {
         what: &["session/update: params.update.used", "session/update: params.update.size"],
-        why: "how full the context is, which no event tells",
+        why: "the size of the context, which no event contains",
     },
     Ignored {
         what: &[
@@ -98,6 +101,6 @@ pub(super) const IGNORED: &[Ignored] = &[
             "session/update: params.update._meta.qwenTranscript",
             "session/update: params.update._meta.stats",
         ],
-        why: "Qwen's own book-keeping; its counts are read",
+        why: "Qwen's internal data; its counts of tokens are read",
     },
 ];

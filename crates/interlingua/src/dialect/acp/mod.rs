@@ -1,19 +1,20 @@
-//! `acp`: the Agent Client Protocol, JSON-RPC 2.0 in lines, as agents speak it with editors.
+//! `acp`: the Agent Client Protocol between coding agents and editors, as JSON-RPC 2.0 in lines.
 //!
-//! Seen in Gemini CLI 0.61.0, Copilot CLI 1.0.102, OpenCode 1.18.33 and Qwen Code 0.24.4, and in the
-//! schema 1.15.1 (protocol version 1). The client asks (`initialize`, `session/new`, `session/load`,
-//! `session/prompt`), the agent tells what happens in `session/update`, asks in its turn
-//! (`session/request_permission`), and answers the prompt with a `stopReason` when the turn is over,
-//! or with an error. An answer has no name, only the id of its request: in the agent's direction
-//! alone it is known by its shape.
+//! Seen in Gemini CLI 0.61.0, Copilot CLI 1.0.102, OpenCode 1.18.33 and Qwen Code 0.24.4, and in
+//! the schema 1.15.1 (protocol version 1). The client sends requests (`initialize`, `session/new`,
+//! `session/load`, `session/prompt`). The agent reports its work in `session/update`, sends
+//! requests of its own (`session/request_permission`), and responds to the prompt with a
+//! `stopReason` or an error when the turn ends. A response has no method, only the id of its
+//! request, so without the client's direction it is recognised by its fields.
 //!
-//! Pieces of text that follow each other are one block, unless their `messageId` differs. A tool call
-//! has a title for people; its name is new in the protocol, and agents told it in `_meta`, in the id
-//! (Gemini) or in the first title (OpenCode). What a running call shows is told as a whole every time.
-//! A session that is loaded tells its past in the same updates.
+//! Consecutive chunks of text are one block, unless their `messageId` differs. A tool call has a
+//! title for people. The field for the tool's name is new in the protocol; agents used to write the
+//! name in `_meta`, in the id (Gemini) or in the first title (OpenCode). The content of a running
+//! call is repeated as a whole with every update. A loaded session replays its history in the same
+//! updates.
 //!
-//! What the protocol has no word for, our writer says in `_meta.interlingua`, and our reader reads it
-//! there.
+//! The encoder writes facts that the protocol has no field for in `_meta.interlingua`, and the
+//! decoder reads them there.
 
 mod decode;
 mod encode;
@@ -34,14 +35,14 @@ pub use encode::AcpEncoder;
 pub static DIALECT: Dialect = Dialect {
     name: "acp",
     aliases: &["agent-client-protocol", "zed"],
-    about: "Agent Client Protocol: what agents say to editors, as JSON-RPC lines",
+    about: "Agent Client Protocol: the messages of an agent to its editor, as JSON-RPC lines",
     decoder: Some(|| Box::<AcpDecoder>::default()),
     encoder: Some(|options| Box::new(AcpEncoder::new(options))),
     recognise,
     cannot_express: &[
         "hidden reasoning and signatures",
-        "prompts of the turn at hand and of sub-agents, text that the program put in",
-        "permission decisions, answers to questions, questions in an unknown form",
+        "prompts of the current turn and of sub-agents, text inserted by the agent",
+        "permission decisions, answers to questions, questions of an unknown shape",
         "file changes outside a tool",
         "plans of sub-agents, sub-agent starts and ends",
         "usage within a turn",
@@ -57,7 +58,7 @@ pub static DIALECT: Dialect = Dialect {
     ..Dialect::BLANK
 };
 
-/// Other protocols are JSON-RPC too: only the methods and the first answer of this one are sure.
+/// Other protocols use JSON-RPC too, so only the methods of this one identify it with certainty.
 fn recognise(probe: &Probe<'_>) -> Confidence {
     if !probe.has("jsonrpc") {
         return Confidence::No;

@@ -1,11 +1,11 @@
-//! The tools of agents that speak ACP: their kinds in the protocol's words and in ours.
+//! Converts between the kinds of tools of the protocol and those of events.
 
 use crate::dialect::tools;
 use crate::event::ToolKind;
 use crate::json::Text;
 
-/// What kind of work a call does: by the tool's name, or else by the protocol's word.
-pub(super) fn kind_of(name: &Text<'_>, word: Option<&Text<'_>>) -> ToolKind {
+/// The kind of a tool, by its name or else by the kind that the protocol states.
+pub(super) fn kind_of(name: &Text<'_>, stated: Option<&Text<'_>>) -> ToolKind {
     let by_name = match &*name.to_plain() {
         // OpenCode's names.
         "read" => ToolKind::Read,
@@ -23,15 +23,15 @@ pub(super) fn kind_of(name: &Text<'_>, word: Option<&Text<'_>>) -> ToolKind {
     if by_name != ToolKind::Unspecified {
         return by_name;
     }
-    match word.map_or("other", Text::body) {
+    match stated.map_or("other", Text::body) {
         "other" => ToolKind::Unspecified,
         "search" => ToolKind::Search,
-        word => ToolKind::from(word),
+        kind => ToolKind::from(kind),
     }
 }
 
-/// The protocol's word for a kind of work.
-pub(super) fn word_of(kind: &ToolKind) -> &'static str {
+/// The protocol's kind for a kind of tool.
+pub(super) fn protocol_kind(kind: &ToolKind) -> &'static str {
     match kind {
         ToolKind::Read => "read",
         ToolKind::Write | ToolKind::Edit => "edit",
@@ -39,7 +39,7 @@ pub(super) fn word_of(kind: &ToolKind) -> &'static str {
         ToolKind::Search | ToolKind::Glob | ToolKind::List => "search",
         ToolKind::Fetch | ToolKind::WebSearch => "fetch",
         ToolKind::Plan | ToolKind::Task => "think",
-        ToolKind::Other(word) => match &**word {
+        ToolKind::Other(name) => match &**name {
             "delete" => "delete",
             "move" => "move",
             "think" => "think",

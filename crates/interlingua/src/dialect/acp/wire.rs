@@ -1,17 +1,17 @@
-//! The shape of ACP's messages, as far as they are read.
+//! The fields of ACP messages that are read.
 //!
-//! Pieces of text are most of what comes; what only other records have is carried as it is, and read
-//! when it is needed.
+//! Most records are chunks of text. Fields that only other records have are kept as JSON, and
+//! parsed when they are needed.
 
-use super::wire_meta::{Meta, Ours, WireUsage};
+use super::wire_meta::{InterlinguaMeta, Meta, WireUsage};
 use crate::dialect::json_rpc;
 use crate::json::read::{Field, Flaw, Record, Shaped};
 use crate::json::{Json, Shape, Text, known, record};
 
-/// One message, of either side.
-pub(super) type Message<'a> = json_rpc::Message<'a, Params<'a>, Answer<'a>>;
+/// A message of either side.
+pub(super) type Message<'a> = json_rpc::Message<'a, Params<'a>, ResponseResult<'a>>;
 
-/// What a request or notification says.
+/// The parameters of a request or a notification.
 #[derive(Debug, Default)]
 pub(super) struct Params<'a> {
     pub(super) session: Option<Text<'a>>,
@@ -53,7 +53,7 @@ impl<'a> Record<'a> for Params<'a> {
     }
 }
 
-/// What changed in a session; a tool call that waits for permission has the same fields.
+/// An update of the session. A tool call in a permission request has the same fields.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Update<'a> {
     pub(super) kind: Option<Text<'a>>,
@@ -68,7 +68,7 @@ pub(super) struct Update<'a> {
     pub(super) locations: Option<Json<'a>>,
     pub(super) raw_input: Option<Json<'a>>,
     pub(super) raw_output: Option<Json<'a>>,
-    /// What other updates are about: the plan, the cost, the settings.
+    /// The fields of other updates: the plan, the cost and the settings.
     pub(super) entries: Option<Json<'a>>,
     pub(super) plan: Option<Json<'a>>,
     pub(super) plan_id: Option<Text<'a>>,
@@ -134,12 +134,12 @@ impl<'a> Record<'a> for Update<'a> {
     }
 }
 
-/// A block of content, or a part of what a tool call shows: text, a difference, a terminal.
+/// A content block, or a part of the content of a tool call: text, a diff or a terminal.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Content<'a> {
     pub(super) kind: Option<Text<'a>>,
     pub(super) text: Option<Text<'a>>,
-    /// The block that a part holds.
+    /// The block that the part contains.
     pub(super) inner: Option<Json<'a>>,
     pub(super) path: Option<Text<'a>>,
     pub(super) old_text: Option<Json<'a>>,
@@ -189,7 +189,7 @@ impl<'a> Record<'a> for Content<'a> {
 }
 
 record! {
-    /// Where the content of an update lies, for content that is carried as it is.
+    /// The content of an update, kept as JSON.
     pub(super) struct RawLine<'a> {
         params: record<RawParams> "params",
     }
@@ -208,8 +208,8 @@ record! {
 }
 
 record! {
-    /// What an answer says, of either side.
-    pub(super) struct Answer<'a> {
+    /// The result in a response of either side.
+    pub(super) struct ResponseResult<'a> {
         protocol: number "protocolVersion",
         info: record<AgentInfo> "agentInfo",
         session: text "sessionId",
@@ -253,7 +253,7 @@ record! {
 }
 
 record! {
-    /// What the user chose.
+    /// The choice of the user.
     pub(super) struct Selected<'a> {
         outcome: text "outcome",
         option: text "optionId",
@@ -270,11 +270,11 @@ record! {
 }
 
 record! {
-    /// What agents say beside an error.
+    /// The data of an error.
     pub(super) struct FailureData<'a> {
         details: text "details",
         message: text "message",
-        ours: record<Ours> "interlingua",
+        ours: record<InterlinguaMeta> "interlingua",
     }
 }
 
@@ -312,7 +312,7 @@ record! {
 }
 
 record! {
-    /// What a result holds where it is an object, by the names that agents give it.
+    /// The fields of a result that is an object, with the names that agents use.
     pub(super) struct RawOutput<'a> {
         content: json "content",
         output: json "output",
@@ -326,7 +326,7 @@ record! {
 }
 
 record! {
-    /// The two sides of a change, as we carry it.
+    /// The old and the new text of a change, in the form of our events.
     pub(super) struct Sides<'a> {
         old: json "oldText",
         new: json "newText",
@@ -334,7 +334,7 @@ record! {
 }
 
 record! {
-    /// The fields by which Copilot's tools are told apart.
+    /// The fields that distinguish the tools of Copilot.
     pub(super) struct CopilotInput<'a> {
         path: json "path",
         file_text: json "file_text",
@@ -359,7 +359,7 @@ record! {
 }
 
 record! {
-    /// A block of text, whose text is passed on as it stands.
+    /// A text block whose text is passed on without parsing.
     pub(super) struct ShownText<'a> {
         kind: text "type",
         text: json "text",

@@ -1,10 +1,10 @@
-//! What agents say beyond the protocol, in places of their own (`_meta`), and what our own writer says
-//! there. Tokens are counted in the same place by some.
+//! The fields outside the protocol that agents write in `_meta`, with those of Interlingua's own
+//! encoder. Some agents also count tokens there.
 
 use crate::json::record;
 
 record! {
-    /// Tokens, as the protocol counts them.
+    /// Counts of tokens, as the protocol defines them.
     pub(super) struct WireUsage<'a> {
         input: number "inputTokens",
         output: number "outputTokens",
@@ -18,14 +18,14 @@ record! {
 
 record! {
     pub(super) struct UsageMeta<'a> {
-        ours: record<OurUsage> "interlingua",
+        ours: record<InterlinguaUsage> "interlingua",
     }
 }
 
 record! {
-    /// What agents say in a place of their own.
+    /// The fields of `_meta` that are read.
     pub(super) struct Meta<'a> {
-        ours: record<Ours> "interlingua",
+        ours: record<InterlinguaMeta> "interlingua",
         claude: record<ClaudeMeta> "claudeCode",
         tool_name: text "toolName",
         usage: record<WireUsage> "usage",
@@ -52,7 +52,7 @@ record! {
 }
 
 record! {
-    /// The next piece of what a terminal shows.
+    /// The next delta of the output of a terminal.
     pub(super) struct TerminalOutput<'a> {
         data: text "data",
     }
@@ -66,7 +66,7 @@ record! {
 }
 
 record! {
-    /// Gemini's tokens.
+    /// Counts of tokens, as Gemini reports them.
     pub(super) struct Quota<'a> {
         count: record<TokenCount> "token_count",
         models: records<ModelUsage> "model_usage",
@@ -89,8 +89,8 @@ record! {
 }
 
 record! {
-    /// What our own writer says beyond the protocol.
-    pub(super) struct Ours<'a> {
+    /// The fields that Interlingua's own encoder writes.
+    pub(super) struct InterlinguaMeta<'a> {
         parent: text "parentToolCallId",
         session: text "sessionId",
         replay: flag "replay",
@@ -109,7 +109,7 @@ record! {
         output: text "output",
         structured: json "structured",
         elapsed_ms: number "elapsedMs",
-        changes: records<OurChange> "filesChanged",
+        changes: records<InterlinguaChange> "filesChanged",
         request: text "requestId",
         description: text "description",
         options: json "options",
@@ -124,8 +124,8 @@ record! {
         stop_reason: text "stopReason",
         errors: json "errors",
         http_status: number "httpStatus",
-        usage: record<OurUsage> "usage",
-        by_model: records<OurUsage> "byModel",
+        usage: record<InterlinguaUsage> "usage",
+        by_model: records<InterlinguaUsage> "byModel",
         cost_usd: float "costUsd",
         cost_estimated: flag "costEstimated",
         duration_ms: number "durationMs",
@@ -136,7 +136,7 @@ record! {
 }
 
 record! {
-    pub(super) struct OurChange<'a> {
+    pub(super) struct InterlinguaChange<'a> {
         path: text "path",
         old_path: text "oldPath",
         kind: text "kind",
@@ -145,7 +145,7 @@ record! {
 }
 
 record! {
-    pub(super) struct OurUsage<'a> {
+    pub(super) struct InterlinguaUsage<'a> {
         model: text "model",
         input: number "input",
         cache_read: number "cacheRead",

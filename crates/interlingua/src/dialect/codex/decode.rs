@@ -1,4 +1,4 @@
-//! Reads `codex exec --json`.
+//! The decoder of `codex exec --json`. It keeps the open calls and the sub-agents of the thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,18 +15,19 @@ use crate::framing::FrameText;
 use crate::json::read;
 use crate::json::{Json, Text};
 
-/// The reader of `codex`.
+/// The decoder of `codex`.
 #[derive(Debug, Default)]
 pub struct CodexDecoder {
     thread_known: bool,
-    /// Calls that were announced and not yet completed.
-    announced: Vec<Box<str>>,
-    /// Other agents whose end was told.
+    /// The ids of calls that were started and not yet completed.
+    open_calls: Vec<Box<str>>,
+    /// The ids of sub-agents whose end was emitted.
     ended_agents: BTreeSet<String>,
-    /// The calls that started other agents, by the agent's id.
+    /// The calls that spawned sub-agents, by the id of the sub-agent.
     agents: BTreeMap<String, Text<'static>>,
-    /// Which message the pieces of the older form belong to, and its id.
+    /// The number of the current message of the older form.
     message: u64,
+    /// Its id, once it was generated.
     message_id: String,
     id_tag: String,
 }
@@ -38,46 +39,46 @@ impl Decoder for CodexDecoder {
 
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
-            self.line(line, own, sink);
+            self.read_line(line, own, sink);
         });
     }
 }
 
 impl CodexDecoder {
-    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
+    fn read_line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let kind = line.kind.take();
         let kind_body = kind.as_ref().map_or("", Text::body);
         match kind_body {
             "thread.started" => {
-                // Another run numbers its items from zero.
-                self.announced.clear();
+                // Another run numbers its items from zero again.
+                self.open_calls.clear();
                 self.thread_known = true;
-                started(line.thread_id.take(), None, sink);
+                emit_session_started(line.thread_id.take(), None, sink);
             }
             "session.created" if self.thread_known => {
                 let model = line.model.take();
                 sink.event(Event::new(SessionUpdated { model, ..SessionUpdated::default() }));
             }
-            "session.created" => started(line.id.take(), line.model.take(), sink),
+            "session.created" => emit_session_started(line.id.take(), line.model.take(), sink),
             "turn.started" => sink.event(Event::new(TurnStarted::default())),
             "item.started" | "item.updated" | "item.completed" => match &mut line.item {
-                Some(item) => self.item(kind_body, item, own, sink),
+                Some(item) => self.read_item(kind_body, item, own, sink),
                 None => sink.event(Event::new(unknown(kind.clone(), own))),
             },
             "turn.completed" => {
-                let usage = line.usage.take().and_then(|usage| counts(usage, Scope::Session));
+                let usage = line.usage.take().and_then(|usage| usage_of(usage, Scope::Session));
                 let ended =
                     TurnEnded { outcome: Outcome::Completed, usage, ..TurnEnded::default() };
                 sink.event(Event::new(ended));
             }
-            "turn.failed" => failed(line, sink),
-            "error" => problem(line.message.take(), own, sink),
-            "message.output_text.delta" => self.piece(line, sink),
-            "message.output_text.done" => self.whole(line, sink),
+            "turn.failed" => emit_turn_failed(line, sink),
+            "error" => emit_error(line.message.take(), own, sink),
+            "message.output_text.delta" => self.emit_delta(line, sink),
+            "message.output_text.done" => self.emit_message(line, sink),
             "response.completed" => {
                 let usage =
                     line.response.take().and_then(|response| response.usage).or(line.usage.take());
-                let usage = usage.and_then(|usage| counts(usage, Scope::Turn));
+                let usage = usage.and_then(|usage| usage_of(usage, Scope::Turn));
                 let ended =
                     TurnEnded { outcome: Outcome::Completed, usage, ..TurnEnded::default() };
                 sink.event(Event::new(ended));
@@ -86,7 +87,7 @@ impl CodexDecoder {
         }
     }
 
-    fn item<'a>(
+    fn read_item<'a>(
         &mut self,
         kind: &str,
         item: &mut Item<'a>,
@@ -95,16 +96,16 @@ impl CodexDecoder {
     ) {
         let completed = kind == "item.completed";
         match item.kind.as_ref().map_or("", Text::body) {
-            "agent_message" if completed => say(item, BlockKind::Text, sink),
-            "reasoning" if completed => say(item, BlockKind::Reasoning, sink),
+            "agent_message" if completed => emit_block(item, BlockKind::Text, sink),
+            "reasoning" if completed => emit_block(item, BlockKind::Reasoning, sink),
             "agent_message" | "reasoning" => sink.ignored("a message before it is complete"),
             "error" => {
                 let text = item.message.take().unwrap_or_default();
                 sink.event(Event::new(Notice { severity: Severity::Warning, text }));
             }
-            "todo_list" => plan(item, sink),
+            "todo_list" => emit_plan(item, sink),
             "command_execution" | "file_change" | "mcp_tool_call" | "web_search"
-            | "collab_tool_call" => self.call(completed, item, sink),
+            | "collab_tool_call" => self.read_call(completed, item, sink),
             other => {
                 let name = Text::from(format!("{kind}/{other}"));
                 sink.event(Event::new(unknown(Some(name), own)));
@@ -112,10 +113,10 @@ impl CodexDecoder {
         }
     }
 
-    fn call(&mut self, completed: bool, item: &mut Item<'_>, sink: &mut dyn EventSink) {
+    fn read_call(&mut self, completed: bool, item: &mut Item<'_>, sink: &mut dyn EventSink) {
         let id = item.id.clone().unwrap_or_default();
-        let announced = self.announced.iter().position(|open| id == **open);
-        if announced.is_none() {
+        let position = self.open_calls.iter().position(|open| id == **open);
+        if position.is_none() {
             let started = call_started(item, completed);
             if completed && sink.repeats(&started, &call_ended(&mut item.clone())) {
                 return;
@@ -123,26 +124,26 @@ impl CodexDecoder {
             sink.event(Event::new(started));
         }
         if !completed {
-            match announced {
-                None => self.announced.push(id.to_plain().into()),
+            match position {
+                None => self.open_calls.push(id.to_plain().into()),
                 Some(_) => sink.ignored("an update of a call that has not ended"),
             }
             return;
         }
-        if let Some(at) = announced {
-            self.announced.swap_remove(at);
+        if let Some(at) = position {
+            self.open_calls.swap_remove(at);
         }
         if item.kind.as_ref().is_some_and(|kind| *kind == "web_search") {
             let input = Some(search_input(item));
             sink.event(Event::new(ToolInput { call: id, input, ..ToolInput::default() }));
         }
-        self.other_agents(item, sink);
-        files_changed(item, sink);
+        self.emit_subagents(item, sink);
+        emit_file_changes(item, sink);
         sink.event(Event::new(call_ended(item)));
     }
 
-    /// Other agents that a call started, and those it shows to be done.
-    fn other_agents(&mut self, item: &Item<'_>, sink: &mut dyn EventSink) {
+    /// Emits the sub-agents that a call spawned, and those that it reports as completed.
+    fn emit_subagents(&mut self, item: &Item<'_>, sink: &mut dyn EventSink) {
         let spawned = item.tool.as_ref().is_some_and(|tool| *tool == "spawn_agent");
         if let Some(ids) = item.receivers.as_ref().and_then(Json::read::<Vec<String>>)
             && spawned
@@ -174,7 +175,7 @@ impl CodexDecoder {
         }
     }
 
-    fn piece(&mut self, line: &mut Line<'_>, sink: &mut dyn EventSink) {
+    fn emit_delta(&mut self, line: &mut Line<'_>, sink: &mut dyn EventSink) {
         let message = line.item_id.take();
         let message = message.unwrap_or_else(|| Text::plain(self.message_id()));
         let text = line.delta.take().unwrap_or_default();
@@ -185,18 +186,18 @@ impl CodexDecoder {
         }));
     }
 
-    fn whole(&mut self, line: &mut Line<'_>, sink: &mut dyn EventSink) {
+    fn emit_message(&mut self, line: &mut Line<'_>, sink: &mut dyn EventSink) {
         let message = line.item_id.take();
         let message = message.unwrap_or_else(|| Text::plain(self.message_id()));
         let text = line.text.take().unwrap_or_default();
-        let whole = Block { message: Some(message.clone()), text, ..Block::default() };
-        sink.event(Event::new(whole));
+        let block = Block { message: Some(message.clone()), text, ..Block::default() };
+        sink.event(Event::new(block));
         sink.event(Event::new(BlockEnded { message: Some(message), ..BlockEnded::default() }));
         self.message += 1;
         self.message_id.clear();
     }
 
-    /// The id of the message at hand, where the agent gives none.
+    /// The generated id of the current message, for a stream without ids.
     fn message_id(&mut self) -> &str {
         if self.message_id.is_empty() {
             self.message_id = format!("message_{}_{}", self.id_tag, self.message);
@@ -205,7 +206,7 @@ impl CodexDecoder {
     }
 }
 
-fn started(id: Option<Text<'_>>, model: Option<Text<'_>>, sink: &mut dyn EventSink) {
+fn emit_session_started(id: Option<Text<'_>>, model: Option<Text<'_>>, sink: &mut dyn EventSink) {
     sink.event(Event::new(SessionStarted {
         id,
         model,
@@ -214,12 +215,12 @@ fn started(id: Option<Text<'_>>, model: Option<Text<'_>>, sink: &mut dyn EventSi
     }));
 }
 
-fn say(item: &mut Item<'_>, kind: BlockKind, sink: &mut dyn EventSink) {
+fn emit_block(item: &mut Item<'_>, kind: BlockKind, sink: &mut dyn EventSink) {
     let text = item.text.take().unwrap_or_default();
     sink.event(Event::new(Block { message: item.id.take(), kind, text, ..Block::default() }));
 }
 
-fn plan(item: &Item<'_>, sink: &mut dyn EventSink) {
+fn emit_plan(item: &Item<'_>, sink: &mut dyn EventSink) {
     let items = item.items.as_ref().and_then(tools::plan_items).unwrap_or_default();
     sink.event(Event::new(PlanUpdated { plan: item.id.clone(), call: None, items }));
 }
@@ -261,7 +262,7 @@ fn call_started<'a>(item: &Item<'a>, completed: bool) -> ToolStarted<'a> {
             (name, ToolKind::Task, Some(input))
         }
     };
-    // The model's provider searches the web, not the agent.
+    // The provider of the model searches the web, not the agent.
     let executor = if kind == ToolKind::WebSearch { Executor::Provider } else { Executor::Agent };
     ToolStarted {
         call: item.id.clone().unwrap_or_default(),
@@ -280,7 +281,7 @@ fn search_input(item: &Item<'_>) -> Json<'static> {
     })
 }
 
-fn files_changed(item: &Item<'_>, sink: &mut dyn EventSink) {
+fn emit_file_changes(item: &Item<'_>, sink: &mut dyn EventSink) {
     let done = item.status.as_ref().is_some_and(|status| *status == "completed");
     let Some(changes) = item.changes.as_ref().filter(|_| done) else { return };
     let Some(changes) = read::records_of::<Change<'_>>(changes) else { return };
@@ -300,7 +301,7 @@ fn call_ended<'a>(item: &mut Item<'a>) -> ToolEnded<'a> {
         "completed" => ToolStatus::Completed,
         "failed" => ToolStatus::Failed,
         "declined" => ToolStatus::Denied,
-        // Completed as far as the stream is concerned, and never finished.
+        // The item is completed, but the call never finished.
         "in_progress" => ToolStatus::Abandoned,
         other => ToolStatus::from(other),
     };
@@ -319,8 +320,9 @@ fn call_ended<'a>(item: &mut Item<'a>) -> ToolEnded<'a> {
     }
 }
 
-/// Tokens. `codex exec review` prints zeros, which are no counts.
-fn counts(usage: WireUsage<'_>, scope: Scope) -> Option<Usage<'_>> {
+/// Converts counts of tokens. `codex exec review` prints zeros, which means that nothing was
+/// counted.
+fn usage_of(usage: WireUsage<'_>, scope: Scope) -> Option<Usage<'_>> {
     let cached = usage.cached.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
     let usage = Usage {
         scope,
@@ -334,11 +336,11 @@ fn counts(usage: WireUsage<'_>, scope: Scope) -> Option<Usage<'_>> {
     Some(usage).filter(|usage| usage.all() > 0)
 }
 
-fn failed(line: &mut Line<'_>, sink: &mut dyn EventSink) {
+fn emit_turn_failed(line: &mut Line<'_>, sink: &mut dyn EventSink) {
     let cause = line.error.take().and_then(|error| error.message);
     let (class, http_status) = cause.as_ref().map(classify).unwrap_or_default();
     let outcome = if class == ErrorClass::Limit { Outcome::LimitReached } else { Outcome::Failed };
-    // The only limit that Codex names is that on the tokens of an answer.
+    // The only limit that Codex reports is that on the output tokens of a response.
     let stop_reason = (class == ErrorClass::Limit).then(|| Text::plain("max_output_tokens"));
     let class = Some(class).filter(|class| *class != ErrorClass::Unspecified);
     let ended =
@@ -346,8 +348,8 @@ fn failed(line: &mut Line<'_>, sink: &mut dyn EventSink) {
     sink.event(Event::new(ended));
 }
 
-/// What `error` tells: a retry, or what `turn.failed` will repeat.
-fn problem<'a>(message: Option<Text<'a>>, own: Own<'a>, sink: &mut dyn EventSink) {
+/// Emits an `error`, which is a retry, or the failure that `turn.failed` repeats.
+fn emit_error<'a>(message: Option<Text<'a>>, own: Own<'a>, sink: &mut dyn EventSink) {
     let Some(message) = message else {
         let name = Text::plain("error");
         sink.event(Event::new(Native { name, raw: own.json() }));
@@ -366,12 +368,12 @@ fn problem<'a>(message: Option<Text<'a>>, own: Own<'a>, sink: &mut dyn EventSink
         None => (None, None),
     };
     let message = Some(message);
-    // What the request that failed had said, the next one says again, as new items.
+    // The retry repeats the messages of the failed request as new items.
     sink.event(Event::new(Withdrawn { reason: message.clone(), ..Withdrawn::default() }));
     sink.event(Event::new(Retry { attempt, of, class, http_status, message, delay_ms: None }));
 }
 
-/// What kind of failure a message tells of; Codex has no field for it.
+/// Classifies a failure by its message, since Codex has no field for it.
 fn classify(message: &Text<'_>) -> (ErrorClass, Option<u64>) {
     let text = message.to_plain();
     if let Some((_, rest)) = text.split_once("unexpected status ") {
@@ -380,7 +382,7 @@ fn classify(message: &Text<'_>) -> (ErrorClass, Option<u64>) {
             return (ErrorClass::of_http_status(status), Some(status));
         }
     }
-    // A request that the provider did not understand is answered with its whole body.
+    // The message about a malformed request is the body of the response of the provider.
     if let Some(kind) = text.split_once("\"type\":").map(|(_, rest)| rest.trim_start())
         && kind.starts_with("\"invalid_request_error\"")
     {

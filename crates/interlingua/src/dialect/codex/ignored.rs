@@ -1,12 +1,15 @@
-//! What of Codex's stream is left out on purpose.
+//! The records and fields of Codex that are left out on purpose.
 
 use crate::dialect::Ignored;
 
 pub(super) const IGNORED: &[Ignored] = &[
-    Ignored { what: &["error"], why: "a record of this type without a message says nothing" },
-    Ignored { what: &["item.*: item.sender_thread_id"], why: "it is the session's own id" },
+    Ignored {
+        what: &["error"],
+        why: "a record of this type without a message contains no information",
+    },
+    Ignored { what: &["item.*: item.sender_thread_id"], why: "it is the id of the session" },
     Ignored {
         what: &["item.*: item.result._meta"],
-        why: "what an MCP server says to its client alone",
+        why: "data of an MCP server for its client alone",
     },
 ];

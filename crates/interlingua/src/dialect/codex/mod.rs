@@ -1,14 +1,13 @@
-//! `codex`: what `codex exec --json` prints.
+//! `codex`: the output of `codex exec --json`.
 //!
-//! Seen in Codex 0.166.0. One object a line, `type` first. `thread.started`, `turn.started`, items
-//! that are started, updated and completed, then `turn.completed` or `turn.failed`. There are no
-//! deltas: a message comes whole. Token counts are those of the whole thread so far. Retries and
-//! failures share the record `error`; only `turn.failed` is final. A turn that is interrupted has
-//! no last record. A `web_search` item has two fields named `id`.
+//! Seen in Codex 0.166.0. Every line is an object whose first field is `type`: `thread.started`,
+//! `turn.started`, items that are started, updated and completed, then `turn.completed` or
+//! `turn.failed`. Messages are not streamed. Token counts are those of the thread so far. Retries
+//! and failures share the record `error`; only `turn.failed` is final. An interrupted turn has no
+//! last record. A `web_search` item has two fields named `id`.
 //!
-//! Also read are the names under which an older design knew the same stream:
-//! `session.created`, `message.output_text.delta`, `message.output_text.done`,
-//! `response.completed`.
+//! The decoder also reads the names of an older design of the same stream: `session.created`,
+//! `message.output_text.delta`, `message.output_text.done` and `response.completed`.
 
 mod decode;
 mod ignored;

@@ -1,10 +1,10 @@
-//! The records of `codex exec --json`, as they are on the wire.
+//! The fields of the records of `codex exec --json` that are read.
 
 use crate::json::read::{Field, Flaw, Record};
 use crate::json::{Json, Shape, Text, known, record};
 
 record! {
-    /// One line.
+    /// A line.
     pub(super) struct Line<'a> {
         kind: text "type",
         thread_id: text "thread_id",
@@ -22,7 +22,7 @@ record! {
 }
 
 record! {
-    /// What a response was, in the older form.
+    /// A response, in the older form.
     pub(super) struct Response<'a> {
         usage: record<Usage> "usage",
     }
@@ -36,7 +36,7 @@ record! {
 }
 
 record! {
-    /// Tokens; input counts include the cached ones.
+    /// Counts of tokens. The input includes cached tokens.
     pub(super) struct Usage<'a> {
         input: number "input_tokens",
         cached: number "cached_input_tokens",
@@ -47,7 +47,7 @@ record! {
     }
 }
 
-/// One item. The first `id` is the item's place in the stream, also where a second one follows.
+/// An item. The first `id` is its position in the stream; a second one is ignored.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Item<'a> {
     pub(super) id: Option<Text<'a>>,
@@ -131,7 +131,7 @@ impl<'a> Record<'a> for Item<'a> {
 }
 
 record! {
-    /// What an MCP server gave back.
+    /// The result of an MCP server.
     pub(super) struct McpResult<'a> {
         content: json "content",
         structured: json "structured_content",
@@ -139,7 +139,7 @@ record! {
 }
 
 record! {
-    /// One file of a change.
+    /// A changed file.
     pub(super) struct Change<'a> {
         path: text "path",
         kind: text "kind",
@@ -147,7 +147,7 @@ record! {
 }
 
 record! {
-    /// How another agent is doing.
+    /// The state of a sub-agent.
     pub(super) struct AgentState<'a> {
         status: text "status",
         message: text "message",

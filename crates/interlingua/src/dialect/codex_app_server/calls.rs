@@ -1,4 +1,4 @@
-//! Items that are tool calls.
+//! The items that are tool calls: their input, their output, and the sub-agents that they spawn.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ use crate::event::{
 use crate::json::read;
 use crate::json::{Json, Text};
 
-/// The calls that are being made.
+/// The calls in progress.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    /// Those that were announced and not yet completed.
-    announced: Vec<Box<str>>,
+    /// The ids of calls that were started and not yet completed.
+    open: Vec<Box<str>>,
 }
 
-/// A tool: its name, the kind of its work, and who runs it.
+/// A tool: its name, its kind, and its executor.
 pub(super) type Tool<'a> = (Text<'a>, ToolKind, Executor);
 
 impl Calls {
-    pub(super) fn started<'a>(
+    pub(super) fn start<'a>(
         &mut self,
         tool: Tool<'a>,
         item: &Item<'a>,
@@ -33,23 +33,23 @@ impl Calls {
         out: &mut Emitter<'_, 'a>,
     ) {
         let id = item.id.clone().unwrap_or_default();
-        if starts_agent(item) {
-            threads.begin_start(&id);
+        if spawns_agent(item) {
+            threads.begin_spawn(&id);
         }
-        self.announced.push(id.to_plain().into());
-        out.emit(start(tool, item, false));
+        self.open.push(id.to_plain().into());
+        out.emit(tool_started(tool, item, false));
     }
 
-    /// Whether a call was announced; it is over now.
+    /// Closes a call; returns whether it was open.
     fn take(&mut self, id: &Text<'_>) -> bool {
-        let at = self.announced.iter().position(|open| *id == **open);
-        at.map(|at| self.announced.remove(at)).is_some()
+        let at = self.open.iter().position(|call| *id == **call);
+        at.map(|at| self.open.remove(at)).is_some()
     }
 
-    /// Ends the calls that ran when the turn was stopped: nobody will answer them. What the grammar
-    /// knows to be answered it does not answer again.
-    pub(super) fn stop(&mut self, out: &mut Emitter<'_, '_>) {
-        for call in self.announced.drain(..) {
+    /// Cancels the open calls of an interrupted turn, which will not be answered. The grammar drops
+    /// the cancellation of an answered call.
+    pub(super) fn cancel_all(&mut self, out: &mut Emitter<'_, '_>) {
+        for call in self.open.drain(..) {
             out.emit(ToolEnded {
                 call: Text::plain(&call),
                 status: ToolStatus::Cancelled,
@@ -59,18 +59,18 @@ impl Calls {
         }
     }
 
-    /// Forgets a call that was answered in another way.
+    /// Removes a call that was answered in another way.
     pub(super) fn forget(&mut self, call: &Text<'_>) {
-        self.announced.retain(|announced| *call != **announced);
+        self.open.retain(|open| *call != **open);
     }
 
     pub(super) fn clear(&mut self) {
-        self.announced.clear();
+        self.open.clear();
     }
 }
 
 impl CodexAppServerDecoder {
-    pub(super) fn call_completed<'a>(
+    pub(super) fn complete_call<'a>(
         &mut self,
         tool: Tool<'a>,
         item: &mut Item<'a>,
@@ -79,26 +79,26 @@ impl CodexAppServerDecoder {
         let id = item.id.clone().unwrap_or_default();
         let kind = tool.1.clone();
         if !self.calls.take(&id) {
-            out.emit(start(tool, item, true));
+            out.emit(tool_started(tool, item, true));
         }
         if kind == ToolKind::WebSearch {
             let (call, input) = (id.clone(), Some(search_input(item)));
             out.emit(ToolInput { call, input, ..ToolInput::default() });
         }
         if kind == ToolKind::Task {
-            self.threads.end_start(&id);
-            other_agents(item, &mut self.threads, out);
+            self.threads.end_spawn(&id);
+            emit_subagents(item, &mut self.threads, out);
         }
-        let ended = end(item);
-        self.asked.call_shows(&id, Some(&ended.status), out);
+        let ended = tool_ended(item);
+        self.agent_requests.resolve_by_call(&id, Some(&ended.status), out);
         if ended.status == ToolStatus::Completed {
-            self.files_changed(item, out);
-            artifact(item, out);
+            self.emit_file_changes(item, out);
+            emit_artifact(item, out);
         }
         out.emit(ended);
     }
 
-    fn files_changed(&mut self, item: &Item<'_>, out: &mut Emitter<'_, '_>) {
+    fn emit_file_changes(&mut self, item: &Item<'_>, out: &mut Emitter<'_, '_>) {
         let changes = item.changes.as_ref().and_then(read::records_of::<Change<'_>>);
         let Some(changes) = changes.filter(|changes| !changes.is_empty()) else { return };
         let changes: Vec<_> = changes.into_iter().map(file_change).collect();
@@ -107,11 +107,11 @@ impl CodexAppServerDecoder {
     }
 }
 
-fn starts_agent(item: &Item<'_>) -> bool {
+fn spawns_agent(item: &Item<'_>) -> bool {
     item.tool.as_ref().is_some_and(|tool| *tool == "spawnAgent")
 }
 
-fn start<'a>(
+fn tool_started<'a>(
     (name, kind, executor): Tool<'a>,
     item: &Item<'a>,
     completed: bool,
@@ -121,9 +121,9 @@ fn start<'a>(
     ToolStarted { native_call: None, call, name, kind, executor, input, message: None }
 }
 
-/// What a tool is given; a search on the web does not say it before it is over.
+/// The input of a tool. That of a web search is known only when it has completed.
 fn input<'a>(item: &Item<'a>, kind: &ToolKind, completed: bool) -> Option<Json<'a>> {
-    let of = |fields: &[(&str, &Option<Json<'_>>)]| {
+    let object_of = |fields: &[(&str, &Option<Json<'_>>)]| {
         Json::object(|object| {
             for (name, value) in fields {
                 object.json_if(name, value.as_ref());
@@ -131,13 +131,13 @@ fn input<'a>(item: &Item<'a>, kind: &ToolKind, completed: bool) -> Option<Json<'
         })
     };
     Some(match item.kind.as_ref().map_or("", Text::body) {
-        "commandExecution" => of(&[("command", &item.command), ("cwd", &item.cwd)]),
-        "fileChange" => of(&[("changes", &item.changes)]),
-        "imageView" => of(&[("path", &item.path)]),
-        "imageGeneration" => of(&[("prompt", &item.prompt)]),
+        "commandExecution" => object_of(&[("command", &item.command), ("cwd", &item.cwd)]),
+        "fileChange" => object_of(&[("changes", &item.changes)]),
+        "imageView" => object_of(&[("path", &item.path)]),
+        "imageGeneration" => object_of(&[("prompt", &item.prompt)]),
         "collabAgentToolCall" => {
             let receivers = item.receivers.clone().filter(|receivers| receivers.get() != "[]");
-            of(&[("prompt", &item.prompt), ("receiverThreadIds", &receivers)])
+            object_of(&[("prompt", &item.prompt), ("receiverThreadIds", &receivers)])
         }
         _ if *kind == ToolKind::WebSearch => return completed.then(|| search_input(item)),
         _ => item.arguments.clone().unwrap_or_else(|| Json::object(|_| {})),
@@ -151,22 +151,22 @@ fn search_input(item: &Item<'_>) -> Json<'static> {
     })
 }
 
-fn end<'a>(item: &mut Item<'a>) -> ToolEnded<'a> {
+fn tool_ended<'a>(item: &mut Item<'a>) -> ToolEnded<'a> {
     let status = match item.status.as_ref().map_or("completed", Text::body) {
         "completed" => ToolStatus::Completed,
         "failed" => ToolStatus::Failed,
         "declined" => ToolStatus::Denied,
-        // Completed as far as the stream is concerned, and never finished.
+        // The item is completed, but the call never finished.
         "inProgress" => ToolStatus::Abandoned,
         other => ToolStatus::from(other),
     };
     let (output, structured) = output(item);
     let error = item.error.take().and_then(|error| error.message);
-    let silent = output.as_ref().is_none_or(|output| output.get() == "\"\"");
-    let silent = silent && item.exit_code.is_none();
+    let no_output = output.as_ref().is_none_or(|output| output.get() == "\"\"");
+    let is_unexplained = no_output && item.exit_code.is_none();
     ToolEnded {
         call: item.id.clone().unwrap_or_default(),
-        error: error.or_else(|| reason_of(&status).filter(|_| silent)),
+        error: error.or_else(|| default_error(&status).filter(|_| is_unexplained)),
         status,
         output,
         structured,
@@ -175,8 +175,8 @@ fn end<'a>(item: &mut Item<'a>) -> ToolEnded<'a> {
     }
 }
 
-/// Why a call did not do what it should, where the agent leaves it at that.
-pub(super) fn reason_of(status: &ToolStatus) -> Option<Text<'static>> {
+/// The error of a call whose agent reports none.
+pub(super) fn default_error(status: &ToolStatus) -> Option<Text<'static>> {
     match status {
         ToolStatus::Denied => Some(Text::plain("the call was not allowed")),
         ToolStatus::Failed => Some(Text::plain("the call failed")),
@@ -184,26 +184,26 @@ pub(super) fn reason_of(status: &ToolStatus) -> Option<Text<'static>> {
     }
 }
 
-/// What a call gave back, and the same for a program.
+/// The output of a call, and its structured form.
 fn output<'a>(item: &mut Item<'a>) -> (Option<Json<'a>>, Option<Json<'a>>) {
     if let Some(result) = item.result.as_ref().and_then(read::record_of::<McpResult<'_>>) {
         return (result.content.map(Json::into_owned), result.structured.map(Json::into_owned));
     }
     let states = item.states.take().filter(|states| states.get() != "{}");
-    let of_client = item.content_items.take().map(in_words_of_mcp);
+    let of_client = item.content_items.take().map(as_mcp_content);
     let output = item.output.take().or(item.results.take()).or(of_client);
     (output.or(states), None)
 }
 
-/// What a tool of the client gave back; that of a server of tools has other words for the same.
-fn in_words_of_mcp(items: Json<'_>) -> Json<'_> {
+/// Converts the output of a tool of the client to the content blocks of MCP.
+fn as_mcp_content(items: Json<'_>) -> Json<'_> {
     let blocks: Option<Vec<Json<'_>>> = items.read();
-    let told = blocks.and_then(|blocks| {
+    let converted = blocks.and_then(|blocks| {
         let blocks: Vec<_> = blocks.iter().map(content_block).collect();
         let blocks: Vec<_> = blocks.iter().map(Json::get).collect();
         Json::from_text(format!("[{}]", blocks.join(",")))
     });
-    told.unwrap_or(items)
+    converted.unwrap_or(items)
 }
 
 fn content_block<'a>(item: &'a Json<'_>) -> Json<'a> {
@@ -235,24 +235,24 @@ fn file_change(change: Change<'_>) -> FileChange<'_> {
         Some(new) => (new, Some(path)),
         None => (path, None),
     };
-    let diff = change.diff.and_then(|diff| diffs::of_change(&kind, diff));
+    let diff = change.diff.and_then(|diff| diffs::as_diff(&kind, diff));
     FileChange { path, old_path, kind, diff }
 }
 
-/// A picture that was drawn and kept.
-fn artifact(item: &Item<'_>, out: &mut Emitter<'_, '_>) {
+/// Emits a generated picture that was saved as a file.
+fn emit_artifact(item: &Item<'_>, out: &mut Emitter<'_, '_>) {
     if let Some(path) = item.saved_path.clone() {
         out.emit(Artifact { path, ..Artifact::default() });
     }
 }
 
-/// Other agents that a call started, and those it shows to be done.
-fn other_agents(item: &Item<'_>, threads: &mut Threads, out: &mut Emitter<'_, '_>) {
+/// Emits the sub-agents that a call spawned, and those that it reports as completed.
+fn emit_subagents(item: &Item<'_>, threads: &mut Threads, out: &mut Emitter<'_, '_>) {
     let call = item.id.clone().unwrap_or_default();
     let receivers = item.receivers.as_ref().and_then(Json::read::<Vec<String>>);
-    for thread in receivers.into_iter().flatten().filter(|_| starts_agent(item)) {
-        let agent = threads.started_by(&thread, &call);
-        if !std::mem::replace(&mut agent.told, true) {
+    for thread in receivers.into_iter().flatten().filter(|_| spawns_agent(item)) {
+        let agent = threads.spawned_by(&thread, &call);
+        if !std::mem::replace(&mut agent.start_emitted, true) {
             out.emit(SubagentStarted {
                 id: Some(Text::from(thread)),
                 call: Some(call.borrowed()),
@@ -268,9 +268,9 @@ fn other_agents(item: &Item<'_>, threads: &mut Threads, out: &mut Emitter<'_, '_
         if matches!(status.body(), "pendingInit" | "running" | "inProgress") {
             continue;
         }
-        let agent = threads.started_by(&thread, &call);
+        let agent = threads.spawned_by(&thread, &call);
         if !std::mem::replace(&mut agent.ended, true) {
-            let call = agent.told.then(|| agent.call.borrowed());
+            let call = agent.start_emitted.then(|| agent.call.borrowed());
             out.emit(SubagentEnded {
                 id: Some(Text::plain(&thread)),
                 call,
@@ -281,8 +281,8 @@ fn other_agents(item: &Item<'_>, threads: &mut Threads, out: &mut Emitter<'_, '_
     }
 }
 
-/// What another agent does, where no call tells it.
-pub(super) fn activity<'a>(
+/// Emits the start or the end of a sub-agent that no call reports. Returns whether it was new.
+pub(super) fn emit_activity<'a>(
     item: &Item<'a>,
     threads: &mut Threads,
     out: &mut Emitter<'_, 'a>,
@@ -293,8 +293,8 @@ pub(super) fn activity<'a>(
     }
     match item.activity.as_ref().map_or("", Text::body) {
         "started" => {
-            let agent = threads.started_by(&thread.to_plain(), id);
-            if std::mem::replace(&mut agent.told, true) {
+            let agent = threads.spawned_by(&thread.to_plain(), id);
+            if std::mem::replace(&mut agent.start_emitted, true) {
                 return false;
             }
             let call = agent.call.clone();
@@ -318,13 +318,13 @@ pub(super) fn activity<'a>(
             true
         }
         "completed" | "interrupted" => {
-            let agent = threads.started_by(&thread.to_plain(), id);
+            let agent = threads.spawned_by(&thread.to_plain(), id);
             if std::mem::replace(&mut agent.ended, true) {
                 return false;
             }
             out.emit(SubagentEnded {
                 id: Some(thread.clone()),
-                call: agent.told.then(|| agent.call.borrowed()),
+                call: agent.start_emitted.then(|| agent.call.borrowed()),
                 status: item.activity.clone(),
                 summary: None,
             });

@@ -1,38 +1,41 @@
-//! Tokens. The agent counts those of a whole thread; a turn is told its own.
+//! Counts tokens: the agent reports sums for the thread, and every turn gets its own part.
 //!
-//! A thread that is resumed tells first what it had used before. These counts, and those that say
-//! nothing new, are where the next turn counts from, and are never counted again.
+//! A resumed thread first reports its earlier usage. The next turn counts from there. Repeated
+//! counts are ignored.
 
 use super::wire::{Counts, TokenUsage};
 use crate::event::{Scope, Usage, own_usage};
 
-/// What a thread has used.
+/// The usage of a thread.
 #[derive(Debug, Default)]
 pub(super) struct Counter {
-    /// Up to the turn at hand; `None` where the thread is older than the stream and did not say it.
+    /// The usage before the current turn; `None` if the thread is older than the stream and did not
+    /// report it.
     before: Option<Usage<'static>>,
-    /// Up to now, if the turn at hand has used something.
+    /// The usage so far, if the current turn has used anything.
     now: Option<Usage<'static>>,
-    /// The requests of the turn at hand.
+    /// The number of requests in the current turn.
     requests: u64,
 }
 
 impl Counter {
-    /// Counts for a thread that has used nothing yet.
-    pub(super) fn fresh() -> Self {
+    /// The counter of a thread that has used nothing yet.
+    pub(super) fn of_new_thread() -> Self {
         Self { before: Some(Usage::default()), ..Self::default() }
     }
 
-    /// Takes the counts of the past.
-    pub(super) fn take_past(&mut self, usage: &TokenUsage<'_>) {
-        if let Some(total) = usage.total.as_ref().and_then(|total| counts(total, Scope::Session)) {
+    /// Sets the usage before the current turn.
+    pub(super) fn set_history(&mut self, usage: &TokenUsage<'_>) {
+        if let Some(total) = usage.total.as_ref().and_then(|total| usage_of(total, Scope::Session))
+        {
             self.before = Some(own_usage(total));
         }
     }
 
-    /// Takes the counts of a turn that is going on; gives those of the last request, if there was one.
-    pub(super) fn take(&mut self, usage: &TokenUsage<'_>) -> Option<Usage<'static>> {
-        let total = own_usage(counts(usage.total.as_ref()?, Scope::Session)?);
+    /// Records the usage in the current turn; returns that of the last request, unless the counts
+    /// are repeated.
+    pub(super) fn record(&mut self, usage: &TokenUsage<'_>) -> Option<Usage<'static>> {
+        let total = own_usage(usage_of(usage.total.as_ref()?, Scope::Session)?);
         if self.now.as_ref().or(self.before.as_ref()) == Some(&total) {
             return None;
         }
@@ -41,30 +44,30 @@ impl Counter {
         last_request(usage)
     }
 
-    /// Counts a request that was cut off, of which the agent tells no tokens.
-    pub(super) fn cut_off(&mut self) {
+    /// Records a request that was interrupted, for which the agent reports no tokens.
+    pub(super) fn record_interrupted_request(&mut self) {
         self.requests += 1;
     }
 
-    /// Ends a turn; gives what it has used, and in how many requests.
+    /// Ends a turn; returns its usage and the number of its requests.
     pub(super) fn end_turn(&mut self) -> (Option<Usage<'static>>, u64) {
         let used = self.now.take().map(|now| match self.before.replace(now.clone()) {
             Some(before) => Usage { scope: Scope::Turn, ..now.since(&before) },
-            // The caller may know what came before.
+            // The caller may know the usage before the stream.
             None => now,
         });
         (used, std::mem::take(&mut self.requests))
     }
 }
 
-/// What the last request used.
+/// The usage of the last request.
 pub(super) fn last_request(usage: &TokenUsage<'_>) -> Option<Usage<'static>> {
-    usage.last.as_ref().and_then(|last| counts(last, Scope::Request)).map(own_usage)
+    usage.last.as_ref().and_then(|last| usage_of(last, Scope::Request)).map(own_usage)
 }
 
-/// Tokens. Where the conversation is too long for the model, all counts but the total are zero, and
-/// the total is the length that the model allows: these are no counts.
-fn counts<'a>(counts: &Counts<'a>, scope: Scope) -> Option<Usage<'a>> {
+/// Converts counts of tokens. If the conversation is too long for the model, all counts but the
+/// total are zero, and the total is the limit of the model: nothing was counted.
+fn usage_of<'a>(counts: &Counts<'a>, scope: Scope) -> Option<Usage<'a>> {
     let cached = counts.cached.unwrap_or(0).saturating_add(counts.cache_write.unwrap_or(0));
     let usage = Usage {
         scope,

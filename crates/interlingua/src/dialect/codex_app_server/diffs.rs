@@ -1,20 +1,20 @@
-//! Differences, in the form of Git.
+//! Diffs in the format of Git.
 //!
-//! A call tells that of each file it changed. The program tells that of the whole turn again after
-//! every request, as one text: only files that no call has told are news.
+//! A call reports a diff for each file that it changed. After every request, the program reports
+//! the diff of the whole turn again, as one text: only files that no call has reported are new.
 
 use crate::dialect::Emitter;
 use crate::event::{FileChange, FileChangeKind, FilesChanged};
 use crate::json::{Json, Text};
 
-/// The files whose change was told in the turn at hand.
+/// The files whose changes were emitted in the current turn.
 #[derive(Debug, Default)]
-pub(super) struct ToldFiles {
+pub(super) struct ReportedFiles {
     paths: Vec<String>,
     diff: String,
 }
 
-impl ToldFiles {
+impl ReportedFiles {
     pub(super) fn add(&mut self, path: &Text<'_>) {
         self.paths.push(path.to_plain().into_owned());
     }
@@ -24,47 +24,49 @@ impl ToldFiles {
         self.diff.clear();
     }
 
-    /// Tells the files of a difference that were not told before.
-    pub(super) fn compare(&mut self, diff: &Text<'_>, out: &mut Emitter<'_, '_>) {
-        let mut news = Vec::new();
+    /// Emits the changes of a diff that were not emitted before.
+    pub(super) fn emit_new_changes(&mut self, diff: &Text<'_>, out: &mut Emitter<'_, '_>) {
+        let mut new = Vec::new();
         if diff.body() != self.diff {
             diff.body().clone_into(&mut self.diff);
             let plain = diff.to_plain();
-            let changes = sections(&plain).into_iter().map(change);
-            news.extend(changes.filter(|change| !self.knows(&change.path)));
-            self.paths.extend(news.iter().map(|change| change.path.to_string()));
-            if !news.is_empty() {
-                return out.emit(FilesChanged { call: None, changes: news });
+            let changes = sections(&plain).into_iter().map(parse_section);
+            new.extend(changes.filter(|change| !self.contains(&change.path)));
+            self.paths.extend(new.iter().map(|change| change.path.to_string()));
+            if !new.is_empty() {
+                return out.emit(FilesChanged { call: None, changes: new });
             }
         }
         out.native("turn/diff/updated that says nothing new");
     }
 
-    /// Whether a file was told; the difference names it from the root of its repository.
-    fn knows(&self, path: &Text<'_>) -> bool {
+    /// Whether the change of a file was emitted. The diff contains its path relative to the root of
+    /// the repository.
+    fn contains(&self, path: &Text<'_>) -> bool {
         let path = path.to_plain();
-        let same = |told: &String| {
-            told.strip_suffix(&*path).is_some_and(|root| root.is_empty() || root.ends_with('/'))
+        let same = |emitted: &String| {
+            emitted.strip_suffix(&*path).is_some_and(|root| root.is_empty() || root.ends_with('/'))
         };
         self.paths.iter().any(same)
     }
 }
 
-/// The difference that a call tells of a file. Of a file that is new or gone it tells the content.
-pub(super) fn of_change<'a>(kind: &FileChangeKind, told: Json<'a>) -> Option<Json<'a>> {
-    let added = match kind {
+/// The diff of a file that a call changed. For an added or deleted file, the agent reports the
+/// content instead.
+pub(super) fn as_diff<'a>(kind: &FileChangeKind, reported: Json<'a>) -> Option<Json<'a>> {
+    let is_added = match kind {
         FileChangeKind::Add => true,
         FileChangeKind::Delete => false,
-        _ => return Some(told),
+        _ => return Some(reported),
     };
-    let Some(content) = told.as_text() else { return Some(told) };
+    let Some(content) = reported.as_text() else { return Some(reported) };
     let content = content.to_plain();
     let lines = match content.split_inclusive('\n').count() {
         0 => return None,
         1 => "1".to_owned(),
         count => format!("1,{count}"),
     };
-    let (mut diff, sign) = match added {
+    let (mut diff, sign) = match is_added {
         true => (format!("@@ -0,0 +{lines} @@\n"), '+'),
         false => (format!("@@ -{lines} +0,0 @@\n"), '-'),
     };
@@ -78,7 +80,7 @@ pub(super) fn of_change<'a>(kind: &FileChangeKind, told: Json<'a>) -> Option<Jso
     Some(Json::from(&Text::from(diff)).into_owned())
 }
 
-/// The parts of a difference, one for each file.
+/// The sections of a diff, one for each file.
 fn sections(diff: &str) -> Vec<&str> {
     let mut starts: Vec<usize> =
         diff.match_indices("\ndiff --git ").map(|(at, _)| at + 1).collect();
@@ -89,7 +91,7 @@ fn sections(diff: &str) -> Vec<&str> {
     starts.iter().zip(ends).filter_map(|(start, end)| diff.get(*start..end)).collect()
 }
 
-fn change(section: &str) -> FileChange<'_> {
+fn parse_section(section: &str) -> FileChange<'_> {
     // Only the lines before the first hunk name the file.
     let head = section.find("\n@@").and_then(|at| section.get(..at)).unwrap_or(section);
     let after = |start: &str| head.lines().find_map(|line| line.strip_prefix(start));
@@ -103,7 +105,7 @@ fn change(section: &str) -> FileChange<'_> {
     } else {
         FileChangeKind::Update
     };
-    let path = to.or(after("+++ b/")).or(after("--- a/")).or_else(|| of_first_line(head));
+    let path = to.or(after("+++ b/")).or(after("--- a/")).or_else(|| path_in_first_line(head));
     FileChange {
         path: Text::plain(path.unwrap_or_default()),
         old_path: from.map(Text::plain),
@@ -112,8 +114,8 @@ fn change(section: &str) -> FileChange<'_> {
     }
 }
 
-/// The name in `diff --git a/NAME b/NAME`.
-fn of_first_line(head: &str) -> Option<&str> {
+/// The path in `diff --git a/PATH b/PATH`.
+fn path_in_first_line(head: &str) -> Option<&str> {
     let names = head.lines().next()?.strip_prefix("diff --git a/")?;
     names.get(names.len() / 2..)?.strip_prefix(" b/").or_else(|| names.rsplit(" b/").next())
 }

@@ -1,4 +1,4 @@
-//! What goes wrong, in the agent's typed words, and what kind of thing that is.
+//! The errors of the agent, and their classification.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use crate::event::{Error, ErrorClass, Outcome, Retry};
 use crate::json::read;
 use crate::json::{Json, Text};
 
-/// What a failure is.
+/// The classification of a failure.
 #[derive(Debug, Default)]
-pub(super) struct Verdict {
-    /// The agent's word for it.
+pub(super) struct Classification {
+    /// The code that the agent states.
     pub(super) code: Option<String>,
     pub(super) class: ErrorClass,
     pub(super) http_status: Option<u64>,
 }
 
-impl Verdict {
+impl Classification {
     pub(super) fn of(failure: &Failure<'_>) -> Self {
-        let (code, http_status) = failure.info.as_ref().map(word_and_status).unwrap_or_default();
+        let (code, http_status) = failure.info.as_ref().map(code_and_status).unwrap_or_default();
         let class = match code.as_deref().unwrap_or_default() {
             "contextWindowExceeded" => ErrorClass::ContextOverflow,
             "sessionBudgetExceeded" => ErrorClass::Limit,
@@ -33,18 +33,18 @@ impl Verdict {
             "sandboxError" => ErrorClass::Tool,
             _ => match http_status {
                 Some(status) => ErrorClass::of_http_status(status),
-                None => of_words(failure, code.as_deref()),
+                None => classify_text(failure, code.as_deref()),
             },
         };
         Self { code, class, http_status }
     }
 
-    /// Whether the turn goes on although nothing is tried again.
-    pub(super) fn spares_the_turn(&self) -> bool {
+    /// Whether the turn continues although nothing is retried.
+    pub(super) fn leaves_turn_open(&self) -> bool {
         matches!(self.code.as_deref(), Some("activeTurnNotSteerable" | "threadRollbackFailed"))
     }
 
-    /// How a turn ended that failed with this.
+    /// The outcome of a turn that failed with this error.
     pub(super) fn outcome(&self) -> Outcome {
         match self.class {
             ErrorClass::Limit => Outcome::LimitReached,
@@ -54,35 +54,35 @@ impl Verdict {
     }
 }
 
-/// The word of a failure, which may stand alone or be the name of its details.
-fn word_and_status(info: &Json<'_>) -> (Option<String>, Option<u64>) {
-    if let Some(word) = info.as_text() {
-        return (Some(word.to_plain().into_owned()), None);
+/// The code of a failure, which is a string, or the name of the field with its details.
+fn code_and_status(info: &Json<'_>) -> (Option<String>, Option<u64>) {
+    if let Some(code) = info.as_text() {
+        return (Some(code.to_plain().into_owned()), None);
     }
     let details: BTreeMap<String, Json<'_>> = info.read().unwrap_or_default();
-    let Some((word, details)) = details.into_iter().next() else { return (None, None) };
+    let Some((code, details)) = details.into_iter().next() else { return (None, None) };
     let status = read::record_of::<HttpFailure<'_>>(&details).and_then(|details| details.status);
-    (Some(word), status)
+    (Some(code), status)
 }
 
-/// What the words of a failure say, where its type does not.
-fn of_words(failure: &Failure<'_>, code: Option<&str>) -> ErrorClass {
+/// Classifies a failure by its text, if its code does not identify it.
+fn classify_text(failure: &Failure<'_>, code: Option<&str>) -> ErrorClass {
     let message = failure.message.as_ref().map(Text::to_plain).unwrap_or_default();
     let details = failure.details.as_ref().map(Text::to_plain).unwrap_or_default();
-    let says = |words: &str| message.contains(words) || details.contains(words);
-    if says("max_output_tokens") {
+    let contains = |words: &str| message.contains(words) || details.contains(words);
+    if contains("max_output_tokens") {
         ErrorClass::Limit
-    } else if says("idle timeout") {
+    } else if contains("idle timeout") {
         ErrorClass::TimedOut
-    } else if says("high demand") || says("at capacity") {
+    } else if contains("high demand") || contains("at capacity") {
         ErrorClass::Overloaded
-    } else if says("context window") {
+    } else if contains("context window") {
         ErrorClass::ContextOverflow
-    } else if says("usage limit") || says("quota") || says("Quota") {
+    } else if contains("usage limit") || contains("quota") || contains("Quota") {
         ErrorClass::Quota
-    } else if says("rate limit") {
+    } else if contains("rate limit") {
         ErrorClass::RateLimit
-    } else if says("Missing environment variable") || says("Not logged in") {
+    } else if contains("Missing environment variable") || contains("Not logged in") {
         ErrorClass::Authentication
     } else {
         match code {
@@ -92,14 +92,16 @@ fn of_words(failure: &Failure<'_>, code: Option<&str>) -> ErrorClass {
                 | "responseStreamDisconnected"
                 | "responseTooManyFailedAttempts",
             ) => ErrorClass::Network,
-            _ if says("stream disconnected") || says("waiting for network") => ErrorClass::Network,
+            _ if contains("stream disconnected") || contains("waiting for network") => {
+                ErrorClass::Network
+            }
             _ => ErrorClass::Unspecified,
         }
     }
 }
 
-/// The message of a failure, with its details behind it.
-pub(super) fn message<'a>(failure: &Failure<'a>) -> Text<'a> {
+/// The message of a failure, followed by its details.
+pub(super) fn message_of<'a>(failure: &Failure<'a>) -> Text<'a> {
     match (&failure.message, &failure.details) {
         (Some(message), Some(details)) if !details.is_empty() => {
             Text::from(format!("{message} ({details})"))
@@ -108,9 +110,9 @@ pub(super) fn message<'a>(failure: &Failure<'a>) -> Text<'a> {
     }
 }
 
-/// A failure after which the agent tries again: `Reconnecting... 1/5`.
+/// The retry after a failure: `Reconnecting... 1/5`.
 pub(super) fn retry<'a>(failure: &Failure<'a>) -> Retry<'a> {
-    let verdict = Verdict::of(failure);
+    let classification = Classification::of(failure);
     let plain = failure.message.as_ref().map(Text::to_plain).unwrap_or_default();
     let numbers = plain.strip_prefix("Reconnecting... ").and_then(|rest| rest.split(' ').next());
     let (attempt, of) = match numbers.and_then(|numbers| numbers.split_once('/')) {
@@ -121,15 +123,15 @@ pub(super) fn retry<'a>(failure: &Failure<'a>) -> Retry<'a> {
         attempt,
         of,
         delay_ms: None,
-        class: verdict.class,
-        http_status: verdict.http_status,
-        message: Some(message(failure)),
+        class: classification.class,
+        http_status: classification.http_status,
+        message: Some(message_of(failure)),
     }
 }
 
-/// A request that the agent refused.
-pub(super) fn refusal<'a>(refusal: &json_rpc::Failure<'a>) -> Error<'a> {
-    let class = match refusal.code {
+/// The error response to a request that the agent refused.
+pub(super) fn response_error<'a>(failure: &json_rpc::Failure<'a>) -> Error<'a> {
+    let class = match failure.code {
         Some(-32001) => ErrorClass::Overloaded,
         Some(-32602..=-32600) => ErrorClass::BadRequest,
         Some(-32603) => ErrorClass::Internal,
@@ -137,8 +139,8 @@ pub(super) fn refusal<'a>(refusal: &json_rpc::Failure<'a>) -> Error<'a> {
     };
     Error {
         class,
-        message: refusal.message.clone().unwrap_or_default(),
-        code: refusal.code.map(|code| Text::from(code.to_string())),
+        message: failure.message.clone().unwrap_or_default(),
+        code: failure.code.map(|code| Text::from(code.to_string())),
         ..Error::default()
     }
 }

@@ -1,19 +1,16 @@
-//! What of the app server's messages is left out on purpose.
+//! The messages and fields of the app server that are left out on purpose.
 
 use crate::dialect::Ignored;
 
 pub(super) const IGNORED: &[Ignored] = &[
     Ignored {
         what: &["response"],
-        why: "an answer whose meaning the notifications around it tell, or that tells of no turn",
+        why: "a response whose content the notifications repeat, or that concerns no turn",
     },
-    Ignored {
-        what: &["turn/start"],
-        why: "what it asks for is told as soon as the agent begins with it",
-    },
+    Ignored { what: &["turn/start"], why: "the prompt is emitted when the agent begins the turn" },
     Ignored {
         what: &["turn/steer", "turn/interrupt"],
-        why: "the agent repeats what it was told, and says whether its turn was interrupted",
+        why: "the agent repeats the message, and reports whether its turn was interrupted",
     },
     Ignored {
         what: &[
@@ -62,7 +59,7 @@ pub(super) const IGNORED: &[Ignored] = &[
             "hooks/*",
             "environment/*",
         ],
-        why: "what the client asks; what comes of it the agent tells",
+        why: "requests of the client; the agent reports their effect",
     },
     Ignored {
         what: &[
@@ -71,11 +68,11 @@ pub(super) const IGNORED: &[Ignored] = &[
             "item/tool/call",
             "serverRequest/resolved",
         ],
-        why: "the program's talk with its client; what is decided shows in what becomes of the call",
+        why: "exchanges between the program and its client; the fate of the call shows the decision",
     },
     Ignored {
         what: &["turn/diff/updated that says nothing new"],
-        why: "all changes of the turn so far as one text; each was told with the call that made it",
+        why: "all changes of the turn so far as one text; each is emitted with the call that made it",
     },
     Ignored {
         what: &[
@@ -90,7 +87,7 @@ pub(super) const IGNORED: &[Ignored] = &[
             "account/rateLimits/updated that says nothing new",
             "mcpServer/startupStatus/updated that is well",
         ],
-        why: "told before, told when it is over, or nothing to tell; a review is told as a message",
+        why: "emitted before, emitted when it completes, or without content; a review is emitted as a message",
     },
     Ignored {
         what: &[
@@ -105,7 +102,7 @@ pub(super) const IGNORED: &[Ignored] = &[
             "rawResponse/*",
             "rawResponseItem/*",
         ],
-        why: "signs of life, or the same in a rawer form; turns, items and approvals are told",
+        why: "signs of life, or the same content in a rawer form; turns, items and approvals are read",
     },
     Ignored {
         what: &[
@@ -145,11 +142,11 @@ pub(super) const IGNORED: &[Ignored] = &[
             "skills/*",
             "windowsSandbox/*",
         ],
-        why: "for the screen of the program's own client",
+        why: "for the display of the program's own client",
     },
     Ignored {
         what: &["(no type): result.*"],
-        why: "the client may have asked for anything; what a session and its past are is read",
+        why: "the client may have requested anything; the session and its history are read",
     },
     Ignored {
         what: &["*: *AtMs", "*.startedAt", "*.completedAt", "item/*: params.item.durationMs"],
@@ -157,11 +154,11 @@ pub(super) const IGNORED: &[Ignored] = &[
     },
     Ignored {
         what: &["thread/started: params.thread.*"],
-        why: "how the program keeps and lists its threads",
+        why: "how the program stores and lists its threads",
     },
     Ignored {
         what: &["*.rootTurnId", "*.itemsView", "item/*: params.item.senderThreadId"],
-        why: "the thread and the call of a sub-agent say it",
+        why: "the thread and the call of a sub-agent identify it",
     },
     Ignored {
         what: &[
@@ -185,7 +182,7 @@ pub(super) const IGNORED: &[Ignored] = &[
     },
     Ignored {
         what: &["item/*: params.item.model", "item/*: params.item.reasoningEffort"],
-        why: "which model a sub-agent is; there is no word for it yet",
+        why: "the model of a sub-agent, which no event contains yet",
     },
     Ignored {
         what: &[
@@ -195,11 +192,11 @@ pub(super) const IGNORED: &[Ignored] = &[
             "item/*/requestApproval: params.kind",
             "item/*/requestApproval: params.proposed*",
         ],
-        why: "the command, the reason and the decisions that can be made are read",
+        why: "the command, the reason and the available decisions are read",
     },
     Ignored {
         what: &["thread/tokenUsage/updated: *totalTokens", "thread/tokenUsage/updated: *Window"],
-        why: "the sum of the other counts; where these are zero it is no count at all",
+        why: "the sum of the other counts; if these are zero, it is not a count",
     },
     Ignored { what: &["*error.misalignment"], why: "more about a refusal; its message is read" },
 ];

@@ -1,10 +1,9 @@
-//! Which thread is the session, and which are those of other agents.
+//! Assigns threads to the session and to sub-agents.
 //!
-//! One server has many threads, and one stream tells one session: the thread that the client opened
-//! last while no turn was going on. A thread that an agent started is a sub-agent's, and what it says
-//! belongs to the call that started it. A thread that begins to speak in the middle of a turn, and
-//! that nobody is known to have started, is told as a sub-agent's too, so that two conversations
-//! never become one.
+//! A server has many threads, and a stream is one session: the thread that the client opened last
+//! while no turn was in progress. A thread that an agent spawned belongs to a sub-agent, and its
+//! records belong to the call that spawned it. A thread of unknown origin that emits records during
+//! a turn is a sub-agent too, so that two conversations are never mixed.
 
 use std::collections::BTreeMap;
 
@@ -12,48 +11,48 @@ use crate::json::Text;
 
 #[derive(Debug, Default)]
 pub(super) struct Threads {
-    /// The session.
+    /// The thread that is the session.
     main: Option<String>,
     agents: BTreeMap<String, Agent>,
-    /// Calls that are starting an agent whose thread is not known yet.
-    starting: Vec<Text<'static>>,
+    /// Calls that are spawning an agent whose thread is not known yet.
+    spawning: Vec<Text<'static>>,
 }
 
-/// Another agent.
+/// A sub-agent.
 #[derive(Debug)]
 pub(super) struct Agent {
-    /// The call that started it.
+    /// The call that spawned it.
     pub(super) call: Text<'static>,
-    /// It was told that it is there.
-    pub(super) told: bool,
-    /// It is done with what it was asked.
+    /// Its start was emitted.
+    pub(super) start_emitted: bool,
+    /// It has completed its task.
     pub(super) ended: bool,
-    /// Nobody is known to have started it.
-    pub(super) stranger: bool,
+    /// It is unknown which call spawned it.
+    pub(super) of_unknown_origin: bool,
 }
 
-/// Who speaks.
+/// The owner of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Speaker<'t> {
-    /// The agent itself.
+pub(super) enum ThreadOwner<'t> {
+    /// The session.
     Main,
-    /// The agent that this call started.
+    /// The sub-agent that this call spawned.
     Agent(&'t Text<'static>),
-    /// A thread that was never heard of.
+    /// A thread without an earlier record.
     Unknown,
 }
 
 impl Threads {
-    /// Who speaks in a thread; without a name it is the session itself.
+    /// The owner of a thread. Records without a thread belong to the session.
     #[inline]
-    pub(super) fn speaker(&self, thread: Option<&Text<'_>>) -> Speaker<'_> {
-        let Some(thread) = thread else { return Speaker::Main };
+    pub(super) fn owner(&self, thread: Option<&Text<'_>>) -> ThreadOwner<'_> {
+        let Some(thread) = thread else { return ThreadOwner::Main };
         if self.is_main(thread) {
-            return Speaker::Main;
+            return ThreadOwner::Main;
         }
         match self.agents.get(&*thread.to_plain()) {
-            Some(agent) => Speaker::Agent(&agent.call),
-            None => Speaker::Unknown,
+            Some(agent) => ThreadOwner::Agent(&agent.call),
+            None => ThreadOwner::Unknown,
         }
     }
 
@@ -77,42 +76,42 @@ impl Threads {
         self.agents.get_mut(&*thread.to_plain())
     }
 
-    /// The agent of a thread that a call started; it is new if nobody spoke of it before.
-    pub(super) fn started_by(&mut self, thread: &str, call: &Text<'_>) -> &mut Agent {
+    /// The sub-agent of a thread that a call spawned, which is new if the thread is.
+    pub(super) fn spawned_by(&mut self, thread: &str, call: &Text<'_>) -> &mut Agent {
         self.agents.entry(thread.to_owned()).or_insert_with(|| Agent {
             call: call.clone().into_owned(),
-            told: false,
+            start_emitted: false,
             ended: false,
-            stranger: false,
+            of_unknown_origin: false,
         })
     }
 
-    /// A call begins to start an agent.
-    pub(super) fn begin_start(&mut self, call: &Text<'_>) {
-        self.starting.push(call.clone().into_owned());
+    /// Records that a call begins to spawn an agent.
+    pub(super) fn begin_spawn(&mut self, call: &Text<'_>) {
+        self.spawning.push(call.clone().into_owned());
     }
 
-    /// The call is over.
-    pub(super) fn end_start(&mut self, call: &Text<'_>) {
-        self.starting.retain(|starting| starting != call);
+    /// Records that the call has ended.
+    pub(super) fn end_spawn(&mut self, call: &Text<'_>) {
+        self.spawning.retain(|spawning| spawning != call);
     }
 
-    /// The turn is over, and with it all calls.
+    /// Ends the turn, and with it all calls.
     pub(super) fn end_turn(&mut self) {
-        self.starting.clear();
+        self.spawning.clear();
     }
 
-    /// Takes a thread for that of the agent which is just being started, if there is one.
+    /// Assigns a thread to the call that is spawning an agent, if there is one.
     pub(super) fn adopt(&mut self, thread: &Text<'_>) -> bool {
-        let Some(call) = self.starting.first().cloned() else { return false };
-        self.started_by(&thread.to_plain(), &call);
+        let Some(call) = self.spawning.first().cloned() else { return false };
+        self.spawned_by(&thread.to_plain(), &call);
         true
     }
 
-    /// Takes a thread that nobody is known to have started for an agent of its own.
+    /// Makes a thread of unknown origin a sub-agent without a call.
     pub(super) fn admit(&mut self, thread: &Text<'_>) {
-        let agent = self.started_by(&thread.to_plain(), thread);
-        agent.told = true;
-        agent.stranger = true;
+        let agent = self.spawned_by(&thread.to_plain(), thread);
+        agent.start_emitted = true;
+        agent.of_unknown_origin = true;
     }
 }

@@ -1,4 +1,4 @@
-//! The tools of Codex, under the names that its other stream gives them.
+//! The tools of Codex, with the names of the dialect `codex`.
 
 use crate::dialect::tools;
 use crate::event::{Executor, ToolKind};
@@ -6,13 +6,12 @@ use crate::json::Text;
 
 use super::wire::Item;
 
-/// The tool of an item: its name, the kind of its work, and who runs it. `None` for an item that is
-/// no call.
-pub(super) fn of_item<'a>(item: &Item<'a>) -> Option<(Text<'a>, ToolKind, Executor)> {
+/// The tool of an item: its name, its kind, and its executor. `None` if the item is not a call.
+pub(super) fn tool_of<'a>(item: &Item<'a>) -> Option<(Text<'a>, ToolKind, Executor)> {
     let (name, kind, executor) = match item.kind.as_ref().map_or("", Text::body) {
         "commandExecution" => ("command_execution", ToolKind::Execute, Executor::Agent),
         "fileChange" => ("file_change", ToolKind::Edit, Executor::Agent),
-        // The model's provider searches the web and draws, not the agent.
+        // The provider of the model searches the web and generates pictures, not the agent.
         "webSearch" => ("web_search", ToolKind::WebSearch, Executor::Provider),
         "imageGeneration" => ("image_generation", ToolKind::Unspecified, Executor::Provider),
         "imageView" => ("view_image", ToolKind::Read, Executor::Agent),
@@ -24,27 +23,27 @@ pub(super) fn of_item<'a>(item: &Item<'a>) -> Option<(Text<'a>, ToolKind, Execut
             return Some((name, ToolKind::Mcp, Executor::Agent));
         }
         "dynamicToolCall" | "functionCallOutput" => {
-            let name = of_client(item);
+            let name = client_tool_name(item);
             let kind = tools::kind_of(&name);
             return Some((name, kind, Executor::Client));
         }
-        "collabAgentToolCall" => (of_agents(item), ToolKind::Task, Executor::Agent),
+        "collabAgentToolCall" => (agent_tool_name(item), ToolKind::Task, Executor::Agent),
         _ => return None,
     };
     Some((Text::plain(name), kind, executor))
 }
 
-/// A tool that the client gave the agent, with the space that the name is of.
-fn of_client<'a>(item: &Item<'a>) -> Text<'a> {
+/// The name of a tool of the client, with its namespace.
+fn client_tool_name<'a>(item: &Item<'a>) -> Text<'a> {
     let tool = item.tool.clone().unwrap_or_default();
     match &item.namespace {
-        Some(space) => Text::from(format!("{space}__{tool}")),
+        Some(namespace) => Text::from(format!("{namespace}__{tool}")),
         None => tool,
     }
 }
 
-/// A tool that drives other agents; this protocol writes their names in another way.
-fn of_agents(item: &Item<'_>) -> &'static str {
+/// The name of a tool that controls sub-agents, which this protocol spells differently.
+fn agent_tool_name(item: &Item<'_>) -> &'static str {
     match item.tool.as_ref().map_or("", Text::body) {
         "spawnAgent" => "spawn_agent",
         "sendInput" => "send_input",

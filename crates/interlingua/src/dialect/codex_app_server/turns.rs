@@ -1,10 +1,10 @@
-//! Threads and turns: where they begin and end, what they used, and why they failed.
+//! Threads and turns: their start and end, their usage, and why they failed.
 
 use super::counts::{Counter, last_request};
-use super::decode::{CodexAppServerDecoder, TurnAtHand};
-use super::failures::{self, Verdict};
-use super::threads::Speaker;
-use super::wire::{Answer, Item, Limits, Params, Thread, Turn, Window};
+use super::decode::{CodexAppServerDecoder, CurrentTurn};
+use super::failures::{self, Classification};
+use super::threads::ThreadOwner;
+use super::wire::{Item, Limits, Params, ResponseResult, Thread, Turn, Window};
 use crate::dialect::{Emitter, EventSink};
 use crate::event::{
     Error, ErrorClass, Interrupted, Limit, Outcome, SessionStarted, SubagentEnded, SubagentStarted,
@@ -13,34 +13,40 @@ use crate::event::{
 use crate::json::read;
 use crate::json::{Json, Text};
 
-/// The agent; how it is spoken with is the name of the dialect.
+/// The name of the agent, which differs from that of the dialect.
 const AGENT: &str = "codex";
 
 impl CodexAppServerDecoder {
-    /// Makes sure that it is known whose a thread is, before it says anything.
+    /// Assigns an unknown thread to the session or to a sub-agent before its first record is read.
     #[inline]
-    pub(super) fn meet(&mut self, params: &Params<'_>, speaks: bool, sink: &mut dyn EventSink) {
+    pub(super) fn identify_thread(
+        &mut self,
+        params: &Params<'_>,
+        is_output: bool,
+        sink: &mut dyn EventSink,
+    ) {
         if let Some(thread) = &params.thread_id
-            && self.threads.speaker(Some(thread)) == Speaker::Unknown
+            && self.threads.owner(Some(thread)) == ThreadOwner::Unknown
             && !self.threads.adopt(thread)
-            && speaks
+            && is_output
         {
-            self.meet_stranger(thread, &mut Emitter::without_record(sink));
+            self.admit_unknown_thread(thread, &mut Emitter::without_record(sink));
         }
     }
 
-    /// A turn whose beginning this stream does not have; what comes after the end of one begins none.
-    pub(super) fn join(&mut self, params: &Params<'_>) {
-        let main = self.threads.speaker(params.thread_id.as_ref()) == Speaker::Main;
-        if let Some(id) = params.turn_id.as_ref().filter(|_| main)
-            && self.told_turns.insert(id.to_plain().into())
+    /// Opens a turn whose start the stream does not contain. Records after the end of a turn do not
+    /// open it again.
+    pub(super) fn join_turn(&mut self, params: &Params<'_>) {
+        let is_main = self.threads.owner(params.thread_id.as_ref()) == ThreadOwner::Main;
+        if let Some(id) = params.turn_id.as_ref().filter(|_| is_main)
+            && self.seen_turns.insert(id.to_plain().into())
         {
             self.turn.open = true;
             self.turn.id = Some(id.clone().into_owned());
         }
     }
 
-    fn meet_stranger(&mut self, thread: &Text<'_>, out: &mut Emitter<'_, '_>) {
+    fn admit_unknown_thread(&mut self, thread: &Text<'_>, out: &mut Emitter<'_, '_>) {
         if !self.threads.has_main() || !self.turn.open {
             self.threads.open(thread);
             self.counter = Counter::default();
@@ -63,37 +69,41 @@ impl CodexAppServerDecoder {
         }
     }
 
-    /// The client opened a thread, and is told all about it, its past included.
-    pub(super) fn thread_opened<'a>(&mut self, answer: &mut Answer<'a>, out: &mut Emitter<'_, 'a>) {
-        let Some(mut thread) = answer.thread.take() else { return };
+    /// Reads the response that opens a thread, with the history of the thread.
+    pub(super) fn read_opened_thread<'a>(
+        &mut self,
+        result: &mut ResponseResult<'a>,
+        out: &mut Emitter<'_, 'a>,
+    ) {
+        let Some(mut thread) = result.thread.take() else { return };
         let id = thread.id.clone().unwrap_or_default();
         if self.turn.open && !self.threads.is_main(&id) {
             return out.native("response");
         }
-        let again = self.threads.is_main(&id);
-        self.open(&id, &thread);
+        let is_repeat = self.threads.is_main(&id);
+        self.open_thread(&id, &thread);
         out.emit(SessionStarted {
             id: Some(id),
             agent: Some(Text::plain(AGENT)),
             version: thread.version.take(),
-            model: answer.model.take(),
-            cwd: answer.cwd.take().or(thread.cwd.take()),
-            permission_mode: answer.approval_policy.take(),
+            model: result.model.take(),
+            cwd: result.cwd.take().or(thread.cwd.take()),
+            permission_mode: result.approval_policy.take(),
             tools: None,
         });
-        // The past of a thread that is at work is not told in the middle of its turn.
+        // History is not replayed in the middle of a live turn.
         for turn in &mut thread.turns {
             if !self.turn.open {
-                self.past_turn(turn, out);
+                self.replay_turn(turn, out);
             }
         }
         self.replaying = false;
-        if again {
+        if is_repeat {
             out.native("response");
         }
     }
 
-    pub(super) fn thread_started<'a>(
+    pub(super) fn read_thread_started<'a>(
         &mut self,
         params: &mut Params<'a>,
         method: Text<'a>,
@@ -108,7 +118,7 @@ impl CodexAppServerDecoder {
             self.threads.adopt(&id);
             return out.native("thread/started of a sub-agent");
         }
-        self.open(&id, &thread);
+        self.open_thread(&id, &thread);
         out.emit(SessionStarted {
             id: Some(id),
             agent: Some(Text::plain(AGENT)),
@@ -119,41 +129,42 @@ impl CodexAppServerDecoder {
         });
     }
 
-    /// Makes a thread the session. One that is new has used nothing.
-    fn open(&mut self, id: &Text<'_>, thread: &Thread<'_>) {
+    /// Makes a thread the session. A new thread has used no tokens yet.
+    fn open_thread(&mut self, id: &Text<'_>, thread: &Thread<'_>) {
         if self.threads.is_main(id) {
             return;
         }
         self.threads.open(id);
-        let fresh = thread.forked_from.is_none()
+        let is_new_thread = thread.forked_from.is_none()
             && thread.turns.is_empty()
             && thread.preview.as_ref().is_none_or(Text::is_empty);
-        self.counter = if fresh { Counter::fresh() } else { Counter::default() };
+        self.counter = if is_new_thread { Counter::of_new_thread() } else { Counter::default() };
     }
 
-    /// A turn that a resume tells again, unless this stream told it. One that is not over goes on.
-    fn past_turn<'a>(&mut self, turn: &mut Turn<'a>, out: &mut Emitter<'_, 'a>) {
+    /// Emits a turn of the history, unless the stream contains it. A turn without an end continues
+    /// as a live one.
+    fn replay_turn<'a>(&mut self, turn: &mut Turn<'a>, out: &mut Emitter<'_, 'a>) {
         let id = turn.id.clone().unwrap_or_default();
-        if !self.told_turns.insert(id.to_plain().into()) {
+        if !self.seen_turns.insert(id.to_plain().into()) {
             return;
         }
-        let goes_on = turn.status.as_ref().is_some_and(|status| *status == "inProgress");
-        self.replaying = !goes_on;
-        out.emit(TurnStarted { id: Some(id.clone()), replay: !goes_on });
+        let continues = turn.status.as_ref().is_some_and(|status| *status == "inProgress");
+        self.replaying = !continues;
+        out.emit(TurnStarted { id: Some(id.clone()), replay: !continues });
         for item in &mut turn.items {
-            self.item_completed(item, out);
+            self.read_item_completed(item, out);
         }
-        if goes_on {
+        if continues {
             self.turn =
-                TurnAtHand { open: true, id: Some(id.into_owned()), ..TurnAtHand::default() };
+                CurrentTurn { open: true, id: Some(id.into_owned()), ..CurrentTurn::default() };
         } else {
-            self.said.end_turn(out);
-            out.emit(ended(turn));
-            self.turn = TurnAtHand::default();
+            self.messages.end_turn(out);
+            out.emit(turn_ended(turn));
+            self.turn = CurrentTurn::default();
         }
     }
 
-    pub(super) fn turn_started<'a>(
+    pub(super) fn read_turn_started<'a>(
         &mut self,
         params: &mut Params<'a>,
         method: Text<'a>,
@@ -161,20 +172,20 @@ impl CodexAppServerDecoder {
     ) {
         let Some(turn) = params.turn.take() else { return out.unknown(method) };
         if out.is_nested() {
-            return self.agent_began(params, out);
+            return self.start_subagent_turn(params, out);
         }
         let id = turn.id.clone().unwrap_or_default();
-        self.told_turns.insert(id.to_plain().into());
+        self.seen_turns.insert(id.to_plain().into());
         let prompt = self.turn.prompt.take();
         out.emit(TurnStarted { id: turn.id, replay: false });
         if let Some(text) = prompt.as_ref().map(Text::borrowed) {
             out.emit(UserMessage { text, ..UserMessage::default() });
         }
         let id = Some(id.into_owned());
-        self.turn = TurnAtHand { open: true, id, prompt, ..TurnAtHand::default() };
+        self.turn = CurrentTurn { open: true, id, prompt, ..CurrentTurn::default() };
     }
 
-    pub(super) fn turn_completed<'a>(
+    pub(super) fn read_turn_completed<'a>(
         &mut self,
         params: &mut Params<'a>,
         method: Text<'a>,
@@ -182,29 +193,30 @@ impl CodexAppServerDecoder {
     ) {
         let Some(mut turn) = params.turn.take() else { return out.unknown(method) };
         if out.is_nested() {
-            return self.agent_ended(params, &turn, out);
+            return self.end_subagent_turn(params, &turn, out);
         }
-        let mut ended = ended(&mut turn);
+        let mut ended = turn_ended(&mut turn);
         let completed = ended.outcome == Outcome::Completed;
-        self.said.end_turn(out);
-        self.asked.end_turn(completed, &mut self.calls, out);
+        self.messages.end_turn(out);
+        self.agent_requests.end_turn(completed, &mut self.calls, out);
         if ended.outcome == Outcome::Cancelled {
-            self.calls.stop(out);
+            self.calls.cancel_all(out);
             out.emit(Interrupted::default());
         }
         let (usage, requests) = self.counter.end_turn();
         ended.usage = usage;
-        // Whether the last request of a turn that was cut off was begun is not told.
+        // It is unknown whether the last request of an interrupted turn had started.
         ended.steps = Some(requests).filter(|requests| completed && *requests > 0);
         out.emit(ended);
-        self.turn = TurnAtHand::default();
+        self.turn = CurrentTurn::default();
         self.threads.end_turn();
         self.calls.clear();
         self.files.clear();
     }
 
-    /// Another agent begins to work; that it was started was told by the call that did it.
-    fn agent_began(&mut self, params: &Params<'_>, out: &mut Emitter<'_, '_>) {
+    /// Starts another turn of a sub-agent. The start of the sub-agent itself was emitted with its
+    /// call.
+    fn start_subagent_turn(&mut self, params: &Params<'_>, out: &mut Emitter<'_, '_>) {
         let Some(thread) = &params.thread_id else { return };
         let Some(agent) = self.threads.agent(thread) else { return };
         if !std::mem::replace(&mut agent.ended, false) {
@@ -219,21 +231,27 @@ impl CodexAppServerDecoder {
         });
     }
 
-    fn agent_ended(&mut self, params: &Params<'_>, turn: &Turn<'_>, out: &mut Emitter<'_, '_>) {
-        self.said.stands(out.parent.as_ref());
+    fn end_subagent_turn(
+        &mut self,
+        params: &Params<'_>,
+        turn: &Turn<'_>,
+        out: &mut Emitter<'_, '_>,
+    ) {
+        self.messages.forget(out.parent.as_ref());
         let Some(thread) = &params.thread_id else { return };
         let Some(agent) = self.threads.agent(thread) else { return };
         agent.ended = true;
-        let (call, stranger) = (agent.call.clone(), std::mem::replace(&mut agent.stranger, false));
+        let (call, of_unknown_origin) =
+            (agent.call.clone(), std::mem::replace(&mut agent.of_unknown_origin, false));
         out.parent = None;
-        let summary = last_word(&turn.items);
+        let summary = last_message(&turn.items);
         out.emit(SubagentEnded {
             id: Some(thread.borrowed()),
             call: Some(call.borrowed()),
             status: turn.status.clone(),
             summary: summary.clone(),
         });
-        if stranger {
+        if of_unknown_origin {
             let output = summary.as_ref().map(Json::from);
             let completed = turn.status.as_ref().is_some_and(|status| *status == "completed");
             let status = if completed { ToolStatus::Completed } else { ToolStatus::Failed };
@@ -241,40 +259,40 @@ impl CodexAppServerDecoder {
         }
     }
 
-    pub(super) fn usage<'a>(&mut self, params: &Params<'a>, out: &mut Emitter<'_, 'a>) {
-        let name = "thread/tokenUsage/updated that says nothing new";
-        let Some(usage) = &params.usage else { return out.native(name) };
-        // The request is over, so nothing that it said can be taken back.
-        self.said.stands(out.parent.as_ref());
-        let request = match self.threads.speaker(params.thread_id.as_ref()) {
-            Speaker::Agent(_) => last_request(usage),
-            Speaker::Unknown => None,
-            Speaker::Main if self.is_of_this_turn(params) => self.counter.take(usage),
-            Speaker::Main => {
-                self.counter.take_past(usage);
+    pub(super) fn read_usage<'a>(&mut self, params: &Params<'a>, out: &mut Emitter<'_, 'a>) {
+        let repeated = "thread/tokenUsage/updated that says nothing new";
+        let Some(usage) = &params.usage else { return out.native(repeated) };
+        // The request is completed, so its messages can no longer be retracted.
+        self.messages.forget(out.parent.as_ref());
+        let request = match self.threads.owner(params.thread_id.as_ref()) {
+            ThreadOwner::Agent(_) => last_request(usage),
+            ThreadOwner::Unknown => None,
+            ThreadOwner::Main if self.belongs_to_turn(params) => self.counter.record(usage),
+            ThreadOwner::Main => {
+                self.counter.set_history(usage);
                 None
             }
         };
         match request {
             Some(request) => out.emit(request),
-            None => out.native(name),
+            None => out.native(repeated),
         }
     }
 
-    fn is_of_this_turn(&self, params: &Params<'_>) -> bool {
+    fn belongs_to_turn(&self, params: &Params<'_>) -> bool {
         let same = params.turn_id.is_none() || params.turn_id == self.turn.id;
         self.turn.open && (same || self.turn.id.is_none())
     }
 
-    pub(super) fn limits(&mut self, params: &Params<'_>, out: &mut Emitter<'_, '_>) {
+    pub(super) fn read_limits(&mut self, params: &Params<'_>, out: &mut Emitter<'_, '_>) {
         let limits = params.limits.clone().unwrap_or_default();
-        let told = [&limits.primary, &limits.secondary, &limits.credits, &limits.individual];
-        let says = told.iter().any(|it| it.is_some()) || limits.reached.is_some();
-        let details = details(&limits);
-        if !says || details.get() == self.limits {
+        let stated = [&limits.primary, &limits.secondary, &limits.credits, &limits.individual];
+        let is_empty = !(stated.iter().any(|it| it.is_some()) || limits.reached.is_some());
+        let details = limit_details(&limits);
+        if is_empty || details.get() == self.last_limits {
             return out.native("account/rateLimits/updated that says nothing new");
         }
-        details.get().clone_into(&mut self.limits);
+        details.get().clone_into(&mut self.last_limits);
         let window = limits.primary.as_ref().and_then(read::record_of::<Window<'_>>);
         out.emit(Limit {
             name: limits.name.or(limits.id),
@@ -284,8 +302,8 @@ impl CodexAppServerDecoder {
         });
     }
 
-    /// Something went wrong: the request is made again, or the turn is over.
-    pub(super) fn problem<'a>(
+    /// Reads an error: the request is retried, or the turn fails.
+    pub(super) fn read_error<'a>(
         &mut self,
         params: &mut Params<'a>,
         method: Text<'a>,
@@ -295,22 +313,22 @@ impl CodexAppServerDecoder {
         if params.will_retry == Some(true) {
             let retry = failures::retry(failure);
             let reason = retry.message.clone().unwrap_or_default();
-            self.said.take_back(&reason, out);
+            self.messages.retract(&reason, out);
             return out.emit(retry);
         }
-        let verdict = Verdict::of(failure);
-        let fatal = self.turn.open && !out.is_nested() && !verdict.spares_the_turn();
+        let classification = Classification::of(failure);
+        let fatal = self.turn.open && !out.is_nested() && !classification.leaves_turn_open();
         out.emit(Error {
-            message: failures::message(failure),
-            class: verdict.class,
-            code: verdict.code.map(Text::from),
-            http_status: verdict.http_status,
+            message: failures::message_of(failure),
+            class: classification.class,
+            code: classification.code.map(Text::from),
+            http_status: classification.http_status,
             fatal,
         });
     }
 
-    /// Says what is still to be said when the input ends.
-    pub(super) fn end_of_input(&mut self, out: &mut Emitter<'_, '_>) {
+    /// Emits what was held back when the input ends.
+    pub(super) fn finish_turn(&mut self, out: &mut Emitter<'_, '_>) {
         if self.turn.open {
             if self.turn.interrupted {
                 out.emit(Interrupted::default());
@@ -320,14 +338,14 @@ impl CodexAppServerDecoder {
         if let Some(text) = self.turn.prompt.take() {
             out.emit(UserMessage { text, ..UserMessage::default() });
         }
-        if let Some(error) = self.refused.take().filter(|_| self.told_turns.is_empty()) {
-            out.emit(refused(&error));
+        if let Some(error) = self.last_refusal.take().filter(|_| self.seen_turns.is_empty()) {
+            out.emit(refused_turn(&error));
         }
     }
 }
 
 /// The end of a turn that never began, since the agent refused to begin it.
-pub(super) fn refused<'a>(error: &Error<'a>) -> TurnEnded<'a> {
+pub(super) fn refused_turn<'a>(error: &Error<'a>) -> TurnEnded<'a> {
     TurnEnded {
         outcome: Outcome::Failed,
         cause: Some(error.message.clone()),
@@ -336,38 +354,39 @@ pub(super) fn refused<'a>(error: &Error<'a>) -> TurnEnded<'a> {
     }
 }
 
-fn ended<'a>(turn: &mut Turn<'a>) -> TurnEnded<'a> {
+fn turn_ended<'a>(turn: &mut Turn<'a>) -> TurnEnded<'a> {
     let failure = turn.error.take();
-    let verdict = failure.as_ref().map(Verdict::of).unwrap_or_default();
+    let classification = failure.as_ref().map(Classification::of).unwrap_or_default();
     let outcome = match turn.status.as_ref().map_or("", Text::body) {
         "completed" => Outcome::Completed,
         "interrupted" => Outcome::Cancelled,
-        _ => verdict.outcome(),
+        _ => classification.outcome(),
     };
-    let cut = verdict.class == ErrorClass::Limit && verdict.code.as_deref() == Some("other");
-    let stopped =
+    let is_output_limit = classification.class == ErrorClass::Limit
+        && classification.code.as_deref() == Some("other");
+    let interruption =
         || (outcome == Outcome::Cancelled).then(|| Text::plain("the turn was interrupted"));
     TurnEnded {
-        cause: failure.as_ref().map(failures::message).or_else(stopped),
+        cause: failure.as_ref().map(failures::message_of).or_else(interruption),
         outcome,
-        class: Some(verdict.class).filter(|class| *class != ErrorClass::Unspecified),
+        class: Some(classification.class).filter(|class| *class != ErrorClass::Unspecified),
         reason: turn.status.take(),
-        // The only such limit that Codex has no word for is that on the tokens of an answer.
-        stop_reason: cut.then(|| Text::plain("max_output_tokens")),
-        http_status: verdict.http_status,
-        final_text: last_word(&turn.items),
+        // The only limit without a code of its own is that on the output tokens of a response.
+        stop_reason: is_output_limit.then(|| Text::plain("max_output_tokens")),
+        http_status: classification.http_status,
+        final_text: last_message(&turn.items),
         duration_ms: turn.duration_ms,
         ..TurnEnded::default()
     }
 }
 
-/// The last message of a turn, where its end repeats it.
-fn last_word<'a>(items: &[Item<'a>]) -> Option<Text<'a>> {
+/// The last message of a turn, if its end repeats it.
+fn last_message<'a>(items: &[Item<'a>]) -> Option<Text<'a>> {
     let message = |item: &&Item<'_>| item.kind.as_ref().is_some_and(|kind| *kind == "agentMessage");
     items.iter().rfind(message).and_then(|item| item.text.clone())
 }
 
-fn details(limits: &Limits<'_>) -> Json<'static> {
+fn limit_details(limits: &Limits<'_>) -> Json<'static> {
     Json::object(|fields| {
         fields.json_if("primary", limits.primary.as_ref());
         fields.json_if("secondary", limits.secondary.as_ref());

@@ -1,15 +1,15 @@
-//! The messages of `codex app-server`, as they are on the wire.
+//! The fields of the messages of `codex app-server` that are read.
 //!
 //! The envelope is that of [JSON-RPC](crate::dialect::json_rpc).
 
 use crate::dialect::json_rpc;
 use crate::json::record;
 
-/// One message, of either side.
-pub(super) type Message<'a> = json_rpc::Message<'a, Params<'a>, Answer<'a>>;
+/// A message of either side.
+pub(super) type Message<'a> = json_rpc::Message<'a, Params<'a>, ResponseResult<'a>>;
 
 record! {
-    /// What a request or a notification says.
+    /// The parameters of a request or a notification.
     pub(super) struct Params<'a> {
         thread_id: text "threadId" | "conversationId",
         turn_id: text "turnId",
@@ -29,7 +29,7 @@ record! {
         plan: records<Step> "plan",
         explanation: text "explanation",
         limits: record<Limits> "rateLimits",
-        // What the agent asks, and what it is told.
+        // Requests of the agent, and of the client.
         request: json "requestId",
         reason: text "reason",
         command: json "command",
@@ -45,33 +45,33 @@ record! {
         review: record<Review> "review",
         input: records<Input> "input",
         model: text "model" | "toModel",
-        // How a server of tools is doing.
+        // The status of an MCP server.
         name: text "name",
         status: text "status",
     }
 }
 
 record! {
-    /// What a request was answered with: by the agent, or by the client.
-    pub(super) struct Answer<'a> {
+    /// The result in a response of either side.
+    pub(super) struct ResponseResult<'a> {
         thread: record<Thread> "thread",
         model: text "model",
         cwd: text "cwd",
         approval_policy: text "approvalPolicy",
-        // Of the client.
+        // In responses of the client.
         decision: json "decision",
         permissions: json "permissions",
         answers: json "answers",
         action: text "action",
         content: json "content",
         content_items: json "contentItems",
-        // Of either.
+        // In responses of either side.
         secret: json "accessToken" | "authToken" | "apiKey" | "token",
     }
 }
 
 record! {
-    /// A conversation.
+    /// A thread.
     pub(super) struct Thread<'a> {
         id: text "id",
         model: text "model",
@@ -85,7 +85,7 @@ record! {
 }
 
 record! {
-    /// A turn; of its items there may be all, the last message, or none.
+    /// A turn, with all of its items, the last message, or none.
     pub(super) struct Turn<'a> {
         id: text "id",
         status: text "status",
@@ -113,7 +113,7 @@ record! {
 }
 
 record! {
-    /// Tokens, of the thread so far and of the last request.
+    /// The tokens of the thread so far and of the last request.
     pub(super) struct TokenUsage<'a> {
         total: record<Counts> "total",
         last: record<Counts> "last",
@@ -121,7 +121,7 @@ record! {
 }
 
 record! {
-    /// Tokens; input counts include the cached ones.
+    /// Counts of tokens. The input includes cached tokens.
     pub(super) struct Counts<'a> {
         input: number "inputTokens",
         cached: number "cachedInputTokens",
@@ -133,7 +133,7 @@ record! {
 }
 
 record! {
-    /// How an account stands.
+    /// The limits of an account.
     pub(super) struct Limits<'a> {
         id: text "limitId",
         name: text "limitName",
@@ -164,7 +164,7 @@ record! {
 }
 
 record! {
-    /// What the agent's own reviewer thinks of a call.
+    /// The decision of the agent's own reviewer about a call.
     pub(super) struct Review<'a> {
         status: text "status",
         rationale: text "rationale",
@@ -172,7 +172,7 @@ record! {
 }
 
 record! {
-    /// A piece of what the user said.
+    /// A part of a message of the user.
     pub(super) struct Input<'a> {
         kind: text "type",
         text: text "text",
@@ -180,7 +180,7 @@ record! {
 }
 
 record! {
-    /// One item of a turn: a message, a thought, a call.
+    /// An item of a turn: a message, a thought or a call.
     pub(super) struct Item<'a> {
         id: text "id",
         kind: text "type",
@@ -223,7 +223,7 @@ record! {
 }
 
 record! {
-    /// What an MCP server gave back.
+    /// The result of an MCP server.
     pub(super) struct McpResult<'a> {
         content: json "content",
         structured: json "structuredContent",
@@ -231,7 +231,7 @@ record! {
 }
 
 record! {
-    /// A part of what a tool of the client gave back.
+    /// A part of the output of a tool of the client.
     pub(super) struct ContentItem<'a> {
         kind: text "type",
         text: text "text",
@@ -240,7 +240,7 @@ record! {
 }
 
 record! {
-    /// One file of a change.
+    /// A changed file.
     pub(super) struct Change<'a> {
         path: text "path",
         kind: record<ChangeKind> "kind",
@@ -249,7 +249,7 @@ record! {
 }
 
 record! {
-    /// What happened to a file.
+    /// The kind of a change.
     pub(super) struct ChangeKind<'a> {
         kind: text "type",
         move_path: text "move_path" | "movePath",
@@ -257,7 +257,7 @@ record! {
 }
 
 record! {
-    /// How another agent is doing.
+    /// The state of a sub-agent.
     pub(super) struct AgentState<'a> {
         status: text "status",
         message: text "message",

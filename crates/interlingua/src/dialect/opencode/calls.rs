@@ -1,4 +1,4 @@
-//! Tool calls: every record of one is a snapshot of all that is known of it.
+//! Tool calls. Every record of a call is a snapshot of all that is known of it.
 
 use super::tools;
 use super::wire::{Input, Metadata, Part, State};
@@ -11,14 +11,14 @@ use crate::event::{
 use crate::json::read::{self, Whole};
 use crate::json::{Json, Text};
 
-/// The calls that are not over, and those that were refused.
+/// The open calls, and those that were denied.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     open: Vec<Call>,
-    /// The last one that ended: the next one takes its place in memory.
+    /// The call that ended last, whose memory the next one reuses.
     spare: Call,
     denied: Vec<String>,
-    /// The files that calls of this step are known to have changed.
+    /// The files that calls of the current step have changed.
     pub(super) changed: Vec<String>,
 }
 
@@ -27,64 +27,65 @@ struct Call {
     id: String,
     session: usize,
     tool: String,
-    /// Its input was told.
-    told: bool,
-    /// The session of the sub-agent that it started.
-    child: bool,
-    /// What it gave back so far: every snapshot tells all of it.
+    /// Its input was emitted.
+    input_emitted: bool,
+    /// It has reported the session of the sub-agent that it spawned.
+    has_child: bool,
+    /// The output so far, which every snapshot repeats.
     output: String,
 }
 
-/// Something that a snapshot of a call told, which is not about the call alone.
+/// The effects of a snapshot beyond its call.
 #[derive(Debug, Default)]
-pub(super) struct Told {
-    /// The snapshot said something new.
-    pub(super) news: bool,
-    /// The call was refused in a way that ends the turn.
-    pub(super) blocks: bool,
+pub(super) struct SnapshotEffect {
+    /// The snapshot contained something new.
+    pub(super) is_new: bool,
+    /// The call was denied in a way that ends the turn.
+    pub(super) ends_turn: bool,
     /// The call.
     pub(super) call: Option<Text<'static>>,
-    /// The session of the sub-agent that it started, if this was not known.
+    /// The session of the sub-agent that it spawned, if it was not known before.
     pub(super) child: Option<Text<'static>>,
 }
 
-/// Where a snapshot of a call belongs.
-pub(super) struct Place<'a> {
+/// The session and the time of a snapshot, which its events share.
+pub(super) struct CallContext<'a> {
     pub(super) session: usize,
     pub(super) parent: Option<Text<'static>>,
     pub(super) time: Option<Json<'a>>,
 }
 
 impl Calls {
-    /// Notes that a call was refused.
+    /// Records that a call was denied.
     pub(super) fn deny(&mut self, call: &Text<'_>) {
         self.denied.push(call.to_plain().into_owned());
     }
 
-    /// Whether a call is open that writes the plan of a session.
+    /// Whether an open call writes the plan of a session.
     pub(super) fn writes_plan(&self, session: usize) -> bool {
         self.open.iter().any(|call| call.session == session && call.tool == "todowrite")
     }
 
-    /// The call of a session that starts a sub-agent and has not said which.
-    pub(super) fn starts_agent(&self, session: usize) -> Option<&str> {
-        let starts = |call: &&Call| call.session == session && call.tool == "task" && !call.child;
-        self.open.iter().find(starts).map(|call| &*call.id)
+    /// The open call of a session that spawns a sub-agent and has not reported its session yet.
+    pub(super) fn call_spawning_agent(&self, session: usize) -> Option<&str> {
+        let spawns =
+            |call: &&Call| call.session == session && call.tool == "task" && !call.has_child;
+        self.open.iter().find(spawns).map(|call| &*call.id)
     }
 
-    /// Forgets the calls of a turn that is over.
+    /// Forgets the calls of a turn that has ended.
     pub(super) fn end_turn(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes a snapshot of a call.
-    pub(super) fn snapshot<'a>(
+    /// Reads a snapshot of a call.
+    pub(super) fn read_snapshot<'a>(
         &mut self,
         part: &mut Part<'a>,
-        place: &Place<'a>,
+        context: &CallContext<'a>,
         sink: &mut dyn EventSink,
-    ) -> Told {
-        // They are large: they are read where they are.
+    ) -> SnapshotEffect {
+        // The state is large, so it is borrowed and not moved.
         let state = part.state.get_or_insert_default();
         let (structured, metadata) = match &state.metadata {
             Some(Whole { json, record }) => (Some(json), record),
@@ -92,106 +93,111 @@ impl Calls {
         };
         let call = part.call.take().unwrap_or_default();
         let tool = part.tool.take().unwrap_or_default();
-        let word = state.status.as_ref().map_or("", Text::body);
-        let raw_input = state.input.as_ref().filter(|_| word != "pending");
+        let status = state.status.as_ref().map_or("", Text::body);
+        let raw_input = state.input.as_ref().filter(|_| status != "pending");
         let is_read = metadata.session.is_some() || tools::input_is_read(tool.body());
         let input = raw_input.filter(|_| is_read).and_then(read::record_of::<Input<'_>>);
         let input = input.unwrap_or_default();
-        // What the model gave a tool that cannot be called is not told: the input is a note about it.
-        let nothing = (tool == "invalid").then(|| Json::object(|_| {}));
-        let raw_input = raw_input.map(|input| nothing.as_ref().unwrap_or(input));
-        let mut told = Told::default();
+        // opencode replaces the input of a call that cannot be made by a note, so the real input is
+        // unknown.
+        let empty = (tool == "invalid").then(|| Json::object(|_| {}));
+        let raw_input = raw_input.map(|input| empty.as_ref().unwrap_or(input));
+        let mut effect = SnapshotEffect::default();
         let at = self.open.iter().position(|open| call == *open.id);
         let is_new = at.is_none();
-        told.news = is_new;
+        effect.is_new = is_new;
         let at = at.unwrap_or_else(|| {
-            let made = ToolStarted {
+            let started = ToolStarted {
                 call: call.clone(),
                 name: tool.clone(),
                 message: part.message.take(),
                 input: raw_input.cloned(),
                 ..ToolStarted::default()
             };
-            self.start(made, input.tool.clone(), place, sink)
+            self.start(started, input.tool.clone(), context, sink)
         });
-        let Some(open) = self.open.get_mut(at) else { return told };
-        // At first such a call has the name that the model gave it.
-        if nothing.is_some() {
+        let Some(open) = self.open.get_mut(at) else { return effect };
+        // Earlier snapshots of such a call have the name that the model used.
+        if empty.is_some() {
             open.tool = "invalid".to_owned();
         }
-        if raw_input.is_some() && !std::mem::replace(&mut open.told, true) {
-            told.news = true;
+        if raw_input.is_some() && !std::mem::replace(&mut open.input_emitted, true) {
+            effect.is_new = true;
             if !is_new {
-                let whole = raw_input.cloned();
+                let complete = raw_input.cloned();
                 let call = call.clone();
-                sink.event(place.tell(ToolInput { call, input: whole, ..ToolInput::default() }));
+                sink.event(context.event(ToolInput {
+                    call,
+                    input: complete,
+                    ..ToolInput::default()
+                }));
             }
-            tell_plan(&call, &tool, &input, place, sink);
+            emit_plan(&call, &tool, &input, context, sink);
         }
-        if let Some(session) = open.starts_agent(&call, &input, metadata, place, sink) {
-            told.news = true;
-            told.child = Some(session);
-            told.call = Some(call.clone().into_owned());
+        if let Some(session) = open.emit_subagent(&call, &input, metadata, context, sink) {
+            effect.is_new = true;
+            effect.child = Some(session);
+            effect.call = Some(call.clone().into_owned());
         }
-        match word {
+        match status {
             "completed" | "error" => {
                 let open = self.open.swap_remove(at);
-                told.news = true;
-                let refused = self.denied.iter().any(|denied| call == **denied);
-                let mut ended = ended(call, &open, state, &input, metadata, refused);
+                effect.is_new = true;
+                let is_denied = self.denied.iter().any(|denied| call == **denied);
+                let mut ended = tool_ended(call, &open, state, &input, metadata, is_denied);
                 ended.structured = structured.cloned();
-                told.blocks = ended.status == ToolStatus::Denied
+                effect.ends_turn = ended.status == ToolStatus::Denied
                     && !ended.error.as_ref().is_some_and(tools::is_forbidden);
-                if open.child {
-                    sink.event(place.tell(SubagentEnded {
+                if open.has_child {
+                    sink.event(context.event(SubagentEnded {
                         id: metadata.session.clone(),
                         call: Some(ended.call.clone()),
-                        status: Some(Text::plain(word)),
+                        status: Some(Text::plain(status)),
                         summary: None,
                     }));
                 }
-                self.files(&open.tool, &ended, &input, metadata, place, sink);
-                sink.event(place.tell(ended));
+                self.emit_file_changes(&open.tool, &ended, &input, metadata, context, sink);
+                sink.event(context.event(ended));
                 let Call { mut id, mut tool, .. } = open;
                 id.clear();
                 tool.clear();
                 self.spare = Call { id, tool, ..Call::default() };
             }
-            "running" => told.news |= open.progress(call, metadata, place, sink),
+            "running" => effect.is_new |= open.emit_progress(call, metadata, context, sink),
             _ => {}
         }
-        told
+        effect
     }
 
-    /// A call that is new; gives its place among the open ones.
+    /// Starts a new call; returns its position among the open ones.
     fn start<'a>(
         &mut self,
-        mut made: ToolStarted<'a>,
-        asked: Option<Text<'a>>,
-        place: &Place<'_>,
+        mut started: ToolStarted<'a>,
+        requested_name: Option<Text<'a>>,
+        context: &CallContext<'_>,
         sink: &mut dyn EventSink,
     ) -> usize {
         let Call { mut id, mut tool, .. } = std::mem::take(&mut self.spare);
-        id.push_str(&made.call.to_plain());
-        tool.push_str(&made.name.to_plain());
-        self.open.push(Call { id, tool, session: place.session, ..Call::default() });
-        // The name that the model gave a tool that does not exist.
-        if let Some(asked) = asked.filter(|_| made.name == "invalid") {
-            made.name = asked;
+        id.push_str(&started.call.to_plain());
+        tool.push_str(&started.name.to_plain());
+        self.open.push(Call { id, tool, session: context.session, ..Call::default() });
+        // A tool that does not exist gets the name that the model used.
+        if let Some(requested_name) = requested_name.filter(|_| started.name == "invalid") {
+            started.name = requested_name;
         }
-        made.kind = tools::kind_of(&made.name);
-        let time = place.time.as_ref().map(Json::borrowed);
-        sink.event(Event::new(made).within(place.parent.clone()).at(time));
+        started.kind = tools::kind_of(&started.name);
+        let time = context.time.as_ref().map(Json::borrowed);
+        sink.event(Event::new(started).within(context.parent.clone()).at(time));
         self.open.len() - 1
     }
 
-    fn files(
+    fn emit_file_changes(
         &mut self,
         tool: &str,
         ended: &ToolEnded<'_>,
         input: &Input<'_>,
         metadata: &Metadata<'_>,
-        place: &Place<'_>,
+        context: &CallContext<'_>,
         sink: &mut dyn EventSink,
     ) {
         if ended.status != ToolStatus::Completed {
@@ -205,24 +211,25 @@ impl Calls {
         let call = Some(ended.call.borrowed());
         sink.event(
             Event::new(FilesChanged { call, changes })
-                .within(place.parent.clone())
-                .at(place.time.as_ref().map(Json::borrowed)),
+                .within(context.parent.clone())
+                .at(context.time.as_ref().map(Json::borrowed)),
         );
     }
 }
 
 impl Call {
-    /// A call names the session of the sub-agent that it started; gives that, the first time.
-    fn starts_agent<'a>(
+    /// Emits the start of the sub-agent whose session a call reports; returns the session the first
+    /// time.
+    fn emit_subagent<'a>(
         &mut self,
         call: &Text<'a>,
         input: &Input<'_>,
         metadata: &Metadata<'_>,
-        place: &Place<'a>,
+        context: &CallContext<'a>,
         sink: &mut dyn EventSink,
     ) -> Option<Text<'static>> {
-        let session = metadata.session.as_ref().filter(|_| !self.child)?;
-        self.child = true;
+        let session = metadata.session.as_ref().filter(|_| !self.has_child)?;
+        self.has_child = true;
         let started = SubagentStarted {
             id: Some(session.borrowed()),
             call: Some(call.borrowed()),
@@ -230,48 +237,48 @@ impl Call {
             description: input.description.as_ref().map(Text::borrowed),
             prompt: input.prompt.as_ref().map(Text::borrowed),
         };
-        let time = place.time.as_ref().map(Json::borrowed);
-        sink.event(Event::new(started).within(place.parent.clone()).at(time));
+        let time = context.time.as_ref().map(Json::borrowed);
+        sink.event(Event::new(started).within(context.parent.clone()).at(time));
         Some(session.clone().into_owned())
     }
 
-    /// A running call told what it gave back so far; whether that is more than before.
-    fn progress(
+    /// Emits the new output of a running call; returns whether there was any.
+    fn emit_progress(
         &mut self,
         call: Text<'_>,
         metadata: &Metadata<'_>,
-        place: &Place<'_>,
+        context: &CallContext<'_>,
         sink: &mut dyn EventSink,
     ) -> bool {
         let Some(output) = &metadata.output else { return false };
         let output = output.to_plain();
-        // What was there before may have been cut, to keep the snapshot short.
-        let piece = output.strip_prefix(&*self.output).unwrap_or_default();
+        // The start of the output may have been cut, to keep the snapshot short.
+        let delta = output.strip_prefix(&*self.output).unwrap_or_default();
         let progress =
-            ToolProgress { call, output: Some(Text::plain(piece)), ..ToolProgress::default() };
-        let is_news = !piece.is_empty();
-        if is_news {
-            let time = place.time.as_ref().map(Json::borrowed);
-            sink.event(Event::new(progress).within(place.parent.clone()).at(time));
+            ToolProgress { call, output: Some(Text::plain(delta)), ..ToolProgress::default() };
+        let is_new_output = !delta.is_empty();
+        if is_new_output {
+            let time = context.time.as_ref().map(Json::borrowed);
+            sink.event(Event::new(progress).within(context.parent.clone()).at(time));
         }
         self.output.clear();
         self.output.push_str(&output);
-        is_news
+        is_new_output
     }
 }
 
-impl<'a> Place<'a> {
-    fn tell(&self, data: impl Into<crate::event::Data<'a>>) -> Event<'a> {
+impl<'a> CallContext<'a> {
+    fn event(&self, data: impl Into<crate::event::Data<'a>>) -> Event<'a> {
         Event::new(data).within(self.parent.clone()).at(self.time.clone())
     }
 }
 
-/// Tells the plan, if that is what a call writes.
-fn tell_plan(
+/// Emits the plan, if a call writes it.
+fn emit_plan(
     call: &Text<'_>,
     tool: &Text<'_>,
     input: &Input<'_>,
-    place: &Place<'_>,
+    context: &CallContext<'_>,
     sink: &mut dyn EventSink,
 ) {
     let todos = input.todos.as_ref().filter(|_| *tool == "todowrite");
@@ -279,13 +286,13 @@ fn tell_plan(
         let call = Some(call.borrowed());
         sink.event(
             Event::new(PlanUpdated { plan: None, call, items })
-                .within(place.parent.clone())
-                .at(place.time.as_ref().map(Json::borrowed)),
+                .within(context.parent.clone())
+                .at(context.time.as_ref().map(Json::borrowed)),
         );
     }
 }
 
-fn ended<'a>(
+fn tool_ended<'a>(
     call: Text<'a>,
     open: &Call,
     state: &State<'a>,
@@ -294,10 +301,10 @@ fn ended<'a>(
     denied: bool,
 ) -> ToolEnded<'a> {
     let note = input.error.as_ref().filter(|_| open.tool == "invalid").cloned();
-    let word = state.status.as_ref().map_or("", Text::body);
+    let reported = state.status.as_ref().map_or("", Text::body);
     let output = state.output.as_ref().and_then(Json::as_text);
-    let said = state.error.as_ref().or(output.as_ref()).map_or("", Text::body);
-    let status = tools::status_of(word, &open.tool, denied, metadata, said);
+    let message = state.error.as_ref().or(output.as_ref()).map_or("", Text::body);
+    let status = tools::status_of(reported, &open.tool, denied, metadata, message);
     ToolEnded {
         call,
         status,

@@ -1,11 +1,11 @@
-//! Reads opencode's lines, and what they have in common with the events of its server.
+//! The decoder of opencode: the lines of `run`, and what they share with the events of the server.
 
-use super::calls::{Calls, Place};
-use super::failure::{class_of, error_of};
-use super::parts::{Named, Parts};
+use super::calls::{CallContext, Calls};
+use super::failure::{classify_text, error_of};
+use super::parts::{PartRef, Parts};
 use super::requests::Requests;
-use super::sessions::{Sessions, Whose};
-use super::turn::{Turn, counts, goes_on};
+use super::sessions::{Owner, Sessions};
+use super::turn::{Turn, continues_after, usage_of};
 use super::wire::{Failure, Line, Part, Status};
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, EventSink, each_record, unknown};
@@ -16,7 +16,7 @@ use crate::event::{
 use crate::framing::FrameText;
 use crate::json::{Json, Text};
 
-/// The reader of `opencode`.
+/// The decoder of `opencode`.
 #[derive(Debug, Default)]
 pub struct OpencodeDecoder {
     pub(super) sessions: Sessions,
@@ -24,37 +24,36 @@ pub struct OpencodeDecoder {
     pub(super) parts: Parts,
     pub(super) calls: Calls,
     pub(super) requests: Requests,
-    /// The conversation is made shorter without anybody having asked for it.
-    pub(super) compacts_by_itself: Option<bool>,
+    /// The current compaction was started by the program, not by the user.
+    pub(super) automatic_compaction: Option<bool>,
     /// The records are lines of `run`, which has no record for the end of a turn.
-    lines: bool,
+    is_run: bool,
 }
 
 impl Decoder for OpencodeDecoder {
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
             let kind = line.kind.take().unwrap_or_default();
-            // Both are large: they are read where they are.
+            // Both are large, so they are borrowed and not moved.
             match &mut line.properties {
-                Some(properties) => self.event(&kind, properties, line.id.as_ref(), own, sink),
-                None => self.line(&kind, line, own, sink),
+                Some(properties) => self.read_event(&kind, properties, line.id.as_ref(), own, sink),
+                None => self.read_line(&kind, line, own, sink),
             }
         });
     }
 
     fn finish(&mut self, sink: &mut dyn EventSink) {
-        let told = self.turn.idle
-            || self.turn.aborted()
-            || self.lines && (self.turn.failure.is_some() || self.turn.denied);
-        if self.turn.open && told {
+        let has_ended = self.turn.idle
+            || self.turn.is_aborted()
+            || self.is_run && (self.turn.failure.is_some() || self.turn.denied);
+        if self.turn.open && has_ended {
             self.end_turn(sink);
         }
     }
 }
 
-/// Lines of `opencode run --format json`.
 impl OpencodeDecoder {
-    fn line<'a>(
+    fn read_line<'a>(
         &mut self,
         kind: &Text<'a>,
         line: &mut Line<'a>,
@@ -69,31 +68,31 @@ impl OpencodeDecoder {
             sink.event(Event::new(unknown(Some(kind.clone()), own)));
             return;
         }
-        self.lines = true;
+        self.is_run = true;
         let time = line.time.take();
-        self.session_known(line.session.as_ref(), sink);
-        let Whose::Speaker(at) = self.sessions.whose(line.session.as_ref()) else {
-            aside("other-session", kind.body(), own, sink);
+        self.ensure_session(line.session.as_ref(), sink);
+        let Owner::Session(at) = self.sessions.owner_of(line.session.as_ref()) else {
+            emit_ignored("other-session", kind.body(), own, sink);
             return;
         };
         self.begin_turn(time.as_ref(), sink);
         match (kind.body(), &mut line.part) {
             ("error", _) => self.fail(line.error.take().unwrap_or_default(), time, own, sink),
-            ("step_start", Some(part)) => self.step_started(at, part, time, own, sink),
+            ("step_start", Some(part)) => self.start_step(at, part, time, own, sink),
             ("step_finish", Some(part)) => {
-                let ends = !goes_on(part.reason.as_ref().map_or("", Text::body));
-                self.step_finished(at, part, time, sink);
-                if ends {
+                let ends_turn = !continues_after(part.reason.as_ref().map_or("", Text::body));
+                self.finish_step(at, part, time, sink);
+                if ends_turn {
                     self.end_turn(sink);
                 }
             }
-            (_, Some(part)) => self.part(at, part, None, time, own, sink),
+            (_, Some(part)) => self.read_part(at, part, None, time, own, sink),
             (_, None) => sink.event(Event::new(unknown(Some(kind.clone()), own))),
         }
     }
 
-    /// A request was made: the first of a message, or the same once more after it failed.
-    fn step_started<'a>(
+    /// Starts a step, which is the first request of a message, or a retry of the failed one.
+    fn start_step<'a>(
         &mut self,
         at: usize,
         part: &mut Part<'a>,
@@ -102,34 +101,34 @@ impl OpencodeDecoder {
         sink: &mut dyn EventSink,
     ) {
         let message = part.message.take().unwrap_or_default();
-        let Some(speaker) = self.sessions.get_mut(at) else { return };
-        let is_new = message != *speaker.message;
-        if !is_new && speaker.stepping {
-            speaker.retries += 1;
-            let attempt = Some(speaker.retries);
+        let Some(session_state) = self.sessions.get_mut(at) else { return };
+        let is_new = message != *session_state.message;
+        if !is_new && session_state.step_open {
+            session_state.retries += 1;
+            let attempt = Some(session_state.retries);
             self.retry(at, Status { attempt, ..Status::default() }, None, sink);
             return;
         }
-        speaker.stepping = true;
-        speaker.retries = 0;
+        session_state.step_open = true;
+        session_state.retries = 0;
         if !is_new {
-            aside("again", "step_start", own, sink);
+            emit_ignored("again", "step_start", own, sink);
             return;
         }
-        speaker.begin(&message);
-        // The turn went on although a call was refused.
+        session_state.begin_message(&message);
+        // The turn continued although a call was denied.
         self.turn.denied = false;
         let message = Some(message);
         sink.event(Event::new(MessageStarted { message, ..MessageStarted::default() }).at(time));
     }
 }
 
-/// What both forms have in common.
+/// The events that both forms share.
 impl OpencodeDecoder {
-    /// The first record of a session that nobody has announced.
-    pub(super) fn session_known(&mut self, session: Option<&Text<'_>>, sink: &mut dyn EventSink) {
-        if let Some(id) = session.filter(|_| self.sessions.none()) {
-            self.sessions.whose(Some(id));
+    /// Starts the session with its first record, if no record has announced it.
+    pub(super) fn ensure_session(&mut self, session: Option<&Text<'_>>, sink: &mut dyn EventSink) {
+        if let Some(id) = session.filter(|_| self.sessions.is_empty()) {
+            self.sessions.owner_of(Some(id));
             sink.event(Event::new(SessionStarted {
                 id: Some(id.clone()),
                 agent: Some(Text::plain("opencode")),
@@ -145,13 +144,14 @@ impl OpencodeDecoder {
     }
 
     pub(super) fn end_turn(&mut self, sink: &mut dyn EventSink) {
-        self.parts.end(0, None, sink);
+        self.parts.interrupt(0, None, sink);
         self.calls.end_turn();
-        if let Some(speaker) = self.sessions.get_mut(0) {
-            speaker.speaking = false;
+        if let Some(session_state) = self.sessions.get_mut(0) {
+            session_state.message_open = false;
         }
-        // What was interrupted tells its last after it was told that it was.
-        if self.turn.aborted() {
+        // The last records of an interrupted message follow the error, so the interruption is
+        // emitted here.
+        if self.turn.is_aborted() {
             sink.event(Event::new(Interrupted { text: None }));
         }
         let time = self.turn.completed.and_then(|time| Json::from_serialize(&time));
@@ -168,14 +168,14 @@ impl OpencodeDecoder {
         self.begin_turn(time.as_ref(), sink);
         let error = error_of(failure);
         self.turn.fail(&error);
-        if self.turn.aborted() {
-            aside("aborted", "error", own, sink);
+        if self.turn.is_aborted() {
+            emit_ignored("aborted", "error", own, sink);
         } else {
             sink.event(Event::new(error).at(time));
         }
     }
 
-    /// A request failed and is made again.
+    /// Emits the retry of a failed request.
     pub(super) fn retry(
         &mut self,
         at: usize,
@@ -184,21 +184,21 @@ impl OpencodeDecoder {
         sink: &mut dyn EventSink,
     ) {
         let parent = self.sessions.parent(at);
-        // What the request that failed had said, the next one says again.
-        self.parts.withdraw(at);
+        // The retry repeats the text of the failed request.
+        self.parts.close_open(at);
         let withdrawn = Withdrawn { reason: status.message.clone(), ..Withdrawn::default() };
         sink.event(Event::new(withdrawn).within(parent.clone()));
         let retry = Retry {
             attempt: status.attempt,
             delay_ms,
-            class: status.message.as_ref().map(class_of).unwrap_or_default(),
+            class: status.message.as_ref().map(classify_text).unwrap_or_default(),
             message: status.message,
             ..Retry::default()
         };
         sink.event(Event::new(retry).within(parent));
     }
 
-    fn step_finished<'a>(
+    fn finish_step<'a>(
         &mut self,
         at: usize,
         part: &mut Part<'a>,
@@ -206,94 +206,102 @@ impl OpencodeDecoder {
         sink: &mut dyn EventSink,
     ) {
         let parent = self.sessions.parent(at);
-        self.parts.end(at, parent.as_ref(), sink);
-        let usage = part.tokens.as_ref().and_then(counts);
-        if let Some(speaker) = self.sessions.get_mut(at) {
-            speaker.stepping = false;
+        self.parts.interrupt(at, parent.as_ref(), sink);
+        let usage = part.tokens.as_ref().and_then(usage_of);
+        if let Some(session_state) = self.sessions.get_mut(at) {
+            session_state.step_open = false;
         }
         self.turn.cost += part.cost.unwrap_or(0.0);
         if at == 0 {
             let reason = part.reason.as_ref().map_or("", Text::body);
-            self.turn.step(usage.as_ref(), reason);
+            self.turn.record_step(usage.as_ref(), reason);
         }
         let (message, stop_reason) = (part.message.take(), part.reason.take());
         let ended = MessageEnded { message, stop_reason, usage };
         sink.event(Event::new(ended).within(parent).at(time));
     }
 
-    /// A part of a message, as it is by now.
-    pub(super) fn part<'a>(
+    /// Reads the current state of a part of a message.
+    pub(super) fn read_part<'a>(
         &mut self,
         at: usize,
         part: &mut Part<'a>,
-        piece: Option<Text<'a>>,
+        delta: Option<Text<'a>>,
         time: Option<Json<'a>>,
         own: Own<'a>,
         sink: &mut dyn EventSink,
     ) {
         let parent = self.sessions.parent(at);
         let kind = part.kind.take().unwrap_or_default();
-        let Some(speaker) = self.sessions.get_mut(at) else { return };
+        let Some(session_state) = self.sessions.get_mut(at) else { return };
         let is_of = |message: &str| part.message.as_ref().is_some_and(|of| *of == *message);
-        let by_user = !speaker.user.is_empty() && is_of(&speaker.user);
-        let summary = speaker.summary && is_of(&speaker.message);
+        let is_by_user =
+            !session_state.user_message.is_empty() && is_of(&session_state.user_message);
+        let is_summary = session_state.is_summary && is_of(&session_state.message);
         match kind.body() {
-            "step-finish" => self.step_finished(at, part, time, sink),
+            "step-finish" => self.finish_step(at, part, time, sink),
             "step-start" => {
                 self.calls.changed.clear();
-                aside("part", "step-start", own, sink);
+                emit_ignored("part", "step-start", own, sink);
             }
-            "text" if by_user && at == 0 => {
+            "text" if is_by_user && at == 0 => {
                 let injected = part.synthetic == Some(true);
                 let text = part.text.take().unwrap_or_default();
-                let said = UserMessage { text, injected, ..UserMessage::default() };
-                sink.event(Event::new(said).at(time));
+                let message = UserMessage { text, injected, ..UserMessage::default() };
+                sink.event(Event::new(message).at(time));
             }
-            // The call that started the sub-agent tells what it was asked.
-            "text" | "reasoning" if by_user => {
-                aside("sub-agent", "message.part.updated", own, sink);
+            // The call that spawned the sub-agent contains its prompt.
+            "text" | "reasoning" if is_by_user => {
+                emit_ignored("sub-agent", "message.part.updated", own, sink);
             }
-            "text" | "reasoning" if summary => {
-                aside("summary", "message.part.updated", own, sink);
+            "text" | "reasoning" if is_summary => {
+                emit_ignored("summary", "message.part.updated", own, sink);
             }
             "text" | "reasoning" => {
                 let text_kind = if kind == "text" { BlockKind::Text } else { BlockKind::Reasoning };
                 let id = part.id.as_ref().map(Text::to_plain).unwrap_or_default();
                 let message = part.message.take().unwrap_or_default();
-                let named = Named { id: &id, message: &message, session: at, parent, time };
-                let over = part.time.as_ref().is_some_and(|time| time.ended.is_some());
+                let part_ref = PartRef { id: &id, message: &message, session: at, parent, time };
+                let is_complete = part.time.as_ref().is_some_and(|time| time.ended.is_some());
                 let text = part.text.take().unwrap_or_default();
-                let news = match piece {
-                    // An older version tells the piece beside the snapshot, which has it in it.
-                    Some(piece) if !over && self.parts.knows(&id) => {
-                        self.parts.piece(named, piece, speaker, sink);
+                let is_new = match delta {
+                    // An older version sends the delta together with the snapshot that contains it.
+                    Some(delta) if !is_complete && self.parts.contains(&id) => {
+                        self.parts.emit_delta(part_ref, delta, session_state, sink);
                         true
                     }
-                    _ => self.parts.snapshot(named, text_kind, text, over, speaker, sink),
+                    _ => self.parts.read_snapshot(
+                        part_ref,
+                        text_kind,
+                        text,
+                        is_complete,
+                        session_state,
+                        sink,
+                    ),
                 };
-                if !news {
-                    aside("again", "message.part.updated", own, sink);
+                if !is_new {
+                    emit_ignored("again", "message.part.updated", own, sink);
                 }
             }
             "tool" => {
-                self.parts.end(at, parent.as_ref(), sink);
-                let place = Place { session: at, parent, time };
-                let told = self.calls.snapshot(part, &place, sink);
-                self.turn.denied |= told.blocks && at == 0;
-                if let (Some(session), Some(call)) = (&told.child, &told.call) {
-                    self.sessions.child(session, &call.to_plain());
+                self.parts.interrupt(at, parent.as_ref(), sink);
+                let context = CallContext { session: at, parent, time };
+                let effect = self.calls.read_snapshot(part, &context, sink);
+                self.turn.denied |= effect.ends_turn && at == 0;
+                if let (Some(session), Some(call)) = (&effect.child, &effect.call) {
+                    self.sessions.set_child(session, &call.to_plain());
                 }
-                if !told.news {
-                    aside("again", "message.part.updated", own, sink);
+                if !effect.is_new {
+                    emit_ignored("again", "message.part.updated", own, sink);
                 }
             }
-            "patch" => self.patch(part, &parent, own, sink),
+            "patch" => self.emit_patch(part, &parent, own, sink),
             "compaction" => {
-                self.compacts_by_itself = part.auto;
-                aside("part", "compaction", own, sink);
+                self.automatic_compaction = part.auto;
+                emit_ignored("part", "compaction", own, sink);
             }
-            word @ ("snapshot" | "agent" | "retry" | "file" | "subtask") => {
-                aside("part", word, own, sink);
+            kind @ ("snapshot" | "agent" | "retry" | "file" | "subtask") => {
+                emit_ignored("part", kind, own, sink);
             }
             other => {
                 let name = Text::from(format!("part/{other}"));
@@ -302,8 +310,8 @@ impl OpencodeDecoder {
         }
     }
 
-    /// The files that a step changed, by whatever means; what its calls told is not told again.
-    fn patch(
+    /// Emits the files that a step changed and that none of its calls reported.
+    fn emit_patch(
         &mut self,
         part: &Part<'_>,
         parent: &Option<Text<'static>>,
@@ -317,7 +325,7 @@ impl OpencodeDecoder {
             .map(|file| FileChange { path: Text::from(file), ..FileChange::default() })
             .collect();
         if changes.is_empty() {
-            aside("part", "patch", own, sink);
+            emit_ignored("part", "patch", own, sink);
         } else {
             let changed = FilesChanged { call: None, changes };
             sink.event(Event::new(changed).within(parent.clone()));
@@ -325,12 +333,12 @@ impl OpencodeDecoder {
     }
 }
 
-/// A record that is left out on purpose.
-pub(super) fn native<'a>(name: Text<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
+/// Emits a record that is left out on purpose.
+pub(super) fn emit_native<'a>(name: Text<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
     sink.event(Event::new(Native { name, raw: own.json() }));
 }
 
-/// A record of a type that is read, which says nothing that was not told before or elsewhere.
-pub(super) fn aside(why: &str, kind: &str, own: Own<'_>, sink: &mut dyn EventSink) {
-    native(Text::from(format!("{kind}/{why}")), own, sink);
+/// Emits a record without new information as a native one, named after its type and the reason.
+pub(super) fn emit_ignored(reason: &str, kind: &str, own: Own<'_>, sink: &mut dyn EventSink) {
+    emit_native(Text::from(format!("{kind}/{reason}")), own, sink);
 }

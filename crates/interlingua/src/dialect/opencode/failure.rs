@@ -1,13 +1,13 @@
-//! What went wrong, in opencode's words.
+//! The errors of opencode, and their classification.
 
 use super::wire::Failure;
 use crate::event::{Error, ErrorClass};
 use crate::json::Text;
 
-/// The name of the error that an abort leaves behind.
+/// The name of the error that an abort causes.
 pub(super) const ABORTED: &str = "MessageAbortedError";
 
-/// What an error tells.
+/// Converts an error.
 pub(super) fn error_of(failure: Failure<'_>) -> Error<'_> {
     let data = failure.data.unwrap_or_default();
     let name = failure.name.unwrap_or_default();
@@ -20,7 +20,7 @@ pub(super) fn error_of(failure: Failure<'_>) -> Error<'_> {
         "MessageOutputLengthError" => ErrorClass::Limit,
         _ => match data.status {
             Some(status) => ErrorClass::of_http_status(status),
-            None => class_of(&message),
+            None => classify_text(&message),
         },
     };
     Error {
@@ -32,21 +32,21 @@ pub(super) fn error_of(failure: Failure<'_>) -> Error<'_> {
     }
 }
 
-/// What kind of failure a message tells of, where nothing else does.
-pub(super) fn class_of(message: &Text<'_>) -> ErrorClass {
+/// Classifies an error by its message, if nothing else identifies it.
+pub(super) fn classify_text(message: &Text<'_>) -> ErrorClass {
     let text = message.to_plain().to_ascii_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    if has(&["rate limit", "too many requests", "rate increased too quickly"]) {
+    let contains = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    if contains(&["rate limit", "too many requests", "rate increased too quickly"]) {
         ErrorClass::RateLimit
-    } else if has(&["overloaded"]) {
+    } else if contains(&["overloaded"]) {
         ErrorClass::Overloaded
-    } else if has(&["quota", "usage limit", "insufficient"]) {
+    } else if contains(&["quota", "usage limit", "insufficient"]) {
         ErrorClass::Quota
-    } else if has(&["timed out", "timeout"]) {
+    } else if contains(&["timed out", "timeout"]) {
         ErrorClass::TimedOut
-    } else if has(&["connection", "network", "socket", "econn", "fetch failed"]) {
+    } else if contains(&["connection", "network", "socket", "econn", "fetch failed"]) {
         ErrorClass::Network
-    } else if has(&["server error", "internal error"]) {
+    } else if contains(&["server error", "internal error"]) {
         ErrorClass::Internal
     } else {
         ErrorClass::Unspecified

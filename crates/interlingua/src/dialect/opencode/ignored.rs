@@ -1,9 +1,9 @@
-//! What of opencode's records is left out on purpose.
+//! The records and fields of opencode that are left out on purpose.
 
 use crate::dialect::Ignored;
 
-/// How the types of events begin that are about the server, its files and its terminals.
-pub(super) const ABOUT_THE_SERVER: &[&str] = &[
+/// The prefixes of the types of events about the server, its files and its terminals.
+pub(super) const SERVER_EVENT_PREFIXES: &[&str] = &[
     "server.",
     "global.",
     "installation.",
@@ -49,38 +49,35 @@ pub(super) const IGNORED: &[Ignored] = &[
             "command.*",
             "storage.*",
         ],
-        why: "about the server and its own screens, not about what the agent does",
+        why: "about the server and its own display, not about the work of the agent",
     },
     Ignored {
         what: &["file.*", "session.diff", "patch/part"],
-        why: "the calls tell what they changed, and the rest is told when a step ends",
+        why: "calls report the files that they changed, and the other files are emitted when a step ends",
     },
-    Ignored { what: &["*/again"], why: "a snapshot that says what was told before" },
+    Ignored { what: &["*/again"], why: "a snapshot that contains nothing new" },
     Ignored {
         what: &["*/aborted"],
-        why: "told at the end of the turn, after what was interrupted",
+        why: "emitted at the end of the turn, after the interrupted message",
     },
     Ignored { what: &["*/other-session"], why: "another session of the same server" },
     Ignored {
         what: &["*/sub-agent"],
-        why: "the call that started it tells what it was asked, and when it starts and ends",
+        why: "the call that spawned it contains its prompt, and reports its start and its end",
     },
     Ignored {
         what: &["*/summary"],
-        why: "what the next request is given in place of the conversation",
+        why: "the text that replaces the conversation in the next request",
     },
     Ignored {
         what: &["*/part"],
-        why: "marks of the program's own, and what the user attached to a message",
+        why: "internal marks of the program, and attachments of the user",
     },
     Ignored {
         what: &["session.deleted", "message.removed", "message.part.removed"],
-        why: "the program's own store of what was said",
+        why: "the internal store of messages",
     },
-    Ignored {
-        what: &["session.next.*"],
-        why: "the same again, in a form that the program is only trying out",
-    },
+    Ignored { what: &["session.next.*"], why: "the same events in an experimental form" },
     Ignored {
         what: &[
             "*: part.sessionID",
@@ -88,15 +85,15 @@ pub(super) const IGNORED: &[Ignored] = &[
             "*: properties.info.sessionID",
             "*: *tool.messageID",
         ],
-        why: "the record says it once more",
+        why: "the record contains it twice",
     },
     Ignored {
         what: &["*: *part.snapshot", "*: *part.hash", "*: *part.metadata", "*: *part.attempt"],
-        why: "the program's own store of files, and what its provider wants back",
+        why: "the internal store of files, and data for the provider",
     },
     Ignored {
         what: &["*: *state.title", "*: *state.time", "*: *state.raw", "*: *state.attachments"],
-        why: "for the program's own screen; the record has a time of its own",
+        why: "for the program's own display; the time of the record is read",
     },
     Ignored {
         what: &[
@@ -107,7 +104,7 @@ pub(super) const IGNORED: &[Ignored] = &[
             "*: *data.ref",
             "*: *data.providerID",
         ],
-        why: "the message and the status say it",
+        why: "the message and the status are read",
     },
     Ignored {
         what: &[
@@ -121,7 +118,7 @@ pub(super) const IGNORED: &[Ignored] = &[
             "*: properties.info.permission",
             "*: properties.info.time.*",
         ],
-        why: "the program's own store of sessions",
+        why: "the internal store of sessions",
     },
     Ignored {
         what: &[
@@ -133,15 +130,15 @@ pub(super) const IGNORED: &[Ignored] = &[
             "*: properties.info.system",
             "*: properties.info.tools",
         ],
-        why: "how the program is set up; the model is read",
+        why: "the configuration of the program; the model is read",
     },
     Ignored {
         what: &["*: properties.info.cost", "*: properties.info.tokens"],
-        why: "the steps tell what was used",
+        why: "the usage of the steps is read",
     },
     Ignored { what: &["session.status: properties.status.action"], why: "advice for the user" },
     Ignored {
         what: &["todo.updated: *", "question.*: *", "permission.*: *"],
-        why: "it is passed on",
+        why: "it is passed on as it is",
     },
 ];

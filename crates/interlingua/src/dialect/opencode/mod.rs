@@ -1,15 +1,17 @@
-//! `opencode`: what `opencode run --format json` prints, and what `opencode serve` sends as `/event`.
+//! `opencode`: the output of `opencode run --format json`, and the events of `opencode serve` at
+//! `/event`.
 //!
-//! Seen in opencode 1.18.33. Two forms of one thing. A line of `run` tells a part of a message when
-//! the part is whole: text, reasoning, a tool call with its answer, the start and finish of a step. It
-//! has no first and no last record: the end is a `step_finish` whose reason is none to go on.
+//! Seen in opencode 1.18.33. The two forms report the same events. A line of `run` contains a
+//! complete part of a message: text, reasoning, a tool call with its result, or the start or the
+//! finish of a step. There is no first and no last record: the turn ends with a `step_finish` whose
+//! reason does not announce another step.
 //!
-//! The server sends `{id, type, properties}` for everything that happens to all of its sessions:
-//! parts as snapshots, and their text in pieces between an empty snapshot and a whole one. A session is
-//! busy, waits for the next try, or is idle; `session.idle` is the end, and comes twice where a
-//! request failed or was aborted, with the last snapshots in between. A sub-agent is a session of its
-//! own, which the call that started it names in its metadata. A text may go on after a call that
-//! came in the middle of it.
+//! The server sends `{id, type, properties}` for every event of all its sessions. Parts are sent as
+//! snapshots, and their text is streamed in deltas between an empty snapshot and a complete one. A
+//! session is busy, waits for a retry, or is idle. `session.idle` is the end of the turn; it is
+//! sent twice if a request failed or was aborted, with the last snapshots in between. A sub-agent
+//! is a session of its own, which the metadata of the call that spawned it contains. A text may
+//! continue after a call that interrupted it.
 
 mod calls;
 mod decode;
@@ -45,18 +47,18 @@ pub static DIALECT: Dialect = Dialect {
 fn recognise(probe: &Probe<'_>) -> Confidence {
     let kind = probe.kind();
     if probe.has("properties") {
-        let ours = ["server.", "session.", "message.", "permission.", "question.", "todo."];
-        let ours = ours.iter().any(|start| kind.starts_with(start));
-        return if ours { Confidence::Sure } else { Confidence::Maybe };
+        let prefixes = ["server.", "session.", "message.", "permission.", "question.", "todo."];
+        let is_ours = prefixes.iter().any(|prefix| kind.starts_with(prefix));
+        return if is_ours { Confidence::Sure } else { Confidence::Maybe };
     }
-    let line = probe.has("sessionID") && probe.has("timestamp");
+    let is_line = probe.has("sessionID") && probe.has("timestamp");
     match kind.as_str() {
         "step_start" | "step_finish" | "text" | "reasoning" | "tool_use"
-            if line && probe.has("part") =>
+            if is_line && probe.has("part") =>
         {
             Confidence::Sure
         }
-        "error" if line => Confidence::Sure,
+        "error" if is_line => Confidence::Sure,
         _ => Confidence::No,
     }
 }

@@ -1,42 +1,42 @@
-//! The text of a message: pieces, and snapshots that repeat them.
+//! The text of messages: deltas, and snapshots that repeat them.
 //!
-//! What was said of a part is counted, so that a snapshot that says no more than the pieces did (it
-//! may be trimmed) adds nothing.
+//! The length of the emitted text of each part is recorded, so that a snapshot that contains no
+//! more than the deltas (it may be trimmed) emits nothing.
 
 use std::collections::VecDeque;
 
-use super::sessions::Speaker;
+use super::sessions::SessionState;
 use crate::dialect::EventSink;
 use crate::event::{Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Event};
 use crate::json::{Json, Text};
 
-/// How many parts are remembered.
-const REMEMBERED: usize = 256;
+/// The number of parts that are remembered.
+const MAX_REMEMBERED: usize = 256;
 
-/// The text parts that were told.
+/// The text parts that were emitted.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     parts: VecDeque<Part>,
-    /// How many of them are open; none, as a rule, where parts are told whole.
+    /// The number of open parts. It is usually zero for complete parts.
     open: usize,
-    /// The greatest id of all. Ids begin with a time: a part beyond it is new, and need not be
-    /// looked for.
+    /// The greatest id so far. Ids begin with a time, so a part with a greater id is new and need
+    /// not be searched for.
     greatest: String,
 }
 
 #[derive(Debug)]
 struct Part {
     id: String,
-    /// The end of its id, by which most parts are told apart at once.
+    /// The last bytes of its id, which distinguish most parts at once.
     tail: [u8; 8],
     session: usize,
-    /// The message that its end names; none where it is told whole.
+    /// The message to which it belongs; empty if the part was complete from the start.
     message: String,
     index: u64,
     kind: BlockKind,
-    /// How many bytes of its text were said, as they are escaped on the wire.
-    said: usize,
-    /// Its first piece was seen.
+    /// The number of bytes of its text that were emitted, as escaped in JSON.
+    emitted_len: usize,
+    /// Its first delta was seen.
     from_start: bool,
     state: State,
 }
@@ -44,13 +44,13 @@ struct Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    /// It ended since a tool was called; it may go on.
+    /// It was ended by a tool call, and may continue.
     Interrupted,
-    Over,
+    Closed,
 }
 
-/// A part of some message, as a record names it.
-pub(super) struct Named<'n, 'a> {
+/// A part of a message, as a record identifies it.
+pub(super) struct PartRef<'n, 'a> {
     pub(super) id: &'n str,
     pub(super) message: &'n Text<'a>,
     pub(super) session: usize,
@@ -59,24 +59,24 @@ pub(super) struct Named<'n, 'a> {
 }
 
 impl Parts {
-    /// The next piece of a part. A part that nobody has announced is text.
-    pub(super) fn piece(
+    /// Emits the next delta of a part. A part without a snapshot is text.
+    pub(super) fn emit_delta(
         &mut self,
-        part: Named<'_, '_>,
+        part: PartRef<'_, '_>,
         text: Text<'_>,
-        speaker: &mut Speaker,
+        session_state: &mut SessionState,
         sink: &mut dyn EventSink,
     ) {
         let found = self.find(part.id);
-        let at = found.unwrap_or_else(|| self.add(&part, BlockKind::Text, false, speaker));
+        let at = found.unwrap_or_else(|| self.add(&part, BlockKind::Text, false, session_state));
         let Some(known) = self.parts.get_mut(at) else { return };
         if known.state != State::Open {
-            known.index = speaker.take_index();
+            known.index = session_state.take_index();
             known.message = part.message.to_plain().into_owned();
             known.state = State::Open;
             self.open += 1;
         }
-        known.said += text.body().len();
+        known.emitted_len += text.body().len();
         let delta = BlockDelta {
             message: Some(part.message.borrowed()),
             index: known.index,
@@ -87,49 +87,49 @@ impl Parts {
         sink.event(Event::new(delta).within(part.parent).at(part.time));
     }
 
-    /// A snapshot of a part; whether it said anything new.
-    pub(super) fn snapshot(
+    /// Reads a snapshot of a part; returns whether it contained anything new.
+    pub(super) fn read_snapshot(
         &mut self,
-        part: Named<'_, '_>,
+        part: PartRef<'_, '_>,
         kind: BlockKind,
         text: Text<'_>,
-        over: bool,
-        speaker: &mut Speaker,
+        is_complete: bool,
+        session_state: &mut SessionState,
         sink: &mut dyn EventSink,
     ) -> bool {
         match self.find(part.id) {
-            None if over => {
-                self.whole(part, kind, text, speaker, sink);
+            None if is_complete => {
+                self.emit_complete(part, kind, text, session_state, sink);
                 true
             }
             None => {
-                let at = self.add(&part, kind.clone(), true, speaker);
+                let at = self.add(&part, kind.clone(), true, session_state);
                 let index = self.parts.get(at).map_or(0, |part| part.index);
                 let message = Some(part.message.borrowed());
                 let started = BlockStarted { message, index, kind, ..BlockStarted::default() };
                 sink.event(Event::new(started).within(part.parent.clone()).at(part.time.clone()));
                 if !text.is_empty() {
-                    self.piece(part, text, speaker, sink);
+                    self.emit_delta(part, text, session_state, sink);
                 }
                 true
             }
-            Some(at) => over && self.ended(at, part, kind, text, sink),
+            Some(at) => is_complete && self.complete(at, part, kind, text, sink),
         }
     }
 
-    /// A part of which the first snapshot is the last.
-    fn whole(
+    /// Emits a part whose first snapshot is its last.
+    fn emit_complete(
         &mut self,
-        part: Named<'_, '_>,
+        part: PartRef<'_, '_>,
         kind: BlockKind,
         text: Text<'_>,
-        speaker: &mut Speaker,
+        session_state: &mut SessionState,
         sink: &mut dyn EventSink,
     ) {
-        let (room, index) = (self.room(), speaker.take_index());
+        let (buffer, index) = (self.take_buffer(), session_state.take_index());
         self.keep(Part {
-            said: text.body().len(),
-            ..Part::of(&part, room, index, kind.clone(), State::Over)
+            emitted_len: text.body().len(),
+            ..Part::of(&part, buffer, index, kind.clone(), State::Closed)
         });
         if !text.is_empty() {
             let message = Some(part.message.borrowed());
@@ -138,11 +138,11 @@ impl Parts {
         }
     }
 
-    /// The last snapshot of a part of which pieces were told; whether it is news that it is over.
-    fn ended(
+    /// Completes a streamed part with its last snapshot; returns whether it was open.
+    fn complete(
         &mut self,
         at: usize,
-        part: Named<'_, '_>,
+        part: PartRef<'_, '_>,
         kind: BlockKind,
         text: Text<'_>,
         sink: &mut dyn EventSink,
@@ -151,13 +151,13 @@ impl Parts {
         if known.state != State::Open {
             return false;
         }
-        known.state = State::Over;
+        known.state = State::Closed;
         self.open -= 1;
         let index = known.index;
         let message = Some(part.message.borrowed());
-        // What came before the first piece that was seen cannot be said any more.
-        if text.body().len() > known.said && known.from_start {
-            known.said = text.body().len();
+        // The text before the first delta that was seen can no longer be emitted.
+        if text.body().len() > known.emitted_len && known.from_start {
+            known.emitted_len = text.body().len();
             let (message, kind) = (message.clone(), kind.clone());
             let block = Block { message, index, kind, text, ..Block::default() };
             sink.event(Event::new(block).within(part.parent.clone()).at(part.time.clone()));
@@ -167,14 +167,14 @@ impl Parts {
         true
     }
 
-    /// Ends what a session is saying, since it calls a tool, or its turn ends.
-    pub(super) fn end(
+    /// Ends the open parts of a session, since it calls a tool or its turn ends.
+    pub(super) fn interrupt(
         &mut self,
         session: usize,
         parent: Option<&Text<'_>>,
         sink: &mut dyn EventSink,
     ) {
-        for part in self.open_of(session, State::Interrupted) {
+        for part in self.set_state(session, State::Interrupted) {
             let ended = BlockEnded {
                 message: Some(Text::plain(&part.message)),
                 index: part.index,
@@ -185,19 +185,19 @@ impl Parts {
         }
     }
 
-    /// Forgets what a session said, since it was taken back.
-    pub(super) fn withdraw(&mut self, session: usize) {
-        self.open_of(session, State::Over).for_each(drop);
+    /// Closes the open parts of a session without an event, since their text was retracted.
+    pub(super) fn close_open(&mut self, session: usize) {
+        self.set_state(session, State::Closed).for_each(drop);
     }
 
-    /// The parts of a session that were open until now, each in its new state once it was given.
-    fn open_of(&mut self, session: usize, state: State) -> impl Iterator<Item = &Part> {
+    /// Sets the state of the open parts of a session, and returns them.
+    fn set_state(&mut self, session: usize, state: State) -> impl Iterator<Item = &Part> {
         let Self { parts, open, .. } = self;
-        // Most often none is, and there are many parts.
-        let among = if *open == 0 { 0 } else { parts.len() };
+        // Usually no part is open, and there are many parts.
+        let searched = if *open == 0 { 0 } else { parts.len() };
         parts
             .iter_mut()
-            .take(among)
+            .take(searched)
             .filter(move |part| part.session == session && part.state == State::Open)
             .map(move |part| {
                 part.state = state;
@@ -206,8 +206,8 @@ impl Parts {
             })
     }
 
-    /// Whether something of a part was told.
-    pub(super) fn knows(&self, id: &str) -> bool {
+    /// Whether a part is known.
+    pub(super) fn contains(&self, id: &str) -> bool {
         self.find(id).is_some()
     }
 
@@ -219,24 +219,26 @@ impl Parts {
         self.parts.iter().rposition(|part| part.tail == tail && part.id == id)
     }
 
-    /// Takes a part whose pieces come one by one; gives its place.
+    /// Adds a streamed part; returns its position.
     fn add(
         &mut self,
-        part: &Named<'_, '_>,
+        part: &PartRef<'_, '_>,
         kind: BlockKind,
         from_start: bool,
-        speaker: &mut Speaker,
+        session_state: &mut SessionState,
     ) -> usize {
         let message = part.message.to_plain().into_owned();
-        let part = Part::of(part, self.room(), speaker.take_index(), kind, State::Open);
+        let part =
+            Part::of(part, self.take_buffer(), session_state.take_index(), kind, State::Open);
         self.keep(Part { message, from_start, ..part });
         self.open += 1;
         self.parts.len() - 1
     }
 
-    /// Room for an id: that of the part that is forgotten for it, if there are many.
-    fn room(&mut self) -> String {
-        let forgotten = if self.parts.len() < REMEMBERED { None } else { self.parts.pop_front() };
+    /// A buffer for an id: that of the oldest part, which is forgotten if there are many.
+    fn take_buffer(&mut self) -> String {
+        let forgotten =
+            if self.parts.len() < MAX_REMEMBERED { None } else { self.parts.pop_front() };
         let Some(mut part) = forgotten else { return String::new() };
         self.open -= usize::from(part.state == State::Open);
         part.id.clear();
@@ -254,36 +256,36 @@ impl Parts {
 
 impl Part {
     fn of(
-        part: &Named<'_, '_>,
-        mut room: String,
+        part: &PartRef<'_, '_>,
+        mut buffer: String,
         index: u64,
         kind: BlockKind,
         state: State,
     ) -> Self {
-        room.push_str(part.id);
+        buffer.push_str(part.id);
         Self {
             tail: tail_of(part.id),
-            id: room,
+            id: buffer,
             session: part.session,
             message: String::new(),
             index,
             kind,
-            said: 0,
+            emitted_len: 0,
             from_start: true,
             state,
         }
     }
 }
 
-/// The last bytes of an id: its beginning is a time, its end is random.
+/// The last bytes of an id: it begins with a time and ends with random characters.
 fn tail_of(id: &str) -> [u8; 8] {
     id.as_bytes().last_chunk().copied().unwrap_or_default()
 }
 
-impl Speaker {
+impl SessionState {
     fn take_index(&mut self) -> u64 {
-        let index = self.next;
-        self.next += 1;
+        let index = self.next_index;
+        self.next_index += 1;
         index
     }
 }

@@ -1,4 +1,4 @@
-//! What opencode asks the user: may I, and which one.
+//! Permission requests and questions to the user.
 
 use super::calls::Calls;
 use super::wire::Properties;
@@ -8,62 +8,62 @@ use crate::event::{
 };
 use crate::json::{Json, Text};
 
-/// The questions that wait for an answer.
+/// The permission requests that have no reply yet.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    waiting: Vec<Waiting>,
+    pending: Vec<PendingRequest>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingRequest {
     request: String,
     call: Option<Text<'static>>,
     tool: Option<Text<'static>>,
 }
 
 impl Requests {
-    /// opencode asks whether it may.
-    pub(super) fn asked(
+    /// Emits a permission request.
+    pub(super) fn emit_permission_request(
         &mut self,
-        asked: Properties<'_>,
+        properties: Properties<'_>,
         parent: Option<Text<'static>>,
         sink: &mut dyn EventSink,
     ) {
-        let call = asked.tool.and_then(|tool| tool.call);
-        let request = asked.id.unwrap_or_default();
-        self.waiting.push(Waiting {
+        let call = properties.tool.and_then(|tool| tool.call);
+        let request = properties.id.unwrap_or_default();
+        self.pending.push(PendingRequest {
             request: request.to_plain().into_owned(),
             call: call.clone().map(Text::into_owned),
-            tool: asked.permission.clone().map(Text::into_owned),
+            tool: properties.permission.clone().map(Text::into_owned),
         });
-        let patterns = asked.patterns.as_ref().and_then(Json::read::<Vec<String>>);
+        let patterns = properties.patterns.as_ref().and_then(Json::read::<Vec<String>>);
         let event = PermissionRequested {
             native_call: None,
             request,
             call,
-            tool: asked.permission,
+            tool: properties.permission,
             description: patterns.map(|patterns| Text::from(patterns.join("\n"))),
-            input: asked.metadata,
-            options: options(asked.always.as_ref()),
+            input: properties.metadata,
+            options: options(properties.always.as_ref()),
         };
         sink.event(Event::new(event).within(parent));
     }
 
-    /// The user said whether it may.
-    pub(super) fn replied(
+    /// Emits the user's reply to a permission request.
+    pub(super) fn emit_permission_reply(
         &mut self,
-        replied: Properties<'_>,
+        properties: Properties<'_>,
         parent: Option<Text<'static>>,
         calls: &mut Calls,
         sink: &mut dyn EventSink,
     ) {
-        let request = replied.request.unwrap_or_default();
-        let at = self.waiting.iter().position(|waiting| request == *waiting.request);
-        let (call, tool) = match at.map(|at| self.waiting.swap_remove(at)) {
-            Some(waiting) => (waiting.call, waiting.tool),
+        let request = properties.request.unwrap_or_default();
+        let at = self.pending.iter().position(|pending| request == *pending.request);
+        let (call, tool) = match at.map(|at| self.pending.swap_remove(at)) {
+            Some(pending) => (pending.call, pending.tool),
             None => (None, None),
         };
-        let rejected = replied.reply.as_ref().is_some_and(|reply| *reply == "reject");
+        let rejected = properties.reply.as_ref().is_some_and(|reply| *reply == "reject");
         if let Some(call) = call.as_ref().filter(|_| rejected) {
             calls.deny(call);
         }
@@ -73,8 +73,8 @@ impl Requests {
             tool,
             decision: if rejected { Decision::Denied } else { Decision::Allowed },
             by: Some(Text::plain("user")),
-            reason: replied.reply.filter(|reply| *reply == "always").map(|_| {
-                // What was asked once is not asked again.
+            reason: properties.reply.filter(|reply| *reply == "always").map(|_| {
+                // opencode does not ask again.
                 Text::plain("for the rest of the session")
             }),
         };
@@ -82,52 +82,52 @@ impl Requests {
     }
 }
 
-/// One of the answers that opencode takes.
+/// An option of a permission request.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Offer<'a> {
+struct PermissionOption<'a> {
     option_id: &'static str,
     name: &'a str,
     kind: &'static str,
 }
 
-/// The answers that opencode takes; one of them allows all that is like what is asked.
+/// The options of a permission request. `always` allows all requests that match the patterns.
 fn options(always: Option<&Json<'_>>) -> Option<Json<'static>> {
-    let alike = always.and_then(Json::read::<Vec<String>>).unwrap_or_default();
-    let name = if alike.is_empty() {
+    let patterns = always.and_then(Json::read::<Vec<String>>).unwrap_or_default();
+    let name = if patterns.is_empty() {
         "Always allow".to_owned()
     } else {
-        format!("Always allow: {}", alike.join(", "))
+        format!("Always allow: {}", patterns.join(", "))
     };
     Json::from_serialize(&[
-        Offer { option_id: "once", name: "Allow once", kind: "allow_once" },
-        Offer { option_id: "always", name: &name, kind: "allow_always" },
-        Offer { option_id: "reject", name: "Reject", kind: "reject_once" },
+        PermissionOption { option_id: "once", name: "Allow once", kind: "allow_once" },
+        PermissionOption { option_id: "always", name: &name, kind: "allow_always" },
+        PermissionOption { option_id: "reject", name: "Reject", kind: "reject_once" },
     ])
 }
 
-/// opencode asks the user something.
-pub(super) fn question(
-    asked: Properties<'_>,
+/// Emits a question to the user.
+pub(super) fn emit_question(
+    properties: Properties<'_>,
     parent: Option<Text<'static>>,
     sink: &mut dyn EventSink,
 ) {
     let event = QuestionAsked {
         native_call: None,
-        request: asked.id.unwrap_or_default(),
-        call: asked.tool.and_then(|tool| tool.call),
-        questions: asked.questions,
+        request: properties.id.unwrap_or_default(),
+        call: properties.tool.and_then(|tool| tool.call),
+        questions: properties.questions,
     };
     sink.event(Event::new(event).within(parent));
 }
 
-/// The user answered, or would not.
-pub(super) fn answer(
-    given: Properties<'_>,
+/// Emits the user's answer to a question, or its rejection.
+pub(super) fn emit_answer(
+    properties: Properties<'_>,
     parent: Option<Text<'static>>,
     sink: &mut dyn EventSink,
 ) {
-    let request = given.request.unwrap_or_default();
-    let event = QuestionAnswered { request, answers: given.answers };
+    let request = properties.request.unwrap_or_default();
+    let event = QuestionAnswered { request, answers: properties.answers };
     sink.event(Event::new(event).within(parent));
 }

@@ -1,101 +1,101 @@
-//! The sessions that a server tells of: the one that is read, and those of its sub-agents.
+//! The sessions of a server: the one that is read, and those of its sub-agents.
 
 use crate::json::Text;
 
-/// Whose record it is.
+/// The session that a record belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
-    /// Of the session that is read, or of a sub-agent: its place among the speakers.
-    Speaker(usize),
-    /// Of another session of the same server.
+pub(super) enum Owner {
+    /// The session that is read, or that of a sub-agent, by its position in [`Sessions`].
+    Session(usize),
+    /// Another session of the same server.
     Other,
 }
 
-/// Those who speak. The first is the session that is read.
+/// The sessions whose records are read. The first is the main one.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    speakers: Vec<Speaker>,
+    states: Vec<SessionState>,
 }
 
-/// A session, and the message at hand.
+/// A session, and its current message.
 #[derive(Debug, Default)]
-pub(super) struct Speaker {
+pub(super) struct SessionState {
     pub(super) session: String,
-    /// The call that started it.
+    /// The call that spawned it.
     pub(super) call: Option<Text<'static>>,
-    /// The last message of the user.
-    pub(super) user: String,
-    /// The last message of the model.
+    /// The id of the last message of the user.
+    pub(super) user_message: String,
+    /// The id of the last message of the model.
     pub(super) message: String,
-    /// Its message is not over.
-    pub(super) speaking: bool,
-    /// Its message is the summary that replaces the conversation.
-    pub(super) summary: bool,
-    /// A request was made, and has not finished.
-    pub(super) stepping: bool,
-    /// How often it was made again.
+    /// The message is not complete.
+    pub(super) message_open: bool,
+    /// The message is the summary that replaces the conversation.
+    pub(super) is_summary: bool,
+    /// A request has started and not finished.
+    pub(super) step_open: bool,
+    /// The number of retries of the request.
     pub(super) retries: u64,
-    /// The place of the next block in the message.
-    pub(super) next: u64,
+    /// The index of the next block in the message.
+    pub(super) next_index: u64,
     pub(super) model: String,
 }
 
 impl Sessions {
-    /// Whose record this is; the first session that is told of is the one that is read. A record that
-    /// names none is taken for one of that.
-    pub(super) fn whose(&mut self, session: Option<&Text<'_>>) -> Whose {
+    /// The session that a record belongs to. The first session of the stream is the main one, and
+    /// records without a session belong to it.
+    pub(super) fn owner_of(&mut self, session: Option<&Text<'_>>) -> Owner {
         let Some(session) = session else {
-            return if self.speakers.is_empty() { Whose::Other } else { Whose::Speaker(0) };
+            return if self.states.is_empty() { Owner::Other } else { Owner::Session(0) };
         };
-        let at = self.speakers.iter().position(|speaker| *session == *speaker.session);
+        let at = self.states.iter().position(|session_state| *session == *session_state.session);
         match at {
-            Some(at) => Whose::Speaker(at),
-            None if self.speakers.is_empty() => {
+            Some(at) => Owner::Session(at),
+            None if self.states.is_empty() => {
                 self.add(session, None);
-                Whose::Speaker(0)
+                Owner::Session(0)
             }
-            None => Whose::Other,
+            None => Owner::Other,
         }
     }
 
-    /// Whether no session was told of yet.
-    pub(super) fn none(&self) -> bool {
-        self.speakers.is_empty()
+    /// Whether no session is known yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.states.is_empty()
     }
 
-    /// Makes the session of a sub-agent known, or corrects which call started it.
-    pub(super) fn child(&mut self, session: &Text<'_>, call: &str) {
+    /// Adds the session of a sub-agent, or corrects the call that spawned it.
+    pub(super) fn set_child(&mut self, session: &Text<'_>, call: &str) {
         let call = Text::from(call.to_owned());
-        match self.speakers.iter_mut().find(|speaker| *session == *speaker.session) {
-            Some(speaker) => speaker.call = Some(call),
+        match self.states.iter_mut().find(|session_state| *session == *session_state.session) {
+            Some(session_state) => session_state.call = Some(call),
             None => self.add(session, Some(call)),
         }
     }
 
     fn add(&mut self, session: &Text<'_>, call: Option<Text<'static>>) {
         let session = session.to_plain().into_owned();
-        self.speakers.push(Speaker { session, call, ..Speaker::default() });
+        self.states.push(SessionState { session, call, ..SessionState::default() });
     }
 
-    pub(super) fn get(&self, at: usize) -> Option<&Speaker> {
-        self.speakers.get(at)
+    pub(super) fn get(&self, at: usize) -> Option<&SessionState> {
+        self.states.get(at)
     }
 
-    pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut Speaker> {
-        self.speakers.get_mut(at)
+    pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut SessionState> {
+        self.states.get_mut(at)
     }
 
-    /// The call that started the agent whose session this is.
+    /// The call that spawned the agent of this session.
     pub(super) fn parent(&self, at: usize) -> Option<Text<'static>> {
-        self.get(at).and_then(|speaker| speaker.call.clone())
+        self.get(at).and_then(|session_state| session_state.call.clone())
     }
 }
 
-impl Speaker {
-    /// The model begins a message.
-    pub(super) fn begin(&mut self, message: &Text<'_>) {
+impl SessionState {
+    /// Begins a message of the model.
+    pub(super) fn begin_message(&mut self, message: &Text<'_>) {
         self.message.clear();
         self.message.push_str(&message.to_plain());
-        self.next = 0;
+        self.next_index = 0;
     }
 }

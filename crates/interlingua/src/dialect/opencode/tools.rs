@@ -1,11 +1,11 @@
-//! The tools of opencode, and what their metadata says about files.
+//! The tools of opencode: their kinds, their status, and the files that they change.
 
 use super::wire::{Input, Metadata};
 use crate::dialect::tools;
 use crate::event::{FileChange, FileChangeKind, ToolKind, ToolStatus};
 use crate::json::Text;
 
-/// What kind of work a tool does.
+/// The kind of a tool.
 pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
     match name.body() {
         "read" => ToolKind::Read,
@@ -20,48 +20,49 @@ pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
     }
 }
 
-/// Whether what a tool is given says more than what it is to do. The input of others is passed on
-/// unread, unless it starts a sub-agent.
+/// Whether the fields of the input of a tool are read. Other inputs are passed on without parsing,
+/// unless the call spawns a sub-agent.
 pub(super) fn input_is_read(tool: &str) -> bool {
     matches!(tool, "invalid" | "todowrite" | "write" | "edit" | "multiedit")
 }
 
-/// How the error of a call begins that a rule forbids.
+/// The prefix of the error of a call that a rule forbids.
 const FORBIDDEN: &str = "The user has specified a rule which prevents you";
 
-/// Whether a rule forbids a call. The model is told so, and the turn goes on.
+/// Whether a rule forbids a call. The turn continues, since the model receives the error.
 pub(super) fn is_forbidden(error: &Text<'_>) -> bool {
-    without_class(error.body()).starts_with(FORBIDDEN)
+    without_prefix(error.body()).starts_with(FORBIDDEN)
 }
 
-/// What an error says, without the name of its class, which older versions put in front.
-fn without_class(error: &str) -> &str {
+/// An error without the prefix that older versions add.
+fn without_prefix(error: &str) -> &str {
     error.strip_prefix("Error: ").unwrap_or(error)
 }
 
-/// How a call went that opencode says is over.
+/// The status of a call that opencode reports as ended.
 pub(super) fn status_of(
-    word: &str,
+    reported: &str,
     tool: &str,
     denied: bool,
     metadata: &Metadata<'_>,
-    said: &str,
+    message: &str,
 ) -> ToolStatus {
-    let said = without_class(said);
-    let refused = said.starts_with("The user rejected permission") || said.starts_with(FORBIDDEN);
-    if denied || word == "error" && refused {
+    let message = without_prefix(message);
+    let is_denied =
+        message.starts_with("The user rejected permission") || message.starts_with(FORBIDDEN);
+    if denied || reported == "error" && is_denied {
         return ToolStatus::Denied;
     }
-    // The text is looked at as it is escaped on the wire.
-    let aborted = said.ends_with(r"User aborted the command\n</shell_metadata>")
-        || said.starts_with("Tool execution aborted");
+    // The text is compared in the form that is escaped in JSON.
+    let aborted = message.ends_with(r"User aborted the command\n</shell_metadata>")
+        || message.starts_with("Tool execution aborted");
     if aborted {
         return ToolStatus::Cancelled;
     }
     let failed = metadata.exit.is_some_and(|code| code != 0);
-    match word {
+    match reported {
         "error" => ToolStatus::Failed,
-        // A tool that does not exist was called, or with arguments that it does not take.
+        // A tool was called that does not exist, or with invalid arguments.
         _ if tool == "invalid" || failed => ToolStatus::Failed,
         _ => ToolStatus::Completed,
     }

@@ -1,34 +1,34 @@
-//! The turn at hand: what its steps used, and how it ended.
+//! The current turn: the usage of its steps, and its outcome.
 
 use super::wire::Tokens;
 use crate::event::{Cost, Data, Error, ErrorClass, Outcome, Scope, TurnEnded, Usage};
 use crate::json::Text;
 
-/// What is known of the turn so far.
+/// The state of the current turn.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     pub(super) open: bool,
-    /// The session was said to be idle while a message of it was not over.
+    /// The session was reported idle while its message was open.
     pub(super) idle: bool,
-    /// A call was refused, which ends a turn.
+    /// A call was denied, which ends a turn.
     pub(super) denied: bool,
     pub(super) failure: Option<Error<'static>>,
-    /// When the user asked, in milliseconds.
+    /// The time of the prompt, in milliseconds.
     pub(super) started: Option<u64>,
-    /// When the last message was over.
+    /// The time at which the last message was completed.
     pub(super) completed: Option<u64>,
     usage: Option<Usage<'static>>,
-    /// In dollars, with what sub-agents cost.
+    /// The cost in dollars, including that of sub-agents.
     pub(super) cost: f64,
     steps: u64,
-    /// Why the last step finished.
+    /// The finish reason of the last step.
     finish: String,
 }
 
 impl Turn {
-    /// Takes what a step used, and why it finished. What went wrong before did not end the turn.
-    pub(super) fn step(&mut self, usage: Option<&Usage<'static>>, reason: &str) {
-        if reason != "error" && !self.aborted() {
+    /// Records the usage and the finish reason of a step. An earlier error did not end the turn.
+    pub(super) fn record_step(&mut self, usage: Option<&Usage<'static>>, reason: &str) {
+        if reason != "error" && !self.is_aborted() {
             self.failure = None;
         }
         if let Some(usage) = usage {
@@ -41,19 +41,19 @@ impl Turn {
         reason.clone_into(&mut self.finish);
     }
 
-    /// Whether somebody stopped it.
-    pub(super) fn aborted(&self) -> bool {
+    /// Whether the turn was aborted.
+    pub(super) fn is_aborted(&self) -> bool {
         self.failure.as_ref().is_some_and(|failure| failure.class == ErrorClass::Cancelled)
     }
 
-    /// Keeps what went wrong.
+    /// Records an error, which may end the turn.
     pub(super) fn fail(&mut self, error: &Error<'_>) {
         if let Data::Error(error) = Data::from(error.clone()).into_owned() {
             self.failure = Some(*error);
         }
     }
 
-    /// The end of the turn.
+    /// Ends the turn.
     pub(super) fn end(&mut self) -> TurnEnded<'static> {
         let turn = std::mem::take(self);
         let outcome = match &turn.failure {
@@ -67,7 +67,7 @@ impl Turn {
             outcome,
             stop_reason: Some(Text::from(turn.finish)).filter(|finish| !finish.is_empty()),
             usage: turn.usage,
-            // A model without a price costs zero, which is no price.
+            // A cost of zero means that the price of the model is unknown.
             cost: Some(cost).filter(|cost| cost.usd > 0.0),
             steps: Some(turn.steps).filter(|steps| *steps > 0),
             duration_ms: turn
@@ -98,7 +98,7 @@ impl Turn {
     }
 }
 
-/// Why a turn ended so, where opencode says no more than the reason of its last step.
+/// The cause of an outcome for which opencode reports only the finish reason of the last step.
 fn cause_of(outcome: &Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::LimitReached => {
@@ -111,13 +111,13 @@ fn cause_of(outcome: &Outcome) -> Option<&'static str> {
     }
 }
 
-/// Whether a step that finished so is followed by another one.
-pub(super) fn goes_on(reason: &str) -> bool {
+/// Whether another step follows one with this finish reason.
+pub(super) fn continues_after(reason: &str) -> bool {
     matches!(reason, "tool-calls" | "unknown")
 }
 
-/// Tokens of one step; a step that failed has zeros, which are no counts.
-pub(super) fn counts(tokens: &Tokens<'_>) -> Option<Usage<'static>> {
+/// The usage of a step. A failed step has zeros, which means that nothing was counted.
+pub(super) fn usage_of(tokens: &Tokens<'_>) -> Option<Usage<'static>> {
     let cache = tokens.cache.as_ref();
     let output = tokens.output.map(|output| output + tokens.reasoning.unwrap_or(0));
     let usage = Usage {

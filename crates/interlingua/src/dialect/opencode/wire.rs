@@ -1,10 +1,10 @@
-//! The records of opencode, as they are on the wire: lines of `opencode run --format json`, and
+//! The fields of the records of opencode that are read: lines of `opencode run --format json`, and
 //! events of the server.
 
 use crate::json::record;
 
 record! {
-    /// A line, or an event: an event has all but its type in `properties`.
+    /// A line or an event. An event has all fields but its type and its id in `properties`.
     pub(super) struct Line<'a> {
         kind: text "type",
         properties: record<Properties> "properties",
@@ -17,7 +17,7 @@ record! {
 }
 
 record! {
-    /// What an event says.
+    /// The properties of an event.
     pub(super) struct Properties<'a> {
         session: text "sessionID",
         message: text "messageID",
@@ -44,7 +44,7 @@ record! {
 }
 
 record! {
-    /// What is known of a session, or of a message.
+    /// The facts of a session or a message.
     pub(super) struct Info<'a> {
         id: text "id",
         parent: text "parentID",
@@ -61,14 +61,14 @@ record! {
 }
 
 record! {
-    /// A model, under one of the names that it has.
+    /// A model. Its id has one of two names.
     pub(super) struct Model<'a> {
         id: text "id" | "modelID",
     }
 }
 
 record! {
-    /// When something began and ended.
+    /// The start and the end of something.
     pub(super) struct Time<'a> {
         created: json "created" | "start",
         ended: json "completed" | "end",
@@ -76,7 +76,7 @@ record! {
 }
 
 record! {
-    /// How a session is doing.
+    /// The status of a session.
     pub(super) struct Status<'a> {
         kind: text "type",
         attempt: number "attempt",
@@ -86,14 +86,14 @@ record! {
 }
 
 record! {
-    /// Which call something is about.
+    /// A reference to a call.
     pub(super) struct ToolReference<'a> {
         call: text "callID",
     }
 }
 
 record! {
-    /// A part of a message, as it is by now.
+    /// The current state of a part of a message.
     pub(super) struct Part<'a> {
         id: text "id",
         kind: text "type",
@@ -113,7 +113,7 @@ record! {
 }
 
 record! {
-    /// How far a tool call is.
+    /// The state of a tool call.
     pub(super) struct State<'a> {
         status: text "status",
         input: json "input",
@@ -124,7 +124,7 @@ record! {
 }
 
 record! {
-    /// What is read of what a tool tells the program's own screen.
+    /// The metadata of a call, which the tool writes for the program's own display.
     pub(super) struct Metadata<'a> {
         output: text "output",
         exit: integer "exit",
@@ -138,7 +138,7 @@ record! {
 }
 
 record! {
-    /// A file that was changed.
+    /// The diff of a changed file.
     pub(super) struct FileDiff<'a> {
         file: text "file",
     }
@@ -155,7 +155,7 @@ record! {
 }
 
 record! {
-    /// What is read of the input of a call.
+    /// The fields of the input of a call that are read.
     pub(super) struct Input<'a> {
         tool: text "tool",
         error: text "error",
@@ -168,7 +168,8 @@ record! {
 }
 
 record! {
-    /// Tokens of one request; the output does not count the reasoning, the input not the cache.
+    /// The tokens of a request. The output does not include the reasoning, nor the input the cached
+    /// tokens.
     pub(super) struct Tokens<'a> {
         total: number "total",
         input: number "input",
@@ -179,7 +180,7 @@ record! {
 }
 
 record! {
-    /// Tokens that were read from a cache, or written to it.
+    /// The tokens that were read from a cache or written to it.
     pub(super) struct Cache<'a> {
         read: number "read",
         _scope: text "scope",
@@ -188,7 +189,7 @@ record! {
 }
 
 record! {
-    /// What went wrong.
+    /// An error.
     pub(super) struct Failure<'a> {
         name: text "name",
         data: record<FailureData> "data",
@@ -196,7 +197,7 @@ record! {
 }
 
 record! {
-    /// What is told of it.
+    /// The details of an error.
     pub(super) struct FailureData<'a> {
         message: text "message",
         status: number "statusCode",

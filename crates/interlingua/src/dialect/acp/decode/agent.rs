@@ -1,10 +1,10 @@
-//! The agents that have ways of their own, and what their words are in ours.
+//! The peculiarities of single agents: their names, models, modes and tools.
 
 use crate::dialect::acp::wire::{CopilotInput, Update};
 use crate::json::Text;
 use crate::json::read;
 
-/// An agent, as far as it is told apart.
+/// An agent whose peculiarities are known, or any other one.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Agent {
     Gemini,
@@ -16,7 +16,7 @@ pub(super) enum Agent {
 }
 
 impl Agent {
-    /// The agent that has a name, and what it is called in its own dialect.
+    /// The agent with this name, and the name of its own dialect.
     pub(super) fn named(name: Text<'_>) -> (Self, Text<'_>) {
         let (agent, ours) = match name.body() {
             "gemini-cli" => (Self::Gemini, "gemini"),
@@ -31,7 +31,7 @@ impl Agent {
         (agent, Text::plain(ours))
     }
 
-    /// The model's own name. Qwen writes how the model is reached around it:
+    /// The name of the model alone. Qwen writes the provider around it:
     /// `$runtime|openai|fake-model(openai)`.
     pub(super) fn model<'a>(self, id: Text<'a>) -> Text<'a> {
         if self != Self::Qwen {
@@ -40,24 +40,24 @@ impl Agent {
         let plain = id.to_plain();
         let model = plain.strip_prefix("$runtime|").and_then(|rest| rest.split_once('|'));
         let model = model.map_or(&*plain, |(_, model)| model);
-        let before = model.strip_suffix(')').and_then(|open| open.rsplit_once('('));
-        let model = before.map_or(model, |(model, _)| model);
+        let without_provider = model.strip_suffix(')').and_then(|open| open.rsplit_once('('));
+        let model = without_provider.map_or(model, |(model, _)| model);
         Text::from(model.to_owned())
     }
 }
 
-/// A mode's own name: Copilot's are addresses that end with it, behind a `#`.
+/// The name of the mode alone. Copilot's modes are URLs that end with `#` and the name.
 pub(super) fn mode<'a>(id: Text<'a>) -> Text<'a> {
     let plain = id.to_plain();
-    let name = plain.rsplit_once('#').filter(|(before, _)| before.contains("://"));
+    let name = plain.rsplit_once('#').filter(|(url, _)| url.contains("://"));
     match name {
         Some((_, name)) => Text::from(name.to_owned()),
         None => id,
     }
 }
 
-/// The tool that Copilot calls, which only its input tells.
-pub(super) fn tool_of_copilot(update: &Update<'_>) -> Option<&'static str> {
+/// The tool that Copilot calls, which only the fields of its input show.
+pub(super) fn copilot_tool(update: &Update<'_>) -> Option<&'static str> {
     let input = update.raw_input.as_ref().and_then(read::record_of::<CopilotInput<'_>>)?;
     if input.file_text.is_some() {
         Some("create")
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agents_have_one_name() {
+    fn agents_have_the_names_of_their_dialects() {
         let ours = |name: &'static str| Agent::named(Text::plain(name)).1.to_string();
         assert_eq!(ours("gemini-cli"), "gemini");
         assert_eq!(ours("Copilot"), "copilot");
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn models_and_modes_have_their_own_names() {
+    fn providers_and_urls_are_removed_from_models_and_modes() {
         let model = |id: &'static str| Agent::Qwen.model(Text::plain(id)).to_string();
         assert_eq!(model("$runtime|openai|fake-model(openai)"), "fake-model");
         assert_eq!(model("qwen3-coder-plus(qwen-oauth)"), "qwen3-coder-plus");

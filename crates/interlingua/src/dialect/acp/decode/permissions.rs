@@ -1,8 +1,8 @@
-//! What the agent may and may not do: its requests, and what became of them.
+//! Permission requests of the agent, and how they were decided.
 
 use super::agent::Agent;
-use super::calls::{OpenCall, says_something};
-use super::{AcpDecoder, Asking, meta_of, request_name};
+use super::calls::{OpenCall, is_meaningful};
+use super::{AcpDecoder, AgentRequest, meta_of, request_id};
 use crate::dialect::EventSink;
 use crate::dialect::acp::wire::{Params, PermissionOption, Selected, Update};
 use crate::event::{
@@ -11,18 +11,18 @@ use crate::event::{
 use crate::json::read;
 use crate::json::{Json, Text};
 
-/// An answer that the user may choose.
+/// An option that the user may choose.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choice {
     id: Text<'static>,
     name: Option<Text<'static>>,
-    /// It does not let the call run.
-    refuses: bool,
+    /// It denies the call.
+    denies: bool,
 }
 
 impl AcpDecoder {
-    /// The agent asks whether it may run a call, of which this may be the first that is heard.
-    pub(super) fn permission(
+    /// Reads a permission request, which may be the first record about its call.
+    pub(super) fn read_permission_request(
         &mut self,
         id: Option<&Json<'_>>,
         params: Params<'_>,
@@ -33,91 +33,97 @@ impl AcpDecoder {
         let update = update.unwrap_or_default();
         let call_id = update.call.clone().unwrap_or_default();
         let meta = meta_of(&update.meta).unwrap_or_default();
-        self.deny_unheard(Some(&call_id), sink);
+        self.deny_dropped_calls(Some(&call_id), sink);
         let mut call = self.take_call(&call_id, &update, &meta);
-        call.only_asked_for = !call.announced;
+        call.only_requested = !call.start_emitted;
         let ours = meta_of(&params.meta).and_then(|meta| meta.ours).unwrap_or_default();
-        // Our own writer tells a call apart from what is asked about it: a request makes none.
-        let by_us = ours.request.is_some();
-        if !by_us {
-            call.learn_of_request(&update);
-            call.tell_input(false, sink);
+        // Interlingua's own encoder writes a call separately from the permission request: the
+        // request starts none.
+        let is_ours = ours.request.is_some();
+        if !is_ours {
+            call.learn_from_request(&update);
+            call.emit_input(false, sink);
         }
         let options = ours.options.or(params.options);
-        let request = ours.request.or(id.map(request_name)).unwrap_or_default();
+        let request = ours.request.or(id.map(request_id)).unwrap_or_default();
         if let Some(id) = id {
             let choices = choices(options.as_ref());
-            let asking = Asking::Permission { call: call.id.clone(), choices };
-            self.remember_asking(id, asking);
+            let request = AgentRequest::Permission { call: call.id.clone(), choices };
+            self.remember_agent_request(id, request);
         }
         call.request = Some(request.clone().into_owned());
-        // What the call was given says it better than what is asked about it.
-        let given = call.input.as_ref().filter(|it| !by_us && says_something(it));
-        let given = given.map(Json::borrowed);
-        let asked = PermissionRequested {
+        // The input of the call is more precise than the one in the request.
+        let known = call.input.as_ref().filter(|it| !is_ours && is_meaningful(it));
+        let known = known.map(Json::borrowed);
+        let requested = PermissionRequested {
             native_call: None,
             request,
             call: Some(call_id.clone()),
             tool: Some(call.name.borrowed()),
             description: ours.description.or(update.title),
-            input: given.or(update.raw_input).or_else(|| call.input.as_ref().map(Json::borrowed)),
+            input: known.or(update.raw_input).or_else(|| call.input.as_ref().map(Json::borrowed)),
             options,
         };
-        sink.event(Event::new(asked).within(call.parent.clone()));
-        if call.announced || !by_us {
+        sink.event(Event::new(requested).within(call.parent.clone()));
+        if call.start_emitted || !is_ours {
             self.calls.open.insert(call_id.to_plain().into_owned(), call);
         }
     }
 
-    /// What the user decided.
-    pub(super) fn permitted(
+    /// Reads the user's decision.
+    pub(super) fn read_permission_response(
         &mut self,
         id: &Json<'_>,
         selected: &Selected<'_>,
         sink: &mut dyn EventSink,
     ) {
-        let (call, choices) = match self.take_asking(id) {
-            Some(Asking::Permission { call, choices }) => (Some(call), choices),
+        let (call, choices) = match self.take_agent_request(id) {
+            Some(AgentRequest::Permission { call, choices }) => (Some(call), choices),
             _ => (None, Vec::new()),
         };
         let option = selected.option.as_ref();
         let chosen = choices.into_iter().find(|choice| option == Some(&choice.id));
-        let refusal = chosen.filter(|choice| choice.refuses);
+        let denial = chosen.filter(|choice| choice.denies);
         let selected = selected.outcome.as_ref().is_some_and(|outcome| *outcome == "selected");
-        let decision = match (selected, &refusal) {
+        let decision = match (selected, &denial) {
             (true, None) => Decision::Allowed,
             (true, Some(_)) => Decision::Denied,
             (false, _) => Decision::Withdrawn,
         };
         if let Some(call) = &call {
-            self.calls.decided(call, decision == Decision::Allowed);
+            self.calls.record_decision(call, decision == Decision::Allowed);
         }
         sink.event(Event::new(PermissionResolved {
-            request: Some(request_name(id)),
+            request: Some(request_id(id)),
             call,
             tool: None,
             decision,
             by: Some(Text::plain("client")),
-            reason: refusal.and_then(|choice| choice.name),
+            reason: denial.and_then(|choice| choice.name),
         }));
     }
 
-    /// Of a call that the user did not let run Gemini says nothing more, and it does one thing after
-    /// the other: what it asked for was refused if it goes on with something else.
+    /// Denies the calls that Gemini has dropped. Gemini reports nothing more about a call that the
+    /// user denied, and it does one thing at a time: if it continues with something else, the call
+    /// was denied.
     #[inline]
-    pub(super) fn deny_unheard(&mut self, but: Option<&Text<'_>>, sink: &mut dyn EventSink) {
+    pub(super) fn deny_dropped_calls(
+        &mut self,
+        except: Option<&Text<'_>>,
+        sink: &mut dyn EventSink,
+    ) {
         if self.agent == Agent::Gemini && !self.calls.open.is_empty() {
-            self.deny_all_unheard(but, sink);
+            self.deny_all_dropped_calls(except, sink);
         }
     }
 
-    fn deny_all_unheard(&mut self, but: Option<&Text<'_>>, sink: &mut dyn EventSink) {
+    fn deny_all_dropped_calls(&mut self, except: Option<&Text<'_>>, sink: &mut dyn EventSink) {
         let open = &mut self.calls.open;
-        let unheard = |call: &mut OpenCall| call.only_asked_for && but != Some(&call.id);
-        let mut denied: Vec<_> = open.extract_if(|_, call| unheard(call)).collect();
+        let is_dropped = |call: &mut OpenCall| call.only_requested && except != Some(&call.id);
+        let mut denied: Vec<_> = open.extract_if(|_, call| is_dropped(call)).collect();
         denied.sort_unstable_by_key(|(_, call)| call.order);
         for (_, call) in denied {
-            call.tell_denied(None, sink);
+            call.emit_denial(None, sink);
             let status = ToolStatus::Denied;
             let ended = ToolEnded { call: call.id, status, ..ToolEnded::default() };
             sink.event(Event::new(ended).within(call.parent));
@@ -126,9 +132,9 @@ impl AcpDecoder {
 }
 
 impl OpenCall {
-    /// Tells that the user did not let the call run, unless the answer itself told it.
-    pub(super) fn tell_denied(&self, reason: Option<Text<'_>>, sink: &mut dyn EventSink) {
-        if self.refused {
+    /// Emits that the user denied the call, unless the response to the request was already emitted.
+    pub(super) fn emit_denial(&self, reason: Option<Text<'_>>, sink: &mut dyn EventSink) {
+        if self.denied {
             return;
         }
         let denied = PermissionResolved {
@@ -149,7 +155,7 @@ fn choices(options: Option<&Json<'_>>) -> Vec<Choice> {
         Some(Choice {
             id: option.id?.into_owned(),
             name: option.name.map(Text::into_owned),
-            refuses: option.kind.is_some_and(|kind| kind.body().starts_with("reject")),
+            denies: option.kind.is_some_and(|kind| kind.body().starts_with("reject")),
         })
     };
     options.into_iter().filter_map(choice).collect()

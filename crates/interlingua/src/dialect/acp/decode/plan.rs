@@ -1,4 +1,4 @@
-//! Plans: a whole list every time, by itself or as the input of a call.
+//! Plans: every update contains the complete list, and may come from a call.
 
 use super::{AcpDecoder, is_replay, meta_of};
 use crate::dialect::EventSink;
@@ -10,8 +10,8 @@ use crate::json::read;
 use crate::json::{Json, Text};
 
 impl AcpDecoder {
-    /// Tells a plan, unless it stands already or is no list.
-    pub(super) fn plan<'a>(
+    /// Emits a plan, unless its call has already emitted it or it is not a list.
+    pub(super) fn read_plan<'a>(
         &mut self,
         update: &Update<'a>,
         session: Option<&Text<'a>>,
@@ -19,13 +19,13 @@ impl AcpDecoder {
         sink: &mut dyn EventSink,
     ) {
         let meta = meta_of(&update.meta);
-        self.enter(false, is_replay(meta.as_ref()), session, sink);
+        self.enter_turn(false, is_replay(meta.as_ref()), session, sink);
         let kind = update.kind.as_ref().map_or("", Text::body);
         let name = Text::from(format!("session/update/{kind}"));
         sink.event(Event::new(Native { name, raw: own.json() }));
         let ours = meta.as_ref().and_then(|meta| meta.ours.as_ref());
         let call = ours.and_then(|ours| ours.call.as_ref());
-        if call.is_some_and(|call| self.calls.told_plan(call)) {
+        if call.is_some_and(|call| self.calls.has_emitted_plan(call)) {
             return;
         }
         let plan = match kind {
@@ -51,7 +51,7 @@ fn plan_id<'m>(meta: Option<&Meta<'m>>) -> Option<Text<'m>> {
     ours.or_else(of_qwen)
 }
 
-/// One of several plans. A file or a text is no list of steps.
+/// One of several plans. A file or a text is not a list of steps.
 fn named_plan<'p>(plan: &'p Json<'_>) -> Option<PlanUpdated<'p>> {
     let plan = read::record_of::<NamedPlan<'_>>(plan)?;
     let listed = plan.kind.as_ref().is_none_or(|kind| *kind == "items");

@@ -1,10 +1,10 @@
-//! What is known of the session, and how far it is.
+//! What is known of the session, and how far it has been opened.
 
 use super::AcpDecoder;
 use super::agent::{self, Agent};
-use super::turns::{Price, Turn};
+use super::turns::{SessionCost, Turn};
 use crate::dialect::EventSink;
-use crate::dialect::acp::wire::{Answer, ConfigOption};
+use crate::dialect::acp::wire::{ConfigOption, ResponseResult};
 use crate::event::{Event, SessionStarted, SessionUpdated};
 use crate::json::read;
 use crate::json::{Json, Text};
@@ -21,29 +21,31 @@ pub(super) struct Session {
     pub(super) cwd: Option<Text<'static>>,
 }
 
-/// How far the session is, as the agent's answers alone tell it.
+/// How far the session has been opened, as seen in the responses of the agent alone.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opening {
-    /// No answer was seen: the stream may begin anywhere.
+pub(super) enum SessionStage {
+    /// No response was seen: the stream may begin anywhere.
     #[default]
     Unseen,
-    /// There is a connection, and no session yet: what is said now is history.
+    /// There is a connection, but no session yet: updates are replayed history.
     Connected,
-    /// Gemini has answered, and still tells history.
-    StillTelling,
+    /// Gemini has responded, and still replays history.
+    StillReplaying,
     Open,
 }
 
 impl AcpDecoder {
-    /// Whether a failure that nobody asked about can only be that of a prompt.
-    pub(super) fn session_open(&self) -> bool {
-        matches!(self.opening, Opening::Open | Opening::StillTelling) || self.session.started
+    /// Whether a session is open, so that an error response to an unknown request can only answer a
+    /// prompt.
+    pub(super) fn is_session_open(&self) -> bool {
+        matches!(self.stage, SessionStage::Open | SessionStage::StillReplaying)
+            || self.session.started
     }
 
-    /// The agent told who it is.
-    pub(super) fn connected(&mut self, answer: &mut Answer<'_>) {
-        self.opening = Opening::Connected;
-        if let Some(info) = answer.info.take() {
+    /// Reads the name and the version of the agent.
+    pub(super) fn learn_agent(&mut self, result: &mut ResponseResult<'_>) {
+        self.stage = SessionStage::Connected;
+        if let Some(info) = result.info.take() {
             let (agent, name) = info.name.map(Agent::named).unzip();
             self.agent = agent.unwrap_or_default();
             self.session.agent = name.map(Text::into_owned);
@@ -51,53 +53,61 @@ impl AcpDecoder {
         }
     }
 
-    /// The agent opened a session: a new one is named, one of the past is not.
-    pub(super) fn opened(&mut self, answer: &mut Answer<'_>, sink: &mut dyn EventSink) {
-        let new = answer.session.is_some();
-        if new {
-            self.price = Price::of_new_session();
+    /// Reads the response that opens a session. It contains an id only if the session is new.
+    pub(super) fn open_session(
+        &mut self,
+        result: &mut ResponseResult<'_>,
+        sink: &mut dyn EventSink,
+    ) {
+        let is_new = result.session.is_some();
+        if is_new {
+            self.session_cost = SessionCost::of_new_session();
         }
-        // Gemini answers before it has told all of the past: with the client's direction, that lasts
-        // until the first prompt.
-        let goes_on = !new && self.agent == Agent::Gemini;
-        if goes_on && !self.client_seen {
-            self.opening = Opening::StillTelling;
+        // Gemini responds before it has replayed all of the history. If the client's direction is
+        // logged, the history lasts until the first prompt.
+        let replay_continues = !is_new && self.agent == Agent::Gemini;
+        if replay_continues && !self.client_seen {
+            self.stage = SessionStage::StillReplaying;
         } else {
-            self.opening = Opening::Open;
+            self.stage = SessionStage::Open;
         }
-        if !goes_on {
-            self.end_untold_turn(sink);
+        if !replay_continues {
+            self.end_turn_without_response(sink);
         }
-        let mut news = settings(answer.options.as_ref());
-        news.id = answer.session.take();
-        news.model = answer.models.take().and_then(|models| models.current).or(news.model);
-        let mode = answer.modes.take().and_then(|modes| modes.current);
-        news.permission_mode = mode.or(news.permission_mode);
-        self.learn(news, sink);
+        let mut changes = settings(result.options.as_ref());
+        changes.id = result.session.take();
+        changes.model = result.models.take().and_then(|models| models.current).or(changes.model);
+        let mode = result.modes.take().and_then(|modes| modes.current);
+        changes.permission_mode = mode.or(changes.permission_mode);
+        self.update_session(changes, sink);
         let id = self.session.id.clone();
         self.start_session(id.as_ref(), sink);
     }
 
-    /// Whether history was told since the connection was made.
-    pub(super) fn telling_the_past(&self) -> bool {
-        self.turn == Turn::Past
+    /// Whether history was replayed since the connection was made.
+    pub(super) fn is_replaying(&self) -> bool {
+        self.turn == Turn::Replay
     }
 
     pub(super) fn awaits_session(&self) -> bool {
-        self.opening == Opening::Connected
+        self.stage == SessionStage::Connected
     }
 
-    /// Keeps what became known of the session, and tells it if the session has started.
-    pub(super) fn learn(&mut self, mut news: SessionUpdated<'_>, sink: &mut dyn EventSink) {
-        news.model = news.model.map(|id| self.agent.model(id));
-        news.permission_mode = news.permission_mode.map(agent::mode);
+    /// Keeps what became known of the session, and emits it if the session has started.
+    pub(super) fn update_session(
+        &mut self,
+        mut changes: SessionUpdated<'_>,
+        sink: &mut dyn EventSink,
+    ) {
+        changes.model = changes.model.map(|id| self.agent.model(id));
+        changes.permission_mode = changes.permission_mode.map(agent::mode);
         let own = |text: &Option<Text<'_>>| text.clone().map(Text::into_owned);
         let session = &mut self.session;
-        session.id = own(&news.id).or(session.id.take());
-        session.model = own(&news.model).or(session.model.take());
-        session.mode = own(&news.permission_mode).or(session.mode.take());
+        session.id = own(&changes.id).or(session.id.take());
+        session.model = own(&changes.model).or(session.model.take());
+        session.mode = own(&changes.permission_mode).or(session.mode.take());
         if session.started {
-            sink.event(Event::new(news));
+            sink.event(Event::new(changes));
         }
     }
 
@@ -112,7 +122,8 @@ impl AcpDecoder {
         session.started = true;
         let borrowed = |text: &'_ Option<Text<'static>>| text.clone();
         sink.event(Event::new(SessionStarted {
-            // A client may have to load a session by a padded id (Gemini): that is no part of its name.
+            // A client may have to load a session of Gemini by a padded id. The padding is not part
+            // of the id.
             id: session.id.as_ref().map(trimmed),
             agent: borrowed(&session.agent).or(Some(Text::plain("acp"))),
             version: borrowed(&session.version),
@@ -130,13 +141,13 @@ fn trimmed(id: &Text<'static>) -> Text<'static> {
     if name.len() == plain.len() { id.clone() } else { Text::from(name.to_owned()) }
 }
 
-/// The settings that are more than the agent's own business: its model and its mode.
+/// The model and the mode among the settings; the other settings concern the agent alone.
 pub(super) fn settings<'a>(options: Option<&Json<'a>>) -> SessionUpdated<'a> {
     let options = options.and_then(read::records_of::<ConfigOption<'_>>).unwrap_or_default();
     let value = |category: &str| {
         let of = |option: &&ConfigOption<'_>| {
-            let told = option.category.as_ref().or(option.id.as_ref());
-            told.is_some_and(|told| *told == *category)
+            let category_of = option.category.as_ref().or(option.id.as_ref());
+            category_of.is_some_and(|it| *it == *category)
         };
         let option = options.iter().find(of)?;
         option.value.clone().map(Text::into_owned)

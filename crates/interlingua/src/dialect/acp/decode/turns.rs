@@ -1,8 +1,8 @@
-//! Turns: when they begin and end, which of them are of the past, and what they cost.
+//! Turns: when they begin and end, which of them are replayed history, and what they cost.
 
 use super::agent::Agent;
-use super::session::Opening;
-use super::{AcpDecoder, Asked, is_replay, meta_of};
+use super::session::SessionStage;
+use super::{AcpDecoder, ClientRequest, is_replay, meta_of};
 use crate::dialect::EventSink;
 use crate::dialect::acp::wire::{Content, Params, Update};
 use crate::dialect::decode::Own;
@@ -12,41 +12,42 @@ use crate::event::{
 use crate::json::read;
 use crate::json::{Json, Text};
 
-/// Which turn is open.
+/// The turn that is open.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     #[default]
     None,
     Live,
-    /// One of the past.
-    Past,
-    /// Something that the agent says without having been asked: it has no end of its own.
-    Unasked,
+    /// Replayed history.
+    Replay,
+    /// Output of the agent without a prompt. No response ends it.
+    Unprompted,
 }
 
-/// The price of the session in dollars, which agents tell as a sum.
+/// The cost of the session in dollars, which agents report as a sum.
 #[derive(Debug, Default)]
-pub(super) struct Price {
-    /// What the session had cost before the turn at hand; of a session that was loaded, only the agent
-    /// can know it.
+pub(super) struct SessionCost {
+    /// The cost before the current turn. That of a loaded session is known only if the agent
+    /// reports it.
     before: Option<f64>,
     so_far: Option<f64>,
 }
 
-impl Price {
-    /// That of a session that has just been made.
+impl SessionCost {
+    /// The cost of a new session.
     pub(super) fn of_new_session() -> Self {
         Self { before: Some(0.0), so_far: None }
     }
 
-    /// Takes what the session has cost by now. Before its first turn, that is what it cost in the past.
-    pub(super) fn told(&mut self, usd: f64, turn: Turn) {
-        let past = turn == Turn::Past || (turn != Turn::Live && self.before.is_none());
-        *(if past { &mut self.before } else { &mut self.so_far }) = Some(usd);
+    /// Records the cost of the session so far. Before the first turn, it is the cost of the
+    /// history.
+    pub(super) fn record(&mut self, usd: f64, turn: Turn) {
+        let is_history = turn == Turn::Replay || (turn != Turn::Live && self.before.is_none());
+        *(if is_history { &mut self.before } else { &mut self.so_far }) = Some(usd);
     }
 
-    /// The price of the turn that ends.
-    pub(super) fn of_turn(&mut self) -> Option<Cost<'static>> {
+    /// The cost of the turn that ends.
+    pub(super) fn take_turn_cost(&mut self) -> Option<Cost<'static>> {
         let now = self.so_far.take()?;
         let usd = now - self.before.replace(now)?;
         Some(Cost { scope: Scope::Turn, usd, ..Cost::default() }).filter(|cost| cost.usd > 0.0)
@@ -54,18 +55,18 @@ impl Price {
 }
 
 impl AcpDecoder {
-    pub(super) fn prompted<'a>(
+    pub(super) fn read_prompt<'a>(
         &mut self,
         id: Option<&Json<'a>>,
         params: &Params<'a>,
         own: Own<'a>,
         sink: &mut dyn EventSink,
     ) {
-        self.remember_asked(id, Asked::Prompt);
-        self.end_untold_turn(sink);
+        self.remember_client_request(id, ClientRequest::Prompt);
+        self.end_turn_without_response(sink);
         self.start_session(params.session.as_ref(), sink);
         self.turn = Turn::Live;
-        self.opening = Opening::Open;
+        self.stage = SessionStage::Open;
         sink.event(Event::new(TurnStarted::default()));
         let prompt = params.prompt.as_ref().and_then(read::records_of::<Content<'_>>);
         let texts: Vec<_> = prompt.iter().flatten().filter_map(prompt_text).collect();
@@ -79,7 +80,7 @@ impl AcpDecoder {
         sink.event(Event::new(UserMessage { text, ..UserMessage::default() }));
     }
 
-    pub(super) fn user_chunk<'a>(
+    pub(super) fn read_user_chunk<'a>(
         &mut self,
         update: &Update<'a>,
         session: Option<&Text<'a>>,
@@ -98,98 +99,98 @@ impl AcpDecoder {
             sink.event(Event::new(Native { name, raw: own.json() }));
             return;
         };
-        self.release(sink);
+        self.release_held_text(sink);
         self.end_block(sink);
         let meta = meta_of(&update.meta);
-        self.enter(true, is_replay(meta.as_ref()), session, sink);
+        self.enter_turn(true, is_replay(meta.as_ref()), session, sink);
         let ours = meta.and_then(|meta| meta.ours).unwrap_or_default();
-        // What Gemini tells its model before the user says anything.
+        // Gemini adds this context before the first message of the user.
         let context = self.agent == Agent::Gemini && text.body().starts_with("<session_context>");
         let injected = context || ours.injected == Some(true);
         let message = UserMessage { text, injected, replay: !injected };
         sink.event(Event::new(message).within(ours.parent));
     }
 
-    /// Begins the turn that something belongs to, if it is not open.
+    /// Begins the turn that a record belongs to, if it is not open.
     #[inline]
-    pub(super) fn enter(
+    pub(super) fn enter_turn(
         &mut self,
         of_user: bool,
-        past: bool,
+        replay: bool,
         session: Option<&Text<'_>>,
         sink: &mut dyn EventSink,
     ) {
         if self.turn == Turn::Live && self.session.started {
             return;
         }
-        self.enter_another(of_user, past, session, sink);
+        self.enter_other_turn(of_user, replay, session, sink);
     }
 
-    fn enter_another(
+    fn enter_other_turn(
         &mut self,
         of_user: bool,
-        past: bool,
+        replay: bool,
         session: Option<&Text<'_>>,
         sink: &mut dyn EventSink,
     ) {
         self.start_session(session, sink);
         let turn = match self.turn {
             Turn::Live => return,
-            _ if past => Turn::Past,
-            _ if self.client_seen && self.loaded => Turn::Past,
-            _ if self.client_seen => Turn::Unasked,
-            _ => match self.opening {
-                Opening::Connected | Opening::StillTelling => Turn::Past,
-                Opening::Unseen | Opening::Open => Turn::Live,
+            _ if replay => Turn::Replay,
+            _ if self.client_seen && self.loaded => Turn::Replay,
+            _ if self.client_seen => Turn::Unprompted,
+            _ => match self.stage {
+                SessionStage::Connected | SessionStage::StillReplaying => Turn::Replay,
+                SessionStage::Unseen | SessionStage::Open => Turn::Live,
             },
         };
-        let next_of_past = of_user && self.past_answered;
-        if self.turn != turn || next_of_past {
-            self.end_untold_turn(sink);
+        let next_replayed_turn = of_user && self.replay_has_output;
+        if self.turn != turn || next_replayed_turn {
+            self.end_turn_without_response(sink);
             self.turn = turn;
             if turn != Turn::Live {
-                let replay = turn == Turn::Past;
+                let replay = turn == Turn::Replay;
                 sink.event(Event::new(TurnStarted { id: None, replay }));
             }
         }
-        self.past_answered = turn == Turn::Past && !of_user;
+        self.replay_has_output = turn == Turn::Replay && !of_user;
     }
 
-    /// Ends a turn whose end nobody tells: one of the past, or one that nobody asked for.
-    pub(super) fn end_untold_turn(&mut self, sink: &mut dyn EventSink) {
-        if matches!(self.turn, Turn::Past | Turn::Unasked) {
+    /// Ends a turn that no response ends: replayed history, or output without a prompt.
+    pub(super) fn end_turn_without_response(&mut self, sink: &mut dyn EventSink) {
+        if matches!(self.turn, Turn::Replay | Turn::Unprompted) {
             let outcome = Outcome::Completed;
             self.end_turn(TurnEnded { outcome, ..TurnEnded::default() }, sink);
         }
     }
 
-    /// Makes ready for the end of a turn that may have said nothing.
-    pub(super) fn begin_to_end(&mut self, sink: &mut dyn EventSink) {
-        self.end_untold_turn(sink);
+    /// Prepares the end of a turn that may have no output.
+    pub(super) fn prepare_turn_end(&mut self, sink: &mut dyn EventSink) {
+        self.end_turn_without_response(sink);
         self.start_session(None, sink);
     }
 
-    /// Adds what a request used to what the turn used.
+    /// Adds the usage of a request to that of the turn.
     pub(super) fn add_usage(&mut self, usage: &Usage<'static>) {
         let so_far = self.usage.take().unwrap_or_default();
         self.usage = Some(Usage { scope: Scope::Turn, ..so_far.plus(usage) });
     }
 
-    /// Ends the turn that is open, and all that is open in it.
+    /// Ends the open turn with its open block and calls.
     pub(super) fn end_turn(&mut self, ended: TurnEnded<'_>, sink: &mut dyn EventSink) {
         self.end_block(sink);
         self.end_calls(&ended.outcome, sink);
-        self.asking.clear();
+        self.agent_requests.clear();
         self.usage = None;
         self.prompt.clear();
-        self.stopping = false;
+        self.cancel_requested = false;
         self.turn = Turn::None;
-        self.past_answered = false;
+        self.replay_has_output = false;
         sink.event(Event::new(ended));
     }
 
-    /// Whether a prompt is being worked on, as far as one can see.
-    pub(super) fn in_prompt(&self) -> bool {
+    /// Whether a prompt is being worked on, as far as it is visible.
+    pub(super) fn has_live_turn(&self) -> bool {
         self.turn == Turn::Live
     }
 }

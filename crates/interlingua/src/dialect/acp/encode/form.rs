@@ -1,4 +1,4 @@
-//! Questions to the user, as the form that the protocol has for them.
+//! Converts the questions of an agent to a form of the protocol (`elicitation/create`).
 
 use crate::json::read;
 use crate::json::write::{Bytes, Object};
@@ -7,28 +7,28 @@ use crate::json::{Json, Text, record};
 /// A form for the user to fill in.
 pub(super) struct Form<'a> {
     pub(super) message: Text<'a>,
-    /// What may be answered, as a JSON schema.
+    /// The fields of the form, as a JSON schema.
     pub(super) schema: Bytes,
 }
 
 record! {
-    /// A form that is one already: of an MCP server, or of this protocol.
-    struct Asked<'a> {
+    /// A form of an MCP server or of this protocol, which needs no conversion.
+    struct Elicitation<'a> {
         message: text "message",
         schema: json "requestedSchema",
-        params: record<AskedParams> "params",
+        params: record<ElicitationParams> "params",
     }
 }
 
 record! {
-    struct AskedParams<'a> {
+    struct ElicitationParams<'a> {
         message: text "message",
         schema: json "requestedSchema",
     }
 }
 
 record! {
-    /// One question, as agents put them.
+    /// A question in the shape that coding agents use.
     struct Question<'a> {
         id: text "id",
         question: text "question",
@@ -47,21 +47,21 @@ record! {
 }
 
 impl<'a> Form<'a> {
-    /// The form for some questions; `None` where it is not known what they ask.
+    /// Converts questions to a form; `None` if their shape is unknown.
     pub(super) fn of(questions: &'a Json<'_>) -> Option<Self> {
         if let Some(list) = read::records_of::<Question<'a>>(questions) {
-            return Self::of_questions(list);
+            return Self::from_questions(list);
         }
-        let asked = read::record_of::<Asked<'a>>(questions)?;
-        let AskedParams { message, schema } = asked.params.unwrap_or_default();
-        let schema = asked.schema.or(schema).filter(Json::is_object);
-        if let (Some(message), Some(schema)) = (asked.message.or(message), schema) {
+        let elicitation = read::record_of::<Elicitation<'a>>(questions)?;
+        let ElicitationParams { message, schema } = elicitation.params.unwrap_or_default();
+        let schema = elicitation.schema.or(schema).filter(Json::is_object);
+        if let (Some(message), Some(schema)) = (elicitation.message.or(message), schema) {
             return Some(Self { message, schema: schema.get().into() });
         }
-        Self::of_questions(vec![read::record_of::<Question<'a>>(questions)?])
+        Self::from_questions(vec![read::record_of::<Question<'a>>(questions)?])
     }
 
-    fn of_questions(questions: Vec<Question<'a>>) -> Option<Self> {
+    fn from_questions(questions: Vec<Question<'a>>) -> Option<Self> {
         let texts: Vec<_> = questions.iter().filter_map(|it| it.question.clone()).collect();
         if texts.is_empty() || texts.len() < questions.len() {
             return None;
@@ -88,7 +88,7 @@ impl<'a> Form<'a> {
 }
 
 impl Question<'_> {
-    /// What the answer is called: as the agent calls it, or by its place.
+    /// The name of the answer: the id of the question, or else its position.
     fn name(&self, at: usize) -> String {
         match &self.id {
             Some(id) => id.to_string(),
@@ -101,10 +101,11 @@ impl Question<'_> {
         property.string("type", if several { "array" } else { "string" });
         property.text_if("title", self.header.as_ref());
         property.text_if("description", self.question.as_ref());
-        let words = self.choices.as_ref().and_then(Json::read::<Vec<Text<'_>>>).unwrap_or_default();
+        let labels_only =
+            self.choices.as_ref().and_then(Json::read::<Vec<Text<'_>>>).unwrap_or_default();
         let labels = self.options.iter().filter_map(|it| Some((it.label.as_ref()?, it)));
         let labels = labels.map(|(label, it)| (label, it.description.as_ref()));
-        let choices: Vec<_> = labels.chain(words.iter().map(|word| (word, None))).collect();
+        let choices: Vec<_> = labels.chain(labels_only.iter().map(|label| (label, None))).collect();
         let write_choice =
             |option: &mut Object<'_>, (label, description): (_, Option<&Text<'_>>)| {
                 option.text("const", label).text("title", label);

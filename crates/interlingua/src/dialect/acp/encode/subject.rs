@@ -1,14 +1,14 @@
-//! What a call is about, for a person: a title, and the places it works on.
+//! The title of a call and the files it works on, derived from its input.
 
-use super::place::Folder;
+use super::paths::WorkingFolder;
 use crate::event::ToolKind;
 use crate::json::read;
 use crate::json::write::Object;
 use crate::json::{Json, Text, record};
 
 record! {
-    /// What of an input says to a person what a call is about.
-    struct Telling<'a> {
+    /// The fields of an input from which the title and the locations are made.
+    struct SubjectFields<'a> {
         command: text "command" | "cmd",
         path: text "file_path" | "path" | "absolute_path" | "filePath" | "notebook_path" | "fileName",
         pattern: text "pattern" | "query" | "url",
@@ -18,13 +18,13 @@ record! {
 }
 
 record! {
-    /// One of several files, as Codex writes them.
+    /// One of several changed files, as Codex writes it.
     struct Changed<'a> {
         path: text "path",
     }
 }
 
-/// What a call is about.
+/// The title and the files of a call.
 pub(super) struct Subject<'a> {
     title: Option<Text<'a>>,
     path: Option<Text<'a>>,
@@ -33,8 +33,8 @@ pub(super) struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     pub(super) fn of(kind: &ToolKind, input: Option<&'a Json<'_>>) -> Self {
-        let telling = input.and_then(read::record_of::<Telling<'a>>).unwrap_or_default();
-        let Telling { command, path, pattern, title, changes } = telling;
+        let fields = input.and_then(read::record_of::<SubjectFields<'a>>).unwrap_or_default();
+        let SubjectFields { command, path, pattern, title, changes } = fields;
         let path = path.filter(|path| !path.is_empty());
         let changed: Vec<_> = changes.into_iter().filter_map(|change| change.path).collect();
         let title = match kind {
@@ -44,33 +44,38 @@ impl<'a> Subject<'a> {
         Self { title: title.filter(|title| !title.is_empty()), path, changed }
     }
 
-    /// The same with a title for what has none.
-    pub(super) fn or_titled(mut self, title: &'a Text<'_>) -> Self {
+    /// Sets the title if the input gives none.
+    pub(super) fn with_default_title(mut self, title: &'a Text<'_>) -> Self {
         self.title.get_or_insert_with(|| title.borrowed());
         self
     }
 
-    /// Writes the title, the places, and the input itself. Without a title the call keeps the one that
-    /// it had before.
-    pub(super) fn write(&self, update: &mut Object<'_>, input: Option<&Json<'_>>, folder: &Folder) {
+    /// Writes the title, the locations and the input. Without a title, the call keeps its earlier
+    /// one.
+    pub(super) fn write(
+        &self,
+        update: &mut Object<'_>,
+        input: Option<&Json<'_>>,
+        folder: &WorkingFolder,
+    ) {
         update.text_if("title", self.title.as_ref());
-        let mut places = self.path.iter().chain(&self.changed);
-        let mut places = places.by_ref().filter_map(|path| folder.absolute(path)).peekable();
-        if places.peek().is_some() {
-            update.objects("locations", places, |location, path| {
+        let mut locations = self.path.iter().chain(&self.changed);
+        let mut locations = locations.by_ref().filter_map(|path| folder.absolute(path)).peekable();
+        if locations.peek().is_some() {
+            update.objects("locations", locations, |location, path| {
                 location.text("path", &path);
             });
         }
         update.json_if("rawInput", input);
     }
 
-    /// Whether a text says nothing that the title does not say.
-    pub(super) fn says(&self, text: &Text<'_>) -> bool {
+    /// Whether the title contains this text.
+    pub(super) fn title_contains(&self, text: &Text<'_>) -> bool {
         self.title.as_ref().is_some_and(|title| title.to_plain().contains(&*text.to_plain()))
     }
 }
 
-/// The first of several files, and how many there are.
+/// The first of several files, and the number of the others.
 fn title_of<'a>(paths: &[Text<'a>]) -> Option<Text<'a>> {
     let first = paths.first()?;
     match paths.len() - 1 {

@@ -78,7 +78,7 @@ fn what_the_program_put_in_is_not_said_in_the_users_name() {
     let words = json!({"type": "user_message", "text": "Resume directly", "injected": true});
     let past = written_alone(&[json!({"type": "turn_started", "replay": true}), words]);
     assert_eq!(updates(&past, "user_message_chunk"), [Value::Null; 0]);
-    assert_eq!(losses(&past), [lost("text that the program put in")]);
+    assert_eq!(losses(&past), [lost("text inserted by the agent")]);
 }
 
 #[test]

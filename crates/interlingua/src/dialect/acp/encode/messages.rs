@@ -1,5 +1,5 @@
-//! What is said: text, thoughts and pictures, the user's words of the past, files made for the user,
-//! and the plan.
+//! Text, thoughts and pictures, replayed messages of the user, files made for the user, and the
+//! plan.
 
 use super::{AcpEncoder, OpenBlock};
 use crate::dialect::Output;
@@ -10,15 +10,15 @@ use crate::json::read;
 use crate::json::write::{Bytes, Object};
 use crate::json::{Json, Text, record};
 
-/// The block that was said last, with nothing after it.
+/// The block that was written last, if nothing was written after it.
 #[derive(Debug, Clone)]
-pub(super) struct Said {
+pub(super) struct LastBlock {
     kind: BlockKind,
     message: Option<Text<'static>>,
 }
 
 record! {
-    /// A picture, as the protocol or as a provider writes it.
+    /// A picture, in the form of the protocol or of a provider.
     pub(super) struct Picture<'a> {
         data: text "data",
         mime: text "mimeType" | "media_type",
@@ -34,13 +34,13 @@ record! {
 }
 
 impl AcpEncoder {
-    pub(super) fn block_started(
+    pub(super) fn start_block(
         &mut self,
         started: &BlockStarted<'_>,
         parent: Option<&Text<'_>>,
         out: &mut Output,
     ) {
-        let Some(kind) = chunk_of(&started.kind, out) else {
+        let Some(kind) = chunk_kind(&started.kind, out) else {
             let (start, end) = (Bytes::new(), Bytes::new());
             self.open.push(OpenBlock { number: started.block, start, end });
             return;
@@ -51,10 +51,10 @@ impl AcpEncoder {
         start.extend_from_slice(br#"","content":{"type":"text","text":"#);
         let mut more = Bytes::new();
         let mut fields = Object::open(&mut more);
-        self.message_id(&mut fields, started.message.as_ref(), started.block, &started.kind);
-        self.meta(&mut fields, parent, |_| {}, false);
+        self.write_message_id(&mut fields, started.message.as_ref(), started.block, &started.kind);
+        self.write_meta(&mut fields, parent, |_| {}, false);
         fields.close();
-        // After the content come these fields, in the same object.
+        // These fields follow the content in the same object.
         let mut end = Bytes::from(*b"}");
         if let Some(fields) = more.strip_prefix(b"{").filter(|fields| fields.len() > 1) {
             end.push(b',');
@@ -63,26 +63,27 @@ impl AcpEncoder {
             end.push(b'}');
         }
         end.extend_from_slice(b"}}\n");
-        self.said(&started.kind, started.message.as_ref());
+        self.remember_block(&started.kind, started.message.as_ref());
         self.open.push(OpenBlock { number: started.block, start, end });
     }
 
-    fn said(&mut self, kind: &BlockKind, message: Option<&Text<'_>>) {
+    fn remember_block(&mut self, kind: &BlockKind, message: Option<&Text<'_>>) {
         let message = message.cloned().map(Text::into_owned);
-        self.last_said = Some(Said { kind: kind.clone(), message });
+        self.last_block = Some(LastBlock { kind: kind.clone(), message });
     }
 
-    /// The id of a piece's message. A client adds a piece to the one before it if that is of the same
-    /// kind and has the same id, or none: a block that follows another one needs an id of its own.
-    fn message_id(
+    /// Writes the id of the message that a chunk belongs to. A client appends a chunk to the
+    /// previous one if both have the same kind and the same id, or none. A block that follows
+    /// another one of its kind therefore needs an id of its own.
+    fn write_message_id(
         &self,
         object: &mut Object<'_>,
-        told: Option<&Text<'_>>,
+        message: Option<&Text<'_>>,
         block: u64,
         kind: &BlockKind,
     ) {
-        let last = self.last_said.as_ref().filter(|last| last.kind == *kind);
-        match (told, last) {
+        let last = self.last_block.as_ref().filter(|last| last.kind == *kind);
+        match (message, last) {
             (Some(id), Some(last)) if last.message.as_ref() == Some(id) => {
                 object.string("messageId", &format!("{id}-{block}"));
             }
@@ -96,15 +97,20 @@ impl AcpEncoder {
         }
     }
 
-    pub(super) fn block(&mut self, block: &Block<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
+    pub(super) fn write_block(
+        &mut self,
+        block: &Block<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
         if block.signature.is_some() {
             out.lost("signature");
         }
         if block.kind == BlockKind::Image {
-            self.picture(block.content.as_ref(), parent, out);
+            self.write_picture(block.content.as_ref(), parent, out);
             return;
         }
-        let Some(kind) = chunk_of(&block.kind, out) else { return };
+        let Some(kind) = chunk_kind(&block.kind, out) else { return };
         if block.text.is_empty() {
             return;
         }
@@ -112,13 +118,18 @@ impl AcpEncoder {
             update.object("content", |content| {
                 content.fixed(r#""type":"text""#).text("text", &block.text);
             });
-            self.message_id(update, block.message.as_ref(), block.block, &block.kind);
+            self.write_message_id(update, block.message.as_ref(), block.block, &block.kind);
         };
-        self.update(kind, parent, out, fields, |_| {}, false);
-        self.said(&block.kind, block.message.as_ref());
+        self.write_update(kind, parent, out, fields, |_| {}, false);
+        self.remember_block(&block.kind, block.message.as_ref());
     }
 
-    fn picture(&mut self, content: Option<&Json<'_>>, parent: Option<&Text<'_>>, out: &mut Output) {
+    fn write_picture(
+        &mut self,
+        content: Option<&Json<'_>>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
         let picture = content.and_then(read::record_of::<Picture<'_>>).unwrap_or_default();
         let Some((data, mime)) = picture.parts() else {
             out.lost("picture");
@@ -129,12 +140,13 @@ impl AcpEncoder {
                 content.fixed(r#""type":"image""#).text("data", data).text("mimeType", mime);
             });
         };
-        self.update("agent_message_chunk", parent, out, fields, |_| {}, false);
-        self.last_said = None;
+        self.write_update("agent_message_chunk", parent, out, fields, |_| {}, false);
+        self.last_block = None;
     }
 
-    /// What the user said before. What the user says now the client has sent, and shows already.
-    pub(super) fn user_message(
+    /// Writes a replayed message of the user. A live prompt is not written, since the client sent
+    /// it and already shows it.
+    pub(super) fn write_user_message(
         &mut self,
         message: &UserMessage<'_>,
         parent: Option<&Text<'_>>,
@@ -143,17 +155,17 @@ impl AcpEncoder {
         if message.text.is_empty() {
             return;
         }
-        // A client would show these as something that its user said.
+        // A client would show these as messages of its user.
         if parent.is_some() {
             out.lost("prompt of a sub-agent");
             return;
         }
-        self.last_said = None;
+        self.last_block = None;
         if message.injected {
-            out.lost("text that the program put in");
+            out.lost("text inserted by the agent");
             return;
         }
-        if !self.past {
+        if !self.replay {
             out.lost("prompt");
             return;
         }
@@ -162,10 +174,10 @@ impl AcpEncoder {
                 content.fixed(r#""type":"text""#).text("text", &message.text);
             });
         };
-        self.update("user_message_chunk", None, out, fields, |_| {}, false);
+        self.write_update("user_message_chunk", None, out, fields, |_| {}, false);
     }
 
-    pub(super) fn artifact(
+    pub(super) fn write_artifact(
         &mut self,
         artifact: &Artifact<'_>,
         parent: Option<&Text<'_>>,
@@ -185,17 +197,17 @@ impl AcpEncoder {
                 content.number_if("size", artifact.size);
             });
         };
-        self.update("agent_message_chunk", parent, out, fields, |_| {}, false);
-        self.last_said = None;
+        self.write_update("agent_message_chunk", parent, out, fields, |_| {}, false);
+        self.last_block = None;
     }
 
-    pub(super) fn plan(
+    pub(super) fn write_plan(
         &mut self,
         plan: &PlanUpdated<'_>,
         parent: Option<&Text<'_>>,
         out: &mut Output,
     ) {
-        // A session has one plan: that of another agent would replace it.
+        // A session has one plan, which that of a sub-agent would replace.
         if parent.is_some() {
             out.lost("plan of a sub-agent");
             return;
@@ -208,12 +220,12 @@ impl AcpEncoder {
             facts.text_if("toolCallId", plan.call.as_ref());
         };
         let has_more = plan.plan.is_some() || plan.call.is_some();
-        self.update("plan", None, out, fields, more, has_more);
+        self.write_update("plan", None, out, fields, more, has_more);
     }
 }
 
 impl Picture<'_> {
-    /// The data, and what kind of data it is.
+    /// The data and its media type.
     pub(super) fn parts(&self) -> Option<(&Text<'_>, &Text<'_>)> {
         let source = self.source.as_ref();
         let data = self.data.as_ref().or(source.and_then(|source| source.data.as_ref()))?;
@@ -222,7 +234,7 @@ impl Picture<'_> {
     }
 }
 
-fn chunk_of(kind: &BlockKind, out: &mut Output) -> Option<&'static str> {
+fn chunk_kind(kind: &BlockKind, out: &mut Output) -> Option<&'static str> {
     match kind {
         BlockKind::Text => Some("agent_message_chunk"),
         BlockKind::Reasoning => Some("agent_thought_chunk"),
@@ -238,18 +250,18 @@ fn chunk_of(kind: &BlockKind, out: &mut Output) -> Option<&'static str> {
 }
 
 fn write_step(entry: &mut Object<'_>, item: &PlanItem<'_>) {
-    let (word, exact) = plan_word(&item.status);
+    let (status, is_exact) = plan_status(&item.status);
     entry.text("content", &item.text);
     let priority = item.priority.as_ref().map_or("", Text::body);
     let priority = ["high", "low"].into_iter().find(|known| *known == priority);
     entry.string("priority", priority.unwrap_or("medium"));
-    entry.string("status", word);
-    if exact && item.id.is_none() && item.active_form.is_none() {
+    entry.string("status", status);
+    if is_exact && item.id.is_none() && item.active_form.is_none() {
         return;
     }
     entry.object("_meta", |meta| {
         meta.object("interlingua", |facts| {
-            if !exact {
+            if !is_exact {
                 facts.string("status", item.status.as_str());
             }
             facts.text_if("id", item.id.as_ref());
@@ -258,13 +270,13 @@ fn write_step(entry: &mut Object<'_>, item: &PlanItem<'_>) {
     });
 }
 
-/// The protocol's word for how far a step is, and whether it says all.
-fn plan_word(status: &PlanStatus) -> (&'static str, bool) {
+/// The protocol's status for a step, and whether it is exact.
+fn plan_status(status: &PlanStatus) -> (&'static str, bool) {
     match status {
         PlanStatus::Pending => ("pending", true),
         PlanStatus::InProgress => ("in_progress", true),
         PlanStatus::Completed => ("completed", true),
-        // Nothing is left to do about it.
+        // Nothing is left to do.
         PlanStatus::Cancelled => ("completed", false),
         _ => ("pending", false),
     }

@@ -1,11 +1,13 @@
-//! Answers of either side: how a turn ended, what it used, why a request failed, what the user
+//! Responses of either side: how a turn ended, its usage, why a request failed, and what the user
 //! decided.
 
 use super::agent::Agent;
-use super::{AcpDecoder, Asked, Asking, question_answered};
+use super::{AcpDecoder, AgentRequest, ClientRequest, emit_question_answered};
 use crate::dialect::EventSink;
-use crate::dialect::acp::wire::{Answer, FailureData, Message};
-use crate::dialect::acp::wire_meta::{OurUsage, Ours, Quota, TokenCount, WireUsage};
+use crate::dialect::acp::wire::{FailureData, Message, ResponseResult};
+use crate::dialect::acp::wire_meta::{
+    InterlinguaMeta, InterlinguaUsage, Quota, TokenCount, WireUsage,
+};
 use crate::dialect::decode::Own;
 use crate::dialect::json_rpc::Failure;
 use crate::event::{
@@ -15,7 +17,7 @@ use crate::json::read;
 use crate::json::{Json, Text};
 
 impl AcpDecoder {
-    pub(super) fn answered<'a>(
+    pub(super) fn read_response<'a>(
         &mut self,
         message: &mut Message<'a>,
         own: Own<'a>,
@@ -24,24 +26,24 @@ impl AcpDecoder {
         let Some(id) = message.id.take() else { return };
         if let Some(error) = message.error.take() {
             let failure = read::record_of::<Failure<'_>>(&error).unwrap_or_default();
-            self.failed(&id, failure, own, sink);
+            self.read_error(&id, failure, own, sink);
             return;
         }
-        let mut answer = message.result.take().unwrap_or_default();
-        if let Some(selected) = answer.outcome.take() {
-            self.permitted(&id, &selected, sink);
+        let mut result = message.result.take().unwrap_or_default();
+        if let Some(selected) = result.outcome.take() {
+            self.read_permission_response(&id, &selected, sink);
             return;
         }
-        if answer.stop.is_some() {
-            self.take_asked(&id);
-            self.turn_ended(answer, sink);
+        if result.stop.is_some() {
+            self.take_client_request(&id);
+            self.read_turn_end(result, sink);
             return;
         }
-        let asked = self.take_asked(&id);
-        if asked.is_none() && self.client_seen() {
-            match self.take_asking(&id) {
-                Some(Asking::Question) => {
-                    question_answered(&id, own, sink);
+        let request = self.take_client_request(&id);
+        if request.is_none() && self.client_seen {
+            match self.take_agent_request(&id) {
+                Some(AgentRequest::Question) => {
+                    emit_question_answered(&id, own, sink);
                     return;
                 }
                 Some(_) => {
@@ -55,51 +57,51 @@ impl AcpDecoder {
             }
         }
         let settings =
-            answer.modes.is_some() || answer.models.is_some() || answer.options.is_some();
-        let opens = answer.session.is_some()
-            || match asked {
-                Some(asked) => asked == Asked::Opening,
-                // An answer that says nothing: it ends the history that was told before it.
-                None => self.awaits_session() && (settings || self.telling_the_past()),
+            result.modes.is_some() || result.models.is_some() || result.options.is_some();
+        let opens = result.session.is_some()
+            || match request {
+                Some(request) => request == ClientRequest::Open,
+                // A response without fields ends the history that was replayed before it.
+                None => self.awaits_session() && (settings || self.is_replaying()),
             };
-        if answer.protocol.is_some() {
-            self.connected(&mut answer);
+        if result.protocol.is_some() {
+            self.learn_agent(&mut result);
         } else if opens {
-            self.opened(&mut answer, sink);
+            self.open_session(&mut result, sink);
         }
         sink.event(Event::new(Native { name: Text::plain("response"), raw: own.json() }));
     }
 
-    /// The answer to a prompt.
-    fn turn_ended(&mut self, mut answer: Answer<'_>, sink: &mut dyn EventSink) {
-        let word = answer.stop.take().unwrap_or_default();
-        let meta = answer.meta.take().unwrap_or_default();
-        let told = answer.usage.take().and_then(turn_usage);
-        let error = self.take_error(told.is_some());
-        self.release(sink);
-        self.begin_to_end(sink);
+    /// Reads the response to a prompt, which ends the turn.
+    fn read_turn_end(&mut self, mut result: ResponseResult<'_>, sink: &mut dyn EventSink) {
+        let stop_reason = result.stop.take().unwrap_or_default();
+        let meta = result.meta.take().unwrap_or_default();
+        let reported = result.usage.take().and_then(turn_usage);
+        let error = self.take_held_error(reported.is_some());
+        self.release_held_text(sink);
+        self.prepare_turn_end(sink);
         self.end_block(sink);
-        let told = self.of_all_requests(told, sink);
-        let stopped = self.saying.stopped.take();
-        let (quota, by_model) = meta.quota.map(of_quota).unwrap_or_default();
-        let counted = self.usage.take();
+        let reported = self.usage_of_all_requests(reported, sink);
+        let cancelled = self.streaming.cancelled.take();
+        let (quota, by_model) = meta.quota.map(usage_of_quota).unwrap_or_default();
+        let summed = self.usage.take();
         let mut ended = TurnEnded {
-            outcome: outcome_of(&word),
-            reason: Some(word),
-            usage: told.or(quota).or(counted),
+            outcome: outcome_of(&stop_reason),
+            reason: Some(stop_reason),
+            usage: reported.or(quota).or(summed),
             by_model,
-            cost: self.price.of_turn(),
+            cost: self.session_cost.take_turn_cost(),
             ..TurnEnded::default()
         };
         if let Some(ours) = meta.ours {
-            add_ours(&mut ended, ours);
+            add_meta(&mut ended, ours);
         }
-        // What was said tells how the turn ended, and the agent's word for its end does not.
+        // Copilot reports the failure or the cancellation as text, with the stop reason `end_turn`.
         if let Some(message) = error {
             ended.reason = None;
-            let (class, http_status) = failure_of_text(&message.to_plain());
+            let (class, http_status) = classify_text(&message.to_plain());
             fail(&mut ended, message, class, http_status, sink);
-        } else if let Some(text) = stopped.filter(|_| ended.outcome == Outcome::Completed) {
+        } else if let Some(text) = cancelled.filter(|_| ended.outcome == Outcome::Completed) {
             ended.outcome = Outcome::Cancelled;
             ended.reason = None;
             ended.cause = Some(text);
@@ -107,47 +109,48 @@ impl AcpDecoder {
         self.end_turn(ended, sink);
     }
 
-    /// The tokens of the turn. OpenCode counts those of the last request alone, and a turn that called
-    /// a tool had more than one.
-    fn of_all_requests(
+    /// The usage of the turn. OpenCode reports that of the last request alone, and a turn that
+    /// called a tool had more than one.
+    fn usage_of_all_requests(
         &self,
-        told: Option<Usage<'static>>,
+        reported: Option<Usage<'static>>,
         sink: &mut dyn EventSink,
     ) -> Option<Usage<'static>> {
-        if self.agent != Agent::OpenCode || !self.calls.in_turn {
-            return told;
+        if self.agent != Agent::OpenCode || !self.calls.any_in_turn {
+            return reported;
         }
-        if let Some(usage) = told {
+        if let Some(usage) = reported {
             sink.event(Event::new(Usage { scope: Scope::Request, ..usage }));
         }
         None
     }
 
-    /// An answer that says that a request failed.
-    fn failed(
+    /// Reads an error response, which ends the turn if the request was a prompt.
+    fn read_error(
         &mut self,
         id: &Json<'_>,
         failure: Failure<'_>,
         own: Own<'_>,
         sink: &mut dyn EventSink,
     ) {
-        let asked = self.take_asked(id);
+        let request = self.take_client_request(id);
         let code = failure.code.unwrap_or_default();
-        // The agent asked for something that its client does not have.
-        let of_client = asked.is_none() && self.client_seen() && self.take_asking(id).is_some();
-        // A request that was not understood is no prompt that failed.
-        let misunderstood = matches!(code, -32700 | -32602..=-32600);
-        let ends = match asked {
-            Some(Asked::Prompt | Asked::Opening) => true,
-            Some(Asked::Else) => false,
-            None => self.in_prompt() || !misunderstood || !self.session_open(),
+        // The agent requested something that its client does not have.
+        let of_client =
+            request.is_none() && self.client_seen && self.take_agent_request(id).is_some();
+        // An error about a malformed request does not mean that a prompt failed.
+        let malformed = matches!(code, -32700 | -32602..=-32600);
+        let ends_turn = match request {
+            Some(ClientRequest::Prompt | ClientRequest::Open) => true,
+            Some(ClientRequest::Other) => false,
+            None => self.has_live_turn() || !malformed || !self.is_session_open(),
         };
-        if of_client || !ends {
+        if of_client || !ends_turn {
             sink.event(Event::new(Native { name: Text::plain("response"), raw: own.json() }));
             return;
         }
-        self.release(sink);
-        self.begin_to_end(sink);
+        self.release_held_text(sink);
+        self.prepare_turn_end(sink);
         let data = failure.data.as_ref();
         let facts = data.and_then(read::record_of::<FailureData<'_>>).unwrap_or_default();
         let details = data.and_then(Json::as_text).or(facts.details).or(facts.message);
@@ -159,19 +162,19 @@ impl AcpDecoder {
             _ => message,
         };
         let (class, http_status) = classify(code, &message.to_plain());
-        let counted = self.usage.take();
+        let summed = self.usage.take();
         let mut ended = TurnEnded {
             outcome: Outcome::Failed,
             reason: Some(Text::from(code.to_string())),
-            usage: counted,
-            cost: self.price.of_turn(),
+            usage: summed,
+            cost: self.session_cost.take_turn_cost(),
             ..TurnEnded::default()
         };
         if let Some(ours) = facts.ours {
-            let told = ours.class.as_ref().map(|class| ErrorClass::from(class.body()));
-            let (class, status) = (told.unwrap_or_default(), ours.http_status);
-            add_ours(&mut ended, ours);
-            // A cause that the agent did not tell is no error of its own.
+            let reported = ours.class.as_ref().map(|class| ErrorClass::from(class.body()));
+            let (class, status) = (reported.unwrap_or_default(), ours.http_status);
+            add_meta(&mut ended, ours);
+            // A cause that Interlingua added is not an error that the agent reported.
             if ended.errors.contains(&message) {
                 fail(&mut ended, message, class, status, sink);
             }
@@ -185,7 +188,7 @@ impl AcpDecoder {
     }
 }
 
-/// Ends a turn with a failure.
+/// Emits the error, and makes it the cause of the end of the turn.
 fn fail<'a>(
     ended: &mut TurnEnded<'a>,
     message: Text<'a>,
@@ -209,8 +212,8 @@ fn fail<'a>(
     ended.http_status = http_status;
 }
 
-fn outcome_of(word: &Text<'_>) -> Outcome {
-    match word.body() {
+fn outcome_of(stop_reason: &Text<'_>) -> Outcome {
+    match stop_reason.body() {
         "end_turn" => Outcome::Completed,
         "max_tokens" | "max_turn_requests" => Outcome::LimitReached,
         "refusal" => Outcome::Refused,
@@ -219,8 +222,8 @@ fn outcome_of(word: &Text<'_>) -> Outcome {
     }
 }
 
-/// What our own writer says of a turn beyond the protocol.
-fn add_ours<'a>(ended: &mut TurnEnded<'a>, ours: Ours<'a>) {
+/// Adds the fields that Interlingua's own encoder writes about the end of a turn.
+fn add_meta<'a>(ended: &mut TurnEnded<'a>, ours: InterlinguaMeta<'a>) {
     if let Some(outcome) = &ours.outcome {
         ended.outcome = Outcome::from(outcome.body());
     }
@@ -231,8 +234,8 @@ fn add_ours<'a>(ended: &mut TurnEnded<'a>, ours: Ours<'a>) {
     ended.http_status = ours.http_status;
     let errors = ours.errors.as_ref().and_then(Json::read::<Vec<String>>).unwrap_or_default();
     ended.errors = errors.into_iter().map(Text::from).collect();
-    ended.usage = ours.usage.map(our_usage).or(ended.usage.take());
-    ended.by_model = ours.by_model.into_iter().map(our_usage).collect();
+    ended.usage = ours.usage.map(usage_from_meta).or(ended.usage.take());
+    ended.by_model = ours.by_model.into_iter().map(usage_from_meta).collect();
     let estimated = ours.cost_estimated == Some(true);
     let cost = |usd| Cost { scope: Scope::Turn, usd, model: None, estimated };
     ended.cost = ours.cost_usd.map(cost).or(ended.cost.take());
@@ -243,7 +246,7 @@ fn add_ours<'a>(ended: &mut TurnEnded<'a>, ours: Ours<'a>) {
     ended.denials = ours.denials;
 }
 
-fn our_usage(usage: OurUsage<'_>) -> Usage<'_> {
+fn usage_from_meta(usage: InterlinguaUsage<'_>) -> Usage<'_> {
     Usage {
         scope: Scope::Turn,
         model: usage.model,
@@ -257,19 +260,20 @@ fn our_usage(usage: OurUsage<'_>) -> Usage<'_> {
     }
 }
 
-/// The tokens of a turn.
+/// The usage of a turn.
 fn turn_usage(usage: WireUsage<'_>) -> Option<Usage<'static>> {
-    counts(usage, Scope::Turn)
+    usage_of(usage, Scope::Turn)
 }
 
-/// The tokens of a request.
+/// The usage of a request.
 pub(super) fn request_usage(usage: WireUsage<'_>) -> Option<Usage<'static>> {
-    counts(usage, Scope::Request)
+    usage_of(usage, Scope::Request)
 }
 
-/// Tokens. By the protocol the kinds are apart, and their sum is the total; agents that count cached
-/// tokens among the input, or thoughts among the output, show it by their total. Zeros are no counts.
-fn counts(usage: WireUsage<'_>, scope: Scope) -> Option<Usage<'static>> {
+/// Converts counts of tokens. The protocol counts every kind separately, and their sum is the
+/// total. For agents that include cached tokens in the input, or thoughts in the output, the total
+/// is smaller. All counts being zero means that nothing was counted.
+fn usage_of(usage: WireUsage<'_>, scope: Scope) -> Option<Usage<'static>> {
     let cached = usage.cache_read.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
     let thought = usage.thought.unwrap_or(0);
     let plain = usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0));
@@ -298,9 +302,9 @@ fn counts(usage: WireUsage<'_>, scope: Scope) -> Option<Usage<'static>> {
     Some(usage).filter(|usage| usage.all() > 0)
 }
 
-/// Gemini's tokens, of the turn and of each model.
-fn of_quota(quota: Quota<'_>) -> (Option<Usage<'static>>, Vec<Usage<'static>>) {
-    let counts = |count: TokenCount<'_>, model: Option<Text<'_>>| {
+/// The usage of the turn and of each model, as Gemini reports it.
+fn usage_of_quota(quota: Quota<'_>) -> (Option<Usage<'static>>, Vec<Usage<'static>>) {
+    let usage_of_count = |count: TokenCount<'_>, model: Option<Text<'_>>| {
         let usage = Usage {
             scope: Scope::Turn,
             model,
@@ -310,13 +314,13 @@ fn of_quota(quota: Quota<'_>) -> (Option<Usage<'static>>, Vec<Usage<'static>>) {
         };
         Some(own_usage(usage)).filter(|usage| usage.all() > 0)
     };
-    let all = quota.count.and_then(|count| counts(count, None));
+    let all = quota.count.and_then(|count| usage_of_count(count, None));
     let models = quota.models.into_iter();
-    let by_model = models.filter_map(|of| counts(of.count?, of.model)).collect();
+    let by_model = models.filter_map(|of| usage_of_count(of.count?, of.model)).collect();
     (all, by_model)
 }
 
-/// What kind of failure a JSON-RPC error is. Gemini's code is the HTTP status.
+/// Classifies a JSON-RPC error. Gemini's code is the HTTP status.
 fn classify(code: i64, message: &str) -> (ErrorClass, Option<u64>) {
     match code {
         400..=599 => {
@@ -326,12 +330,12 @@ fn classify(code: i64, message: &str) -> (ErrorClass, Option<u64>) {
         -32000 => (ErrorClass::Authentication, None),
         -32002 => (ErrorClass::NotFound, None),
         -32800 => (ErrorClass::Cancelled, None),
-        _ => failure_of_text(message),
+        _ => classify_text(message),
     }
 }
 
-/// What kind of failure a message tells of: by the status that it names, or else by a few words.
-pub(super) fn failure_of_text(message: &str) -> (ErrorClass, Option<u64>) {
+/// Classifies a failure by the HTTP status in its message, or else by a few known words.
+pub(super) fn classify_text(message: &str) -> (ErrorClass, Option<u64>) {
     let after = |mark: &str| message.split_once(mark).map(|(_, rest)| rest);
     let named = [Some(message), after("(HTTP "), after("Internal error: ")];
     let status = named.into_iter().flatten().find_map(|text| {

@@ -1,7 +1,7 @@
-//! Updates that say nothing in the conversation: settings, the price, notices, compactions.
+//! Updates outside the conversation: settings, the cost, notices and compactions.
 
-use super::session::{Opening, settings};
-use super::turns::Price;
+use super::session::{SessionStage, settings};
+use super::turns::SessionCost;
 use super::{AcpDecoder, meta_of};
 use crate::dialect::EventSink;
 use crate::dialect::acp::wire::{Cost, Update};
@@ -12,8 +12,8 @@ use crate::json::Text;
 use crate::json::read;
 
 impl AcpDecoder {
-    /// Updates that say nothing in the conversation.
-    pub(super) fn aside<'a>(
+    /// Reads an update outside the conversation.
+    pub(super) fn read_other_update<'a>(
         &mut self,
         update: &Update<'a>,
         session: Option<Text<'a>>,
@@ -21,7 +21,7 @@ impl AcpDecoder {
         sink: &mut dyn EventSink,
     ) {
         let kind = update.kind.as_ref().map_or("", Text::body);
-        let news = match kind {
+        let changes = match kind {
             "current_mode_update" => {
                 SessionUpdated { permission_mode: update.mode.clone(), ..SessionUpdated::default() }
             }
@@ -29,11 +29,12 @@ impl AcpDecoder {
             "session_info_update" => {
                 let meta = meta_of(&update.meta);
                 if let Some(ours) = meta.as_ref().and_then(|meta| meta.ours.as_ref()) {
-                    self.opening = Opening::Open;
-                    self.price = Price::of_new_session();
+                    self.stage = SessionStage::Open;
+                    self.session_cost = SessionCost::of_new_session();
                     self.session.started = true;
                     self.session.id = session.clone().map(Text::into_owned);
-                    // A name that came late is told beside the one that the updates go on with.
+                    // An id that became known late is in the metadata; updates continue under the
+                    // first one.
                     sink.event(Event::new(SessionStarted {
                         id: ours.session.clone().or(session),
                         agent: ours.agent.clone(),
@@ -48,14 +49,14 @@ impl AcpDecoder {
                 SessionUpdated::default()
             }
             "available_commands_update" => {
-                if self.opening == Opening::StillTelling {
-                    self.opening = Opening::Open;
-                    self.end_untold_turn(sink);
+                if self.stage == SessionStage::StillReplaying {
+                    self.stage = SessionStage::Open;
+                    self.end_turn_without_response(sink);
                 }
                 SessionUpdated::default()
             }
             "usage_update" => {
-                self.cost_told(update);
+                self.keep_cost(update);
                 SessionUpdated::default()
             }
             "notice" => {
@@ -78,20 +79,20 @@ impl AcpDecoder {
                 return;
             }
         };
-        if news.model.is_some() || news.permission_mode.is_some() {
-            self.learn(news, sink);
+        if changes.model.is_some() || changes.permission_mode.is_some() {
+            self.update_session(changes, sink);
         }
         let name = Text::from(format!("session/update/{kind}"));
         sink.event(Event::new(Native { name, raw: own.json() }));
     }
 
-    /// Keeps the price of the session, in dollars. What costs nothing was not counted.
-    fn cost_told(&mut self, update: &Update<'_>) {
+    /// Keeps the cost of the session in dollars. A cost of zero was not counted.
+    fn keep_cost(&mut self, update: &Update<'_>) {
         let cost = update.cost.as_ref().and_then(read::record_of::<Cost<'_>>);
         let dollars = cost.filter(|cost| cost.currency.as_ref().is_some_and(|it| *it == "USD"));
         let amount = dollars.and_then(|cost| cost.amount);
         if let Some(usd) = amount.filter(|usd| *usd > 0.0 && usd.is_finite()) {
-            self.price.told(usd, self.turn);
+            self.session_cost.record(usd, self.turn);
         }
     }
 }

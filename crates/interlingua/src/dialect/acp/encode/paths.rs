@@ -1,28 +1,28 @@
-//! Places: all paths of the protocol are absolute, those of agents are not.
+//! Makes paths absolute: the protocol requires it, and agents often report relative ones.
 
 use crate::json::Text;
 
-/// The folder that a session works in, as far as it is known.
+/// The working folder of a session, if it is known.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Folder(Option<String>);
+pub(super) struct WorkingFolder(Option<String>);
 
-impl Folder {
-    /// Remembers the folder; one that is itself relative to something is none.
-    pub(super) fn learn(&mut self, folder: Option<&Text<'_>>) {
+impl WorkingFolder {
+    /// Sets the folder; a relative one is useless and ignored.
+    pub(super) fn set(&mut self, folder: Option<&Text<'_>>) {
         let folder = folder.map(|folder| folder.to_plain());
         if let Some(folder) = folder.filter(|folder| is_absolute(folder)) {
             self.0 = Some(folder.into_owned());
         }
     }
 
-    /// A path from the root on; `None` where it is not known what it is relative to.
+    /// The absolute path; `None` if the folder that it is relative to is unknown.
     pub(super) fn absolute<'t>(&self, path: &'t Text<'_>) -> Option<Text<'t>> {
         if is_absolute(path.body()) {
             return Some(path.borrowed());
         }
         let path = path.to_plain();
-        let elsewhere = path.is_empty() || path.starts_with('~') || path.contains("://");
-        let folder = self.0.as_deref().filter(|_| !elsewhere)?;
+        let is_outside = path.is_empty() || path.starts_with('~') || path.contains("://");
+        let folder = self.0.as_deref().filter(|_| !is_outside)?;
         let mut rest = &*path;
         while let Some(shorter) = rest.strip_prefix("./") {
             rest = shorter.trim_start_matches('/');
@@ -33,7 +33,7 @@ impl Folder {
         Some(Text::from(format!("{}/{rest}", folder.trim_end_matches(['/', '\\']))))
     }
 
-    /// The address of a file; a path that is relative to nobody knows what stays as it is.
+    /// The URI of a file; a relative path stays as it is if the folder is unknown.
     pub(super) fn uri(&self, path: &Text<'_>) -> String {
         let Some(absolute) = self.absolute(path) else { return path.to_string() };
         let absolute = absolute.to_plain();
@@ -55,7 +55,8 @@ impl Folder {
     }
 }
 
-/// Whether a path begins at a root, of Unix or of Windows. The body of a literal will do.
+/// Whether a path begins at a root of Unix or of Windows. It may be the escaped body of a JSON
+/// string.
 fn is_absolute(path: &str) -> bool {
     match path.as_bytes() {
         [b'/', ..] | [b'\\', b'\\', ..] => true,
@@ -69,9 +70,9 @@ mod tests {
     use super::*;
 
     fn absolute(folder: &str, path: &str) -> Option<String> {
-        let mut place = Folder::default();
-        place.learn(Some(&Text::plain(folder)));
-        place.absolute(&Text::plain(path)).map(|path| path.to_string())
+        let mut working = WorkingFolder::default();
+        working.set(Some(&Text::plain(folder)));
+        working.absolute(&Text::plain(path)).map(|path| path.to_string())
     }
 
     #[test]
@@ -87,8 +88,8 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_escaped() {
-        let uri = |path: &str| Folder::default().uri(&Text::plain(path));
+    fn uris_are_escaped() {
+        let uri = |path: &str| WorkingFolder::default().uri(&Text::plain(path));
         assert_eq!(uri("/a b#1%/é.md"), "file:///a%20b%231%25/%C3%A9.md");
         assert_eq!(uri(r"C:\a\b"), "file:///C:/a/b");
         assert_eq!(uri("./a b"), "./a b");

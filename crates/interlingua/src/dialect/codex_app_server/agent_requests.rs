@@ -1,10 +1,10 @@
-//! What the agent asked its client, until it is answered.
+//! The agent's requests to its client, until they are resolved.
 //!
-//! The answer itself goes the other way: where only the agent is heard, what was decided shows in
-//! what becomes of the call.
+//! A response is a record of the client. If the stream contains only the agent's records, the
+//! decision is inferred from the fate of the call.
 
 use super::calls::{self, Calls};
-use super::wire::{Answer, Params};
+use super::wire::{Params, ResponseResult};
 use crate::dialect::Emitter;
 use crate::event::{
     Decision, PermissionRequested, PermissionResolved, QuestionAnswered, QuestionAsked, ToolEnded,
@@ -13,15 +13,15 @@ use crate::event::{
 use crate::json::{Json, Text};
 
 #[derive(Debug, Default)]
-pub(super) struct Asked {
-    open: Vec<Question>,
-    /// Calls that may not be made: some of them are never spoken of again.
-    denied: Vec<Question>,
+pub(super) struct AgentRequests {
+    pending: Vec<AgentRequest>,
+    /// Denied calls, some of which the agent never mentions again.
+    denied: Vec<AgentRequest>,
 }
 
 #[derive(Debug)]
-struct Question {
-    request: Text<'static>,
+struct AgentRequest {
+    id: Text<'static>,
     call: Option<Text<'static>>,
     tool: Text<'static>,
     kind: Kind,
@@ -31,26 +31,26 @@ struct Question {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Permission,
-    Choice,
-    /// What is between the two: the agent tells what comes of it.
-    Errand,
+    Question,
+    /// A request between the program and its client. The agent reports its result.
+    Other,
 }
 
-/// The id of a request, which may be a number.
+/// The id of a request as text; it may be a number.
 pub(super) fn request_id<'a>(id: &'a Json<'_>) -> Text<'a> {
     id.as_text().unwrap_or_else(|| Text::plain(id.get()))
 }
 
-impl Asked {
-    /// Tells what the agent asks; `false` where the method is none of its requests.
-    pub(super) fn ask(
+impl AgentRequests {
+    /// Emits a request of the agent; returns `false` if the method is not one of its requests.
+    pub(super) fn emit_request(
         &mut self,
         method: &str,
         id: &Json<'_>,
         params: &Params<'_>,
         out: &mut Emitter<'_, '_>,
     ) -> bool {
-        let request = request_id(id);
+        let id = request_id(id);
         let (kind, tool) = match method {
             "item/commandExecution/requestApproval" | "execCommandApproval" => {
                 (Kind::Permission, "command_execution")
@@ -59,33 +59,33 @@ impl Asked {
                 (Kind::Permission, "file_change")
             }
             "item/permissions/requestApproval" => (Kind::Permission, "request_permissions"),
-            "item/tool/requestUserInput" => (Kind::Choice, "request_user_input"),
-            "mcpServer/elicitation/request" => (Kind::Choice, "elicitation"),
+            "item/tool/requestUserInput" => (Kind::Question, "request_user_input"),
+            "mcpServer/elicitation/request" => (Kind::Question, "elicitation"),
             "item/tool/call" | "account/chatgptAuthTokens/refresh" | "attestation/generate" => {
-                (Kind::Errand, "")
+                (Kind::Other, "")
             }
             _ => return false,
         };
         match kind {
             Kind::Permission => out.emit(PermissionRequested {
                 native_call: None,
-                request: request.borrowed(),
+                request: id.borrowed(),
                 call: params.item_id.clone(),
                 tool: Some(Text::plain(tool)),
                 description: params.reason.clone(),
                 input: input(params),
                 options: params.decisions.clone(),
             }),
-            Kind::Choice => out.emit(QuestionAsked {
+            Kind::Question => out.emit(QuestionAsked {
                 native_call: None,
-                request: request.borrowed(),
+                request: id.borrowed(),
                 call: params.item_id.clone(),
                 questions: questions(params),
             }),
-            Kind::Errand => out.native(method.to_owned()),
+            Kind::Other => out.native(method.to_owned()),
         }
-        self.open.push(Question {
-            request: request.into_owned(),
+        self.pending.push(AgentRequest {
+            id: id.into_owned(),
             call: params.item_id.clone().map(Text::into_owned),
             tool: Text::plain(tool),
             kind,
@@ -94,36 +94,36 @@ impl Asked {
         true
     }
 
-    /// Tells the client's answer, if it is one to an open question.
-    pub(super) fn answer(
+    /// Emits the response of the client, if it answers a pending request.
+    pub(super) fn emit_answer(
         &mut self,
         id: &Json<'_>,
-        answer: &Answer<'_>,
+        result: &ResponseResult<'_>,
         out: &mut Emitter<'_, '_>,
     ) -> bool {
         let Some(at) = self.find(&request_id(id)) else { return false };
-        let kind = self.open.get(at).map(|question| question.kind);
+        let kind = self.pending.get(at).map(|request| request.kind);
         match kind {
-            Some(Kind::Permission) if answer.decision.is_some() || answer.permissions.is_some() => {
-                let (decision, word) = decided(answer);
-                self.resolve(at, decision, Some("client"), word, out);
+            Some(Kind::Permission) if result.decision.is_some() || result.permissions.is_some() => {
+                let (decision, reason) = decision_of(result);
+                self.resolve(at, decision, Some("client"), reason, out);
             }
-            Some(Kind::Choice) if answer.answers.is_some() || answer.action.is_some() => {
-                let question = self.open.remove(at);
-                let action = || answer.action.as_ref().map(Json::from);
-                let answers = answer.answers.clone().or_else(|| answer.content.clone());
-                out.parent = question.parent;
+            Some(Kind::Question) if result.answers.is_some() || result.action.is_some() => {
+                let request = self.pending.remove(at);
+                let action = || result.action.as_ref().map(Json::from);
+                let answers = result.answers.clone().or_else(|| result.content.clone());
+                out.parent = request.parent;
                 out.emit(QuestionAnswered {
-                    request: question.request,
+                    request: request.id,
                     answers: answers.or_else(action),
                 });
             }
-            Some(Kind::Errand) if answer.content_items.is_some() => {
-                self.open.remove(at);
+            Some(Kind::Other) if result.content_items.is_some() => {
+                self.pending.remove(at);
                 out.native("response");
             }
-            Some(Kind::Errand) if answer.secret.is_some() => {
-                self.open.remove(at);
+            Some(Kind::Other) if result.secret.is_some() => {
+                self.pending.remove(at);
                 out.native_without_text("response");
             }
             _ => return false,
@@ -131,49 +131,49 @@ impl Asked {
         true
     }
 
-    /// Tells that the client would not answer.
-    pub(super) fn refuse(
+    /// Emits an error response of the client.
+    pub(super) fn emit_refusal(
         &mut self,
         id: &Json<'_>,
         reason: Option<&Text<'_>>,
         out: &mut Emitter<'_, '_>,
     ) -> bool {
         let Some(at) = self.find(&request_id(id)) else { return false };
-        let permission = self.open.get(at).is_some_and(|it| it.kind == Kind::Permission);
+        let permission = self.pending.get(at).is_some_and(|it| it.kind == Kind::Permission);
         if permission {
             let reason = reason.map(|reason| reason.clone().into_owned());
             self.resolve(at, Decision::Denied, Some("client"), reason, out);
         } else {
-            self.open.remove(at);
+            self.pending.remove(at);
             out.native("response");
         }
         true
     }
 
-    /// The agent says that a request needs no answer any more. What was decided shows later.
-    pub(super) fn settled(&mut self, id: &Json<'_>, out: &mut Emitter<'_, '_>) {
-        let choice = self.find(&request_id(id)).filter(|at| {
-            self.open.get(*at).is_some_and(|question| question.kind != Kind::Permission)
+    /// Reads that a request is resolved. A decision about a call shows later.
+    pub(super) fn emit_resolved(&mut self, id: &Json<'_>, out: &mut Emitter<'_, '_>) {
+        let position = self.find(&request_id(id)).filter(|at| {
+            self.pending.get(*at).is_some_and(|request| request.kind != Kind::Permission)
         });
-        match choice.map(|at| self.open.remove(at)) {
-            Some(question) if question.kind == Kind::Choice => {
-                out.parent = question.parent;
-                let request = question.request;
+        match position.map(|at| self.pending.remove(at)) {
+            Some(request) if request.kind == Kind::Question => {
+                out.parent = request.parent;
+                let request = request.id;
                 out.emit(QuestionAnswered { request, answers: None });
             }
             _ => out.native("serverRequest/resolved"),
         }
     }
 
-    /// A call goes on, or is over: this shows what was decided about it.
-    pub(super) fn call_shows(
+    /// Resolves the permission requests of a call that continues or has ended.
+    pub(super) fn resolve_by_call(
         &mut self,
         call: &Text<'_>,
         status: Option<&ToolStatus>,
         out: &mut Emitter<'_, '_>,
     ) {
-        while let Some(at) = self.open.iter().position(|question| {
-            question.kind == Kind::Permission && question.call.as_ref() == Some(call)
+        while let Some(at) = self.pending.iter().position(|request| {
+            request.kind == Kind::Permission && request.call.as_ref() == Some(call)
         }) {
             let denied = status == Some(&ToolStatus::Denied);
             let decision = if denied { Decision::Denied } else { Decision::Allowed };
@@ -181,14 +181,14 @@ impl Asked {
         }
     }
 
-    /// The turn has ended, and with it all questions and the calls that were not allowed.
+    /// Ends the turn, and with it all requests and the denied calls.
     pub(super) fn end_turn(
         &mut self,
         completed: bool,
         calls: &mut Calls,
         out: &mut Emitter<'_, '_>,
     ) {
-        while let Some(at) = self.open.iter().position(|it| it.kind == Kind::Permission) {
+        while let Some(at) = self.pending.iter().position(|it| it.kind == Kind::Permission) {
             if completed {
                 self.resolve(at, Decision::Allowed, None, None, out);
             } else {
@@ -196,20 +196,20 @@ impl Asked {
                 self.resolve(at, Decision::Denied, None, Some(reason), out);
             }
         }
-        self.open.clear();
-        for question in std::mem::take(&mut self.denied) {
-            let Some(call) = question.call else { continue };
-            out.parent = question.parent;
+        self.pending.clear();
+        for request in std::mem::take(&mut self.denied) {
+            let Some(call) = request.call else { continue };
+            out.parent = request.parent;
             let status = ToolStatus::Denied;
-            let error = calls::reason_of(&status);
+            let error = calls::default_error(&status);
             calls.forget(&call);
             out.emit(ToolEnded { call, status, error, ..ToolEnded::default() });
         }
         out.parent = None;
     }
 
-    fn find(&self, request: &Text<'_>) -> Option<usize> {
-        self.open.iter().position(|question| question.request == *request)
+    fn find(&self, id: &Text<'_>) -> Option<usize> {
+        self.pending.iter().position(|request| request.id == *id)
     }
 
     fn resolve(
@@ -220,24 +220,24 @@ impl Asked {
         reason: Option<Text<'static>>,
         out: &mut Emitter<'_, '_>,
     ) {
-        let question = self.open.remove(at);
-        let parent = std::mem::replace(&mut out.parent, question.parent.clone());
+        let request = self.pending.remove(at);
+        let parent = std::mem::replace(&mut out.parent, request.parent.clone());
         out.emit(PermissionResolved {
-            request: Some(question.request.borrowed()),
-            call: question.call.clone(),
-            tool: Some(question.tool.borrowed()),
+            request: Some(request.id.borrowed()),
+            call: request.call.clone(),
+            tool: Some(request.tool.borrowed()),
             decision: decision.clone(),
             by: by.map(Text::plain),
             reason,
         });
         out.parent = parent;
         if decision == Decision::Denied {
-            self.denied.push(question);
+            self.denied.push(request);
         }
     }
 }
 
-/// What a call would be given, as far as the request says it.
+/// The input of a call, as far as the request contains it.
 fn input(params: &Params<'_>) -> Option<Json<'static>> {
     let known = [&params.command, &params.changes, &params.permissions];
     if known.iter().all(|known| known.is_none()) {
@@ -251,7 +251,7 @@ fn input(params: &Params<'_>) -> Option<Json<'static>> {
     }))
 }
 
-/// The questions themselves, or the form that a server of tools wants to be filled in.
+/// The questions, or the form of an MCP server.
 fn questions<'a>(params: &Params<'a>) -> Option<Json<'a>> {
     params.questions.clone().or_else(|| {
         Some(Json::object(|fields| {
@@ -262,21 +262,23 @@ fn questions<'a>(params: &Params<'a>) -> Option<Json<'a>> {
     })
 }
 
-/// What the client decided, and why: its own word where that says more than yes or no.
-fn decided(answer: &Answer<'_>) -> (Decision, Option<Text<'static>>) {
-    let Some(decision) = &answer.decision else {
-        let none = answer.permissions.as_ref().is_none_or(|granted| granted.get() == "{}");
+/// The client's decision, and its own value for it if that contains more than yes or no.
+fn decision_of(result: &ResponseResult<'_>) -> (Decision, Option<Text<'static>>) {
+    let Some(decision) = &result.decision else {
+        let none = result.permissions.as_ref().is_none_or(|granted| granted.get() == "{}");
         return (if none { Decision::Denied } else { Decision::Allowed }, None);
     };
-    // What is no word is an acceptance with conditions.
-    let Some(word) = decision.as_text() else { return (Decision::Allowed, None) };
-    match word.body() {
+    // A decision that is not a string is an acceptance with conditions.
+    let Some(value) = decision.as_text() else { return (Decision::Allowed, None) };
+    match value.body() {
         "accept" | "approved" => (Decision::Allowed, None),
-        "acceptForSession" | "approved_for_session" => (Decision::Allowed, Some(word.into_owned())),
+        "acceptForSession" | "approved_for_session" => {
+            (Decision::Allowed, Some(value.into_owned()))
+        }
         "decline" | "denied" => (Decision::Denied, None),
         "cancel" | "abort" => {
             (Decision::Denied, Some(Text::plain("the client cancelled the turn")))
         }
-        _ => (Decision::Denied, Some(word.into_owned())),
+        _ => (Decision::Denied, Some(value.into_owned())),
     }
 }
