@@ -12,6 +12,7 @@ mod output;
 mod permissions;
 mod plan;
 mod responses;
+mod running_output;
 mod session;
 mod turns;
 

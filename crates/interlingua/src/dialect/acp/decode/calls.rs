@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use super::AcpDecoder;
 use super::agent::{self, Agent};
 use super::output::{change_from_diff, change_from_meta, content_block, raw_text, shown_output};
+use super::running_output::{SnapshotOutput, TerminalOutput};
 use crate::dialect::EventSink;
 use crate::dialect::acp::tools;
 use crate::dialect::acp::wire::{Location, RawOutput, Sides, Update};
@@ -18,9 +19,6 @@ use crate::event::{
 };
 use crate::json::read::{self, Shaped};
 use crate::json::{Json, Text};
-
-/// The maximum length of the output of a running call that is remembered, to emit only what is new.
-const MAX_SHOWN: usize = 1 << 20;
 
 /// The open calls.
 #[derive(Debug, Default)]
@@ -49,10 +47,8 @@ pub(super) struct OpenCall {
     locations: Option<Json<'static>>,
     /// The diffs of the call.
     changes: Vec<FileChange<'static>>,
-    /// The output so far.
-    shown: String,
-    /// The output of its terminal so far.
-    terminal: String,
+    snapshots: SnapshotOutput,
+    terminal: TerminalOutput,
     /// The permission request that it waits for.
     pub(super) request: Option<Text<'static>>,
     pub(super) denied: bool,
@@ -112,7 +108,9 @@ impl AcpDecoder {
         call.learn(update, meta.ours.as_ref(), ended);
         call.emit_input(may_grow, sink);
         let delta = meta.terminal_output.as_ref().and_then(|output| output.data.as_ref());
-        call.keep_terminal_output(delta);
+        if let Some(delta) = delta {
+            call.terminal.push(&delta.to_plain());
+        }
         if ended {
             let cancelled = self.cancel_requested;
             call.emit_end(status == "failed", cancelled, update, meta, sink);
@@ -312,14 +310,6 @@ impl OpenCall {
         change.diff.as_ref().and_then(read::record_of::<Sides<'_>>).unwrap_or_default()
     }
 
-    /// Keeps the next delta of a terminal, since the result does not repeat the output.
-    fn keep_terminal_output(&mut self, delta: Option<&Text<'_>>) {
-        let Some(delta) = delta.map(Text::to_plain) else { return };
-        if self.terminal.len() + delta.len() <= MAX_SHOWN {
-            self.terminal.push_str(&delta);
-        }
-    }
-
     fn emit_progress(
         &self,
         output: Option<Text<'_>>,
@@ -348,11 +338,8 @@ impl OpenCall {
         let blocks: Vec<_> = parts.iter().filter_map(content_block).collect();
         let texts: Vec<_> = blocks.iter().filter_map(|block| block.text.as_ref()).collect();
         let text = texts.iter().map(|text| text.to_plain()).collect::<Vec<_>>().join("\n");
-        let new = text.strip_prefix(&*self.shown).filter(|new| !new.is_empty());
-        self.emit_progress(new.map(Text::plain), None, sink);
-        if new.is_some() && text.len() <= MAX_SHOWN {
-            self.shown = text;
-        }
+        let new = self.snapshots.new_part(&text).map(Text::plain);
+        self.emit_progress(new, None, sink);
     }
 
     /// Emits the end of the call. The protocol has no status for a cancelled call, so a call that
@@ -368,9 +355,8 @@ impl OpenCall {
         let raw = update.raw_output.as_ref();
         let facts = raw.and_then(read::record_of::<RawOutput<'_>>).unwrap_or_default();
         let ours = meta.ours.take().unwrap_or_default();
-        let in_terminal = || Some(&self.terminal).filter(|text| !text.is_empty());
         let output = shown_output(update)
-            .or_else(|| in_terminal().map(|text| Json::from(&Text::plain(text))))
+            .or_else(|| self.terminal.result())
             .or_else(|| raw_text(raw, &facts));
         let is_cancelled = output
             .as_ref()
