@@ -353,10 +353,10 @@ fn tool_name<'t>(name: &'t Text<'_>) -> Text<'t> {
 /// Sessions, turns and errors.
 impl AgentEventEncoder {
     fn session_started(&mut self, started: &SessionStarted<'_>, out: &mut Output) {
-        if let Some(agent) = &started.agent {
-            if !self.envelope.type_is_given {
-                self.envelope.agent_type = literal(wire::agent_type(&agent.to_plain()));
-            }
+        if let Some(agent) = &started.agent
+            && !self.envelope.type_is_given
+        {
+            self.envelope.agent_type = literal(wire::agent_type(&agent.to_plain()));
         }
         self.envelope.record("session.started", out).end();
         self.between_turns = false;

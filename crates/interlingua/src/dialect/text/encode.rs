@@ -1,7 +1,7 @@
 //! Writes messages, tool calls and the ends of turns as text.
 //!
 //! Text is written delta by delta. Everything else is one line, written once it is complete. The
-//! lines of less frequent events are made in [`notes`](super::notes).
+//! lines of less frequent events are made in [`notes`].
 
 use super::line::{self, LINE, one_line};
 use super::notes;
