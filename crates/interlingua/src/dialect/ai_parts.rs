@@ -22,7 +22,7 @@ use crate::json::{Json, Text};
 pub(crate) enum Shape {
     Text,
     Reasoning,
-    Unsayable,
+    Unsupported,
 }
 
 impl Shape {
@@ -35,7 +35,7 @@ impl Shape {
             BlockKind::Image => out.lost("picture"),
             BlockKind::Other(_) => out.lost("block of an unknown kind"),
         }
-        Self::Unsayable
+        Self::Unsupported
     }
 
     pub(crate) fn start(self) -> &'static str {
@@ -218,7 +218,7 @@ struct LastTurn {
     http_status: Option<u64>,
     /// The stop reason.
     word: Option<Text<'static>>,
-    /// The answer, in the shape that was asked for.
+    /// The structured answer.
     structured: Option<Json<'static>>,
 }
 
@@ -268,7 +268,7 @@ impl Turns {
         }
     }
 
-    /// Writes what is known of the turns besides their tokens.
+    /// Writes the known facts of the turns, except their tokens.
     pub(crate) fn facts(&self, facts: &mut Object<'_>) {
         if let Some(outcome) = &self.last.outcome {
             facts.string("outcome", outcome.as_str());
@@ -332,13 +332,13 @@ impl LastTurn {
     }
 }
 
-/// All input tokens; unknown where only those that a cache is involved in were counted.
+/// All input tokens; unknown if only the tokens of the cache were counted.
 pub(crate) fn input_tokens(usage: &Usage<'_>) -> Option<u64> {
     usage.input.and(usage.input_total())
 }
 
-/// The output tokens that were no reasoning. Some agents do not count reasoning as output: where it is
-/// more than all output, nothing is known of the text.
+/// The output tokens that are not reasoning. Some agents do not count reasoning as output: if it
+/// exceeds the output, the count of the text is unknown.
 pub(crate) fn text_tokens(usage: &Usage<'_>) -> Option<u64> {
     usage.output?.checked_sub(usage.reasoning?)
 }

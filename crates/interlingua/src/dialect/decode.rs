@@ -1,4 +1,4 @@
-//! What all decoders share: reading the records of a frame, and the events for text that is no
+//! What all decoders share: reading the records of a frame, and the events for text that is not a
 //! record.
 
 use crate::event::{

@@ -1,7 +1,7 @@
 //! Textual changes of a file: patches, and the content of a created or deleted file.
 //!
 //! This module knows unified diffs of one file, but no records and no tools. A patch contains only
-//! its hunks; the rest of the file is not known.
+//! its hunks; the rest of the file is unknown.
 
 use crate::event::FileChangeKind;
 
@@ -36,7 +36,7 @@ impl Hunk {
         hunks
     }
 
-    /// The hunks of a patch of one file; `None` for text that is no such patch.
+    /// The hunks of a patch of one file; `None` for text that is not such a patch.
     fn of_patch(patch: &str) -> Option<Vec<Self>> {
         let mut hunks = Vec::<Self>::new();
         for line in patch.split_terminator('\n') {
@@ -108,14 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_has_two_sides_a_hunk() {
+    fn each_hunk_of_a_patch_has_two_sides() {
         let patch = "--- a\n+++ a\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n@@ -9 +9 @@\n-x\n\\ No newline\n+y\n";
         let hunks = [pair("one\ntwo\n", "one\nthree\n"), pair("x", "y\n")];
         assert_eq!(sides(&FileChangeKind::Update, patch), hunks);
     }
 
     #[test]
-    fn text_that_is_no_patch_of_one_file_has_no_hunks() {
+    fn text_that_is_not_a_patch_of_one_file_has_no_hunks() {
         let update = FileChangeKind::Update;
         assert_eq!(sides(&update, "line one\nline two\n"), []);
         assert_eq!(sides(&update, "--- a\n+++ a\n"), []);

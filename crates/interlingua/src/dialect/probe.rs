@@ -14,7 +14,7 @@ pub enum Confidence {
     Sure,
 }
 
-/// The fields of a record whose protocol is not known yet.
+/// The fields of a record whose protocol is still unknown.
 #[derive(Debug)]
 pub struct Probe<'a> {
     fields: Fields<'a>,

@@ -30,8 +30,8 @@ pub(crate) fn kind_of(name: &Text<'_>) -> ToolKind {
     }
 }
 
-/// The whole plan that a call writes, if its tool updates the plan and the list can be read. Tools
-/// that change a single step have no list.
+/// The complete plan that a call writes, if its tool updates the plan and the list can be read.
+/// Tools that change a single step have no list.
 pub(crate) fn plan_written<'a>(kind: &ToolKind, input: &'a Json<'_>) -> Option<Vec<PlanItem<'a>>> {
     if *kind != ToolKind::Plan {
         return None;
@@ -46,7 +46,7 @@ pub(crate) fn plan_items<'a>(list: &'a Json<'_>) -> Option<Vec<PlanItem<'a>>> {
     Some(entries.into_iter().map(PlanEntry::into_item).collect())
 }
 
-/// The input of a tool that writes the whole plan.
+/// The input of a tool that writes the complete plan.
 #[derive(Debug, Clone, Default)]
 struct PlanInput<'a> {
     todos: Option<Vec<PlanEntry<'a>>>,

@@ -1,4 +1,4 @@
-//! Writes tool calls.
+//! Encodes tool calls.
 
 use super::encode::{AgUiEncoder, message_id, of_subagent};
 use crate::dialect::ai_parts::call_failure;
@@ -34,7 +34,7 @@ impl AgUiEncoder {
         });
         match &started.input {
             Some(input) => {
-                whole_arguments(&started.call, input, parent, out);
+                complete_arguments(&started.call, input, parent, out);
                 call_end(&started.call, parent, out);
             }
             None => self.inputs.push((started.call.clone().into_owned(), false)),
@@ -48,8 +48,8 @@ impl AgUiEncoder {
         out: &mut Output,
     ) {
         let input = self.inputs.iter_mut().find(|(call, _)| *call == delta.call);
-        let Some((_, told)) = input.filter(|_| !delta.text.is_empty()) else { return };
-        *told = true;
+        let Some((_, has_deltas)) = input.filter(|_| !delta.text.is_empty()) else { return };
+        *has_deltas = true;
         sse::event_of_text(out, "TOOL_CALL_ARGS", |event| {
             event.text("toolCallId", &delta.call).text("delta", &delta.text);
             of_subagent(event, parent);
@@ -63,10 +63,10 @@ impl AgUiEncoder {
         out: &mut Output,
     ) {
         let Some(at) = self.inputs.iter().position(|(call, _)| *call == input.call) else { return };
-        let (_, told_in_pieces) = self.inputs.swap_remove(at);
-        if !told_in_pieces {
+        let (_, has_deltas) = self.inputs.swap_remove(at);
+        if !has_deltas {
             let nothing = Json::read_from("{}");
-            whole_arguments(&input.call, input.input.as_ref().unwrap_or(&nothing), parent, out);
+            complete_arguments(&input.call, input.input.as_ref().unwrap_or(&nothing), parent, out);
         }
         call_end(&input.call, parent, out);
     }
@@ -78,22 +78,22 @@ impl AgUiEncoder {
         out: &mut Output,
     ) {
         self.steps.answered();
-        self.outlived_errors(out);
+        self.write_survived_errors(out);
         if ended.executor == Executor::Client && ended.status == ToolStatus::Abandoned {
-            // Nobody answered it: the client still has to.
+            // The client still has to answer it.
             return;
         }
-        let asked = self.of_client.iter().position(|(call, _)| *call == ended.call);
-        if asked.is_some_and(|at| self.of_client.swap_remove(at).1) {
+        let client_call = self.of_client.iter().position(|(call, _)| *call == ended.call);
+        if client_call.is_some_and(|at| self.of_client.swap_remove(at).1) {
             out.lost("answers of the client");
             return;
         }
         let failed = ended.status != ToolStatus::Completed;
         let (text, others) = if failed { call_failure(ended) } else { answer_text(ended) };
         for _ in 0..others {
-            out.lost("part of a tool's answer that is no text");
+            out.lost("part of a tool's answer that is not text");
         }
-        // What only a program was told is better than nothing.
+        // Without any text, the structured output is written in its place.
         let structured = ended.structured.as_ref();
         let text = match structured {
             Some(structured) if text.is_empty() && ended.output.is_none() => {
@@ -117,7 +117,12 @@ impl AgUiEncoder {
     }
 }
 
-fn whole_arguments(call: &Text<'_>, input: &Json<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
+fn complete_arguments(
+    call: &Text<'_>,
+    input: &Json<'_>,
+    parent: Option<&Text<'_>>,
+    out: &mut Output,
+) {
     sse::event_of_text(out, "TOOL_CALL_ARGS", |event| {
         event.text("toolCallId", call);
         write::quoted_json(event.name("delta"), input);
@@ -132,7 +137,7 @@ fn call_end(call: &Text<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
     });
 }
 
-/// How a call went, which the protocol has no field for.
+/// Writes the status and the exit code of a call, for which the protocol has no fields.
 fn metadata(event: &mut Object<'_>, ended: &ToolEnded<'_>) {
     event.object("metadata", |metadata| {
         metadata.string("status", ended.status.as_str());

@@ -1,4 +1,4 @@
-//! Writes the events of a run.
+//! Encodes the events of a run, except calls and the run's bounds.
 
 use super::runs::Run;
 use crate::dialect::ai_parts::is_redundant;
@@ -13,44 +13,44 @@ use crate::event::{
 use crate::json::write::{self, Object};
 use crate::json::{Json, Text};
 
-/// How many agents' plans and messages are remembered.
+/// The number of agents whose plans and messages are remembered.
 const REMEMBERED: usize = 64;
 
-/// How much of what happens between runs is kept for the next one, in bytes.
+/// The maximum size of the events that are held back between runs, in bytes.
 const HELD: usize = 1 << 20;
 
-/// What a record of the agent's own is called where it is lost.
+/// The name under which a native record is counted as lost.
 pub(super) const RECORD: &str = "record of the agent's own";
 
-/// The writer of `ag-ui`.
+/// The encoder of `ag-ui`.
 #[derive(Debug, Clone)]
 pub struct AgUiEncoder {
     pub(super) identity: Identity,
     pub(super) steps: Steps,
-    /// The blocks that are being said.
+    /// The open blocks.
     open: Vec<OpenBlock>,
-    /// The message that each agent said last.
+    /// The last message of each agent.
     messages: Vec<LastMessage>,
-    /// The activity that shows the plan of each agent.
+    /// The id of the activity that shows the plan of each agent.
     plans: Vec<(Option<Text<'static>>, Uuid)>,
-    /// The calls whose input is being said, and whether a piece of it was.
+    /// The calls whose input is being streamed, and whether it has deltas.
     pub(super) inputs: Vec<(Text<'static>, bool)>,
-    /// The client's calls that are open, and whether the run in which they were made is over: what the
-    /// client answers then, it knows.
+    /// The open calls of the client, and whether their run has ended. After that, the client's
+    /// answer is not written, since the client knows it.
     pub(super) of_client: Vec<(Text<'static>, bool)>,
     pub(super) errors: HeldErrors,
     pub(super) session: SessionStarted<'static>,
-    /// The client was told all that is known of the session.
-    pub(super) session_told: bool,
+    /// All known facts of the session were written.
+    pub(super) session_written: bool,
     pub(super) run: Option<Run>,
-    /// The end of the run at hand, where it came with the end of the input: what is told of the process
-    /// still belongs to the run.
+    /// The end of a turn that ended with the input. It is held back, since the end of the process
+    /// is written in the same run.
     pub(super) ending: Option<Event<'static>>,
-    /// The agent says how much each model used.
+    /// The agent reports the usage of each model.
     pub(super) counts_models: bool,
-    /// The id of the conversation, where the agent has none.
+    /// The id of the conversation, if the agent states none.
     pub(super) thread: Option<Uuid>,
-    /// What happened while there was no run: the events, and what they are.
+    /// The events that occurred outside a run, and their names.
     pub(super) held: (Vec<u8>, Vec<&'static str>),
 }
 
@@ -61,7 +61,7 @@ struct OpenBlock {
     id: Uuid,
 }
 
-/// The message of an agent that its calls hang on.
+/// The last message of an agent, to which its calls refer.
 #[derive(Debug, Clone)]
 struct LastMessage {
     parent: Option<Text<'static>>,
@@ -69,12 +69,12 @@ struct LastMessage {
     id: Uuid,
 }
 
-/// What a block is in this dialect.
+/// The form of a block in this dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Text,
     Reasoning,
-    Unsayable,
+    Unsupported,
 }
 
 impl Shape {
@@ -84,15 +84,15 @@ impl Shape {
             BlockKind::Reasoning | BlockKind::HiddenReasoning => Self::Reasoning,
             _ => {
                 out.lost("block of an unknown kind");
-                Self::Unsayable
+                Self::Unsupported
             }
         }
     }
 }
 
 impl AgUiEncoder {
-    /// A writer whose ids differ from those of every other seed. A client keeps the messages of all
-    /// runs of a thread: each process of one session needs a seed of its own.
+    /// An encoder at the beginning of a stream. A client keeps the messages of all runs of a
+    /// thread, so each process of a session needs an id seed of its own.
     pub fn new(_options: &EncodeOptions) -> Self {
         Self {
             identity: Identity::default(),
@@ -104,7 +104,7 @@ impl AgUiEncoder {
             of_client: Vec::new(),
             errors: HeldErrors::default(),
             session: SessionStarted::default(),
-            session_told: true,
+            session_written: true,
             run: None,
             ending: None,
             counts_models: false,
@@ -132,7 +132,7 @@ impl Encoder for AgUiEncoder {
             Data::TurnEnded(ended) => self.turn_ended(event, ended, out),
             Data::SessionStarted(started) => {
                 self.session = own_session((**started).clone());
-                self.session_told = false;
+                self.session_written = false;
             }
             Data::SessionUpdated(update) => self.session_updated(event, update, out),
             Data::SessionEnded(ended) => {
@@ -143,7 +143,7 @@ impl Encoder for AgUiEncoder {
             }
             Data::SubagentStarted(started) => self.subagent_started(event, started, out),
             Data::SubagentEnded(ended) => self.subagent_ended(event, ended, out),
-            // What a sub-agent failed of is not what ends the run.
+            // An error of a sub-agent does not end the run.
             Data::Error(error) if parent.is_none() => {
                 let hold = payload(event).is_some_and(|payload| self.errors.hold(error, &payload));
                 if !hold {
@@ -152,7 +152,7 @@ impl Encoder for AgUiEncoder {
             }
             Data::Native(native) => self.raw(native.raw.as_ref(), parent, out),
             Data::Unknown(unknown) => self.raw(unknown.raw.as_ref(), parent, out),
-            // What frames blocks has nothing to say of its own.
+            // Blocks contain the content of messages.
             Data::MessageStarted(_) | Data::MessageEnded(_) => {}
             data if is_redundant(data, parent) => {}
             Data::ToolProgress(progress) => self.progress(event, progress, out),
@@ -162,14 +162,14 @@ impl Encoder for AgUiEncoder {
 
     fn finish(&mut self, out: &mut Output) {
         self.end_run(out);
-        self.afterword(out);
+        self.write_after_last_run(out);
         for what in self.held.1.drain(..) {
             out.lost(what);
         }
     }
 }
 
-/// What the model says.
+/// Text, reasoning and plans.
 impl AgUiEncoder {
     fn block_started(
         &mut self,
@@ -179,7 +179,7 @@ impl AgUiEncoder {
     ) {
         let shape = Shape::of(&started.kind, out);
         let id = self.identity.uuid();
-        if shape != Shape::Unsayable {
+        if shape != Shape::Unsupported {
             self.step(started.message.as_ref(), parent, out);
             self.start_block(shape, id, started.message.as_ref(), parent, out);
         }
@@ -190,7 +190,7 @@ impl AgUiEncoder {
     #[inline]
     fn block_delta(&mut self, delta: &BlockDelta<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
         let block = self.open.iter().rev().find(|block| block.number == delta.block);
-        let Some(block) = block.filter(|block| block.shape != Shape::Unsayable) else { return };
+        let Some(block) = block.filter(|block| block.shape != Shape::Unsupported) else { return };
         if !delta.text.is_empty() {
             block_content(block.shape, block.id, &delta.text, parent, out);
         }
@@ -202,7 +202,7 @@ impl AgUiEncoder {
         };
         let block = self.open.remove(at);
         self.steps.block_closed();
-        if block.shape != Shape::Unsayable {
+        if block.shape != Shape::Unsupported {
             block_end(block.shape, block.id, ended.signature.as_ref(), parent, out);
         }
     }
@@ -259,7 +259,7 @@ impl AgUiEncoder {
         });
     }
 
-    /// The id of the message that a call hangs on, where the agent says which message made it.
+    /// The id of the message that made a call, if the agent states it.
     pub(super) fn message_of_call(
         &mut self,
         message: Option<&Text<'_>>,
@@ -292,14 +292,14 @@ impl AgUiEncoder {
         self.messages.push(LastMessage { parent, message: message.to_plain().into_owned(), id });
     }
 
-    /// Marks where a step begins.
+    /// Begins another step, if the message belongs to one.
     pub(super) fn step(
         &mut self,
         message: Option<&Text<'_>>,
         parent: Option<&Text<'_>>,
         out: &mut Output,
     ) {
-        self.outlived_errors(out);
+        self.write_survived_errors(out);
         let before = self.steps.number();
         let next = self.steps.advance(message, parent);
         if next == Next::Another {
@@ -310,7 +310,7 @@ impl AgUiEncoder {
         }
     }
 
-    /// The plan, as an activity that the next one of the same agent takes the place of.
+    /// Writes the plan as an activity, which the next plan of the same agent replaces.
     fn plan(&mut self, event: &Event<'_>, plan: &PlanUpdated<'_>, out: &mut Output) {
         let parent = event.parent.as_ref();
         let known = self.plans.iter().find(|(agent, _)| agent.as_ref() == parent);
@@ -390,9 +390,9 @@ fn block_end(
     }
 }
 
-/// What has no event of its own.
+/// Events that the protocol does not have.
 impl AgUiEncoder {
-    /// Tells an event by its own name and payload.
+    /// Writes an event as `CUSTOM`, with its own name and payload.
     pub(super) fn custom(&mut self, event: &Event<'_>, out: &mut Output) {
         match payload(event) {
             Some(payload) => {
@@ -409,7 +409,7 @@ impl AgUiEncoder {
         parent: Option<&Text<'_>>,
         out: &mut Output,
     ) {
-        self.in_a_run(name, out, |out| {
+        self.write_in_run(name, out, |out| {
             sse::event(out, "CUSTOM", |event| {
                 event.string("name", name).json("value", value);
                 of_subagent(event, parent);
@@ -425,7 +425,7 @@ impl AgUiEncoder {
         out: &mut Output,
         value: impl FnOnce(&mut Object<'_>),
     ) {
-        self.in_a_run(name, out, |out| {
+        self.write_in_run(name, out, |out| {
             sse::event(out, "CUSTOM", |event| {
                 event.string("name", name).object("value", value);
                 of_subagent(event, parent);
@@ -433,7 +433,8 @@ impl AgUiEncoder {
         });
     }
 
-    /// What a running call shows: often, and long.
+    /// Writes the progress of a call. It is frequent and long, so its payload is not serialized
+    /// first.
     fn progress(&mut self, event: &Event<'_>, progress: &ToolProgress<'_>, out: &mut Output) {
         self.custom_with("tool_progress", event.parent.as_ref(), out, |value| {
             value.text("call", &progress.call).text_if("output", progress.output.as_ref());
@@ -441,21 +442,21 @@ impl AgUiEncoder {
         });
     }
 
-    /// Tells the errors that did not end the run, since the agent goes on.
-    pub(super) fn outlived_errors(&mut self, out: &mut Output) {
+    /// Writes the held errors that did not end the run, since the agent continues.
+    pub(super) fn write_survived_errors(&mut self, out: &mut Output) {
         for error in self.errors.take_survived() {
             self.custom_of("error", &error, None, out);
         }
     }
 
-    /// Passes on a record of the agent's own; without the record, its name would say nothing.
+    /// Writes a native record. Without its text, the name alone would be of no use.
     fn raw(&mut self, record: Option<&Json<'_>>, parent: Option<&Text<'_>>, out: &mut Output) {
         let Some(record) = record else {
             out.lost(RECORD);
             return;
         };
         let source = self.session.agent.clone();
-        self.in_a_run(RECORD, out, |out| {
+        self.write_in_run(RECORD, out, |out| {
             sse::event(out, "RAW", |raw| {
                 raw.json("event", record).text_if("source", source.as_ref());
                 of_subagent(raw, parent);
@@ -463,8 +464,13 @@ impl AgUiEncoder {
         });
     }
 
-    /// Writes now, or in the next run where there is none.
-    fn in_a_run(&mut self, what: &'static str, out: &mut Output, write: impl FnOnce(&mut Output)) {
+    /// Writes in the current run, or holds the output back for the next one.
+    fn write_in_run(
+        &mut self,
+        what: &'static str,
+        out: &mut Output,
+        write: impl FnOnce(&mut Output),
+    ) {
         let start = out.bytes().len();
         write(out);
         if self.run.is_some() {
@@ -481,7 +487,7 @@ impl AgUiEncoder {
     }
 }
 
-/// The event as our own dialect tells it, without its place in the stream.
+/// The payload of an event, as in the dialect `events`.
 pub(super) fn payload(event: &Event<'_>) -> Option<Json<'static>> {
     Json::from_text(event.data.serialize_payload().ok()?)
 }
@@ -490,7 +496,7 @@ pub(super) fn message_id(event: &mut Object<'_>, id: Uuid) {
     id.write(event.name("messageId"));
 }
 
-/// Whose work an event is, where it is that of a sub-agent: the call that started it names it.
+/// Writes the sub-agent that an event belongs to, as the id of the call that started it.
 #[inline]
 pub(super) fn of_subagent(event: &mut Object<'_>, parent: Option<&Text<'_>>) {
     event.text_if("subagentRunId", parent);

@@ -1,21 +1,21 @@
 //! `ag-ui`: events of the Agent-User Interaction protocol, as server-sent events.
 //!
-//! Seen in `@ag-ui/client` 1.0.0 (protocol 1.0), whose agent reads what we write in our tests. The
-//! client reads `data: {json}` with an empty line behind it, or protobuf by its media type; loose
-//! lines it does not read, and `[DONE]` would kill it.
+//! The encoder follows protocol 1.0, as implemented in `@ag-ui/client` 1.0.0, whose agent reads the
+//! output in tests. The client reads `data: {json}` followed by an empty line, or protobuf
+//! according to the media type. It does not read JSON lines, and fails on `[DONE]`.
 //!
-//! A turn is a run: `RUN_STARTED`, then all else, then `RUN_FINISHED` or `RUN_ERROR`. A stream may have
-//! several runs; between them nothing can be said, so what happens there is told in the next one, and
-//! after the last one in a run of its own, if it is something to show.
-//! Before a run ends, all messages, calls, steps and sub-agents of it must be closed. A message is one
-//! block of text; calls hang on the message that made them. What a sub-agent says carries
-//! `subagentRunId`, which is the id of the call that started it.
+//! A turn is a run: `RUN_STARTED`, then all other events, then `RUN_FINISHED` or `RUN_ERROR`. A
+//! stream may have several runs. No event may be sent between runs, so events that occur there are
+//! written in the next run; those after the last run are written in an additional one, if they are
+//! of interest to a user. Before a run ends, its messages, calls, steps and sub-agents must be
+//! closed. A message is one block of text, and a call refers to the message that made it. Events of
+//! a sub-agent have a `subagentRunId`, which is the id of the call that started it.
 //!
-//! The client strips fields it does not know, with a warning, and drops such events: so there are none
-//! of ours. What has no event of its own is `CUSTOM`, with the name and the payload of our own event;
-//! records of the agent's own are `RAW`.
+//! The client strips unknown fields with a warning, and drops unknown events, so the encoder adds
+//! none. Events without a counterpart in the protocol are `CUSTOM`, with the name and the payload
+//! that they have in the dialect `events`. Native records of the agent are `RAW`.
 //!
-//! Events are only written. What a client sends is a request to run, not a stream.
+//! The dialect can only be written: a client sends a request to run, not a stream.
 
 mod calls;
 mod encode;
@@ -34,10 +34,10 @@ pub static DIALECT: Dialect = Dialect {
     framing: FramingKind::Sse,
     encoder: Some(|options| Box::new(AgUiEncoder::new(options))),
     cannot_express: &[
-        "text that the agent took back",
-        "turns of the past",
-        "pictures in what a tool gave back",
-        "how the process ended, after a turn that ended before",
+        "text that the agent retracted",
+        "replayed turns",
+        "pictures in tool outputs",
+        "the end of the process, unless it ends a turn",
     ],
     rules: Some(|| Box::<rules::AgUiRules>::default()),
     guide: include_str!("guide.md"),

@@ -1,8 +1,8 @@
-//! What AG-UI clients rely on.
+//! The rules that AG-UI clients rely on.
 //!
-//! The shapes are those of the schemas of protocol 1.0, without anything that a client would strip;
-//! the order is that of the client's verifier, and stricter where the client would only show something
-//! wrong.
+//! The fields are those of the schemas of protocol 1.0, without any that a client would strip. The
+//! order is that of the client's verifier, and stricter where the client would only display
+//! something wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,22 +16,23 @@ use crate::check::{Findings, Rules};
 pub(super) struct AgUiRules {
     run: Option<Run>,
     ended: bool,
-    /// The ids of runs and of messages, which a client keeps for ever.
+    /// The ids of runs and of messages, which a client keeps forever.
     ids: BTreeSet<String>,
     calls: BTreeSet<String>,
 }
 
-/// What is open in the run at hand.
+/// What is open in the current run.
 #[derive(Debug, Default)]
 struct Run {
     id: String,
     thread: String,
     steps: BTreeSet<String>,
-    /// Messages, reasoning and reasoning messages, each with whose work it is.
+    /// Messages, reasoning and reasoning messages, each with the sub-agent that it belongs to.
     open: BTreeMap<(Kind, String), String>,
     inputs: BTreeMap<String, String>,
-    /// The calls that have no result, and of these the ones that the agent runs itself.
+    /// The calls without a result.
     waiting: BTreeSet<String>,
+    /// Those of them that the agent runs itself.
     unanswered: BTreeSet<String>,
     subagents: BTreeMap<String, bool>,
 }
@@ -43,7 +44,7 @@ enum Kind {
     ReasoningMessage,
 }
 
-/// What a field must be.
+/// The expected value of a field.
 #[derive(Debug, Clone, Copy)]
 enum Is {
     Text,
@@ -65,7 +66,7 @@ const ID_DELTA: Fields = &[("messageId", Is::Text), ("delta", Is::Text)];
 const CALL: Fields = &[("toolCallId", Is::Text)];
 const RUN: Fields = &[("threadId", Is::Text), ("runId", Is::Text)];
 
-/// The fields that an event must have, and those that it may have; `None` for an unknown event.
+/// The required and the optional fields of an event, or `None` for an unknown event.
 fn fields_of(kind: &str) -> Option<(Fields, Fields)> {
     Some(match kind {
         "RUN_STARTED" => (RUN, &[("parentRunId", Is::Text)]),
@@ -159,7 +160,7 @@ fn is_usage_entry(entry: &Value) -> bool {
     entry.as_object().is_some_and(|entry| entry.iter().all(is_known))
 }
 
-/// Whether this is one change of a JSON patch that works whatever the state is.
+/// Whether this is a change of a JSON patch that applies to any state.
 fn is_change(change: &Value) -> bool {
     text(change, "op") == "add"
         && text(change, "path").starts_with('/')
@@ -170,11 +171,14 @@ impl Rules for AgUiRules {
     fn record(&mut self, event: &Value, findings: &mut Findings) {
         let kind = text(event, "type");
         let Some((required, optional)) = fields_of(kind) else {
-            findings.add("known-event", format!("`{kind}` is no event; a client drops it"));
+            findings.add(
+                "known-event",
+                format!("`{kind}` is not an event of the protocol; a client drops it"),
+            );
             return;
         };
         if let Some(fields) = event.as_object() {
-            // What belongs to a whole run has no sub-agent.
+            // The bounds of a run belong to no sub-agent.
             let every: Fields = if kind.starts_with("RUN_") {
                 &[("metadata", Is::Object)]
             } else {
@@ -195,13 +199,13 @@ impl Rules for AgUiRules {
             return;
         }
         let Some(run) = &mut self.run else {
-            findings.add("in-a-run", format!("`{kind}` is in no run"));
+            findings.add("in-a-run", format!("`{kind}` is outside a run"));
             return;
         };
         match kind {
             "STEP_STARTED" | "STEP_FINISHED" => run.step(kind, event, findings),
             "TEXT_MESSAGE_START" | "REASONING_START" | "REASONING_MESSAGE_START" => {
-                // A span of reasoning may have the id of the message in it.
+                // Reasoning may have the same id as the message in it.
                 let id = text(event, "messageId");
                 let fresh = kind == "REASONING_START" || self.ids.insert(id.to_owned());
                 findings.require(fresh, "fresh-id", format!("`{id}` was used before"));
@@ -212,7 +216,7 @@ impl Rules for AgUiRules {
             | "REASONING_END"
             | "REASONING_MESSAGE_CONTENT"
             | "REASONING_MESSAGE_END" => {
-                run.go_on(kind, event, findings);
+                run.continue_message(kind, event, findings);
             }
             "REASONING_ENCRYPTED_VALUE" => {
                 let known = text(event, "subtype") == "message"
@@ -233,7 +237,7 @@ impl Rules for AgUiRules {
                 run.answer(event, findings);
             }
             "STATE_SNAPSHOT" => {
-                findings.add("state-kept", "it takes the place of the application's own state");
+                findings.add("state-kept", "it replaces the state of the application");
             }
             "SUBAGENT_STARTED" | "SUBAGENT_FINISHED" | "SUBAGENT_ERROR" => {
                 run.subagent(kind, event, findings);
@@ -251,7 +255,7 @@ impl Rules for AgUiRules {
 
 impl AgUiRules {
     fn run_started(&mut self, event: &Value, findings: &mut Findings) {
-        findings.require(self.run.is_none(), "run-ended", "the run before has no end");
+        findings.require(self.run.is_none(), "run-ended", "the previous run has no end");
         let id = text(event, "runId").to_owned();
         let fresh = self.ids.insert(id.clone());
         findings.require(fresh, "fresh-id", format!("`{id}` was used before"));
@@ -264,9 +268,9 @@ impl AgUiRules {
         self.ended = true;
         if kind == "RUN_FINISHED" {
             let same = run.id == text(event, "runId") && run.thread == text(event, "threadId");
-            findings.require(same, "same-run", "it began with other ids");
+            findings.require(same, "same-run", "the run began with other ids");
         }
-        run.all_closed(findings);
+        run.require_closed(findings);
     }
 }
 
@@ -277,7 +281,8 @@ impl Run {
             "STEP_STARTED" => self.steps.insert(name.clone()),
             _ => self.steps.remove(&name),
         };
-        findings.require(known, "steps-in-turn", format!("`{name}` is open, or is not"));
+        let state = if kind == "STEP_STARTED" { "already open" } else { "not open" };
+        findings.require(known, "steps-in-order", format!("step `{name}` is {state}"));
     }
 
     fn open(&mut self, event_kind: &str, event: &Value, findings: &mut Findings) {
@@ -289,14 +294,14 @@ impl Run {
         self.open.insert((Kind::of(event_kind), id), text(event, "subagentRunId").to_owned());
     }
 
-    fn go_on(&mut self, event_kind: &str, event: &Value, findings: &mut Findings) {
+    fn continue_message(&mut self, event_kind: &str, event: &Value, findings: &mut Findings) {
         let key = (Kind::of(event_kind), text(event, "messageId").to_owned());
         let Some(owner) = self.open.get(&key) else {
-            findings.add("message-open", format!("no such message `{}` is open", key.1));
+            findings.add("message-open", format!("no message `{}` is open", key.1));
             return;
         };
         let same = owner == text(event, "subagentRunId");
-        findings.require(same, "same-subagent", format!("`{}` is another agent's", key.1));
+        findings.require(same, "same-subagent", format!("`{}` belongs to another agent", key.1));
         if event_kind.ends_with("_END") {
             self.open.remove(&key);
         }
@@ -316,7 +321,7 @@ impl Run {
         match self.inputs.get(id) {
             Some(owner) => {
                 let same = owner == text(event, "subagentRunId");
-                findings.require(same, "same-subagent", format!("`{id}` is another agent's"));
+                findings.require(same, "same-subagent", format!("`{id}` belongs to another agent"));
             }
             None => findings.add("input-open", format!("no input of `{id}` is open")),
         }
@@ -342,14 +347,14 @@ impl Run {
             findings.require(fresh, RULE, format!("`{id}` was started before"));
             let above = event.get("parentSubagentRunId").and_then(Value::as_str);
             let known = above.is_none_or(|above| self.subagents.contains_key(above));
-            findings.require(known, RULE, "the sub-agent above it was not started");
+            findings.require(known, RULE, "its parent sub-agent was not started");
             return;
         }
-        let at_work = self.subagents.insert(id.clone(), false) == Some(true);
-        findings.require(at_work, RULE, format!("`{id}` is not at work"));
+        let running = self.subagents.insert(id.clone(), false) == Some(true);
+        findings.require(running, RULE, format!("`{id}` is not running"));
     }
 
-    fn all_closed(&self, findings: &mut Findings) {
+    fn require_closed(&self, findings: &mut Findings) {
         for (_, id) in self.open.keys() {
             findings.add("message-closed", format!("`{id}` is still open"));
         }
@@ -357,10 +362,10 @@ impl Run {
             findings.add("input-closed", format!("the input of `{id}` is still open"));
         }
         for step in &self.steps {
-            findings.add("steps-in-turn", format!("`{step}` is still open"));
+            findings.add("steps-in-order", format!("step `{step}` is still open"));
         }
-        for (id, _) in self.subagents.iter().filter(|(_, at_work)| **at_work) {
-            findings.add("subagent-once", format!("`{id}` is still at work"));
+        for (id, _) in self.subagents.iter().filter(|(_, running)| **running) {
+            findings.add("subagent-once", format!("`{id}` is still running"));
         }
         for id in &self.unanswered {
             findings.add("call-answered", format!("`{id}` has no result"));

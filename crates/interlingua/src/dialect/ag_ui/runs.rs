@@ -1,4 +1,4 @@
-//! Writes where a run begins and ends, what is known of the session, and the sub-agents of a run.
+//! Encodes the bounds of a run, the facts of the session, and the sub-agents of a run.
 
 use super::encode::{AgUiEncoder, RECORD, step_event};
 use crate::dialect::ai_parts;
@@ -11,32 +11,32 @@ use crate::event::{
 use crate::json::write::{self, Object};
 use crate::json::{Json, Text};
 
-/// The largest count that a client takes for one.
+/// The largest count that a client can represent.
 const MOST_TOKENS: u64 = (1 << 53) - 1;
 
-/// The run at hand.
+/// The current run.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     thread: Thread,
     id: Uuid,
-    /// The agent took another model while it was at work.
+    /// The model of the session changed during the run.
     other_models: bool,
-    /// The sub-agents that were started in this run, and whether they are still at work.
+    /// The sub-agents that were started in this run, and whether they are still running.
     subagents: Vec<(Text<'static>, bool)>,
 }
 
-/// The id of the conversation: the agent's session, or one of our own.
+/// The id of the conversation: that of the agent's session, or a generated one.
 #[derive(Debug, Clone)]
 enum Thread {
     Session(Text<'static>),
-    Made(Uuid),
+    Generated(Uuid),
 }
 
 impl Thread {
     fn write(&self, out: &mut write::Bytes) {
         match self {
             Self::Session(id) => write::text(out, id),
-            Self::Made(id) => id.write(out),
+            Self::Generated(id) => id.write(out),
         }
     }
 }
@@ -44,10 +44,10 @@ impl Thread {
 impl AgUiEncoder {
     pub(super) fn run_started(&mut self, started: &TurnStarted<'_>, out: &mut Output) {
         self.end_run(out);
-        // A conversation that began with an id of ours goes on with it.
+        // A conversation that began with a generated id keeps it.
         let thread = match &self.session.id {
             Some(id) if self.thread.is_none() => Thread::Session(id.clone()),
-            _ => Thread::Made(*self.thread.get_or_insert_with(|| self.identity.uuid())),
+            _ => Thread::Generated(*self.thread.get_or_insert_with(|| self.identity.uuid())),
         };
         let id = self.identity.uuid();
         let run = Run { thread, id, other_models: false, subagents: Vec::new() };
@@ -60,15 +60,15 @@ impl AgUiEncoder {
             }
         });
         self.run = Some(run);
-        self.tell_session(out);
+        self.write_session(out);
         let (bytes, names) = std::mem::take(&mut self.held);
         out.bytes().extend_from_slice(&bytes);
         drop(names);
     }
 
-    /// What is known of the session is a part of the state, beside those of the application.
-    fn tell_session(&mut self, out: &mut Output) {
-        if std::mem::replace(&mut self.session_told, true) {
+    /// Writes the facts of the session as a part of the state, next to those of the application.
+    fn write_session(&mut self, out: &mut Output) {
+        if std::mem::replace(&mut self.session_written, true) {
             return;
         }
         let session = &self.session;
@@ -101,7 +101,7 @@ impl AgUiEncoder {
             ($($fact:ident)+) => {$(
                 if let Some(fact) = &update.$fact {
                     self.session.$fact = Some(fact.clone().into_owned());
-                    self.session_told = false;
+                    self.session_written = false;
                 }
             )+};
         }
@@ -112,7 +112,7 @@ impl AgUiEncoder {
         }
         learn!(id agent version model cwd permission_mode tools);
         if self.run.is_some() {
-            self.tell_session(out);
+            self.write_session(out);
         }
         if update.relay.as_ref().is_some_and(|relay| relay.token.reveal().is_some()) {
             out.lost("token of a relay");
@@ -122,8 +122,8 @@ impl AgUiEncoder {
         }
     }
 
-    /// Ends the run; but where the turn ended with the input, how the process ended follows, and is
-    /// told first.
+    /// Ends the run. If the turn ended with the input, the end of the process follows and is
+    /// written first.
     pub(super) fn turn_ended(
         &mut self,
         event: &Event<'_>,
@@ -147,7 +147,7 @@ impl AgUiEncoder {
     }
 
     fn run_ended(&mut self, ended: &TurnEnded<'_>, synthetic: bool, out: &mut Output) {
-        self.of_client.iter_mut().for_each(|(_, run_is_over)| *run_is_over = true);
+        self.of_client.iter_mut().for_each(|(_, run_has_ended)| *run_has_ended = true);
         for error in self.errors.take_unreported(ended.cause.as_ref()) {
             self.custom_of("error", &error, None, out);
         }
@@ -157,7 +157,7 @@ impl AgUiEncoder {
         }
         let Some(run) = self.run.take() else { return };
         run.suspend_subagents(out);
-        // An agent that counts by model and names none has used nothing more: a turn before counted it.
+        // If an agent counts by model and names none, an earlier turn has counted the usage.
         let counted = self.counts_models && !synthetic;
         self.counts_models |= !ended.by_model.is_empty();
         let model = self.session.model.as_ref().filter(|_| !run.other_models);
@@ -169,13 +169,13 @@ impl AgUiEncoder {
         }
     }
 
-    /// Tells in one more run what came after the last turn, if it is something to show.
-    pub(super) fn afterword(&mut self, out: &mut Output) {
+    /// Writes what followed the last turn in an additional run, if it is of interest to a user.
+    pub(super) fn write_after_last_run(&mut self, out: &mut Output) {
         for error in self.errors.take_unreported(None) {
             self.custom_of("error", &error, None, out);
         }
-        let aside = [RECORD, "session_ended", "log", "unparsed", "limit", "usage"];
-        if self.held.1.iter().all(|what| aside.contains(what)) {
+        let uninteresting = [RECORD, "session_ended", "log", "unparsed", "limit", "usage"];
+        if self.held.1.iter().all(|what| uninteresting.contains(what)) {
             return;
         }
         self.run_started(&TurnStarted::default(), out);
@@ -187,7 +187,7 @@ impl AgUiEncoder {
     }
 }
 
-/// Calls that the client must run are those without a result: it counts them itself.
+/// Writes `RUN_FINISHED`. It does not list the client's calls: they are those without a result.
 fn run_finished(run: &Run, ended: &TurnEnded<'_>, used: &[Used<'_>], out: &mut Output) {
     sse::event(out, "RUN_FINISHED", |event| {
         run.write_ids(event);
@@ -196,12 +196,12 @@ fn run_finished(run: &Run, ended: &TurnEnded<'_>, used: &[Used<'_>], out: &mut O
             Outcome::Cancelled => r#""outcome":{"type":"cancelled"}"#,
             _ => r#""outcome":{"type":"success"}"#,
         });
-        how_it_went(event, ended, used);
+        write_totals(event, ended, used);
     });
 }
 
-/// Whether a run that ended so is told as an error. What was cut short did not succeed, and the
-/// protocol has no other word for that.
+/// Whether a run with this outcome ends with `RUN_ERROR`. A run that was cut short did not succeed,
+/// and the protocol has no other way to express that.
 fn is_error(outcome: &Outcome) -> bool {
     let ended_well = [Outcome::Completed, Outcome::WaitingForClient, Outcome::Cancelled];
     !ended_well.contains(outcome)
@@ -210,19 +210,19 @@ fn is_error(outcome: &Outcome) -> bool {
 fn run_error(ended: &TurnEnded<'_>, used: &[Used<'_>], out: &mut Output) {
     let message = match (&ended.cause, &ended.outcome) {
         (None, Outcome::Refused) => Text::plain("the model refused"),
-        (None, Outcome::LimitReached) => Text::plain(limit_in_words(ended)),
+        (None, Outcome::LimitReached) => Text::plain(limit_text(ended)),
         _ => ai_parts::failure(ended),
     };
     sse::event(out, "RUN_ERROR", |event| {
         event.text("message", &message);
         let class = ended.class.as_ref().filter(|_| ended.outcome == Outcome::Failed);
         event.string("code", class.map_or(ended.outcome.as_str(), |class| class.as_str()));
-        how_it_went(event, ended, used);
+        write_totals(event, ended, used);
     });
 }
 
-/// Which limit was reached, as far as the model's word for it says so.
-fn limit_in_words(ended: &TurnEnded<'_>) -> &'static str {
+/// The limit that was reached, according to the stop reason of the model.
+fn limit_text(ended: &TurnEnded<'_>) -> &'static str {
     let word = ended.stop_reason.as_ref().map(Text::to_plain).unwrap_or_default();
     match word.to_ascii_lowercase().as_str() {
         "length" | "max_tokens" | "max_output_tokens" => {
@@ -232,8 +232,8 @@ fn limit_in_words(ended: &TurnEnded<'_>) -> &'static str {
     }
 }
 
-/// Tokens, money and time.
-fn how_it_went(event: &mut Object<'_>, ended: &TurnEnded<'_>, used: &[Used<'_>]) {
+/// Writes tokens, outcome, cost and duration.
+fn write_totals(event: &mut Object<'_>, ended: &TurnEnded<'_>, used: &[Used<'_>]) {
     if !used.is_empty() {
         event.objects("usage", used, |counts, (usage, model)| write_usage(counts, usage, *model));
     }
@@ -252,7 +252,8 @@ fn how_it_went(event: &mut Object<'_>, ended: &TurnEnded<'_>, used: &[Used<'_>])
 /// Tokens, and the model that used them.
 type Used<'u> = (&'u Usage<'u>, Option<&'u Text<'u>>);
 
-/// What a run used: an entry for each model where the agent says so, since that counts sub-agents too.
+/// The usage of a run: one entry for each model if the agent states it, since only these counts
+/// contain sub-agents.
 fn used<'u>(
     ended: &'u TurnEnded<'_>,
     counted_before: bool,
@@ -263,7 +264,7 @@ fn used<'u>(
     };
     match (ended.by_model.as_slice(), &ended.usage) {
         ([], Some(all)) if !counted_before => vec![(all, all.model.as_ref().or(model))],
-        // The same counts, and more of them.
+        // The total has the same counts, and more detail.
         ([one], Some(all)) if same(one, all) => {
             vec![(all, all.model.as_ref().or(one.model.as_ref()))]
         }
@@ -271,7 +272,7 @@ fn used<'u>(
     }
 }
 
-/// The totals, and the parts of them: a part is never beside its total.
+/// Writes the totals, of which the other counts are parts.
 fn write_usage(counts: &mut Object<'_>, usage: &Usage<'_>, model: Option<&Text<'_>>) {
     let (input, output) = (usage.input_total(), usage.output);
     let total = input.zip(output).map(|(input, output)| input.saturating_add(output));
@@ -288,7 +289,7 @@ fn write_usage(counts: &mut Object<'_>, usage: &Usage<'_>, model: Option<&Text<'
     }
 }
 
-/// Sub-agents: named by the call that started them, as what they say is.
+/// Sub-agents. Their id is that of the call that started them.
 impl AgUiEncoder {
     pub(super) fn subagent_started(
         &mut self,
@@ -327,12 +328,12 @@ impl AgUiEncoder {
     ) {
         let id = ended.call.as_ref().or(ended.id.as_ref());
         let run = self.run.as_mut().zip(id);
-        let at_work = run.and_then(|(run, id)| run.at_work(id));
-        let (Some(id), Some(at_work)) = (id, at_work) else {
+        let running = run.and_then(|(run, id)| run.running(id));
+        let (Some(id), Some(running)) = (id, running) else {
             self.custom(event, out);
             return;
         };
-        *at_work = false;
+        *running = false;
         let status = ended.status.as_ref().map(Text::to_plain).unwrap_or_default();
         let well = ["", "completed", "complete", "done", "finished", "success", "succeeded", "ok"];
         let failed = !well.contains(&&*status);
@@ -359,9 +360,9 @@ impl Run {
         self.id.write(event.name("runId"));
     }
 
-    /// Ends the sub-agents that are still at work: they may go on in a later run.
+    /// Ends the sub-agents that are still running, as suspended: they may continue in a later run.
     fn suspend_subagents(&self, out: &mut Output) {
-        for (subagent, _) in self.subagents.iter().filter(|(_, at_work)| *at_work) {
+        for (subagent, _) in self.subagents.iter().filter(|(_, running)| *running) {
             sse::event(out, "SUBAGENT_FINISHED", |event| {
                 event.text("subagentRunId", subagent);
                 event.fixed(r#""outcome":{"type":"suspended"}"#);
@@ -373,8 +374,8 @@ impl Run {
         self.subagents.iter().any(|(id, _)| id == subagent)
     }
 
-    fn at_work(&mut self, subagent: &Text<'_>) -> Option<&mut bool> {
-        let known = self.subagents.iter_mut().find(|(id, at_work)| id == subagent && *at_work);
-        known.map(|(_, at_work)| at_work)
+    fn running(&mut self, subagent: &Text<'_>) -> Option<&mut bool> {
+        let known = self.subagents.iter_mut().find(|(id, running)| id == subagent && *running);
+        known.map(|(_, running)| running)
     }
 }

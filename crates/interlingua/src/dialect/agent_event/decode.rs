@@ -1,4 +1,4 @@
-//! Reads `AgentEvent` streams.
+//! Decodes `AgentEvent` streams.
 
 use std::collections::BTreeSet;
 
@@ -13,24 +13,25 @@ use crate::event::{
 use crate::framing::FrameText;
 use crate::json::{Json, Text};
 
-/// How many todo lists are remembered to know the results of the tools that wrote them.
+/// The number of todo lists that are remembered, to recognise the results of the tools that wrote
+/// them.
 const LISTS_KEPT: usize = 64;
 
-/// The reader of `agent-event`.
+/// The decoder of `agent-event`.
 #[derive(Debug, Default)]
 pub struct AgentEventDecoder {
-    /// The number of the block at hand, and what it is while it is being said.
+    /// The index of the current block, and its kind while it is open.
     block: u64,
     open: Option<BlockKind>,
-    /// Something was said since the last turn ended.
+    /// A record followed the end of the last turn.
     in_turn: bool,
-    /// What was said last to the user.
-    said: String,
-    /// The final text, where the stream says it again before the turn ends.
+    /// The text of the last message.
+    last_text: String,
+    /// The final text, if the stream repeats it before the turn ends.
     final_text: Option<Text<'static>>,
-    /// The lists whose tool was not told.
+    /// The ids of the todo lists. They are those of the calls that wrote them.
     lists: Vec<Text<'static>>,
-    /// The calls that were told and not yet answered.
+    /// The calls that were started and are not answered yet.
     calls: BTreeSet<String>,
 }
 
@@ -42,7 +43,7 @@ impl Decoder for AgentEventDecoder {
     }
 
     fn finish(&mut self, sink: &mut dyn EventSink) {
-        // A final text whose turn never ended is at least text.
+        // A final text whose turn never ended is emitted as text.
         if let Some(text) = self.final_text.take() {
             self.end_block(None, sink);
             let index = self.block;
@@ -105,8 +106,8 @@ impl AgentEventDecoder {
         let category = line.category.as_ref().map_or("", Text::body);
         if category == "result" {
             self.end_block(time.clone(), sink);
-            // As a rule it repeats the last message; where it does not, it is one.
-            let repeats = self.said.is_empty() || *self.said == *text.to_plain();
+            // It usually repeats the last message; otherwise it is a message of its own.
+            let repeats = self.last_text.is_empty() || *self.last_text == *text.to_plain();
             if !repeats {
                 let index = self.block;
                 self.block += 1;
@@ -129,11 +130,11 @@ impl AgentEventDecoder {
             self.end_block(time.clone(), sink);
             self.open = Some(kind.clone());
             if kind == BlockKind::Text {
-                self.said.clear();
+                self.last_text.clear();
             }
         }
         if kind == BlockKind::Text {
-            self.said.push_str(&text.to_plain());
+            self.last_text.push_str(&text.to_plain());
         }
         let delta = BlockDelta { index: self.block, kind, text, ..BlockDelta::default() };
         sink.event(Event::new(delta).at(time));
@@ -155,7 +156,7 @@ impl AgentEventDecoder {
         self.lists.push(list.clone().into_owned());
     }
 
-    /// Whether a result is that of a todo tool whose call was told as a list.
+    /// Whether a result is that of a todo tool whose call appeared only as a list.
     fn wrote_a_list(&mut self, line: &Line<'_>) -> bool {
         let Some(call) = &line.tool_id else { return false };
         !self.calls.remove(&*call.to_plain()) && self.lists.contains(call)
@@ -208,7 +209,7 @@ fn problem(line: Line<'_>) -> Error<'_> {
     }
 }
 
-/// What an `error` says. Shipped parsers also write one that is no string.
+/// The message of an `error`. Shipped parsers also write values that are not strings.
 fn message(error: &Json<'_>) -> Text<'static> {
     match error.as_text() {
         Some(text) => text.into_owned(),

@@ -1,4 +1,4 @@
-//! Writes `AgentEvent` streams.
+//! Encodes `AgentEvent` streams.
 
 use super::todo_calls::TodoCalls;
 use super::wire;
@@ -12,48 +12,47 @@ use crate::event::{
 use crate::json::write::{self, Object};
 use crate::json::{Json, Text};
 
-/// How many errors of a turn are remembered, so that its end does not say them again.
+/// The number of errors of a turn that are remembered, so that its end does not repeat them.
 const ERRORS_KEPT: usize = 100;
 
-/// The writer of `agent-event`.
+/// The encoder of `agent-event`.
 #[derive(Debug, Clone)]
 pub struct AgentEventEncoder {
     envelope: Envelope,
-    /// The id of the list that was told last, and the fields that told it.
+    /// The id of the last list, and its fields as they were written.
     list: Text<'static>,
-    list_told: Option<Json<'static>>,
+    written_list: Option<Json<'static>>,
     todo_calls: TodoCalls,
-    /// The errors that were told in the turn at hand.
+    /// The errors that were written in the current turn.
     errors: Vec<Text<'static>>,
-    /// A turn has ended and no other has begun: a reader may have gone.
-    rests: bool,
-    /// Times are the caller's, and notices are written between turns too.
+    /// No turn is open, so the consumer may have stopped reading.
+    between_turns: bool,
+    /// Records have the caller's time, and notices between turns are written too.
     callers_time: bool,
 }
 
-/// What every record of a stream has; texts are kept as the literals that are written.
+/// The fields that every record has. Texts are stored as JSON literals.
 #[derive(Debug, Clone)]
 struct Envelope {
     identity: Identity,
     agent_id: String,
     agent_type: String,
-    /// The caller said what type the agent is.
+    /// The caller chose the type of the agent.
     type_is_given: bool,
     team: String,
-    /// The time of the event before, for one that has none.
+    /// The time of the last event, for events without one.
     time: u64,
 }
 
 impl AgentEventEncoder {
-    /// The same writer, with the caller's time in every record, and with what the system says between
-    /// two turns.
+    /// Writes the caller's time in every record, and also notices between two turns.
     #[must_use]
     pub fn at_the_callers_time(mut self) -> Self {
         self.callers_time = true;
         self
     }
 
-    /// A writer that names the agent and its team as the caller says.
+    /// An encoder with the caller's names for the agent and its team.
     pub fn new(options: &EncodeOptions) -> Self {
         let team = Json::from_text(options.team.metadata.replace(['\r', '\n'], " "));
         let team = team.filter(Json::is_object).map(|team| team.get().to_owned());
@@ -65,15 +64,14 @@ impl AgentEventEncoder {
             team: team.unwrap_or_else(|| "{}".to_owned()),
             time: 0,
         };
-        // Before the session starts there is nobody to tell anything either.
         let list = Text::plain("plan");
         Self {
             envelope,
             list,
-            list_told: None,
+            written_list: None,
             todo_calls: TodoCalls::default(),
             errors: Vec::new(),
-            rests: true,
+            between_turns: true,
             callers_time: false,
         }
     }
@@ -86,7 +84,7 @@ fn literal(plain: &str) -> String {
 }
 
 impl Envelope {
-    /// Opens a record, with all that records share.
+    /// Opens a record and writes its envelope.
     #[inline]
     fn record<'o>(&mut self, kind: &str, out: &'o mut Output) -> Object<'o> {
         let mut record = out.record(kind);
@@ -98,7 +96,7 @@ impl Envelope {
         record
     }
 
-    /// Sets the time of the records to come: the agent's, or else the caller's, or else the last.
+    /// Sets the time of the next records: the agent's, else the caller's, else the last one.
     #[inline]
     fn at(&mut self, event: &Event<'_>, callers_time: bool, out: &Output) {
         let own = if callers_time { None } else { event.time.as_ref() };
@@ -137,38 +135,40 @@ impl Encoder for AgentEventEncoder {
             }
             Data::ToolEnded(ended) => self.tool_ended(ended, out),
             Data::PlanUpdated(plan) => {
-                self.todo_calls.list_told(plan.call.as_ref());
-                // There is one list, and it is the main agent's.
+                self.todo_calls.list_written(plan.call.as_ref());
+                // The dialect has one list, that of the main agent.
                 if of_subagent {
                     out.lost("todo list of a sub-agent");
                 } else {
                     self.todo_list(plan, out);
                 }
             }
-            Data::Notice(notice) if !self.rests || self.callers_time => self.notice(notice, out),
+            Data::Notice(notice) if !self.between_turns || self.callers_time => {
+                self.notice(notice, out)
+            }
             Data::SessionStarted(started) => self.session_started(started, out),
             Data::SessionEnded(ended) => session_ended(ended, out),
             Data::Error(error) => self.error(error, out),
-            Data::Unparsed(unparsed) => self.unreadable(unparsed, out),
+            Data::Unparsed(unparsed) => self.unparsed(unparsed, out),
             Data::TurnStarted(_) => {
                 self.errors.clear();
-                self.rests = false;
+                self.between_turns = false;
             }
             Data::TurnEnded(ended) => {
                 self.todo_calls.end_turn(out);
                 self.turn_ended(ended, event, out);
             }
-            other => unsayable(other, out),
+            other => count_losses(other, out),
         }
     }
 }
 
-/// What the model says.
+/// Text, plans and notices.
 impl AgentEventEncoder {
     #[inline]
     fn text(&mut self, kind: &BlockKind, text: &Text<'_>, of_subagent: bool, out: &mut Output) {
-        // Consumers put the final answer together from the category `message`; a sub-agent's words
-        // are no part of it.
+        // Consumers join the final answer from texts with the category `message`, to which the text
+        // of a sub-agent does not belong.
         let category = match kind {
             BlockKind::Text if of_subagent => "subagent",
             BlockKind::Text => "message",
@@ -195,22 +195,23 @@ impl AgentEventEncoder {
                 _ => {}
             }
         }
-        let sayable = plan.items.iter().filter_map(|item| Some((item, todo_status(item)?)));
+        let items = plan.items.iter().filter_map(|item| Some((item, todo_status(item)?)));
         let list = Json::object(|fields| {
-            fields.text("todoId", &self.list).objects("items", sayable, |todo, (item, status)| {
+            fields.text("todoId", &self.list).objects("items", items, |todo, (item, status)| {
                 todo.text("text", &item.text).string("status", status);
             });
         });
-        if self.list_told.as_ref() == Some(&list) {
+        if self.written_list.as_ref() == Some(&list) {
             return;
         }
         let mut record = self.envelope.record("todo_list", out);
         record.fields_of(list.get());
         record.end();
-        self.list_told = Some(list);
+        self.written_list = Some(list);
     }
 
-    /// Writes what the system says. A warning has a category of its own, which is no part of the answer.
+    /// Writes a notice. A warning or an error has a category of its own, so that it is not taken
+    /// for a part of the answer.
     fn notice(&mut self, notice: &Notice<'_>, out: &mut Output) {
         let mut record = self.envelope.record("text", out);
         record.text("text", &notice.text).raw("role", "\"system\"");
@@ -221,7 +222,7 @@ impl AgentEventEncoder {
     }
 }
 
-/// Counts what a sub-agent says and does: nothing here tells which one it was.
+/// Counts the messages and calls of sub-agents, since records do not state which agent wrote them.
 fn lose_lineage(event: &Event<'_>, out: &mut Output) {
     let begins =
         matches!(event.data, Data::Block(_) | Data::BlockStarted(_) | Data::ToolStarted(_));
@@ -245,7 +246,7 @@ fn lose_signature(signature: Option<&Text<'_>>, out: &mut Output) {
     }
 }
 
-/// The word for a step's status; `None` for a step that a list cannot have.
+/// The word for the status of a step, or `None` for a step that cannot be in a list.
 fn todo_status<'p>(item: &'p PlanItem<'_>) -> Option<&'p str> {
     match &item.status {
         _ if is_blank(&item.text) => None,
@@ -270,12 +271,12 @@ impl AgentEventEncoder {
         out: &mut Output,
     ) {
         if *executor == Executor::Client {
-            // Nobody could answer it here, and every `tool.started` must have an end.
+            // The consumer cannot answer it, and every `tool.started` must have an end.
             out.lost("tool call for the client");
             return;
         }
         if keeps_the_plan(kind, name) {
-            self.todo_calls.made(call);
+            self.todo_calls.started(call);
             return;
         }
         let mut record = self.envelope.record("tool.started", out);
@@ -286,7 +287,7 @@ impl AgentEventEncoder {
         };
         record.end();
         if input.is_some_and(|input| !input.is_object()) {
-            out.lost("tool input that is no object");
+            out.lost("tool input that is not an object");
         }
     }
 
@@ -316,7 +317,7 @@ impl AgentEventEncoder {
             out.lost("how a call failed (denied, cancelled, abandoned)");
         }
         for _ in 0..others {
-            out.lost("tool output that is no text");
+            out.lost("tool output that is not text");
         }
         if ended.structured.is_some() {
             out.lost("structured tool output");
@@ -324,12 +325,12 @@ impl AgentEventEncoder {
     }
 }
 
-/// Whether a tool keeps the plan, by its kind or by its name.
+/// Whether a tool keeps the plan, according to its kind or its name.
 fn keeps_the_plan(kind: &ToolKind, name: &Text<'_>) -> bool {
     *kind == ToolKind::Plan || tools::kind_of(name) == ToolKind::Plan
 }
 
-/// What went wrong: in the agent's words, by the exit code, or else by how it ended.
+/// Writes why a call failed: the agent's message, else the exit code, the output or the status.
 fn failure(record: &mut Object<'_>, ended: &ToolEnded<'_>, output: &Text<'_>) {
     match (&ended.error, ended.exit_code) {
         (Some(error), _) => record.text("error", error),
@@ -339,7 +340,7 @@ fn failure(record: &mut Object<'_>, ended: &ToolEnded<'_>, output: &Text<'_>) {
     };
 }
 
-/// The name of a tool: what Codex calls a kind of item has the name of the tool that does the same.
+/// The name of a tool. Kinds of Codex items get the names of the equivalent tools.
 fn tool_name<'t>(name: &'t Text<'_>) -> Text<'t> {
     match name.body() {
         "command_execution" => Text::plain("Bash"),
@@ -349,17 +350,16 @@ fn tool_name<'t>(name: &'t Text<'_>) -> Text<'t> {
     }
 }
 
-/// Sessions, turns and what goes wrong in them.
+/// Sessions, turns and errors.
 impl AgentEventEncoder {
     fn session_started(&mut self, started: &SessionStarted<'_>, out: &mut Output) {
-        if let Some(agent) = &started.agent {
-            // What was recorded in our own events is the stream of another agent.
-            if !self.envelope.type_is_given {
-                self.envelope.agent_type = literal(wire::agent_type(&agent.to_plain()));
-            }
+        if let Some(agent) = &started.agent
+            && !self.envelope.type_is_given
+        {
+            self.envelope.agent_type = literal(wire::agent_type(&agent.to_plain()));
         }
         self.envelope.record("session.started", out).end();
-        self.rests = false;
+        self.between_turns = false;
         if started.id.is_some() || started.model.is_some() || started.cwd.is_some() {
             out.lost("session facts");
         }
@@ -370,7 +370,7 @@ impl AgentEventEncoder {
         self.problem(&error.message, code.as_ref().or(error.code.as_ref()), out);
     }
 
-    fn unreadable(&mut self, unparsed: &Unparsed<'_>, out: &mut Output) {
+    fn unparsed(&mut self, unparsed: &Unparsed<'_>, out: &mut Output) {
         let message = Text::from(format!("Failed to parse JSONL: {}", unparsed.message));
         self.problem(&message, Some(&Text::plain("JSONL_PARSE_ERROR")), out);
         if unparsed.text.is_some() {
@@ -403,17 +403,16 @@ impl AgentEventEncoder {
         record.string("finishReason", reason);
         record.end();
         self.errors.clear();
-        self.rests = true;
+        self.between_turns = true;
         lose_counts(ended, out);
     }
 
-    /// Says why a turn failed, unless that was said before.
+    /// Writes why a turn failed, unless an error stated it before.
     fn cause(&mut self, ended: &TurnEnded<'_>, event: &Event<'_>, out: &mut Output) {
-        let told = |cause: &Text<'_>| self.errors.contains(cause);
         let cause = match &ended.cause {
-            Some(cause) if told(cause) => return,
+            Some(cause) if self.errors.contains(cause) => return,
             Some(cause) => cause.borrowed(),
-            // Its call was not told: nobody here could answer it.
+            // The call for the client was not written, since the consumer cannot answer it.
             None if ended.outcome == Outcome::WaitingForClient => {
                 Text::plain("the agent waits for a tool of the client")
             }
@@ -423,7 +422,7 @@ impl AgentEventEncoder {
     }
 }
 
-/// What kind of failure ended a turn, as far as its end says so.
+/// The code of the failure that ended a turn, if the end of the turn states its class.
 fn code_of(ended: &TurnEnded<'_>, event: &Event<'_>) -> Option<Text<'static>> {
     let class = match (&ended.outcome, &ended.class, ended.http_status) {
         _ if event.synthetic == Some(Reason::ProcessEnded) => {
@@ -462,11 +461,11 @@ fn session_ended(ended: &SessionEnded<'_>, out: &mut Output) {
     }
 }
 
-/// Counts what has no record; what only frames other events has nothing to lose.
-fn unsayable(data: &Data<'_>, out: &mut Output) {
+/// Counts events that have no record. Events that only delimit others lose nothing.
+fn count_losses(data: &Data<'_>, out: &mut Output) {
     let what = match data {
         Data::MessageStarted(_) | Data::MessageEnded(_) | Data::ToolInputDelta(_) => return,
-        // The call has told it.
+        // The call contains the change.
         Data::FilesChanged(files) if files.call.is_some() => return,
         Data::FilesChanged(_) => "file change",
         Data::SessionUpdated(_) => "session facts",

@@ -1,11 +1,11 @@
-//! What of an `AgentEvent` stream is left out on purpose.
+//! The records and fields of an `AgentEvent` stream that are left out on purpose.
 
 use crate::dialect::Ignored;
 
 pub(super) const IGNORED: &[Ignored] = &[
     Ignored {
         what: &["todo_result"],
-        why: "the result of a todo tool whose list was told in its own right",
+        why: "the result of a todo tool whose list was emitted already",
     },
     Ignored {
         what: &["*: agentId", "*: teamMetadata*", "*: eventId", "*: visible"],

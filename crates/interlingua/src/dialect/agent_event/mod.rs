@@ -1,19 +1,20 @@
-//! `agent-event`: the unified `AgentEvent` that the seed on todo lists describes.
+//! `agent-event`: the unified `AgentEvent` of agent-chatter, with todo lists.
 //!
-//! Known from the sources of `@testany/agent-chatter-core` 1.1.8, where three parsers make it from
-//! Claude's, Codex's and Gemini's streams. Every record has the same envelope: `eventId`, `agentId`,
-//! `agentType`, `teamMetadata`, and `timestamp` in milliseconds. There are seven types:
-//! `session.started`, `text`, `tool.started`, `tool.completed`, `turn.completed`, `error` and
-//! `todo_list`, which is always the whole list. Text has no pieces and no wholes: each `text` goes on
-//! where the one before it ended.
+//! The contract is taken from the sources of `@testany/agent-chatter-core` 1.1.8, where three
+//! parsers make it from the streams of Claude, Codex and Gemini. Every record has the same
+//! envelope: `eventId`, `agentId`, `agentType`, `teamMetadata`, and `timestamp` in milliseconds.
+//! There are seven types: `session.started`, `text`, `tool.started`, `tool.completed`,
+//! `turn.completed`, `error` and `todo_list`, which always contains the complete list. Text does
+//! not distinguish deltas from complete messages: each `text` continues the one before it.
 //!
-//! What is written is the clean form of the contract: a tool that keeps the todo list is told by
-//! `todo_list` alone, neither its call nor its result; outputs are text; a failed turn says why in an
-//! `error` before its end, and so does one that waits for a tool of the client. There is one list,
-//! the main agent's. A notice is a `text` of the role `system`, in the category `notice`.
+//! The encoder writes the clean form of the contract. A tool that keeps the todo list appears only
+//! as `todo_list`, without its call and its result. Outputs are text. A failed turn states its
+//! cause in an `error` before its end, and so does a turn that waits for a tool of the client.
+//! There is one list, that of the main agent. A notice is a `text` with the role `system`; a
+//! warning or an error has the category `notice`.
 //!
-//! What is read may also be the form that was shipped, in which the result of a todo tool leaks and
-//! the final text is said again with the category `result`.
+//! The decoder also reads the form that was shipped, in which the result of a todo tool is not
+//! hidden and the final text is repeated with the category `result`.
 
 mod decode;
 mod encode;
@@ -46,7 +47,7 @@ pub static DIALECT: Dialect = Dialect {
         "file changes, artifacts and compaction",
         "permissions and questions",
         "how a call failed (denied, cancelled, abandoned)",
-        "sub-agents, apart from what they say and do",
+        "sub-agents, apart from their messages and calls",
         "retries and limits",
         "unknown records",
     ],

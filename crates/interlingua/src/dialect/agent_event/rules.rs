@@ -1,4 +1,4 @@
-//! What consumers of `AgentEvent` streams rely on.
+//! The rules that consumers of `AgentEvent` streams rely on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::check::fields::{Expected, RecordFields};
 use crate::check::{Findings, Rules};
 
-/// The tools whose calls are told as a list, and in no other way.
+/// The tools whose calls appear only as `todo_list`.
 const TODO_TOOLS: &[&str] =
     &["TodoWrite", "write_todos", "TaskCreate", "TaskUpdate", "TaskGet", "TaskList"];
 
@@ -21,15 +21,15 @@ pub(super) struct AgentEventRules {
     ids: BTreeSet<String>,
     /// The calls, and whether each was answered.
     calls: BTreeMap<String, bool>,
-    /// Whether something of a turn was said since the last one ended.
+    /// A turn has begun and not ended.
     in_turn: bool,
-    /// Whether an error was told since then.
-    error_told: bool,
-    /// The list that was told last.
+    /// An error was reported since the last turn ended.
+    error_reported: bool,
+    /// The last list.
     list: Option<Value>,
 }
 
-/// The fields of a type: those that it must have, and those that it may have.
+/// The fields of a type: the required and the optional ones.
 type Fields = (&'static [(&'static str, Is)], &'static [(&'static str, Is)]);
 
 #[derive(Debug, Clone, Copy)]
@@ -80,7 +80,7 @@ impl Rules for AgentEventRules {
         let kind = text(record, "type");
         self.envelope(record, findings);
         let Some((required, optional)) = fields_of(kind) else {
-            findings.add("known-type", format!("`{kind}` is no type of this dialect"));
+            findings.add("known-type", format!("`{kind}` is not a type of this dialect"));
             return;
         };
         if let Some(fields) = record.as_object() {
@@ -99,14 +99,14 @@ impl Rules for AgentEventRules {
             "tool.started" => self.call(record, findings),
             "tool.completed" => self.answer(record, findings),
             "todo_list" => self.todo_list(record, findings),
-            "error" => self.error_told = true,
+            "error" => self.error_reported = true,
             "turn.completed" => self.turn_completed(record, findings),
             _ => {}
         }
     }
 
     fn finish(&mut self, findings: &mut Findings) {
-        let message = "something was said after the last `turn.completed`";
+        let message = "records follow the last `turn.completed`";
         findings.require(!self.in_turn, "turn-completed-last", message);
     }
 }
@@ -130,10 +130,10 @@ impl AgentEventRules {
     fn order(&mut self, kind: &str, findings: &mut Findings) {
         match kind {
             "session.started" => self.started = true,
-            // What cannot be read may be what stands before the session.
+            // Unreadable input before the session is reported as an error.
             "error" => {}
             _ => {
-                let message = format!("`{kind}` comes before `session.started`");
+                let message = format!("`{kind}` precedes `session.started`");
                 findings.require(self.started, "session-first", message);
                 self.started = true;
                 self.in_turn = kind != "turn.completed";
@@ -154,9 +154,13 @@ impl AgentEventRules {
         match self.calls.get_mut(id) {
             Some(answered) => {
                 let again = std::mem::replace(answered, true);
-                findings.require(!again, "tool-answered-once", format!("`{id}` comes again"));
+                findings.require(
+                    !again,
+                    "tool-answered-once",
+                    format!("`{id}` was answered before"),
+                );
             }
-            None => findings.add("tool-started-first", format!("nobody started `{id}`")),
+            None => findings.add("tool-started-first", format!("`{id}` was not started")),
         }
     }
 
@@ -164,14 +168,15 @@ impl AgentEventRules {
         todo_items(record, findings);
         let list = json!([record.get("todoId"), record.get("items")]);
         let repeats = self.list.as_ref() == Some(&list);
-        findings.require(!repeats, "todo-list-news", "the list is the one before it");
+        findings.require(!repeats, "todo-list-changed", "the list repeats the previous one");
         self.list = Some(list);
     }
 
     fn turn_completed(&mut self, record: &Value, findings: &mut Findings) {
-        let told = std::mem::take(&mut self.error_told);
+        let reported = std::mem::take(&mut self.error_reported);
         let failed = text(record, "finishReason") == "error";
-        findings.require(told || !failed, "error-told", "no `error` said why the turn failed");
+        let message = "no `error` states why the turn failed";
+        findings.require(reported || !failed, "error-reported", message);
         for (id, answered) in &mut self.calls {
             let open = !std::mem::replace(answered, true);
             findings.require(!open, "tool-answered", format!("`{id}` was never completed"));
@@ -181,7 +186,8 @@ impl AgentEventRules {
 
 fn no_todo_tool(name: &str, findings: &mut Findings) {
     let todo = TODO_TOOLS.contains(&name);
-    findings.require(!todo, "todo-tool-hidden", format!("`{name}` is told by `todo_list` alone"));
+    let message = format!("`{name}` may appear only as `todo_list`");
+    findings.require(!todo, "todo-tool-hidden", message);
 }
 
 fn todo_items(record: &Value, findings: &mut Findings) {
@@ -190,9 +196,13 @@ fn todo_items(record: &Value, findings: &mut Findings) {
     for item in record.get("items").and_then(Value::as_array).into_iter().flatten() {
         let (words, status) = (text(item, "text"), text(item, "status"));
         findings.require(!words.trim().is_empty(), RULE, "an item has no text");
-        findings.require(statuses.contains(&status), RULE, format!("`{status}` is no status"));
+        findings.require(statuses.contains(&status), RULE, format!("`{status}` is not a status"));
         let size = item.as_object().map_or(0, Map::len);
-        findings.require(size == 2, RULE, "an item has a text and a status, and nothing else");
+        findings.require(
+            size == 2,
+            RULE,
+            "an item must have a text and a status, and no other field",
+        );
     }
 }
 

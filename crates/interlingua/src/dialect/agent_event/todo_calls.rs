@@ -1,4 +1,4 @@
-//! The calls of todo tools: their lists tell them, and nothing else does. One that tells no list is
+//! Tracks the calls of todo tools, which are written only as lists. A call without a list is
 //! counted as lost.
 
 use crate::dialect::Output;
@@ -8,19 +8,19 @@ use crate::json::Text;
 /// The calls of a turn that keep the todo list.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TodoCalls {
-    /// Those that wait for their answers, and have told no list.
+    /// The calls that are not answered yet and whose list was not written.
     open: Vec<String>,
-    /// How many were answered, and have told none: it may still come.
+    /// The number of answered calls whose list was not written. It may still follow.
     answered: usize,
 }
 
 impl TodoCalls {
-    pub(super) fn made(&mut self, call: &Text<'_>) {
+    pub(super) fn started(&mut self, call: &Text<'_>) {
         self.open.push(call.to_plain().into_owned());
     }
 
-    /// A list was told, by a call where one is named.
-    pub(super) fn list_told(&mut self, call: Option<&Text<'_>>) {
+    /// Notes that a list was written, and attributes it to its call if the call is known.
+    pub(super) fn list_written(&mut self, call: Option<&Text<'_>>) {
         let by = match call {
             Some(call) => self.open.iter().position(|open| *call == **open),
             None if self.answered > 0 => {
@@ -46,7 +46,7 @@ impl TodoCalls {
         }
     }
 
-    /// Counts the calls that nothing tells.
+    /// Counts the calls whose list was not written.
     pub(super) fn end_turn(&mut self, out: &mut Output) {
         for _ in 0..self.answered {
             out.lost("call of a todo tool without a list");

@@ -23,16 +23,16 @@ record! {
     }
 }
 
-/// The agents that have a name of their own here, and the dialects that they speak.
+/// The agents whose name differs from that of their dialect.
 const AGENT_TYPES: &[(&str, &str)] =
     &[("claude-code", "claude"), ("openai-codex", "codex"), ("google-gemini", "gemini")];
 
-/// The name that an agent has here; other dialects keep theirs.
+/// The agent type of a dialect: the dialect's own name unless a different one is prescribed.
 pub(super) fn agent_type(dialect: &str) -> &str {
     AGENT_TYPES.iter().find(|(_, name)| *name == dialect).map_or(dialect, |(kind, _)| kind)
 }
 
-/// The dialect of an agent by the name that it has here.
+/// The dialect of an agent type.
 pub(super) fn dialect_of(agent_type: &str) -> &str {
     AGENT_TYPES.iter().find(|(kind, _)| *kind == agent_type).map_or(agent_type, |(_, name)| name)
 }

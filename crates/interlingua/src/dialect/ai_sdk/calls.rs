@@ -1,4 +1,4 @@
-//! Writes tool calls, and as calls what has no part of its own.
+//! Encodes tool calls, and events without a part as calls.
 
 use super::encode::AiSdkEncoder;
 use crate::dialect::Output;
@@ -74,7 +74,7 @@ impl AiSdkEncoder {
     ) {
         let object = input.filter(|input| input.is_object());
         if input.is_some_and(|input| !input.is_object() && !input.is_null()) {
-            out.lost("tool input that is no object");
+            out.lost("tool input that is not an object");
         }
         let mut part = out.record("tool-call");
         part.text("toolCallId", call).text("toolName", name);
@@ -101,7 +101,7 @@ impl AiSdkEncoder {
         let of_client = ended.executor == Executor::Client;
         if of_client {
             if ended.status == ToolStatus::Abandoned {
-                // Nobody answered it: the client still has to.
+                // The client still has to answer it.
                 return;
             }
             self.client_calls.retain(|call| *call != ended.call);
@@ -126,7 +126,7 @@ impl AiSdkEncoder {
         Facts { parent, status, exit_code: ended.exit_code, ..Facts::default() }.write(&mut part);
         part.end();
         for _ in 0..others {
-            out.lost("output of a failed call that is no text");
+            out.lost("output of a failed call that is not text");
         }
         if ended.structured.is_some() && (failed || ended.output.is_some()) {
             out.lost("structured tool output");
@@ -136,12 +136,12 @@ impl AiSdkEncoder {
         }
     }
 
-    /// Whether nothing is said of a call, since the agent answers it itself.
+    /// Whether a call is not written, since the agent answers it itself.
     fn hides(&self, executor: &Executor) -> bool {
         self.hides_agent_tools && *executor != Executor::Client
     }
 
-    /// Says what has no part of its own as a call that the agent made and answered.
+    /// Writes an event without a part as a call that the agent made and answered.
     fn pair(
         &mut self,
         (tool, kind): (&'static str, &'static str),
@@ -153,7 +153,7 @@ impl AiSdkEncoder {
             out.lost(tool);
             return;
         }
-        let call = self.made_up_id(kind);
+        let call = self.generated_id(kind);
         let name = Text::plain(tool);
         self.tool_call(&call, &name, &Executor::Agent, Some(input), parent, out);
         let mut part = out.record("tool-result");
@@ -164,7 +164,7 @@ impl AiSdkEncoder {
     }
 
     pub(super) fn plan(&mut self, plan: &PlanUpdated<'_>, event: &Event<'_>, out: &mut Output) {
-        // A call tells it: the one that wrote it, or the one that failed to write another.
+        // The call that wrote the plan, or that failed to write another, is in the stream.
         if plan.call.is_some() || event.synthetic == Some(Reason::Refused) {
             return;
         }
@@ -224,7 +224,7 @@ impl AiSdkEncoder {
     }
 }
 
-/// What a call gave back: never `null`, which consumers take for no answer.
+/// Writes the result of a call. It is never `null`, which consumers take for a missing answer.
 fn result(part: &mut Object<'_>, ended: &ToolEnded<'_>) {
     let output = ended.output.as_ref().or(ended.structured.as_ref());
     match output.filter(|output| !output.is_null()) {

@@ -1,4 +1,4 @@
-//! Writes stream parts.
+//! Encodes stream parts.
 
 use super::Specification;
 use super::ending::{Errors, Finish, error_part};
@@ -11,42 +11,42 @@ use crate::event::{
 use crate::json::Text;
 use crate::json::write;
 
-/// The writer of `ai-sdk` and `ai-sdk-v4`.
+/// The encoder of `ai-sdk` and `ai-sdk-v4`.
 #[derive(Debug, Clone, Default)]
 pub struct AiSdkEncoder {
     specification: Specification,
     finishes_each_turn: bool,
     pub(super) hides_agent_tools: bool,
     started: bool,
-    /// The blocks that are being said.
+    /// The open blocks.
     open: Vec<(u64, Shape)>,
-    /// The calls whose input is being said.
+    /// The calls whose input is being streamed.
     pub(super) inputs: Vec<Text<'static>>,
     /// The calls that the client must answer.
     pub(super) client_calls: Vec<Text<'static>>,
-    /// The session's id.
+    /// The id of the session.
     pub(super) session: Option<Text<'static>>,
-    /// The ids of the calls that are made up to say what has no part of its own.
-    made_up: Identity,
+    /// The ids of the calls that stand for events without a part.
+    generated_ids: Identity,
     errors: Errors,
     finish: Finish,
 }
 
 impl AiSdkEncoder {
-    /// A writer of one stream with one `finish` at its end, however many turns it has.
+    /// An encoder that writes one `finish` at the end of the stream, for any number of turns.
     pub fn new(_options: &EncodeOptions) -> Self {
         Self::default()
     }
 
-    /// The same writer, in another version of the parts.
+    /// Writes another version of the parts.
     #[must_use]
     pub fn in_version(mut self, specification: Specification) -> Self {
         self.specification = specification;
         self
     }
 
-    /// The same writer, with a `finish` at the end of each turn and none at the end of the stream:
-    /// for a caller that pauses there and calls the model anew.
+    /// Writes a `finish` at the end of each turn and none at the end of the stream, for a caller
+    /// that pauses there and calls the model again.
     #[must_use]
     pub fn finishing_each_turn(mut self) -> Self {
         self.finish_at_turn_end();
@@ -58,8 +58,8 @@ impl AiSdkEncoder {
         self.finishes_each_turn = true;
     }
 
-    /// The same writer, without the tools that the agent runs itself: only calls that the client
-    /// must answer are parts.
+    /// Leaves out the tools that the agent runs itself, and writes only calls that the client must
+    /// answer.
     #[must_use]
     pub fn hiding_agent_tools(mut self) -> Self {
         self.hides_agent_tools = true;
@@ -74,10 +74,10 @@ impl AiSdkEncoder {
         }
     }
 
-    /// An id for a call that the agent did not make.
-    pub(super) fn made_up_id(&mut self, kind: &str) -> Text<'static> {
+    /// An id for a call that stands for another event.
+    pub(super) fn generated_id(&mut self, kind: &str) -> Text<'static> {
         let mut id = write::Bytes::new();
-        self.made_up.uuid().write(&mut id);
+        self.generated_ids.uuid().write(&mut id);
         let id = String::from_utf8(id).unwrap_or_default();
         Text::from(format!("{kind}-{}", id.trim_matches('"')))
     }
@@ -85,7 +85,7 @@ impl AiSdkEncoder {
 
 impl Encoder for AiSdkEncoder {
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
-        self.made_up.follow(out);
+        self.generated_ids.follow(out);
         self.start(out);
         let parent = event.parent.as_ref();
         match &event.data {
@@ -107,7 +107,7 @@ impl Encoder for AiSdkEncoder {
             Data::Error(error) => self.errors.add(error, out),
             Data::Notice(notice) => self.notice(notice, parent, out),
             Data::TurnEnded(ended) => self.turn_ended(ended, event, out),
-            other => unsayable(other, out),
+            other => count_losses(other, out),
         }
     }
 
@@ -120,7 +120,7 @@ impl Encoder for AiSdkEncoder {
     }
 }
 
-/// What the model says.
+/// Text, reasoning and notices.
 impl AiSdkEncoder {
     fn block_started(
         &mut self,
@@ -130,7 +130,7 @@ impl AiSdkEncoder {
     ) {
         let shape = Shape::of(&started.kind, out);
         self.open.push((started.block, shape));
-        if shape != Shape::Unsayable {
+        if shape != Shape::Unsupported {
             block_start(shape, started.block, parent, out);
         }
     }
@@ -138,7 +138,7 @@ impl AiSdkEncoder {
     #[inline]
     fn block_delta(&mut self, delta: &BlockDelta<'_>, out: &mut Output) {
         let shape = self.open.iter().rev().find(|(block, _)| *block == delta.block);
-        let Some(&(_, shape)) = shape.filter(|(_, shape)| *shape != Shape::Unsayable) else {
+        let Some(&(_, shape)) = shape.filter(|(_, shape)| *shape != Shape::Unsupported) else {
             return;
         };
         if !delta.text.is_empty() {
@@ -151,15 +151,15 @@ impl AiSdkEncoder {
             return;
         };
         let (_, shape) = self.open.remove(at);
-        if shape != Shape::Unsayable {
+        if shape != Shape::Unsupported {
             self.block_end(shape, ended.block, parent, ended.signature.as_ref(), out);
         }
     }
 
     fn block(&mut self, block: &Block<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
         let shape = Shape::of(&block.kind, out);
-        let says_nothing = block.text.is_empty() && block.signature.is_none();
-        if shape == Shape::Unsayable || says_nothing {
+        let is_empty = block.text.is_empty() && block.signature.is_none();
+        if shape == Shape::Unsupported || is_empty {
             return;
         }
         block_start(shape, block.block, parent, out);
@@ -184,7 +184,7 @@ impl AiSdkEncoder {
         part.end();
     }
 
-    /// Version 4 has words for what is neither text nor a call.
+    /// Writes a notice as a `custom` part, which only version 4 has.
     fn notice(&mut self, notice: &Notice<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
         if self.specification == Specification::V3 {
             out.lost("notice");
@@ -240,7 +240,8 @@ impl AiSdkEncoder {
         }
     }
 
-    /// Says who answers. The agent's time is left out: it would have to be a date, not a string.
+    /// Writes the session and the model. The time is left out, since consumers expect a date
+    /// object.
     fn response_metadata(
         &mut self,
         id: Option<&Text<'_>>,
@@ -282,8 +283,8 @@ fn session_ended(ended: &SessionEnded<'_>, out: &mut Output) {
     }
 }
 
-/// Counts what has no part; what only frames other events has nothing to lose.
-fn unsayable(data: &Data<'_>, out: &mut Output) {
+/// Counts events that have no part. Events that only delimit others lose nothing.
+fn count_losses(data: &Data<'_>, out: &mut Output) {
     let what = match data {
         Data::TurnStarted(_) | Data::MessageStarted(_) | Data::MessageEnded(_) => return,
         Data::UserMessage(_) => "user message",

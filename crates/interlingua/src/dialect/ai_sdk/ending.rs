@@ -1,5 +1,5 @@
-//! The one `finish` of a stream: what all its turns used, and how the last of them ended; and before
-//! it the `error` of every turn that failed.
+//! Encodes `finish`, with the usage of all turns and the outcome of the last one, and the `error`
+//! of every failed turn.
 
 use super::Specification;
 use crate::dialect::Output;
@@ -8,29 +8,30 @@ use crate::event::{Error, ErrorClass, Event, Outcome, Reason, TurnEnded, Usage};
 use crate::json::Text;
 use crate::json::write::Object;
 
-/// How many errors of a turn are kept to find its cause among them.
+/// The number of errors of a turn that are kept, to find its cause among them.
 const ERRORS_KEPT: usize = 100;
 
-/// What `finish` will say.
+/// The content of `finish`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Finish {
     turns: Turns,
-    /// What the end of the last turn is called.
-    word: Option<Text<'static>>,
-    /// The agent did not say that the last turn was over.
+    /// The raw finish reason of the last turn.
+    raw_reason: Option<Text<'static>>,
+    /// The agent did not report the end of the last turn.
     cut_off: bool,
 }
 
 impl Finish {
     /// Adds a turn.
     pub(super) fn add(&mut self, ended: &TurnEnded<'_>, event: &Event<'_>, out: &mut Output) {
-        let untold = ended.cause.as_ref().filter(|_| !is_failure(&ended.outcome));
-        self.turns.add(ended, untold, out);
-        self.word = Some(word_of(ended));
+        // The cause of a failure is in its `error` part.
+        let cause = ended.cause.as_ref().filter(|_| !is_failure(&ended.outcome));
+        self.turns.add(ended, cause, out);
+        self.raw_reason = Some(raw_reason(ended));
         self.cut_off = event.synthetic.as_ref().is_some_and(Reason::is_end_of_input);
     }
 
-    /// Writes the part, and forgets all of it.
+    /// Writes the part, and begins anew.
     pub(super) fn write(
         &mut self,
         specification: Specification,
@@ -38,7 +39,7 @@ impl Finish {
         client_must_answer: bool,
         out: &mut Output,
     ) {
-        let Self { turns, word, cut_off } = std::mem::take(self);
+        let Self { turns, raw_reason, cut_off } = std::mem::take(self);
         let mut part = out.record("finish");
         part.object("finishReason", |reason| {
             reason.string(
@@ -48,7 +49,7 @@ impl Finish {
                     _ => turns.finish_reason(client_must_answer),
                 },
             );
-            reason.text_if("raw", word.as_ref());
+            reason.text_if("raw", raw_reason.as_ref());
         });
         part.object("usage", |usage| counts(usage, turns.usage.as_ref()));
         part.object("providerMetadata", |metadata| {
@@ -61,8 +62,8 @@ impl Finish {
     }
 }
 
-/// What the end of a turn is called: a model's word only where it was the model that ended it.
-fn word_of(ended: &TurnEnded<'_>) -> Text<'static> {
+/// The raw finish reason of a turn: the model's stop reason only if the model ended the turn.
+fn raw_reason(ended: &TurnEnded<'_>) -> Text<'static> {
     let by_model = match &ended.outcome {
         Outcome::Failed | Outcome::Cancelled | Outcome::TimedOut => None,
         _ => ended.stop_reason.as_ref(),
@@ -73,12 +74,12 @@ fn word_of(ended: &TurnEnded<'_>) -> Text<'static> {
     }
 }
 
-/// The errors of the turn at hand, until it is known which of them ended it.
+/// The errors of the current turn, until it is known which of them ended it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Errors(Vec<Text<'static>>);
 
 impl Errors {
-    /// Keeps an error until it is known whether the turn failed of it.
+    /// Keeps an error until it is known whether it ended the turn.
     pub(super) fn add(&mut self, error: &Error<'_>, out: &mut Output) {
         if self.0.len() < ERRORS_KEPT {
             self.0.push(error.message.clone().into_owned());
@@ -87,7 +88,7 @@ impl Errors {
         }
     }
 
-    /// Counts the errors that the cause of the turn's end does not tell.
+    /// Counts the errors that the cause of the turn's end does not contain.
     pub(super) fn forget(&mut self, cause: Option<&Text<'_>>, out: &mut Output) {
         let cause = cause.map(Text::to_plain).unwrap_or_default();
         for message in self.0.drain(..) {
@@ -98,7 +99,7 @@ impl Errors {
     }
 }
 
-/// Says that a turn failed, and why.
+/// Writes why a turn failed.
 pub(super) fn error_part(ended: &TurnEnded<'_>, out: &mut Output) {
     let class = match (&ended.class, ended.http_status) {
         (Some(class), _) => class.clone(),

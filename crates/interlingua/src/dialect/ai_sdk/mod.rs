@@ -1,22 +1,23 @@
 //! `ai-sdk` and `ai-sdk-v4`: the stream parts of an AI SDK language model, as JSON lines.
 //!
-//! Seen in `@ai-sdk/provider` 3.0.19 and 4.0.37, and replayed through `ai` 6 and 7. `stream-start`
-//! comes first, once; text and reasoning are blocks with an id on every part; `finish` comes last,
-//! once, and holds what was used. Agents run their own tools: such a call is `providerExecuted` and
-//! `dynamic`, and has its `tool-result` in the same stream. A call that the client must answer has no
-//! flags, and the stream then ends with `tool-calls`. A call's `input` is a string that holds JSON.
+//! The encoder follows `@ai-sdk/provider` 3.0.19 and 4.0.37, and its output is replayed through
+//! `ai` 6 and 7 in tests. `stream-start` is the first part, `finish` the last; each is written
+//! once. `finish` contains the usage. Text and reasoning are blocks with an id on every part.
+//! Agents run their own tools: such a call is `providerExecuted` and `dynamic`, and its
+//! `tool-result` is in the same stream. A call that the client must answer has no flags, and the
+//! stream then ends with `tool-calls`. The `input` of a call is a string that contains JSON.
 //!
-//! An unknown part kills the stream of every consumer, and an unknown field that of older ones: what
-//! has no part of its own is a pair of call and result (`updatePlan`, `compaction`, `artifact`,
-//! `fileChange`), or is in `providerMetadata.interlingua`, or is lost. There stands the session's id on
-//! every `text-end` and `tool-call`, since consumers send it back with the next prompt. Counts that
-//! are not known are left out; the two objects that hold them are always there.
+//! An unknown part aborts every consumer, and an unknown field aborts older ones. An event without
+//! a part is therefore written as a pair of call and result (`updatePlan`, `compaction`,
+//! `artifact`, `fileChange`), or in `providerMetadata.interlingua`, or is lost. That metadata
+//! contains the id of the session on every `text-end` and `tool-call`, since consumers send it back
+//! with the next prompt. Unknown counts are left out; the two objects for them are always written.
 //!
-//! `ai` 6 takes version 3 alone, `ai` 7 takes both: version 3 is the one to choose unless what only
-//! version 4 can say is wanted. That is `interrupted`, as the end of a turn whose agent did not say
-//! that it was over, and `custom` parts, as which notices are told.
+//! `ai` 6 reads only version 3, `ai` 7 reads both. Choose version 3 unless you need what only
+//! version 4 can express: `interrupted`, for a turn whose end the agent did not report, and
+//! `custom` parts, for notices.
 //!
-//! Parts are only written. What a consumer sends back is a prompt, not a stream.
+//! The dialect can only be written: a consumer sends back a prompt, not a stream.
 
 mod calls;
 mod encode;

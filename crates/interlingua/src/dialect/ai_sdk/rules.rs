@@ -1,7 +1,7 @@
-//! What consumers of stream parts rely on.
+//! The rules that consumers of stream parts rely on.
 //!
-//! The shapes are those of the published types; the order is stricter than what any consumer
-//! checks, since most of them check nothing and show something wrong instead.
+//! The fields are those of the published types. The order is stricter than what any consumer
+//! checks, since most of them check nothing and display something wrong instead.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(super) struct AiSdkRules {
     specification: Specification,
     started: bool,
     finishes: u64,
-    error_told: bool,
+    error_reported: bool,
     blocks: BTreeMap<String, Block>,
     inputs: BTreeMap<String, Input>,
     calls: BTreeMap<String, Call>,
@@ -39,31 +39,31 @@ enum Input {
 struct Call {
     name: String,
     provider_executed: bool,
-    /// Whether it was answered, or waits for an approval.
+    /// It was answered, or waits for an approval.
     settled: bool,
 }
 
-/// What a field must be.
+/// The expected value of a field.
 #[derive(Debug, Clone, Copy)]
 enum Is {
     Text,
     Flag,
     Metadata,
     Warnings,
-    /// As in version 4, which knows one more kind.
+    /// Warnings of version 4, which has one more kind.
     WarningsOfV4,
     AnyButNull,
     Object,
     List,
-    /// A file in version 4, which says whether it is here or elsewhere.
+    /// A file of version 4, which distinguishes data from a URL.
     FileOfV4,
-    /// A name with a point in it: whose kind, and which.
+    /// A kind with its namespace: `namespace.kind`.
     CustomKind,
 }
 
 type Fields = &'static [(&'static str, Is)];
 
-/// The fields that a part must have, and those that it may have; `None` for an unknown part.
+/// The required and the optional fields of a part, or `None` for an unknown part.
 fn fields_of(kind: &str) -> Option<(Fields, Fields)> {
     const ID: Fields = &[("id", Is::Text)];
     const ID_DELTA: Fields = &[("id", Is::Text), ("delta", Is::Text)];
@@ -183,7 +183,7 @@ impl Rules for AiSdkRules {
         self.order(kind, findings);
         let changed = fields_of_v4(kind).filter(|_| self.specification == Specification::V4);
         let Some((required, optional)) = changed.or_else(|| fields_of(kind)) else {
-            findings.add("known-part", format!("`{kind}` is no part; a consumer stops here"));
+            findings.add("known-part", format!("`{kind}` is not a part; a consumer aborts here"));
             return;
         };
         if let Some(fields) = part.as_object() {
@@ -208,7 +208,7 @@ impl Rules for AiSdkRules {
             "tool-call" => self.call(part, findings),
             "tool-result" => self.result(part, findings),
             "tool-approval-request" => self.approval(part, findings),
-            "error" => self.error_told = true,
+            "error" => self.error_reported = true,
             "finish" => self.finish_part(part, findings),
             _ => {}
         }
@@ -228,7 +228,7 @@ impl AiSdkRules {
     fn order(&mut self, kind: &str, findings: &mut Findings) {
         let start = kind == "stream-start";
         if start == self.started {
-            let what = if start { "it comes again" } else { "another part comes first" };
+            let what = if start { "it is repeated" } else { "another part precedes it" };
             findings.add("stream-start-first", what);
         }
         self.started = true;
@@ -236,7 +236,7 @@ impl AiSdkRules {
             self.finishes += 1;
             findings.require(self.finishes == 1, "one-finish", "this is not the first `finish`");
         } else {
-            let message = format!("`{kind}` comes after `finish`");
+            let message = format!("`{kind}` follows `finish`");
             findings.require(self.finishes == 0, "finish-last", message);
         }
     }
@@ -274,7 +274,7 @@ impl AiSdkRules {
         let id = text(part, "toolCallId");
         let input = text(part, "input");
         let object = serde_json::from_str::<Value>(input).is_ok_and(|value| value.is_object());
-        findings.require(object, "call-input", format!("`{input}` holds no JSON object"));
+        findings.require(object, "call-input", format!("`{input}` is not a JSON object"));
         let input_open = self.inputs.remove(id) == Some(Input::Open);
         findings.require(!input_open, "input-open", format!("the input of `{id}` has no end"));
         let call = Call {
@@ -283,7 +283,7 @@ impl AiSdkRules {
             settled: false,
         };
         let dynamic = flag(part, "dynamic") || !call.provider_executed;
-        findings.require(dynamic, "dynamic-call", "a tool of the agent's must be `dynamic`");
+        findings.require(dynamic, "dynamic-call", "a tool of the agent must be `dynamic`");
         let known = self.calls.insert(id.to_owned(), call).is_some();
         findings.require(!known, "fresh-call-id", format!("`{id}` was used before"));
     }
@@ -291,13 +291,13 @@ impl AiSdkRules {
     fn result(&mut self, part: &Value, findings: &mut Findings) {
         let (id, name) = (text(part, "toolCallId"), text(part, "toolName"));
         let Some(call) = self.calls.get_mut(id) else {
-            findings.add("result-of-a-call", format!("nobody called `{id}`"));
+            findings.add("result-of-a-call", format!("`{id}` was not called"));
             return;
         };
         let again = std::mem::replace(&mut call.settled, true);
         findings.require(!again, "one-result", format!("`{id}` was answered before"));
         let silent = flag(part, "isError") && part.get("result") == Some(&Value::from(""));
-        findings.require(!silent, "failure-said", format!("`{id}` failed and does not say how"));
+        findings.require(!silent, "failure-text", format!("`{id}` failed without a message"));
         let message = format!("`{id}` is a call to `{}`, not to `{name}`", call.name);
         findings.require(call.name == name, "result-of-a-call", message);
     }
@@ -306,7 +306,7 @@ impl AiSdkRules {
         let id = text(part, "toolCallId");
         match self.calls.get_mut(id) {
             Some(call) => call.settled = true,
-            None => findings.add("result-of-a-call", format!("nobody called `{id}`")),
+            None => findings.add("result-of-a-call", format!("`{id}` was not called")),
         }
     }
 
@@ -334,10 +334,10 @@ impl AiSdkRules {
         findings.require(
             of_v4 || known.contains(&unified),
             RULE,
-            format!("`{unified}` is no reason"),
+            format!("`{unified}` is not a finish reason"),
         );
         let raw = reason.get("raw").is_none_or(Value::is_string);
-        findings.require(raw, RULE, "`raw` is a string where it is there");
+        findings.require(raw, RULE, "`raw` must be a string if it is present");
         only(reason, &["unified", "raw"], RULE, findings);
         let waiting = self.calls.values().any(|call| !call.provider_executed && !call.settled);
         match unified {
@@ -348,14 +348,18 @@ impl AiSdkRules {
                 findings.require(!waiting, "tool-calls-pending", "a call waits for the client");
             }
             "error" => {
-                findings.require(self.error_told, "error-told", "no `error` part said why");
+                findings.require(
+                    self.error_reported,
+                    "error-reported",
+                    "no `error` part states why",
+                );
             }
             _ => {}
         }
     }
 }
 
-/// Both objects must be there; a count in them is a number or is left out.
+/// Both objects are required; a count in them is a number or is left out.
 fn usage(part: &Value, findings: &mut Findings) {
     const RULE: &str = "finish-usage";
     const INPUT: &[&str] = &["total", "noCache", "cacheRead", "cacheWrite"];
@@ -366,7 +370,7 @@ fn usage(part: &Value, findings: &mut Findings) {
         match usage.get(name).and_then(Value::as_object) {
             Some(counts) => {
                 let numbers = counts.values().all(Value::is_u64);
-                findings.require(numbers, RULE, format!("a count of `{name}` is no number"));
+                findings.require(numbers, RULE, format!("a count of `{name}` is not a number"));
             }
             None => findings.add(RULE, format!("`{name}` must be an object")),
         }
@@ -374,10 +378,10 @@ fn usage(part: &Value, findings: &mut Findings) {
     }
 }
 
-/// Whether an object has no other fields than these.
+/// Requires that an object has only these fields.
 fn only(object: &Value, known: &[&str], rule: &'static str, findings: &mut Findings) {
     for name in object.as_object().into_iter().flat_map(Map::keys) {
-        findings.require(known.contains(&&**name), rule, format!("`{name}` is unknown here"));
+        findings.require(known.contains(&&**name), rule, format!("`{name}` is an unknown field"));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tool calls of Copilot: how they are made, how they go, and what they do to files.
+//! Decodes Copilot's tool calls: their starts, answers, file changes and permission requests.
 
 use super::tools;
 use super::wire::{Details, Permission, ToolRequest, ToolResult};
@@ -10,7 +10,7 @@ use crate::event::{
 use crate::json::read::{self, Shaped};
 use crate::json::{Json, Text};
 
-/// A call that a message makes.
+/// A call in a message.
 pub(super) fn requested<'a>(
     request: ToolRequest<'a>,
     message: Option<Text<'a>>,
@@ -26,7 +26,7 @@ pub(super) fn requested<'a>(
     }
 }
 
-/// A call that begins to run; its message has made it before, unless the user asked for it.
+/// A call that starts to run. Its message contained it already, unless the user requested it.
 pub(super) fn started<'a>(details: &mut Details<'a>) -> ToolStarted<'a> {
     let request = ToolRequest {
         call: details.call.take(),
@@ -37,7 +37,7 @@ pub(super) fn started<'a>(details: &mut Details<'a>) -> ToolStarted<'a> {
     requested(request, None)
 }
 
-/// The answer to a call, and what comes with it.
+/// Emits the answer of a call, with its file changes and a denial.
 pub(super) fn ended<'a>(details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
     let call = details.call.take().unwrap_or_default();
     let result = details.result.take().unwrap_or_default();
@@ -52,7 +52,7 @@ pub(super) fn ended<'a>(details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
         Some("timeout") => ToolStatus::TimedOut,
         Some(_) => ToolStatus::Failed,
         None if details.success == Some(false) => ToolStatus::Failed,
-        // That a command could be run is a success here, whatever became of it.
+        // Copilot reports success for every command that it could run.
         None if exit_code.is_some_and(|code| code != 0) => ToolStatus::Failed,
         None => ToolStatus::Completed,
     };
@@ -77,7 +77,7 @@ pub(super) fn ended<'a>(details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
     });
 }
 
-/// What a command printed: the line that Copilot adds says its exit code once more.
+/// The output of a command, without the line with the exit code that Copilot appends.
 fn without_exit_line(content: Json<'_>, exit_code: Option<i64>) -> Json<'_> {
     let printed = exit_code.zip(content.as_text()).and_then(|(code, text)| {
         let plain = text.to_plain();
@@ -90,7 +90,7 @@ fn without_exit_line(content: Json<'_>, exit_code: Option<i64>) -> Json<'_> {
     printed.unwrap_or(content)
 }
 
-/// The files that a call changed. What the screen shows of a change to one file is its diff.
+/// The files that a call changed. The detailed content of a change to one file is its diff.
 fn files_changed<'a>(
     details: &mut Details<'a>,
     call: &Text<'a>,
@@ -126,23 +126,23 @@ fn change_kind(word: &str) -> FileChangeKind {
     }
 }
 
-/// What the agent asks to be allowed.
+/// A permission request.
 pub(super) fn permission_requested<'a>(details: &mut Details<'a>) -> PermissionRequested<'a> {
     let input = details.permission.take();
-    let asked = input.as_ref().and_then(read::record_of::<Permission<'_>>).unwrap_or_default();
+    let permission = input.as_ref().and_then(read::record_of::<Permission<'_>>).unwrap_or_default();
     let owned = |text: Option<Text<'_>>| text.map(Text::into_owned);
     PermissionRequested {
         native_call: None,
         request: details.request.take().unwrap_or_default(),
-        call: owned(asked.call),
-        tool: owned(asked.tool.or(asked.kind)),
-        description: owned(asked.intention),
+        call: owned(permission.call),
+        tool: owned(permission.tool.or(permission.kind)),
+        description: owned(permission.intention),
         options: None,
         input,
     }
 }
 
-/// What was decided about it.
+/// The decision about a permission request.
 pub(super) fn permission_resolved<'a>(details: &mut Details<'a>) -> PermissionResolved<'a> {
     let result = details.result.take().unwrap_or_default();
     let kind = result.kind.as_ref().map_or("", Text::body);

@@ -1,9 +1,9 @@
-//! Reads Copilot's stream.
+//! Decodes Copilot's stream.
 
 use super::calls;
-use super::ended::{self, Course};
+use super::ended::{self, TurnState};
 use super::ignored::IGNORED;
-use super::thread::{CallPiece, REASONING, TEXT, Thread};
+use super::thread::{InputDelta, REASONING, TEXT, Thread};
 use super::tools;
 use super::wire::{Details, Line, McpServer};
 use crate::dialect::decode::Own;
@@ -17,16 +17,16 @@ use crate::framing::FrameText;
 use crate::json::read::Shaped;
 use crate::json::{Json, Text};
 
-/// The reader of `copilot`.
+/// The decoder of `copilot`.
 #[derive(Debug, Default)]
 pub struct CopilotDecoder {
-    /// The main agent, and each one that a call started.
+    /// The main agent, and every sub-agent.
     threads: Vec<Thread>,
-    /// The calls that started other agents, by the agent's id.
+    /// The calls that started sub-agents, by the id of the agent.
     agents: Vec<(Text<'static>, Text<'static>)>,
-    /// The calls that were running when the turn was stopped: they are never answered.
+    /// The calls that were running when the turn was stopped. Copilot never answers them.
     stopped_calls: Vec<String>,
-    turn: Course,
+    turn: TurnState,
 }
 
 impl Decoder for CopilotDecoder {
@@ -36,7 +36,7 @@ impl Decoder for CopilotDecoder {
         });
     }
 
-    /// A turn that was stopped has said so, also where the `result` got lost on the way out.
+    /// Ends a turn that was stopped, even if `result` is missing.
     fn finish(&mut self, sink: &mut dyn EventSink) {
         let mut out = Emitter::without_record(sink);
         self.end_stopped_calls(&mut out);
@@ -57,9 +57,9 @@ impl CopilotDecoder {
         };
         let mut out = Emitter::new(own, sink).within(parent).at(line.timestamp.take());
         match kind.as_ref().map_or("", Text::body) {
-            "assistant.message_delta" => self.text_piece(details, &mut out),
-            "assistant.reasoning_delta" => self.thought_piece(details, &mut out),
-            "assistant.tool_call_delta" => self.call_piece(details, &mut out),
+            "assistant.message_delta" => self.text_delta(details, &mut out),
+            "assistant.reasoning_delta" => self.reasoning_delta(details, &mut out),
+            "assistant.tool_call_delta" => self.call_input_delta(details, &mut out),
             "tool.shell_output" => out.emit(ToolProgress {
                 call: details.call.take().unwrap_or_default(),
                 output: details.text.take(),
@@ -67,10 +67,10 @@ impl CopilotDecoder {
             }),
             "assistant.message_start" => self.message_started(details, &mut out),
             "assistant.message" => self.message(details, &mut out),
-            "assistant.reasoning" => self.thought(details, &mut out),
+            "assistant.reasoning" => self.reasoning(details, &mut out),
             "tool.execution_start" => {
                 let started = calls::started(details);
-                self.thread(&out.parent).made(&started.call);
+                self.thread(&out.parent).call_made(&started.call);
                 out.emit(started);
                 out.native(kind.unwrap_or_default());
             }
@@ -82,13 +82,13 @@ impl CopilotDecoder {
             "result" => self.result(line, &mut out),
             _ => {
                 let agent = line.agent.take();
-                self.rarely(kind.unwrap_or_default(), details, agent, &mut out);
+                self.infrequent_record(kind.unwrap_or_default(), details, agent, &mut out);
             }
         }
     }
 
-    /// Records that come a few times in a turn.
-    fn rarely<'a>(
+    /// Decodes records that are not part of streaming.
+    fn infrequent_record<'a>(
         &mut self,
         kind: Text<'a>,
         details: &mut Details<'a>,
@@ -100,7 +100,7 @@ impl CopilotDecoder {
             "assistant.turn_retry" => self.retry(details, out),
             "session.error" => {
                 let mut error = ended::error(details);
-                // Where another agent failed, the one that started it goes on.
+                // When a sub-agent fails, the main agent continues.
                 error.fatal = out.parent.is_none();
                 if error.fatal {
                     self.turn.failed = true;
@@ -108,19 +108,19 @@ impl CopilotDecoder {
                 }
                 out.emit(error);
             }
-            "abort" if out.parent.is_none() => self.stopped(details.reason.take(), out),
+            "abort" if out.parent.is_none() => self.turn_stopped(details.reason.take(), out),
             "session.tools_updated"
             | "session.start"
             | "session.resume"
             | "session.model_change" => out.emit(session(details)),
             "session.mcp_servers_loaded" => {
-                let unusable = details.servers.drain(..).filter_map(cannot_be_used);
+                let unusable = details.servers.drain(..).filter_map(unusable_server);
                 for text in unusable.collect::<Vec<_>>() {
                     out.emit(Notice { severity: Severity::Warning, text });
                 }
                 out.native(kind);
             }
-            "session.info" if !is_told_otherwise(details) => {
+            "session.info" if !is_redundant(details) => {
                 let text = details.message_text.take().unwrap_or_default();
                 out.emit(Notice { severity: Severity::Info, text });
             }
@@ -143,12 +143,12 @@ impl CopilotDecoder {
                 request: details.request.take().unwrap_or_default(),
                 answers: details.answer.take(),
             }),
-            _ => self.of_its_own(kind, details, out),
+            _ => self.native_record(kind, details, out),
         }
     }
 
-    /// Records that mean nothing outside the protocol, but for what later ones must know of them.
-    fn of_its_own<'a>(
+    /// Decodes records that have no event of their own, but may change the state of the decoder.
+    fn native_record<'a>(
         &mut self,
         kind: Text<'a>,
         details: &mut Details<'a>,
@@ -160,7 +160,7 @@ impl CopilotDecoder {
             "model.call_start" => {
                 self.thread(&out.parent).model = details.model.take().map(Text::into_owned);
             }
-            "model.call_finished" => self.turn.requested(details),
+            "model.call_finished" => self.turn.add_request(details),
             "model.call_failure" => {
                 self.thread(&out.parent).failure = Some(ended::request_failure(details));
             }
@@ -175,7 +175,7 @@ impl CopilotDecoder {
                 self.stopped_calls.extend(calls.into_iter().flatten());
             }
             "assistant.idle" if details.aborted == Some(true) && out.parent.is_none() => {
-                self.stopped(None, out);
+                self.turn_stopped(None, out);
                 self.end_stopped_calls(out);
             }
             _ => {}
@@ -187,46 +187,46 @@ impl CopilotDecoder {
         }
     }
 
-    fn text_piece<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
-        let text = details.piece.take().unwrap_or_default();
+    fn text_delta<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
+        let text = details.delta.take().unwrap_or_default();
         let id = details.message.take().unwrap_or_default();
-        self.thread(&out.parent).piece(id, BlockKind::Text, text, out);
+        self.thread(&out.parent).delta(id, BlockKind::Text, text, out);
     }
 
-    fn thought_piece<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
-        let text = details.piece.take().unwrap_or_default();
-        let id = details.thought.take().unwrap_or_default();
+    fn reasoning_delta<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
+        let text = details.delta.take().unwrap_or_default();
+        let id = details.reasoning_id.take().unwrap_or_default();
         let thread = self.thread(&out.parent);
-        thread.thought(&id);
-        thread.piece(id, BlockKind::Reasoning, text, out);
+        thread.note_reasoning(&id);
+        thread.delta(id, BlockKind::Reasoning, text, out);
     }
 
     fn message_started<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
         let message = details.message.take();
-        self.turn.goes_on(&out.parent);
+        self.turn.note_progress(&out.parent);
         let thread = self.thread(&out.parent);
-        thread.end_thoughts(out);
+        thread.end_reasoning(out);
         if let Some(id) = &message {
-            thread.begin(id);
+            thread.begin_message(id);
         }
         let model = thread.model.clone();
         out.emit(MessageStarted { message, model, usage: None });
     }
 
-    /// A whole message: it repeats its pieces, and makes its calls.
+    /// A complete message. It repeats its deltas, and contains its calls.
     fn message<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
         let message = details.message.take();
-        self.turn.goes_on(&out.parent);
+        self.turn.note_progress(&out.parent);
         let thread = self.thread(&out.parent);
-        thread.end_thoughts(out);
-        let begun = message.as_ref().and_then(|id| thread.finish(id));
+        thread.end_reasoning(out);
+        let begun = message.as_ref().and_then(|id| thread.finish_message(id));
         if begun.is_none() {
             let model = details.model.take().or_else(|| thread.model.clone());
             let message = message.clone();
             out.emit(MessageStarted { message, model, usage: None });
         }
-        if let Some(text) = details.reasoning.take().filter(|_| !thread.has_thought()) {
-            thread.told_by_message = Some(text.clone().into_owned());
+        if let Some(text) = details.reasoning_text.take().filter(|_| !thread.has_reasoning()) {
+            thread.reasoning_of_message = Some(text.clone().into_owned());
             let (message, kind) = (message.clone(), BlockKind::Reasoning);
             out.emit(Block { message, index: REASONING, kind, text, ..Block::default() });
         }
@@ -236,19 +236,20 @@ impl CopilotDecoder {
         }
         for request in details.tool_requests.drain(..) {
             let started = calls::requested(request, message.clone());
-            thread.made(&started.call);
+            thread.call_made(&started.call);
             out.emit(started);
         }
         thread.drop_stale(out);
         out.emit(MessageEnded { message, ..MessageEnded::default() });
     }
 
-    /// A whole thought. It comes after its message, which has said it too where there were no pieces.
-    fn thought<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
-        let id = details.thought.take().unwrap_or_default();
+    /// A complete reasoning block. It follows its message, which contains the same reasoning if no
+    /// deltas were streamed.
+    fn reasoning<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
+        let id = details.reasoning_id.take().unwrap_or_default();
         let text = details.content.take().unwrap_or_default();
         let thread = self.thread(&out.parent);
-        if thread.thought(&id) && thread.told_by_message.as_ref() != Some(&text) {
+        if thread.note_reasoning(&id) && thread.reasoning_of_message.as_ref() != Some(&text) {
             let (message, kind) = (Some(id), BlockKind::Reasoning);
             out.emit(Block { message, index: REASONING, kind, text, ..Block::default() });
         } else {
@@ -256,21 +257,21 @@ impl CopilotDecoder {
         }
     }
 
-    fn call_piece<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
+    fn call_input_delta<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
         let call = details.call.take().unwrap_or_default();
         let thread = self.thread(&out.parent);
-        let piece = thread.begin_call(&call);
-        if piece == CallPiece::Repeated {
+        let delta = thread.begin_call(&call);
+        if delta == InputDelta::Repeated {
             return;
         }
-        if piece == CallPiece::First {
-            thread.end_thoughts(out);
+        if delta == InputDelta::First {
+            thread.end_reasoning(out);
             let name = details.tool.take().unwrap_or_default();
             let kind = tools::kind_of(&name, details.mcp_server.as_ref());
             let call = call.clone();
             out.emit(ToolStarted { call, name, kind, ..ToolStarted::default() });
         }
-        let text = details.input_piece.take().unwrap_or_default();
+        let text = details.input_delta.take().unwrap_or_default();
         out.emit(ToolInputDelta { call, text });
     }
 
@@ -279,7 +280,7 @@ impl CopilotDecoder {
             out.emit(TurnStarted::default());
         }
         let text = details.content.take().unwrap_or_default();
-        // What the program says in the user's name, it says who said it.
+        // Messages that the program injects have a source; those of the user have none.
         let injected = out.parent.is_some() || details.source.is_some();
         out.emit(UserMessage { text, injected, replay: false });
     }
@@ -287,13 +288,13 @@ impl CopilotDecoder {
     fn retry<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
         let reason = details.reason.take();
         let thread = self.thread(&out.parent);
-        thread.take_back(reason.as_ref(), out);
+        thread.retract(reason.as_ref(), out);
         out.emit(ended::retry(reason, thread.failure.take()));
     }
 
-    /// Notes that somebody stopped the turn, which several records tell. All that was going on
-    /// ends before that is told.
-    fn stopped<'a>(&mut self, reason: Option<Text<'a>>, out: &mut Emitter<'_, 'a>) {
+    /// Notes that the turn was stopped, which several records report. Everything that is open ends
+    /// before the interruption is emitted.
+    fn turn_stopped<'a>(&mut self, reason: Option<Text<'a>>, out: &mut Emitter<'_, 'a>) {
         if self.turn.stopped.is_some() {
             out.sink.deferred();
             return;
@@ -327,7 +328,7 @@ impl CopilotDecoder {
         out: &mut Emitter<'_, 'a>,
     ) {
         let call = details.call.take();
-        // The record is about the agent, and said by the one that started it.
+        // The record is about the sub-agent, but belongs to the agent that started it.
         if out.parent == call || out.parent == agent {
             out.parent = None;
         }
@@ -364,7 +365,7 @@ impl CopilotDecoder {
         out.emit(ended);
     }
 
-    /// The call that started an agent; the agent's own id where that is not known.
+    /// The call that started an agent, or the id of the agent if the call is unknown.
     fn call_of<'a>(&self, agent: &Text<'a>) -> Text<'a> {
         let known = self.agents.iter().rfind(|(id, _)| id == agent);
         known.map_or_else(|| agent.clone(), |(_, call)| call.clone())
@@ -376,13 +377,13 @@ impl CopilotDecoder {
             self.threads.push(Thread::of(parent.clone().map(Text::into_owned)));
             self.threads.len() - 1
         });
-        // The index was just found or made.
+        // The index was found or added above.
         #[allow(clippy::indexing_slicing)]
         &mut self.threads[at]
     }
 }
 
-/// What is told of the session; the model as a rule.
+/// The facts that a record states about the session.
 fn session<'a>(details: &mut Details<'a>) -> SessionStarted<'a> {
     SessionStarted {
         id: details.session_id.take(),
@@ -394,14 +395,14 @@ fn session<'a>(details: &mut Details<'a>) -> SessionStarted<'a> {
     }
 }
 
-/// Whether other records tell what a notice says.
-fn is_told_otherwise(details: &Details<'_>) -> bool {
+/// Whether other records report the same as a notice.
+fn is_redundant(details: &Details<'_>) -> bool {
     let kind = details.info_type.as_ref().map_or("", Text::body);
     matches!(kind, "model_retry" | "cancellation" | "file_created")
 }
 
-/// That an MCP server cannot be used, if so.
-fn cannot_be_used(server: McpServer<'_>) -> Option<Text<'static>> {
+/// The notice that an MCP server cannot be used, if it cannot.
+fn unusable_server(server: McpServer<'_>) -> Option<Text<'static>> {
     let status = server.status?;
     let known = matches!(status.body(), "failed" | "needs-auth" | "disabled");
     let name = server.name.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What goes wrong in Copilot's stream, and how a turn ends.
+//! Decodes errors and retries of Copilot's stream, and determines how a turn ended.
 
 use super::thread::RequestFailure;
 use super::wire::Details;
@@ -7,49 +7,49 @@ use crate::event::{Error, ErrorClass, Outcome, Retry, TurnEnded};
 use crate::json::read;
 use crate::json::{Json, Text, record};
 
-/// How the turn at hand is going.
+/// The state of the current turn.
 #[derive(Debug, Default)]
-pub(super) struct Course {
+pub(super) struct TurnState {
     pub(super) open: bool,
     pub(super) steps: u64,
-    /// When the prompt came, in milliseconds.
+    /// The time of the prompt, in milliseconds.
     began_at: Option<u64>,
-    /// How long the requests took that were answered.
+    /// The duration of all successful requests.
     requests_ms: u64,
-    /// In what word it was stopped, if it was.
+    /// The reason for which it was stopped, if it was.
     pub(super) stopped: Option<Text<'static>>,
-    /// What a person is told of that.
+    /// The message about the interruption, for a person to read.
     pub(super) stopped_text: Option<Text<'static>>,
-    /// An error ended it, unless something is said after that.
+    /// An error was reported, and the main agent has not continued since.
     pub(super) failed: bool,
     /// The HTTP status of the request that ended it.
     pub(super) http_status: Option<u64>,
 }
 
-impl Course {
-    /// Begins with a prompt; says whether that is news.
+impl TurnState {
+    /// Begins the turn with a prompt; returns whether it was not open yet.
     pub(super) fn begin(&mut self, time: Option<&Json<'_>>) -> bool {
-        let news = !std::mem::replace(&mut self.open, true);
-        if news {
+        let begun = !std::mem::replace(&mut self.open, true);
+        if begun {
             self.began_at = time.and_then(time::milliseconds);
         }
-        news
+        begun
     }
 
-    /// Notes that somebody says something: where it is the main agent, no error was the end.
-    pub(super) fn goes_on(&mut self, parent: &Option<Text<'_>>) {
+    /// Notes a new message. If the main agent wrote it, an earlier error did not end the turn.
+    pub(super) fn note_progress(&mut self, parent: &Option<Text<'_>>) {
         self.failed &= parent.is_some();
     }
 
-    /// Counts a request that is over. One that failed is not counted, as in the agent's own total.
-    pub(super) fn requested(&mut self, details: &Details<'_>) {
+    /// Counts a finished request. Failed requests are not counted, as in the agent's own total.
+    pub(super) fn add_request(&mut self, details: &Details<'_>) {
         if details.outcome.as_ref().is_some_and(|outcome| *outcome == "success") {
             self.requests_ms += details.request_ms.unwrap_or(0);
         }
     }
 
-    /// How it ended, once that is known. The durations that `result` tells are those of the session,
-    /// with all that was before this turn and between the processes, so they are not told.
+    /// The end of the turn. The durations in `result` are not used: they cover the whole session,
+    /// with earlier turns and the time between the processes.
     pub(super) fn ended(
         &mut self,
         exit_code: Option<i64>,
@@ -80,17 +80,17 @@ impl Course {
 }
 
 record! {
-    /// What a provider says of a request that failed.
+    /// The error that a provider returned for a request.
     struct ProviderError<'a> {
         message: text "message",
     }
 }
 
-/// Why a request failed, as far as it is told before it is tried again or given up.
+/// Why a request failed, as reported before it is retried or given up.
 pub(super) fn request_failure(details: &mut Details<'_>) -> RequestFailure {
-    let told = details.error_message.take();
-    let plain = told.as_ref().map(Text::to_plain);
-    // The provider's answer as a rule, as JSON in a string.
+    let text = details.error_message.take();
+    let plain = text.as_ref().map(Text::to_plain);
+    // Usually the provider's response, as JSON in a string.
     let message = plain.as_ref().and_then(|body| {
         let mut error = ProviderError::default();
         read::record(body, &mut error).ok()?;
@@ -99,12 +99,12 @@ pub(super) fn request_failure(details: &mut Details<'_>) -> RequestFailure {
     RequestFailure {
         http_status: details.status_code,
         attempt: details.retry_attempt,
-        message: message.or_else(|| told.clone().map(Text::into_owned)),
+        message: message.or_else(|| text.clone().map(Text::into_owned)),
         in_transport: details.failure_kind.as_ref().is_some_and(|kind| *kind == "transport"),
     }
 }
 
-/// A request that is tried again.
+/// A request that is retried.
 pub(super) fn retry(reason: Option<Text<'_>>, failure: Option<RequestFailure>) -> Retry<'_> {
     let failure = failure.unwrap_or_default();
     let word = reason.as_ref().map_or("", Text::body);
@@ -114,7 +114,7 @@ pub(super) fn retry(reason: Option<Text<'_>>, failure: Option<RequestFailure>) -
         None => class_of(word),
     };
     Retry {
-        // The first try has the number zero.
+        // Copilot counts attempts from zero.
         attempt: failure.attempt.map(|attempt| attempt + 1),
         class,
         http_status: failure.http_status,
@@ -123,7 +123,7 @@ pub(super) fn retry(reason: Option<Text<'_>>, failure: Option<RequestFailure>) -
     }
 }
 
-/// What ended the work on a prompt.
+/// The error that ended the work on a prompt.
 pub(super) fn error<'a>(details: &mut Details<'a>) -> Error<'a> {
     let code = details.error_type.take();
     let word = code.as_ref().map_or("", Text::body);

@@ -1,11 +1,11 @@
-//! What of Copilot's stream is left out on purpose.
+//! The records and fields of Copilot's stream that are left out on purpose.
 
 use crate::dialect::Ignored;
 
 pub(super) const IGNORED: &[Ignored] = &[
     Ignored {
         what: &["session.background_tasks_changed", "session.todos_changed"],
-        why: "it has no content; what changed is told by the calls, or nowhere",
+        why: "it has no content; only calls report what changed, if anything does",
     },
     Ignored {
         what: &[
@@ -16,32 +16,36 @@ pub(super) const IGNORED: &[Ignored] = &[
             "model.call_finished",
             "model.call_final_result",
         ],
-        why: "the bounds of steps and requests; what they say is told by messages, errors and the end",
+        why: "the bounds of steps and requests; messages, errors and the end report the same",
     },
-    Ignored { what: &["model.call_failure"], why: "the retry or the error that follows tells it" },
+    Ignored {
+        what: &["model.call_failure"],
+        why: "the retry or the error that follows reports it",
+    },
     Ignored {
         what: &["agent.interrupted", "abort"],
-        why: "the record `abort` of the main agent tells it; the calls that it names are told as stopped",
+        why: "the record `abort` of the main agent reports it; the calls that it names are emitted \
+              as cancelled",
     },
     Ignored {
         what: &["tool.execution_start"],
-        why: "that a call runs; the message before has made it, or this record does",
+        why: "a call starts to run; the message or this record has started it already",
     },
     Ignored {
         what: &["tool.execution_partial_result"],
-        why: "it repeats what the command has printed so far, which was told piece by piece",
+        why: "it repeats the output of the command so far, which was streamed as deltas",
     },
     Ignored {
         what: &["assistant.reasoning"],
-        why: "a thought that was told in pieces, or by its message",
+        why: "reasoning that was streamed as deltas, or that its message contains",
     },
     Ignored {
         what: &["session.info"],
-        why: "a notice of a retry, an interruption or a new file, which other records tell",
+        why: "a notice of a retry, an interruption or a new file, which other records report",
     },
     Ignored {
         what: &["subagent.selected", "subagent.configured", "subagent.deselected"],
-        why: "how another agent is set up; its start and its end are told",
+        why: "the configuration of a sub-agent; its start and its end are emitted",
     },
     Ignored {
         what: &[
@@ -56,7 +60,7 @@ pub(super) const IGNORED: &[Ignored] = &[
             "commands.changed",
             "mcp.*",
         ],
-        why: "how the program is set up; a server that cannot be used is told as a notice",
+        why: "the configuration of the program; a server that cannot be used is emitted as a notice",
     },
     Ignored {
         what: &[
@@ -84,11 +88,11 @@ pub(super) const IGNORED: &[Ignored] = &[
             "tool_search.activated",
             "tool.user_requested",
         ],
-        why: "for the program's own screen and its own log",
+        why: "records for the program's own screen and log",
     },
     Ignored {
         what: &["*: id", "*: parentId", "*: ephemeral", "*: agentId"],
-        why: "names of records, which often name one that is not printed",
+        why: "ids of records, which often refer to one that is not printed",
     },
     Ignored {
         what: &[
@@ -101,11 +105,11 @@ pub(super) const IGNORED: &[Ignored] = &[
             "*: data.parentAgentTaskId",
             "*: data.supportedNativeDocumentMimeTypes",
         ],
-        why: "names for things that are already named by their messages and calls",
+        why: "further ids; messages and calls have ids of their own",
     },
     Ignored {
         what: &["user.message: data.transformedContent"],
-        why: "the prompt with what the program adds to it for the model",
+        why: "the prompt with the program's additions for the model",
     },
     Ignored {
         what: &[
@@ -113,7 +117,7 @@ pub(super) const IGNORED: &[Ignored] = &[
             "assistant.message: data.reasoningBlocks",
             "assistant.message: data.serverTools",
         ],
-        why: "what only the provider can read; the thought itself was told",
+        why: "encrypted reasoning for the provider; the readable reasoning is emitted",
     },
     Ignored {
         what: &[
@@ -123,7 +127,7 @@ pub(super) const IGNORED: &[Ignored] = &[
             "*: data.toolRequests[].type",
             "*: data.toolType",
         ],
-        why: "what the screen shows of a call; its name and its input are read",
+        why: "labels of a call for the screen; its name and its input are read",
     },
     Ignored {
         what: &["tool.execution_complete: data.toolTelemetry"],
@@ -131,7 +135,7 @@ pub(super) const IGNORED: &[Ignored] = &[
     },
     Ignored {
         what: &["tool.shell_output: data.stream", "tool.shell_output: data.sequence"],
-        why: "both streams are one output, in the order in which they are printed",
+        why: "both streams are one output, in the order of printing",
     },
     Ignored {
         what: &[
@@ -146,11 +150,11 @@ pub(super) const IGNORED: &[Ignored] = &[
             "subagent.*: data.totalTokens",
             "subagent.*: data.totalToolCalls",
         ],
-        why: "how another agent was chosen and what it took; its own records tell what it did",
+        why: "how a sub-agent was selected, and its totals; its own records report its work",
     },
     Ignored {
         what: &["result: usage"],
-        why: "what the session has taken since it began, earlier runs included; the durations of a \
-              turn are told by its records, and the changes by its calls",
+        why: "totals of the session, with earlier runs; the durations of a turn are derived from \
+              its records, and the changes from its calls",
     },
 ];

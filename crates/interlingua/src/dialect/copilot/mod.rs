@@ -1,17 +1,21 @@
-//! `copilot`: what `copilot -p PROMPT --output-format json` prints.
+//! `copilot`: the output of `copilot -p PROMPT --output-format json`.
 //!
-//! Seen in Copilot CLI 1.0.102. One event a line: `{type, data, id, timestamp, parentId}`, and
-//! `agentId` where a sub-agent says it. The last line is `result`, which has no envelope, and is the
-//! only one that names the session. Text comes in pieces (`assistant.message_delta`), then whole
-//! with the calls that the message makes (`assistant.message`); the pieces of a request that is
-//! tried again (`assistant.turn_retry`) are void, and have another message id than those that come
-//! after. An answer that is cut at the length limit, or interrupted, has no whole message.
-//! `assistant.turn_start` and `turn_end` are steps: a turn, in our words, goes from `user.message` to
-//! `result`. Calls run in parallel and end in any order; one that was interrupted never ends. A
-//! command that failed is a success with an exit code; it is told as failed. `tool.shell_output` is the
-//! next piece of what a command prints, `tool.execution_partial_result` a snapshot, of long output only
-//! a part. Tokens are nowhere. After SIGINT and SIGTERM the exit code is 0, and `result` is missing more
-//! often than not.
+//! In Copilot CLI 1.0.102, every line is one event: `{type, data, id, timestamp, parentId}`, and
+//! `agentId` if a sub-agent caused it. The last line is `result`, which has no envelope and is the
+//! only one that states the id of the session.
+//!
+//! Text is streamed as deltas (`assistant.message_delta`), then repeated in the complete message,
+//! together with its calls (`assistant.message`). When a request is retried
+//! (`assistant.turn_retry`), its deltas are void, and the deltas of the next attempt have another
+//! message id. An answer that is cut off at the length limit, or interrupted, has no complete
+//! message. `assistant.turn_start` and `turn_end` delimit steps; a turn of the event model lasts
+//! from `user.message` to `result`.
+//!
+//! Calls run in parallel and end in any order. An interrupted call never ends. A command that
+//! failed is a success with an exit code; its call is emitted as failed. `tool.shell_output` is the
+//! next delta of a command's output, `tool.execution_partial_result` a snapshot, which is truncated
+//! if the output is long. Token counts are not reported. After SIGINT and SIGTERM the exit code is
+//! 0, and `result` is usually missing.
 
 mod calls;
 mod decode;
@@ -42,13 +46,14 @@ pub static DIALECT: Dialect = Dialect {
     ..Dialect::BLANK
 };
 
-/// Without an account, Copilot prints nothing on standard output and exits with the code of any failure.
+/// Without an account, Copilot prints nothing on standard output, and exits with the code of any
+/// failure.
 fn exit_class(exit: &Exit) -> Option<ErrorClass> {
     let stderr = exit.stderr.as_deref().filter(|_| exit.code == Some(1))?;
     stderr.contains("No authentication information found").then_some(ErrorClass::Authentication)
 }
 
-/// All but the last record have an envelope with a type that has a dot in it.
+/// All records except the last have an envelope and a type that contains a dot.
 fn recognise(probe: &Probe<'_>) -> Confidence {
     let envelope = probe.has("data") && probe.has("timestamp") && probe.has("parentId");
     match probe.kind().split_once('.') {

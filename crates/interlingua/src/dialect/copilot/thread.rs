@@ -1,4 +1,4 @@
-//! What one agent has begun to say and not yet finished: the main one, or one that a call started.
+//! The open messages, reasoning blocks and calls of one agent: the main agent or a sub-agent.
 
 use crate::dialect::Emitter;
 use crate::event::{
@@ -6,40 +6,41 @@ use crate::event::{
 };
 use crate::json::Text;
 
-/// The place of text in its message.
+/// The index of the text block in its message.
 pub(super) const TEXT: u64 = 1;
 
-/// The place of reasoning.
+/// The index of the reasoning block in its message.
 pub(super) const REASONING: u64 = 0;
 
 /// One agent.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     pub(super) parent: Option<Text<'static>>,
-    /// Messages and thoughts that were begun and are not whole yet: those that a retry takes back.
+    /// Messages and reasoning blocks that are not complete yet. A retry retracts them.
     open: Vec<Open>,
-    /// The thoughts of this step that were told. Later records say them again, and that of the message
-    /// does not name them.
-    thoughts: Vec<Text<'static>>,
-    /// The thought that the last message told, where no other record had.
-    pub(super) told_by_message: Option<Text<'static>>,
-    /// Calls whose input is being told in pieces.
+    /// The ids of the reasoning blocks of this step that were emitted. Later records repeat the
+    /// blocks, and the message repeats them without their ids.
+    reasoning_ids: Vec<Text<'static>>,
+    /// The reasoning that the last message contained, if no other record did before it.
+    pub(super) reasoning_of_message: Option<Text<'static>>,
+    /// Calls whose input is being streamed.
     calls: Vec<Box<str>>,
-    /// Calls that a retry took back, if the next try does not make them again.
+    /// Calls of a failed request. They are cancelled unless the next attempt makes them again.
     stale: Vec<Box<str>>,
-    /// The model of the request at hand.
+    /// The model of the current request.
     pub(super) model: Option<Text<'static>>,
     /// Why the last request failed.
     pub(super) failure: Option<RequestFailure>,
 }
 
+/// A message or a reasoning block that is not complete yet.
 #[derive(Debug)]
 struct Open {
     message: Text<'static>,
     kind: BlockKind,
-    /// A piece of it was told.
-    told: bool,
-    /// It was ended, and may still be taken back.
+    /// Its start was emitted, with the first delta.
+    started: bool,
+    /// Its end was emitted. It can still be retracted.
     ended: bool,
 }
 
@@ -57,13 +58,13 @@ impl Thread {
         Self { parent, ..Self::default() }
     }
 
-    /// Remembers that a message is being said.
-    pub(super) fn begin(&mut self, message: &Text<'_>) {
+    /// Notes that a message has started.
+    pub(super) fn begin_message(&mut self, message: &Text<'_>) {
         self.place(message, &BlockKind::Text);
     }
 
-    /// The next piece of a message or a thought; its start is told with the first.
-    pub(super) fn piece<'a>(
+    /// Emits the next delta of a message or a reasoning block, and its start before the first.
+    pub(super) fn delta<'a>(
         &mut self,
         message: Text<'a>,
         kind: BlockKind,
@@ -73,56 +74,57 @@ impl Thread {
         let index = index_of(&kind);
         let open = self.place(&message, &kind);
         open.ended = false;
-        if !std::mem::replace(&mut open.told, true) {
+        if !std::mem::replace(&mut open.started, true) {
             let (message, kind) = (Some(message.clone()), kind.clone());
             out.emit(BlockStarted { message, index, kind, ..BlockStarted::default() });
         }
         out.emit(BlockDelta { block: 0, message: Some(message), index, kind, text });
     }
 
-    /// Forgets a message that is whole; says whether it had been begun, and whether in pieces.
-    pub(super) fn finish(&mut self, message: &Text<'_>) -> Option<bool> {
+    /// Forgets a message that is complete. Returns `None` if it had not started, else whether it
+    /// had deltas.
+    pub(super) fn finish_message(&mut self, message: &Text<'_>) -> Option<bool> {
         let is_it = |open: &Open| open.kind == BlockKind::Text && open.message == *message;
         let at = self.open.iter().position(is_it)?;
-        Some(self.open.swap_remove(at).told)
+        Some(self.open.swap_remove(at).started)
     }
 
-    /// Notes that a thought is told; says whether that is news.
-    pub(super) fn thought(&mut self, thought: &Text<'_>) -> bool {
-        let news = !self.thoughts.contains(thought);
+    /// Notes that a reasoning block is emitted; returns whether it is new.
+    pub(super) fn note_reasoning(&mut self, id: &Text<'_>) -> bool {
+        let news = !self.reasoning_ids.contains(id);
         if news {
-            self.thoughts.push(thought.clone().into_owned());
+            self.reasoning_ids.push(id.clone().into_owned());
         }
         news
     }
 
-    /// Whether a thought was told in this step.
-    pub(super) fn has_thought(&self) -> bool {
-        !self.thoughts.is_empty()
+    /// Whether reasoning was emitted in this step.
+    pub(super) fn has_reasoning(&self) -> bool {
+        !self.reasoning_ids.is_empty()
     }
 
-    /// Ends the thoughts that are being told: something else begins.
-    pub(super) fn end_thoughts(&mut self, out: &mut Emitter<'_, '_>) {
+    /// Ends the open reasoning blocks, since something else begins.
+    pub(super) fn end_reasoning(&mut self, out: &mut Emitter<'_, '_>) {
         for open in self.open.iter_mut().filter(|open| open.kind == BlockKind::Reasoning) {
             open.end(out);
         }
     }
 
-    /// Remembers that the input of a call is being told; says whether its next piece is news.
-    pub(super) fn begin_call(&mut self, call: &Text<'_>) -> CallPiece {
+    /// Notes that the input of a call is being streamed, and classifies its next delta.
+    pub(super) fn begin_call(&mut self, call: &Text<'_>) -> InputDelta {
         let call = call.to_plain();
         if self.calls.iter().any(|known| **known == *call) {
-            CallPiece::Next
+            InputDelta::Next
         } else if self.stale.iter().any(|known| **known == *call) {
-            CallPiece::Repeated
+            InputDelta::Repeated
         } else {
             self.calls.push(call.into());
-            CallPiece::First
+            InputDelta::First
         }
     }
 
-    /// Forgets a call that the model has made for good.
-    pub(super) fn made(&mut self, call: &Text<'_>) {
+    /// Forgets a call whose input is complete.
+    pub(super) fn call_made(&mut self, call: &Text<'_>) {
         if !self.calls.is_empty() || !self.stale.is_empty() {
             let call = call.to_plain();
             self.calls.retain(|known| **known != *call);
@@ -130,8 +132,8 @@ impl Thread {
         }
     }
 
-    /// Takes back what the request that failed had said.
-    pub(super) fn take_back(&mut self, reason: Option<&Text<'_>>, out: &mut Emitter<'_, '_>) {
+    /// Retracts the messages and reasoning blocks of a failed request.
+    pub(super) fn retract(&mut self, reason: Option<&Text<'_>>, out: &mut Emitter<'_, '_>) {
         for open in self.open.drain(..) {
             out.emit(Withdrawn {
                 message: Some(open.message.clone()),
@@ -141,11 +143,11 @@ impl Thread {
             open.end_message(out);
         }
         self.stale.append(&mut self.calls);
-        self.thoughts.clear();
+        self.reasoning_ids.clear();
     }
 
-    /// Ends what is open at the end of a step. An answer that was cut at the length limit, and one
-    /// that was interrupted, stay without their whole message.
+    /// Ends what is open at the end of a step. An answer that was cut off at the length limit, or
+    /// interrupted, has no complete message.
     pub(super) fn end_step(&mut self, out: &mut Emitter<'_, '_>) {
         for mut open in self.open.drain(..) {
             open.end(out);
@@ -153,11 +155,11 @@ impl Thread {
         }
         self.stale.append(&mut self.calls);
         self.drop_stale(out);
-        self.thoughts.clear();
-        self.told_by_message = None;
+        self.reasoning_ids.clear();
+        self.reasoning_of_message = None;
     }
 
-    /// Answers the calls that were begun, taken back and not made again.
+    /// Cancels the calls of a failed request that were not made again.
     pub(super) fn drop_stale(&mut self, out: &mut Emitter<'_, '_>) {
         for call in self.stale.drain(..) {
             out.emit(ToolEnded {
@@ -169,15 +171,15 @@ impl Thread {
         }
     }
 
-    /// A message or a thought among those that are being said.
+    /// An open message or reasoning block, which is added if it is new.
     fn place(&mut self, message: &Text<'_>, kind: &BlockKind) -> &mut Open {
         let is_it = |open: &Open| open.kind == *kind && open.message == *message;
         let at = self.open.iter().rposition(is_it).unwrap_or_else(|| {
             let (message, kind) = (message.clone().into_owned(), kind.clone());
-            self.open.push(Open { message, kind, told: false, ended: false });
+            self.open.push(Open { message, kind, started: false, ended: false });
             self.open.len() - 1
         });
-        // The index was just found or made.
+        // The index was found or added above.
         #[allow(clippy::indexing_slicing)]
         &mut self.open[at]
     }
@@ -185,14 +187,15 @@ impl Thread {
 
 impl Open {
     fn end(&mut self, out: &mut Emitter<'_, '_>) {
-        if self.told && !std::mem::replace(&mut self.ended, true) {
+        if self.started && !std::mem::replace(&mut self.ended, true) {
             let (message, index) = (Some(self.message.clone()), index_of(&self.kind));
             let kind = self.kind.clone();
             out.emit(BlockEnded { message, index, kind, ..BlockEnded::default() });
         }
     }
 
-    /// Ends the message of a text that will have no whole one; that of a thought is never begun.
+    /// Ends the message of a text block that will have no complete message. Reasoning blocks have
+    /// no message of their own.
     fn end_message(self, out: &mut Emitter<'_, '_>) {
         if self.kind == BlockKind::Text {
             out.emit(MessageEnded { message: Some(self.message), ..MessageEnded::default() });
@@ -204,13 +207,13 @@ fn index_of(kind: &BlockKind) -> u64 {
     if *kind == BlockKind::Reasoning { REASONING } else { TEXT }
 }
 
-/// A piece of a call's input.
+/// A delta of a call's input.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum CallPiece {
+pub(super) enum InputDelta {
     /// The call is new.
     First,
     /// The call is known.
     Next,
-    /// A try before had begun the same call, so that the piece may say again what was said.
+    /// A failed request had begun the same call, so the delta may repeat its input.
     Repeated,
 }

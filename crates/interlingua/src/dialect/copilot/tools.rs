@@ -1,11 +1,10 @@
-//! The tools of Copilot: what kind of work each does.
+//! The kinds of Copilot's tools.
 
 use crate::dialect::tools;
 use crate::event::ToolKind;
 use crate::json::Text;
 
-/// What kind of work a tool does. `read_bash` and the like talk to a command that already runs: they
-/// are no commands of their own.
+/// The kind of a tool. `read_bash` and similar tools are not commands: they use a running one.
 pub(super) fn kind_of(name: &Text<'_>, mcp_server: Option<&Text<'_>>) -> ToolKind {
     if mcp_server.is_some() {
         return ToolKind::Mcp;

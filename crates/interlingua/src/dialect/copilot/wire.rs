@@ -3,7 +3,7 @@
 use crate::json::record;
 
 record! {
-    /// One line: the envelope of an event, or the `result`, which has none.
+    /// One line: the envelope of an event, or `result`, which has none.
     pub(super) struct Line<'a> {
         kind: text "type",
         data: record<Details> "data",
@@ -16,20 +16,20 @@ record! {
 }
 
 record! {
-    /// What an event is about. The fields of all types together: each type has some of them.
+    /// The data of an event: the fields of all types, of which each type has some.
     pub(super) struct Details<'a> {
-        // The most frequent first: fields are compared one after the other.
+        // The most frequent fields are first, since names are compared in this order.
         message: text "messageId",
-        piece: text "deltaContent",
+        delta: text "deltaContent",
         parent_call: text "parentToolCallId",
         call: text "toolCallId",
         tool: text "toolName",
-        input_piece: text "inputDelta",
+        input_delta: text "inputDelta",
         text: text "text",
         content: text "content",
         tool_requests: records<ToolRequest> "toolRequests",
-        thought: text "reasoningId",
-        reasoning: text "reasoningText",
+        reasoning_id: text "reasoningId",
+        reasoning_text: text "reasoningText",
         arguments: json "arguments",
         model: text "model" | "selectedModel" | "newModel",
         mcp_server: text "mcpServerName",
@@ -54,7 +54,7 @@ record! {
         outcome: text "outcome",
         request_ms: number "dispatchDurationMs",
         stopped_calls: json "toolCallIds",
-        // who said it, and who is told
+        // injected messages and sub-agents
         source: text "source",
         agent_name: text "agentName",
         agent_description: text "agentDescription",
@@ -75,7 +75,7 @@ record! {
 }
 
 record! {
-    /// A call that the model asks for.
+    /// A call in a message.
     pub(super) struct ToolRequest<'a> {
         call: text "toolCallId",
         name: text "name",
@@ -85,7 +85,7 @@ record! {
 }
 
 record! {
-    /// What a tool gave back: to the model, and to the screen. A permission has a kind in its place.
+    /// The output of a tool, for the model and for the screen, or the decision about a permission.
     pub(super) struct ToolResult<'a> {
         content: json "content",
         shown: json "detailedContent",
@@ -103,7 +103,7 @@ record! {
 }
 
 record! {
-    /// How a command ended.
+    /// The end of a command.
     pub(super) struct ShellExecution<'a> {
         exit_code: integer "exitCode",
         _signal: json "signal",
@@ -119,14 +119,14 @@ record! {
 }
 
 record! {
-    /// Where a session works.
+    /// The environment of a session.
     pub(super) struct Context<'a> {
         cwd: text "cwd",
     }
 }
 
 record! {
-    /// A server that brings tools.
+    /// An MCP server.
     pub(super) struct McpServer<'a> {
         name: text "name",
         status: text "status",
@@ -135,7 +135,7 @@ record! {
 }
 
 record! {
-    /// What the agent asks to be allowed.
+    /// A permission request.
     pub(super) struct Permission<'a> {
         call: text "toolCallId",
         kind: text "kind",

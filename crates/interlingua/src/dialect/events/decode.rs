@@ -1,4 +1,4 @@
-//! Reads our own events.
+//! Decodes Interlingua's own events.
 
 use crate::dialect::{Decoder, EventSink, each_record, unknown};
 use crate::entry::form::{Envelope, FormError};
@@ -6,7 +6,7 @@ use crate::event::{Event, TextFlaw, Unparsed};
 use crate::framing::FrameText;
 use crate::json::Text;
 
-/// The reader of `events`.
+/// The decoder of `events`.
 #[derive(Debug, Default)]
 pub struct EventsDecoder;
 

@@ -1,14 +1,14 @@
-//! Writes our own events.
+//! Encodes Interlingua's own events.
 
 use crate::dialect::{EncodeOptions, Encoder, Output, Withdraws};
 use crate::event::{Data, Event};
 
-/// The writer of `events`.
+/// The encoder of `events`.
 #[derive(Debug, Clone)]
 pub struct EventsEncoder;
 
 impl EventsEncoder {
-    /// A writer as the caller wants it.
+    /// An encoder with the caller's options.
     pub fn new(_options: &EncodeOptions) -> Self {
         Self
     }

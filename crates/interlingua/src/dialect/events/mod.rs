@@ -1,12 +1,13 @@
-//! `events`: our own events, one JSON object a line.
+//! `events`: Interlingua's own events, one JSON object per line.
 //!
-//! `{"interlingua":1,"type":"block_delta","sequence":7,"line":3,"bytes":[120,240],…}`: the version of
-//! this form, the kind of event, its place in the stream, where in the agent's output it comes from
-//! (with `synthetic` and a reason where the grammar added it), the `parent` call of a sub-agent, the
-//! agent's own `time`, and then the fields of the event as [`crate::event`] has them. Absent fields
-//! are left out. Secrets are not written. `docs/events.schema.json` is the schema.
+//! `{"interlingua":1,"type":"block_delta","sequence":7,"line":3,"bytes":[120,240],…}` contains the
+//! version of this form, the kind of the event, its position in the session, and its origin in the
+//! agent's output. `synthetic` states the reason if the grammar added the event, `parent` is the
+//! call whose sub-agent emitted it, and `time` is the agent's own time. The fields of the event in
+//! [`crate::event`] follow. Absent fields are left out, and secrets are not written. The schema is
+//! `docs/events.schema.json`.
 //!
-//! The version changes when a reader of the old form would misunderstand the new one; new kinds and
+//! The version changes when a reader of the old form would misunderstand the new one. New kinds and
 //! new fields do not change it.
 
 mod decode;
@@ -22,7 +23,7 @@ pub use encode::EventsEncoder;
 /// The version of the form.
 pub const VERSION: u64 = form::VERSION;
 
-/// The JSON schema of a record, made from the types of [`crate::event`].
+/// The JSON schema of a record, generated from the types of [`crate::event`].
 pub fn schema() -> serde_json::Value {
     crate::event::schema::of_entries()
 }
@@ -42,6 +43,6 @@ pub static DIALECT: Dialect = Dialect {
 };
 
 fn recognise(probe: &Probe<'_>) -> Confidence {
-    let ours = probe.has("interlingua") && probe.has("type") && probe.has("sequence");
-    if ours { Confidence::Sure } else { Confidence::No }
+    let is_entry = probe.has("interlingua") && probe.has("type") && probe.has("sequence");
+    if is_entry { Confidence::Sure } else { Confidence::No }
 }

@@ -1,4 +1,4 @@
-//! What a stream of our own events must keep.
+//! The rules of a stream of Interlingua's own events.
 
 use serde_json::Value;
 
@@ -26,10 +26,10 @@ impl Rules for EventsRules {
         self.next = sequence.unwrap_or(expected) + 1;
         let kind = record.get("type").and_then(Value::as_str).unwrap_or_default();
         let known = Data::KINDS.contains(&kind);
-        findings.require(known, "known-type", format!("no event is called {kind:?}"));
+        findings.require(known, "known-type", format!("{kind:?} is not a kind of event"));
         let range = record.get("bytes").and_then(Value::as_array).map(Vec::len);
         let placed = range == Some(2) && record.get("line").is_some_and(Value::is_u64);
-        findings.require(placed, "source", "the event does not say where it comes from");
+        findings.require(placed, "source", "the event does not state its origin");
         findings.require(!self.ended, "session-ended-last", "an event follows `session_ended`");
         self.order(kind, findings);
     }
@@ -43,12 +43,20 @@ impl EventsRules {
     fn order(&mut self, kind: &str, findings: &mut Findings) {
         match kind {
             "session_started" => {
-                findings.require(!self.started, "session-starts-once", "it had started before");
+                findings.require(
+                    !self.started,
+                    "session-starts-once",
+                    "the session started before",
+                );
                 self.started = true;
             }
             "turn_started" => {
                 findings.require(self.started, "session-first", "no session has started");
-                findings.require(!self.in_turn, "turn-ends-once", "the turn before is still open");
+                findings.require(
+                    !self.in_turn,
+                    "turn-ends-once",
+                    "the previous turn is still open",
+                );
                 self.in_turn = true;
             }
             "turn_ended" => {

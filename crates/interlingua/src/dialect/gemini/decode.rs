@@ -1,4 +1,4 @@
-//! Reads Gemini's stream.
+//! Decodes Gemini's stream.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use crate::framing::FrameText;
 use crate::json::read;
 use crate::json::{Json, Text};
 
-/// The reader of `gemini`.
+/// The decoder of `gemini`.
 #[derive(Debug)]
 pub struct GeminiDecoder {
     agent: &'static str,
-    /// The block at hand: consecutive deltas are one.
+    /// The index of the current block. Consecutive deltas are one block.
     block: u64,
     open: bool,
 }
@@ -32,7 +32,7 @@ impl Decoder for GeminiDecoder {
 }
 
 impl GeminiDecoder {
-    /// A reader that names its agent.
+    /// A decoder for the stream of this agent.
     pub fn new(agent: &'static str) -> Self {
         Self { agent, block: 0, open: false }
     }
@@ -51,28 +51,28 @@ impl GeminiDecoder {
             return;
         }
         self.end_block(time.clone(), sink);
-        let mut tell = |data: Data<'_>| sink.event(Event::new(data).at(time.clone()));
+        let mut emit = |data: Data<'_>| sink.event(Event::new(data).at(time.clone()));
         match kind_body {
             "init" => {
-                tell(Data::from(SessionStarted {
+                emit(Data::from(SessionStarted {
                     id: line.session_id.take(),
                     model: line.model.take(),
                     agent: Some(Text::plain(self.agent)),
                     ..SessionStarted::default()
                 }));
-                tell(Data::from(TurnStarted::default()));
+                emit(Data::from(TurnStarted::default()));
             }
-            "tool_use" => call(std::mem::take(line), &mut tell),
-            "tool_result" => tell(Data::from(answer(std::mem::take(line)))),
-            "error" => tell(problem(std::mem::take(line))),
+            "tool_use" => call(std::mem::take(line), &mut emit),
+            "tool_result" => emit(Data::from(answer(std::mem::take(line)))),
+            "error" => emit(problem(std::mem::take(line))),
             "result" => {
                 let ended = ended(std::mem::take(line));
                 if let Some(error) = failure(&ended) {
-                    tell(Data::from(error));
+                    emit(Data::from(error));
                 }
-                tell(Data::from(ended));
+                emit(Data::from(ended));
             }
-            _ => tell(unknown(kind, own)),
+            _ => emit(unknown(kind, own)),
         }
     }
 
@@ -118,11 +118,11 @@ impl GeminiDecoder {
     }
 }
 
-fn call(line: Line<'_>, tell: &mut dyn FnMut(Data<'_>)) {
+fn call(line: Line<'_>, emit: &mut dyn FnMut(Data<'_>)) {
     let name = line.tool_name.unwrap_or_default();
     let call = line.tool_id.unwrap_or_default();
     let input = line.parameters.or_else(|| Some(Json::object(|_| {})));
-    tell(Data::from(ToolStarted {
+    emit(Data::from(ToolStarted {
         call: call.clone(),
         kind: tools::kind_of(&name),
         name: name.clone(),
@@ -132,7 +132,7 @@ fn call(line: Line<'_>, tell: &mut dyn FnMut(Data<'_>)) {
     if let Some(items) =
         input.as_ref().and_then(|input| tools::plan_written(&tools::kind_of(&name), input))
     {
-        tell(Data::from(PlanUpdated { plan: None, call: Some(call.borrowed()), items }));
+        emit(Data::from(PlanUpdated { plan: None, call: Some(call.borrowed()), items }));
     }
 }
 
@@ -187,7 +187,7 @@ fn ended(line: Line<'_>) -> TurnEnded<'_> {
         "FatalTurnLimitedError" => Outcome::LimitReached,
         _ => Outcome::Failed,
     };
-    // What a failing run prints where it does not know: nothing was counted, nothing was timed.
+    // A failed run prints zeros for unknown numbers.
     let known = |number: Option<u64>| number.filter(|number| success || *number > 0);
     let duration_ms = line.stats.as_ref().and_then(|stats| known(stats.duration_ms));
     let models = line.stats.as_ref().and_then(|stats| stats.models.as_ref());
@@ -210,7 +210,7 @@ fn ended(line: Line<'_>) -> TurnEnded<'_> {
     }
 }
 
-/// The failure that ended a turn, where its end says what it was.
+/// The error that ended a turn, if its end states the cause.
 fn failure<'a>(ended: &TurnEnded<'a>) -> Option<Error<'a>> {
     let failed = ended.outcome == Outcome::Failed;
     let message = ended.cause.clone().filter(|_| failed)?;
@@ -225,22 +225,22 @@ fn failure<'a>(ended: &TurnEnded<'a>) -> Option<Error<'a>> {
 
 fn counts(stats: Stats<'_>) -> Usage<'_> {
     let uncached = stats.input_all.map(|all| all.saturating_sub(stats.cached.unwrap_or(0)));
-    // The total has the tokens of thoughts, and the output has not.
-    let spoken = stats.input_all.zip(stats.output).map(|(input, output)| input + output);
-    let thoughts = stats.total.zip(spoken).map(|(total, spoken)| total.saturating_sub(spoken));
-    let thoughts = thoughts.filter(|thoughts| *thoughts > 0);
+    // The total contains the tokens of reasoning, but the output does not.
+    let visible = stats.input_all.zip(stats.output).map(|(input, output)| input + output);
+    let reasoning = stats.total.zip(visible).map(|(total, visible)| total.saturating_sub(visible));
+    let reasoning = reasoning.filter(|reasoning| *reasoning > 0);
     Usage {
         scope: Scope::Turn,
         input: stats.input.or(uncached),
         cache_read: stats.cached,
-        output: stats.output.map(|output| output + thoughts.unwrap_or(0)),
-        reasoning: thoughts,
+        output: stats.output.map(|output| output + reasoning.unwrap_or(0)),
+        reasoning,
         total: stats.total,
         ..Usage::default()
     }
 }
 
-/// What each model used.
+/// The usage of each model.
 fn models_of(models: &Json<'_>) -> Vec<Usage<'static>> {
     let models: BTreeMap<String, Json<'_>> = models.read().unwrap_or_default();
     let usage = |(name, model): (String, Json<'_>)| {
@@ -250,7 +250,7 @@ fn models_of(models: &Json<'_>) -> Vec<Usage<'static>> {
     models.into_iter().filter_map(usage).filter(|usage| usage.all() > 0).collect()
 }
 
-/// What kind of failure a message tells of; Gemini puts the provider's answer into it.
+/// Classifies an error message, which contains the provider's response.
 fn classify(message: &Text<'_>) -> (ErrorClass, Option<u64>) {
     let text = message.to_plain();
     if let Some((_, rest)) = text.split_once("\"code\":") {

@@ -1,11 +1,11 @@
-//! `gemini`: what `gemini --output-format stream-json` prints.
+//! `gemini`: the output of `gemini --output-format stream-json`.
 //!
-//! Seen in Gemini CLI 0.61.0. `init`, the prompt as a `message` of the user, then `message` deltas,
-//! `tool_use`, `tool_result` and `error`, and one `result`. Messages have no ids and turns no marks:
-//! consecutive deltas are one block until something else comes. A tool's output is what the terminal
-//! shows, so it may be empty or absent, and a command that failed is a `success`. Thoughts are never
-//! printed. A signal, or a pipe that is cut at 64 KiB when the program exits, leaves no `result`,
-//! with exit code 0.
+//! Gemini CLI 0.61.0 prints `init`, the prompt as a `message` of the user, then `message` deltas,
+//! `tool_use`, `tool_result` and `error`, and one `result`. Messages have no ids, and turns have no
+//! delimiters: consecutive deltas are one block until another record follows. The output of a tool
+//! is what the terminal shows, so it may be empty or absent, and a failed command is a `success`.
+//! Reasoning is never printed. After a signal, or if the pipe is cut off at 64 KiB when the program
+//! exits, `result` is missing and the exit code is 0.
 
 mod decode;
 pub(super) mod ignored;
@@ -36,27 +36,28 @@ pub static DIALECT: Dialect = Dialect {
     ..Dialect::BLANK
 };
 
-/// Gemini writes to standard error alone why it could not start, and has an exit code for each cause.
+/// Gemini reports only on standard error why it could not start, and has an exit code for each
+/// cause.
 fn exit_class(exit: &Exit) -> Option<ErrorClass> {
     match exit.code {
         Some(41) => Some(ErrorClass::Authentication),
-        // The sandbox, the settings, and a folder that is not trusted.
+        // The sandbox, the settings, or a directory that is not trusted.
         Some(44 | 52 | 55) => Some(ErrorClass::Configuration),
         _ => None,
     }
 }
 
-/// Gemini stamps every record with its time; the same records without it are `giselle`.
+/// Every record of Gemini has a timestamp; the same records without one are `giselle`.
 fn recognise(probe: &Probe<'_>) -> Confidence {
     if !probe.has("timestamp") || probe.has("modelId") || !is_record(probe) {
         return Confidence::No;
     }
-    // Gemini's own begins with the model; the `init` of `giselle` may have a time as well.
+    // Gemini's `init` states the model; that of `giselle` may have a timestamp too.
     let begins = probe.kind().as_str() == "init";
     if begins && !probe.has("model") { Confidence::Maybe } else { Confidence::Sure }
 }
 
-/// Whether a record looks like one of Gemini's, but for its time.
+/// Whether a record has the fields of one of Gemini's, apart from the timestamp.
 pub(super) fn is_record(probe: &Probe<'_>) -> bool {
     match probe.kind().as_str() {
         "init" => probe.has("session_id"),

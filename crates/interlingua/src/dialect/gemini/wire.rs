@@ -1,4 +1,4 @@
-//! The records of Gemini's stream, as they are on the wire; some names have an older form.
+//! The records of Gemini's stream, as they are on the wire. Some fields have an older name.
 
 use crate::json::record;
 
@@ -21,7 +21,7 @@ record! {
         severity: text "severity",
         message: text "message",
         stats: record<Stats> "stats",
-        // What a host adds around the same records.
+        // Fields of the records that a host adds (`giselle`).
         request_id: text "requestId",
         sandbox_id: text "sandbox_id",
         snapshot_id: text "snapshot_id",
@@ -49,7 +49,7 @@ record! {
 }
 
 record! {
-    /// The counts of a run; input counts include the cached ones.
+    /// The counts of a run. The input tokens include the cached ones.
     pub(in crate::dialect) struct Stats<'a> {
         total: number "total_tokens",
         input_all: number "input_tokens",
@@ -62,7 +62,7 @@ record! {
 }
 
 record! {
-    /// What a tool gave back, where it is an object.
+    /// The output of a tool, if it is an object.
     pub(super) struct ToolOutput<'a> {
         text: text "text",
     }

@@ -1,4 +1,4 @@
-//! Reads the NDJSON of the Giselle API.
+//! Decodes the NDJSON of the Giselle API.
 
 use super::{EXECUTE_TOOL, SNAPSHOT_TOOL};
 use crate::dialect::decode::Own;
@@ -11,18 +11,19 @@ use crate::event::{
 use crate::framing::FrameText;
 use crate::json::{Json, Text};
 
-/// The reader of `giselle`: Gemini's, and the host's records.
+/// The decoder of `giselle`: that of Gemini, and the records of the host.
 #[derive(Debug)]
 pub struct GiselleDecoder {
     agent: GeminiDecoder,
-    /// What the client was asked for, and whether the agent has gone on since.
-    asked: Vec<Text<'static>>,
-    went_on: bool,
+    /// The calls that the client must answer.
+    client_calls: Vec<Text<'static>>,
+    /// The agent has continued since the last of these calls.
+    continued: bool,
 }
 
 impl Default for GiselleDecoder {
     fn default() -> Self {
-        Self { agent: GeminiDecoder::new("giselle"), asked: Vec::new(), went_on: false }
+        Self { agent: GeminiDecoder::new("giselle"), client_calls: Vec::new(), continued: false }
     }
 }
 
@@ -34,9 +35,9 @@ impl Decoder for GiselleDecoder {
     }
 
     fn finish(&mut self, sink: &mut dyn EventSink) {
-        // By this protocol the end of the stream is an end like any other.
+        // In this protocol, the end of the stream is a regular end of the turn.
         self.agent.end_block(None, sink);
-        self.settle(sink);
+        self.abandon_client_calls(sink);
     }
 }
 
@@ -67,14 +68,14 @@ impl GiselleDecoder {
                     let name = line.kind.clone();
                     sink.event(Event::new(unknown(name, own)));
                 } else {
-                    self.asked.extend(line.request_id.clone().map(Text::into_owned));
-                    self.went_on = false;
-                    ask_client(line, sink);
+                    self.client_calls.extend(line.request_id.clone().map(Text::into_owned));
+                    self.continued = false;
+                    emit_client_call(line, sink);
                 }
                 return;
             }
             _ => {
-                self.agent_goes_on(&line, sink);
+                self.note_progress(&line, sink);
                 self.agent.line(&mut line, own, sink);
                 return;
             }
@@ -82,34 +83,34 @@ impl GiselleDecoder {
         sink.event(Event::new(data));
     }
 
-    /// Before a record of the agent's own.
-    fn agent_goes_on(&mut self, line: &Line<'_>, sink: &mut dyn EventSink) {
-        if self.asked.is_empty() {
+    /// Notes whether the agent has continued, before one of its own records is decoded.
+    fn note_progress(&mut self, line: &Line<'_>, sink: &mut dyn EventSink) {
+        if self.client_calls.is_empty() {
             return;
         }
         match line.kind.as_ref().map_or("", Text::body) {
             "result" => {
                 self.agent.end_block(None, sink);
-                self.went_on = true;
-                self.settle(sink);
+                self.continued = true;
+                self.abandon_client_calls(sink);
             }
             "tool_result" => {
-                self.went_on = true;
-                self.asked.retain(|call| line.tool_id.as_ref() != Some(call));
+                self.continued = true;
+                self.client_calls.retain(|call| line.tool_id.as_ref() != Some(call));
             }
-            // Another run begins with `init`.
-            "init" | "message" | "tool_use" => self.went_on = true,
+            // `init` begins another run.
+            "init" | "message" | "tool_use" => self.continued = true,
             _ => {}
         }
     }
 
-    /// Ends the calls without whose answer the agent cannot have gone on: it was given to the relay,
-    /// and nobody here knows what it was.
-    fn settle(&mut self, sink: &mut dyn EventSink) {
-        if !std::mem::replace(&mut self.went_on, false) {
+    /// Abandons the client's calls if the agent has continued. It must have received the answers
+    /// through the relay, so their content is unknown.
+    fn abandon_client_calls(&mut self, sink: &mut dyn EventSink) {
+        if !std::mem::replace(&mut self.continued, false) {
             return;
         }
-        for call in self.asked.drain(..) {
+        for call in self.client_calls.drain(..) {
             sink.event(Event::new(ToolEnded {
                 call,
                 status: ToolStatus::Abandoned,
@@ -130,8 +131,8 @@ fn relay(line: Line<'_>) -> SessionUpdated<'_> {
     SessionUpdated { relay: Some(relay), ..SessionUpdated::default() }
 }
 
-/// The client has to run a tool; until it has, the turn rests.
-fn ask_client(line: Line<'_>, sink: &mut dyn EventSink) {
+/// Emits a call for the client, and suspends the turn until the client has answered.
+fn emit_client_call(line: Line<'_>, sink: &mut dyn EventSink) {
     let call = line.request_id.clone().unwrap_or_default();
     let snapshot = line.kind.as_ref().is_some_and(|kind| *kind == "snapshot_request");
     let input = Json::object(|fields| {

@@ -1,4 +1,4 @@
-//! Writes the NDJSON of the Giselle API.
+//! Encodes the NDJSON of the Giselle API.
 
 use super::{EXECUTE_TOOL, SNAPSHOT_TOOL};
 use crate::dialect::content::output_text;
@@ -12,29 +12,30 @@ use crate::json::read;
 use crate::json::write::{self, Object};
 use crate::json::{Json, Text};
 
-/// The writer of `giselle`.
+/// The encoder of `giselle`.
 #[derive(Debug, Clone, Default)]
 pub struct GiselleEncoder {
     identity: Identity,
     turn: Turn,
-    /// The block whose pieces were written, while a reader takes the next piece for one of it.
+    /// The block of the last delta, to which a consumer would add the next one.
     open_text: Option<u64>,
-    /// Calls that the client must answer, and that this protocol has no request for.
-    left_to_client: Vec<Text<'static>>,
-    /// Written when the run is over: it is the last that a run says.
+    /// Calls that the client must answer, and for which this protocol has no request.
+    client_calls: Vec<Text<'static>>,
+    /// The snapshot of the current run, which is written as its last record.
     snapshot: Option<Text<'static>>,
 }
 
-/// What the end of a turn has to know.
+/// The state of the current turn.
 #[derive(Debug, Clone, Default)]
 struct Turn {
-    /// How many tools were called.
+    /// The number of calls.
     calls: u64,
-    /// How many of them have no answer yet.
+    /// The number of calls that are not answered yet.
     open: u64,
-    /// The client was asked for something, and that says that the turn rests.
-    asked: bool,
-    /// What the client is asked for once all open calls are answered: a turn cannot rest before.
+    /// A request to the client was written, which implies that the turn is suspended.
+    requested: bool,
+    /// Requests to the client that are held back until all open calls are answered, since a turn
+    /// cannot be suspended before.
     held: Vec<u8>,
 }
 
@@ -43,23 +44,23 @@ impl Encoder for GiselleEncoder {
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
         self.identity.follow(out);
         let time = event.time.as_ref();
-        let aside = event.parent.is_some();
+        let of_subagent = event.parent.is_some();
         match &event.data {
-            Data::BlockDelta(piece) => {
-                if piece.kind == BlockKind::Text && !aside {
-                    self.piece(piece.block, &piece.text, time, out);
+            Data::BlockDelta(delta) => {
+                if delta.kind == BlockKind::Text && !of_subagent {
+                    self.delta(delta.block, &delta.text, time, out);
                 }
             }
-            Data::BlockStarted(block) => count_block(&block.kind, aside, out),
+            Data::BlockStarted(block) => count_block(&block.kind, of_subagent, out),
             Data::Block(block) => {
-                count_block(&block.kind, aside, out);
-                if block.kind == BlockKind::Text && !aside && !block.text.is_empty() {
+                count_block(&block.kind, of_subagent, out);
+                if block.kind == BlockKind::Text && !of_subagent && !block.text.is_empty() {
                     self.open_text = None;
-                    say(&block.text, false, time, out);
+                    write_message(&block.text, false, time, out);
                 }
             }
             Data::ToolStarted(started) => {
-                if aside {
+                if of_subagent {
                     out.lost("which sub-agent called a tool");
                 }
                 if let Some(input) = &started.input {
@@ -77,13 +78,13 @@ impl Encoder for GiselleEncoder {
             Data::TurnEnded(ended) => {
                 self.ended(ended, event.synthetic.is_some(), time, out);
             }
-            Data::UserMessage(message) if !message.injected && !aside => {
+            Data::UserMessage(message) if !message.injected && !of_subagent => {
                 let mut record = out.record("message");
                 stamp(&mut record, time);
                 record.raw("role", "\"user\"").text("content", &message.text);
                 record.end();
             }
-            // A plan that was refused was never shown.
+            // A rejected plan has no record, so it needs no correction.
             Data::PlanUpdated(_) if event.synthetic == Some(Reason::Refused) => {}
             Data::PlanUpdated(plan) => self.plan(plan, time, out),
             Data::Error(error) => stderr(&error.message, out),
@@ -97,7 +98,7 @@ impl Encoder for GiselleEncoder {
                 self.open_text = None;
                 artifact(made, out);
             }
-            other => lose(other, out),
+            other => count_losses(other, out),
         }
     }
 
@@ -109,26 +110,26 @@ impl Encoder for GiselleEncoder {
 }
 
 impl GiselleEncoder {
-    /// A writer as the caller wants it.
+    /// An encoder with the caller's options.
     pub fn new(_options: &EncodeOptions) -> Self {
         Self::default()
     }
 
-    /// Writes the next piece of a block. Pieces have no ids: where another block begins, an empty
-    /// message says that the one before it is whole.
+    /// Writes the next delta of a block. Deltas have no ids, so an empty message ends the block
+    /// before another one begins.
     #[inline]
-    fn piece(&mut self, block: u64, text: &Text<'_>, time: Option<&Json<'_>>, out: &mut Output) {
+    fn delta(&mut self, block: u64, text: &Text<'_>, time: Option<&Json<'_>>, out: &mut Output) {
         if text.is_empty() {
             return;
         }
         if self.open_text.is_some_and(|open| open != block) {
-            say(&Text::default(), false, time, out);
+            write_message(&Text::default(), false, time, out);
         }
         self.open_text = Some(block);
-        say(text, true, time, out);
+        write_message(text, true, time, out);
     }
 
-    /// A plan that no tool call wrote is told by the tool that Gemini has for it.
+    /// Writes a plan that no call wrote as a call of Gemini's tool for plans.
     fn plan(&mut self, plan: &PlanUpdated<'_>, time: Option<&Json<'_>>, out: &mut Output) {
         if plan.call.is_some() {
             return;
@@ -153,7 +154,7 @@ impl GiselleEncoder {
     ) {
         self.open_text = None;
         if is_request(name, executor) {
-            self.turn.asked = true;
+            self.turn.requested = true;
             let length = out.bytes().len();
             request(call, name, input, out);
             if self.turn.open > 0 && !out.is_passing() {
@@ -164,17 +165,17 @@ impl GiselleEncoder {
         self.turn.calls += 1;
         self.turn.open += 1;
         if *executor == Executor::Client {
-            self.left_to_client.push(call.clone().into_owned());
+            self.client_calls.push(call.clone().into_owned());
         }
         tool_use(call, name, input, time, out);
     }
 
-    /// Writes an answer; what the client answers does not come this way.
+    /// Writes an answer. Answers of the client are not part of the stream.
     fn answer(&mut self, ended: &ToolEnded<'_>, time: Option<&Json<'_>>, out: &mut Output) {
         if ended.executor == Executor::Client {
-            let left = self.left_to_client.iter().position(|call| *call == ended.call);
+            let left = self.client_calls.iter().position(|call| *call == ended.call);
             match left {
-                Some(at) => drop(self.left_to_client.swap_remove(at)),
+                Some(at) => drop(self.client_calls.swap_remove(at)),
                 None => {
                     if ended.status != ToolStatus::Abandoned {
                         out.lost("answers of the client");
@@ -190,9 +191,9 @@ impl GiselleEncoder {
         }
     }
 
-    /// Closes the calls that a turn leaves to the client: the run goes on elsewhere.
+    /// Ends the calls that a turn leaves to the client, since the client answers them elsewhere.
     fn close_calls(&mut self, out: &mut Output) {
-        for call in self.left_to_client.drain(..) {
+        for call in self.client_calls.drain(..) {
             let ended = ToolEnded {
                 call,
                 status: ToolStatus::Abandoned,
@@ -232,7 +233,7 @@ impl GiselleEncoder {
         }
     }
 
-    /// The run is over: another one begins, or the stream ends.
+    /// Ends the run, since another one begins or the stream ends.
     fn end_run(&mut self, out: &mut Output) {
         if let Some(snapshot) = self.snapshot.take() {
             let mut record = out.record("snapshot");
@@ -250,17 +251,17 @@ impl GiselleEncoder {
     ) {
         self.open_text = None;
         let turn = std::mem::take(&mut self.turn);
-        let rests = ended.outcome == Outcome::WaitingForClient;
-        if rests {
+        let suspended = ended.outcome == Outcome::WaitingForClient;
+        if suspended {
             self.close_calls(out);
         }
         out.bytes().extend_from_slice(&turn.held);
-        // A turn that rests was told by the request. In a stream that is passed on, one that ends with
-        // the stream ends with it; elsewhere nothing may have been written that could end.
+        // The request implies that the turn is suspended. If records are passed through, the end of
+        // the stream is the end of the turn; otherwise the stream may be empty without a `result`.
         let ends_with_stream = out.is_passing() && added && ended.outcome == Outcome::Completed;
-        if rests && turn.asked {
+        if suspended && turn.requested {
             if ended.usage.is_some() {
-                out.lost("usage of a turn that rests");
+                out.lost("usage of a suspended turn");
             }
         } else if !ends_with_stream {
             result(ended, turn.calls, time, out);
@@ -273,24 +274,24 @@ fn is_request(name: &Text<'_>, executor: &Executor) -> bool {
     *executor == Executor::Client && (*name == SNAPSHOT_TOOL || *name == EXECUTE_TOOL)
 }
 
-/// Counts what a block is that is not written.
-fn count_block(kind: &BlockKind, aside: bool, out: &mut Output) {
+/// Counts a block that is not written.
+fn count_block(kind: &BlockKind, of_subagent: bool, out: &mut Output) {
     match kind {
-        BlockKind::Text if aside => out.lost("what sub-agents said"),
+        BlockKind::Text if of_subagent => out.lost("text of sub-agents"),
         BlockKind::Text => {}
         BlockKind::Image => out.lost("pictures"),
         _ => out.lost("reasoning"),
     }
 }
 
-/// The agent's own time, where it gives one in the form that this protocol has.
+/// Writes the agent's time, if it is in the form of this protocol.
 fn stamp(record: &mut Object<'_>, time: Option<&Json<'_>>) {
     if let Some(time) = time.filter(|time| time.as_text().is_some()) {
         record.json("timestamp", time);
     }
 }
 
-fn say(text: &Text<'_>, delta: bool, time: Option<&Json<'_>>, out: &mut Output) {
+fn write_message(text: &Text<'_>, delta: bool, time: Option<&Json<'_>>, out: &mut Output) {
     let mut record = out.record("message");
     stamp(&mut record, time);
     record.raw("role", "\"assistant\"").text("content", text).flag("delta", delta);
@@ -310,7 +311,7 @@ fn init(started: &SessionStarted<'_>, time: Option<&Json<'_>>, out: &mut Output)
     }
 }
 
-/// Tells where the client's tools are reached; of no use to anybody who lacks a part of it.
+/// Writes the address of the relay, which is useless unless it is complete.
 fn relay_session(relay: &Relay<'_>, out: &mut Output) {
     let (Some(url), Some(session), Some(token)) =
         (&relay.url, &relay.session, relay.token.reveal())
@@ -370,9 +371,9 @@ fn request(call: &Text<'_>, name: &Text<'_>, input: Option<&Json<'_>>, out: &mut
 fn tool_result(ended: &ToolEnded<'_>, time: Option<&Json<'_>>, out: &mut Output) {
     let failed = ended.status != ToolStatus::Completed;
     let code = ended.exit_code.filter(|code| *code != 0);
-    let said = ended.output.as_ref().map(output_text);
-    if said.as_ref().is_some_and(|(_, others)| *others > 0) {
-        out.lost("tool output that is no text");
+    let output = ended.output.as_ref().map(output_text);
+    if output.as_ref().is_some_and(|(_, others)| *others > 0) {
+        out.lost("tool output that is not text");
     }
     if code.is_some() && (!failed || ended.error.is_some()) {
         out.lost("exit codes");
@@ -381,13 +382,13 @@ fn tool_result(ended: &ToolEnded<'_>, time: Option<&Json<'_>>, out: &mut Output)
     stamp(&mut record, time);
     record.text("tool_id", &ended.call);
     record.string("status", if failed { "error" } else { "success" });
-    if let Some((text, _)) = &said {
+    if let Some((text, _)) = &output {
         record.text("output", text);
     }
     if failed {
         record.object("error", |error| {
             error.string("type", ended.status.as_str());
-            // What the output says is not said twice.
+            // The message does not repeat the output.
             let code = code.map(|code| Text::from(format!("Exit code {code}")));
             error.text_if("message", ended.error.as_ref().or(code.as_ref()));
         });
@@ -477,7 +478,7 @@ fn artifact(made: &Artifact<'_>, out: &mut Output) {
     record.end();
 }
 
-fn lose(data: &Data<'_>, out: &mut Output) {
+fn count_losses(data: &Data<'_>, out: &mut Output) {
     match data {
         Data::UserMessage(_) => out.lost("messages in the user's name"),
         Data::ToolProgress(_) => out.lost("tool progress"),

@@ -1,11 +1,11 @@
 //! `giselle`: the normalized NDJSON that the Giselle API streams.
 //!
-//! Gemini's records, with the agent's time where it gives one, and those of the host around them. A run
-//! begins with `relay.session`, where the client runs tools, and `sandbox`, and ends with `snapshot`;
-//! `snapshot_request` and `execute_request` ask the client to run a tool, and let the turn rest: the
-//! answer goes to the relay, and is no part of the stream. `artifact` tells of a file, `stderr` what
-//! is not part of any record. The end of the stream is the end of the turn where no `result` says
-//! more.
+//! It contains Gemini's records, with the agent's time if it states one, and records of the host. A
+//! run begins with `relay.session`, if the client runs tools, and `sandbox`, and ends with
+//! `snapshot`. `snapshot_request` and `execute_request` ask the client to run a tool, and suspend
+//! the turn: the answer is sent to the relay, and is not part of the stream. `artifact` reports a
+//! file, and `stderr` contains output outside all other records. Without a `result`, the end of the
+//! stream is the end of the turn.
 
 mod decode;
 mod encode;
@@ -18,9 +18,9 @@ use crate::json::read::Record;
 pub use decode::GiselleDecoder;
 pub use encode::GiselleEncoder;
 
-/// The tool by which a client shows what is on its screen.
+/// The tool by which a client returns the content of its form.
 pub(crate) const SNAPSHOT_TOOL: &str = "getFormSnapshot";
-/// The tool by which a client fills in what is on its screen.
+/// The tool by which a client fills in its form.
 pub(crate) const EXECUTE_TOOL: &str = "executeFormActions";
 
 /// The dialect `giselle`.
@@ -39,7 +39,7 @@ pub static DIALECT: Dialect = Dialect {
         "tool progress",
         "permissions",
         "cost",
-        "sub-agents and what they say",
+        "sub-agents and their text",
         "compaction",
         "answers of the client",
     ],

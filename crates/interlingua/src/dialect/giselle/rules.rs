@@ -1,4 +1,4 @@
-//! What a stream of the Giselle API must keep.
+//! The rules of a stream of the Giselle API.
 
 use std::collections::BTreeMap;
 
@@ -13,25 +13,26 @@ pub(super) struct GiselleRules {
     calls: BTreeMap<String, Call>,
 }
 
-/// Where a run is: one begins with the stream, and after what ends or rests the one before it.
+/// The position in a run. A run begins with the stream, and after a record that ends or suspends
+/// the previous run.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Run {
-    /// Nothing was said in it.
+    /// The run has no record of the agent yet.
     #[default]
     Begins,
-    /// The one before it has a result, and may have made artifacts.
+    /// After the result of a run. Its artifacts may follow.
     AfterResult,
-    /// The one before it is over.
+    /// After the last record of a run.
     AfterSnapshot,
-    /// The agent has said or done something.
-    Speaks,
+    /// The run has a message or a call.
+    Working,
 }
 
-/// A call that was made.
+/// The state of a call.
 #[derive(Debug, PartialEq, Eq)]
 enum Call {
     Open,
-    /// The client was asked, and answers elsewhere.
+    /// A call that the client answers elsewhere.
     OfClient,
     Answered,
 }
@@ -42,9 +43,9 @@ impl Rules for GiselleRules {
         self.order(kind, findings);
         match kind {
             "init" => {
-                let told = is_text(record, "session_id") || is_text(record, "modelId");
-                let told = told || is_text(record, "model");
-                findings.require(told, "init-fields", "`init` has neither session_id nor modelId");
+                let fields = ["session_id", "modelId", "model"];
+                let any = fields.into_iter().any(|field| is_text(record, field));
+                findings.require(any, "init-fields", "`init` has neither session_id nor modelId");
             }
             "relay.session" => {
                 for field in ["sessionId", "token", "relayUrl"] {
@@ -58,7 +59,7 @@ impl Rules for GiselleRules {
             "tool_result" => self.answer(record, findings),
             "snapshot_request" | "execute_request" => {
                 require_text(record, "requestId", "request-fields", findings);
-                self.made(record, "requestId", Call::OfClient, findings);
+                self.started(record, "requestId", Call::OfClient, findings);
             }
             "result" => {
                 let status = record.get("status").and_then(Value::as_str).unwrap_or_default();
@@ -73,7 +74,7 @@ impl Rules for GiselleRules {
                 findings.require(known, "error-fields", "severity is neither warning nor error");
             }
             "artifact" => require_text(record, "path", "artifact-fields", findings),
-            other => findings.add("known-type", format!("no record is called {other:?}")),
+            other => findings.add("known-type", format!("{other:?} is not a type of this dialect")),
         }
     }
 
@@ -85,31 +86,31 @@ impl Rules for GiselleRules {
 }
 
 impl GiselleRules {
-    /// What may come after what in a run.
+    /// Checks the order of records in a run.
     fn order(&mut self, kind: &str, findings: &mut Findings) {
         let begins = matches!(kind, "relay.session" | "sandbox" | "init");
-        let message = format!("`{kind}` follows `snapshot` and begins no run");
+        let message = format!("`{kind}` follows `snapshot` and does not begin a run");
         findings.require(begins || self.run != Run::AfterSnapshot, "snapshot-last", message);
         if kind == "relay.session" {
-            let message = "the agent spoke before `relay.session`";
-            findings.require(self.run != Run::Speaks, "relay-first", message);
+            let message = "records of the agent precede `relay.session`";
+            findings.require(self.run != Run::Working, "relay-first", message);
         }
         self.run = match (kind, &self.run) {
             ("result", _) => Run::AfterResult,
             ("artifact", Run::AfterResult) => Run::AfterResult,
             ("snapshot", _) => Run::AfterSnapshot,
             ("snapshot_request" | "execute_request", _) => Run::Begins,
-            ("message" | "tool_use" | "tool_result" | "artifact", _) => Run::Speaks,
+            ("message" | "tool_use" | "tool_result" | "artifact", _) => Run::Working,
             (_, Run::AfterSnapshot) if begins => Run::Begins,
             _ => return,
         };
     }
 
-    /// Notes that a call was made.
-    fn made(&mut self, record: &Value, field: &str, call: Call, findings: &mut Findings) {
+    /// Notes that a call was started.
+    fn started(&mut self, record: &Value, field: &str, call: Call, findings: &mut Findings) {
         let id = record.get(field).and_then(Value::as_str).unwrap_or_default();
         let before = self.calls.insert(id.to_owned(), call);
-        findings.require(before.is_none(), "call-unique", format!("call {id} was made before"));
+        findings.require(before.is_none(), "call-unique", format!("call {id} was started before"));
     }
 
     fn message(&mut self, record: &Value, findings: &mut Findings) {
@@ -127,7 +128,7 @@ impl GiselleRules {
         require_text(record, "tool_id", "call-fields", findings);
         let object = record.get("parameters").is_some_and(Value::is_object);
         findings.require(object, "call-fields", "parameters are not an object");
-        self.made(record, "tool_id", Call::Open, findings);
+        self.started(record, "tool_id", Call::Open, findings);
     }
 
     fn answer(&mut self, record: &Value, findings: &mut Findings) {
@@ -140,7 +141,7 @@ impl GiselleRules {
             Some(Call::Answered) => {
                 findings.add("answer-once", format!("call {id} was answered before"))
             }
-            None => findings.add("answer-of-call", format!("nobody made call {id}")),
+            None => findings.add("answer-of-call", format!("call {id} was not started")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What goose's banner says of the session; nothing else in the stream does.
+//! Reads goose's banner, the only part of the output that states the session, model and directory.
 //!
 //! ```text
 //!     __( O)>  ● new session · openai gpt-4o
@@ -9,10 +9,10 @@
 use crate::event::SessionStarted;
 use crate::json::Text;
 
-/// What a line that is no record is.
+/// The meaning of a line that is not a record.
 #[derive(Debug)]
 pub(super) enum Prose<'a> {
-    /// A line of the banner that tells the session.
+    /// The line of the banner that states the session.
     Session(SessionStarted<'a>),
     /// Another line of the banner.
     Banner,
@@ -20,18 +20,18 @@ pub(super) enum Prose<'a> {
     Other,
 }
 
-/// What the lines of the banner have told so far.
+/// The facts of the banner so far.
 #[derive(Debug, Default)]
 pub(super) struct Banner {
     model: Option<String>,
 }
 
 impl Banner {
-    /// Reads a line that is no record.
+    /// Reads a line that is not a record.
     pub(super) fn line<'a>(&mut self, line: &'a str) -> Prose<'a> {
         let line = line.trim();
         if let Some((_, first)) = line.split_once("( O)>") {
-            // The provider, the model, and at times what the model is for: `(lead)`.
+            // The provider, the model, and sometimes the role of the model: `(lead)`.
             let names = first.split_once(" · ").map_or("", |(_, names)| names);
             self.model = names.split_whitespace().nth(1).map(str::to_owned);
             return Prose::Banner;
@@ -55,13 +55,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_banner_tells_the_session() {
+    fn the_banner_states_the_session() {
         let mut banner = Banner::default();
         let first = banner.line("    __( O)>  ● new session · openai gpt-4o");
         assert!(matches!(first, Prose::Banner));
         let Prose::Session(session) = banner.line("   \\____)    20261115_18 · /srv/my project")
         else {
-            panic!("the second line tells the session");
+            panic!("the second line states the session");
         };
         assert_eq!(session.id.unwrap(), "20261115_18");
         assert_eq!(session.model.unwrap(), "gpt-4o");

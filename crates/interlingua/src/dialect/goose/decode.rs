@@ -1,9 +1,9 @@
-//! Reads goose's stream.
+//! Decodes goose's stream.
 
 use super::banner::{Banner, Prose};
 use super::failure;
 use super::tools;
-use super::wire::{Call, Content, Given, Line, Message};
+use super::wire::{Call, Content, Line, Message, ToolOutput};
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, EventSink, each_record, unknown};
 use crate::event::{
@@ -15,26 +15,27 @@ use crate::event::{
 use crate::framing::FrameText;
 use crate::json::{Json, Text};
 
-/// What goose asks a person whose interrupt stopped it; in a pipe it stands in front of `complete`.
-const ASKS_AFTER_INTERRUPT: &str = "what would you like me to do?";
+/// The question that goose asks after an interrupt. In a pipe, it precedes `complete`.
+const QUESTION_AFTER_INTERRUPT: &str = "what would you like me to do?";
 
-/// The reader of `goose`.
+/// The decoder of `goose`.
 #[derive(Debug, Default)]
 pub struct GooseDecoder {
     banner: Banner,
     started: bool,
     turn: bool,
-    /// The message at hand, and the block of it that is open.
+    /// The id of the current message.
     message: String,
+    /// The index of the current block, and its kind while it is open.
     block: u64,
     open: Option<BlockKind>,
     /// Calls without an answer.
     calls: Vec<String>,
-    /// Records have begun: what stands in front of them is prose.
-    recorded: bool,
+    /// A record was read. Lines before the first record are prose.
+    has_record: bool,
     interrupted: bool,
     failure: Option<Error<'static>>,
-    /// What goose said when it might take no more turns.
+    /// The message that the limit of turns was reached.
     limit: Option<Text<'static>>,
 }
 
@@ -42,9 +43,9 @@ impl Decoder for GooseDecoder {
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         let prose = if frame.text.starts_with('{') { frame.noise } else { frame.text };
         if self.turn && !prose.is_empty() {
-            self.interrupted |= prose.contains(ASKS_AFTER_INTERRUPT);
+            self.interrupted |= prose.contains(QUESTION_AFTER_INTERRUPT);
         }
-        if !frame.text.starts_with('{') && self.is_prose(frame.text, sink) {
+        if !frame.text.starts_with('{') && self.read_prose(frame.text, sink) {
             return;
         }
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
@@ -54,8 +55,8 @@ impl Decoder for GooseDecoder {
 }
 
 impl GooseDecoder {
-    /// Reads a line of the banner, or another one in front of the records, if it is one.
-    fn is_prose(&mut self, line: &str, sink: &mut dyn EventSink) -> bool {
+    /// Reads a line of the banner, or another line before the records; returns whether it was one.
+    fn read_prose(&mut self, line: &str, sink: &mut dyn EventSink) -> bool {
         match self.banner.line(line) {
             Prose::Session(session) if !std::mem::replace(&mut self.started, true) => {
                 sink.event(Event::new(session));
@@ -63,7 +64,7 @@ impl GooseDecoder {
             Prose::Session(_) | Prose::Banner => {
                 sink.event(Event::new(Native { name: Text::plain("banner"), raw: None }));
             }
-            Prose::Other if self.recorded => return false,
+            Prose::Other if self.has_record => return false,
             Prose::Other => {
                 let log = Log { stream: LogStream::Output, text: Text::plain(line) };
                 sink.event(Event::new(log));
@@ -73,7 +74,7 @@ impl GooseDecoder {
     }
 
     fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
-        self.recorded = true;
+        self.has_record = true;
         if !std::mem::replace(&mut self.started, true) {
             let agent = Some(Text::plain("goose"));
             sink.event(Event::new(SessionStarted { agent, ..SessionStarted::default() }));
@@ -136,13 +137,13 @@ impl GooseDecoder {
                 sink.event(Event::new(event));
             }
             "text" => {
-                if named || !self.ending_told(&text, sink) {
-                    self.piece(BlockKind::Text, text, sink);
+                if named || !self.emit_ending(&text, sink) {
+                    self.block_delta(BlockKind::Text, text, sink);
                 }
             }
-            "thinking" | "reasoning" => self.piece(BlockKind::Reasoning, text, sink),
-            "redactedThinking" => self.whole(BlockKind::HiddenReasoning, content, sink),
-            "image" => self.whole(BlockKind::Image, content, sink),
+            "thinking" | "reasoning" => self.block_delta(BlockKind::Reasoning, text, sink),
+            "redactedThinking" => self.complete_block(BlockKind::HiddenReasoning, content, sink),
+            "image" => self.complete_block(BlockKind::Image, content, sink),
             "toolRequest" | "frontendToolRequest" => self.call(content, sink),
             "toolResponse" => self.answer(content, sink),
             "toolConfirmationRequest" => sink.event(Event::new(PermissionRequested {
@@ -169,8 +170,9 @@ impl GooseDecoder {
         }
     }
 
-    /// Whether goose itself says, in a message without an id, that the turn does not complete.
-    fn ending_told(&mut self, text: &Text<'_>, sink: &mut dyn EventSink) -> bool {
+    /// Emits the report that the turn does not complete, which goose writes in a message without an
+    /// id; returns whether the text was such a report.
+    fn emit_ending(&mut self, text: &Text<'_>, sink: &mut dyn EventSink) -> bool {
         if failure::is_limit(text) {
             self.end_block(sink);
             self.limit = Some(text.clone().into_owned());
@@ -185,8 +187,8 @@ impl GooseDecoder {
         true
     }
 
-    /// The next piece of a block; pieces of one kind that follow each other are one block.
-    fn piece(&mut self, kind: BlockKind, text: Text<'_>, sink: &mut dyn EventSink) {
+    /// Emits the next delta. Consecutive deltas of one kind are one block.
+    fn block_delta(&mut self, kind: BlockKind, text: Text<'_>, sink: &mut dyn EventSink) {
         if self.open.as_ref().is_some_and(|open| *open != kind) {
             self.end_block(sink);
         }
@@ -197,7 +199,7 @@ impl GooseDecoder {
         self.open = Some(kind);
     }
 
-    fn whole(&mut self, kind: BlockKind, content: &Content<'_>, sink: &mut dyn EventSink) {
+    fn complete_block(&mut self, kind: BlockKind, content: &Content<'_>, sink: &mut dyn EventSink) {
         self.end_block(sink);
         let (message, index) = (self.message_id(), self.block);
         let block = Block {
@@ -232,14 +234,14 @@ impl GooseDecoder {
         let call = content.id.take().unwrap_or_default();
         let Call { value, error, .. } = content.call.take().unwrap_or_default();
         let request = value.unwrap_or_default();
-        // What the model said was no call: goose answers it with the error.
-        let wrong = error.map(|error| {
+        // The call is invalid, and goose answers it with the error.
+        let invalid = error.map(|error| {
             Json::object(|fields| {
                 fields.text("error", &error);
             })
         });
         let name = request.name.unwrap_or_default();
-        let input = request.arguments.or(wrong).unwrap_or_else(|| Json::object(|_| {}));
+        let input = request.arguments.or(invalid).unwrap_or_else(|| Json::object(|_| {}));
         let plan = tools::plan_written(&name, &input);
         let input = plan.as_ref().map_or(input, |plan| plan.input.clone());
         self.calls.push(call.to_plain().into_owned());
@@ -261,7 +263,7 @@ impl GooseDecoder {
         self.calls.retain(|open| call != **open);
         let answer = content.answer.take().unwrap_or_default();
         let failed = answer.status.is_some_and(|status| status == "error");
-        let Given { content, structured, is_error } = answer.value.unwrap_or_default();
+        let ToolOutput { content, structured, is_error } = answer.value.unwrap_or_default();
         let exit_code = structured.as_ref().and_then(|structured| structured.record.exit_code);
         let failed = failed || answer.error.is_some() || is_error == Some(true);
         sink.event(Event::new(ToolEnded {
@@ -287,12 +289,12 @@ impl GooseDecoder {
         let limit = self.limit.take();
         let calls = std::mem::take(&mut self.calls);
         let unanswered = !calls.is_empty();
-        let asked = std::mem::take(&mut self.interrupted);
-        // That the provider did not count tokens is no sign of an interrupt: some never do.
-        let stopped = asked || unanswered;
+        let interrupted = std::mem::take(&mut self.interrupted);
+        // Missing token counts do not imply an interrupt, since some providers never count.
+        let stopped = interrupted || unanswered;
         if stopped && failure.is_none() {
             sink.event(Event::new(Interrupted { text: None }));
-            // goose ends the tools that it runs with the turn.
+            // goose stops its running tools when the turn ends.
             for call in calls {
                 let (call, status) = (Text::from(call), ToolStatus::Cancelled);
                 sink.event(Event::new(ToolEnded { call, status, ..ToolEnded::default() }));
@@ -308,7 +310,7 @@ impl GooseDecoder {
             }
             None if stopped => {
                 ended.outcome = Outcome::Cancelled;
-                let cause = if asked {
+                let cause = if interrupted {
                     "goose was interrupted"
                 } else {
                     "goose ended its turn before a tool had answered, as it does when interrupted"
@@ -326,7 +328,7 @@ impl GooseDecoder {
     }
 }
 
-/// Tokens of the session so far, of all its requests; how many were cached is not told.
+/// The tokens of all requests of the session so far. The number of cached tokens is unknown.
 fn counts(line: &Line<'_>) -> Option<Usage<'static>> {
     let usage = Usage {
         scope: Scope::Session,

@@ -1,28 +1,28 @@
-//! How a turn ended that did not complete, which goose tells in prose only.
+//! Recognises the reports that a turn did not complete, which goose writes only as prose.
 
 use crate::event::{Error, ErrorClass};
 use crate::json::Text;
 
-/// What goose says where a request, the shortening of the conversation, or a recipe's own way of trying
-/// again failed.
+/// The beginnings of the reports that a request, a compaction, or the retry logic of a recipe
+/// failed.
 const STARTS: [&str; 3] = [
     "Ran into this error: ",
     "Ran into this error trying to compact: ",
     "Retry logic encountered an error: ",
 ];
 
-/// What goose says where it may take no more turns.
+/// The beginning of the report that the limit of turns was reached.
 const LIMIT: &str = "I've reached the maximum number of actions I can do without user input.";
 
-/// What it adds.
+/// The advice that goose appends to an error.
 const ADVICE: &str = ".\n\nPlease retry if you think this is a transient or recoverable error.";
 
-/// Whether a message without an id says that a limit was reached.
+/// Whether a message without an id reports that the limit of turns was reached.
 pub(super) fn is_limit(text: &Text<'_>) -> bool {
     text.to_plain().starts_with(LIMIT)
 }
 
-/// The failure that a message without an id tells of.
+/// The failure that a message without an id reports.
 pub(super) fn of_prose(text: &Text<'_>) -> Option<Error<'static>> {
     let text = text.to_plain();
     let what = STARTS.iter().find_map(|start| text.strip_prefix(start))?;
@@ -37,7 +37,7 @@ pub(super) fn of_prose(text: &Text<'_>) -> Option<Error<'static>> {
     })
 }
 
-/// The words with which goose begins what the provider said.
+/// Classifies a failure by the words that goose puts before the provider's message.
 fn classify(what: &str) -> (ErrorClass, Option<u64>) {
     let status = status_of(what);
     let words = [
@@ -49,20 +49,19 @@ fn classify(what: &str) -> (ErrorClass, Option<u64>) {
         ("Network error", ErrorClass::Network),
         ("Request timed out", ErrorClass::TimedOut),
     ];
-    let told = words.iter().find(|(word, _)| what.starts_with(word)).map(|(_, class)| class);
-    let class = match (told, status) {
+    let known = words.iter().find(|(word, _)| what.starts_with(word)).map(|(_, class)| class);
+    let class = match (known, status) {
         (Some(class), _) => class.clone(),
         (None, Some(status)) => ErrorClass::of_http_status(status),
         (None, None) if what.starts_with("Server error") => ErrorClass::Internal,
-        // A stream that was cut is a request that failed, to goose.
+        // goose reports a stream that was cut off as a failed request.
         (None, None) if what.contains("error decoding response body") => ErrorClass::Network,
         (None, None) => ErrorClass::Unspecified,
     };
     (class, status)
 }
 
-/// `Status: 401`, `(500 Internal Server Error)`, `status 429`: a number of three digits after one of
-/// these.
+/// The HTTP status in a message: `Status: 401`, `(500 Internal Server Error)` or `status 429`.
 fn status_of(what: &str) -> Option<u64> {
     ["Status: ", "status: ", "status ", "error ("].iter().find_map(|before| {
         let (_, after) = what.split_once(before)?;
@@ -80,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_tells_the_kind_of_failure() {
+    fn prose_states_the_class_of_a_failure() {
         let prose = "Ran into this error: Server error: Server error (500 Internal Server Error): \
                      Internal error..\n\nPlease retry if you think this is a transient or \
                      recoverable error.";

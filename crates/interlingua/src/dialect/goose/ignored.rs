@@ -1,29 +1,29 @@
-//! What of goose's stream is left out on purpose.
+//! The records and fields of goose's stream that are left out on purpose.
 
 use crate::dialect::Ignored;
 
 pub(super) const IGNORED: &[Ignored] = &[
-    Ignored { what: &["notification"], why: "what an extension says to its client alone" },
-    Ignored { what: &["banner"], why: "what it says of the session is told" },
-    Ignored { what: &["message/empty"], why: "a message with nothing in it" },
+    Ignored { what: &["notification"], why: "a notification of an extension for its client" },
+    Ignored { what: &["banner"], why: "the facts of the session in it are emitted" },
+    Ignored { what: &["message/empty"], why: "a message without content" },
     Ignored {
         what: &["message/actionRequired"],
-        why: "a question of an extension, which this mode of the program cannot be answered in",
+        why: "a question of an extension, which cannot be answered in this mode of the program",
     },
     Ignored {
         what: &["message: message.created"],
-        why: "in whole seconds, where times are read in milliseconds",
+        why: "a time in seconds; times are read in milliseconds",
     },
     Ignored {
         what: &["message: message.metadata"],
-        why: "whether the program's own screen, or the model, is shown the message",
+        why: "whether the message is shown to the user or to the model",
     },
     Ignored {
         what: &["message: message.content[]._meta", "message: message.content[].tool_meta"],
-        why: "the name of the tool says which extension it is of",
+        why: "the name of the tool contains its extension",
     },
     Ignored {
         what: &["message: *.annotations", "message: *metadata", "message: *.priority"],
-        why: "for the model and the program's own screen",
+        why: "hints for the model and the program's own screen",
     },
 ];

@@ -1,13 +1,13 @@
-//! `goose`: what `goose run --output-format stream-json` prints.
+//! `goose`: the output of `goose run --output-format stream-json`.
 //!
-//! Seen in goose 1.34.0. One object a line: `message` holds a piece of a message, several share its
-//! id; `complete` is the end. Before them, unless `-q` is given, stands a banner, which alone tells
-//! the session's id, the model and the folder.
+//! In goose 1.34.0, every line is one object. `message` contains a delta of a message, and several
+//! share its id; `complete` is the end of the turn. Unless `-q` is given, a banner precedes them. It
+//! is the only source for the id of the session, the model and the working directory.
 //!
-//! The program exits with 0 and prints `complete` however the turn ended. A request that failed is
-//! prose in a message that has no id: `Ran into this error: …`. A turn that was interrupted is told
-//! by less: prose in front of `complete` on the same line, a call without an answer, or counts that
-//! are null. A command that failed is a `success` with `isError`. Counts are those of the session.
+//! The program exits with 0 and prints `complete` with every outcome. A failed request is prose in a
+//! message without an id: `Ran into this error: …`. An interrupted turn can be recognised only by
+//! prose before `complete` on the same line, or by a call without an answer. A failed command is a
+//! `success` with `isError`. Counts are those of the session.
 
 mod banner;
 mod decode;

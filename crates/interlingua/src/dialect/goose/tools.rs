@@ -1,5 +1,5 @@
-//! The tools of goose. Those of an extension are named `extension__tool`, but for its own developer
-//! tools.
+//! The tools of goose: their kinds, and the plan that they write. A tool of an extension is named
+//! `extension__tool`, except goose's own developer tools.
 
 use super::wire::PlanInput;
 use crate::dialect::tools;
@@ -7,7 +7,7 @@ use crate::event::{PlanItem, PlanStatus, ToolKind};
 use crate::json::read;
 use crate::json::{Json, Text};
 
-/// What kind of work a tool does.
+/// The kind of a tool.
 pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
     let name = name.to_plain();
     let (extension, tool) = name.split_once("__").unwrap_or(("", &name));
@@ -26,12 +26,12 @@ pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
     }
 }
 
-/// The plan that a call writes: a list in Markdown, with boxes to tick.
+/// The plan that a call writes: a Markdown list of check boxes.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) items: Vec<PlanItem<'static>>,
-    /// The input of the call. Only goose finds the steps in the Markdown, so that they are added as the
-    /// list that the todo tools of other agents have.
+    /// The input of the call. The steps are added as a list, as in the todo tools of other agents,
+    /// since consumers do not parse the Markdown.
     pub(super) input: Json<'static>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn plan_written(name: &Text<'_>, input: &Json<'_>) -> Option<Plan> {
     Some(Plan { items, input })
 }
 
-/// `- [x] What was to be done`.
+/// Parses a step: `- [x] Fix the test`.
 fn step(line: &str) -> Option<PlanItem<'static>> {
     let item = line.trim_start().strip_prefix(['-', '*', '+'])?.trim_start();
     let (mark, text) = item.strip_prefix('[')?.split_once(']')?;
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boxes_that_are_ticked_are_done() {
+    fn a_checked_box_is_a_completed_step() {
         let texts: Vec<_> = "# Plan\n- [x] one\n  * [ ] two\n- plain\n- [link](there)"
             .lines()
             .filter_map(step)

@@ -17,7 +17,7 @@ record! {
 }
 
 record! {
-    /// A piece of a message.
+    /// A delta of a message.
     pub(super) struct Message<'a> {
         id: text "id",
         role: text "role",
@@ -26,7 +26,7 @@ record! {
 }
 
 record! {
-    /// One block of a message: a piece of text, a call, an answer.
+    /// One block of a message: a text delta, a call or an answer.
     pub(super) struct Content<'a> {
         kind: text "type",
         text: text "text" | "thinking" | "msg",
@@ -43,7 +43,7 @@ record! {
 }
 
 record! {
-    /// A call, or why what the model said is none.
+    /// A call, or why the model's call is invalid.
     pub(super) struct Call<'a> {
         value: record<Request> "value",
         error: text "error",
@@ -52,7 +52,7 @@ record! {
 }
 
 record! {
-    /// What is called.
+    /// The tool and the input of a call.
     pub(super) struct Request<'a> {
         name: text "name",
         arguments: json "arguments",
@@ -63,30 +63,30 @@ record! {
     /// An answer, or why there is none.
     pub(super) struct Answer<'a> {
         status: text "status",
-        value: record<Given> "value",
+        value: record<ToolOutput> "value",
         error: text "error",
     }
 }
 
 record! {
-    /// What a tool gave back.
-    pub(super) struct Given<'a> {
+    /// The output of a tool.
+    pub(super) struct ToolOutput<'a> {
         content: json "content",
-        structured: whole<Ran> "structuredContent",
+        structured: whole<CommandOutput> "structuredContent",
         is_error: flag "isError",
     }
 }
 
 record! {
-    /// What is read of the structured output of a command.
-    pub(super) struct Ran<'a> {
+    /// The structured output of a command.
+    pub(super) struct CommandOutput<'a> {
         exit_code: integer "exit_code",
         _output: text "stdout",
     }
 }
 
 record! {
-    /// What is read of the input of a tool that keeps the plan.
+    /// The input of the tool that writes the plan.
     pub(super) struct PlanInput<'a> {
         content: text "content",
     }

@@ -1,6 +1,6 @@
-//! Tool calls: a message makes them, piece by piece, and pi runs them once the message is whole.
+//! Decodes tool calls. A message streams their input, and pi runs them once it is complete.
 
-use super::decode::{PiDecoder, aside};
+use super::decode::{PiDecoder, emit_native};
 use super::tools;
 use super::wire::{Content, Line, Outcome, Update};
 use crate::dialect::EventSink;
@@ -11,13 +11,13 @@ use crate::event::{
 };
 use crate::json::{Json, Text};
 
-/// A call that the message at hand makes.
+/// A call of the current message.
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) index: u64,
     call: String,
-    /// Its input is whole.
-    pub(super) whole: bool,
+    /// Its input is complete.
+    pub(super) complete: bool,
 }
 
 /// A call that is running.
@@ -25,12 +25,12 @@ pub(super) struct Made {
 pub(super) struct Running {
     call: String,
     input: Option<Json<'static>>,
-    /// What it gave back so far, as it is escaped on the wire: every update tells all of it.
+    /// Its output so far, escaped as on the wire. Every update repeats all of it.
     output: String,
 }
 
 impl PiDecoder {
-    pub(super) fn input_begins<'a>(
+    pub(super) fn begin_input<'a>(
         &mut self,
         index: u64,
         update: Update<'a>,
@@ -39,39 +39,39 @@ impl PiDecoder {
     ) {
         self.end_block(None, sink);
         let (Some(call), Some(name)) = (update.id, update.name) else {
-            // An older version names the call at the end of its input.
-            aside("message_update/again", own.json(), sink);
+            // Older versions state the name of the call after its input.
+            emit_native("message_update/again", own.json(), sink);
             return;
         };
-        self.made.push(Made { index, call: call.to_plain().into_owned(), whole: false });
+        self.made.push(Made { index, call: call.to_plain().into_owned(), complete: false });
         self.start_call(call, name, None, sink);
     }
 
-    pub(super) fn input_piece<'a>(
+    pub(super) fn input_delta<'a>(
         &mut self,
         index: u64,
         update: Update<'a>,
         own: Own<'a>,
         sink: &mut dyn EventSink,
     ) {
-        let open = self.made.iter().rfind(|made| made.index == index && !made.whole);
-        let piece = update.delta.filter(|piece| !piece.is_empty());
-        let (Some(Made { call, .. }), Some(text)) = (open, piece) else {
-            aside("message_update/again", own.json(), sink);
+        let open = self.made.iter().rfind(|made| made.index == index && !made.complete);
+        let delta = update.delta.filter(|delta| !delta.is_empty());
+        let (Some(Made { call, .. }), Some(text)) = (open, delta) else {
+            emit_native("message_update/again", own.json(), sink);
             return;
         };
         sink.event(Event::new(ToolInputDelta { call: Text::plain(call), text }));
     }
 
-    /// A call whose input is whole.
+    /// Emits a call whose input is complete.
     pub(super) fn call_made(&mut self, index: u64, made: Content<'_>, sink: &mut dyn EventSink) {
         let (call, name) = (made.id.unwrap_or_default(), made.name.unwrap_or_default());
         let input = made.arguments.or_else(|| Some(Json::object(|_| {})));
         match self.made.iter_mut().find(|made| call == *made.call) {
-            Some(made) => made.whole = true,
+            Some(made) => made.complete = true,
             None => {
                 let call = call.to_plain().into_owned();
-                self.made.push(Made { index, call, whole: true });
+                self.made.push(Made { index, call, complete: true });
             }
         }
         self.start_call(call.clone(), name, None, sink);
@@ -97,7 +97,7 @@ impl PiDecoder {
         }));
     }
 
-    /// Ends the calls of a message that was cut off: pi never runs them.
+    /// Cancels the calls of a message that was cut off, since pi never runs them.
     pub(super) fn cancel_calls(&mut self, sink: &mut dyn EventSink) {
         for made in self.made.drain(..) {
             let (call, status) = (Text::from(made.call), ToolStatus::Cancelled);
@@ -114,7 +114,7 @@ impl PiDecoder {
             output: String::new(),
         });
         self.made.retain(|made| call != *made.call);
-        // As a rule the message has told the call; that it runs is a sign of life.
+        // Usually the message has started the call; that it runs is progress.
         self.start_call(call.clone(), name.unwrap_or_default(), input, sink);
         sink.event(Event::new(ToolProgress { call, ..ToolProgress::default() }));
     }
@@ -125,15 +125,15 @@ impl PiDecoder {
         let text = content.as_ref().map(|content| output_text(content).0).unwrap_or_default();
         let body = text.literal_body();
         let running = self.running.iter_mut().rfind(|running| call == *running.call);
-        let piece = match &running {
+        let delta = match &running {
             Some(running) if !running.output.is_empty() => {
-                // What was there before may have been cut, to keep the update short.
-                let news = body.strip_prefix(&*running.output).unwrap_or_default();
-                Text::from(Text::of_literal_body(news))
+                // The beginning of a long output may be truncated; then there is no delta.
+                let added = body.strip_prefix(&*running.output).unwrap_or_default();
+                Text::from(Text::of_literal_body(added))
             }
             _ => text.borrowed(),
         };
-        let output = Some(piece).filter(|piece| !piece.is_empty());
+        let output = Some(delta).filter(|delta| !delta.is_empty());
         sink.event(Event::new(ToolProgress { call, output, elapsed_ms: None }));
         if let Some(running) = running {
             running.output.clear();

@@ -1,7 +1,7 @@
-//! Reads pi's stream.
+//! Decodes pi's stream: sessions, turns, messages and retries.
 
 use super::calls::{Made, Running};
-use super::ended::{Told, classify, counts, price};
+use super::ended::{Totals, classify, counts, price};
 use super::wire::{Content, Line, Message, Update};
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, EventSink, each_record, unknown};
@@ -14,32 +14,33 @@ use crate::framing::FrameText;
 use crate::json::read::{self, Shaped};
 use crate::json::{Json, Text};
 
-/// The reader of `pi`.
+/// The decoder of `pi`.
 #[derive(Debug, Default)]
 pub struct PiDecoder {
     id_tag: String,
     turn: Turn,
-    told: Told,
-    /// How many messages the model has begun, and the id of the one at hand.
+    totals: Totals,
+    /// The number of messages of the model.
     messages: u64,
+    /// The id of the current message.
     pub(super) message: String,
     model: String,
-    /// The block that is open, by its place in the message.
+    /// The open block, and its index in the message.
     open: Option<(u64, BlockKind)>,
-    /// The calls of the message at hand, by their place in it.
+    /// The calls of the current message.
     pub(super) made: Vec<Made>,
     /// The calls that are running.
     pub(super) running: Vec<Running>,
 }
 
-/// How far the turn is.
+/// The state of the turn.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Turn {
     #[default]
     None,
     Open,
-    /// A version that does not settle has ended its run: another one may follow.
-    Over,
+    /// The run has ended, in a version without `agent_settled`. Another run may follow.
+    RunEnded,
 }
 
 impl Decoder for PiDecoder {
@@ -54,9 +55,9 @@ impl Decoder for PiDecoder {
     }
 
     fn finish(&mut self, sink: &mut dyn EventSink) {
-        if self.turn == Turn::Over {
+        if self.turn == Turn::RunEnded {
             self.end_turn(sink);
-        } else if let Some(failure) = self.told.failure.take() {
+        } else if let Some(failure) = self.totals.failure.take() {
             let error = Error {
                 class: failure.class,
                 message: failure.message,
@@ -81,9 +82,9 @@ impl PiDecoder {
             "agent_start" => self.start(own, sink),
             "agent_end" => {
                 if self.turn == Turn::Open && line.will_retry.is_none() {
-                    self.turn = Turn::Over;
+                    self.turn = Turn::RunEnded;
                 }
-                aside("agent_end", None, sink);
+                emit_native("agent_end", None, sink);
             }
             "agent_settled" => self.end_turn(sink),
             "message_start" | "message_end" => match &line.message {
@@ -99,8 +100,8 @@ impl PiDecoder {
                 let text = line.error.take().unwrap_or_else(|| Text::plain("an extension failed"));
                 sink.event(Event::new(Notice { severity: Severity::Warning, text }));
             }
-            "turn_start" => aside("turn_start", None, sink),
-            "turn_end" => aside("turn_end", None, sink),
+            "turn_start" => emit_native("turn_start", None, sink),
+            "turn_end" => emit_native("turn_end", None, sink),
             "auto_retry_end"
             | "entry_appended"
             | "queue_update"
@@ -110,7 +111,7 @@ impl PiDecoder {
             | "thinking_level_changed"
             | "summarization_retry_scheduled"
             | "summarization_retry_attempt_start"
-            | "summarization_retry_finished" => aside(kind_body, own.json(), sink),
+            | "summarization_retry_finished" => emit_native(kind_body, own.json(), sink),
             _ => sink.event(Event::new(unknown(kind.clone(), own))),
         }
     }
@@ -126,12 +127,12 @@ impl PiDecoder {
     }
 
     fn start(&mut self, own: Own<'_>, sink: &mut dyn EventSink) {
-        if self.turn == Turn::Over {
+        if self.turn == Turn::RunEnded {
             self.end_turn(sink);
         }
         if self.turn == Turn::Open {
-            // The next try of a turn that goes on.
-            aside("agent_start/again", own.json(), sink);
+            // The next attempt of the same turn.
+            emit_native("agent_start/again", own.json(), sink);
             return;
         }
         self.turn = Turn::Open;
@@ -142,10 +143,10 @@ impl PiDecoder {
         self.turn = Turn::None;
         self.running.clear();
         self.end_block(None, sink);
-        if self.told.aborted() {
+        if self.totals.is_aborted() {
             sink.event(Event::new(Interrupted { text: None }));
         }
-        let ended = self.told.ended();
+        let ended = self.totals.ended();
         if ended.outcome == crate::event::Outcome::Failed {
             sink.event(Event::new(Error {
                 class: ended.class.clone().unwrap_or_default(),
@@ -162,20 +163,22 @@ impl PiDecoder {
         let index = update.index.unwrap_or(0);
         let kind_body = update.kind.as_ref().map_or("", Text::body);
         match kind_body {
-            "text_delta" => self.piece(index, BlockKind::Text, update.delta, sink),
-            "thinking_delta" => self.piece(index, BlockKind::Reasoning, update.delta, sink),
-            "text_start" => self.begin(index, BlockKind::Text, sink),
-            "thinking_start" => self.begin(index, BlockKind::Reasoning, sink),
-            "text_end" => self.whole(index, BlockKind::Text, update.content, sink),
-            "thinking_end" => self.whole(index, BlockKind::Reasoning, update.content, sink),
-            "toolcall_start" => self.input_begins(index, update, own, sink),
-            "toolcall_delta" => self.input_piece(index, update, own, sink),
+            "text_delta" => self.block_delta(index, BlockKind::Text, update.delta, sink),
+            "thinking_delta" => self.block_delta(index, BlockKind::Reasoning, update.delta, sink),
+            "text_start" => self.begin_block(index, BlockKind::Text, sink),
+            "thinking_start" => self.begin_block(index, BlockKind::Reasoning, sink),
+            "text_end" => self.complete_block(index, BlockKind::Text, update.content, sink),
+            "thinking_end" => {
+                self.complete_block(index, BlockKind::Reasoning, update.content, sink)
+            }
+            "toolcall_start" => self.begin_input(index, update, own, sink),
+            "toolcall_delta" => self.input_delta(index, update, own, sink),
             "toolcall_end" => match update.call {
                 Some(call) => self.call_made(index, call, sink),
-                None => aside("message_update/again", own.json(), sink),
+                None => emit_native("message_update/again", own.json(), sink),
             },
-            // These stand for the message's own beginning and end.
-            "start" | "done" | "error" => aside("message_update/again", None, sink),
+            // `message_start` and `message_end` report the same.
+            "start" | "done" | "error" => emit_native("message_update/again", None, sink),
             other => {
                 let name = Text::from(format!("message_update/{other}"));
                 sink.event(Event::new(unknown(Some(name), own)));
@@ -183,14 +186,14 @@ impl PiDecoder {
         }
     }
 
-    fn begin(&mut self, index: u64, kind: BlockKind, sink: &mut dyn EventSink) {
+    fn begin_block(&mut self, index: u64, kind: BlockKind, sink: &mut dyn EventSink) {
         self.end_block(None, sink);
         self.open = Some((index, kind.clone()));
         let message = Some(Text::plain(&self.message));
         sink.event(Event::new(BlockStarted { message, index, kind, ..BlockStarted::default() }));
     }
 
-    fn piece(
+    fn block_delta(
         &mut self,
         index: u64,
         kind: BlockKind,
@@ -198,14 +201,15 @@ impl PiDecoder {
         sink: &mut dyn EventSink,
     ) {
         if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
-            self.begin(index, kind.clone(), sink);
+            self.begin_block(index, kind.clone(), sink);
         }
         let (message, text) = (Some(Text::plain(&self.message)), text.unwrap_or_default());
         sink.event(Event::new(BlockDelta { message, index, kind, text, ..BlockDelta::default() }));
     }
 
-    /// A block is over. One that the next has ended before is not told again.
-    fn whole(
+    /// Ends a block with its complete text. If the next block has already ended it, nothing is
+    /// emitted.
+    fn complete_block(
         &mut self,
         index: u64,
         kind: BlockKind,
@@ -213,7 +217,7 @@ impl PiDecoder {
         sink: &mut dyn EventSink,
     ) {
         if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
-            aside("message_update/again", None, sink);
+            emit_native("message_update/again", None, sink);
             return;
         }
         if let Some(text) = text {
@@ -223,7 +227,7 @@ impl PiDecoder {
         self.end_block(None, sink);
     }
 
-    /// Ends the block that is open: pi begins the next one before it ends this one.
+    /// Ends the open block. pi begins the next block before it ends this one.
     pub(super) fn end_block(&mut self, signature: Option<Text<'_>>, sink: &mut dyn EventSink) {
         if let Some((index, kind)) = self.open.take() {
             let message = Some(Text::plain(&self.message));
@@ -235,10 +239,10 @@ impl PiDecoder {
     fn message(&mut self, kind: &str, raw: &Json<'_>, sink: &mut dyn EventSink) {
         let message = read::record_of::<Message<'_>>(raw).unwrap_or_default();
         match (kind, message.role.as_ref().map_or("", Text::body)) {
-            ("message_start", "assistant") => self.message_begins(&message, sink),
-            ("message_end", "assistant") => self.message_ends(message, sink),
+            ("message_start", "assistant") => self.begin_message(&message, sink),
+            ("message_end", "assistant") => self.end_message(message, sink),
             ("message_start", "user") => {
-                let text = said(&message.content);
+                let text = text_of(&message.content);
                 let event = Event::new(UserMessage { text, ..UserMessage::default() });
                 sink.event(event.at(message.time));
             }
@@ -248,7 +252,7 @@ impl PiDecoder {
                 sink.event(Event::new(SessionUpdated { tools, ..SessionUpdated::default() }));
             }
             (_, role) => {
-                // A message that was told is not carried again.
+                // A message that was emitted already is not kept.
                 let repeats = kind == "message_end" || role == "toolResult";
                 let raw = Some(raw.borrowed()).filter(|_| !repeats);
                 let name = Text::from(format!("{kind}/{role}"));
@@ -257,7 +261,7 @@ impl PiDecoder {
         }
     }
 
-    fn message_begins(&mut self, message: &Message<'_>, sink: &mut dyn EventSink) {
+    fn begin_message(&mut self, message: &Message<'_>, sink: &mut dyn EventSink) {
         self.end_block(None, sink);
         self.made.clear();
         self.messages += 1;
@@ -277,10 +281,10 @@ impl PiDecoder {
         sink.event(Event::new(started).at(message.time.clone()));
     }
 
-    /// Says what the pieces of the message did not, and how it ended.
-    fn message_ends(&mut self, message: Message<'_>, sink: &mut dyn EventSink) {
+    /// Emits what the deltas of the message did not contain, and ends it.
+    fn end_message(&mut self, message: Message<'_>, sink: &mut dyn EventSink) {
         if self.message.is_empty() {
-            self.message_begins(&message, sink);
+            self.begin_message(&message, sink);
         }
         let blocks = match message.content {
             Shaped::List(blocks) => blocks,
@@ -298,7 +302,7 @@ impl PiDecoder {
         let usage = message.usage.as_ref().and_then(counts);
         let cost = price(message.usage.as_ref().and_then(|usage| usage.cost.as_ref()));
         let (stop_reason, error) = (message.stop_reason, message.error);
-        self.told.message(usage.as_ref(), cost, stop_reason.as_ref(), error.as_ref());
+        self.totals.add_message(usage.as_ref(), cost, stop_reason.as_ref(), error.as_ref());
         let message_id = Some(Text::plain(&self.message));
         sink.event(
             Event::new(MessageEnded { message: message_id, stop_reason, usage }).at(message.time),
@@ -306,9 +310,9 @@ impl PiDecoder {
     }
 
     fn block(&mut self, index: u64, block: Content<'_>, cut_off: bool, sink: &mut dyn EventSink) {
-        let unfinished = |made: &Made| made.index == index && !made.whole;
+        let unfinished = |made: &Made| made.index == index && !made.complete;
         let kind = match block.kind.as_ref().map_or("", Text::body) {
-            // What there is of an input that was cut off is not the input.
+            // An input that was cut off is not usable.
             "toolCall" if cut_off && self.made.iter().any(unfinished) => return,
             "toolCall" => return self.call_made(index, block, sink),
             "text" => BlockKind::Text,
@@ -332,12 +336,12 @@ impl PiDecoder {
 
     fn retry(&mut self, line: &mut Line<'_>, sink: &mut dyn EventSink) {
         let message = line.error.take();
-        let failure = self.told.failure.take();
+        let failure = self.totals.failure.take();
         let (class, http_status) = match &failure {
             Some(failure) => (failure.class.clone(), failure.http_status),
             None => message.as_ref().map(classify).unwrap_or_default(),
         };
-        // What the request that failed had said, the next one says again.
+        // The next request repeats the text of the failed one.
         sink.event(Event::new(Withdrawn {
             message: Some(Text::plain(&self.message)),
             reason: message.clone(),
@@ -360,7 +364,7 @@ fn compacted<'a>(line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
             sink.event(Event::new(Notice { severity: Severity::Warning, text }));
             return;
         }
-        aside("compaction_end/nothing", own.json(), sink);
+        emit_native("compaction_end/nothing", own.json(), sink);
         return;
     };
     sink.event(Event::new(Compacted {
@@ -371,8 +375,8 @@ fn compacted<'a>(line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
     }));
 }
 
-/// What a message of the user says, as one text.
-fn said<'a>(content: &Shaped<'a, Content<'a>>) -> Text<'a> {
+/// The content of a user message as one text.
+fn text_of<'a>(content: &Shaped<'a, Content<'a>>) -> Text<'a> {
     match content {
         Shaped::Text(text) => text.clone(),
         Shaped::List(blocks) if blocks.len() == 1 => {
@@ -388,7 +392,7 @@ fn said<'a>(content: &Shaped<'a, Content<'a>>) -> Text<'a> {
     }
 }
 
-/// A record that means nothing outside its own protocol, or only what was told before.
-pub(super) fn aside(name: &str, raw: Option<Json<'_>>, sink: &mut dyn EventSink) {
+/// Emits a record that has no event of its own, or that repeats earlier ones.
+pub(super) fn emit_native(name: &str, raw: Option<Json<'_>>, sink: &mut dyn EventSink) {
     sink.event(Event::new(Data::from(Native { name: Text::plain(name), raw })));
 }

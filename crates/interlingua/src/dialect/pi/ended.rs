@@ -1,17 +1,17 @@
-//! What is known of a turn when it ends: its tokens, its price, and what went wrong.
+//! Sums up the requests of a turn: tokens, cost, stop reason and failure.
 
 use super::wire::{Cost, Usage as WireUsage};
 use crate::event::{Cost as Price, ErrorClass, Outcome, Scope, TurnEnded, Usage, own_usage};
 use crate::json::Text;
 
-/// What the requests of a turn have left behind so far.
+/// The totals of the current turn.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Totals {
     usage: Option<Usage<'static>>,
     cost: f64,
-    /// Why the model stopped last, in pi's word.
+    /// The last stop reason, as pi names it.
     stop_reason: Option<Text<'static>>,
-    /// What went wrong with the last request, if something did.
+    /// The failure of the last request, if it failed.
     pub(super) failure: Option<Failure>,
 }
 
@@ -23,9 +23,9 @@ pub(super) struct Failure {
     pub(super) http_status: Option<u64>,
 }
 
-impl Told {
-    /// Takes what a message says when it is over.
-    pub(super) fn message(
+impl Totals {
+    /// Adds a message that has ended.
+    pub(super) fn add_message(
         &mut self,
         usage: Option<&Usage<'_>>,
         cost: Option<f64>,
@@ -49,8 +49,8 @@ impl Told {
         });
     }
 
-    /// Whether somebody stopped the turn.
-    pub(super) fn aborted(&self) -> bool {
+    /// Whether the turn was stopped.
+    pub(super) fn is_aborted(&self) -> bool {
         self.stop_reason.as_ref().is_some_and(|reason| *reason == "aborted")
     }
 
@@ -80,7 +80,7 @@ impl Told {
     }
 }
 
-/// Tokens of one request. A request that failed has zeros, which are no counts.
+/// The tokens of one request. The zeros of a failed request are not counts.
 pub(super) fn counts(usage: &WireUsage<'_>) -> Option<Usage<'static>> {
     let usage = Usage {
         scope: Scope::Request,
@@ -95,12 +95,12 @@ pub(super) fn counts(usage: &WireUsage<'_>) -> Option<Usage<'static>> {
     Some(usage).filter(|usage| usage.all() > 0)
 }
 
-/// The price of one request; a model without a price has zero, which is no price.
+/// The cost of one request. Zero means that the price of the model is unknown.
 pub(super) fn price(cost: Option<&Cost<'_>>) -> Option<f64> {
     cost.and_then(|cost| cost.total).filter(|total| *total > 0.0)
 }
 
-/// What kind of failure a message tells of: `401: {…}`, or what the network said.
+/// Classifies an error message: `401: {…}`, or a message of the network.
 pub(super) fn classify(message: &Text<'_>) -> (ErrorClass, Option<u64>) {
     let text = message.to_plain();
     let digits: String = text.chars().take_while(char::is_ascii_digit).collect();

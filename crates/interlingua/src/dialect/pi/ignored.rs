@@ -1,20 +1,20 @@
-//! What of pi's stream is left out on purpose.
+//! The records and fields of pi's stream that are left out on purpose.
 
 use crate::dialect::Ignored;
 
 pub(super) const IGNORED: &[Ignored] = &[
     Ignored {
         what: &["turn_start", "turn_end", "agent_end", "*/again"],
-        why: "the messages and calls that it repeats have been told",
+        why: "it repeats messages and calls that were emitted already",
     },
     Ignored {
         what: &["message_end/*", "message_start/toolResult"],
-        why: "the beginning of the message, or the answer of the tool, has told it",
+        why: "it repeats the start of the message, or the answer of the tool",
     },
-    Ignored { what: &["message_start/*"], why: "what the program tells the model about itself" },
+    Ignored { what: &["message_start/*"], why: "instructions of the program to the model" },
     Ignored {
         what: &["auto_retry_end"],
-        why: "the next try tells how it went, and the end of the turn does",
+        why: "the next attempt and the end of the turn report the result",
     },
     Ignored {
         what: &["entry_appended", "queue_update", "session_info_changed", "thinking_level_changed"],
@@ -22,16 +22,19 @@ pub(super) const IGNORED: &[Ignored] = &[
     },
     Ignored {
         what: &["compaction_start", "auto_compaction_start", "summarization_*", "*/nothing"],
-        why: "only a conversation that was made shorter is told, when it was, and why it could not be",
+        why: "only the end of a compaction is emitted, or why it failed",
     },
-    Ignored { what: &["session: version"], why: "of the file format, not of the program" },
+    Ignored {
+        what: &["session: version"],
+        why: "the version of the file format, not of the program",
+    },
     Ignored {
         what: &["*: message.api", "*: message.provider", "*: message.rawStopReason"],
-        why: "how the model is reached; its name and pi's own stop reason are read",
+        why: "the access to the model; its name and pi's own stop reason are read",
     },
     Ignored {
         what: &["*: message.responseId", "*: message.diagnostics"],
-        why: "it is not there from the message's first record on, so ids are counted",
+        why: "it is missing in the first record of the message, so ids are generated",
     },
     Ignored {
         what: &[
@@ -42,14 +45,14 @@ pub(super) const IGNORED: &[Ignored] = &[
             "*: message.isError",
             "*: message.details",
         ],
-        why: "of messages that other records have told",
+        why: "fields of messages that other records contain",
     },
     Ignored {
         what: &["message_update: usage", "*: *partial"],
-        why: "the same message as far as it is by now; it is told when it ends",
+        why: "the message so far; its deltas and its end are read",
     },
     Ignored {
         what: &["*: *textSignature", "*: *thoughtSignature", "*: *.data", "*: *.mimeType"],
-        why: "for the provider alone, or a picture that the model was shown",
+        why: "data for the provider, or a picture for the model",
     },
 ];

@@ -1,4 +1,4 @@
-//! The tools of pi, and what their answers say about files and exit codes.
+//! The tools of pi: their kinds, and the status, exit codes and file changes in their answers.
 
 use super::wire::{Details, FileInput, Outcome};
 use crate::dialect::content::output_text;
@@ -7,7 +7,7 @@ use crate::event::{FileChange, FilesChanged, ToolEnded, ToolKind, ToolStatus};
 use crate::json::read;
 use crate::json::{Json, Text};
 
-/// What kind of work a tool does.
+/// The kind of a tool.
 pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
     match name.body() {
         "read" => ToolKind::Read,
@@ -18,7 +18,7 @@ pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
     }
 }
 
-/// The answer to a call.
+/// The answer of a call.
 pub(super) fn answer<'a>(
     call: Text<'a>,
     tool: &Text<'_>,
@@ -42,7 +42,7 @@ pub(super) fn answer<'a>(
     }
 }
 
-/// What the last line of a failed call says; only a command has more to say than that it failed.
+/// The status and exit code in the last line of a failed call. Only commands state them.
 fn failure(tool: &Text<'_>, last: &str) -> (ToolStatus, Option<i64>) {
     if *tool != "bash" {
         return (ToolStatus::Failed, None);
@@ -57,7 +57,7 @@ fn failure(tool: &Text<'_>, last: &str) -> (ToolStatus, Option<i64>) {
     (ToolStatus::Failed, code.and_then(|code| code.parse().ok()))
 }
 
-/// The file that a call changed. Whether `write` made it or replaced it, pi does not say.
+/// The file that a call changed. pi does not report whether `write` created or replaced it.
 pub(super) fn files_changed<'a>(
     call: &Text<'a>,
     tool: &Text<'_>,

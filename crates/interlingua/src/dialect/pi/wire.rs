@@ -5,8 +5,8 @@ use crate::json::{Json, Shape, Text, known, record};
 
 /// One line.
 ///
-/// The messages in it are carried raw: older versions repeat the whole message with every piece, and
-/// what is not needed is only passed over.
+/// Messages are not parsed here: older versions repeat the complete message with every delta, and
+/// most of them are skipped.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Line<'a> {
     pub(super) kind: Option<Text<'a>>,
@@ -85,7 +85,7 @@ impl<'a> Record<'a> for Line<'a> {
 }
 
 record! {
-    /// The next piece of a message.
+    /// The next delta of a message.
     pub(super) struct Update<'a> {
         kind: text "type",
         index: number "contentIndex",
@@ -98,7 +98,7 @@ record! {
 }
 
 record! {
-    /// A message: of the user, the model, a tool, or the system.
+    /// A message of the user, the model, a tool, or the system.
     pub(super) struct Message<'a> {
         role: text "role",
         content: shape<Content> "content",
@@ -112,7 +112,7 @@ record! {
 }
 
 record! {
-    /// A tool that the model is told of.
+    /// A tool that the model can call.
     pub(super) struct Tool<'a> {
         name: text "name",
     }
@@ -132,7 +132,7 @@ record! {
 }
 
 record! {
-    /// What a tool gave back, all of it or so far.
+    /// The output of a tool, complete or so far, or the result of a compaction.
     pub(super) struct Outcome<'a> {
         content: json "content",
         details: json "details",
@@ -142,7 +142,7 @@ record! {
 }
 
 record! {
-    /// What is read of the details of a tool that changes files.
+    /// The details of a tool that changes files.
     pub(super) struct Details<'a> {
         diff: json "diff",
         patch: json "patch",
@@ -150,14 +150,14 @@ record! {
 }
 
 record! {
-    /// What is read of the input of a tool that changes files.
+    /// The input of a tool that changes files.
     pub(super) struct FileInput<'a> {
         path: text "path" | "file_path",
     }
 }
 
 record! {
-    /// Tokens; the input does not count the cached ones.
+    /// Tokens. The input does not include the cached ones.
     pub(super) struct Usage<'a> {
         input: number "input",
         output: number "output",
@@ -170,7 +170,7 @@ record! {
 }
 
 record! {
-    /// Money, in US dollars.
+    /// The cost, in US dollars.
     pub(super) struct Cost<'a> {
         total: float "total",
         _currency: text "currency",

@@ -1,7 +1,7 @@
-//! Events as text on a terminal: what the model says, what its tools do, how its turns end.
+//! Writes messages, tool calls and the ends of turns as text.
 //!
-//! Text goes out piece by piece. Everything else is one line, written when all of it is known; the
-//! lines of rarer events are in [`notes`](super::notes).
+//! Text is written delta by delta. Everything else is one line, written once it is complete. The
+//! lines of less frequent events are made in [`notes`].
 
 use super::line::{self, LINE, one_line};
 use super::notes;
@@ -15,50 +15,51 @@ use crate::event::{
 };
 use crate::json::{Json, Text};
 
-/// The longest line about something that happened, in characters: it may be all that is known.
+/// The maximum length of a note, in characters. It is generous, since a note may be the only report
+/// of what happened.
 const NOTE: usize = 4 * LINE;
-/// How many lines of standard error are shown.
+/// The number of lines of standard error that are shown.
 const STDERR_LINES: usize = 10;
 
-/// How many notes wait for the end of a line of text.
+/// The maximum number of notes that are held back until a line of text ends.
 const HELD: usize = 100;
 
-/// A writer of text for a person.
+/// The encoder of `text`.
 #[derive(Debug, Clone, Default)]
 pub struct TextEncoder {
     screen: Screen,
-    /// The calls that wait for their answers.
+    /// The calls that are not answered yet.
     open: Vec<OpenCall>,
-    /// The call whose line is the last one about tools: its answer needs no name.
+    /// The call whose line is the last one about tools. Its answer does not repeat its name.
     last_call: String,
-    /// What was said to have gone wrong last: the turn's end does not say it again.
+    /// The message of the last error. The end of the turn does not repeat it.
     last_error: String,
-    /// The agent of a session whose start the agent did not print.
+    /// The agent of a session whose start was added by the grammar.
     implied_agent: Option<Text<'static>>,
-    /// Why the last turn did not complete: how the process ended may be a part of it.
+    /// Why the last turn did not complete. It may contain how the process ended.
     last_cause: String,
-    /// Notes that would split the line of text that is being streamed, until it ends.
+    /// Notes that are held back, since they would split a line of streamed text.
     held: Vec<Note>,
 }
 
-/// A line about something that happened.
+/// A line about an event outside messages and calls.
 #[derive(Debug, Clone)]
 struct Note {
     line: String,
     nested: bool,
 }
 
-/// A call that waits for its answer.
+/// A call that is not answered yet.
 #[derive(Debug, Clone)]
 struct OpenCall {
     call: String,
     parent: Option<Text<'static>>,
-    /// What to call it where its line stands further up.
+    /// The name for the call in an answer that does not follow the call's line.
     name: String,
-    /// Its line says all of that.
-    told: bool,
-    /// The plan that it wrote was drawn.
-    drawn: bool,
+    /// The call's line contains the complete name.
+    line_has_name: bool,
+    /// The plan that the call wrote was shown.
+    plan_shown: bool,
 }
 
 impl Encoder for TextEncoder {
@@ -67,7 +68,7 @@ impl Encoder for TextEncoder {
         let parent = event.parent.as_ref();
         match &event.data {
             Data::BlockDelta(delta) => {
-                self.piece(delta.block, &delta.kind, &delta.text, nested, out);
+                self.text_delta(delta.block, &delta.kind, &delta.text, nested, out);
             }
             Data::BlockEnded(ended) => self.block_ended(ended.block, out),
             Data::Block(block) => self.block(block, nested, out),
@@ -79,7 +80,7 @@ impl Encoder for TextEncoder {
                 let refused = event.synthetic == Some(Reason::Refused);
                 self.plan(plan, refused, nested, out);
             }
-            Data::PermissionResolved(resolved) if self.answer_will_say(resolved) => {}
+            Data::PermissionResolved(resolved) if self.answer_reports(resolved) => {}
             Data::UserMessage(message) => self.user_message(message, nested, out),
             Data::TurnStarted(_) => {}
             Data::TurnEnded(ended) => self.turn_ended(ended, out),
@@ -109,9 +110,9 @@ impl Encoder for TextEncoder {
     }
 }
 
-/// What the model says.
+/// Messages.
 impl TextEncoder {
-    fn piece(
+    fn text_delta(
         &mut self,
         block: u64,
         kind: &BlockKind,
@@ -151,7 +152,7 @@ impl TextEncoder {
         self.screen.begin(Part::Prose(block), nested, bytes);
         if *kind == BlockKind::Reasoning {
             self.screen.write("thinking: ", bytes);
-            self.screen.hang("  ");
+            self.screen.set_hanging("  ");
         }
     }
 
@@ -165,7 +166,7 @@ impl TextEncoder {
     fn block(&mut self, block: &Block<'_>, nested: bool, out: &mut Output) {
         match &block.kind {
             BlockKind::Text | BlockKind::Reasoning => {
-                self.piece(block.block, &block.kind, &block.text, nested, out);
+                self.text_delta(block.block, &block.kind, &block.text, nested, out);
                 self.block_ended(block.block, out);
             }
             BlockKind::HiddenReasoning => out.lost("hidden reasoning"),
@@ -181,21 +182,21 @@ impl TextEncoder {
     fn user_message(&mut self, message: &UserMessage<'_>, nested: bool, out: &mut Output) {
         let text = message.text.to_plain();
         if message.injected {
-            let to = if nested { "to the sub-agent" } else { "the agent to itself" };
+            let to = if nested { "to the sub-agent" } else { "injected by the agent" };
             self.line(&format!("> ({to}) {text}"), nested, out);
-            out.lost("what the agent tells itself in the user's name, beyond one line");
+            out.lost("messages that the agent injected, beyond one line");
             return;
         }
         self.release_notes(out);
-        // No block has this number: the grammar counts from zero.
+        // The grammar numbers blocks from zero, so no block has this number.
         self.screen.begin(Part::Prose(u64::MAX), nested, out.bytes());
-        self.screen.hang("> ");
+        self.screen.set_hanging("> ");
         self.screen.write(&text, out.bytes());
         self.screen.end_line(out.bytes());
     }
 }
 
-/// What its tools do.
+/// Tool calls.
 impl TextEncoder {
     fn tool_started(
         &mut self,
@@ -233,18 +234,18 @@ impl TextEncoder {
         self.open.push(OpenCall {
             call: self.last_call.clone(),
             parent: parent.cloned().map(Text::into_owned),
-            told: files.is_none(),
+            line_has_name: files.is_none(),
             name: files.unwrap_or(line),
-            drawn: false,
+            plan_shown: false,
         });
     }
 
     fn answer(&mut self, ended: &ToolEnded<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
         let (text, others) = answer_text(ended);
         let (mut answer, more) = line::answer(ended, &text.to_plain());
-        let drew = |open: &OpenCall| open.drawn && ended.call == *open.call;
-        if more && ended.status == ToolStatus::Completed && self.open.iter().any(drew) {
-            // It repeats the plan, or tells the model what to do with it.
+        let showed_plan = |open: &OpenCall| open.plan_shown && ended.call == *open.call;
+        if more && ended.status == ToolStatus::Completed && self.open.iter().any(showed_plan) {
+            // The output repeats the plan, or instructs the model how to use it.
             answer = "done".to_owned();
         }
         let line = match self.name_for_answer(ended, parent) {
@@ -256,12 +257,12 @@ impl TextEncoder {
             out.lost("tool outputs beyond one line");
         }
         if others > 0 {
-            out.lost("tool outputs that are no text");
+            out.lost("tool outputs that are not text");
         }
     }
 
-    /// The name of a call that is answered, unless its line says it: it stands right above, and no
-    /// other call could be meant.
+    /// The name of the answered call, unless it is clear from the line above: the line is that of
+    /// the call, and no other call is open.
     fn name_for_answer(
         &mut self,
         ended: &ToolEnded<'_>,
@@ -272,13 +273,13 @@ impl TextEncoder {
             return Some(ended.name.to_string());
         };
         let alone = self.open.iter().filter(|open| open.parent.as_ref() == parent).count() == 1;
-        let OpenCall { name, told, .. } = self.open.remove(at);
-        let clear = near && alone && (told || ended.status == ToolStatus::Completed);
+        let OpenCall { name, line_has_name, .. } = self.open.remove(at);
+        let clear = near && alone && (line_has_name || ended.status == ToolStatus::Completed);
         (!clear).then_some(name)
     }
 
-    /// Whether a decision is told again by the answer of its call.
-    fn answer_will_say(&self, resolved: &PermissionResolved<'_>) -> bool {
+    /// Whether the answer of an open call will report this decision.
+    fn answer_reports(&self, resolved: &PermissionResolved<'_>) -> bool {
         let call = resolved.call.as_ref().filter(|_| resolved.decision == Decision::Denied);
         call.is_some_and(|call| self.open.iter().any(|open| *call == *open.call))
     }
@@ -302,12 +303,12 @@ impl TextEncoder {
         }
     }
 
-    /// Draws a plan; one that stands again, since another was refused, is further up.
+    /// Writes a plan. A plan that is restored after its successor was rejected is not repeated.
     fn plan(&mut self, plan: &PlanUpdated<'_>, refused: bool, nested: bool, out: &mut Output) {
         match (refused, plan.items.is_empty()) {
-            (true, true) => return self.write_line("! the plan was refused", nested, out),
+            (true, true) => return self.write_line("! the plan was rejected", nested, out),
             (true, false) => {
-                let line = "! the plan was refused: the one before it stands";
+                let line = "! the plan was rejected; the previous plan still applies";
                 return self.write_line(line, nested, out);
             }
             (false, true) => self.write_line("plan: (empty)", nested, out),
@@ -315,7 +316,7 @@ impl TextEncoder {
         }
         if let Some(call) = &plan.call {
             let writer = self.open.iter_mut().find(|open| *call == *open.call);
-            writer.into_iter().for_each(|open| open.drawn = true);
+            writer.into_iter().for_each(|open| open.plan_shown = true);
         }
         for item in &plan.items {
             let mark = match &item.status {
@@ -332,7 +333,7 @@ impl TextEncoder {
     }
 }
 
-/// How it ends.
+/// Ends of turns and of the session.
 impl TextEncoder {
     fn turn_ended(&mut self, ended: &TurnEnded<'_>, out: &mut Output) {
         let facts = self.facts_of(ended);
@@ -346,8 +347,8 @@ impl TextEncoder {
         self.last_cause = ended.cause.as_ref().map(ToString::to_string).unwrap_or_default();
     }
 
-    /// Whether the end of the turn was told with these words.
-    fn has_said(&self, words: &str) -> bool {
+    /// Whether the cause in the line of the last turn contains these words.
+    fn cause_contains(&self, words: &str) -> bool {
         self.last_cause.contains(words)
     }
 
@@ -356,15 +357,15 @@ impl TextEncoder {
         if ended.outcome != Outcome::Completed {
             let outcome = line::word(ended.outcome.as_str());
             let cause = ended.cause.as_ref().map(Text::to_plain).unwrap_or_default();
-            let told = cause.is_empty() || *cause == self.last_error;
-            facts.push(if told {
+            let cause_is_shown = cause.is_empty() || *cause == self.last_error;
+            facts.push(if cause_is_shown {
                 outcome
             } else {
                 format!("{outcome}: {}", one_line(&cause, NOTE))
             });
         }
         facts.extend(ended.usage.as_ref().and_then(line::tokens));
-        // Nobody pays less than what this many digits can say.
+        // A smaller cost would be rounded to zero.
         if let Some(cost) = ended.cost.as_ref().filter(|cost| cost.usd >= 0.000_05) {
             let about = if cost.estimated { "about " } else { "" };
             facts.push(format!("{about}${:.4}", cost.usd));
@@ -377,10 +378,11 @@ impl TextEncoder {
     }
 
     fn session_ended(&mut self, ended: &SessionEnded<'_>, out: &mut Output) {
-        let signal = ended.signal.filter(|it| !self.has_said(&format!("signal {it} ")));
-        let code = ended.exit_code.filter(|it| *it != 0 && !self.has_said(&format!("code {it}")));
+        let signal = ended.signal.filter(|it| !self.cause_contains(&format!("signal {it} ")));
+        let code =
+            ended.exit_code.filter(|it| *it != 0 && !self.cause_contains(&format!("code {it}")));
         if let Some(signal) = signal {
-            self.line(&format!("! signal {signal} ended the agent"), false, out);
+            self.line(&format!("! the agent was terminated by signal {signal}"), false, out);
         } else if let Some(code) = code {
             self.line(&format!("! the agent exited with code {code}"), false, out);
         }
@@ -400,7 +402,7 @@ impl TextEncoder {
 /// Lines.
 impl TextEncoder {
     fn note(&mut self, event: &Event<'_>, nested: bool, out: &mut Output) {
-        // The agent waits for an answer to a question, so that it is shown at once.
+        // The agent waits for the user, so a request or a question is shown at once.
         let asks = matches!(event.data, Data::PermissionRequested(_) | Data::QuestionAsked(_));
         for note in notes::of(event, out) {
             let line = one_line(&note, NOTE);
@@ -412,25 +414,25 @@ impl TextEncoder {
         }
     }
 
-    /// Writes the notes that waited for the end of a line of text.
+    /// Writes the notes that were held back.
     fn release_notes(&mut self, out: &mut Output) {
         for Note { line, nested } in std::mem::take(&mut self.held) {
-            self.put_line(&line, nested, out);
+            self.append_line(&line, nested, out);
         }
     }
 
-    /// Writes one line, whatever it is made of.
+    /// Writes text as one line.
     fn line(&mut self, text: &str, nested: bool, out: &mut Output) {
         self.write_line(&one_line(text, LINE), nested, out);
     }
 
-    /// Writes a line that is known to be one.
+    /// Writes a line that contains no line end and is not too long.
     fn write_line(&mut self, line: &str, nested: bool, out: &mut Output) {
         self.release_notes(out);
-        self.put_line(line, nested, out);
+        self.append_line(line, nested, out);
     }
 
-    fn put_line(&mut self, line: &str, nested: bool, out: &mut Output) {
+    fn append_line(&mut self, line: &str, nested: bool, out: &mut Output) {
         self.screen.begin(Part::Line, nested, out.bytes());
         self.screen.write(line, out.bytes());
         self.screen.end_line(out.bytes());

@@ -1,4 +1,5 @@
-//! Things put on one line: the most telling value of a tool's input, counts, times and sizes.
+//! Formats values on one line: a tool call with the most important value of its input, the answer
+//! of a call, counts and durations.
 
 use std::fmt::Write;
 
@@ -7,13 +8,13 @@ use crate::event::{ToolEnded, ToolKind, ToolStatus, Usage};
 use crate::json::read::{self, Field, Flaw, Record};
 use crate::json::{Json, Text, record};
 
-/// The longest line of ours, in characters.
+/// The maximum length of a line, in characters.
 pub(super) const LINE: usize = 120;
-/// The longest name of a call, in characters: a mark stands before it.
+/// The maximum length of a call, in characters, without the mark in front of it.
 const CALL: usize = LINE - 2;
 
-/// What tells most about a call, best first.
-const TELLING: &[&str] = &[
+/// The input fields that describe a call best, in order of preference.
+const KEY_FIELDS: &[&str] = &[
     "command",
     "pattern",
     "file_path",
@@ -31,7 +32,7 @@ const TELLING: &[&str] = &[
     "skill",
 ];
 
-/// Text on one line of at most so many characters.
+/// Puts text on one line with at most `limit` characters.
 pub(super) fn one_line(text: &str, limit: usize) -> String {
     let mut line = String::new();
     let mut length = 0;
@@ -54,27 +55,27 @@ pub(super) fn one_line(text: &str, limit: usize) -> String {
 /// A call on one line.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
-    /// Its name and its most telling value.
+    /// The name of the tool and the most important value of the input.
     pub(super) line: String,
-    /// What to call it when its line stands further up, where that says more than the line.
+    /// The name of the tool and the files that it changes, if the line does not contain them.
     pub(super) files: Option<String>,
-    /// The input says more than the line.
+    /// The input contains more than the line.
     pub(super) more: bool,
 }
 
-/// A call by its name and its most telling value.
+/// Formats a call: the name of the tool and the most important value of the input.
 pub(super) fn call(name: &str, kind: &ToolKind, input: Option<&Json<'_>>) -> Call {
     let name_alone = || Call { line: one_line(name, CALL), files: None, more: false };
     let Some(input) = input.filter(|input| !matches!(input.get(), "{}" | "null")) else {
         return name_alone();
     };
-    let telling = read::record_of::<Telling<'_>>(input).unwrap_or_default();
-    let value = match &telling.best {
+    let summary = read::record_of::<InputSummary<'_>>(input).unwrap_or_default();
+    let value = match &summary.best {
         Some((_, value)) => value,
-        None if let Some(question) = telling.asks() => &Json::from(question),
-        // The plan, the files and the answer are shown in their own right.
+        None if let Some(question) = summary.first_question() => &Json::from(question),
+        // The plan, the files and the answer have lines of their own.
         None if matches!(kind, ToolKind::Plan | ToolKind::Edit | ToolKind::Answer) => {
-            let paths = telling.changes.iter().filter_map(|change| change.path.as_ref());
+            let paths = summary.changes.iter().filter_map(|change| change.path.as_ref());
             let paths: Vec<_> = paths.map(Text::to_plain).collect();
             let files = (!paths.is_empty()).then(|| format!("{name}: {}", paths.join(", ")));
             return Call { files: files.map(|files| one_line(&files, CALL)), ..name_alone() };
@@ -83,40 +84,42 @@ pub(super) fn call(name: &str, kind: &ToolKind, input: Option<&Json<'_>>) -> Cal
     };
     let text = value.as_text().unwrap_or(Text::plain(value.get()));
     let line = one_line(&format!("{name}: {}", text.to_plain().trim()), CALL);
-    let more = telling.fields > 1 || line.ends_with('…');
+    let more = summary.fields > 1 || line.ends_with('…');
     Call { line, files: None, more }
 }
 
 record! {
-    /// One file that a call changes.
+    /// A file that a call changes.
     struct Change<'a> {
         path: text "path",
     }
 }
 
 record! {
-    /// One question, as agents put them.
+    /// A question to the user, in the forms that agents use.
     pub(super) struct Question<'a> {
         question: text "question" | "text" | "prompt",
     }
 }
 
+/// What is shown of the input of a call.
 #[derive(Debug, Clone, Default)]
-struct Telling<'a> {
+struct InputSummary<'a> {
+    /// The most important value, and its rank in [`KEY_FIELDS`].
     best: Option<(usize, Json<'a>)>,
     fields: usize,
     changes: Vec<Change<'a>>,
     questions: Vec<Question<'a>>,
 }
 
-impl<'a> Telling<'a> {
-    /// The first question of a call that asks.
-    fn asks(&self) -> Option<&Text<'a>> {
+impl<'a> InputSummary<'a> {
+    /// The first question of a call that asks the user.
+    fn first_question(&self) -> Option<&Text<'a>> {
         self.questions.iter().find_map(|question| question.question.as_ref())
     }
 }
 
-impl<'a> Record<'a> for Telling<'a> {
+impl<'a> Record<'a> for InputSummary<'a> {
     fn field(&mut self, name: &str, value: Field<'_, 'a>) -> Result<(), Flaw> {
         self.fields += 1;
         match name {
@@ -124,12 +127,12 @@ impl<'a> Record<'a> for Telling<'a> {
             "questions" => return value.records(&mut self.questions),
             _ => {}
         }
-        let place = TELLING.iter().position(|telling| *telling == name);
-        let best = self.best.as_ref().map_or(usize::MAX, |(place, _)| *place);
-        match place.filter(|place| *place <= best) {
-            Some(place) => {
+        let rank = KEY_FIELDS.iter().position(|field| *field == name);
+        let best = self.best.as_ref().map_or(usize::MAX, |(rank, _)| *rank);
+        match rank.filter(|rank| *rank <= best) {
+            Some(rank) => {
                 if let Some(value) = value.json()? {
-                    self.best = Some((place, value));
+                    self.best = Some((rank, value));
                 }
                 Ok(())
             }
@@ -138,11 +141,11 @@ impl<'a> Record<'a> for Telling<'a> {
     }
 }
 
-/// The line of an answer; the flag says that the answer says more than the line.
+/// Formats an answer. The flag is set if the answer contains more than the line.
 pub(super) fn answer(ended: &ToolEnded<'_>, text: &str) -> (String, bool) {
     let text = text.trim();
-    let says_nothing = |line: &&str| line.trim().is_empty() || is_exit_code(line, ended.exit_code);
-    let mut rest = text.lines().skip_while(says_nothing);
+    let adds_nothing = |line: &&str| line.trim().is_empty() || is_exit_code(line, ended.exit_code);
+    let mut rest = text.lines().skip_while(adds_nothing);
     let first = rest.next().unwrap_or_default();
     let further = rest.count();
     let mut line = match (state(ended), first.is_empty()) {
@@ -160,14 +163,14 @@ pub(super) fn answer(ended: &ToolEnded<'_>, text: &str) -> (String, bool) {
     (line, more)
 }
 
-/// Whether a line says no more than the exit code, which is told anyway.
+/// Whether a line contains only the exit code, which is shown anyway.
 fn is_exit_code(line: &str, code: Option<i64>) -> bool {
-    let told =
+    let number =
         line.trim().strip_prefix("Exit code").map(|rest| rest.trim_start_matches([':', ' ']));
-    told.is_some_and(|told| code.is_some_and(|code| told == code.to_string()))
+    number.is_some_and(|number| code.is_some_and(|code| number == code.to_string()))
 }
 
-/// How a call went, unless it went well.
+/// The status of a call that did not succeed.
 fn state(ended: &ToolEnded<'_>) -> Option<String> {
     let word = match &ended.status {
         ToolStatus::Completed => None,
@@ -180,17 +183,17 @@ fn state(ended: &ToolEnded<'_>) -> Option<String> {
     }
 }
 
-/// A word of the event model, or of an agent, as people write it.
+/// A word of the event model, or of an agent, with spaces in place of underscores.
 pub(super) fn word(word: &str) -> String {
     one_line(&word.replace('_', " "), 40)
 }
 
-/// Tokens that were used, as far as they are known.
+/// The tokens that were used, if they are known.
 pub(super) fn tokens(usage: &Usage<'_>) -> Option<String> {
     let about = if usage.estimated { "about " } else { "" };
     let cached = usage.cache_read.filter(|cached| *cached > 0);
     let cached = cached.map(|it| format!(" ({} cached)", grouped(it))).unwrap_or_default();
-    let told = match (usage.input_total(), usage.output) {
+    let counts = match (usage.input_total(), usage.output) {
         (Some(input), Some(output)) => {
             format!("{} tokens in{cached}, {} out", grouped(input), grouped(output))
         }
@@ -198,10 +201,10 @@ pub(super) fn tokens(usage: &Usage<'_>) -> Option<String> {
         (None, Some(output)) => format!("{} tokens out", grouped(output)),
         (None, None) => format!("{} tokens", grouped(usage.total?)),
     };
-    Some(format!("{about}{told}"))
+    Some(format!("{about}{counts}"))
 }
 
-/// A number with its thousands apart.
+/// A number with thousands separators.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
@@ -214,7 +217,7 @@ fn grouped(number: u64) -> String {
     grouped
 }
 
-/// A time that passed.
+/// A duration.
 pub(super) fn duration(ms: u64) -> String {
     let (tenths, seconds) = (ms.saturating_add(50) / 100, ms.saturating_add(500) / 1000);
     match ms {
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_shows_what_tells_most() {
+    fn a_call_shows_the_most_important_value_of_its_input() {
         assert_eq!(
             line_of("Bash", r#"{"description":"d","command":"echo\n  hi"}"#),
             "Bash: echo hi"
@@ -253,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_shows_its_first_line_and_how_it_went() {
+    fn an_answer_shows_its_status_and_its_first_line() {
         let failed =
             ToolEnded { status: ToolStatus::Failed, exit_code: Some(2), ..ToolEnded::default() };
         assert_eq!(
@@ -270,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_and_times_read_well() {
+    fn counts_and_durations_are_readable() {
         let usage = Usage {
             input: Some(234),
             cache_read: Some(1_000_000),

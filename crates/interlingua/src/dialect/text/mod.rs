@@ -1,10 +1,10 @@
-//! `text`: what an agent says and does, for a person at a terminal.
+//! `text`: a readable log of an agent's work, for a person at a terminal.
 //!
-//! It is only written. Text comes as it is and as soon as it comes; a tool call is one line with
-//! its most telling value, its answer one more; whatever else happened is a line that starts with
-//! `!`, and what could not be read one that starts with `?`. It abridges on purpose, and counts what
-//! it leaves out. Nothing an agent says reaches the terminal as a control character: an agent can
-//! write on the screen, but not steer it.
+//! It can only be written. Text is streamed unchanged, delta by delta. A tool call is one line with
+//! the most important value of its input, and its answer is one more line. Notices start with `!`,
+//! and input that could not be read with `?`. The log is abridged on purpose, and what it leaves
+//! out is counted. Control characters and escape sequences are removed, so that an agent's text
+//! cannot control the terminal.
 
 mod encode;
 mod line;

@@ -1,5 +1,5 @@
-//! The lines of what happens around the work: `!` for what a person should know, `?` for what
-//! could not be read, `|` for what an agent printed beside its records.
+//! The lines of less frequent events: `!` for notices, `?` for input that could not be read, `|`
+//! for output of the agent outside its records.
 
 use super::line::{self, LINE, Question, one_line};
 use crate::dialect::Output;
@@ -12,8 +12,8 @@ use crate::event::{
 use crate::json::read;
 use crate::json::{Json, Text};
 
-/// The lines of an event; none where it is not for a person, which is counted where it says more
-/// than the lines around it.
+/// The lines of an event. An event that is of no use to a person has none; it is counted as lost,
+/// unless other lines contain what it reports.
 pub(super) fn of(event: &Event<'_>, out: &mut Output) -> Vec<String> {
     let line = out.line();
     match &event.data {
@@ -23,22 +23,22 @@ pub(super) fn of(event: &Event<'_>, out: &mut Output) -> Vec<String> {
         Data::PermissionResolved(resolved) => vec![permission_resolved(resolved)],
         Data::QuestionAsked(asked) => questions(asked),
         Data::QuestionAnswered(answered) => vec![match &answered.answers {
-            Some(answers) => format!("! answered: {}", in_words(answers)),
-            None => "! answered".to_owned(),
+            Some(answers) => format!("! answer: {}", answers_text(answers)),
+            None => "! the question was answered".to_owned(),
         }],
-        Data::Limit(limit) => limit_reached(limit, out).into_iter().collect(),
-        Data::Retry(retry) => vec![retried(retry)],
-        Data::Error(error) => vec![failed(error)],
+        Data::Limit(limit) => limit_line(limit, out).into_iter().collect(),
+        Data::Retry(retry) => vec![retry_line(retry)],
+        Data::Error(error) => vec![error_line(error)],
         Data::Notice(notice) => vec![format!("! {}", notice.text)],
         Data::Interrupted(_) => vec!["! interrupted".to_owned()],
-        Data::Compacted(compacted) => vec![shortened(compacted)],
+        Data::Compacted(compacted) => vec![compacted_line(compacted)],
         Data::SubagentStarted(started) => subagent_started(started, out).into_iter().collect(),
         Data::SubagentEnded(ended) => vec![subagent_ended(ended)],
-        Data::Artifact(artifact) => vec![made(artifact)],
+        Data::Artifact(artifact) => vec![artifact_line(artifact)],
         Data::Unknown(unknown) => {
-            vec![format!("? line {line}: a record that nobody knows: {}", quoted(&unknown.name))]
+            vec![format!("? line {line}: unknown record: {}", quoted(&unknown.name))]
         }
-        Data::Unparsed(unparsed) => vec![unreadable(line, unparsed)],
+        Data::Unparsed(unparsed) => vec![unparsed_line(line, unparsed)],
         Data::Log(log) => {
             let text = one_line(&log.text.to_plain(), LINE);
             if text.is_empty() { Vec::new() } else { vec![format!("| {text}")] }
@@ -48,17 +48,17 @@ pub(super) fn of(event: &Event<'_>, out: &mut Output) -> Vec<String> {
             Vec::new()
         }
         Data::Native(_) => {
-            out.lost("records that mean nothing outside their protocol");
+            out.lost("records without a meaning outside their protocol");
             Vec::new()
         }
-        // The order of things, the pieces of what comes whole, and counts that the turn's end sums up.
+        // Other events structure the stream, or contain parts of what other lines show completely.
         _ => Vec::new(),
     }
 }
 
 fn session_started(started: &SessionStarted<'_>) -> Option<String> {
     let SessionStarted { agent, version, model, cwd, id, .. } = started;
-    about([agent, version, model, cwd], id)
+    session_line([agent, version, model, cwd], id)
 }
 
 fn session_updated(update: &SessionUpdated<'_>, out: &mut Output) -> Option<String> {
@@ -66,10 +66,10 @@ fn session_updated(update: &SessionUpdated<'_>, out: &mut Output) -> Option<Stri
         out.lost("host facts (sandbox, relay)");
     }
     let SessionUpdated { agent, version, model, cwd, id, .. } = update;
-    about([agent, version, model, cwd], id)
+    session_line([agent, version, model, cwd], id)
 }
 
-fn about(facts: [&Option<Text<'_>>; 4], session: &Option<Text<'_>>) -> Option<String> {
+fn session_line(facts: [&Option<Text<'_>>; 4], session: &Option<Text<'_>>) -> Option<String> {
     let facts = facts.into_iter().flatten().filter(|fact| !fact.is_empty());
     let session = session.as_ref().filter(|id| !id.is_empty()).map(|id| format!("session {id}"));
     let facts: Vec<_> = facts.map(ToString::to_string).chain(session).collect();
@@ -84,24 +84,25 @@ fn permission_requested(request: &PermissionRequested<'_>) -> String {
             call.files.unwrap_or(call.line)
         }
         None => match description {
-            Some(words) => return format!("! may it? {words}"),
-            None => return "! may it go on?".to_owned(),
+            Some(words) => return format!("! permission requested: {words}"),
+            None => return "! permission requested".to_owned(),
         },
     };
-    // Many describe a call by repeating its input.
+    // Many agents describe a call by repeating its input.
     let value = line.split_once(": ").map_or(&*line, |(_, value)| value);
-    let is_news =
+    let adds_detail =
         |words: &str| !words.is_empty() && !words.contains(value) && !line.contains(words);
-    match description.filter(|words| is_news(words)) {
-        Some(words) => format!("! may it? {line} ({words})"),
-        None => format!("! may it? {line}"),
+    match description.filter(|words| adds_detail(words)) {
+        Some(words) => format!("! permission requested: {line} ({words})"),
+        None => format!("! permission requested: {line}"),
     }
 }
 
 fn permission_resolved(resolved: &PermissionResolved<'_>) -> String {
-    let tool = resolved.tool.as_ref().map(|tool| format!(" {tool}")).unwrap_or_default();
-    let reason = after_colon(resolved.reason.as_ref());
-    format!("! {}{tool}{reason}", line::word(resolved.decision.as_str()))
+    let tool = after_colon(resolved.tool.as_ref());
+    let reason = resolved.reason.as_ref().filter(|reason| !reason.is_empty());
+    let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    format!("! permission {}{tool}{reason}", line::word(resolved.decision.as_str()))
 }
 
 fn questions(asked: &QuestionAsked<'_>) -> Vec<String> {
@@ -110,13 +111,13 @@ fn questions(asked: &QuestionAsked<'_>) -> Vec<String> {
         .into_iter()
         .flatten()
         .filter_map(|it| it.question)
-        .map(|question| format!("! asks: {question}"))
+        .map(|question| format!("! question: {question}"))
         .collect();
-    if texts.is_empty() { vec!["! asks something".to_owned()] } else { texts }
+    if texts.is_empty() { vec!["! the agent asks a question".to_owned()] } else { texts }
 }
 
-/// The answers to some questions: most agents give a list for each of them.
-fn in_words(answers: &Json<'_>) -> String {
+/// The answers to questions as text. Most agents state a list of answers for each question.
+fn answers_text(answers: &Json<'_>) -> String {
     let lists = answers.read::<Vec<Vec<Text<'_>>>>();
     let words = lists.map(|lists| lists.into_iter().flatten().collect());
     let words: Option<Vec<Text<'_>>> = words.or_else(|| answers.read());
@@ -126,8 +127,8 @@ fn in_words(answers: &Json<'_>) -> String {
     }
 }
 
-/// A limit is worth a line when it stands in the way.
-fn limit_reached(limit: &Limit<'_>, out: &mut Output) -> Option<String> {
+/// The line of a limit that is reached or almost reached.
+fn limit_line(limit: &Limit<'_>, out: &mut Output) -> Option<String> {
     let status = limit.status.as_ref()?;
     if *status == "allowed" {
         out.lost("limits that are not reached");
@@ -137,25 +138,26 @@ fn limit_reached(limit: &Limit<'_>, out: &mut Output) -> Option<String> {
     Some(format!("! limit{name}: {}", line::word(&status.to_plain())))
 }
 
-fn retried(retry: &Retry<'_>) -> String {
-    let mut line = "! tries again".to_owned();
+fn retry_line(retry: &Retry<'_>) -> String {
+    let mut line = "! retrying".to_owned();
     let message = retry.message.as_ref().map(Text::to_plain).unwrap_or_default();
     match (retry.attempt, retry.of) {
-        // Some agents count in their own words.
+        // Some agents count the attempts in their message.
         (Some(attempt), Some(of)) if message.contains(&format!("{attempt}/{of}")) => {}
-        (Some(attempt), Some(of)) => line.push_str(&format!(" ({attempt} of {of})")),
-        (Some(attempt), None) => line.push_str(&format!(" ({attempt})")),
+        (Some(attempt), Some(of)) => line.push_str(&format!(" (attempt {attempt} of {of})")),
+        (Some(attempt), None) => line.push_str(&format!(" (attempt {attempt})")),
         (None, _) => {}
     }
     if let Some(delay) = retry.delay_ms {
         line.push_str(&format!(" in {}", line::duration(delay)));
     }
-    line + &class(&retry.class, retry.http_status) + &news(&retry.class, retry.message.as_ref())
+    line + &class(&retry.class, retry.http_status)
+        + &message_beyond_class(&retry.class, retry.message.as_ref())
 }
 
-fn failed(error: &Error<'_>) -> String {
+fn error_line(error: &Error<'_>) -> String {
     let class = class(&error.class, error.http_status);
-    format!("! error{class}{}", news(&error.class, Some(&error.message)))
+    format!("! error{class}{}", message_beyond_class(&error.class, Some(&error.message)))
 }
 
 fn class(class: &ErrorClass, http_status: Option<u64>) -> String {
@@ -165,27 +167,27 @@ fn class(class: &ErrorClass, http_status: Option<u64>) -> String {
     if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) }
 }
 
-/// What a message says beyond the class of what went wrong.
-fn news(class: &ErrorClass, message: Option<&Text<'_>>) -> String {
+/// The message of a failure, unless it only repeats the class.
+fn message_beyond_class(class: &ErrorClass, message: Option<&Text<'_>>) -> String {
     after_colon(message.filter(|message| **message != *class.as_str()))
 }
 
-fn shortened(compacted: &Compacted<'_>) -> String {
+fn compacted_line(compacted: &Compacted<'_>) -> String {
     match (compacted.tokens_before, compacted.tokens_after) {
         (Some(before), Some(after)) => {
-            format!("! the conversation was made shorter: {before} tokens, now {after}")
+            format!("! the conversation was compacted from {before} to {after} tokens")
         }
         (Some(before), None) => {
-            format!("! the conversation was made shorter: it had {before} tokens")
+            format!("! the conversation was compacted from {before} tokens")
         }
-        _ => "! the conversation was made shorter".to_owned(),
+        _ => "! the conversation was compacted".to_owned(),
     }
 }
 
-/// The call that started it is a line already; one without a call is told here.
+/// The line of a sub-agent that no call started. Otherwise the call has a line already.
 fn subagent_started(started: &SubagentStarted<'_>, out: &mut Output) -> Option<String> {
     if started.prompt.is_some() {
-        out.lost("what sub-agents are told");
+        out.lost("prompts of sub-agents");
     }
     if started.call.is_some() {
         return None;
@@ -199,12 +201,12 @@ fn subagent_ended(ended: &SubagentEnded<'_>) -> String {
     format!("▹ sub-agent {status}{}", after_colon(ended.summary.as_ref()))
 }
 
-fn made(artifact: &Artifact<'_>) -> String {
+fn artifact_line(artifact: &Artifact<'_>) -> String {
     let label = artifact.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
     format!("+ {}{label}", artifact.path)
 }
 
-fn unreadable(line: u64, unparsed: &Unparsed<'_>) -> String {
+fn unparsed_line(line: u64, unparsed: &Unparsed<'_>) -> String {
     let text = unparsed.text.as_ref().map(Text::to_plain).unwrap_or_default();
     if text.is_empty() {
         return format!("? line {line}: {}", unparsed.message);

@@ -1,25 +1,25 @@
-//! What stands on the terminal, as far as the next line must know; and what may go there at all.
+//! Tracks the position on the terminal, and removes control characters and escape sequences.
 
 use crate::json::write::Bytes;
 
-/// How far a sub-agent stands from the left.
+/// The indentation of a sub-agent's lines.
 const INDENT: &[u8] = b"    ";
 
-/// What was written last.
+/// A part of the log. It begins on a new line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Part {
     /// Nothing yet.
     #[default]
     Nothing,
-    /// A line of ours.
+    /// A line that the encoder made.
     Line,
-    /// Text of the agent: the block of this number.
+    /// Text of a message: the block with this number.
     Prose(u64),
     /// The end of a turn.
     TurnEnd,
 }
 
-/// Where on the terminal the next character goes.
+/// The position on the terminal at which the next character is written.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Screen {
     last: Part,
@@ -27,38 +27,38 @@ pub(super) struct Screen {
     mid_line: bool,
     /// The line above the current one is empty.
     below_blank: bool,
-    /// What follows is said by a sub-agent.
+    /// The current part comes from a sub-agent, so its lines are indented.
     nested: bool,
-    /// What the lines of a paragraph after its first one start with.
+    /// The prefix of every further line of the current part.
     hanging: &'static str,
-    /// Where the text of this part stands in an escape sequence, which pieces may cut anywhere.
+    /// The position in an escape sequence, which may be split between deltas.
     escape: Escape,
 }
 
-/// How much of an escape sequence was seen.
+/// The position in an escape sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Escape {
-    /// Nothing: this is text.
+    /// In text, outside an escape sequence.
     #[default]
     Outside,
-    /// The escape character.
+    /// After the escape character.
     Begun,
-    /// The start of a colour or a movement.
+    /// In a control sequence (CSI), such as a colour or a cursor movement.
     Inside,
 }
 
 impl Screen {
-    /// What was written last.
+    /// The part that was written last.
     pub(super) fn last(&self) -> Part {
         self.last
     }
 
-    /// Whether text of the agent was written last, and its line goes on.
+    /// Whether the current line contains text of a message, and has not ended.
     pub(super) fn is_mid_prose(&self) -> bool {
         self.mid_line && matches!(self.last, Part::Prose(_))
     }
 
-    /// Begins a part on a line of its own; only lines follow each other without an empty one.
+    /// Begins a part on a new line, with an empty line before it unless both parts are lines.
     pub(super) fn begin(&mut self, part: Part, nested: bool, out: &mut Bytes) {
         let apart = !matches!((self.last, part), (Part::Nothing, _) | (Part::Line, Part::Line));
         self.end_line(out);
@@ -71,12 +71,12 @@ impl Screen {
         self.escape = Escape::Outside;
     }
 
-    /// Says what the further lines of this part start with.
-    pub(super) fn hang(&mut self, hanging: &'static str) {
+    /// Sets the prefix of every further line of the current part.
+    pub(super) fn set_hanging(&mut self, hanging: &'static str) {
         self.hanging = hanging;
     }
 
-    /// Ends the line, if there is something on it.
+    /// Ends the current line, if it contains text.
     pub(super) fn end_line(&mut self, out: &mut Bytes) {
         if std::mem::take(&mut self.mid_line) {
             out.push(b'\n');
@@ -84,7 +84,7 @@ impl Screen {
         }
     }
 
-    /// Leaves a line empty, unless that was done or nothing stands above it.
+    /// Writes an empty line, unless there is one already, or nothing above it.
     fn blank_line(&mut self, out: &mut Bytes) {
         self.end_line(out);
         if self.last != Part::Nothing && !std::mem::replace(&mut self.below_blank, true) {
@@ -92,7 +92,7 @@ impl Screen {
         }
     }
 
-    /// Writes text, without whatever would steer the terminal.
+    /// Writes text, without anything that would control the terminal.
     pub(super) fn write(&mut self, text: &str, out: &mut Bytes) {
         if text.is_empty() {
             return;
@@ -117,7 +117,7 @@ impl Screen {
     fn new_line(&mut self, out: &mut Bytes) {
         let mark = self.hanging.trim_end();
         if !self.mid_line && !mark.is_empty() {
-            // An empty line belongs to the paragraph too.
+            // An empty line of the part has the prefix too.
             self.mid_line = true;
             if self.nested {
                 out.extend_from_slice(INDENT);
@@ -140,21 +140,21 @@ impl Screen {
     }
 }
 
-/// Whether a byte can go to the terminal whatever stands around it. The first byte of the control
-/// characters above ASCII is not harmless, though other characters share it.
+/// Whether a byte is harmless to the terminal in any context. 0xc2 is not: C1 control characters
+/// start with it, although others do too.
 fn is_harmless(byte: u8) -> bool {
     byte >= 0x20 && byte != 0x7f && byte != 0xc2
 }
 
-/// The characters of a text that may go to a terminal: no control characters but line ends and
-/// tabs, and no remains of colours.
+/// The characters of a text that may be written to a terminal: no escape sequences, and no control
+/// characters except line ends and tabs.
 pub(super) fn shown(text: &str) -> impl Iterator<Item = char> {
     let mut escape = Escape::default();
     text.chars().filter_map(move |character| escape.shown(character))
 }
 
 impl Escape {
-    /// The next character of a text, if it may go to a terminal.
+    /// The next character of a text, if it may be written to a terminal.
     fn shown(&mut self, character: char) -> Option<char> {
         let before = std::mem::take(self);
         match (before, character) {
@@ -177,15 +177,15 @@ impl Escape {
 mod tests {
     use super::*;
 
-    fn written(pieces: &[&str]) -> String {
+    fn written(deltas: &[&str]) -> String {
         let (mut screen, mut out) = (Screen::default(), Bytes::new());
         screen.begin(Part::Prose(1), false, &mut out);
-        pieces.iter().for_each(|piece| screen.write(piece, &mut out));
+        deltas.iter().for_each(|delta| screen.write(delta, &mut out));
         String::from_utf8(out).unwrap()
     }
 
     #[test]
-    fn an_agent_cannot_steer_the_terminal() {
+    fn an_agent_cannot_control_the_terminal() {
         assert_eq!(written(&["a\u{1b}[2J\u{1b}[1;1Hb\rc\u{8}d\u{7f}e\u{9b}f\0"]), "abcdef");
         assert_eq!(written(&["\u{1b}]0;title\u{7}"]), "]0;title");
         assert_eq!(
@@ -195,12 +195,12 @@ mod tests {
     }
 
     #[test]
-    fn lines_tabs_and_other_scripts_stay() {
+    fn line_ends_tabs_and_other_scripts_are_kept() {
         assert_eq!(written(&["£ 1\t日本\n\n", "é"]), "£ 1\t日本\n\né");
     }
 
     #[test]
-    fn parts_stand_apart_by_one_empty_line() {
+    fn parts_are_separated_by_one_empty_line() {
         let (mut screen, mut out) = (Screen::default(), Bytes::new());
         for part in [Part::Prose(1), Part::Line, Part::Line, Part::Prose(2)] {
             screen.begin(part, part == Part::Line, &mut out);

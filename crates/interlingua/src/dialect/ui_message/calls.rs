@@ -1,4 +1,4 @@
-//! Writes tool calls.
+//! Encodes tool calls.
 
 use super::encode::UiMessageEncoder;
 use crate::dialect::ai_parts::{Facts, call_failure, harmless_json, names_a_prototype};
@@ -82,10 +82,10 @@ impl UiMessageEncoder {
         out: &mut Output,
     ) {
         self.steps.answered();
-        self.outlived_errors(out);
+        self.write_survived_errors(out);
         if ended.executor == Executor::Client {
             if ended.status == ToolStatus::Abandoned {
-                // Nobody answered it: the client still has to.
+                // The client still has to answer it.
                 return;
             }
             self.client_calls.retain(|call| *call != ended.call);
@@ -148,10 +148,10 @@ impl<'a> ContentBlock<'a> {
     }
 }
 
-/// The text of an output whose blocks are all text: for clients the same as one that is a string.
+/// The text of an output whose blocks are all text. Clients treat it like a string.
 fn only_text<'a>(output: &'a Json<'_>) -> Option<Text<'a>> {
     let list = output.get().strip_prefix('[')?.trim_start();
-    // As a rule there is one block, and its literal is passed on as it stands.
+    // Usually there is one block, and its literal is passed on unchanged.
     let mut only = ContentBlock::default();
     if let Ok((_, rest)) = read::record(list, &mut only)
         && rest.trim() == "]"
@@ -170,7 +170,7 @@ fn only_text<'a>(output: &'a Json<'_>) -> Option<Text<'a>> {
 fn output_error(ended: &ToolEnded<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
     let (text, others) = call_failure(ended);
     for _ in 0..others {
-        out.lost("part of a tool's answer that is no text");
+        out.lost("part of a tool's answer that is not text");
     }
     sse::event(out, "tool-output-error", |chunk| {
         chunk.text("toolCallId", &ended.call).text("errorText", &text);
@@ -179,7 +179,8 @@ fn output_error(ended: &ToolEnded<'_>, parent: Option<&Text<'_>>, out: &mut Outp
     });
 }
 
-/// Who runs the tool. Every chunk of a call says it, or clients take it for another call.
+/// Writes who runs the tool. Every chunk of a call has the same flags, since clients would
+/// otherwise take it for another call.
 fn flags(chunk: &mut Object<'_>, executor: &Executor) {
     if *executor != Executor::Client {
         chunk.flag("providerExecuted", true).flag("dynamic", true);

@@ -1,6 +1,6 @@
-//! Writes as data what the protocol has no chunk for.
+//! Encodes events without a chunk as data parts.
 //!
-//! The data of such a part are the payload of our own event, as the dialect `events` writes it.
+//! The data of such a part is the payload that the event has in the dialect `events`.
 
 use super::encode::UiMessageEncoder;
 use crate::dialect::ai_parts::{Facts, harmless_json, is_redundant};
@@ -10,22 +10,22 @@ use crate::json::read;
 use crate::json::write::{self, Object};
 use crate::json::{Json, Text, record};
 
-/// How long a part of data lives.
+/// How long a client keeps a data part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lives {
-    /// It is told to who watches, and is no part of the message.
+enum Lifetime {
+    /// It is passed to the application once, and is not part of the message.
     Transient,
     /// It is a part of the message.
     Kept,
-    /// It is a part of the message, and the next one with its id takes its place.
-    InPlace,
+    /// It is a part of the message, and is replaced by the next one with its id.
+    Replaced,
 }
 
 impl UiMessageEncoder {
-    /// Writes an event that is neither said nor done by the model.
+    /// Writes an event that has no chunk.
     pub(super) fn other(&mut self, event: &Event<'_>, out: &mut Output) {
         match &event.data {
-            // What a sub-agent failed of is not what ends the turn.
+            // An error of a sub-agent does not end the turn.
             Data::Error(error) if event.parent.is_none() => {
                 let payload = payload(event, out);
                 if payload.is_some_and(|payload| self.errors.hold(error, &payload)) {
@@ -36,31 +36,31 @@ impl UiMessageEncoder {
             _ => {}
         }
         match part_for(&event.data) {
-            Some((kind, lives)) => {
+            Some((kind, lifetime)) => {
                 self.start(out);
-                data_part(kind, lives, event, out);
+                data_part(kind, lifetime, event, out);
             }
-            None => unsayable(&event.data, out),
+            None => count_losses(&event.data, out),
         }
     }
 
-    /// Tells the errors that did not end the turn, once it is over.
-    pub(super) fn other_errors(&mut self, told: Option<&Text<'_>>, out: &mut Output) {
-        for error in self.errors.take_unreported(told) {
+    /// Writes the errors that did not end the turn, at its end.
+    pub(super) fn write_unreported_errors(&mut self, cause: Option<&Text<'_>>, out: &mut Output) {
+        for error in self.errors.take_unreported(cause) {
             error_part(&error, out);
         }
     }
 
-    /// Tells the errors that did not end the turn, since the agent goes on.
-    pub(super) fn outlived_errors(&mut self, out: &mut Output) {
+    /// Writes the held errors that did not end the turn, since the agent continues.
+    pub(super) fn write_survived_errors(&mut self, out: &mut Output) {
         for error in self.errors.take_survived() {
             error_part(&error, out);
         }
     }
 
-    /// What is known of the session, and is of use only now.
+    /// Writes the facts of the session that are of interest only while the stream runs.
     pub(super) fn session_facts(&mut self, event: &Event<'_>, out: &mut Output) {
-        let news = match &event.data {
+        let has_facts = match &event.data {
             Data::SessionStarted(session) => {
                 session.cwd.is_some()
                     || session.permission_mode.is_some()
@@ -76,23 +76,23 @@ impl UiMessageEncoder {
             }
             _ => false,
         };
-        if news {
+        if has_facts {
             if let Data::SessionUpdated(session) = &event.data
                 && session.relay.as_ref().is_some_and(|relay| relay.token.reveal().is_some())
             {
                 out.lost("token of a relay");
             }
-            data_part("data-session", Lives::Transient, event, out);
+            data_part("data-session", Lifetime::Transient, event, out);
         }
     }
 }
 
-/// The part that tells an event, and how long it lives.
-fn part_for(data: &Data<'_>) -> Option<(&'static str, Lives)> {
-    use Lives::{InPlace, Kept, Transient};
+/// The data part of an event, and its lifetime.
+fn part_for(data: &Data<'_>) -> Option<(&'static str, Lifetime)> {
+    use Lifetime::{Kept, Replaced, Transient};
     Some(match data {
-        Data::PlanUpdated(_) => ("data-plan", InPlace),
-        // What a call changed belongs to that call.
+        Data::PlanUpdated(_) => ("data-plan", Replaced),
+        // The changes of a call are part of the call.
         Data::FilesChanged(files) if files.call.is_some() => ("data-files", Transient),
         Data::FilesChanged(_) => ("data-files", Kept),
         Data::Compacted(_) => ("data-compaction", Kept),
@@ -121,21 +121,21 @@ fn error_part(error: &Json<'_>, out: &mut Output) {
     });
 }
 
-fn data_part(kind: &str, lives: Lives, event: &Event<'_>, out: &mut Output) {
+fn data_part(kind: &str, lifetime: Lifetime, event: &Event<'_>, out: &mut Output) {
     let Some(data) = payload(event, out) else { return };
     sse::event(out, kind, |chunk| {
-        if lives == Lives::InPlace {
-            place(chunk, event.parent.as_ref());
+        if lifetime == Lifetime::Replaced {
+            plan_id(chunk, event.parent.as_ref());
         }
         harmless_json(chunk, "data", &data);
-        if lives == Lives::Transient {
+        if lifetime == Lifetime::Transient {
             chunk.flag("transient", true);
         }
     });
 }
 
-/// The id by which one plan takes the place of the one before: every agent has its own.
-fn place(chunk: &mut Object<'_>, parent: Option<&Text<'_>>) {
+/// Writes the id by which a plan replaces the previous one. Every agent has its own.
+fn plan_id(chunk: &mut Object<'_>, parent: Option<&Text<'_>>) {
     let out = chunk.name("id");
     out.extend_from_slice(b"\"plan");
     if let Some(parent) = parent {
@@ -145,7 +145,7 @@ fn place(chunk: &mut Object<'_>, parent: Option<&Text<'_>>) {
     out.push(b'"');
 }
 
-/// The event as our own dialect tells it, without its place in the stream.
+/// The payload of an event, as in the dialect `events`.
 fn payload(event: &Event<'_>, out: &mut Output) -> Option<Json<'static>> {
     let Ok(payload) = event.data.serialize_payload() else {
         out.lost(event.data.kind());
@@ -170,7 +170,7 @@ record! {
 }
 
 record! {
-    /// Where its bytes are, where that is told apart.
+    /// The data or the URL of a picture, if they are nested.
     struct PictureSource<'a> {
         data: text "data",
         media_type: text "media_type" | "mimeType",
@@ -178,7 +178,7 @@ record! {
     }
 }
 
-/// Writes a picture as a file whose address holds all of it, or says where it is.
+/// Writes a picture as a file, with a data URL or with the URL of the picture.
 pub(super) fn picture(block: &Block<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
     let picture = block.content.as_ref().and_then(read::record_of::<Picture<'_>>);
     let picture = picture.unwrap_or_default();
@@ -191,7 +191,7 @@ pub(super) fn picture(block: &Block<'_>, parent: Option<&Text<'_>>, out: &mut Ou
     }
     sse::event(out, "file", |chunk| {
         match (&data, &url) {
-            (Some(data), _) => data_address(chunk.name("url"), &media_type, data),
+            (Some(data), _) => data_url(chunk.name("url"), &media_type, data),
             (None, url) => {
                 chunk.text_if("url", url.as_ref());
             }
@@ -201,7 +201,7 @@ pub(super) fn picture(block: &Block<'_>, parent: Option<&Text<'_>>, out: &mut Ou
     });
 }
 
-fn data_address(out: &mut write::Bytes, media_type: &Text<'_>, data: &Text<'_>) {
+fn data_url(out: &mut write::Bytes, media_type: &Text<'_>, data: &Text<'_>) {
     out.extend_from_slice(b"\"data:");
     write::text_body(out, media_type);
     out.extend_from_slice(b";base64,");
@@ -209,8 +209,8 @@ fn data_address(out: &mut write::Bytes, media_type: &Text<'_>, data: &Text<'_>) 
     out.push(b'"');
 }
 
-/// Counts what is not told at all; what only frames other events has nothing to lose.
-fn unsayable(data: &Data<'_>, out: &mut Output) {
+/// Counts events that are not written. Events that only delimit others lose nothing.
+fn count_losses(data: &Data<'_>, out: &mut Output) {
     let what = match data {
         Data::MessageStarted(_) | Data::MessageEnded(_) | Data::Interrupted(_) => return,
         Data::Native(_) => "record of the agent's own",

@@ -1,4 +1,4 @@
-//! Writes the chunks of a UI message.
+//! Encodes the chunks of a UI message.
 
 use crate::dialect::ai_parts::{self, Facts, Shape, Turns, block_id, is_failure};
 use crate::dialect::held_errors::HeldErrors;
@@ -11,17 +11,17 @@ use crate::event::{
 use crate::json::Text;
 use crate::json::write::Object;
 
-/// The writer of `ui-message`.
+/// The encoder of `ui-message`.
 #[derive(Debug, Clone, Default)]
 pub struct UiMessageEncoder {
-    /// Makes the ids of messages, where the caller says what makes them differ from others.
+    /// Generates the ids of messages, if the caller gave a seed.
     identity: Option<Identity>,
     message_each_turn: bool,
     started: bool,
     pub(super) steps: Steps,
-    /// The blocks that are being said.
+    /// The open blocks.
     open: Vec<(u64, Shape)>,
-    /// The calls whose input is being said.
+    /// The calls whose input is being streamed.
     pub(super) inputs: Vec<Text<'static>>,
     /// The calls that the client must answer.
     pub(super) client_calls: Vec<Text<'static>>,
@@ -32,7 +32,7 @@ pub struct UiMessageEncoder {
     signal: Option<i64>,
 }
 
-/// What every message says of the session.
+/// The facts of the session that every message contains.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Session {
     pub(super) id: Option<Text<'static>>,
@@ -42,17 +42,17 @@ pub(super) struct Session {
 }
 
 impl UiMessageEncoder {
-    /// A writer of one message, however many turns it has.
+    /// An encoder that writes one message, for any number of turns.
     ///
-    /// The message has an id only where the caller gave a seed: without one all streams would have the
-    /// same, and clients make one themselves.
+    /// The message has an id only if the caller gave a seed. Without a seed, all streams would have
+    /// the same id; clients generate one themselves.
     pub fn new(options: &EncodeOptions) -> Self {
         let identity = options.id_seed.map(|_| Identity::default());
         Self { identity, ..Self::default() }
     }
 
-    /// The same writer, with a message for each turn, from `start` to `[DONE]`: for a server that
-    /// answers each prompt with a stream of its own. What happens between turns is lost.
+    /// Writes a message for each turn, from `start` to `[DONE]`, for a server that answers each
+    /// prompt with a stream of its own. Events between turns are lost.
     #[must_use]
     pub fn with_a_message_each_turn(mut self) -> Self {
         self.message_each_turn = true;
@@ -118,11 +118,11 @@ impl Encoder for UiMessageEncoder {
             Data::ToolEnded(ended) => self.tool_ended(ended, parent, out),
             Data::SessionStarted(session) => {
                 let facts = [&session.id, &session.agent, &session.version, &session.model];
-                self.session_known(event, facts, out);
+                self.session_learned(event, facts, out);
             }
             Data::SessionUpdated(session) => {
                 let facts = [&session.id, &session.agent, &session.version, &session.model];
-                self.session_known(event, facts, out);
+                self.session_learned(event, facts, out);
             }
             Data::SessionEnded(ended) => self.session_ended(ended, out),
             Data::TurnStarted(_) => self.start(out),
@@ -134,13 +134,13 @@ impl Encoder for UiMessageEncoder {
 
     fn finish(&mut self, out: &mut Output) {
         if !self.message_each_turn {
-            self.other_errors(None, out);
+            self.write_unreported_errors(None, out);
             self.finish_message(out);
         }
     }
 }
 
-/// What the model says.
+/// Text and reasoning.
 impl UiMessageEncoder {
     fn block_started(
         &mut self,
@@ -150,7 +150,7 @@ impl UiMessageEncoder {
     ) {
         let shape = Shape::of(&started.kind, out);
         self.open.push((started.block, shape));
-        if shape != Shape::Unsayable {
+        if shape != Shape::Unsupported {
             self.step(started.message.as_ref(), parent, out);
             block_start(shape, started.block, parent, out);
         }
@@ -160,7 +160,7 @@ impl UiMessageEncoder {
     #[inline]
     fn block_delta(&mut self, delta: &BlockDelta<'_>, out: &mut Output) {
         let shape = self.open.iter().rev().find(|(block, _)| *block == delta.block);
-        let Some(&(_, shape)) = shape.filter(|(_, shape)| *shape != Shape::Unsayable) else {
+        let Some(&(_, shape)) = shape.filter(|(_, shape)| *shape != Shape::Unsupported) else {
             return;
         };
         if !delta.text.is_empty() {
@@ -174,7 +174,7 @@ impl UiMessageEncoder {
         };
         let (_, shape) = self.open.remove(at);
         self.steps.block_closed();
-        if shape != Shape::Unsayable {
+        if shape != Shape::Unsupported {
             self.block_end(shape, ended.block, parent, ended.signature.as_ref(), out);
         }
     }
@@ -186,8 +186,8 @@ impl UiMessageEncoder {
             return;
         }
         let shape = Shape::of(&block.kind, out);
-        let says_nothing = block.text.is_empty() && block.signature.is_none();
-        if shape == Shape::Unsayable || says_nothing {
+        let is_empty = block.text.is_empty() && block.signature.is_none();
+        if shape == Shape::Unsupported || is_empty {
             return;
         }
         self.step(block.message.as_ref(), parent, out);
@@ -206,7 +206,7 @@ impl UiMessageEncoder {
         signature: Option<&Text<'_>>,
         out: &mut Output,
     ) {
-        // By the session's id a server finds it again, of all that comes back with the next prompt.
+        // The client sends the id back with the next prompt, so a server can resume the session.
         let session = self.session.id.as_ref().filter(|_| shape == Shape::Text);
         sse::event(out, shape.end(), |chunk| {
             block_id(chunk, block);
@@ -214,15 +214,15 @@ impl UiMessageEncoder {
         });
     }
 
-    /// Marks where a step begins. A step never ends while a block or a call is open: clients would
-    /// forget it.
+    /// Begins another step, if the message belongs to one. A step never ends while a block or a
+    /// call is open, since clients would forget it.
     pub(super) fn step(
         &mut self,
         message: Option<&Text<'_>>,
         parent: Option<&Text<'_>>,
         out: &mut Output,
     ) {
-        self.outlived_errors(out);
+        self.write_survived_errors(out);
         let next = self.steps.advance(message, parent);
         if next == Next::Another {
             sse::event_of_text(out, "finish-step", |_| {});
@@ -250,21 +250,21 @@ fn block_delta(shape: Shape, block: u64, text: &Text<'_>, out: &mut Output) {
 
 /// Sessions and turns.
 impl UiMessageEncoder {
-    /// Says what became known of the session: as the message starts, or beside it.
-    fn session_known(
+    /// Writes new facts of the session: with the start of the message, or in a chunk of their own.
+    fn session_learned(
         &mut self,
         event: &Event<'_>,
         facts: [&Option<Text<'_>>; 4],
         out: &mut Output,
     ) {
-        let news = Session::of(facts);
+        let learned = Session::of(facts);
         self.session.learn(facts);
         if self.message_each_turn && !self.started {
             return;
         }
-        if self.started && news.is_known() {
+        if self.started && learned.is_known() {
             sse::event(out, "message-metadata", |chunk| {
-                chunk.object("messageMetadata", |metadata| news.write(metadata));
+                chunk.object("messageMetadata", |metadata| learned.write(metadata));
             });
         }
         self.start(out);
@@ -281,7 +281,7 @@ impl UiMessageEncoder {
 
     fn turn_ended(&mut self, ended: &TurnEnded<'_>, out: &mut Output) {
         self.start(out);
-        self.other_errors(ended.cause.as_ref(), out);
+        self.write_unreported_errors(ended.cause.as_ref(), out);
         if let Some(answer) = &ended.structured {
             sse::event(out, "data-structured", |chunk| {
                 ai_parts::harmless_json(chunk, "data", answer);
@@ -300,7 +300,7 @@ impl UiMessageEncoder {
                 chunk.text_if("reason", ended.cause.as_ref());
             });
         }
-        // Clients show an `error` once and an `abort` never: the message itself says why, too.
+        // Clients show an `error` once and an `abort` never, so the message states the cause too.
         self.turns.add(ended, ended.cause.as_ref(), out);
         if self.message_each_turn {
             self.finish_message(out);
@@ -335,7 +335,7 @@ impl Session {
     }
 }
 
-/// Tokens, by the names that the AI SDK has for them.
+/// Writes tokens under the names of the AI SDK.
 fn write_usage(counts: &mut Object<'_>, usage: &Usage<'_>) {
     let (input, output) = (ai_parts::input_tokens(usage), usage.output);
     let total = input.zip(output).map(|(input, output)| input.saturating_add(output));

@@ -1,21 +1,23 @@
-//! `ui-message`: the UI message stream of the AI SDK, as server-sent events: what `useChat` reads.
+//! `ui-message`: the UI message stream of the AI SDK, as server-sent events that `useChat` reads.
 //!
-//! Seen in `ai` 6.0.229, 6.0.326 and 7.0.169, whose clients read what we write in our tests. One
-//! stream is one message of the assistant: `start` comes first, `finish` last, each once, then the
-//! word `[DONE]`. Text and reasoning are parts with an id; steps are marked; a call is
-//! `tool-input-start`, `-delta`, `-available`, and its answer `tool-output-available` or `-error`.
-//! Agents run their own tools: such a call is `providerExecuted` and `dynamic` on every chunk, else
-//! clients make two parts of it. A call that the client must answer has no flags.
+//! The encoder follows `ai` 6.0.229, 6.0.326 and 7.0.169, whose clients read the output in tests.
+//! One stream is one message of the assistant: `start` is the first chunk and `finish` the last,
+//! each written once, followed by `[DONE]`. Text and reasoning are parts with an id, and steps are
+//! marked. A call is `tool-input-start`, `-delta`, `-available`, and its answer
+//! `tool-output-available` or `-error`. Agents run their own tools: such a call is
+//! `providerExecuted` and `dynamic` on every chunk, since clients would otherwise make two parts of
+//! it. A call that the client must answer has no flags.
 //!
-//! Clients validate every chunk. An unknown type, a `null`, or a field that names a prototype kills the
-//! stream; so does an unknown field in clients up to 6.0.230 and 7.0.31. What has no chunk of its own
-//! is a `data-*` part that holds the payload of our own event, so that nothing needs a field of ours:
-//! transient where only who watches wants it, kept where it belongs to the message.
+//! Clients validate every chunk. An unknown type, a `null`, or a field with the name of a prototype
+//! aborts the stream, and so does an unknown field in clients up to 6.0.230 and 7.0.31. An event
+//! without a chunk is therefore a `data-*` part with the payload that it has in the dialect
+//! `events`. The part is transient if it is of interest only while the stream runs, and kept if it
+//! belongs to the message.
 //!
-//! What version 7 alone knows (`custom`, `reset-step`, `interrupted`) is not written: version 6 would
-//! reject it. A chunk that the agent takes back therefore stands.
+//! The chunks that only version 7 has (`custom`, `reset-step`, `interrupted`) are not written,
+//! since version 6 would reject them. Text that the agent retracts therefore stays in the message.
 //!
-//! Chunks are only written. What a client sends back is a list of messages, not a stream.
+//! The dialect can only be written: a client sends back a list of messages, not a stream.
 
 mod calls;
 mod data;
@@ -35,8 +37,8 @@ pub static DIALECT: Dialect = Dialect {
     encoder: Some(|options| Box::new(UiMessageEncoder::new(options))),
     cannot_express: &[
         "hidden reasoning",
-        "text that the agent took back",
-        "turns of the past",
+        "text that the agent retracted",
+        "replayed turns",
         "log lines, unknown and unreadable records",
         "standard error of the agent",
     ],

@@ -1,7 +1,7 @@
-//! What clients of a UI message stream rely on.
+//! The rules that clients of a UI message stream rely on.
 //!
-//! The shapes are those of the strictest client that is known (`ai` 6.0.229); the order is stricter
-//! than what any client checks, since most of them check little and show something wrong instead.
+//! The fields are those of the strictest known client (`ai` 6.0.229). The order is stricter than
+//! what any client checks, since most of them check little and display something wrong instead.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) struct UiMessageRules {
     started: bool,
     finishes: u64,
     in_step: bool,
-    error_told: bool,
+    error_reported: bool,
     blocks: BTreeMap<String, Block>,
     calls: BTreeMap<String, Call>,
 }
@@ -31,19 +31,19 @@ struct Block {
 struct Call {
     flags: Flags,
     input_known: bool,
-    /// The client is asked whether it may run.
-    asked: bool,
+    /// The client must approve the call.
+    needs_approval: bool,
     answered: bool,
 }
 
-/// Who runs a tool, and whether the client knows it: the same on every chunk of a call.
+/// Who runs a tool, and whether the client knows it. They are the same on every chunk of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Flags {
     provider_executed: bool,
     dynamic: bool,
 }
 
-/// What a field must be.
+/// The expected value of a field.
 #[derive(Debug, Clone, Copy)]
 enum Is {
     Text,
@@ -72,7 +72,7 @@ const OF_ANSWER: Fields = &[
     ("preliminary", Is::Flag),
 ];
 
-/// The fields that a chunk must have, and those that it may have; `None` for an unknown chunk.
+/// The required and the optional fields of a chunk, or `None` for an unknown chunk.
 fn fields_of(kind: &str) -> Option<(Fields, Fields)> {
     Some(match kind {
         "start" => (&[], &[("messageId", Is::Text), ("messageMetadata", Is::Object)]),
@@ -146,7 +146,7 @@ impl Rules for UiMessageRules {
         let kind = text(chunk, "type");
         self.order(kind, findings);
         let Some((required, optional)) = fields_of(kind) else {
-            findings.add("known-chunk", format!("`{kind}` is no chunk; a client stops here"));
+            findings.add("known-chunk", format!("`{kind}` is not a chunk; a client aborts here"));
             return;
         };
         if let Some(fields) = chunk.as_object() {
@@ -163,7 +163,7 @@ impl Rules for UiMessageRules {
         findings.require(
             !names_a_prototype(chunk),
             "no-prototypes",
-            "a field names a prototype; a client stops here",
+            "a field has the name of a prototype; a client aborts here",
         );
         match kind {
             "start-step" | "finish-step" => self.step(kind == "start-step", findings),
@@ -180,10 +180,10 @@ impl Rules for UiMessageRules {
             }
             "tool-approval-request" => {
                 if let Some(call) = self.known_call(text(chunk, "toolCallId"), findings) {
-                    call.asked = true;
+                    call.needs_approval = true;
                 }
             }
-            "error" => self.error_told = true,
+            "error" => self.error_reported = true,
             "finish" => self.finish_chunk(chunk, findings),
             _ => {}
         }
@@ -199,7 +199,7 @@ impl UiMessageRules {
     fn order(&mut self, kind: &str, findings: &mut Findings) {
         let start = kind == "start";
         if start == self.started {
-            let what = if start { "it comes again" } else { "another chunk comes first" };
+            let what = if start { "it is repeated" } else { "another chunk precedes it" };
             findings.add("start-first", what);
         }
         self.started = true;
@@ -207,25 +207,25 @@ impl UiMessageRules {
             self.finishes += 1;
             findings.require(self.finishes == 1, "one-finish", "this is not the first `finish`");
         } else {
-            let message = format!("`{kind}` comes after `finish`");
+            let message = format!("`{kind}` follows `finish`");
             findings.require(self.finishes == 0, "finish-last", message);
         }
         let of_the_model = ["text-", "reasoning-", "tool-input-", "file"];
         if of_the_model.iter().any(|start| kind.starts_with(start)) {
-            findings.require(self.in_step, "in-a-step", format!("`{kind}` is in no step"));
+            findings.require(self.in_step, "in-a-step", format!("`{kind}` is outside a step"));
         }
     }
 
     fn step(&mut self, starts: bool, findings: &mut Findings) {
-        const RULE: &str = "steps-in-turn";
-        let message = if starts { "a step is open already" } else { "no step is open" };
+        const RULE: &str = "steps-in-order";
+        let message = if starts { "a step is already open" } else { "no step is open" };
         findings.require(self.in_step != starts, RULE, message);
         self.in_step = starts;
-        self.nothing_open(findings);
+        self.require_closed(findings);
     }
 
-    /// Clients forget at the end of a step what is open in it.
-    fn nothing_open(&self, findings: &mut Findings) {
+    /// Requires that nothing is open, since clients forget it at the end of a step.
+    fn require_closed(&self, findings: &mut Findings) {
         for (id, _) in self.blocks.iter().filter(|(_, block)| block.open) {
             findings.add("block-closed", format!("`{id}` is still open"));
         }
@@ -257,7 +257,7 @@ impl UiMessageRules {
         let id = text(chunk, "toolCallId");
         let flags = Flags::of(chunk);
         let both = flags.provider_executed == flags.dynamic;
-        findings.require(both, "dynamic-call", "a tool of the agent's must be `dynamic`");
+        findings.require(both, "dynamic-call", "a tool of the agent must be `dynamic`");
         let starts = kind == "tool-input-start";
         match self.calls.get_mut(id) {
             Some(call) if !starts && !call.input_known => {
@@ -267,7 +267,8 @@ impl UiMessageRules {
             }
             Some(_) => findings.add("fresh-call-id", format!("`{id}` was used before")),
             None => {
-                let call = Call { flags, input_known: !starts, asked: false, answered: false };
+                let call =
+                    Call { flags, input_known: !starts, needs_approval: false, answered: false };
                 self.calls.insert(id.to_owned(), call);
             }
         }
@@ -281,7 +282,7 @@ impl UiMessageRules {
     fn known_call(&mut self, id: &str, findings: &mut Findings) -> Option<&mut Call> {
         let call = self.calls.get_mut(id).filter(|call| call.input_known);
         if call.is_none() {
-            findings.add("answer-to-a-call", format!("nobody called `{id}`"));
+            findings.add("answer-to-a-call", format!("`{id}` was not called"));
         }
         call
     }
@@ -292,18 +293,18 @@ impl UiMessageRules {
         let Some(call) = self.known_call(id, findings) else { return };
         let same = call.flags == flags || kind == "tool-output-denied";
         let preliminary = flag(chunk, "preliminary");
-        let (again, asked) = (call.answered, call.asked);
+        let (again, needs_approval) = (call.answered, call.needs_approval);
         call.answered = !preliminary;
         findings.require(same, "same-flags", format!("`{id}` began with other flags"));
         findings.require(!again, "one-answer", format!("`{id}` was answered before"));
-        // No chunk tells the decision: a server that validates the message would reject it.
-        let message = format!("`{id}` has an output, and its approval no decision");
-        findings.require(!asked, "approval-waits", message);
+        // No chunk contains the decision, so a server that validates the message would reject it.
+        let message = format!("`{id}` has an output, but no decision about its approval");
+        findings.require(!needs_approval, "approval-waits", message);
     }
 
     fn finish_chunk(&mut self, chunk: &Value, findings: &mut Findings) {
-        findings.require(!self.in_step, "steps-in-turn", "a step is still open");
-        self.nothing_open(findings);
+        findings.require(!self.in_step, "steps-in-order", "a step is still open");
+        self.require_closed(findings);
         let waiting =
             self.calls.values().any(|call| !call.flags.provider_executed && !call.answered);
         match text(chunk, "finishReason") {
@@ -314,7 +315,7 @@ impl UiMessageRules {
                 findings.require(!waiting, "tool-calls-pending", "a call waits for the client");
             }
             "error" => {
-                findings.require(self.error_told, "error-told", "no `error` said why");
+                findings.require(self.error_reported, "error-reported", "no `error` states why");
             }
             _ => {}
         }
@@ -327,7 +328,7 @@ impl Flags {
     }
 }
 
-/// What the safe JSON reader of the AI SDK looks for.
+/// Whether the AI SDK rejects a value to prevent prototype pollution.
 fn names_a_prototype(value: &Value) -> bool {
     match value {
         Value::Object(fields) => {

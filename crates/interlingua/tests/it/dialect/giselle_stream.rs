@@ -114,7 +114,7 @@ fn what_the_client_answers_is_not_told() {
     assert_eq!(types(&told.records()), ["snapshot_request", "message", "result"]);
     let losses = lost(&told);
     assert!(losses.contains(&"answers of the client".to_owned()), "{losses:?}");
-    assert!(losses.contains(&"usage of a turn that rests".to_owned()), "{losses:?}");
+    assert!(losses.contains(&"usage of a suspended turn".to_owned()), "{losses:?}");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn what_sub_agents_say_is_left_out() {
         .map(|record| record["content"].clone())
         .collect();
     assert_eq!(texts, ["mine"]);
-    assert!(lost(&told).contains(&"what sub-agents said".to_owned()));
+    assert!(lost(&told).contains(&"text of sub-agents".to_owned()));
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! What a person at a terminal sees of a stream.
+//! The text that a person sees at a terminal.
 
 use interlingua::dialect::{self, FramingKind};
 use interlingua::{Exit, Options, ReadOptions, Source, Translator};
 
-/// What a person sees of a stream, and what was lost.
+/// The text of a stream, and the losses.
 fn shown_of(from: &str, lines: &[&str], exit: &Exit) -> (String, Vec<String>) {
     let options = Options {
         read: ReadOptions { framing: Some(FramingKind::Lines), ..ReadOptions::default() },
@@ -38,7 +38,7 @@ const CODEX: &[&str] = &[
 ];
 
 #[test]
-fn a_turn_reads_well() {
+fn a_turn_is_readable() {
     let (shown, lost) = shown_of("codex", CODEX, &Exit::default());
     assert_eq!(
         shown,
@@ -61,7 +61,7 @@ plan:
 Done.Really.
 
 ? line 9: this is not JSON: unexpected character at column 1: not a record
-? line 10: a record that nobody knows: \"nobody.knows\"
+? line 10: unknown record: \"nobody.knows\"
 
 — 12,345 tokens in (40 cached), 20 out
 "
@@ -70,7 +70,7 @@ Done.Really.
 }
 
 #[test]
-fn a_turn_that_was_cut_off_says_so_once() {
+fn a_turn_that_was_cut_off_states_its_cause_once() {
     let line = r#"{"type":"item.started","item":{"id":"1","type":"command_execution","command":"sleep 9","status":"in_progress"}}"#;
     let exit = Exit { code: Some(1), stderr: Some("boom\n".to_owned()), ..Exit::default() };
     let (shown, _) = shown_of("codex", &[line], &exit);
@@ -81,22 +81,22 @@ fn a_turn_that_was_cut_off_says_so_once() {
 }
 
 #[test]
-fn pieces_are_written_as_they_come() {
+fn deltas_are_written_at_once() {
     let to = dialect::find("text").unwrap();
     let codex = dialect::find("codex");
     let mut translator = Translator::new(codex.unwrap().into(), to, Options::default()).unwrap();
-    let piece = |text| {
+    let delta = |text| {
         format!(
             "{{\"type\":\"message.output_text.delta\",\"item_id\":\"a\",\"delta\":\"{text}\"}}\n"
         )
     };
-    assert_eq!(translator.push(piece("Hel").as_bytes(), None), b"Hel");
-    assert_eq!(translator.push(piece("lo\\n").as_bytes(), None), b"lo\n");
-    assert_eq!(translator.push(piece("you").as_bytes(), None), b"you");
+    assert_eq!(translator.push(delta("Hel").as_bytes(), None), b"Hel");
+    assert_eq!(translator.push(delta("lo\\n").as_bytes(), None), b"lo\n");
+    assert_eq!(translator.push(delta("you").as_bytes(), None), b"you");
 }
 
 #[test]
-fn a_sub_agent_stands_to_the_right() {
+fn the_lines_of_a_sub_agent_are_indented() {
     let shown = shown(
         "claude",
         &[
@@ -175,19 +175,19 @@ fn an_empty_line_of_a_prompt_is_marked_too() {
     assert!(shown.starts_with("> one\n>\n> two\n\n"), "{shown}");
 }
 
-/// An escape sequence that two pieces share left `0m` on the screen.
+/// An escape sequence that was split between two deltas left `0m` on the screen.
 #[test]
-fn a_colour_that_is_cut_in_two_leaves_nothing_behind() {
-    let piece = |text: &str| {
+fn an_escape_sequence_that_is_split_between_deltas_is_removed() {
+    let delta = |text: &str| {
         format!(r#"{{"type":"message","role":"assistant","content":"{text}","delta":true}}"#)
     };
-    let pieces = [piece("\\u001b[31mred\\u001b["), piece("0m and"), piece(" plain")];
-    let shown = shown("gemini", &pieces.each_ref().map(String::as_str));
+    let deltas = [delta("\\u001b[31mred\\u001b["), delta("0m and"), delta(" plain")];
+    let shown = shown("gemini", &deltas.each_ref().map(String::as_str));
     assert!(shown.starts_with("red and plain\n"), "{shown}");
 }
 
 #[test]
-fn a_refused_plan_is_said_to_be_refused() {
+fn a_rejected_plan_is_reported_as_rejected() {
     let call = |id: &str, step: &str| {
         format!(
             r#"{{"type":"tool_use","tool_name":"write_todos","tool_id":"{id}","parameters":{{"todos":[{{"description":"{step}","status":"pending"}}]}}}}"#
@@ -198,16 +198,17 @@ fn a_refused_plan_is_said_to_be_refused() {
     };
     let refused = [call("a", "Look"), result("a", "error")];
     let shown_first = shown("gemini", &refused.each_ref().map(String::as_str));
-    assert!(shown_first.contains("  ⎿ failed\n! the plan was refused\n"), "{shown_first}");
+    assert!(shown_first.contains("  ⎿ failed\n! the plan was rejected\n"), "{shown_first}");
     assert!(!shown_first.contains("(empty)"), "{shown_first}");
     let lines = [call("a", "Look"), result("a", "success"), call("b", "Act"), result("b", "error")];
     let shown = shown("gemini", &lines.each_ref().map(String::as_str));
-    assert!(shown.contains("! the plan was refused: the one before it stands\n"), "{shown}");
+    let rejected = "! the plan was rejected; the previous plan still applies\n";
+    assert!(shown.contains(rejected), "{shown}");
     assert_eq!(shown.matches("Look").count(), 1, "{shown}");
 }
 
 #[test]
-fn nothing_is_said_twice_in_one_breath() {
+fn a_line_does_not_repeat_what_the_agent_states() {
     let retry = r#"{"type":"error","message":"Reconnecting... 1/2 (too busy)"}"#;
     let codex = shown("codex", &[r#"{"type":"turn.started"}"#, retry]);
     assert!(codex.contains(": Reconnecting... 1/2 (too busy)\n"), "{codex}");
@@ -231,20 +232,21 @@ fn a_turn_that_cost_nothing_names_no_price() {
 }
 
 #[test]
-fn a_question_says_what_it_is_about_and_why() {
+fn a_permission_request_names_its_call_and_its_reason() {
     let call = r#"{"type":"tool_started","call":"c","name":"file_change","kind":"edit","input":{"changes":[{"path":"a.txt"}]}}"#;
     let asks = r#"{"type":"permission_requested","request":"1","call":"c","description":"Outside the workspace?"}"#;
     let blind = shown("events", &[call, asks]);
-    assert!(blind.contains("! may it? file_change: a.txt (Outside the workspace?)\n"), "{blind}");
+    let expected = "! permission requested: file_change: a.txt (Outside the workspace?)\n";
+    assert!(blind.contains(expected), "{blind}");
     let repeats = r#"{"type":"permission_requested","request":"1","tool":"bash","input":{"command":"ls -l"},"description":"run ls -l"}"#;
-    let told = shown("events", &[repeats]);
-    assert!(told.contains("! may it? bash: ls -l\n"), "{told}");
+    let shown_once = shown("events", &[repeats]);
+    assert!(shown_once.contains("! permission requested: bash: ls -l\n"), "{shown_once}");
     let nothing = shown("events", &[r#"{"type":"permission_requested","request":"1"}"#]);
-    assert!(nothing.contains("! may it go on?\n"), "{nothing}");
+    assert!(nothing.contains("! permission requested\n"), "{nothing}");
 }
 
 #[test]
-fn questions_and_answers_are_told_in_words() {
+fn questions_and_answers_are_shown_as_text() {
     let call = r#"{"type":"tool_started","call":"c","name":"question","input":{"questions":[{"question":"Which?"}]}}"#;
     let answer = |answers: &str| {
         format!(r#"{{"type":"question_answered","request":"q","answers":{answers}}}"#)
@@ -255,12 +257,12 @@ fn questions_and_answers_are_told_in_words() {
         [(r#"[["A"],["B","C"]]"#, "A, B, C"), (r#"["A"]"#, "A"), (r#""A""#, "A"), ("{}", "{}")]
     {
         let shown = shown(answers);
-        assert!(shown.contains(&format!("! answered: {words}\n")), "{shown}");
+        assert!(shown.contains(&format!("! answer: {words}\n")), "{shown}");
     }
 }
 
 #[test]
-fn the_answer_of_a_call_that_drew_the_plan_does_not_repeat_it() {
+fn the_answer_of_a_call_that_wrote_the_plan_does_not_repeat_it() {
     let call = r#"{"type":"tool_started","call":"c","name":"todowrite","kind":"plan","input":{"todos":[]}}"#;
     let plan = r#"{"type":"plan_updated","call":"c","items":[{"text":"Look"}]}"#;
     let answer = |output: &str, status: &str| {
@@ -279,7 +281,7 @@ fn the_answer_of_a_call_that_drew_the_plan_does_not_repeat_it() {
 }
 
 #[test]
-fn a_file_is_told_by_its_path_under_any_name() {
+fn a_file_is_shown_by_its_path_under_any_field_name() {
     for name in ["file_path", "filePath", "fileName", "path"] {
         let call = format!(
             r#"{{"type":"tool_started","call":"c","name":"write","kind":"write","input":{{"content":"x","{name}":"a.txt"}}}}"#
@@ -290,14 +292,14 @@ fn a_file_is_told_by_its_path_under_any_name() {
 }
 
 #[test]
-fn what_a_sub_agent_is_told_is_not_said_to_itself() {
-    let told = r#"{"type":"user_message","parent":"c","text":"Look around","injected":true}"#;
-    let shown = shown("events", &[told]);
+fn the_prompt_of_a_sub_agent_is_marked_as_such() {
+    let prompt = r#"{"type":"user_message","parent":"c","text":"Look around","injected":true}"#;
+    let shown = shown("events", &[prompt]);
     assert!(shown.contains("    > (to the sub-agent) Look around\n"), "{shown}");
 }
 
 #[test]
-fn what_a_stopped_call_showed_comes_before_why_it_was_stopped() {
+fn the_output_of_a_stopped_call_is_shown_before_the_reason() {
     let lines = [
         r#"{"type":"tool_started","call":"c","name":"bash","input":{"command":"make"}}"#,
         r#"{"type":"tool_progress","call":"c","output":"started"}"#,

@@ -149,9 +149,9 @@ fn a_call_has_an_input_and_one_answer() {
 fn steps_are_opened_and_closed_once() {
     let (start, end) =
         (r#"{"type":"STEP_STARTED","stepName":"1"}"#, r#"{"type":"STEP_FINISHED","stepName":"1"}"#);
-    assert_eq!(broken_in_a_run(&[start, start, end]), ["steps-in-turn"]);
-    assert_eq!(broken_in_a_run(&[end]), ["steps-in-turn"]);
-    assert_eq!(broken_in_a_run(&[start]), ["steps-in-turn"]);
+    assert_eq!(broken_in_a_run(&[start, start, end]), ["steps-in-order"]);
+    assert_eq!(broken_in_a_run(&[end]), ["steps-in-order"]);
+    assert_eq!(broken_in_a_run(&[start]), ["steps-in-order"]);
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn a_turn_ends_with_turn_completed() {
 #[test]
 fn a_list_is_news() {
     let list = json!({"type":"todo_list","todoId":"t","items":[]});
-    assert_eq!(broken_between(&[list.clone(), list]), ["todo-list-news"]);
+    assert_eq!(broken_between(&[list.clone(), list]), ["todo-list-changed"]);
 }
 
 #[test]
@@ -149,5 +149,5 @@ fn a_failed_turn_says_why() {
         json!({"type":"session.started"}),
         json!({"type":"turn.completed","finishReason":"error"}),
     ];
-    assert_eq!(broken(&enveloped(&records)), ["error-told"]);
+    assert_eq!(broken(&enveloped(&records)), ["error-reported"]);
 }

@@ -139,7 +139,7 @@ fn tool_calls_means_that_the_client_must_answer() {
 
 #[test]
 fn an_error_was_told() {
-    assert_eq!(broken(&[START, &finish("error")]), ["error-told"]);
+    assert_eq!(broken(&[START, &finish("error")]), ["error-reported"]);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_finish_has_a_reason_and_counts() {
 #[test]
 fn a_call_that_failed_says_something() {
     let failed = RESULT.replace(r#""dynamic""#, r#""isError":true,"dynamic""#);
-    assert_eq!(broken_between(&[CALL, &failed]), ["failure-said"]);
+    assert_eq!(broken_between(&[CALL, &failed]), ["failure-text"]);
 }
 
 #[test]

@@ -98,9 +98,9 @@ fn no_field_names_a_prototype() {
 
 #[test]
 fn steps_come_one_after_the_other() {
-    assert_eq!(broken(&[START, STEP, STEP, STEP_END, STOP]), ["steps-in-turn"]);
-    assert_eq!(broken(&[START, STEP_END, STOP]), ["steps-in-turn"]);
-    assert_eq!(broken(&[START, STEP, STOP]), ["steps-in-turn"]);
+    assert_eq!(broken(&[START, STEP, STEP, STEP_END, STOP]), ["steps-in-order"]);
+    assert_eq!(broken(&[START, STEP_END, STOP]), ["steps-in-order"]);
+    assert_eq!(broken(&[START, STEP, STOP]), ["steps-in-order"]);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn the_reason_fits_what_waits_and_what_failed() {
     assert_eq!(with("stop"), ["tool-calls-pending"]);
     assert!(with("tool-calls").is_empty());
     assert_eq!(broken(&[START, &finish("tool-calls")]), ["tool-calls-pending"]);
-    assert_eq!(broken(&[START, &finish("error")]), ["error-told"]);
+    assert_eq!(broken(&[START, &finish("error")]), ["error-reported"]);
     let error = r#"{"type":"error","errorText":"x"}"#;
     assert!(broken(&[START, error, &finish("error")]).is_empty());
 }
