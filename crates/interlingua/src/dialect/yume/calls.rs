@@ -126,7 +126,7 @@ pub(super) fn as_claude_tool<'a>(
     kind: &ToolKind,
     input: Option<&'a Json<'_>>,
 ) -> ClaudeTool<'a> {
-    let (own_name, own_input) = claude::call(name, kind, input);
+    let (own_name, own_input) = claude::translate_call(name, kind, input);
     // What is called so is drawn as a plan, whatever it was told to be.
     let drawn_as = if own_name == "TodoWrite" { &ToolKind::Plan } else { kind };
     if let Some(items) = input.and_then(|input| tools::plan_written(drawn_as, input))
@@ -157,5 +157,5 @@ pub(super) fn drawn_name<'a>(name: Text<'a>, kind: &ToolKind) -> Text<'a> {
 
 /// Whether Yume draws every step of a plan as the agent told it.
 pub(super) fn all_drawn(items: &[PlanItem<'_>]) -> bool {
-    items.iter().all(|item| claude::has_word_for(&item.status))
+    items.iter().all(|item| claude::can_express_status(&item.status))
 }

@@ -131,14 +131,14 @@ fn turn_ended<'a>(
         usage.estimated |= line.usage_estimated.unwrap_or(false);
     }
     let models = line.models.as_ref();
-    let cost = line.cost.or_else(|| models.and_then(claude::cost_since).filter(|usd| *usd > 0.0));
+    let cost = line.cost.or_else(|| models.and_then(claude::total_cost).filter(|usd| *usd > 0.0));
     TurnEnded {
         cause: cause.filter(|_| outcome != Outcome::Completed),
         outcome,
         reason: line.subtype,
         errors,
         final_text: line.result,
-        by_model: models.map(claude::models_of).unwrap_or_default(),
+        by_model: models.map(claude::usage_by_model).unwrap_or_default(),
         structured: line.structured,
         usage,
         cost: cost.map(|usd| Cost { scope: Scope::Turn, usd, ..Cost::default() }),

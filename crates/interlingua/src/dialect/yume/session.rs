@@ -75,7 +75,7 @@ impl Session {
             Some(id) => names::id(id, out).into_owned(),
             None => Text::from(own_id()),
         };
-        let tools = facts.tools.as_ref().map(claude::names).unwrap_or_default();
+        let tools = facts.tools.as_ref().map(claude::translate_names).unwrap_or_default();
         let (tools, left_out) = names_json(&tools);
         for _ in 0..left_out {
             out.lost("name of a tool over the line limit");

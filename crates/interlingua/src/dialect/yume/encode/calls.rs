@@ -54,7 +54,7 @@ impl YumeEncoder {
     ) {
         self.ensure_init(out);
         self.turn.called();
-        if let Some(files) = changes::calls(kind, input) {
+        if let Some(files) = changes::translate_changes(kind, input) {
             self.file_calls(call, files, out);
             return;
         }
@@ -146,9 +146,9 @@ impl YumeEncoder {
         let text = match (code, files) {
             (Some(code), _) => with_exit_code(code, text),
             (None, Some(files)) if text.is_empty() && !failed => Text::from(files),
-            (None, _) if text.is_empty() && failed => claude::unsaid(
+            (None, _) if text.is_empty() && failed => claude::default_answer(
                 &ended.status,
-                &drawn_name(claude::name(&ended.name, &ended.kind), &ended.kind),
+                &drawn_name(claude::translate_name(&ended.name, &ended.kind), &ended.kind),
             ),
             _ => text,
         };
