@@ -83,8 +83,8 @@ impl Encoder for YumeEncoder {
             Data::ToolEnded(ended) => self.write_answer(ended, parent, out),
             Data::FilesChanged(files) => self.keep_files(files, out),
             Data::PlanUpdated(plan) => {
-                let refused = event.synthetic == Some(Reason::Refused);
-                self.write_plan(plan, parent, refused, out);
+                let restored = event.synthetic == Some(Reason::Refused);
+                self.write_plan(plan, parent, restored, out);
             }
             Data::SessionStarted(started) => self.start_session(started, out),
             Data::SessionUpdated(updated) => self.update_session(updated, out),

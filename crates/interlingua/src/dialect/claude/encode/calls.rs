@@ -278,7 +278,8 @@ impl ClaudeEncoder {
     }
 
     /// Writes a plan that no tool call wrote as a call of Claude's tool for plans. A plan that is
-    /// restored because a call was denied was written before, so it is not written again.
+    /// restored because the call that changed it failed was written before, so it is not written
+    /// again.
     pub(super) fn write_plan(
         &mut self,
         plan: &PlanUpdated<'_>,

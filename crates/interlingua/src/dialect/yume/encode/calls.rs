@@ -16,7 +16,7 @@ use crate::json::{Json, Text};
 
 /// The answer of a completed `TodoWrite`.
 const PLAN_WRITTEN: &str = "Todos have been modified successfully";
-/// The answer of a `TodoWrite` that restores a plan, since the change of the plan was denied.
+/// The answer of a `TodoWrite` that restores a plan, since the call that changed it failed.
 const PLAN_RESTORED: &str = "The earlier list stands";
 
 /// The files that open calls change, until the calls are answered.
@@ -181,17 +181,17 @@ impl YumeEncoder {
         }
     }
 
-    /// Writes a plan that no tool call wrote as a call. If a change of the plan was denied, the
-    /// earlier plan is written again, unless it is empty.
+    /// Writes a plan that no tool call wrote as a call. A plan that is restored because the call
+    /// that changed it failed is written again, unless it is empty.
     pub(super) fn write_plan(
         &mut self,
         plan: &PlanUpdated<'_>,
         parent: Option<&Text<'_>>,
-        refused: bool,
+        restored: bool,
         out: &mut Output,
     ) {
         // A stream that is passed through already contains every plan.
-        if plan.call.is_some() || out.is_passing() || (refused && plan.items.is_empty()) {
+        if plan.call.is_some() || out.is_passing() || (restored && plan.items.is_empty()) {
             return;
         }
         self.ensure_init(out);
@@ -206,7 +206,7 @@ impl YumeEncoder {
         let lines = self.lines(out);
         let written = WrittenCall { id: &id, parent: parent.as_ref(), by_client: false };
         written.write_call(lines, &Text::plain("TodoWrite"), &input);
-        let answer = if refused { PLAN_RESTORED } else { PLAN_WRITTEN };
+        let answer = if restored { PLAN_RESTORED } else { PLAN_WRITTEN };
         written.write_answer(lines, &Text::plain(answer), false);
     }
 }
