@@ -32,10 +32,10 @@ impl ClaudeEncoder {
                 self.stamp.end(record);
             }
             Data::PermissionRequested(request) => {
-                self.write_permission_requested(request, event, out)
+                self.write_permission_request(request, event, out)
             }
             Data::PermissionResolved(resolved) => self.write_decision(resolved, out),
-            Data::QuestionAsked(question) => self.write_question_asked(question, event, out),
+            Data::QuestionAsked(question) => self.write_question(question, event, out),
             Data::SubagentStarted(started) => self.write_subagent_started(started, out),
             Data::SubagentEnded(ended) => self.write_subagent_ended(ended, out),
             Data::Limit(limit) => {

@@ -101,7 +101,7 @@ impl ClaudeEncoder {
         }
     }
 
-    pub(super) fn write_permission_requested(
+    pub(super) fn write_permission_request(
         &mut self,
         request: &PermissionRequested<'_>,
         event: &Event<'_>,
@@ -144,7 +144,7 @@ impl ClaudeEncoder {
         record.end();
     }
 
-    pub(super) fn write_question_asked(
+    pub(super) fn write_question(
         &mut self,
         question: &QuestionAsked<'_>,
         event: &Event<'_>,
