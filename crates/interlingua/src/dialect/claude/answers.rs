@@ -1,4 +1,5 @@
-//! Answers to tool calls in Claude's stream: how a call went, what it did to files, and who let it.
+//! Decodes the answers to tool calls: the status of a call, the files that it changed, and the
+//! decision on its permission request. It knows no message and no block.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::json::read;
 use crate::json::{Json, Text, record};
 
 record! {
-    /// What a tool that changes a file says of it.
+    /// The structured result of a tool that changes a file.
     struct FileResult<'a> {
         kind: text "type",
         path: text "filePath",
@@ -19,22 +20,22 @@ record! {
     }
 }
 
-/// The permissions that were asked for, by call.
+/// The permission requests without a decision, by call.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct PermissionRequests {
     requests: BTreeMap<String, Text<'static>>,
 }
 
-impl Asked {
-    /// Remembers that somebody was asked about a call.
-    pub(super) fn about(&mut self, call: Option<&Text<'_>>, request: &Text<'_>) {
+impl PermissionRequests {
+    /// Remembers the request for a call.
+    pub(super) fn add(&mut self, call: Option<&Text<'_>>, request: &Text<'_>) {
         if let Some(call) = call {
             self.requests.insert(call.to_string(), request.clone().into_owned());
         }
     }
 
-    /// What the host decided about a call, where its side of the talk is in the stream too.
-    pub(super) fn decided<'a>(
+    /// The decision of the host, for a stream that also contains what the host sends.
+    pub(super) fn resolve_by_host<'a>(
         &mut self,
         response: Option<ControlResponse<'a>>,
     ) -> Option<PermissionResolved<'a>> {
@@ -44,7 +45,7 @@ impl Asked {
             "allow" => Decision::Allowed,
             _ => Decision::Denied,
         };
-        let call = self.requests.iter().find(|(_, asked)| **asked == request)?.0.clone();
+        let call = self.requests.iter().find(|(_, pending)| **pending == request)?.0.clone();
         self.requests.remove(&call);
         Some(PermissionResolved {
             request: Some(request),
@@ -55,9 +56,9 @@ impl Asked {
         })
     }
 
-    /// What was decided about a call, if anybody was asked. Older versions do not say it: there the
-    /// answer tells.
-    fn resolved<'a>(
+    /// The decision on a call that had a permission request. Older versions do not state it, so it
+    /// follows from the status of the answer.
+    fn resolve_by_answer<'a>(
         &mut self,
         status: &ToolStatus,
         call: &Text<'a>,
@@ -69,7 +70,7 @@ impl Asked {
         let request = self.requests.remove(&*call.to_plain())?;
         let decision = decision.unwrap_or_default();
         let accepted = match decision.decision.as_ref().map(Text::body) {
-            Some(word) => word == "accept",
+            Some(decision) => decision == "accept",
             None => *status != ToolStatus::Denied,
         };
         Some(PermissionResolved {
@@ -82,8 +83,8 @@ impl Asked {
         })
     }
 
-    /// Tells the answer to a call, and before it what was decided about the call.
-    pub(super) fn answered<'a>(
+    /// Emits the answer to a call, after the decision on its permission and the files it changed.
+    pub(super) fn emit_answer<'a>(
         &mut self,
         content: Content<'a>,
         meta: Option<ResultMeta<'a>>,
@@ -93,7 +94,9 @@ impl Asked {
         let meta = meta.unwrap_or_default();
         let call = content.tool_use_id.clone().unwrap_or_default();
         let ended = answer(content, meta.non_execution_kind, structured);
-        if let Some(resolved) = self.resolved(&ended.status, &call, meta.permission_decision) {
+        if let Some(resolved) =
+            self.resolve_by_answer(&ended.status, &call, meta.permission_decision)
+        {
             out.emit(resolved);
         }
         if let Some(changed) = files_changed(&ended) {
@@ -108,25 +111,25 @@ fn answer<'a>(
     non_execution_kind: Option<Text<'a>>,
     structured: Option<Json<'a>>,
 ) -> ToolEnded<'a> {
-    let said = content.content.as_ref().and_then(Json::as_text);
-    let said = said.as_ref().map_or("", Text::body);
+    let text = content.content.as_ref().and_then(Json::as_text);
+    let text = text.as_ref().map_or("", Text::body);
     let rejected = structured
         .as_ref()
         .and_then(Json::as_text)
         .is_some_and(|text| text == "User rejected tool use");
     let status = match (content.is_error, non_execution_kind) {
-        (Some(true), Some(_)) if said.contains("this call was stopped while running") => {
+        (Some(true), Some(_)) if text.contains("this call was stopped while running") => {
             ToolStatus::Cancelled
         }
         (Some(true), Some(_)) => ToolStatus::Denied,
-        // Versions that have no kinds say this of a call that was stopped.
-        (Some(true), None) if rejected && said.contains("The user doesn't want to") => {
+        // Versions without `non_execution_kind` answer a cancelled call with this text.
+        (Some(true), None) if rejected && text.contains("The user doesn't want to") => {
             ToolStatus::Cancelled
         }
         (Some(true), None) => ToolStatus::Failed,
         _ => ToolStatus::Completed,
     };
-    let exit_code = said.strip_prefix("Exit code ").and_then(|rest| {
+    let exit_code = text.strip_prefix("Exit code ").and_then(|rest| {
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
         digits.parse().ok()
     });
@@ -140,10 +143,10 @@ fn answer<'a>(
     }
 }
 
-/// The file that a call changed, where its answer tells.
+/// The file that a call changed, if its answer states one.
 fn files_changed<'a>(ended: &ToolEnded<'a>) -> Option<FilesChanged<'a>> {
     let result = ended.structured.as_ref().filter(|_| ended.status == ToolStatus::Completed)?;
-    // Most answers are of tools that change nothing, and may be long.
+    // Most tools change no file, and their answers may be long, so parsing is avoided.
     memchr::memmem::find(result.get().as_bytes(), b"\"structuredPatch\"")?;
     let result = read::record_of::<FileResult<'_>>(result)?;
     let diff = result.patch.filter(|patch| patch.get() != "[]");
@@ -157,7 +160,7 @@ fn files_changed<'a>(ended: &ToolEnded<'a>) -> Option<FilesChanged<'a>> {
     Some(FilesChanged { call: Some(ended.call.clone()), changes: vec![change] })
 }
 
-/// The answer to a call that the provider ran.
+/// The answer to a call that the provider of the model ran.
 pub(super) fn provider_answer(content: Content<'_>) -> ToolEnded<'_> {
     ToolEnded {
         call: content.tool_use_id.unwrap_or_default(),

@@ -1,10 +1,10 @@
-//! A tool that lists the files it changes, as the calls that Claude Code would have made.
+//! Translates a call that lists the files it changes into calls of Claude Code's tools.
 //!
-//! Codex applies one patch to any number of files in one call. Claude Code has a tool for one file at
-//! a time, and the programs that show its stream draw a difference from the texts in its input: a new
-//! file is a `Write` with its content, any other change an `Edit` with the text before and after it.
-//! Texts come from the difference, where the agent gives one. Of several hunks the texts are joined by
-//! a line of three dots, since an `Edit` has one text on each side.
+//! Codex applies one patch to any number of files in one call. Claude Code's tools change one file
+//! each, and consumers display a diff of the texts in their input: a new file is a `Write` with its
+//! content, any other change an `Edit` with the text before and after it. The texts are taken from
+//! the agent's diff, if it has one. An `Edit` has one text on each side, so the texts of several
+//! hunks are joined by a line of three dots.
 
 use crate::dialect::patch::Hunk;
 use crate::event::{FileChange, FileChangeKind, ToolKind};
@@ -12,20 +12,20 @@ use crate::json::read::{self, Fields};
 use crate::json::write::Object;
 use crate::json::{Json, Text, record};
 
-/// What stands between the texts of two hunks.
+/// The separator between the texts of two hunks.
 const BETWEEN_HUNKS: &str = "...\n";
 
-/// With what Codex ends the difference of a file that it moved.
+/// The text before the new path, at the end of Codex's diff of a moved file.
 const MOVED: &str = "\n\nMoved to: ";
 
-/// What is done to one file, as a call of Claude's tool for it.
+/// The change of one file, as a call of Claude's tool for it.
 #[derive(Debug)]
 pub(in crate::dialect) struct FileCall {
     /// `Write` or `Edit`.
     pub(in crate::dialect) name: &'static str,
     /// A JSON object.
     pub(in crate::dialect) input: Json<'static>,
-    /// The file, without its difference.
+    /// The change, without its diff.
     pub(in crate::dialect) change: FileChange<'static>,
 }
 
@@ -38,7 +38,7 @@ record! {
 }
 
 record! {
-    /// What is done to one file.
+    /// The change of one file.
     struct Change<'a> {
         path: text "path",
         kind: json "kind",
@@ -49,16 +49,16 @@ record! {
 }
 
 record! {
-    /// What kind of change it is, where that is an object.
+    /// The kind of a change, in the form of an object.
     struct Kind<'a> {
-        word: text "type",
+        name: text "type",
         move_path: text "move_path",
     }
 }
 
-/// The calls that Claude Code would have made, one a file; `None` for an input that does not list the
-/// files to change.
-pub(in crate::dialect) fn calls(
+/// The calls that Claude Code would have made, one for each file; `None` if the input does not list
+/// the files to change.
+pub(in crate::dialect) fn translate_changes(
     kind: &ToolKind,
     input: Option<&Json<'_>>,
 ) -> Option<Vec<FileCall>> {
@@ -67,12 +67,12 @@ pub(in crate::dialect) fn calls(
         return None;
     };
     let list: Vec<Json<'_>> = list.read().filter(|list: &Vec<_>| !list.is_empty())?;
-    list.iter().map(call).collect()
+    list.iter().map(translate_change).collect()
 }
 
-fn call(json: &Json<'_>) -> Option<FileCall> {
+fn translate_change(json: &Json<'_>) -> Option<FileCall> {
     let change = read::record_of::<Change<'_>>(json)?;
-    let file = file(&change)?;
+    let file = file_change(&change)?;
     let name = if file.kind == FileChangeKind::Add { "Write" } else { "Edit" };
     let input = Json::object(|fields| {
         fields.text("file_path", &file.path).string("kind", file.kind.as_str());
@@ -83,12 +83,12 @@ fn call(json: &Json<'_>) -> Option<FileCall> {
     Some(FileCall { name, input, change: file })
 }
 
-/// Which file changes, and how; a file that is moved is named by its new path.
-fn file(change: &Change<'_>) -> Option<FileChange<'static>> {
+/// The changed file and the kind of its change; a moved file is identified by its new path.
+fn file_change(change: &Change<'_>) -> Option<FileChange<'static>> {
     let path = change.path.clone()?.into_owned();
     let inside = change.kind.as_ref().and_then(read::record_of::<Kind<'_>>).unwrap_or_default();
-    let word = change.kind.as_ref().and_then(Json::as_text).or(inside.word);
-    let kind = word.map(|word| FileChangeKind::from(&*word.to_plain())).unwrap_or_default();
+    let name = change.kind.as_ref().and_then(Json::as_text).or(inside.name);
+    let kind = name.map(|name| FileChangeKind::from(&*name.to_plain())).unwrap_or_default();
     Some(match inside.move_path.or(change.move_path.clone()) {
         Some(new) => FileChange {
             path: new.into_owned(),
@@ -100,7 +100,7 @@ fn file(change: &Change<'_>) -> Option<FileChange<'static>> {
     })
 }
 
-/// Writes the texts before and after a change; a difference that cannot be read as it is.
+/// Writes the texts before and after a change, or the diff itself if it cannot be parsed.
 fn write_texts(fields: &mut Object<'_>, kind: &FileChangeKind, diff: Option<&Text<'_>>) {
     let Some(text) = diff else { return };
     let plain = text.to_plain();
@@ -122,7 +122,7 @@ fn write_texts(fields: &mut Object<'_>, kind: &FileChangeKind, diff: Option<&Tex
     }
 }
 
-/// Writes what else the agent says of the change.
+/// Writes the other fields of the change.
 fn write_rest(fields: &mut Object<'_>, json: &Json<'_>) {
     let Fields(all) = read::record_of(json).unwrap_or_default();
     let known = ["path", "kind", "diff", "unified_diff", "content", "move_path"];
@@ -138,13 +138,13 @@ mod tests {
 
     fn written(changes: &Value) -> Vec<(&'static str, Value)> {
         let input = Json::from_text(json!({ "changes": changes }).to_string()).unwrap();
-        let calls = calls(&ToolKind::Edit, Some(&input)).unwrap_or_default();
+        let calls = translate_changes(&ToolKind::Edit, Some(&input)).unwrap_or_default();
         let value = |call: FileCall| (call.name, serde_json::from_str(call.input.get()).unwrap());
         calls.into_iter().map(value).collect()
     }
 
     #[test]
-    fn a_new_file_is_written_and_others_are_edited() {
+    fn a_new_file_is_a_write_and_any_other_change_an_edit() {
         let calls = written(&json!([
             {"path": "/new", "kind": {"type": "add"}, "diff": "one\ntwo\n"},
             {"path": "/old", "kind": {"type": "update", "move_path": null}, "diff": "@@ -1 +1 @@\n-a\n+b\n"},
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn several_hunks_are_one_text_on_each_side() {
+    fn several_hunks_are_joined_into_one_text_on_each_side() {
         let diff = "@@ -1 +1 @@\n-a\n+b\n@@ -9 +9 @@\n-y\n+z\n";
         let calls = written(&json!([{"path": "/a", "kind": "update", "diff": diff}]));
         assert_eq!(calls[0].1["old_string"], "a\n...\ny\n");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_moved_has_both_paths() {
+    fn a_moved_file_has_both_paths() {
         let kind = json!({"type": "update", "move_path": "/b"});
         let diff = "@@ -1 +1 @@\n-a\n+b\n\n\nMoved to: /b";
         let calls = written(&json!([{"path": "/a", "kind": kind, "diff": diff}]));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_stays_as_it_is() {
+    fn a_diff_that_cannot_be_parsed_is_written_unchanged() {
         let calls = written(&json!([{"path": "/a", "kind": "update", "diff": "?", "lines": 3}]));
         let input = json!({"file_path": "/a", "kind": "update", "diff": "?", "lines": 3});
         assert_eq!(calls, [("Edit", input)]);

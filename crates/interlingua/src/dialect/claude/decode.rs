@@ -1,8 +1,9 @@
-//! Reads Claude Code's stream.
+//! Decodes Claude Code's stream: selects the meaning of a record by its type, and decodes messages.
+//! Other modules decode the end of a turn, answers to calls, and the records of the program.
 
-use super::answers::{Asked, provider_answer};
+use super::answers::{PermissionRequests, provider_answer};
 use super::ended::{Endings, counts};
-use super::system::{Agents, control_request, failure, limit};
+use super::system::{Subagents, emit_control_request, failure, limit};
 use super::tasks::Tasks;
 use super::thread::{Thread, tool_started};
 use super::wire::{Content, Line, Message};
@@ -16,53 +17,53 @@ use crate::framing::FrameText;
 use crate::json::Text;
 use crate::json::read::Shaped;
 
-/// The reader of `claude`.
+/// The decoder of `claude`.
 #[derive(Debug, Default)]
 pub struct ClaudeDecoder {
-    /// The message at hand of the main thread, and of each sub-agent.
+    /// The threads of the main agent and of each sub-agent.
     threads: Vec<Thread>,
     tasks: Tasks,
-    asked: Asked,
-    agents: Agents,
+    permissions: PermissionRequests,
+    subagents: Subagents,
     endings: Endings,
-    /// The session was told, by the record that starts a turn or by one that ends it.
-    session_known: bool,
+    /// The start of the session was emitted.
+    session_emitted: bool,
 }
 
 impl Decoder for ClaudeDecoder {
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
-            self.line(line, own, sink);
+            self.decode_line(line, own, sink);
         });
     }
 }
 
 impl ClaudeDecoder {
-    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
+    fn decode_line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let parent = line.parent.take();
         let mut out = Emitter::new(own, sink).within(parent).at(line.timestamp.take());
         let kind = line.kind.take();
         let kind_body = kind.as_ref().map_or("", Text::body);
-        let to_the_point = matches!(kind_body, "assistant" | "user" | "stream_event" | "result");
-        if to_the_point && !self.session_known {
-            self.introduce(line, &mut out);
+        let has_content = matches!(kind_body, "assistant" | "user" | "stream_event" | "result");
+        if has_content && !self.session_emitted {
+            self.emit_session(line, &mut out);
         }
         match kind_body {
-            "assistant" => self.assistant(line, &mut out),
-            "user" => self.user(line, &mut out),
-            "stream_event" => self.stream_event(line, &mut out),
+            "assistant" => self.decode_assistant(line, &mut out),
+            "user" => self.decode_user(line, &mut out),
+            "stream_event" => self.decode_stream_event(line, &mut out),
             "result" => {
                 let unanswered_call = out.sink.has_unanswered_call();
                 out.emit(self.endings.turn_ended(std::mem::take(line), unanswered_call));
             }
             "system" => {
-                self.session_known |=
+                self.session_emitted |=
                     line.subtype.as_ref().is_some_and(|subtype| *subtype == "init");
-                self.agents.system(std::mem::take(line), &mut out);
+                self.subagents.decode_system(std::mem::take(line), &mut out);
             }
-            "tool_progress" => progress(std::mem::take(line), &mut out),
+            "tool_progress" => emit_progress(std::mem::take(line), &mut out),
             "control_request" => {
-                control_request(std::mem::take(line), &mut self.asked, &mut out);
+                emit_control_request(std::mem::take(line), &mut self.permissions, &mut out);
             }
             "control_cancel_request" => out.emit(PermissionResolved {
                 request: line.request_id.take(),
@@ -70,7 +71,7 @@ impl ClaudeDecoder {
                 ..PermissionResolved::default()
             }),
             "rate_limit_event" => out.emit(limit(line.rate_limit_info.take())),
-            "control_response" => match self.asked.decided(line.response.take()) {
+            "control_response" => match self.permissions.resolve_by_host(line.response.take()) {
                 Some(resolved) => out.emit(resolved),
                 None => out.native(kind.unwrap_or_default()),
             },
@@ -82,13 +83,13 @@ impl ClaudeDecoder {
         }
     }
 
-    fn assistant<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
+    fn decode_assistant<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
         let Shaped::Record(message) = &mut line.message else {
             out.unknown(Text::plain("assistant"));
             return;
         };
-        let thread = self.thread(&out.parent);
-        // What the program says in the model's place is no word of the model.
+        let thread = self.thread_of(&out.parent);
+        // The program writes errors as messages of the model, which they are not.
         if let Some(code) = line.error.take() {
             thread.enter(message.id.as_ref());
             out.emit(failure(code, line.api_error_status, message));
@@ -98,11 +99,11 @@ impl ClaudeDecoder {
         match &mut message.content {
             Shaped::List(list) => {
                 for content in list {
-                    self.whole_block(content, message.id.clone(), out);
+                    self.decode_block(content, message.id.clone(), out);
                 }
             }
             Shaped::Text(text) => {
-                let index = self.thread(&out.parent).next_whole();
+                let index = self.thread_of(&out.parent).next_complete_index();
                 let (message, text) = (message.id.clone(), text.clone());
                 out.emit(Block { message, index, text, ..Block::default() });
             }
@@ -110,9 +111,9 @@ impl ClaudeDecoder {
         }
     }
 
-    /// Tells the session of a stream that comes to the point without having been introduced.
-    fn introduce<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
-        self.session_known = true;
+    /// Emits the session of a stream whose content starts without an `init`.
+    fn emit_session<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
+        self.session_emitted = true;
         out.sink.event(Event::new(SessionStarted {
             id: line.session_id.take(),
             agent: Some(Text::plain("claude")),
@@ -120,13 +121,13 @@ impl ClaudeDecoder {
         }));
     }
 
-    fn whole_block<'a>(
+    fn decode_block<'a>(
         &mut self,
         content: &mut Content<'a>,
         message: Option<Text<'a>>,
         out: &mut Emitter<'_, 'a>,
     ) {
-        let index = self.thread(&out.parent).next_whole();
+        let index = self.thread_of(&out.parent).next_complete_index();
         let mut block = Block { message, index, ..Block::default() };
         match content.kind.as_ref().map_or("", Text::body) {
             "text" => block.text = content.text.take().unwrap_or_default(),
@@ -140,7 +141,7 @@ impl ClaudeDecoder {
                 block.signature = content.data.take();
             }
             "tool_use" | "server_tool_use" | "mcp_tool_use" => {
-                self.call(std::mem::take(content), block.message, out);
+                self.decode_call(std::mem::take(content), block.message, out);
                 return;
             }
             kind if kind.ends_with("_tool_result") => {
@@ -156,7 +157,7 @@ impl ClaudeDecoder {
         out.emit(block);
     }
 
-    fn call<'a>(
+    fn decode_call<'a>(
         &mut self,
         content: Content<'a>,
         message: Option<Text<'a>>,
@@ -164,7 +165,7 @@ impl ClaudeDecoder {
     ) {
         let name = content.name.clone().unwrap_or_default();
         let call = content.id.clone().unwrap_or_default();
-        self.tasks.called(&call, &name, content.input.as_ref());
+        self.tasks.note_call(&call, &name, content.input.as_ref());
         let input = content.input.clone();
         out.emit(tool_started(content, message));
         if let Some(items) =
@@ -175,7 +176,7 @@ impl ClaudeDecoder {
         }
     }
 
-    fn user<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
+    fn decode_user<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
         let injected = line.is_synthetic.unwrap_or(false);
         let replay = line.is_replay.unwrap_or(false);
         let list = match &mut line.message {
@@ -198,8 +199,8 @@ impl ClaudeDecoder {
                     let meta = meta.clone().find(|meta| meta.id.as_ref() == Some(&id)).cloned();
                     let structured = line.tool_use_result.clone();
                     let failed = content.is_error == Some(true);
-                    let plan = self.tasks.answered(&id, failed, structured.as_ref());
-                    self.asked.answered(std::mem::take(content), meta, structured, out);
+                    let plan = self.tasks.apply_answer(&id, failed, structured.as_ref());
+                    self.permissions.emit_answer(std::mem::take(content), meta, structured, out);
                     if let Some(plan) = plan {
                         out.emit(plan);
                     }
@@ -220,12 +221,12 @@ impl ClaudeDecoder {
         }
     }
 
-    fn stream_event<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
+    fn decode_stream_event<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
         let Some(event) = &mut line.event else {
             out.unknown(Text::plain("stream_event"));
             return;
         };
-        let thread = self.thread(&out.parent);
+        let thread = self.thread_of(&out.parent);
         if let Some(id) = &line.api_message_id {
             thread.supersede(Some(id), out);
         }
@@ -239,9 +240,9 @@ impl ClaudeDecoder {
                     usage: message.usage.map(|usage| counts(usage, Scope::Request)),
                 });
             }
-            "content_block_start" => thread.piece_started(event, out),
-            "content_block_delta" => thread.piece(event, out),
-            "content_block_stop" => thread.piece_ended(out),
+            "content_block_start" => thread.start_block(event, out),
+            "content_block_delta" => thread.add_delta(event, out),
+            "content_block_stop" => thread.end_block(out),
             "message_delta" => {
                 let usage = event.usage.take().map(|usage| counts(usage, Scope::Request));
                 thread.usage = usage.map(crate::event::own_usage);
@@ -250,7 +251,7 @@ impl ClaudeDecoder {
                 out.native("message_delta");
             }
             "message_stop" => {
-                // What the program gives up of a message, it says at the message's end.
+                // The end of a message lists the blocks of it that are retracted.
                 if let Some(abandoned) = line.abandoned.take() {
                     out.emit(Withdrawn {
                         message: abandoned.message.or_else(|| thread.message.clone()),
@@ -274,25 +275,25 @@ impl ClaudeDecoder {
         }
     }
 
-    fn thread(&mut self, parent: &Option<Text<'_>>) -> &mut Thread {
+    fn thread_of(&mut self, parent: &Option<Text<'_>>) -> &mut Thread {
         let at = self.threads.iter().position(|thread| thread.parent == *parent);
         let at = at.unwrap_or_else(|| {
             let parent = parent.clone().map(Text::into_owned);
             self.threads.push(Thread::of(parent));
             self.threads.len() - 1
         });
-        // The index was just found or made.
+        // The index was just found or added.
         #[allow(clippy::indexing_slicing)]
         &mut self.threads[at]
     }
 }
 
-fn progress<'a>(line: Line<'a>, out: &mut Emitter<'_, 'a>) {
-    // The id is that of the call, with the number of the heartbeat behind it in newer versions.
-    let told = line.tool_use_id.unwrap_or_default();
-    let call = match told.body().split_once("-heartbeat-") {
-        Some((call, _)) if !told.has_escapes() => Text::from(call.to_owned()),
-        _ => told,
+fn emit_progress<'a>(line: Line<'a>, out: &mut Emitter<'_, 'a>) {
+    // In newer versions, the number of the heartbeat follows the id of the call.
+    let id = line.tool_use_id.unwrap_or_default();
+    let call = match id.body().split_once("-heartbeat-") {
+        Some((call, _)) if !id.has_escapes() => Text::from(call.to_owned()),
+        _ => id,
     };
     if out.parent.as_ref() == Some(&call) {
         out.parent = None;

@@ -1,13 +1,15 @@
-//! Writes what Claude Code prints: nested records, one content block a line.
+//! Encodes Claude Code's stream: nested records, with one content block in each line. Messages and
+//! blocks are written here; the submodules write calls, requests, sessions and the ends of turns.
 
-mod asked;
 mod calls;
 mod ending;
 mod models;
+mod notices;
+mod requests;
 mod session;
 
-use super::partial::{self, Pieces};
-use super::result::Spent;
+use super::partial::{self, PartialMessage};
+use super::result::Totals;
 use crate::dialect::encode::Identity;
 use crate::dialect::{EncodeOptions, Encoder, Output, Withdraws};
 use crate::event::{
@@ -15,55 +17,56 @@ use crate::event::{
 };
 use crate::json::write::{self, Bytes, Object};
 use crate::json::{Json, Text};
-use asked::Announced;
 use calls::Calls;
 use models::Models;
+use requests::PendingCalls;
 
-/// The writer of `claude`.
+/// The encoder of `claude`.
 #[derive(Debug, Clone)]
 pub struct ClaudeEncoder {
     pub(super) stamp: Stamp,
     facts: SessionStarted<'static>,
     pub(super) turn: Turn,
-    /// What came before the first `init`, which says whose records these are.
-    early: Vec<Event<'static>>,
-    introduced: bool,
-    /// The agent has not named the session, and its records bear a name of ours.
-    nameless: bool,
-    /// Blocks whose text is being collected, since a record holds a whole one.
+    /// The events held back until the first `init`, which states the session of all records.
+    held: Vec<Event<'static>>,
+    init_written: bool,
+    /// The agent has not stated the id of the session, so the `init` has a generated one.
+    session_id_generated: bool,
+    /// The open blocks, whose text is collected, since a record holds a complete block.
     open: Vec<OpenBlock>,
-    /// A buffer that the next block may use.
+    /// A buffer that the next block reuses.
     spare: Bytes,
     messages: Messages,
     models: Models,
-    pieces: Option<Pieces>,
-    /// A message has begun, and not ended.
-    passed_message: bool,
+    partial: Option<PartialMessage>,
+    /// A message of the main agent has started and not ended.
+    message_open: bool,
     last_text: Bytes,
     calls: Calls,
-    announced: Announced,
-    spent: Spent,
+    pending: PendingCalls,
+    totals: Totals,
 }
 
-/// The turn at hand.
+/// The current turn.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Turn {
-    /// Its `init` was written, and its `result` was not.
+    /// It has started and not ended.
     pub(super) open: bool,
     began_ms: Option<u64>,
-    /// What was said when a request was tried again: the end need not say it once more.
+    /// The messages of its retries, which its `result` need not repeat.
     pub(super) retries: Vec<Text<'static>>,
-    /// The last thing that happened is that a call was stopped.
+    /// Its last record answers a call that was cancelled, denied or abandoned.
     stopped_in_call: bool,
-    /// Somebody stopped it, and what was open then has yet to end.
+    /// The interrupt, until the calls that were open at the time are answered.
     interrupted: Option<Event<'static>>,
-    /// It went on after that.
-    went_on: bool,
-    /// The grammar ended the last turn, and said all that is known of the end.
+    /// It continued after the interrupt.
+    continued: bool,
+    /// The grammar added the end of the previous turn at the end of the input, and that end
+    /// contains all that is known of the exit.
     pub(super) end_added: bool,
 }
 
-/// What every record ends with.
+/// The fields at the end of every record.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stamp {
     identity: Identity,
@@ -73,23 +76,23 @@ pub(super) struct Stamp {
 #[derive(Debug, Clone)]
 struct OpenBlock {
     number: u64,
-    /// The text so far, as a literal that lacks its last quote.
+    /// The text so far, as a JSON literal without its last quote.
     literal: Bytes,
 }
 
-/// Which message a block belongs to, where the agent does not say.
+/// Assigns blocks to messages, where the agent does not.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Messages {
-    /// The id of the message at hand, as a literal; empty between messages.
+    /// The id of the current message, as a JSON literal; empty between messages.
     id: Bytes,
-    /// How many requests they were, as far as one can tell: an answer to a call begins another.
+    /// The estimated number of requests: an answer to a call starts another one.
     requests: u64,
-    /// The message at hand is of a request that was counted.
+    /// The request of the current message was counted.
     counted: bool,
 }
 
-/// The usage that a message has when it is written: the real counts come with the result. Claude
-/// Code prints a placeholder here too, and programs read it without asking whether it is there.
+/// The placeholder for the usage of a message, whose counts are written with the `result`. Claude
+/// Code writes a placeholder too, and consumers require the field.
 pub(super) const NOT_COUNTED_YET: &str = r#"{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}"#;
 
 /// One content block of a record.
@@ -106,17 +109,17 @@ impl Encoder for ClaudeEncoder {
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
         self.stamp.follow(out);
         if out.is_passing() {
-            self.pieces = None;
+            self.partial = None;
         }
-        if !self.introduced && self.turn.open && self.init_waits(event, out) {
+        if !self.init_written && self.turn.open && self.holds_until_init(event, out) {
             return;
         }
-        if self.turn.interrupted.is_some() && goes_on(&event.data) {
-            self.turn.went_on = true;
+        if self.turn.interrupted.is_some() && continues_turn(&event.data) {
+            self.turn.continued = true;
         }
-        // What was open is answered before.
-        if self.turn.went_on && self.calls.none_open() {
-            self.tell_interrupt(out);
+        // Calls that were open at the interrupt are answered before it is written.
+        if self.turn.continued && self.calls.all_answered() {
+            self.write_pending_interrupt(out);
         }
         match &event.data {
             Data::BlockStarted(block) => {
@@ -124,14 +127,14 @@ impl Encoder for ClaudeEncoder {
                 literal.clear();
                 literal.push(b'"');
                 self.open.push(OpenBlock { number: block.block, literal });
-                self.begin_pieces(&block.kind, block.message.as_ref(), event, out);
+                self.start_partial_block(&block.kind, block.message.as_ref(), event, out);
             }
             Data::BlockDelta(delta) => {
                 if let Some(open) = self.open.iter_mut().rfind(|open| open.number == delta.block) {
                     write::text_body(&mut open.literal, &delta.text);
                 }
-                if let Some(pieces) = self.pieces.as_mut().filter(|_| event.parent.is_none()) {
-                    pieces.delta(&delta.kind, &delta.text, &mut self.stamp, out);
+                if let Some(partial) = self.partial.as_mut().filter(|_| event.parent.is_none()) {
+                    partial.write_delta(&delta.kind, &delta.text, &mut self.stamp, out);
                 }
             }
             Data::BlockEnded(ended) => {
@@ -141,47 +144,47 @@ impl Encoder for ClaudeEncoder {
                 let mut literal = self.open.remove(at).literal;
                 literal.push(b'"');
                 let (signature, message) = (ended.signature.as_ref(), ended.message.as_ref());
-                if self.said(&ended.kind, &literal, signature, message, event, out) {
+                if self.write_block(&ended.kind, &literal, signature, message, event, out) {
                     std::mem::swap(&mut self.last_text, &mut literal);
                 }
                 self.spare = literal;
-                self.end_pieces(event, out);
-                // Of Claude's own records, only those in pieces have an end that can be missing.
+                self.end_partial_block(event, out);
+                // Of the records that are passed through, only streamed blocks can lack their end.
                 if out.is_passing() {
-                    partial::stop_block(ended.index, &mut self.stamp, out);
+                    partial::write_block_stop(ended.index, &mut self.stamp, out);
                 }
             }
-            Data::Block(block) => self.whole(block, event, out),
+            Data::Block(block) => self.write_complete_block(block, event, out),
             Data::Withdrawn(withdrawn) => self.withdraw(withdrawn, event, out),
             Data::ToolStarted(started) if started.input.is_some() => {
                 let call = (&started.call, &started.name, &started.kind);
-                self.call(call, started.input.as_ref(), started.message.as_ref(), event, out);
+                self.write_call(call, started.input.as_ref(), started.message.as_ref(), event, out);
             }
-            Data::ToolStarted(started) => self.announced.add(started),
+            Data::ToolStarted(started) => self.pending.add(started),
             Data::ToolInput(input) => {
-                if self.announced.take(&input.call) {
-                    self.input_after_the_question(input, out);
+                if self.pending.take(&input.call) {
+                    self.check_late_input(input, out);
                     return;
                 }
                 let call = (&input.call, &input.name, &input.kind);
-                self.call(call, input.input.as_ref(), input.message.as_ref(), event, out);
+                self.write_call(call, input.input.as_ref(), input.message.as_ref(), event, out);
             }
-            Data::ToolEnded(ended) => self.answer(ended, event, out),
-            Data::ToolProgress(progress) => self.progress(progress, event, out),
+            Data::ToolEnded(ended) => self.write_answer(ended, event, out),
+            Data::ToolProgress(progress) => self.write_progress(progress, event, out),
             Data::TurnStarted(_) => self.open_turn(out),
             Data::TurnEnded(ended) => self.end_turn(ended, event, out),
-            Data::SessionStarted(started) => self.learn(started),
-            Data::SessionUpdated(update) => self.update(update, out),
+            Data::SessionStarted(started) => self.set_session(started),
+            Data::SessionUpdated(update) => self.update_session(update, out),
             Data::MessageStarted(started) => self.begin_message(started, event),
-            // What only the grammar ended still has to be ended here, with the turn.
+            // A message that only the grammar ended is ended with its turn.
             Data::MessageEnded(_) if event.parent.is_none() && event.synthetic.is_none() => {
-                self.passed_message = false;
+                self.message_open = false;
             }
-            Data::UserMessage(message) => self.user_message(message, event, out),
-            Data::Interrupted(interrupted) => self.interrupted(interrupted, event, out),
-            Data::PlanUpdated(plan) => self.plan(plan, event, out),
-            Data::Retry(retry) => self.retry(retry, out),
-            _ => self.beside(event, out),
+            Data::UserMessage(message) => self.write_user_message(message, event, out),
+            Data::Interrupted(interrupted) => self.hold_interrupt(interrupted, event, out),
+            Data::PlanUpdated(plan) => self.write_plan(plan, event, out),
+            Data::Retry(retry) => self.write_retry(retry, out),
+            _ => self.write_or_hold(event, out),
         }
     }
 
@@ -191,58 +194,58 @@ impl Encoder for ClaudeEncoder {
 }
 
 impl ClaudeEncoder {
-    /// A writer as the caller wants it.
+    /// An encoder at the beginning of a stream.
     pub fn new(options: &EncodeOptions) -> Self {
         Self {
             stamp: Stamp::default(),
             facts: SessionStarted::default(),
             turn: Turn::default(),
-            early: Vec::new(),
-            introduced: false,
-            nameless: false,
+            held: Vec::new(),
+            init_written: false,
+            session_id_generated: false,
             open: Vec::new(),
             spare: Bytes::new(),
             messages: Messages::default(),
             models: Models::default(),
-            pieces: options.partial.then(Pieces::default),
-            passed_message: false,
+            partial: options.partial.then(PartialMessage::default),
+            message_open: false,
             last_text: Bytes::new(),
             calls: Calls::default(),
-            announced: Announced::default(),
-            spent: Spent::default(),
+            pending: PendingCalls::default(),
+            totals: Totals::default(),
         }
     }
 
-    /// Forgets blocks that were not written yet; where their pieces were, says that they are void.
+    /// Retracts blocks that are not written yet, and their deltas if those were written.
     fn withdraw(&mut self, withdrawn: &Withdrawn<'_>, event: &Event<'_>, out: &mut Output) {
         let taken = |number| withdrawn.blocks.iter().any(|block| block.block == number);
         self.open.retain(|open| !taken(open.number));
-        if let Some(pieces) = self.pieces.as_mut().filter(|_| event.parent.is_none())
-            && pieces.abandon(&mut self.stamp, out)
+        if let Some(partial) = self.partial.as_mut().filter(|_| event.parent.is_none())
+            && partial.abandon(&mut self.stamp, out)
         {
-            self.messages.begin_another();
+            self.messages.end();
         }
     }
 
-    fn whole(&mut self, block: &Block<'_>, event: &Event<'_>, out: &mut Output) {
-        self.begin_pieces(&block.kind, block.message.as_ref(), event, out);
-        if let Some(pieces) = self.pieces.as_mut().filter(|_| event.parent.is_none()) {
-            pieces.delta(&block.kind, &block.text, &mut self.stamp, out);
+    fn write_complete_block(&mut self, block: &Block<'_>, event: &Event<'_>, out: &mut Output) {
+        self.start_partial_block(&block.kind, block.message.as_ref(), event, out);
+        if let Some(partial) = self.partial.as_mut().filter(|_| event.parent.is_none()) {
+            partial.write_delta(&block.kind, &block.text, &mut self.stamp, out);
         }
         if block.kind == BlockKind::Image {
             let content = Content::Image(block.content.as_ref());
-            self.assistant(&content, block.message.as_ref(), event, out);
+            self.write_assistant(&content, block.message.as_ref(), event, out);
         } else if let Some(literal) = block.text.as_literal() {
-            self.said_at_once(block, literal.as_bytes(), event, out);
+            self.write_complete_text(block, literal.as_bytes(), event, out);
         } else {
             let mut literal = Bytes::new();
             write::text(&mut literal, &block.text);
-            self.said_at_once(block, &literal, event, out);
+            self.write_complete_text(block, &literal, event, out);
         }
-        self.end_pieces(event, out);
+        self.end_partial_block(event, out);
     }
 
-    fn said_at_once(
+    fn write_complete_text(
         &mut self,
         block: &Block<'_>,
         literal: &[u8],
@@ -250,14 +253,15 @@ impl ClaudeEncoder {
         out: &mut Output,
     ) {
         let signature = block.signature.as_ref();
-        if self.said(&block.kind, literal, signature, block.message.as_ref(), event, out) {
+        if self.write_block(&block.kind, literal, signature, block.message.as_ref(), event, out) {
             self.last_text.clear();
             self.last_text.extend_from_slice(literal);
         }
     }
 
-    /// Writes a block whose text is whole, given as a literal; says whether it may be the last word.
-    fn said(
+    /// Writes a block with its complete text, given as a JSON literal; returns whether the text may
+    /// be the answer of the turn.
+    fn write_block(
         &mut self,
         kind: &BlockKind,
         literal: &[u8],
@@ -276,11 +280,11 @@ impl ClaudeEncoder {
                 return false;
             }
         };
-        self.assistant(&content, message, event, out);
+        self.write_assistant(&content, message, event, out);
         *kind == BlockKind::Text && event.parent.is_none()
     }
 
-    fn assistant(
+    fn write_assistant(
         &mut self,
         content: &Content<'_>,
         message: Option<&Text<'_>>,
@@ -302,13 +306,18 @@ impl ClaudeEncoder {
             fields.raw("usage", NOT_COUNTED_YET);
         });
         let cut = event.synthetic.as_ref().is_some_and(Reason::is_end_of_input);
-        if cut || (self.turn.interrupted.is_some() && !self.turn.went_on) {
+        if cut || (self.turn.interrupted.is_some() && !self.turn.continued) {
             record.flag("aborted", true);
         }
         self.stamp.end_within(record, event);
     }
 
-    fn user_message(&mut self, message: &UserMessage<'_>, event: &Event<'_>, out: &mut Output) {
+    fn write_user_message(
+        &mut self,
+        message: &UserMessage<'_>,
+        event: &Event<'_>,
+        out: &mut Output,
+    ) {
         self.end_message(None, false, out);
         let mut record = out.record("user");
         record.object("message", |fields| {
@@ -321,7 +330,7 @@ impl ClaudeEncoder {
 
     fn begin_message(&mut self, started: &MessageStarted<'_>, event: &Event<'_>) {
         if event.parent.is_none() {
-            self.passed_message = true;
+            self.message_open = true;
             if self.facts.model.is_none() {
                 self.facts.model = started.model.clone().map(Text::into_owned);
             }
@@ -329,40 +338,40 @@ impl ClaudeEncoder {
         self.models.begin(started, &self.facts);
     }
 
-    fn begin_pieces(
+    fn start_partial_block(
         &mut self,
         kind: &BlockKind,
         message: Option<&Text<'_>>,
         event: &Event<'_>,
         out: &mut Output,
     ) {
-        if event.parent.is_some() || self.pieces.is_none() {
+        if event.parent.is_some() || self.partial.is_none() {
             return;
         }
         self.messages.enter(message, &mut self.stamp.identity);
-        if let Some(pieces) = &mut self.pieces {
+        if let Some(partial) = &mut self.partial {
             let model = self.models.of(message, &self.facts);
-            pieces.block(&self.messages, model, kind, &mut self.stamp, out);
+            partial.start_block(&self.messages, model, kind, &mut self.stamp, out);
         }
     }
 
-    fn end_pieces(&mut self, event: &Event<'_>, out: &mut Output) {
-        if let Some(pieces) = self.pieces.as_mut().filter(|_| event.parent.is_none()) {
-            pieces.end_block(&mut self.stamp, out);
+    fn end_partial_block(&mut self, event: &Event<'_>, out: &mut Output) {
+        if let Some(partial) = self.partial.as_mut().filter(|_| event.parent.is_none()) {
+            partial.end_block(&mut self.stamp, out);
         }
     }
 
-    /// Ends the message at hand: why, and whether it was cut off.
+    /// Ends the current message, with its stop reason and whether it was cut off.
     fn end_message(&mut self, stop_reason: Option<&Text<'_>>, cut: bool, out: &mut Output) {
-        self.messages.leave();
-        if let Some(pieces) = &mut self.pieces {
-            pieces.end_message(stop_reason, cut, &mut self.stamp, out);
+        self.messages.end_request();
+        if let Some(partial) = &mut self.partial {
+            partial.end_message(stop_reason, cut, &mut self.stamp, out);
         }
     }
 }
 
-/// Whether something new begins, where others only end what was open.
-fn goes_on(data: &Data<'_>) -> bool {
+/// Whether an event starts something new in a turn, and does not only end what was open.
+fn continues_turn(data: &Data<'_>) -> bool {
     matches!(
         data,
         Data::BlockStarted(_) | Data::Block(_) | Data::ToolStarted(_) | Data::UserMessage(_)
@@ -370,7 +379,7 @@ fn goes_on(data: &Data<'_>) -> bool {
 }
 
 impl Stamp {
-    /// Makes the ids to come for the entry that is being written.
+    /// Generates the next ids for the entry that is being written.
     #[inline]
     fn follow(&mut self, out: &Output) {
         self.identity.follow(out);
@@ -379,14 +388,14 @@ impl Stamp {
         }
     }
 
-    /// Ends a record: whose session it is of, and its own id.
+    /// Ends a record with the id of its session and its own id.
     pub(super) fn end(&mut self, mut record: Object<'_>) {
         record.raw_bytes("session_id", &self.session_id);
         self.identity.uuid().write(record.name("uuid"));
         record.end();
     }
 
-    /// As [`Stamp::end`], for a record that a sub-agent may have said, at a time of its own.
+    /// As [`Stamp::end`], for a record that may belong to a sub-agent and may state a time.
     fn end_within(&mut self, mut record: Object<'_>, event: &Event<'_>) {
         match &event.parent {
             Some(parent) => record.text("parent_tool_use_id", parent),
@@ -400,17 +409,17 @@ impl Stamp {
 }
 
 impl Messages {
-    /// The literal of the id of the message at hand.
+    /// The id of the current message, as a JSON literal.
     pub(super) fn id(&self) -> &[u8] {
         &self.id
     }
 
-    /// Begins the message that a block belongs to, if it is another one than that at hand.
-    fn enter(&mut self, told: Option<&Text<'_>>, identity: &mut Identity) {
+    /// Enters the message that a block belongs to, if it is not the current one.
+    fn enter(&mut self, message: Option<&Text<'_>>, identity: &mut Identity) {
         if !std::mem::replace(&mut self.counted, true) {
             self.requests += 1;
         }
-        match told {
+        match message {
             Some(id) if id.as_literal().is_some_and(|literal| literal.as_bytes() == self.id) => {}
             Some(id) => {
                 self.id.clear();
@@ -425,14 +434,14 @@ impl Messages {
         }
     }
 
-    /// The next block without an id belongs to another message.
-    fn begin_another(&mut self) {
+    /// Ends the message: the next block without an id belongs to another one.
+    fn end(&mut self) {
         self.id.clear();
     }
 
-    /// As [`Messages::begin_another`], and that is of another request.
-    fn leave(&mut self) {
-        self.begin_another();
+    /// Ends the message and its request.
+    fn end_request(&mut self) {
+        self.end();
         self.counted = false;
     }
 }

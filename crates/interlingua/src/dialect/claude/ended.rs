@@ -1,8 +1,8 @@
-//! How a turn of Claude ended, and what it took.
+//! Decodes the `result` that ends a turn: its outcome, usage, cost and durations.
 //!
-//! `usage` and `duration_ms` are of the turn; `total_cost_usd`, `duration_api_ms` and `modelUsage` are
-//! of the whole process. A turn that was stopped or failed prints zeros for what it did not count, and so
-//! does a turn that went on without streaming.
+//! `usage` and `duration_ms` cover the turn; `total_cost_usd`, `duration_api_ms` and `modelUsage`
+//! cover the process. Claude Code writes zeros for counts that are unknown: in a turn that was
+//! cancelled or failed, and in one whose requests were not streamed.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::event::{Cost, ErrorClass, Outcome, Scope, TurnEnded, Usage};
 use crate::json::read;
 use crate::json::{Json, Text};
 
-/// With what the program starts sentences that are for its authors.
+/// The prefix of error messages that are meant for the authors of Claude Code.
 const DIAGNOSTIC: &str = "[ede_diagnostic]";
 
-/// What the process had used when the last turn ended.
+/// Decodes the ends of turns. It holds the totals of the process at the end of the previous turn.
 #[derive(Debug, Default)]
 pub(super) struct Endings {
     api_duration_ms: u64,
@@ -22,7 +22,7 @@ pub(super) struct Endings {
 }
 
 impl Endings {
-    /// How a turn ended, as its `result` tells it.
+    /// The end of a turn, from its `result`.
     pub(super) fn turn_ended<'a>(
         &mut self,
         line: Line<'a>,
@@ -32,10 +32,10 @@ impl Endings {
         let outcome = outcome(&line, failed, unanswered_call);
         let errors =
             line.errors.as_ref().and_then(|errors| errors.read().map(own_list)).unwrap_or_default();
-        let (final_text, said) = if failed { (None, line.result) } else { (line.result, None) };
-        let told = errors.iter().find(|error| !error.body().starts_with(DIAGNOSTIC));
-        let cause = said.or_else(|| told.cloned()).filter(|_| outcome != Outcome::Completed);
-        // Our own writer says which of its zeros are unknown. A turn that was stopped prints zeros too.
+        let (final_text, failure) = if failed { (None, line.result) } else { (line.result, None) };
+        let error = errors.iter().find(|error| !error.body().starts_with(DIAGNOSTIC));
+        let cause = failure.or_else(|| error.cloned()).filter(|_| outcome != Outcome::Completed);
+        // Interlingua's own encoder lists the fields whose zeros stand for unknown values.
         let unknown: Vec<Text<'_>> =
             line.unknown_fields.as_ref().and_then(|names| names.read()).unwrap_or_default();
         let known = |name: &str| !unknown.iter().any(|unknown| *unknown == *name);
@@ -45,23 +45,23 @@ impl Endings {
             counts(usage, Scope::Turn)
         });
         let total_cost_usd = line.total_cost_usd.filter(|_| known("total_cost_usd"));
-        let spent = line.models_since.as_ref().and_then(cost_since);
+        let turn_cost_usd = line.models_since.as_ref().and_then(total_cost);
         let by_model = match &line.models_since {
-            Some(models) => models_of(models),
+            Some(models) => usage_by_model(models),
             None => self.models_of_turn(line.models.as_ref().filter(|_| known("modelUsage"))),
         };
-        // Of a turn that failed, and of requests that were not streamed, zeros are printed.
+        // A failed turn and requests that were not streamed have zeros in place of counts.
         let models_used = by_model.iter().any(|usage| usage.all() > 0);
         let counted = |usage: &Usage<'_>| usage.all() > 0 || !(failed || models_used);
         let usage = usage.filter(counted).filter(|_| known("usage"));
-        let cost = match (spent, total_cost_usd) {
+        let cost = match (turn_cost_usd, total_cost_usd) {
             (Some(usd), _) => Some(Cost { scope: Scope::Turn, usd, ..Cost::default() }),
             (None, Some(usd)) => Some(Cost { scope: Scope::Session, usd, ..Cost::default() }),
             (None, None) => None,
         };
         let cost = cost.filter(|cost| usage.is_some() || cost.usd > 0.0);
         let api_duration_ms = line.duration_api_ms.filter(|_| known("duration_api_ms"));
-        // Where the stream says that a turn failed and how it came to an end, the end is no reason.
+        // Of a failed turn, `completed` states only that the program ended it.
         let reason = line.terminal_reason.filter(|reason| !failed || *reason != "completed");
         let class = reason.as_ref().and_then(class_of_reason);
         let class = class.or_else(|| cause.as_ref().and_then(class_of_cause));
@@ -86,18 +86,19 @@ impl Endings {
         }
     }
 
-    /// How long the model took in this turn; `None` where that is not known: a resumed process
-    /// starts with what was before it, and a turn that was stopped says zero.
-    fn api_duration_of_turn(&mut self, told: Option<u64>, turn_ms: Option<u64>) -> Option<u64> {
-        let told = told.filter(|told| *told > 0)?;
-        let before = std::mem::replace(&mut self.api_duration_ms, told);
-        let turn = told.checked_sub(before).filter(|turn| *turn > 0)?;
-        Some(turn).filter(|turn| turn_ms.is_none_or(|whole| *turn <= whole))
+    /// The duration of the model's requests in this turn, from the total of the process. It is
+    /// unknown in the first turn of a resumed process, whose total includes earlier processes and
+    /// so exceeds the turn, and in a cancelled turn, whose total is zero.
+    fn api_duration_of_turn(&mut self, total: Option<u64>, turn_ms: Option<u64>) -> Option<u64> {
+        let total = total.filter(|total| *total > 0)?;
+        let before = std::mem::replace(&mut self.api_duration_ms, total);
+        let api_ms = total.checked_sub(before).filter(|api_ms| *api_ms > 0)?;
+        Some(api_ms).filter(|api_ms| turn_ms.is_none_or(|turn_ms| *api_ms <= turn_ms))
     }
 
-    /// What each model used in this turn, out of what it used since the process started.
+    /// The usage of each model in this turn, from its totals in the process.
     fn models_of_turn(&mut self, models: Option<&Json<'_>>) -> Vec<Usage<'static>> {
-        let Some(models) = models.map(models_of) else { return Vec::new() };
+        let Some(models) = models.map(usage_by_model) else { return Vec::new() };
         let turn = |usage: Usage<'static>| {
             let model = usage.model.as_ref().map(ToString::to_string).unwrap_or_default();
             let before = self.models.insert(model, usage.clone()).unwrap_or_default();
@@ -113,17 +114,20 @@ fn outcome(line: &Line<'_>, failed: bool, unanswered_call: bool) -> Outcome {
     match line.subtype.as_ref().map_or("", Text::body) {
         _ if stopped => Outcome::Cancelled,
         "error_max_turns" | "error_max_budget_usd" => Outcome::LimitReached,
-        _ if stopped_for(line, "refusal") => Outcome::Refused,
+        _ if has_stop_reason(line, "refusal") => Outcome::Refused,
         _ if failed => Outcome::Failed,
-        // With `--json-schema` a turn is over when the model has called a tool with the answer.
-        "success" if unanswered_call && stopped_for(line, "tool_use") => Outcome::WaitingForClient,
+        // With `--json-schema` a completed turn also stops for `tool_use`, but its call was
+        // answered.
+        "success" if unanswered_call && has_stop_reason(line, "tool_use") => {
+            Outcome::WaitingForClient
+        }
         "success" => Outcome::Completed,
         _ => Outcome::Failed,
     }
 }
 
-/// Whether the model stopped for a reason.
-fn stopped_for(line: &Line<'_>, reason: &str) -> bool {
+/// Whether the model stopped for this reason.
+fn has_stop_reason(line: &Line<'_>, reason: &str) -> bool {
     line.stop_reason.as_ref().is_some_and(|stop| *stop == *reason)
 }
 
@@ -136,7 +140,7 @@ fn class_of_reason(reason: &Text<'_>) -> Option<ErrorClass> {
     }
 }
 
-/// What the program says in words only.
+/// The class of an error for which the program has no code.
 fn class_of_cause(cause: &Text<'_>) -> Option<ErrorClass> {
     cause.body().starts_with("No conversation found").then_some(ErrorClass::NotFound)
 }
@@ -145,16 +149,16 @@ fn own_list(list: Vec<Text<'_>>) -> Vec<Text<'static>> {
     list.into_iter().map(Text::into_owned).collect()
 }
 
-/// What all models together have cost, as `modelUsage` has it.
-pub(in crate::dialect) fn cost_since(models: &Json<'_>) -> Option<f64> {
+/// The cost of all models in a `modelUsage`.
+pub(in crate::dialect) fn total_cost(models: &Json<'_>) -> Option<f64> {
     let models: BTreeMap<String, Json<'_>> = models.read()?;
     let costs = models.values().filter_map(read::record_of::<ModelUsage<'_>>);
     // An empty sum of floats is a negative zero.
     Some(costs.filter_map(|model| model.usd).fold(0.0, |sum, usd| sum + usd))
 }
 
-/// What each model used, as `modelUsage` has it.
-pub(in crate::dialect) fn models_of(models: &Json<'_>) -> Vec<Usage<'static>> {
+/// The usage of each model in a `modelUsage`.
+pub(in crate::dialect) fn usage_by_model(models: &Json<'_>) -> Vec<Usage<'static>> {
     let models: BTreeMap<String, Json<'_>> = models.read().unwrap_or_default();
     let usage = |(name, model): (String, Json<'_>)| {
         let model = read::record_of::<ModelUsage<'_>>(&model)?;

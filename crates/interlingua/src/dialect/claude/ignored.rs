@@ -1,27 +1,27 @@
-//! What of Claude's stream is left out on purpose.
+//! The records and fields of Claude's stream that are left out on purpose.
 
 use crate::dialect::Ignored;
 
 pub(super) const IGNORED: &[Ignored] = &[
     Ignored {
         what: &["command_lifecycle", "control_response", "control_request", "keep_alive"],
-        why: "the program's talk with its host, which has been answered",
+        why: "control messages between the program and its host, which were answered",
     },
     Ignored {
         what: &["message_delta", "ping"],
-        why: "what it says of the message is told when the message ends",
+        why: "its counts and stop reason are emitted when the message ends",
     },
     Ignored {
         what: &["system/status", "system/thinking_tokens", "system/task_progress"],
-        why: "signs of life; the estimates are told as counts when the request is over",
+        why: "heartbeats; the estimates are replaced by the counts at the end of the request",
     },
     Ignored {
         what: &["system/hook_*"],
-        why: "programs of the user's own, which say nothing to the user",
+        why: "hooks of the user, whose output is not part of the conversation",
     },
     Ignored {
         what: &["system/task_*", "system/background_tasks_changed"],
-        why: "the program's own list of work in the background; agents in it are told",
+        why: "the program's list of background tasks; sub-agents among them have events",
     },
     Ignored {
         what: &[
@@ -46,7 +46,7 @@ pub(super) const IGNORED: &[Ignored] = &[
     },
     Ignored {
         what: &["*: *message.role", "*: *message.type", "*: *stop_sequence", "*: *stop_details"],
-        why: "the type of the record says it, or the stop reason does",
+        why: "the type of the record or the stop reason states it",
     },
     Ignored {
         what: &[
@@ -58,11 +58,11 @@ pub(super) const IGNORED: &[Ignored] = &[
             "*: *usage.service_tier",
             "*: *usage.speed",
         ],
-        why: "how the provider served the request; the counts are read",
+        why: "details of how the provider served the request; the counts are read",
     },
     Ignored {
         what: &["*: *context_management", "*: *container", "*: message.diagnostics"],
-        why: "the provider's own housekeeping",
+        why: "internal state of the provider",
     },
     Ignored {
         what: &[
@@ -76,11 +76,11 @@ pub(super) const IGNORED: &[Ignored] = &[
     },
     Ignored {
         what: &["*: user_message_uuid*", "*: agent_id", "*: task_description", "*: *run_id"],
-        why: "names for things that are already named by their calls",
+        why: "ids of things that their calls already identify",
     },
     Ignored {
         what: &["system/init: *"],
-        why: "how the program is set up; what a consumer can use of it is read",
+        why: "the configuration of the program; what a consumer can use of it is read",
     },
     Ignored {
         what: &[
@@ -98,7 +98,7 @@ pub(super) const IGNORED: &[Ignored] = &[
     },
     Ignored {
         what: &["*: api_error_type", "*: is_api_error_message", "assistant: aborted"],
-        why: "the code of the error, the status and the turn's outcome say it",
+        why: "the error code, the status and the outcome of the turn state it",
     },
     Ignored {
         what: &[
@@ -107,6 +107,6 @@ pub(super) const IGNORED: &[Ignored] = &[
             "control_request: request.server_policy_ask_only",
             "system/permission_denied: decision_reason_type",
         ],
-        why: "the description of the request, and the reason of the decision, say it",
+        why: "the description of the request and the reason of the decision state it",
     },
 ];

@@ -1,16 +1,15 @@
-//! `claude`: what `claude -p --output-format stream-json --verbose` prints.
+//! `claude`: the output of `claude -p --output-format stream-json --verbose`.
 //!
-//! Seen in Claude Code 2.1.197 and 2.1.325. Nested records: `assistant` and `user` hold one content
-//! block each, several share a `message.id`; `stream_event` holds the raw pieces where partial
-//! messages were asked for, and the `assistant` record that repeats a block comes before the
-//! block's end. `system/init` opens every turn, `result` ends it, and both may come several times.
-//! Tools run in parallel; their results come in the order in which they end, even between two blocks
-//! of one message. A sub-agent's records name the call that started it in `parent_tool_use_id`.
-//! `result.usage` is of the turn, `total_cost_usd` of the whole process. A failed request is a
-//! `success` with `is_error`. `type` is not always the first field.
+//! Observed in Claude Code 2.1.197 and 2.1.325. Records are nested: `assistant` and `user` hold one
+//! content block each, and several share a `message.id`. If partial messages are requested,
+//! `stream_event` holds the raw deltas, and the `assistant` record that repeats a block precedes
+//! the end of that block. `system/init` starts every turn and `result` ends it; a process may write
+//! several of both. Tools run in parallel, and their results are written in the order in which they
+//! end, even between two blocks of one message. The records of a sub-agent state the call that
+//! started it in `parent_tool_use_id`. `result.usage` covers the turn, `total_cost_usd` the
+//! process. A failed request is a `success` with `is_error`. `type` is not always the first field.
 
 mod answers;
-mod aside;
 pub(super) mod changes;
 mod decode;
 mod encode;

@@ -1,15 +1,16 @@
-//! What Claude Code calls that which an agent may do without asking.
+//! The permission modes of Claude Code, and the names that other agents have for them.
 
-/// Its own words.
+/// The modes of Claude Code.
 const MODES: &[&str] = &["default", "acceptEdits", "bypassPermissions", "plan", "dontAsk", "auto"];
 
-/// The word for what an agent calls by another name; `None` where there is none that surely means the
-/// same. The mode is then told as the usual one: a permission that nobody gave is not claimed.
-pub(in crate::dialect) fn permission_mode(told: &str) -> Option<&'static str> {
-    match told {
+/// The mode of Claude Code that an agent's mode corresponds to; `None` if no mode certainly means
+/// the same. An encoder then writes the default mode, so that it claims no permission that was not
+/// given.
+pub(in crate::dialect) fn permission_mode(mode: &str) -> Option<&'static str> {
+    match mode {
         "manual" => Some("default"),
         "yolo" => Some("bypassPermissions"),
         "auto-edit" | "auto_edit" | "autoEdit" => Some("acceptEdits"),
-        told => MODES.iter().find(|own| **own == told).copied(),
+        mode => MODES.iter().find(|own| **own == mode).copied(),
     }
 }

@@ -1,7 +1,8 @@
-//! The `stream_event` records that `--include-partial-messages` adds.
+//! Writes the `stream_event` records that `--include-partial-messages` adds.
 //!
-//! They repeat the events of the model's API: a message starts, its blocks start, go on and end, and
-//! the record that holds a whole block comes before that block's end.
+//! They repeat the events of the model's API: the start and end of a message, and the start, deltas
+//! and end of its blocks. The `assistant` record with the complete block precedes the end of the
+//! block.
 
 use super::encode::{Messages, NOT_COUNTED_YET, Stamp};
 use crate::dialect::Output;
@@ -9,19 +10,20 @@ use crate::event::BlockKind;
 use crate::json::Text;
 use crate::json::write::{self, Bytes, Object};
 
-/// The message that is being said in pieces.
+/// The message that is being streamed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Pieces {
-    /// The literal of the open message's id; empty when none is open.
+pub(super) struct PartialMessage {
+    /// The id of the open message as a JSON literal; empty if no message is open.
     message: Bytes,
     next_index: u64,
+    /// A block is open.
     open: bool,
-    called: bool,
+    has_call: bool,
 }
 
-impl Pieces {
-    /// Begins a block of text or reasoning, and its message where that is another one.
-    pub(super) fn block(
+impl PartialMessage {
+    /// Starts a block of text or reasoning, and its message if that is not the open one.
+    pub(super) fn start_block(
         &mut self,
         messages: &Messages,
         model: &Text<'_>,
@@ -35,11 +37,11 @@ impl Pieces {
             _ => return,
         };
         self.enter(messages, model, stamp, out);
-        self.start_block(stamp, out, |block| block.extend_from_slice(empty.as_bytes()));
+        self.write_block_start(stamp, out, |block| block.extend_from_slice(empty.as_bytes()));
     }
 
-    /// Begins a tool call.
-    pub(super) fn call(
+    /// Starts the block of a tool call.
+    pub(super) fn start_call(
         &mut self,
         messages: &Messages,
         model: &Text<'_>,
@@ -49,8 +51,8 @@ impl Pieces {
         out: &mut Output,
     ) {
         self.enter(messages, model, stamp, out);
-        self.called = true;
-        self.start_block(stamp, out, |block| {
+        self.has_call = true;
+        self.write_block_start(stamp, out, |block| {
             let mut fields = Object::open(block);
             fields.raw("type", "\"tool_use\"").text("id", call).text("name", name);
             fields.raw("input", "{}");
@@ -58,8 +60,8 @@ impl Pieces {
         });
     }
 
-    /// The next piece of the block at hand.
-    pub(super) fn delta(
+    /// Writes the next delta of the open block.
+    pub(super) fn write_delta(
         &mut self,
         kind: &BlockKind,
         text: &Text<'_>,
@@ -72,27 +74,27 @@ impl Pieces {
             _ => return,
         };
         if self.open && !text.is_empty() {
-            self.piece(stamp, out, |fields| {
+            self.write_block_delta(stamp, out, |fields| {
                 fields.raw("type", delta).text(field, text);
             });
         }
     }
 
-    /// The input of the call at hand.
-    pub(super) fn input(&mut self, input: &str, stamp: &mut Stamp, out: &mut Output) {
-        self.piece(stamp, out, |fields| {
+    /// Writes the input of the call whose block is open.
+    pub(super) fn write_input(&mut self, input: &str, stamp: &mut Stamp, out: &mut Output) {
+        self.write_block_delta(stamp, out, |fields| {
             fields.raw("type", "\"input_json_delta\"").string("partial_json", input);
         });
     }
 
-    /// Ends the block at hand.
+    /// Ends the open block.
     pub(super) fn end_block(&mut self, stamp: &mut Stamp, out: &mut Output) {
         if std::mem::replace(&mut self.open, false) {
-            stop_block(self.next_index - 1, stamp, out);
+            write_block_stop(self.next_index - 1, stamp, out);
         }
     }
 
-    /// Ends the message at hand. One that called tools stopped for them, unless it was cut off.
+    /// Ends the open message. One with a call stopped for `tool_use`, unless it was cut off.
     pub(super) fn end_message(
         &mut self,
         stop_reason: Option<&Text<'_>>,
@@ -105,18 +107,18 @@ impl Pieces {
         }
         self.end_block(stamp, out);
         let for_tools = Text::plain("tool_use");
-        let called = (self.called && !cut).then_some(&for_tools);
-        stop_message(called.or(stop_reason), stamp, out);
+        let for_tools = (self.has_call && !cut).then_some(&for_tools);
+        write_message_stop(for_tools.or(stop_reason), stamp, out);
         *self = Self::default();
     }
 
-    /// Ends the message at hand, and takes back the block of it that is open; `false` where none is.
+    /// Ends the open message and retracts its open block; returns `false` if no block is open.
     pub(super) fn abandon(&mut self, stamp: &mut Stamp, out: &mut Output) -> bool {
         if !self.open {
             return false;
         }
         self.end_block(stamp, out);
-        message_delta(None, stamp, out);
+        write_message_delta(None, stamp, out);
         let mut record = out.record("stream_event");
         record.object("event", |event| {
             event.raw("type", "\"message_stop\"");
@@ -125,7 +127,7 @@ impl Pieces {
             blocks.raw_bytes("api_message_id", &self.message);
             blocks.number("from_block_index", self.next_index - 1);
         });
-        end(stamp, record);
+        end_record(stamp, record);
         *self = Self::default();
         true
     }
@@ -143,7 +145,7 @@ impl Pieces {
         }
         self.end_message(None, false, stamp, out);
         self.message = messages.id().to_vec();
-        event(stamp, out, "message_start", |event| {
+        write_event(stamp, out, "message_start", |event| {
             event.object("message", |fields| {
                 fields.raw_bytes("id", messages.id()).raw("type", "\"message\"");
                 fields.raw("role", "\"assistant\"").text("model", model);
@@ -153,39 +155,53 @@ impl Pieces {
         });
     }
 
-    fn start_block(&mut self, stamp: &mut Stamp, out: &mut Output, block: impl FnOnce(&mut Bytes)) {
+    fn write_block_start(
+        &mut self,
+        stamp: &mut Stamp,
+        out: &mut Output,
+        block: impl FnOnce(&mut Bytes),
+    ) {
         let index = self.next_index;
         self.next_index += 1;
         self.open = true;
-        event(stamp, out, "content_block_start", |event| {
+        write_event(stamp, out, "content_block_start", |event| {
             event.number("index", index);
             block(event.name("content_block"));
         });
     }
 
-    fn piece(&self, stamp: &mut Stamp, out: &mut Output, fields: impl FnOnce(&mut Object<'_>)) {
+    fn write_block_delta(
+        &self,
+        stamp: &mut Stamp,
+        out: &mut Output,
+        fields: impl FnOnce(&mut Object<'_>),
+    ) {
         let index = self.next_index.saturating_sub(1);
-        event(stamp, out, "content_block_delta", |event| {
+        write_event(stamp, out, "content_block_delta", |event| {
             event.number("index", index).object("delta", fields);
         });
     }
 }
 
-/// Ends a block of pieces.
-pub(super) fn stop_block(index: u64, stamp: &mut Stamp, out: &mut Output) {
-    event(stamp, out, "content_block_stop", |event| {
+/// Writes the end of a streamed block.
+pub(super) fn write_block_stop(index: u64, stamp: &mut Stamp, out: &mut Output) {
+    write_event(stamp, out, "content_block_stop", |event| {
         event.number("index", index);
     });
 }
 
-/// Ends a message of pieces.
-pub(super) fn stop_message(stop_reason: Option<&Text<'_>>, stamp: &mut Stamp, out: &mut Output) {
-    message_delta(stop_reason, stamp, out);
-    event(stamp, out, "message_stop", |_| {});
+/// Writes the end of a streamed message.
+pub(super) fn write_message_stop(
+    stop_reason: Option<&Text<'_>>,
+    stamp: &mut Stamp,
+    out: &mut Output,
+) {
+    write_message_delta(stop_reason, stamp, out);
+    write_event(stamp, out, "message_stop", |_| {});
 }
 
-fn message_delta(stop_reason: Option<&Text<'_>>, stamp: &mut Stamp, out: &mut Output) {
-    event(stamp, out, "message_delta", |event| {
+fn write_message_delta(stop_reason: Option<&Text<'_>>, stamp: &mut Stamp, out: &mut Output) {
+    write_event(stamp, out, "message_delta", |event| {
         event.object("delta", |delta| {
             match stop_reason {
                 Some(reason) => delta.text("stop_reason", reason),
@@ -197,17 +213,22 @@ fn message_delta(stop_reason: Option<&Text<'_>>, stamp: &mut Stamp, out: &mut Ou
     });
 }
 
-fn event(stamp: &mut Stamp, out: &mut Output, kind: &str, fields: impl FnOnce(&mut Object<'_>)) {
+fn write_event(
+    stamp: &mut Stamp,
+    out: &mut Output,
+    kind: &str,
+    fields: impl FnOnce(&mut Object<'_>),
+) {
     let mut record = out.record("stream_event");
     record.object("event", |event| {
         write::string(event.name("type"), kind);
         fields(event);
     });
-    end(stamp, record);
+    end_record(stamp, record);
 }
 
-/// Pieces are those of the main thread alone.
-fn end(stamp: &mut Stamp, mut record: Object<'_>) {
+/// Ends a record. Only messages of the main agent are streamed, so it has no parent.
+fn end_record(stamp: &mut Stamp, mut record: Object<'_>) {
     record.fixed(r#""parent_tool_use_id":null"#);
     stamp.end(record);
 }

@@ -1,24 +1,25 @@
-//! The `result` that ends a turn, and the content of tool results.
+//! Writes the `result` that ends a turn, and the content of tool results. It knows no order of
+//! records: the encoder passes what it observed of the turn.
 
 use crate::event::{ErrorClass, Outcome, TurnEnded, Usage};
 use crate::json::read;
 use crate::json::write::Object;
 use crate::json::{Json, Text, record};
 
-/// What Claude Code calls the end of a turn.
+/// The fields of a `result` that state how the turn ended.
 #[derive(Debug, Clone)]
 pub(super) struct Verdict<'e> {
     pub(super) subtype: &'static str,
     pub(super) is_error: bool,
-    /// Why the program stopped; absent where nobody said so.
+    /// Why the program ended the turn; absent if unknown.
     terminal_reason: Option<&'e str>,
     /// Why the model stopped.
     stop_reason: Option<Text<'e>>,
-    /// What the program says in the model's place, and again in the result.
+    /// The failure, which is a message in place of the model's and also the text of the `result`.
     pub(super) failure: Option<&'e Text<'e>>,
 }
 
-/// The ends that Claude Code has words for, apart from its own success.
+/// The terminal reasons of Claude Code, except that of a completed turn.
 const TERMINAL_REASONS: &[&str] = &[
     "api_error",
     "prompt_too_long",
@@ -29,7 +30,7 @@ const TERMINAL_REASONS: &[&str] = &[
     "budget_exhausted",
 ];
 
-/// The words with which Claude says why it stopped; those of other models say nothing to its readers.
+/// The stop reasons of Claude; consumers do not know those of other models.
 const STOP_REASONS: &[&str] = &[
     "end_turn",
     "max_tokens",
@@ -41,10 +42,10 @@ const STOP_REASONS: &[&str] = &[
 ];
 
 impl<'e> Verdict<'e> {
-    /// The words for how a turn ended; `added` where the agent did not say so itself.
+    /// The verdict on a turn; `added` if the grammar, not the agent, ended it.
     pub(super) fn of(ended: &'e TurnEnded<'_>, added: bool, stopped_in_call: bool) -> Self {
-        let told = ended.stop_reason.as_ref().map(Text::borrowed);
-        let told = told.filter(|told| STOP_REASONS.contains(&told.body()));
+        let stated = ended.stop_reason.as_ref().map(Text::borrowed);
+        let stated = stated.filter(|stated| STOP_REASONS.contains(&stated.body()));
         let failed = |terminal_reason, stop_reason| Self {
             subtype: "error_during_execution",
             is_error: true,
@@ -59,25 +60,25 @@ impl<'e> Verdict<'e> {
             stop_reason: Some(stop_reason),
             failure: None,
         };
-        let word = Text::plain;
+        let plain = Text::plain;
         let own = ended.reason.as_ref().map(Text::body);
         let own = own.filter(|own| TERMINAL_REASONS.contains(own));
         match ended.outcome {
-            Outcome::Completed => success(told.unwrap_or(word("end_turn"))),
-            Outcome::WaitingForClient => success(word("tool_use")),
-            Outcome::Refused => Self { is_error: true, ..success(word("refusal")) },
-            Outcome::Cancelled if stopped_in_call => failed(own.or(Some("aborted_tools")), told),
-            Outcome::Cancelled => failed(own.or(Some("aborted_streaming")), told),
+            Outcome::Completed => success(stated.unwrap_or(plain("end_turn"))),
+            Outcome::WaitingForClient => success(plain("tool_use")),
+            Outcome::Refused => Self { is_error: true, ..success(plain("refusal")) },
+            Outcome::Cancelled if stopped_in_call => failed(own.or(Some("aborted_tools")), stated),
+            Outcome::Cancelled => failed(own.or(Some("aborted_streaming")), stated),
             Outcome::LimitReached => match limit(ended) {
                 Limit::Turns => {
-                    Self { subtype: "error_max_turns", ..failed(Some("max_turns"), told) }
+                    Self { subtype: "error_max_turns", ..failed(Some("max_turns"), stated) }
                 }
                 Limit::Money => Self {
                     subtype: "error_max_budget_usd",
-                    ..failed(Some("budget_exhausted"), told)
+                    ..failed(Some("budget_exhausted"), stated)
                 },
-                Limit::Tokens => failed(None, Some(word("max_tokens"))),
-                Limit::Unknown => failed(None, told),
+                Limit::Tokens => failed(None, Some(plain("max_tokens"))),
+                Limit::Unknown => failed(None, stated),
             },
             Outcome::Failed if !added => {
                 let too_long = ended.class == Some(ErrorClass::ContextOverflow);
@@ -87,17 +88,17 @@ impl<'e> Verdict<'e> {
                     Some(cause) => Self {
                         subtype: "success",
                         failure: Some(cause),
-                        ..failed(reason, told.or(Some(word("stop_sequence"))))
+                        ..failed(reason, stated.or(Some(plain("stop_sequence"))))
                     },
-                    None => failed(reason, told),
+                    None => failed(reason, stated),
                 }
             }
-            _ => failed(None, told),
+            _ => failed(None, stated),
         }
     }
 
-    /// Why the last message of the turn stopped, as far as that is known: one that was cut off says
-    /// nothing of it.
+    /// The stop reason of the last message of the turn, if known: a message that was cut off has
+    /// none.
     pub(super) fn message_stop_reason(&self) -> Option<&Text<'e>> {
         let known = |reason: &&Text<'_>| {
             !self.is_error || **reason == "max_tokens" || **reason == "refusal"
@@ -106,7 +107,7 @@ impl<'e> Verdict<'e> {
     }
 }
 
-/// Which limit a turn ran into.
+/// The limit that a turn reached.
 enum Limit {
     Turns,
     Money,
@@ -115,25 +116,25 @@ enum Limit {
 }
 
 fn limit(ended: &TurnEnded<'_>) -> Limit {
-    let words = [&ended.reason, &ended.stop_reason];
-    let says = |parts: &[&str]| {
-        words.into_iter().flatten().any(|word| {
-            let word = word.body().to_ascii_lowercase();
-            word != "end_turn" && parts.iter().any(|part| word.contains(part))
+    let reasons = [&ended.reason, &ended.stop_reason];
+    let mentions = |parts: &[&str]| {
+        reasons.into_iter().flatten().any(|reason| {
+            let reason = reason.body().to_ascii_lowercase();
+            reason != "end_turn" && parts.iter().any(|part| reason.contains(part))
         })
     };
-    if says(&["budget", "cost"]) {
+    if mentions(&["budget", "cost"]) {
         Limit::Money
-    } else if says(&["turn"]) {
+    } else if mentions(&["turn"]) {
         Limit::Turns
-    } else if says(&["token", "length"]) {
+    } else if mentions(&["token", "length"]) {
         Limit::Tokens
     } else {
         Limit::Unknown
     }
 }
 
-/// The code with which Claude Code says that a request failed for good.
+/// Claude Code's error code for a request that failed finally.
 pub(super) fn error_code(class: Option<&ErrorClass>) -> &'static str {
     match class {
         Some(ErrorClass::Authentication | ErrorClass::Permission) => "authentication_failed",
@@ -151,7 +152,7 @@ pub(super) fn error_code(class: Option<&ErrorClass>) -> &'static str {
     }
 }
 
-/// The code with which Claude Code says that a request failed and is tried again.
+/// Claude Code's error code for a request that failed and is retried.
 pub(super) fn retry_code(class: &ErrorClass) -> &'static str {
     match class {
         ErrorClass::Overloaded => "overloaded",
@@ -159,63 +160,63 @@ pub(super) fn retry_code(class: &ErrorClass) -> &'static str {
     }
 }
 
-/// What the writer itself saw of a turn.
+/// What the encoder observed of a turn.
 #[derive(Debug, Clone)]
-pub(super) struct Seen<'s> {
-    /// The literal of the last text; empty where there was none.
+pub(super) struct Observed<'s> {
+    /// The last text as a JSON literal; empty if there was none.
     pub(super) last_text: &'s [u8],
     pub(super) duration_ms: Option<u64>,
     pub(super) requests: u64,
-    /// The calls that were refused: a JSON array.
+    /// The denied calls, as a JSON array.
     pub(super) denials: &'s [u8],
-    /// What went wrong and stands nowhere else.
+    /// The errors that no other record contains.
     pub(super) errors: &'s [&'s Text<'s>],
 }
 
-/// Writes all of a `result` but whose it is.
+/// Writes the fields of a `result`, except those of its session.
 ///
-/// Claude Code always prints counts, cost and durations, and the programs that read them do not ask
-/// whether they are there. So they are there: zero where they are unknown, as Claude Code has it for
-/// a turn that it did not count, and named in `unknown_fields`, so that nobody need add them up.
+/// Claude Code always writes counts, cost and durations, and consumers require them. Unknown ones
+/// are therefore zero, as in Claude Code's own results of turns that it did not count, and listed
+/// in `unknown_fields`, so that a consumer can distinguish them from real zeros.
 pub(super) fn write_result(
     record: &mut Object<'_>,
     ended: &TurnEnded<'_>,
     verdict: &Verdict<'_>,
-    seen: &Seen<'_>,
-    spent: &Spent,
+    observed: &Observed<'_>,
+    totals: &Totals,
 ) {
     record.string("subtype", verdict.subtype).flag("is_error", verdict.is_error);
-    record.number("duration_ms", seen.duration_ms.unwrap_or(0));
+    record.number("duration_ms", observed.duration_ms.unwrap_or(0));
     record.number("duration_api_ms", ended.api_duration_ms.unwrap_or(0));
-    record.number("num_turns", ended.steps.unwrap_or(seen.requests));
+    record.number("num_turns", ended.steps.unwrap_or(observed.requests));
     if verdict.subtype == "success" {
         let refused = ended.cause.as_ref().filter(|_| verdict.is_error);
         match verdict.failure.or(ended.final_text.as_ref()).or(refused) {
             Some(text) => record.text("result", text),
-            None if seen.last_text.is_empty() => record.raw("result", "\"\""),
-            None => record.raw_bytes("result", seen.last_text),
+            None if observed.last_text.is_empty() => record.raw("result", "\"\""),
+            None => record.raw_bytes("result", observed.last_text),
         };
     }
     match &verdict.stop_reason {
         Some(reason) => record.text("stop_reason", reason),
         None => record.raw("stop_reason", "null"),
     };
-    record.raw("total_cost_usd", &dollars(spent.usd));
+    record.raw("total_cost_usd", &dollars(totals.usd));
     record.object("usage", |usage| write_usage(usage, ended.usage.as_ref()));
-    spent.write_models(record);
-    record.raw_bytes("permission_denials", seen.denials);
+    totals.write_models(record);
+    record.raw_bytes("permission_denials", observed.denials);
     if let Some(reason) = verdict.terminal_reason {
         record.string("terminal_reason", reason);
     }
     record.number_if("api_error_status", ended.http_status);
     record.json_if("structured_output", ended.structured.as_ref());
     if verdict.subtype != "success" {
-        write_errors(record, seen.errors);
+        write_errors(record, observed.errors);
     }
-    write_unknown_fields(record, ended, seen);
+    write_unknown_fields(record, ended, observed);
 }
 
-fn write_unknown_fields(record: &mut Object<'_>, ended: &TurnEnded<'_>, seen: &Seen<'_>) {
+fn write_unknown_fields(record: &mut Object<'_>, ended: &TurnEnded<'_>, observed: &Observed<'_>) {
     let usage = ended.usage.as_ref();
     let models = ended.by_model.len();
     let unknown = [
@@ -226,14 +227,14 @@ fn write_unknown_fields(record: &mut Object<'_>, ended: &TurnEnded<'_>, seen: &S
         ("modelUsage.costUSD", models > 1 || (models == 1 && ended.cost.is_none())),
         ("modelUsage.contextWindow", models > 0),
         ("total_cost_usd", ended.cost.is_none()),
-        ("duration_ms", seen.duration_ms.is_none()),
+        ("duration_ms", observed.duration_ms.is_none()),
         ("duration_api_ms", ended.api_duration_ms.is_none()),
         ("num_turns", ended.steps.is_none()),
     ];
     write_names(record, "unknown_fields", &unknown);
 }
 
-/// Writes a list of those names that are marked, if there are any.
+/// Writes a list of the marked names, if there are any.
 pub(super) fn write_names(record: &mut Object<'_>, field: &str, names: &[(&str, bool)]) {
     let mut names = names.iter().filter(|(_, marked)| *marked).map(|(name, _)| name);
     let Some(first) = names.next() else { return };
@@ -275,44 +276,44 @@ fn write_usage(fields: &mut Object<'_>, counts: Option<&Usage<'_>>) {
     }
 }
 
-/// What the session has used so far: Claude Code tells cost and the counts of each model as totals.
+/// The totals of the session: Claude Code states the cost and the counts of each model as totals.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Spent {
+pub(super) struct Totals {
     usd: f64,
-    models: Vec<ModelSpent>,
+    models: Vec<ModelTotals>,
 }
 
 #[derive(Debug, Clone)]
-struct ModelSpent {
+struct ModelTotals {
     model: String,
     usage: Usage<'static>,
     usd: f64,
 }
 
-impl Spent {
-    /// Adds a turn. Where the agent does not say which model took what, the model of the session did.
+impl Totals {
+    /// Adds a turn. Counts without a model are those of the session's model.
     pub(super) fn add(&mut self, ended: &TurnEnded<'_>, model: &Text<'_>) {
         let usd = ended.cost.as_ref().map_or(0.0, |cost| cost.usd);
         self.usd += usd;
-        let alone = ended.by_model.len() < 2;
-        let whole = ended.usage.as_ref().filter(|_| ended.by_model.is_empty());
-        for usage in ended.by_model.iter().chain(whole) {
+        let single = ended.by_model.len() < 2;
+        let of_turn = ended.usage.as_ref().filter(|_| ended.by_model.is_empty());
+        for usage in ended.by_model.iter().chain(of_turn) {
             let model = usage.model.as_ref().unwrap_or(model).to_plain();
-            let at = self.models.iter().position(|spent| spent.model == *model);
+            let at = self.models.iter().position(|totals| totals.model == *model);
             let before = at.map(|at| self.models.remove(at));
             let (counted, paid) =
                 before.map(|before| (before.usage, before.usd)).unwrap_or_default();
-            self.models.push(ModelSpent {
+            self.models.push(ModelTotals {
                 model: model.into_owned(),
                 usage: counted.plus(usage),
-                usd: if alone { paid + usd } else { paid },
+                usd: if single { paid + usd } else { paid },
             });
         }
     }
 
     fn write_models(&self, record: &mut Object<'_>) {
         record.object("modelUsage", |models| {
-            for ModelSpent { model, usage, usd } in &self.models {
+            for ModelTotals { model, usage, usd } in &self.models {
                 let mut fields = Object::open(models.escaped_name(model));
                 write_model(&mut fields, usage, Some(0));
                 fields.number("webSearchRequests", 0).raw("costUSD", &dollars(*usd));
@@ -323,7 +324,7 @@ impl Spent {
     }
 }
 
-/// Writes the counts of one model; `unknown` stands for a count that is not known.
+/// Writes the counts of one model; `unknown` is written for an unknown count.
 pub(in crate::dialect) fn write_model(
     fields: &mut Object<'_>,
     usage: &Usage<'_>,
@@ -335,7 +336,7 @@ pub(in crate::dialect) fn write_model(
     fields.number_if("cacheCreationInputTokens", usage.cache_write.or(unknown));
 }
 
-/// An amount of money, to a millionth of a cent.
+/// An amount of dollars, rounded to a millionth of a cent.
 pub(in crate::dialect) fn dollars(amount: f64) -> String {
     serde_json::Number::from_f64((amount * 1e8).round() / 1e8)
         .map_or_else(|| "0".to_owned(), |number| number.to_string())
@@ -350,7 +351,7 @@ record! {
     }
 }
 
-/// Writes the content of a tool result; pictures of an MCP server get the form that Claude prints.
+/// Writes the content of a tool result; images of an MCP server get the form that Claude writes.
 pub(super) fn write_blocks(block: &mut Object<'_>, blocks: &Json<'_>) {
     let items: Option<Vec<Json<'_>>> = blocks.read();
     let Some(items) = items.filter(|items| items.iter().all(Json::is_object)) else {
@@ -364,8 +365,8 @@ pub(super) fn write_blocks(block: &mut Object<'_>, blocks: &Json<'_>) {
             out.push(b',');
         }
         let mcp = read::record_of::<McpBlock<'_>>(item).unwrap_or_default();
-        let picture = mcp.kind.as_ref().is_some_and(|kind| *kind == "image");
-        match (mcp.data, picture) {
+        let is_image = mcp.kind.as_ref().is_some_and(|kind| *kind == "image");
+        match (mcp.data, is_image) {
             (Some(data), true) => {
                 let mut image = Object::open(out);
                 image.raw("type", "\"image\"").object("source", |source| {

@@ -1,4 +1,4 @@
-//! What a stream of Claude Code must keep.
+//! The rules that a stream of Claude Code must keep.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,24 +10,25 @@ use crate::check::{Findings, Rules};
 #[derive(Debug, Default)]
 pub(super) struct ClaudeRules {
     uuids: BTreeSet<String>,
-    /// Calls that were made, and whether they were answered.
+    /// The calls, and whether they were answered.
     calls: BTreeMap<String, bool>,
-    /// The tool of each.
+    /// The name of the tool of each call.
     tools: BTreeMap<String, String>,
-    /// Calls that were open when somebody stopped the turn at hand.
-    stopped: BTreeSet<String>,
+    /// The calls that were open when the current turn was interrupted.
+    interrupted: BTreeSet<String>,
     results: u64,
+    /// The turn waits for the client to answer its calls.
     waiting: bool,
     session: Option<String>,
-    /// The agent has not named the session: its first `result` may.
-    nameless: bool,
+    /// The `init` marks its session id as unknown, so the first `result` may have another one.
+    session_id_generated: bool,
 }
 
-/// Records that belong to the control protocol and carry neither session nor id.
+/// The records of the control protocol, which have neither a session nor an id.
 const CONTROL: &[&str] =
     &["control_request", "control_response", "control_cancel_request", "keep_alive"];
 
-/// Why the model stopped.
+/// The stop reasons of the model.
 const STOP_REASONS: &[&str] = &[
     "end_turn",
     "max_tokens",
@@ -38,7 +39,7 @@ const STOP_REASONS: &[&str] = &[
     "model_context_window_exceeded",
 ];
 
-/// What may be done without asking; the last is what the newest versions call the first.
+/// The permission modes; the newest versions call the first one by the last name.
 const PERMISSION_MODES: &[&str] =
     &["default", "acceptEdits", "bypassPermissions", "plan", "dontAsk", "auto", "manual"];
 
@@ -51,23 +52,23 @@ impl Rules for ClaudeRules {
             findings.require(kind != flat, "nested", message);
         }
         if !CONTROL.contains(&kind) {
-            self.stamped(record, findings);
+            self.check_stamp(record, findings);
         }
         match kind {
             "system" => {
-                system(record, findings);
-                self.open_tool_named(record, findings);
+                check_system(record, findings);
+                self.check_open_tool_name(record, findings);
             }
-            "control_request" => self.control_request(record, findings),
+            "control_request" => self.check_control_request(record, findings),
             "tool_progress" => {
                 let name = record.get("tool_name").is_some_and(Value::is_string);
                 findings.require(name, "tool-progress", "`tool_name` is not a string");
                 let time = record.get("elapsed_time_seconds").is_some_and(Value::is_number);
                 findings.require(time, "tool-progress", "no `elapsed_time_seconds`");
             }
-            "assistant" => self.assistant(record, findings),
-            "user" => self.user(record, findings),
-            "result" => self.result(record, findings),
+            "assistant" => self.check_assistant(record, findings),
+            "user" => self.check_user(record, findings),
+            "result" => self.check_result(record, findings),
             "stream_event" => {
                 let event = record.pointer("/event/type").is_some_and(Value::is_string);
                 findings.require(event, "stream-event", "`event` has no type");
@@ -86,8 +87,8 @@ impl Rules for ClaudeRules {
 }
 
 impl ClaudeRules {
-    fn stamped(&mut self, record: &Value, findings: &mut Findings) {
-        self.session(record, findings);
+    fn check_stamp(&mut self, record: &Value, findings: &mut Findings) {
+        self.check_session(record, findings);
         match record.get("uuid").and_then(Value::as_str) {
             Some(uuid) => {
                 let fresh = self.uuids.insert(uuid.to_owned());
@@ -98,49 +99,51 @@ impl ClaudeRules {
         }
     }
 
-    /// A question about a call, with all that who answers it needs.
-    fn control_request(&self, record: &Value, findings: &mut Findings) {
+    /// Checks that a request about a tool has all that the host needs for its decision.
+    fn check_control_request(&self, record: &Value, findings: &mut Findings) {
         let request = record.get("request").unwrap_or(&Value::Null);
         if request.get("subtype").and_then(Value::as_str) != Some("can_use_tool") {
             return;
         }
         let name = request.get("tool_name").and_then(Value::as_str).unwrap_or_default();
-        findings.require(!name.is_empty(), "permission-request", "a request names no tool");
+        findings.require(!name.is_empty(), "permission-request", "a request has no `tool_name`");
         let input = request.get("input").is_some_and(Value::is_object);
-        findings.require(input, "permission-request", "the input of a request is no object");
+        findings.require(input, "permission-request", "the input of a request is not an object");
         let offered = request.get("permission_suggestions").and_then(Value::as_array);
         let updates = offered.into_iter().flatten().all(|it| it["type"].is_string());
-        findings.require(updates, "permission-request", "a suggestion is no permission update");
+        findings.require(updates, "permission-request", "a suggestion is not a permission update");
         if name == "AskUserQuestion" {
             let questions = request.pointer("/input/questions").is_some_and(Value::is_array);
-            findings.require(questions, "permission-request", "a question without `questions`");
+            findings.require(questions, "permission-request", "a question has no `questions`");
         } else {
-            self.open_tool_named(request, findings);
+            self.check_open_tool_name(request, findings);
         }
     }
 
-    /// As [`ClaudeRules::tool_named`], while the call is open: who speaks of it later speaks of the past.
-    fn open_tool_named(&self, about: &Value, findings: &mut Findings) {
+    /// As [`ClaudeRules::check_tool_name`], but only while the call is open; records about an
+    /// answered call are not checked.
+    fn check_open_tool_name(&self, about: &Value, findings: &mut Findings) {
         let call = about.get("tool_use_id").and_then(Value::as_str).unwrap_or_default();
         if self.calls.get(call) == Some(&false) {
-            self.tool_named(about, findings);
+            self.check_tool_name(about, findings);
         }
     }
 
-    /// What is said of a call names the tool that was called.
-    fn tool_named(&self, about: &Value, findings: &mut Findings) {
+    /// Checks that a record about a call has the name of the call's tool.
+    fn check_tool_name(&self, about: &Value, findings: &mut Findings) {
         let call = about.get("tool_use_id").and_then(Value::as_str).unwrap_or_default();
-        let said = about.get("tool_name").and_then(Value::as_str);
-        if let (Some(tool), Some(said)) = (self.tools.get(call), said) {
-            let message = format!("call {call} is one of {tool}, not of {said}");
-            // The name of a call that nobody made is not known until somebody speaks of it.
-            findings.require(tool == said || tool == "unknown", "tool-named", message);
+        let name = about.get("tool_name").and_then(Value::as_str);
+        if let (Some(tool), Some(name)) = (self.tools.get(call), name) {
+            let message = format!("call {call} is a call of {tool}, not of {name}");
+            // A call whose start is missing has an unknown name, which a later record may state.
+            findings.require(tool == name || tool == "unknown", "tool-named", message);
         }
     }
 
-    /// Every record names the one session; another one begins with an `init` after a `result`, or with
-    /// the first `result` of one that says that its name was not known.
-    fn session(&mut self, record: &Value, findings: &mut Findings) {
+    /// Checks that every record has the id of the current session. Another session may start with
+    /// an `init` after a `result`, and the first `result` may replace an id that its `init` marks
+    /// as unknown.
+    fn check_session(&mut self, record: &Value, findings: &mut Findings) {
         let Some(id) = record.get("session_id").and_then(Value::as_str) else {
             findings.add("session-id", "`session_id` is not a string");
             return;
@@ -149,21 +152,22 @@ impl ClaudeRules {
         if self.session.is_none() || (init && self.results > 0) {
             self.session = Some(id.to_owned());
             let unknown = record.get("unknown_fields").and_then(Value::as_array);
-            self.nameless = unknown.is_some_and(|names| names.contains(&"session_id".into()));
+            self.session_id_generated =
+                unknown.is_some_and(|names| names.contains(&"session_id".into()));
         }
         let ends = record.get("type").and_then(Value::as_str) == Some("result");
-        if ends && std::mem::take(&mut self.nameless) {
+        if ends && std::mem::take(&mut self.session_id_generated) {
             self.session = Some(id.to_owned());
         }
         let same = self.session.as_deref() == Some(id);
-        findings.require(same, "one-session", format!("{id} is not the session at hand"));
+        findings.require(same, "one-session", format!("{id} is not the current session"));
     }
 
-    fn assistant(&mut self, record: &Value, findings: &mut Findings) {
+    fn check_assistant(&mut self, record: &Value, findings: &mut Findings) {
         for (field, expected) in [("type", "message"), ("role", "assistant")] {
-            let told = record.pointer(&format!("/message/{field}")).and_then(Value::as_str);
+            let value = record.pointer(&format!("/message/{field}")).and_then(Value::as_str);
             let message = format!("message.{field} is not {expected:?}");
-            findings.require(told == Some(expected), "message", message);
+            findings.require(value == Some(expected), "message", message);
         }
         for field in ["id", "model"] {
             let text = record.pointer(&format!("/message/{field}")).is_some_and(Value::is_string);
@@ -175,11 +179,11 @@ impl ClaudeRules {
         };
         findings.require(blocks.len() == 1, "one-block-a-line", "not exactly one content block");
         for block in blocks {
-            self.block(block, findings);
+            self.check_block(block, findings);
         }
     }
 
-    fn block(&mut self, block: &Value, findings: &mut Findings) {
+    fn check_block(&mut self, block: &Value, findings: &mut Findings) {
         let text = |field: &str| block.get(field).is_some_and(Value::is_string);
         match block.get("type").and_then(Value::as_str).unwrap_or_default() {
             "text" => findings.require(text("text"), "content", "a text block without text"),
@@ -195,14 +199,14 @@ impl ClaudeRules {
                 let name = block.get("name").and_then(Value::as_str).unwrap_or_default();
                 self.tools.insert(id.to_owned(), name.to_owned());
                 let fresh = self.calls.insert(id.to_owned(), false).is_none();
-                findings.require(fresh, "call-unique", format!("call {id} was made before"));
+                findings.require(fresh, "call-unique", format!("call {id} was started before"));
             }
             "" => findings.add("content", "a content block without a type"),
             _ => {}
         }
     }
 
-    fn user(&mut self, record: &Value, findings: &mut Findings) {
+    fn check_user(&mut self, record: &Value, findings: &mut Findings) {
         let role = record.pointer("/message/role").and_then(Value::as_str);
         findings.require(role == Some("user"), "message", "message.role is not \"user\"");
         let content = record.pointer("/message/content");
@@ -213,46 +217,48 @@ impl ClaudeRules {
         };
         for block in blocks {
             if block.get("type").and_then(Value::as_str) != Some("tool_result") {
-                self.said_by_user(block);
+                self.note_interrupt(block);
                 continue;
             }
             let id = block.get("tool_use_id").and_then(Value::as_str).unwrap_or_default();
             match self.calls.insert(id.to_owned(), true) {
                 Some(false) => {}
                 Some(true) => findings.add("answer-once", format!("call {id} was answered before")),
-                None => findings.add("answer-of-call", format!("nobody made call {id}")),
+                None => findings.add("answer-of-call", format!("call {id} was never started")),
             }
-            let told = !self.stopped.contains(id);
-            let message = format!("call {id} is answered after the turn was stopped");
-            findings.require(told, "interrupt-last", message);
+            let in_order = !self.interrupted.contains(id);
+            let message = format!("call {id} is answered after the turn was interrupted");
+            findings.require(in_order, "interrupt-last", message);
             let content = block.get("content");
             let failed = block.get("is_error") == Some(&Value::Bool(true));
-            let silent = content.is_none_or(|content| content == "");
-            findings.require(!failed || !silent, "error-says-why", "an error without a word");
+            let empty = content.is_none_or(|content| content == "");
+            findings.require(!failed || !empty, "error-says-why", "an error has no text");
             let fits = content.is_none_or(|content| content.is_string() || content.is_array());
-            findings.require(fits, "content", "the content of a tool_result is of no known form");
+            let message = "the content of a tool_result is neither text nor blocks";
+            findings.require(fits, "content", message);
         }
     }
 
-    /// What the user says, or is made to say: that the turn was stopped comes after all answers.
-    fn said_by_user(&mut self, block: &Value) {
+    /// Remembers the open calls if a block of the user reports an interrupt: an interrupt is
+    /// written after all answers.
+    fn note_interrupt(&mut self, block: &Value) {
         let text = block.get("text").and_then(Value::as_str).unwrap_or_default();
         if text.starts_with("[Request interrupted by user") {
             let open = self.calls.iter().filter(|(_, answered)| !**answered);
-            self.stopped.extend(open.map(|(call, _)| call.clone()));
+            self.interrupted.extend(open.map(|(call, _)| call.clone()));
         }
     }
 
-    fn result(&mut self, record: &Value, findings: &mut Findings) {
+    fn check_result(&mut self, record: &Value, findings: &mut Findings) {
         self.results += 1;
-        self.stopped.clear();
+        self.interrupted.clear();
         for denial in record["permission_denials"].as_array().into_iter().flatten() {
-            self.tool_named(denial, findings);
+            self.check_tool_name(denial, findings);
         }
         let stop = &record["stop_reason"];
         let known = stop.as_str().map_or(stop.is_null(), |stop| STOP_REASONS.contains(&stop));
-        findings.require(known, "stop-reason", format!("{stop} is no reason to stop"));
-        // A turn may rest until the client has answered what is open.
+        findings.require(known, "stop-reason", format!("{stop} is not a stop reason"));
+        // A turn may wait until the client has answered the open calls.
         self.waiting = record.get("stop_reason").and_then(Value::as_str) == Some("tool_use");
         for (field, fits) in [
             ("subtype", record.get("subtype").is_some_and(Value::is_string)),
@@ -271,16 +277,16 @@ impl ClaudeRules {
             );
         }
         let success = record.get("subtype").and_then(Value::as_str) == Some("success");
-        let said = record.get("result").is_some_and(Value::is_string);
-        findings.require(!success || said, "result-fields", "a success without `result`");
+        let text = record.get("result").is_some_and(Value::is_string);
+        findings.require(!success || text, "result-fields", "a success without `result`");
         let errors = record.get("errors").is_some_and(Value::is_array);
         findings.require(success || errors, "result-fields", "a failure without `errors`");
         findings.require(!success || !errors, "result-fields", "a success with `errors`");
-        model_usage(record, findings);
+        check_model_usage(record, findings);
     }
 }
 
-/// What is told of every model, as a number.
+/// The numbers that every model has in `modelUsage`.
 const MODEL_COUNTS: &[&str] = &[
     "inputTokens",
     "outputTokens",
@@ -291,7 +297,7 @@ const MODEL_COUNTS: &[&str] = &[
     "contextWindow",
 ];
 
-fn model_usage(record: &Value, findings: &mut Findings) {
+fn check_model_usage(record: &Value, findings: &mut Findings) {
     for (model, counts) in record["modelUsage"].as_object().into_iter().flatten() {
         for field in MODEL_COUNTS.iter().filter(|field| !counts[**field].is_number()) {
             findings.add("model-usage", format!("`{field}` of {model} is not a number"));
@@ -299,7 +305,7 @@ fn model_usage(record: &Value, findings: &mut Findings) {
     }
 }
 
-fn system(record: &Value, findings: &mut Findings) {
+fn check_system(record: &Value, findings: &mut Findings) {
     let subtype = record.get("subtype").and_then(Value::as_str).unwrap_or_default();
     findings.require(!subtype.is_empty(), "subtype", "a system record without a subtype");
     if subtype == "init" {
@@ -308,7 +314,7 @@ fn system(record: &Value, findings: &mut Findings) {
             findings.require(text, "init-fields", format!("`{field}` is not a string"));
         }
         let mode = record.get("permissionMode").and_then(Value::as_str).unwrap_or("default");
-        let message = format!("{mode} is no permission mode");
+        let message = format!("{mode} is not a permission mode");
         findings.require(PERMISSION_MODES.contains(&mode), "permission-mode", message);
         let tools = record.get("tools").is_some_and(Value::is_array);
         findings.require(tools, "init-fields", "`tools` is not an array");
@@ -319,8 +325,8 @@ fn system(record: &Value, findings: &mut Findings) {
             findings.require(number, "retry-fields", format!("`{field}` is not a number"));
         }
         let code = record.get("error").and_then(Value::as_str).unwrap_or_default();
-        let word = !code.is_empty() && !code.contains(char::is_whitespace);
-        findings.require(word, "retry-fields", "`error` is not a code");
+        let is_code = !code.is_empty() && !code.contains(char::is_whitespace);
+        findings.require(is_code, "retry-fields", "`error` is not a code");
     }
 }
 

@@ -1,5 +1,5 @@
-//! The records of Claude's stream that are about the program: its start, its retries, its tasks, and
-//! what it asks of its host.
+//! Decodes the records about the program itself: its start, its retries, its sub-agents, its
+//! limits, and its requests to the host. It knows no messages and blocks.
 
 use std::collections::BTreeSet;
 
@@ -13,25 +13,25 @@ use crate::event::{
 use crate::json::read::{self, Shaped};
 use crate::json::{Json, Text, record};
 
-/// Other agents that the program started.
+/// The sub-agents that the program started.
 #[derive(Debug, Default)]
-pub(super) struct Agents {
+pub(super) struct Subagents {
     ids: BTreeSet<String>,
 }
 
-impl Agents {
-    /// Tells a record of the type `system`.
-    pub(super) fn system<'a>(&mut self, line: Line<'a>, out: &mut Emitter<'_, 'a>) {
+impl Subagents {
+    /// Emits the events of a record of type `system`.
+    pub(super) fn decode_system<'a>(&mut self, line: Line<'a>, out: &mut Emitter<'_, 'a>) {
         let subtype = line.subtype.clone().unwrap_or_default();
         match subtype.body() {
-            "init" => started(line, out),
+            "init" => emit_session_start(line, out),
             "api_retry" => out.emit(Retry {
                 attempt: line.attempt,
                 of: line.max_retries,
                 delay_ms: line.retry_delay_ms.map(|ms| ms.round() as u64),
                 class: class_of(line.error.as_ref().map_or("", Text::body), line.error_status),
                 http_status: line.error_status,
-                // Not printed by the program itself, but by our own writer.
+                // Claude Code does not write this field; Interlingua's own encoder does.
                 message: text_of(line.message),
             }),
             "permission_denied" => out.emit(PermissionResolved {
@@ -56,17 +56,19 @@ impl Agents {
                     prompt: line.prompt,
                 });
             }
-            "task_notification" if self.started(line.task_id.as_ref()) => out.emit(SubagentEnded {
-                id: line.task_id,
-                call: line.tool_use_id,
-                status: line.status,
-                summary: line.summary,
-            }),
+            "task_notification" if self.is_subagent(line.task_id.as_ref()) => {
+                out.emit(SubagentEnded {
+                    id: line.task_id,
+                    call: line.tool_use_id,
+                    status: line.status,
+                    summary: line.summary,
+                })
+            }
             "status" if line.permission_mode.is_some() => out.emit(SessionUpdated {
                 permission_mode: line.permission_mode,
                 ..SessionUpdated::default()
             }),
-            known if SUBTYPES_OF_ITS_OWN.contains(&known) => {
+            known if NATIVE_SUBTYPES.contains(&known) => {
                 let name = Text::from(format!("system/{known}"));
                 out.native(name);
             }
@@ -77,14 +79,14 @@ impl Agents {
         }
     }
 
-    /// Whether a task is an agent: commands in the background are tasks too.
-    fn started(&self, task: Option<&Text<'_>>) -> bool {
+    /// Whether a task is a sub-agent: background commands are tasks too.
+    fn is_subagent(&self, task: Option<&Text<'_>>) -> bool {
         task.is_some_and(|task| self.ids.contains(&*task.to_plain()))
     }
 }
 
-/// Records of `system` that are understood and mean nothing to anybody else.
-const SUBTYPES_OF_ITS_OWN: &[&str] = &[
+/// The subtypes of `system` that are understood and have no event of their own.
+const NATIVE_SUBTYPES: &[&str] = &[
     "status",
     "thinking_tokens",
     "hook_started",
@@ -110,7 +112,7 @@ const SUBTYPES_OF_ITS_OWN: &[&str] = &[
     "worker_shutting_down",
 ];
 
-fn started<'a>(line: Line<'a>, out: &mut Emitter<'_, 'a>) {
+fn emit_session_start<'a>(line: Line<'a>, out: &mut Emitter<'_, 'a>) {
     out.emit(SessionStarted {
         id: line.session_id,
         agent: Some(Text::plain("claude")),
@@ -122,14 +124,14 @@ fn started<'a>(line: Line<'a>, out: &mut Emitter<'_, 'a>) {
     });
     out.emit(TurnStarted::default());
     for server in line.mcp_servers {
-        if let Some(text) = cannot_be_used(server) {
+        if let Some(text) = unavailable_message(server) {
             out.emit(Notice { severity: Severity::Warning, text });
         }
     }
 }
 
-/// That an MCP server cannot be used, if so.
-fn cannot_be_used(server: McpServer<'_>) -> Option<Text<'static>> {
+/// The message for an MCP server that cannot be used.
+fn unavailable_message(server: McpServer<'_>) -> Option<Text<'static>> {
     let status = server.status?;
     let known = matches!(status.body(), "failed" | "needs-auth" | "disabled");
     let name = server.name.unwrap_or_default();
@@ -142,16 +144,16 @@ record! {
     }
 }
 
-/// What the program asks of its host.
-pub(super) fn control_request<'a>(
+/// Emits a request of the program to its host.
+pub(super) fn emit_control_request<'a>(
     line: Line<'a>,
-    asked: &mut super::answers::Asked,
+    permissions: &mut super::answers::PermissionRequests,
     out: &mut Emitter<'_, 'a>,
 ) {
     let request = line.request.unwrap_or_default();
     let id = line.request_id.unwrap_or_default();
-    let asks = request.subtype.as_ref().is_some_and(|subtype| *subtype == "can_use_tool");
-    if !asks {
+    let is_about_tool = request.subtype.as_ref().is_some_and(|subtype| *subtype == "can_use_tool");
+    if !is_about_tool {
         out.native("control_request");
     } else if request.tool_name.as_ref().is_some_and(|tool| *tool == "AskUserQuestion") {
         let questions = request.input.as_ref().and_then(read::record_of::<Questions<'_>>);
@@ -163,7 +165,7 @@ pub(super) fn control_request<'a>(
             questions: questions.or(request.input),
         });
     } else {
-        asked.about(request.tool_use_id.as_ref(), &id);
+        permissions.add(request.tool_use_id.as_ref(), &id);
         out.emit(PermissionRequested {
             native_call: None,
             request: id,
@@ -186,25 +188,26 @@ record! {
 
 /// A limit of the account.
 pub(super) fn limit(details: Option<Json<'_>>) -> Limit<'static> {
-    let told = details.as_ref().and_then(read::record_of::<RateLimit<'_>>).unwrap_or_default();
+    let limit = details.as_ref().and_then(read::record_of::<RateLimit<'_>>).unwrap_or_default();
     Limit {
-        name: told.name.map(Text::into_owned),
-        status: told.status.map(Text::into_owned),
-        resets_at: told.resets_at.map(Json::into_owned),
+        name: limit.name.map(Text::into_owned),
+        status: limit.status.map(Text::into_owned),
+        resets_at: limit.resets_at.map(Json::into_owned),
         details: details.map(Json::into_owned),
     }
 }
 
-/// What the program says in the model's place when a request has failed for good.
+/// The error in an `assistant` record that the program writes in place of the model's message when
+/// a request has failed finally.
 pub(super) fn failure<'a>(code: Text<'a>, status: Option<u64>, message: &Message<'a>) -> Error<'a> {
-    let said = match &message.content {
+    let text = match &message.content {
         Shaped::List(list) => list.first().and_then(|content| content.text.clone()),
         Shaped::Text(text) => Some(text.clone()),
         _ => None,
     };
-    let too_long = said.as_ref().is_some_and(|said| said.body().starts_with("Prompt is too long"));
+    let too_long = text.as_ref().is_some_and(|text| text.body().starts_with("Prompt is too long"));
     let class = if too_long { ErrorClass::ContextOverflow } else { class_of(code.body(), status) };
-    let message = said.unwrap_or_else(|| code.clone());
+    let message = text.unwrap_or_else(|| code.clone());
     Error { class, message, code: Some(code), http_status: status, fatal: true }
 }
 

@@ -1,7 +1,7 @@
-//! Claude's task tools, folded into the plan they keep.
+//! Folds the calls of Claude's task tools into the plan that they change.
 //!
 //! `TaskCreate` and `TaskUpdate` change one task each, and the id of a new task is only in the
-//! answer. The plan is the list of them all, as it stands after each answer.
+//! answer. The plan lists all tasks, and is emitted after each answer.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::event::{PlanItem, PlanStatus, PlanUpdated};
 use crate::json::read;
 use crate::json::{Json, Text, record};
 
-/// The tasks that were created, and the calls that wait for an answer.
+/// The tasks, and the unanswered calls that change them.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     tasks: Vec<Task>,
-    waiting: BTreeMap<String, Change>,
+    pending: BTreeMap<String, Change>,
 }
 
 #[derive(Debug, Clone)]
@@ -56,8 +56,8 @@ record! {
 }
 
 impl Tasks {
-    /// Keeps what a call to a task tool asks for.
-    pub(super) fn called(&mut self, call: &Text<'_>, name: &Text<'_>, input: Option<&Json<'_>>) {
+    /// Keeps the change that a call to a task tool requests, until the call is answered.
+    pub(super) fn note_call(&mut self, call: &Text<'_>, name: &Text<'_>, input: Option<&Json<'_>>) {
         let kind = name.to_plain();
         if !matches!(&*kind, "TaskCreate" | "TaskUpdate" | "TaskList") {
             return;
@@ -76,20 +76,20 @@ impl Tasks {
             },
             _ => Change::List,
         };
-        self.waiting.insert(call.to_string(), change);
+        self.pending.insert(call.to_string(), change);
     }
 
-    /// The plan, if the answer to a call changed it.
-    pub(super) fn answered(
+    /// Applies the change of an answered call, and returns the plan if it changed.
+    pub(super) fn apply_answer(
         &mut self,
         call: &Text<'_>,
         failed: bool,
         answer: Option<&Json<'_>>,
     ) -> Option<PlanUpdated<'static>> {
-        if self.waiting.is_empty() {
+        if self.pending.is_empty() {
             return None;
         }
-        let change = self.waiting.remove(&*call.to_plain()).filter(|_| !failed)?;
+        let change = self.pending.remove(&*call.to_plain()).filter(|_| !failed)?;
         let answer = answer.and_then(read::record_of::<TaskAnswer<'_>>).unwrap_or_default();
         match change {
             Change::Create { subject, active_form } => {

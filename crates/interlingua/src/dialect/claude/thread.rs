@@ -1,4 +1,5 @@
-//! Where one thread of messages is: which block is being said in pieces, and which comes whole next.
+//! The state of one thread of messages: the block that is being streamed, and the index of the next
+//! complete block. It knows no record other than those of partial messages.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
@@ -12,52 +13,52 @@ use crate::event::{
 };
 use crate::json::Text;
 
-/// How many messages are remembered that are not the one at hand, twice at most.
-const EARLIER: usize = 256;
+/// The number of earlier messages in each generation of [`EarlierMessages`].
+const MAX_EARLIER: usize = 256;
 
-/// Where one thread of messages is.
+/// The state of one thread of messages.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     pub(super) parent: Option<Text<'static>>,
     pub(super) message: Option<Text<'static>>,
-    /// How many blocks of the message came whole.
-    whole: u64,
-    /// The messages before it: some are gone back to.
-    earlier: Earlier,
-    /// The block that is being said in pieces.
-    open: Option<OpenPieces>,
+    /// The number of complete blocks of the message.
+    complete_blocks: u64,
+    /// The earlier messages, since some streams return to one.
+    earlier: EarlierMessages,
+    /// The block that is being streamed.
+    open: Option<StreamedBlock>,
     pub(super) usage: Option<Usage<'static>>,
     pub(super) stop_reason: Option<Text<'static>>,
 }
 
-/// Messages, each by the hash of its id, and how many blocks of it came whole. When the newer ones are
-/// many, they become the older ones, and those are forgotten.
+/// The numbers of complete blocks of earlier messages, by the hash of the message id. There are two
+/// generations: when the newer one is full, it replaces the older one, which is forgotten.
 #[derive(Debug, Default)]
-struct Earlier {
+struct EarlierMessages {
     newer: HashMap<u64, u64, BuildHasherDefault<DefaultHasher>>,
     older: HashMap<u64, u64, BuildHasherDefault<DefaultHasher>>,
 }
 
-impl Earlier {
+impl EarlierMessages {
     fn take(&mut self, message: u64) -> Option<u64> {
         self.newer.remove(&message).or_else(|| self.older.remove(&message))
     }
 
-    fn keep(&mut self, message: u64, whole: u64) {
-        if self.newer.len() == EARLIER {
+    fn keep(&mut self, message: u64, complete_blocks: u64) {
+        if self.newer.len() == MAX_EARLIER {
             self.older = std::mem::take(&mut self.newer);
         }
-        self.newer.insert(message, whole);
+        self.newer.insert(message, complete_blocks);
     }
 }
 
 #[derive(Debug)]
-struct OpenPieces {
+struct StreamedBlock {
     index: u64,
     kind: BlockKind,
-    /// The call whose input the pieces are.
+    /// The call whose input is streamed.
     call: Option<Text<'static>>,
-    /// The whole block was read, so that nothing of it is missing.
+    /// The complete block was read, so nothing of it is missing.
     complete: bool,
     signature: Option<Text<'static>>,
 }
@@ -68,8 +69,8 @@ impl Thread {
         Self { parent, ..Self::default() }
     }
 
-    /// Begins a message. If another one is still being streamed, its connection was lost and the
-    /// request was repeated: the new message supersedes what was streamed of it.
+    /// Enters a message. If another one is still being streamed, its connection was lost and the
+    /// request was repeated, so the new message supersedes what was streamed.
     pub(super) fn supersede<'a>(&mut self, message: Option<&Text<'a>>, out: &mut Emitter<'_, 'a>) {
         if self.message.as_ref() != message
             && let Some(open) = self.open.take_if(|open| !open.complete)
@@ -81,21 +82,21 @@ impl Thread {
         self.enter(message);
     }
 
-    /// Ends the call whose input is being streamed: its message is abandoned.
+    /// Abandons the call whose input is being streamed, since its message was retracted.
     pub(super) fn abandon_call(&mut self, out: &mut Emitter<'_, '_>) {
         if let Some(open) = self.open.take_if(|open| !open.complete) {
             open.abandon_call(out);
         }
     }
 
-    /// Begins a message, if it is another one than that at hand.
+    /// Enters a message, if it is not the current one.
     pub(super) fn enter(&mut self, message: Option<&Text<'_>>) {
         if self.message.as_ref() == message {
             return;
         }
-        let whole = self.earlier.take(hash_of(message)).unwrap_or(0);
-        let left = std::mem::replace(&mut self.whole, whole);
-        // Of a message without a block there is nothing to remember.
+        let complete_blocks = self.earlier.take(hash_of(message)).unwrap_or(0);
+        let left = std::mem::replace(&mut self.complete_blocks, complete_blocks);
+        // A message without blocks has nothing to remember.
         if left > 0 {
             self.earlier.keep(hash_of(self.message.as_ref()), left);
         }
@@ -103,24 +104,25 @@ impl Thread {
         self.open = None;
     }
 
-    /// The index of the block that comes whole now: that of the pieces it repeats, or the next one.
-    pub(super) fn next_whole(&mut self) -> u64 {
-        let index = self.open.as_mut().map_or(self.whole, |open| {
+    /// The index of the next complete block: that of the streamed block that it repeats, or a new
+    /// one.
+    pub(super) fn next_complete_index(&mut self) -> u64 {
+        let index = self.open.as_mut().map_or(self.complete_blocks, |open| {
             open.complete = true;
             open.index
         });
-        self.whole = index + 1;
+        self.complete_blocks = index + 1;
         index
     }
 
-    pub(super) fn piece_started<'a>(
+    pub(super) fn start_block<'a>(
         &mut self,
         event: &mut StreamEvent<'a>,
         out: &mut Emitter<'_, 'a>,
     ) {
-        let index = event.index.unwrap_or(self.whole);
+        let index = event.index.unwrap_or(self.complete_blocks);
         let content = event.block.take().unwrap_or_default();
-        let mut open = OpenPieces {
+        let mut open = StreamedBlock {
             index,
             kind: BlockKind::Text,
             call: None,
@@ -149,9 +151,9 @@ impl Thread {
         out.emit(BlockStarted { block: 0, message, index, kind });
     }
 
-    pub(super) fn piece<'a>(&mut self, event: &mut StreamEvent<'a>, out: &mut Emitter<'_, 'a>) {
+    pub(super) fn add_delta<'a>(&mut self, event: &mut StreamEvent<'a>, out: &mut Emitter<'_, 'a>) {
         let Some(delta) = &mut event.delta else {
-            out.sink.ignored("a piece without content");
+            out.sink.ignored("a delta without content");
             return;
         };
         let index = event.index.unwrap_or(0);
@@ -162,7 +164,7 @@ impl Thread {
                     let text = delta.partial_json.take().unwrap_or_default();
                     out.emit(ToolInputDelta { call, text });
                 } else {
-                    out.sink.ignored("a piece of the input of no call");
+                    out.sink.ignored("an input delta without a call");
                 }
                 return;
             }
@@ -182,13 +184,13 @@ impl Thread {
         out.emit(delta);
     }
 
-    pub(super) fn piece_ended(&mut self, out: &mut Emitter<'_, '_>) {
+    pub(super) fn end_block(&mut self, out: &mut Emitter<'_, '_>) {
         let Some(open) = self.open.take() else {
-            out.sink.ignored("the end of no block");
+            out.sink.ignored("the end of a block that is not open");
             return;
         };
         if open.call.is_some() {
-            out.sink.ignored("the end of a call's block: the whole call follows");
+            out.sink.ignored("the end of a call's block; the complete call follows");
             return;
         }
         out.emit(BlockEnded {
@@ -201,7 +203,7 @@ impl Thread {
     }
 }
 
-impl OpenPieces {
+impl StreamedBlock {
     fn abandon_call(self, out: &mut Emitter<'_, '_>) {
         let Some(call) = self.call else { return };
         out.emit(ToolInput { call: call.clone(), ..ToolInput::default() });

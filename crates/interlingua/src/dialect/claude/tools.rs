@@ -1,10 +1,9 @@
-//! Any agent's tool, as Claude Code would have called it.
+//! Translates the tool calls of any agent into those of Claude Code.
 //!
-//! Programs that show Claude's stream know its tools by name: `Bash`, `Read`, `Edit`, `TodoWrite`.
-//! A tool of another agent that does the same work is given the same name, and what Claude's own is
-//! given too the name that it has there (`file_path`, `old_string`); everything else of the input
-//! stays as it was. A tool that Claude has no
-//! counterpart for, or that is not told what Claude's own cannot do without, keeps its own name.
+//! Consumers of Claude's stream know its tools by name: `Bash`, `Read`, `Edit`, `TodoWrite`. A tool
+//! of another agent that does the same work gets the same name, and the fields of its input get the
+//! names that Claude's tool has (`file_path`, `old_string`); other fields are unchanged. A tool
+//! without a counterpart, or whose input lacks a field that Claude's tool requires, keeps its name.
 
 use std::borrow::Cow;
 
@@ -15,22 +14,23 @@ use crate::json::read::{self, Fields};
 use crate::json::write::{Bytes, Object};
 use crate::json::{Json, Text, record};
 
-/// What agents call a field of an input, and what Claude calls it. The first that is there counts.
-type OtherNames = &'static [(&'static str, &'static str)];
+/// The names that agents have for a field of an input, each with Claude's name for it. Of several
+/// that occur, the first is used.
+type FieldNames = &'static [(&'static str, &'static str)];
 
-const NAMES_IN_READ: OtherNames = &[
+const FIELDS_OF_READ: FieldNames = &[
     ("path", "file_path"),
     ("filePath", "file_path"),
     ("absolute_path", "file_path"),
     ("notebook_path", "file_path"),
 ];
-const NAMES_IN_WRITE: OtherNames = &[
+const FIELDS_OF_WRITE: FieldNames = &[
     ("path", "file_path"),
     ("filePath", "file_path"),
     ("absolute_path", "file_path"),
     ("file_text", "content"),
 ];
-const NAMES_IN_EDIT: OtherNames = &[
+const FIELDS_OF_EDIT: FieldNames = &[
     ("path", "file_path"),
     ("filePath", "file_path"),
     ("absolute_path", "file_path"),
@@ -43,12 +43,12 @@ const NAMES_IN_EDIT: OtherNames = &[
     ("new_str", "new_string"),
     ("replaceAll", "replace_all"),
 ];
-const NAMES_IN_LIST: OtherNames = &[("dir_path", "path")];
-const NAMES_IN_TASK: OtherNames =
+const FIELDS_OF_LIST: FieldNames = &[("dir_path", "path")];
+const FIELDS_OF_TASK: FieldNames =
     &[("agent_name", "subagent_type"), ("agent_type", "subagent_type")];
 
-/// A call in Claude's stream: the name of the tool, and its input.
-pub(in crate::dialect) fn call<'a>(
+/// The name and the input of a call in Claude's stream.
+pub(in crate::dialect) fn translate_call<'a>(
     tool: &Text<'a>,
     kind: &ToolKind,
     given: Option<&'a Json<'_>>,
@@ -56,11 +56,11 @@ pub(in crate::dialect) fn call<'a>(
     if let Some(file) = one_changed_file(kind, given) {
         return (Text::plain(file.name), Cow::Owned(file.input.get().to_owned()));
     }
-    let (own, input) = (name(tool, kind), input(tool, kind, given));
+    let (own, input) = (translate_name(tool, kind), translate_input(tool, kind, given));
     if own == *tool {
         return (own, input);
     }
-    if needed(own.body()).is_none_or(|field| has(&input, field)) {
+    if required_field(own.body()).is_none_or(|field| has_field(&input, field)) {
         return (own, input);
     }
     match given.filter(|given| given.is_object()) {
@@ -69,15 +69,15 @@ pub(in crate::dialect) fn call<'a>(
     }
 }
 
-/// What is done to a file, where it is one file, and it is still there afterwards.
+/// The change of a call that changes one file and does not delete it.
 fn one_changed_file(kind: &ToolKind, given: Option<&Json<'_>>) -> Option<FileCall> {
-    let mut files = changes::calls(kind, given)?;
+    let mut files = changes::translate_changes(kind, given)?;
     let file = files.pop().filter(|_| files.is_empty())?;
     Some(file).filter(|file| file.change.kind != FileChangeKind::Delete)
 }
 
-/// What a tool of Claude's cannot do without.
-fn needed(tool: &str) -> Option<&'static str> {
+/// The field that a tool of Claude's requires.
+fn required_field(tool: &str) -> Option<&'static str> {
     Some(match tool {
         "Bash" => "command",
         "Read" | "Write" | "Edit" => "file_path",
@@ -92,8 +92,8 @@ fn needed(tool: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether an object has a field; most have the one that matters first.
-fn has(object: &str, field: &str) -> bool {
+/// Whether an object has a field. Mostly it is the first one, so that is checked without parsing.
+fn has_field(object: &str, field: &str) -> bool {
     let first = object.strip_prefix("{\"").and_then(|rest| rest.strip_prefix(field));
     if first.is_some_and(|rest| rest.starts_with("\":")) {
         return true;
@@ -102,8 +102,8 @@ fn has(object: &str, field: &str) -> bool {
     read::record(object, &mut fields).is_ok() && fields.0.iter().any(|(name, _)| **name == *field)
 }
 
-/// The name of a tool in Claude's stream, whatever its input.
-pub(in crate::dialect) fn name<'a>(name: &Text<'a>, kind: &ToolKind) -> Text<'a> {
+/// The name of a tool in Claude's stream, without regard to its input.
+pub(in crate::dialect) fn translate_name<'a>(name: &Text<'a>, kind: &ToolKind) -> Text<'a> {
     let own = match (kind, &*name.to_plain()) {
         (ToolKind::Execute, _) => "Bash",
         (ToolKind::Read, "NotebookRead") => "NotebookRead",
@@ -128,8 +128,8 @@ pub(in crate::dialect) fn name<'a>(name: &Text<'a>, kind: &ToolKind) -> Text<'a>
     Text::plain(own)
 }
 
-/// The input of a tool in Claude's stream; always an object.
-pub(in crate::dialect) fn input<'a>(
+/// The input of a tool in Claude's stream, which is always an object.
+pub(in crate::dialect) fn translate_input<'a>(
     name: &Text<'_>,
     kind: &ToolKind,
     input: Option<&'a Json<'_>>,
@@ -139,11 +139,11 @@ pub(in crate::dialect) fn input<'a>(
         ToolKind::Plan if *name != "TodoWrite" => {
             tools::plan_written(kind, input).map(|items| todo_input(&items))
         }
-        ToolKind::Read => renamed(input, NAMES_IN_READ),
-        ToolKind::Write => renamed(input, NAMES_IN_WRITE),
-        ToolKind::Edit => renamed(input, NAMES_IN_EDIT),
-        ToolKind::List => renamed(input, NAMES_IN_LIST),
-        ToolKind::Task => renamed(input, NAMES_IN_TASK),
+        ToolKind::Read => rename_fields(input, FIELDS_OF_READ),
+        ToolKind::Write => rename_fields(input, FIELDS_OF_WRITE),
+        ToolKind::Edit => rename_fields(input, FIELDS_OF_EDIT),
+        ToolKind::List => rename_fields(input, FIELDS_OF_LIST),
+        ToolKind::Task => rename_fields(input, FIELDS_OF_TASK),
         _ => None,
     };
     match changed {
@@ -152,8 +152,8 @@ pub(in crate::dialect) fn input<'a>(
     }
 }
 
-/// The input with which `TodoWrite` writes a plan. Claude's steps are pending, in progress or
-/// completed: one that was given up is over, and says so in words; any other is not begun.
+/// The input of a `TodoWrite` that writes a plan. Claude's steps are pending, in progress or
+/// completed: a cancelled step is completed, with a note in its text; any other is pending.
 pub(in crate::dialect) fn todo_input(items: &[PlanItem<'_>]) -> Json<'static> {
     Json::object(|fields| {
         fields.objects("todos", items, |todo, item| {
@@ -163,7 +163,7 @@ pub(in crate::dialect) fn todo_input(items: &[PlanItem<'_>]) -> Json<'static> {
             };
             let status = match &item.status {
                 PlanStatus::Cancelled => PlanStatus::Completed.as_str(),
-                status if has_word_for(status) => status.as_str(),
+                status if can_express_status(status) => status.as_str(),
                 _ => PlanStatus::Pending.as_str(),
             };
             todo.text("content", text).string("status", status);
@@ -172,21 +172,21 @@ pub(in crate::dialect) fn todo_input(items: &[PlanItem<'_>]) -> Json<'static> {
     })
 }
 
-/// Whether Claude's plan can say how far a step is.
-pub(in crate::dialect) fn has_word_for(status: &PlanStatus) -> bool {
+/// Whether Claude's plans have this status.
+pub(in crate::dialect) fn can_express_status(status: &PlanStatus) -> bool {
     matches!(status, PlanStatus::Pending | PlanStatus::InProgress | PlanStatus::Completed)
 }
 
-/// The input with its fields under the names that Claude gives them, these in front; `None` where it
-/// has them already, or has none of them.
-fn renamed(input: &Json<'_>, names: OtherNames) -> Option<Json<'static>> {
+/// The input with Claude's names for its fields; the renamed fields are first. `None` if no field
+/// needs another name.
+fn rename_fields(input: &Json<'_>, names: FieldNames) -> Option<Json<'static>> {
     let Fields(fields) = read::record_of(input)?;
-    let place = |wanted: &str| fields.iter().position(|(name, _)| **name == *wanted);
+    let position = |wanted: &str| fields.iter().position(|(name, _)| **name == *wanted);
     let mut found: Vec<(usize, &str)> = Vec::new();
     for (other, own) in names {
-        let told = || found.iter().any(|(_, known)| known == own) || place(own).is_some();
-        if let Some(at) = place(other)
-            && !told()
+        let has_own = || found.iter().any(|(_, known)| known == own) || position(own).is_some();
+        if let Some(at) = position(other)
+            && !has_own()
         {
             found.push((at, own));
         }
@@ -208,13 +208,13 @@ fn renamed(input: &Json<'_>, names: OtherNames) -> Option<Json<'static>> {
     }))
 }
 
-/// The names of an agent's tools as its calls will have them, each once. `init` knows `Agent` by its
-/// older name alone.
-pub(in crate::dialect) fn names(list: &Json<'_>) -> Vec<String> {
+/// The names of an agent's tools in its translated calls, without repeats. In `init`, `Agent` has
+/// its older name `Task`.
+pub(in crate::dialect) fn translate_names(list: &Json<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for tool in list.read::<Vec<Json<'_>>>().unwrap_or_default() {
         let Some(tool) = tool.as_text() else { continue };
-        let own = name(&tool, &tools::kind_of(&tool));
+        let own = translate_name(&tool, &tools::kind_of(&tool));
         let own = if own == "Agent" { "Task".to_owned() } else { own.to_plain().into_owned() };
         if !names.contains(&own) {
             names.push(own);
@@ -224,7 +224,7 @@ pub(in crate::dialect) fn names(list: &Json<'_>) -> Vec<String> {
 }
 
 record! {
-    /// A call that was refused, in the list at the end of a turn.
+    /// A denied call, in the list at the end of a turn.
     struct Denial<'a> {
         name: text "tool_name",
         call: text "tool_use_id",
@@ -232,21 +232,24 @@ record! {
     }
 }
 
-/// Whether a list of refused calls has the names under which they were told.
-pub(super) fn names_denials<'t>(
+/// Whether a list of denied calls has the names with which they were written.
+pub(super) fn uses_written_names<'t>(
     list: &Json<'_>,
-    told: impl Fn(&Text<'_>) -> Option<Text<'t>>,
+    written_name: impl Fn(&Text<'_>) -> Option<Text<'t>>,
 ) -> bool {
     let denials = read::records_of::<Denial<'_>>(list).unwrap_or_default();
     denials.iter().all(|denial| {
-        let told = denial.call.as_ref().and_then(&told);
-        told.is_none_or(|told| denial.name.as_ref().is_some_and(|name| *name == told))
+        let written = denial.call.as_ref().and_then(&written_name);
+        written.is_none_or(|written| denial.name.as_ref().is_some_and(|name| *name == written))
     })
 }
 
-/// A list of refused calls, with the names under which they were told, or that Claude gives to their
-/// tools.
-pub(super) fn denials<'t>(list: &Json<'_>, told: impl Fn(&Text<'_>) -> Option<Text<'t>>) -> Bytes {
+/// Writes a list of denied calls, each with the name with which it was written, or else with
+/// Claude's name for its tool.
+pub(super) fn write_denials<'t>(
+    list: &Json<'_>,
+    written_name: impl Fn(&Text<'_>) -> Option<Text<'t>>,
+) -> Bytes {
     let denials = read::records_of::<Denial<'_>>(list).unwrap_or_default();
     let mut out = Bytes::from(*b"[");
     for (at, denial) in denials.iter().enumerate() {
@@ -254,9 +257,9 @@ pub(super) fn denials<'t>(list: &Json<'_>, told: impl Fn(&Text<'_>) -> Option<Te
             out.push(b',');
         }
         let tool = denial.name.clone().unwrap_or_default();
-        let (name, input) = call(&tool, &tools::kind_of(&tool), denial.input.as_ref());
-        let told = denial.call.as_ref().and_then(&told);
-        let name = told.as_ref().unwrap_or(&name);
+        let (name, input) = translate_call(&tool, &tools::kind_of(&tool), denial.input.as_ref());
+        let written = denial.call.as_ref().and_then(&written_name);
+        let name = written.as_ref().unwrap_or(&name);
         let mut object = Object::open(&mut out);
         object.text("tool_name", name).text_if("tool_use_id", denial.call.as_ref());
         object.raw("tool_input", &input);
@@ -266,16 +269,16 @@ pub(super) fn denials<'t>(list: &Json<'_>, told: impl Fn(&Text<'_>) -> Option<Te
     out
 }
 
-/// What Claude says of a tool that may not be used.
-pub(in crate::dialect) fn refusal(tool: &Text<'_>) -> Text<'static> {
+/// Claude's message for a denied call of a tool.
+pub(in crate::dialect) fn denial_message(tool: &Text<'_>) -> Text<'static> {
     Text::from(format!("Permission to use {tool} has been denied."))
 }
 
-/// The answer of a call that did not go well where the agent has no words for it: the model's API
-/// takes no error without any.
-pub(in crate::dialect) fn unsaid(status: &ToolStatus, tool: &Text<'_>) -> Text<'static> {
+/// The answer of a call that did not complete and has no text: the model's API rejects an error
+/// without text.
+pub(in crate::dialect) fn default_answer(status: &ToolStatus, tool: &Text<'_>) -> Text<'static> {
     Text::plain(match status {
-        ToolStatus::Denied => return refusal(tool),
+        ToolStatus::Denied => return denial_message(tool),
         ToolStatus::Cancelled => "The call was stopped.",
         ToolStatus::TimedOut => "The call took too long.",
         ToolStatus::Abandoned => "The call was never answered.",
@@ -289,7 +292,7 @@ mod tests {
 
     fn as_claude(kind: ToolKind, given: &str) -> String {
         let json = Json::from_text(given.to_owned()).unwrap();
-        input(&Text::plain("tool"), &kind, Some(&json)).into_owned()
+        translate_input(&Text::plain("tool"), &kind, Some(&json)).into_owned()
     }
 
     #[test]
@@ -299,10 +302,11 @@ mod tests {
     }
 
     #[test]
-    fn the_one_file_of_a_change_is_its_path() {
+    fn a_change_of_one_file_is_a_call_for_that_file() {
         let called = |given: &str| {
             let json = Json::from_text(given.to_owned()).unwrap();
-            let (name, input) = call(&Text::plain("file_change"), &ToolKind::Edit, Some(&json));
+            let (name, input) =
+                translate_call(&Text::plain("file_change"), &ToolKind::Edit, Some(&json));
             (name.to_string(), input.into_owned())
         };
         let given = r#"{"changes":[{"path":"/a","kind":"add","diff":"x"}]}"#;
@@ -313,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_that_is_no_object_is_an_empty_one() {
+    fn an_input_that_is_not_an_object_becomes_an_empty_object() {
         assert_eq!(as_claude(ToolKind::Execute, r#""text""#), "{}");
     }
 }

@@ -1,11 +1,11 @@
-//! The records of Claude Code's stream, as they are on the wire.
+//! The records of Claude Code's stream as they are on the wire. It knows no meaning of them.
 
 use crate::json::record;
 
 record! {
-    /// One line. The fields of all record types together: each type has some of them.
+    /// One line, with the fields of all record types: each type has some of them.
     pub(super) struct Line<'a> {
-        // The most frequent first: fields are compared one after the other.
+        // The most frequent fields are first, since fields are compared in this order.
         kind: text "type",
         event: record<StreamEvent> "event",
         message: shape<Message> "message",
@@ -73,7 +73,7 @@ record! {
 }
 
 record! {
-    /// A message of the model or in the user's name.
+    /// A message with the role of the assistant or of the user.
     pub(super) struct Message<'a> {
         id: text "id",
         model: text "model",
@@ -114,7 +114,7 @@ record! {
 }
 
 record! {
-    /// A piece of a block, or the end of a message.
+    /// A delta of a block, or the end of a message.
     pub(super) struct Delta<'a> {
         kind: text "type",
         text: text "text",
@@ -126,7 +126,7 @@ record! {
 }
 
 record! {
-    /// Tokens; input counts leave out the cached ones.
+    /// Counts of tokens. Input counts exclude cached tokens.
     pub(super) struct Usage<'a> {
         input: number "input_tokens",
         cache_write: number "cache_creation_input_tokens",
@@ -137,7 +137,7 @@ record! {
 }
 
 record! {
-    /// What output tokens were.
+    /// A breakdown of the output tokens.
     pub(super) struct OutputDetails<'a> {
         thinking: number "thinking_tokens",
         _kind: text "type",
@@ -145,7 +145,7 @@ record! {
 }
 
 record! {
-    /// What is told of a tool result apart from its content.
+    /// The metadata of a tool result.
     pub(super) struct ResultMeta<'a> {
         id: text "id",
         non_execution_kind: text "non_execution_kind",
@@ -154,7 +154,7 @@ record! {
 }
 
 record! {
-    /// What was decided about a call, and by whom.
+    /// The decision on a call, and its source.
     pub(super) struct PermissionDecision<'a> {
         decision: text "decision",
         source: text "source",
@@ -163,7 +163,7 @@ record! {
 }
 
 record! {
-    /// A server that brings tools.
+    /// An MCP server, which provides tools.
     pub(super) struct McpServer<'a> {
         name: text "name",
         status: text "status",
@@ -171,7 +171,7 @@ record! {
 }
 
 record! {
-    /// Which blocks of a message were given up.
+    /// The blocks of a message that were retracted.
     pub(super) struct Abandoned<'a> {
         message: text "api_message_id",
         from: number "from_block_index",
@@ -179,7 +179,7 @@ record! {
 }
 
 record! {
-    /// What the program asks of its host.
+    /// A request of the program to its host.
     pub(super) struct ControlRequest<'a> {
         subtype: text "subtype",
         tool_name: text "tool_name",
@@ -191,7 +191,7 @@ record! {
 }
 
 record! {
-    /// An answer to a request: of the program to its host, or of the host to the program.
+    /// The response to a request, in either direction between the program and its host.
     pub(super) struct ControlResponse<'a> {
         request_id: text "request_id",
         answer: whole<HostAnswer> "response",
@@ -199,7 +199,7 @@ record! {
 }
 
 record! {
-    /// What the host decided about a call.
+    /// The decision of the host on a call.
     pub(super) struct HostAnswer<'a> {
         behavior: text "behavior",
         message: text "message",
@@ -207,7 +207,7 @@ record! {
 }
 
 record! {
-    /// What a model used, and what that cost.
+    /// The usage of one model, and its cost.
     pub(super) struct ModelUsage<'a> {
         usd: float "costUSD" | "costUsd",
         input: number "inputTokens",

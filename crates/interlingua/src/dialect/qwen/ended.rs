@@ -1,14 +1,14 @@
-//! How a turn of Qwen Code ended, and what it took.
+//! Decodes the `result` that ends a turn: its outcome, usage and durations.
 //!
-//! The counts are those of the process so far, and have a request in them that the program makes for
-//! itself and does not show.
+//! The counts are totals of the process, and include a request of the program that is not in the
+//! stream.
 
 use super::failure;
 use super::wire::{Line, Usage as WireUsage};
 use crate::event::{ErrorClass, Outcome, Scope, TurnEnded, Usage};
 use crate::json::{Json, Text};
 
-/// How a turn ended, as its `result` tells it.
+/// The end of a turn, from its `result`.
 pub(super) fn turn_ended<'a>(line: &mut Line<'a>) -> TurnEnded<'a> {
     let failed = line.is_error.unwrap_or(false);
     let subtype = line.subtype.take();
@@ -29,7 +29,7 @@ pub(super) fn turn_ended<'a>(line: &mut Line<'a>) -> TurnEnded<'a> {
         http_status,
         final_text: line.result.take().filter(|_| !failed),
         structured: line.structured_result.take(),
-        // Where nothing was counted, zeros are printed.
+        // Unknown counts are zeros.
         usage: usage.filter(|usage| usage.all() > 0),
         duration_ms: line.duration_ms,
         api_duration_ms: line.duration_api_ms.filter(|ms| *ms > 0),
@@ -39,17 +39,18 @@ pub(super) fn turn_ended<'a>(line: &mut Line<'a>) -> TurnEnded<'a> {
     }
 }
 
-/// Tokens. The input has the cached ones in it; the total may have thoughts that the output has not.
+/// Translates counts of tokens. The input includes cached tokens, which are separated; the total
+/// may include reasoning that the output excludes.
 pub(super) fn counts(usage: WireUsage<'_>, scope: Scope) -> Usage<'_> {
-    let spoken = usage.input.zip(usage.output).map(|(input, output)| input.saturating_add(output));
-    let thoughts = usage.total.zip(spoken).map(|(total, spoken)| total.saturating_sub(spoken));
-    let thoughts = thoughts.filter(|thoughts| *thoughts > 0);
+    let sum = usage.input.zip(usage.output).map(|(input, output)| input.saturating_add(output));
+    let reasoning = usage.total.zip(sum).map(|(total, sum)| total.saturating_sub(sum));
+    let reasoning = reasoning.filter(|reasoning| *reasoning > 0);
     Usage {
         scope,
         input: usage.input.map(|input| input.saturating_sub(usage.cached.unwrap_or(0))),
         cache_read: usage.cached,
-        output: usage.output.map(|output| output.saturating_add(thoughts.unwrap_or(0))),
-        reasoning: thoughts,
+        output: usage.output.map(|output| output.saturating_add(reasoning.unwrap_or(0))),
+        reasoning,
         total: usage.total,
         ..Usage::default()
     }

@@ -1,4 +1,4 @@
-//! What of Qwen Code's stream is left out on purpose.
+//! The records and fields of Qwen Code's stream that are left out on purpose.
 
 use crate::dialect::Ignored;
 
@@ -9,34 +9,34 @@ pub(super) const IGNORED: &[Ignored] = &[
             "stream_event: event.goal_state",
             "stream_event: event.active_goal",
         ],
-        why: "the program's own note of what it is after, for its screen",
+        why: "the goal of the program, for its own screen",
     },
     Ignored {
         what: &["stream_event: event.content"],
-        why: "how far a tool is, in its own measure; that it lives is told",
+        why: "progress in the tool's own units; an event reports that the tool is running",
     },
     Ignored {
         what: &["control_request", "control_response"],
-        why: "the program's talk with its host; questions about tools are told",
+        why: "control messages between the program and its host; permission requests have events",
     },
     Ignored {
         what: &["system/task_notification", "system/compaction"],
-        why: "the program's own list of work; what it says to the model is told",
+        why: "the program's list of background work; its messages to the model have events",
     },
     Ignored {
         what: &["*: *message.role", "*: *message.type"],
-        why: "the type of the record says it",
+        why: "the type of the record states it",
     },
     Ignored {
         what: &["*: *content[].signature", "*: event.content_block.signature"],
-        why: "the heading of a thought, which the thought repeats, and no signature",
+        why: "the heading of the reasoning, which its text repeats; it is not a signature",
     },
     Ignored {
         what: &["system/init: slash_commands", "system/init: agents"],
-        why: "how the program is set up; what a consumer can use of it is read",
+        why: "the configuration of the program; what a consumer can use of it is read",
     },
     Ignored {
         what: &["result/*: stats"],
-        why: "the same counts in more detail; `--output-format json` has them",
+        why: "the same counts in more detail, which only `--output-format json` contains",
     },
 ];

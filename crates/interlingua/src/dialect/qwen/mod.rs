@@ -1,15 +1,16 @@
-//! `qwen`: what `qwen --output-format stream-json` prints.
+//! `qwen`: the output of `qwen --output-format stream-json`.
 //!
-//! Seen in Qwen Code 0.24.4; what no transcript shows is from its public source. The records have the
-//! names of Claude's and another grammar. `system/init` opens a turn, `stream_event` with a
-//! `goal_state` follows at once, `result` ends the turn. An `assistant` record holds blocks of one
-//! kind: a thought, or text, or all calls of an answer together; each has a message id of its own, and
-//! only the last has counts. With `--include-partial-messages` the pieces have one message id for
-//! all of them, that of the first record, and count from zero again for each record; the record comes
-//! before `message_stop`, and there is no `message_delta`. A failed request is told as text of the model
-//! and again in `result.error`. `result.usage` is of the whole process, with a request in it that is not
-//! shown. A signal leaves no `result`; neither does a pipe that is cut at 64 KiB when the program exits,
-//! with exit code 0. `--output-format json` prints the same records as one array.
+//! Observed in Qwen Code 0.24.4; what no transcript contains is from its public source. The records
+//! have the names of Claude's and another grammar. `system/init` starts a turn, `stream_event` with
+//! a `goal_state` follows directly, and `result` ends the turn. An `assistant` record holds blocks
+//! of one kind: reasoning, or text, or all calls of a response; each record has its own message id,
+//! and only the last has counts. With `--include-partial-messages` all deltas of a response have
+//! the message id of its first record, and their block indexes restart at zero for each record; the
+//! record precedes `message_stop`, and there is no `message_delta`. A failed request is text of the
+//! model, and again `result.error`. `result.usage` covers the process, and includes a request that
+//! is not in the stream. A process that was ended by a signal writes no `result`. Neither does one
+//! whose output pipe is truncated at 64 KiB when it exits, with exit code 0. `--output-format json`
+//! writes the same records as one array.
 
 mod decode;
 mod ended;
@@ -38,8 +39,8 @@ pub static DIALECT: Dialect = Dialect {
     ..Dialect::BLANK
 };
 
-/// Most records look like Claude's; the first one names the program, and a failed end has one error
-/// where Claude has a list, and no cost.
+/// Most records look like Claude's. The first one states the version of Qwen Code, and a failed
+/// `result` has one error, where Claude's has a list, and no cost.
 fn recognise(probe: &Probe<'_>) -> Confidence {
     let session = probe.has("session_id");
     match probe.kind().as_str() {

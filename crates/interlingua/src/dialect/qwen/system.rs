@@ -1,5 +1,5 @@
-//! The records of Qwen Code's stream that are about the program: its start, its retries, and what it
-//! asks of its host.
+//! Decodes the records about the program itself: its start, its retries, and its requests to the
+//! host. It knows no messages and blocks.
 
 use super::wire::{Line, McpServer, SystemData};
 use crate::dialect::Emitter;
@@ -9,12 +9,12 @@ use crate::event::{
 };
 use crate::json::Text;
 
-/// Tells a record of the type `system`.
-pub(super) fn system<'a>(line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
+/// Emits the events of a record of type `system`.
+pub(super) fn decode_system<'a>(line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
     let subtype = line.subtype.take().unwrap_or_default();
     let data = line.data.take().unwrap_or_default();
     match subtype.body() {
-        "init" => started(line, out),
+        "init" => emit_session_start(line, out),
         "session_start" => out.emit(SessionStarted {
             cwd: data.cwd,
             version: data.version,
@@ -51,7 +51,7 @@ pub(super) fn session(id: Option<Text<'_>>) -> SessionStarted<'_> {
     SessionStarted { id, agent: Some(Text::plain("qwen")), ..SessionStarted::default() }
 }
 
-fn started<'a>(line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
+fn emit_session_start<'a>(line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
     out.emit(SessionStarted {
         version: line.version.take(),
         model: line.model.take(),
@@ -62,33 +62,34 @@ fn started<'a>(line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
     });
     out.emit(TurnStarted::default());
     for server in line.mcp_servers.drain(..) {
-        if let Some(text) = cannot_be_used(server) {
+        if let Some(text) = unavailable_message(server) {
             out.emit(Notice { severity: Severity::Warning, text });
         }
     }
 }
 
-/// That an MCP server cannot be used, if so.
-fn cannot_be_used(server: McpServer<'_>) -> Option<Text<'static>> {
+/// The message for an MCP server that cannot be used.
+fn unavailable_message(server: McpServer<'_>) -> Option<Text<'static>> {
     let status = server.status?;
     let name = server.name.unwrap_or_default();
-    let known = matches!(status.body(), "failed" | "disconnected" | "needs-auth" | "disabled");
-    known.then(|| Text::from(format!("the MCP server {name} cannot be used: {status}")))
+    let unavailable =
+        matches!(status.body(), "failed" | "disconnected" | "needs-auth" | "disabled");
+    unavailable.then(|| Text::from(format!("the MCP server {name} cannot be used: {status}")))
 }
 
-/// A request that is tried again.
-pub(super) fn retry(data: SystemData<'_>) -> Retry<'_> {
+/// The retry of a request.
+pub(super) fn retry_of(data: SystemData<'_>) -> Retry<'_> {
     Retry {
         class: data.status_code.map(ErrorClass::of_http_status).unwrap_or_default(),
         http_status: data.status_code,
-        // Mostly the reason for a retry is that it is one.
+        // Mostly the stated reason is only `retry`.
         message: data.reason.filter(|reason| *reason != "retry"),
         ..Retry::default()
     }
 }
 
-/// What the program asks of its host.
-pub(super) fn control_request<'a>(line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
+/// Emits a request of the program to its host.
+pub(super) fn emit_control_request<'a>(line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
     let request = line.request.take().unwrap_or_default();
     if request.subtype.as_ref().is_some_and(|subtype| *subtype == "can_use_tool") {
         out.emit(PermissionRequested {
@@ -105,8 +106,8 @@ pub(super) fn control_request<'a>(line: &mut Line<'a>, out: &mut Emitter<'_, 'a>
     }
 }
 
-/// What was answered, to either of them.
-pub(super) fn control_response<'a>(line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
+/// Emits the response to a request, in either direction between the program and its host.
+pub(super) fn emit_control_response<'a>(line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {
     let response = line.response.take().unwrap_or_default();
     match response.response.and_then(|verdict| verdict.allowed) {
         Some(allowed) => out.emit(PermissionResolved {

@@ -1,9 +1,9 @@
-//! Where one thread of messages is: the main agent's, or that of an agent that a call started.
+//! The state of one thread of messages: that of the main agent, or of a sub-agent.
 //!
-//! What the model says in one answer is one message with several blocks in pieces, and several
-//! messages as whole records, of which only the first has the id that the pieces have. The pieces
-//! count the blocks of each whole record from zero. Here both have one name: the message of the
-//! pieces, and the block's place in all of it.
+//! A streamed response is one message with several blocks. Its complete records are several
+//! messages, of which only the first has the id of the streamed message, and the deltas count the
+//! blocks of each record from zero. Here both get the same name: the id of the streamed message,
+//! and the index of the block in that message.
 
 use super::wire::{Content, StreamEvent};
 use super::{failure, tools};
@@ -15,32 +15,32 @@ use crate::json::Text;
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     pub(super) parent: Option<Text<'static>>,
-    /// The message that is being said in pieces, if one is.
+    /// The message that is being streamed.
     pub(super) message: Option<Text<'static>>,
-    /// The record that starts a message was printed: another one will end it.
+    /// The message was started by a record, and another record will end it.
     pub(super) has_bounds: bool,
-    /// How many blocks of the message came whole.
-    pub(super) whole: u64,
-    /// The block that is being said in pieces.
-    open: Option<OpenPieces>,
+    /// The number of complete blocks of the message.
+    pub(super) complete_blocks: u64,
+    /// The block that is being streamed.
+    open: Option<StreamedBlock>,
     pub(super) usage: Option<Usage<'static>>,
     pub(super) stop_reason: Option<Text<'static>>,
-    /// How often the request at hand was tried again.
+    /// The number of retries of the current request.
     pub(super) retries: u64,
-    /// Calls that were made and not yet answered.
+    /// The unanswered calls.
     pub(super) calls: Vec<Text<'static>>,
 }
 
 #[derive(Debug)]
-struct OpenPieces {
+struct StreamedBlock {
     kind: BlockKind,
-    /// The call whose input the pieces are.
+    /// The call whose input is streamed.
     call: Option<Text<'static>>,
-    /// The block's start was told.
-    told: bool,
+    /// The start of the block was emitted.
+    started: bool,
 }
 
-/// Something that the program may have said in the model's place.
+/// A text that may be a failed request, which the program wrote in place of the model's text.
 #[derive(Debug)]
 pub(super) struct Suspect {
     pub(super) text: Text<'static>,
@@ -53,25 +53,25 @@ impl Thread {
         Self { parent, ..Self::default() }
     }
 
-    /// Begins a message in pieces.
+    /// Starts a streamed message.
     pub(super) fn enter(&mut self, message: Option<Text<'static>>, has_bounds: bool) {
         self.message = message;
         self.has_bounds = has_bounds;
-        self.whole = 0;
+        self.complete_blocks = 0;
         self.open = None;
     }
 
-    /// A whole record has come: what it repeats is over.
-    pub(super) fn came_whole(&mut self, blocks: u64) {
+    /// Closes the streamed block that a complete record repeats.
+    pub(super) fn complete_record(&mut self, blocks: u64) {
         self.open = None;
-        self.whole += blocks;
+        self.complete_blocks += blocks;
         // Without bounds, a message is one record.
         if !self.has_bounds {
             self.enter(None, false);
         }
     }
 
-    pub(super) fn piece_started<'a>(
+    pub(super) fn start_block<'a>(
         &mut self,
         event: &mut StreamEvent<'a>,
         uuid: Option<Text<'a>>,
@@ -83,27 +83,27 @@ impl Thread {
         let mut content = event.block.take().unwrap_or_default();
         let kind = match content.kind.as_ref().map_or("", Text::body) {
             "tool_use" => {
-                self.call_started(&mut content, out);
+                self.start_call(&mut content, out);
                 return;
             }
             "text" => BlockKind::Text,
             "thinking" => BlockKind::Reasoning,
             other => BlockKind::from(other),
         };
-        self.open = Some(OpenPieces { kind, call: None, told: false });
+        self.open = Some(StreamedBlock { kind, call: None, started: false });
         out.sink.deferred();
     }
 
-    fn call_started<'a>(&mut self, content: &mut Content<'a>, out: &mut Emitter<'_, 'a>) {
+    fn start_call<'a>(&mut self, content: &mut Content<'a>, out: &mut Emitter<'_, 'a>) {
         let started = ToolStarted { input: None, ..tools::started(content, self.message.clone()) };
         let call = Some(started.call.clone().into_owned());
-        self.open = Some(OpenPieces { kind: BlockKind::Text, call, told: true });
-        self.made(&started.call);
+        self.open = Some(StreamedBlock { kind: BlockKind::Text, call, started: true });
+        self.note_call(&started.call);
         out.emit(started);
     }
 
-    /// The next piece of a block; or what the program says in the model's place.
-    pub(super) fn piece<'a>(
+    /// Emits a delta of a block, or returns it if it may be a failed request.
+    pub(super) fn add_delta<'a>(
         &mut self,
         event: &mut StreamEvent<'a>,
         out: &mut Emitter<'_, 'a>,
@@ -121,34 +121,34 @@ impl Thread {
             "thinking_delta" => delta.thinking.take().unwrap_or_default(),
             _ => delta.text.take().unwrap_or_default(),
         };
-        let index = self.whole + event.index.unwrap_or(0);
-        if out.parent.is_none() && failure::may_be(&text) {
+        let index = self.complete_blocks + event.index.unwrap_or(0);
+        if out.parent.is_none() && failure::looks_like_failure(&text) {
             let message = self.message.clone();
             return Some(Suspect { text: text.into_owned(), message, index });
         }
         let message = || self.message.as_ref().map(Text::borrowed);
         let kind = self.open.as_ref().map(|open| open.kind.clone()).unwrap_or_default();
-        let told = self.open.as_ref().is_none_or(|open| open.told);
-        if !told {
+        let started = self.open.as_ref().is_none_or(|open| open.started);
+        if !started {
             let kind = kind.clone();
             out.emit(BlockStarted { message: message(), index, kind, ..BlockStarted::default() });
         }
         out.emit(BlockDelta { block: 0, message: message(), index, kind, text });
-        if let Some(open) = self.open.as_mut().filter(|_| !told) {
-            open.told = true;
+        if let Some(open) = self.open.as_mut().filter(|_| !started) {
+            open.started = true;
         }
         None
     }
 
     /// Remembers a call until it is answered.
-    pub(super) fn made(&mut self, call: &Text<'_>) {
+    pub(super) fn note_call(&mut self, call: &Text<'_>) {
         if !self.calls.contains(call) {
             self.calls.push(call.clone().into_owned());
         }
     }
 
     /// Forgets a call that was answered.
-    pub(super) fn answered(&mut self, call: &Text<'_>) {
+    pub(super) fn note_answer(&mut self, call: &Text<'_>) {
         self.calls.retain(|known| known != call);
     }
 }

@@ -1,11 +1,11 @@
-//! The records of Qwen Code's stream, as they are on the wire.
+//! The records of Qwen Code's stream as they are on the wire. It knows no meaning of them.
 
 use crate::json::record;
 
 record! {
-    /// One line. The fields of all record types together: each type has some of them.
+    /// One line, with the fields of all record types: each type has some of them.
     pub(super) struct Line<'a> {
-        // The most frequent first: fields are compared one after the other.
+        // The most frequent fields are first, since fields are compared in this order.
         kind: text "type",
         uuid: text "uuid",
         session_id: text "session_id",
@@ -39,7 +39,7 @@ record! {
 }
 
 record! {
-    /// A message of the model or in the user's name.
+    /// A message with the role of the assistant or of the user.
     pub(super) struct Message<'a> {
         id: text "id",
         model: text "model",
@@ -65,7 +65,7 @@ record! {
 }
 
 record! {
-    /// A piece of what the model says, where pieces were asked for; and what the program sets itself.
+    /// A part of a streamed message, or the goal of the program.
     pub(super) struct StreamEvent<'a> {
         kind: text "type",
         index: number "index",
@@ -77,7 +77,7 @@ record! {
 }
 
 record! {
-    /// A piece of a block.
+    /// A delta of a block.
     pub(super) struct Delta<'a> {
         kind: text "type",
         text: text "text",
@@ -87,7 +87,7 @@ record! {
 }
 
 record! {
-    /// Tokens; input counts include the cached ones.
+    /// Counts of tokens. Input counts include cached tokens.
     pub(super) struct Usage<'a> {
         input: number "input_tokens",
         cached: number "cache_read_input_tokens",
@@ -98,7 +98,7 @@ record! {
 }
 
 record! {
-    /// What a record of the program is about.
+    /// The details of a `system` record.
     pub(super) struct SystemData<'a> {
         reason: text "reason",
         preserve_text: flag "preserveText",
@@ -115,14 +115,14 @@ record! {
 }
 
 record! {
-    /// Why a turn failed.
+    /// The cause of a failed turn.
     pub(super) struct Failure<'a> {
         message: text "message",
     }
 }
 
 record! {
-    /// A server that brings tools.
+    /// An MCP server, which provides tools.
     pub(super) struct McpServer<'a> {
         name: text "name",
         status: text "status",
@@ -130,7 +130,7 @@ record! {
 }
 
 record! {
-    /// What the program asks of its host.
+    /// A request of the program to its host.
     pub(super) struct ControlRequest<'a> {
         subtype: text "subtype",
         tool_name: text "tool_name",
@@ -141,7 +141,7 @@ record! {
 }
 
 record! {
-    /// What was answered.
+    /// The response to a request.
     pub(super) struct ControlResponse<'a> {
         request_id: text "request_id",
         response: record<Verdict> "response",
@@ -149,7 +149,7 @@ record! {
 }
 
 record! {
-    /// Whether the program may.
+    /// The decision on a permission request.
     pub(super) struct Verdict<'a> {
         allowed: flag "allowed",
         _behavior: text "behavior",

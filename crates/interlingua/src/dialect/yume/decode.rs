@@ -1,4 +1,4 @@
-//! Reads the flat contract, and Claude's nested records among it.
+//! Decodes the flat contract. It passes Claude's nested records on to the decoder of `claude`.
 
 use super::CLIENT;
 use super::ending::{Ending, error_list, failure_text};
@@ -15,15 +15,15 @@ use crate::framing::FrameText;
 use crate::json::read;
 use crate::json::{Json, Text};
 
-/// The reader of `yume`.
+/// The decoder of `yume`.
 #[derive(Debug, Default)]
 pub struct YumeDecoder {
-    /// Reads what is Claude's.
+    /// Decodes Claude's records.
     claude: ClaudeDecoder,
-    /// The block at hand: consecutive records of one type are one.
+    /// The index of the current block: consecutive records of one type are one block.
     block: u64,
     open: Option<OpenBlock>,
-    /// Answers of which some parts came.
+    /// The answers whose last part is missing.
     parts: Vec<Parts>,
     ending: Ending,
 }
@@ -34,7 +34,7 @@ struct OpenBlock {
     parent: Option<Text<'static>>,
 }
 
-/// An answer that comes in several records.
+/// An answer that is split into several records.
 #[derive(Debug)]
 struct Parts {
     call: Text<'static>,
@@ -48,63 +48,63 @@ impl Decoder for YumeDecoder {
         if frame.text.trim_ascii() == "$" {
             self.end_block(sink);
             sink.record(frame.text);
-            self.message_stop(Native { name: Text::plain("$"), raw: None }, sink);
+            self.end_message(Native { name: Text::plain("$"), raw: None }, sink);
             return;
         }
         each_record(frame, sink, |line: &mut Line<'_>, own, sink| {
-            self.line(std::mem::take(line), own, sink);
+            self.decode_line(std::mem::take(line), own, sink);
         });
     }
 
     fn finish(&mut self, sink: &mut dyn EventSink) {
-        self.give_up_parts(sink);
+        self.abandon_parts(sink);
     }
 }
 
 impl YumeDecoder {
-    fn line<'a>(&mut self, mut line: Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
+    fn decode_line<'a>(&mut self, mut line: Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
         let kind = line.kind.take();
-        let said = match kind.as_ref().map_or("", Text::body) {
+        let text = match kind.as_ref().map_or("", Text::body) {
             "text" => Some(BlockKind::Text),
             "thinking" => Some(BlockKind::Reasoning),
             _ => None,
         };
-        if let Some(block) = said {
-            self.piece(block, line, sink);
+        if let Some(block) = text {
+            self.emit_delta(block, line, sink);
             return;
         }
         self.end_block(sink);
         let mut out = Emitter::new(own, sink).within(line.parent.take()).at(line.timestamp.take());
         match kind.as_ref().map_or("", Text::body) {
-            "tool_use" => self.call(line, &mut out),
-            "tool_result" => self.answer(line, &mut out),
+            "tool_use" => self.decode_call(line, &mut out),
+            "tool_result" => self.decode_answer(line, &mut out),
             "usage" => {
                 let usage = line_usage(&line);
-                self.ending.used(usage.clone());
+                self.ending.note_usage(usage.clone());
                 out.emit(usage);
             }
-            "result" => self.result(line, &mut out),
-            "system" => self.system(line, own, &mut out),
-            "error" => self.problem(problem(line), &mut out),
+            "result" => self.decode_result(line, &mut out),
+            "system" => self.decode_system(line, own, &mut out),
+            "error" => self.emit_error(error_of(line), &mut out),
             "interrupt" => {
-                self.ending.interrupted();
+                self.ending.note_interrupt();
                 out.emit(Interrupted { text: line.message });
             }
             "message_stop" => {
                 let native = Native { name: Text::plain("message_stop"), raw: own.json() };
-                self.message_stop(native, out.sink);
+                self.end_message(native, out.sink);
             }
-            "assistant" | "user" | "stream_event" => self.nested(own, out.sink),
+            "assistant" | "user" | "stream_event" => self.decode_nested(own, out.sink),
             _ => out.unknown(kind),
         }
     }
 
-    /// The next piece of text or reasoning.
-    fn piece(&mut self, kind: BlockKind, line: Line<'_>, sink: &mut dyn EventSink) {
-        let said = line.content.as_ref().and_then(Json::as_text);
-        let said = match kind {
-            BlockKind::Text => said.or(line.text),
-            _ => line.thought.or(said).or(line.text),
+    /// Emits a delta of text or reasoning.
+    fn emit_delta(&mut self, kind: BlockKind, line: Line<'_>, sink: &mut dyn EventSink) {
+        let text = line.content.as_ref().and_then(Json::as_text);
+        let text = match kind {
+            BlockKind::Text => text.or(line.text),
+            _ => line.thought.or(text).or(line.text),
         };
         let parent = line.parent.clone().map(Text::into_owned);
         let block = OpenBlock { kind: kind.clone(), parent };
@@ -112,8 +112,8 @@ impl YumeDecoder {
             self.end_block(sink);
         }
         self.open = Some(block);
-        self.ending.goes_on();
-        let text = said.unwrap_or_default();
+        self.ending.note_activity();
+        let text = text.unwrap_or_default();
         let delta = BlockDelta { index: self.block, kind, text, ..BlockDelta::default() };
         sink.event(Event::new(delta).within(line.parent).at(line.timestamp));
     }
@@ -125,8 +125,8 @@ impl YumeDecoder {
         sink.event(Event::new(ended).within(open.parent));
     }
 
-    /// A record of Claude's own. The sink knows its text already.
-    fn nested(&mut self, own: Own<'_>, sink: &mut dyn EventSink) {
+    /// Decodes a record of Claude's. The sink has already received its text.
+    fn decode_nested(&mut self, own: Own<'_>, sink: &mut dyn EventSink) {
         let frame = FrameText {
             text: own.0,
             noise: "",
@@ -139,48 +139,49 @@ impl YumeDecoder {
         claude.decode(&frame, &mut |event: Event<'_>| {
             match &event.data {
                 Data::ToolStarted(call) => {
-                    ending.called(&call.call, call.executor == Executor::Client);
+                    ending.note_call(&call.call, call.executor == Executor::Client);
                 }
-                Data::ToolEnded(ended) => ending.answered(&ended.call),
-                Data::Block(_) | Data::BlockDelta(_) => ending.goes_on(),
+                Data::ToolEnded(ended) => ending.note_answer(&ended.call),
+                Data::Block(_) | Data::BlockDelta(_) => ending.note_activity(),
                 _ => {}
             }
             sink.event(event);
         });
     }
 
-    /// The end of a turn; after the end of its message it only says what else went wrong.
-    fn result<'a>(&mut self, mut line: Line<'a>, out: &mut Emitter<'_, 'a>) {
-        self.give_up_parts(out.sink);
-        if !self.ending.is_stopped() {
+    /// Decodes the end of a turn. If `message_stop` has already ended the turn, only its errors are
+    /// emitted.
+    fn decode_result<'a>(&mut self, mut line: Line<'a>, out: &mut Emitter<'_, 'a>) {
+        self.abandon_parts(out.sink);
+        if !self.ending.is_ended() {
             out.emit(self.ending.result(line));
             return;
         }
         if line.is_error == Some(true) {
             let errors = line.errors.as_ref().map(error_list).unwrap_or_default();
             let message = line.message.take().or_else(|| errors.last().cloned());
-            out.emit(problem(Line { message, ..line }));
+            out.emit(error_of(Line { message, ..line }));
         }
         out.native("result");
     }
 
-    /// The end of a message, and of its turn if no `result` has ended that.
-    fn message_stop(&mut self, marker: Native<'_>, sink: &mut dyn EventSink) {
+    /// Ends a message, and its turn if no `result` has ended that.
+    fn end_message(&mut self, marker: Native<'_>, sink: &mut dyn EventSink) {
         match self.ending.message_stop() {
             Some(ended) => {
-                self.give_up_parts(sink);
+                self.abandon_parts(sink);
                 sink.event(Event::new(ended));
             }
             None => sink.event(Event::new(marker)),
         }
     }
 
-    fn problem(&mut self, error: Error<'_>, out: &mut Emitter<'_, '_>) {
-        self.ending.went_wrong(&error.message);
+    fn emit_error(&mut self, error: Error<'_>, out: &mut Emitter<'_, '_>) {
+        self.ending.note_error(&error.message);
         out.emit(error);
     }
 
-    fn system(&mut self, line: Line<'_>, own: Own<'_>, out: &mut Emitter<'_, '_>) {
+    fn decode_system(&mut self, line: Line<'_>, own: Own<'_>, out: &mut Emitter<'_, '_>) {
         match line.subtype.as_ref().map_or("", Text::body) {
             "init" => {
                 out.emit(SessionStarted {
@@ -192,7 +193,7 @@ impl YumeDecoder {
                     permission_mode: line.permission_mode,
                     tools: line.tools,
                 });
-                self.ending.begun();
+                self.ending.begin();
                 out.emit(TurnStarted::default());
             }
             "session_id" => {
@@ -200,23 +201,23 @@ impl YumeDecoder {
             }
             "compact_boundary" => out.emit(compacted(line.compact_metadata)),
             "error" => {
-                let mut error = problem(line);
+                let mut error = error_of(line);
                 if error.class == ErrorClass::Unspecified {
                     error.class = ErrorClass::Configuration;
                 }
-                self.problem(error, out);
+                self.emit_error(error, out);
             }
-            // Claude's, or nobody's.
-            _ => self.nested(own, out.sink),
+            // Other subtypes are Claude's or unknown.
+            _ => self.decode_nested(own, out.sink),
         }
     }
 
-    fn call(&mut self, line: Line<'_>, out: &mut Emitter<'_, '_>) {
+    fn decode_call(&mut self, line: Line<'_>, out: &mut Emitter<'_, '_>) {
         let name = line.name.unwrap_or_default();
         let call = line.id.or(line.tool_id).unwrap_or_default();
         let input = line.input.unwrap_or_else(|| Json::object(|_| {}));
         let by_client = line.executor.is_some_and(|executor| executor == CLIENT);
-        self.ending.called(&call, by_client);
+        self.ending.note_call(&call, by_client);
         out.emit(ToolStarted {
             call: call.borrowed(),
             kind: tools::kind_of(&name),
@@ -230,18 +231,18 @@ impl YumeDecoder {
         }
     }
 
-    fn answer(&mut self, line: Line<'_>, out: &mut Emitter<'_, '_>) {
+    fn decode_answer(&mut self, line: Line<'_>, out: &mut Emitter<'_, '_>) {
         let failed = line.is_error.unwrap_or(false)
             || line.status.as_ref().is_some_and(|status| *status == "error");
         let call = line.tool_id.or(line.id).unwrap_or_default();
         if line.partial != Some(true) {
-            self.ending.answered(&call);
+            self.ending.note_answer(&call);
         }
-        let given = line.content.or(line.output);
-        let given = given.as_ref().map(unwrapped);
+        let output = line.content.or(line.output);
+        let output = output.as_ref().map(unwrap_output);
         let at = self.parts.iter().position(|parts| parts.call == call);
         if line.partial != Some(true) && at.is_none() {
-            out.emit(tool_ended(call, given, failed));
+            out.emit(tool_ended(call, output, failed));
             return;
         }
         let at = at.unwrap_or_else(|| {
@@ -252,8 +253,8 @@ impl YumeDecoder {
         });
         if let Some(parts) = self.parts.get_mut(at) {
             parts.failed |= failed;
-            if let Some(given) = &given {
-                parts.text.push_str(&content::output_text(given).0.to_plain());
+            if let Some(output) = &output {
+                parts.text.push_str(&content::output_text(output).0.to_plain());
             }
         }
         if line.partial != Some(true) {
@@ -263,8 +264,8 @@ impl YumeDecoder {
         }
     }
 
-    /// Tells what came of answers whose last part never did.
-    fn give_up_parts(&mut self, sink: &mut dyn EventSink) {
+    /// Abandons the answers whose last part is missing.
+    fn abandon_parts(&mut self, sink: &mut dyn EventSink) {
         for parts in self.parts.drain(..) {
             let output = Some(Json::from(&Text::plain(&parts.text)));
             let ended = tool_ended(parts.call, output, parts.failed);
@@ -279,15 +280,15 @@ fn tool_ended<'a>(call: Text<'a>, output: Option<Json<'a>>, failed: bool) -> Too
     ToolEnded { call, status, output, ..ToolEnded::default() }
 }
 
-/// What a tool gave back; an object may hold it in `content` or `output`.
-fn unwrapped<'a>(given: &'a Json<'_>) -> Json<'a> {
-    if given.is_object()
-        && let Some(answer) = read::record_of::<Answer<'_>>(given)
+/// The output of a tool; an object may contain it in `content` or `output`.
+fn unwrap_output<'a>(output: &'a Json<'_>) -> Json<'a> {
+    if output.is_object()
+        && let Some(answer) = read::record_of::<Answer<'_>>(output)
         && let Some(inner) = answer.content.or(answer.output)
     {
         return inner;
     }
-    given.borrowed()
+    output.borrowed()
 }
 
 fn line_usage<'a>(line: &Line<'a>) -> Usage<'a> {
@@ -316,7 +317,7 @@ pub(super) fn usage<'a>(counts: &Counts<'a>) -> Usage<'a> {
     }
 }
 
-fn problem(line: Line<'_>) -> Error<'_> {
+fn error_of(line: Line<'_>) -> Error<'_> {
     let message = line.message.or(failure_text(line.error)).unwrap_or_default();
     let code = line.code.map(|code| match code.as_text() {
         Some(text) => text.into_owned(),
@@ -326,20 +327,20 @@ fn problem(line: Line<'_>) -> Error<'_> {
     Error { class, message, code, http_status, fatal: false }
 }
 
-/// What kind of failure a code tells of, or else the message.
+/// Classifies a failure by its code, or else by its message.
 fn classify(code: Option<&Text<'_>>, message: &Text<'_>) -> (ErrorClass, Option<u64>) {
     let code = code.map(|code| code.to_plain().to_ascii_lowercase()).unwrap_or_default();
     if let Ok(status @ 400..=599) = code.parse::<u64>() {
         return (ErrorClass::of_http_status(status), Some(status));
     }
     let message = message.to_plain().to_ascii_lowercase();
-    let says =
+    let mentions =
         |words: &[&str]| words.iter().any(|word| code.contains(word) || message.contains(word));
-    let class = if says(&["auth", "api key", "api_key", "log in", "login", "logged in"]) {
+    let class = if mentions(&["auth", "api key", "api_key", "log in", "login", "logged in"]) {
         ErrorClass::Authentication
-    } else if says(&["rate limit", "rate_limit"]) {
+    } else if mentions(&["rate limit", "rate_limit"]) {
         ErrorClass::RateLimit
-    } else if says(&["timeout", "timed out", "took too long"]) {
+    } else if mentions(&["timeout", "timed out", "took too long"]) {
         ErrorClass::TimedOut
     } else {
         ErrorClass::Unspecified

@@ -1,11 +1,12 @@
-//! Writes the flat contract.
+//! Encodes the flat contract. It knows the order of records; other modules write calls, the session
+//! and the result.
 
 mod calls;
 
-use super::calls::{Written, write_parent};
-use super::hold::Hold;
-use super::pieces::{self, Piece};
-use super::result::Closing;
+use super::calls::{WrittenCall, write_parent};
+use super::chunks::{self, Chunk};
+use super::queue::CallQueue;
+use super::result::ResultWriter;
 use super::session::Session;
 use super::turn::Turn;
 use super::{LINE_LIMIT, NAME_LIMIT, names};
@@ -18,38 +19,38 @@ use crate::json::Text;
 use crate::json::write::{Bytes, Object};
 use calls::Changes;
 
-/// The room for a text in a line, beside the fields around it.
+/// The room for a text in a line, next to the other fields.
 const TEXT_ROOM: usize = LINE_LIMIT - 200 - NAME_LIMIT;
-/// The room for the text of one `text` record: what an agent says at once is written in pieces, as if
-/// it had been streamed.
-const TEXT_PIECE: usize = 4096;
+/// The room for the text of one `text` record: a complete text is written in chunks, as if it had
+/// been streamed.
+const TEXT_CHUNK: usize = 4096;
 /// The room for the message of an error.
 const MESSAGE_ROOM: usize = LINE_LIMIT / 2;
 
-/// How many errors wait for the session to be named.
-const EARLY: usize = 100;
+/// The number of errors that are held back until the session id is known.
+const MAX_HELD_ERRORS: usize = 100;
 
-/// The writer of `yume`.
+/// The encoder of `yume`.
 #[derive(Debug, Clone)]
 pub struct YumeEncoder {
     identity: Identity,
-    hold: Hold,
+    queue: CallQueue,
     turn: Turn,
     session: Session,
-    /// Errors from before the session was named: `init` is written before them, and names it.
-    early: Vec<Event<'static>>,
+    /// The errors held back until the session id is known, since `init` is written before them.
+    held_errors: Vec<Event<'static>>,
     changes: Changes,
 }
 
 impl YumeEncoder {
-    /// A writer for one stream.
+    /// An encoder at the beginning of a stream.
     pub fn new(_options: &EncodeOptions) -> Self {
         Self {
             identity: Identity::default(),
-            hold: Hold::default(),
+            queue: CallQueue::default(),
             turn: Turn::default(),
             session: Session::default(),
-            early: Vec::new(),
+            held_errors: Vec::new(),
             changes: Changes::default(),
         }
     }
@@ -58,47 +59,49 @@ impl YumeEncoder {
 impl Encoder for YumeEncoder {
     fn encode(&mut self, event: &Event<'_>, out: &mut Output) {
         self.identity.follow(out);
-        self.hold.forget(out.is_passing() && event.synthetic.is_none());
+        self.queue.set_discards(out.is_passing() && event.synthetic.is_none());
         let parent = event.parent.as_ref();
         match &event.data {
-            Data::BlockDelta(piece) => {
-                self.say(&piece.kind, piece.block, &piece.text, parent, out);
+            Data::BlockDelta(delta) => {
+                self.write_text(&delta.kind, delta.block, &delta.text, parent, out);
             }
-            Data::Block(block) => self.block(block, parent, out),
-            Data::BlockStarted(block) => count_block(&block.kind, out),
+            Data::Block(block) => self.write_block(block, parent, out),
+            Data::BlockStarted(block) => count_block_losses(&block.kind, out),
             Data::BlockEnded(block) if block.signature.is_some() => out.lost("signature"),
             Data::ToolStarted(call) => {
                 if call.input.is_some() {
                     let by_client = call.executor == Executor::Client;
                     let tool = (&call.name, &call.kind, call.input.as_ref());
-                    self.call(Written { id: &call.call, parent, by_client }, tool, out);
+                    self.write_call(WrittenCall { id: &call.call, parent, by_client }, tool, out);
                 }
             }
             Data::ToolInput(call) => {
                 let by_client = call.executor == Executor::Client;
                 let tool = (&call.name, &call.kind, call.input.as_ref());
-                self.call(Written { id: &call.call, parent, by_client }, tool, out);
+                self.write_call(WrittenCall { id: &call.call, parent, by_client }, tool, out);
             }
-            Data::ToolEnded(ended) => self.answer(ended, parent, out),
-            Data::FilesChanged(files) => self.files(files, out),
+            Data::ToolEnded(ended) => self.write_answer(ended, parent, out),
+            Data::FilesChanged(files) => self.keep_files(files, out),
             Data::PlanUpdated(plan) => {
-                let refused = event.synthetic == Some(Reason::Refused);
-                self.plan(plan, parent, refused, out);
+                let restored = event.synthetic == Some(Reason::Refused);
+                self.write_plan(plan, parent, restored, out);
             }
-            Data::SessionStarted(started) => self.started(started, out),
-            Data::SessionUpdated(updated) => self.updated(updated, out),
-            Data::TurnEnded(ended) => self.ended(ended, out),
-            Data::Interrupted(_) => self.interrupted(out),
-            Data::Error(_) if !self.session.is_named() && self.early.len() < EARLY => {
-                self.early.push(event.clone().into_owned());
+            Data::SessionStarted(started) => self.start_session(started, out),
+            Data::SessionUpdated(updated) => self.update_session(updated, out),
+            Data::TurnEnded(ended) => self.end_turn(ended, out),
+            Data::Interrupted(_) => self.write_interrupt(out),
+            Data::Error(_)
+                if !self.session.has_id() && self.held_errors.len() < MAX_HELD_ERRORS =>
+            {
+                self.held_errors.push(event.clone().into_owned());
             }
-            Data::Error(error) => self.problem(error, out),
-            Data::Compacted(compacted) => self.compacted(compacted, out),
+            Data::Error(error) => self.write_error(error, out),
+            Data::Compacted(compacted) => self.write_compaction(compacted, out),
             other => {
                 if parent.is_none() {
                     self.note_usage(other);
                 }
-                self.count(other, out);
+                self.count_losses(other, out);
             }
         }
     }
@@ -109,92 +112,92 @@ impl Encoder for YumeEncoder {
 }
 
 impl YumeEncoder {
-    /// Where the next lines go, once `init` was written.
+    /// The buffer for the next lines; `init` is written before them.
     #[inline]
     fn lines<'b>(&'b mut self, out: &'b mut Output) -> &'b mut Bytes {
         self.ensure_init(out);
-        self.hold.lines(out.bytes())
+        self.queue.lines(out.bytes())
     }
 
-    /// The first record of the stream is always `init`.
+    /// Writes `init`, unless it was written: it is always the first record.
     #[inline]
     fn ensure_init(&mut self, out: &mut Output) {
-        if !self.session.is_told() {
+        if !self.session.is_init_written() {
             self.write_init(out);
         }
     }
 
     fn write_init(&mut self, out: &mut Output) {
         let identity = &mut self.identity;
-        self.session.write_init(|| own_id(identity), out);
-        for event in std::mem::take(&mut self.early) {
+        self.session.write_init(|| generate_id(identity), out);
+        for event in std::mem::take(&mut self.held_errors) {
             if let Data::Error(error) = &event.data {
-                self.problem(error, out);
+                self.write_error(error, out);
             }
         }
     }
 
-    fn started(&mut self, started: &SessionStarted<'_>, out: &mut Output) {
+    fn start_session(&mut self, started: &SessionStarted<'_>, out: &mut Output) {
         if started.version.is_some() {
             out.lost("version of the agent");
         }
-        if let Some(id) = started.id.as_ref().filter(|_| self.session.is_told())
-            && self.session.is_renamed_by(id)
+        if let Some(id) = started.id.as_ref().filter(|_| self.session.is_init_written())
+            && self.session.changes_id(id)
         {
-            self.renamed(id, out);
+            self.write_session_id(id, out);
         }
-        self.session.started(started);
+        self.session.start(started);
         if out.is_passing() {
-            // The stream has one of its own.
+            // The stream that is passed through has its own `init`.
             self.ensure_init(out);
         }
     }
 
-    fn updated(&mut self, updated: &SessionUpdated<'_>, out: &mut Output) {
+    fn update_session(&mut self, updated: &SessionUpdated<'_>, out: &mut Output) {
         if let Some(id) = &updated.id
-            && self.session.is_renamed_by(id)
+            && self.session.changes_id(id)
         {
-            self.renamed(id, out);
+            self.write_session_id(id, out);
         }
-        let told = self.session.is_told();
-        if !told {
-            self.session.learn(updated);
+        let init_written = self.session.is_init_written();
+        if !init_written {
+            self.session.update(updated);
         }
-        let news = [
-            (told && updated.model.is_some(), "change of model"),
-            (told && updated.cwd.is_some(), "change of folder"),
-            (told && updated.permission_mode.is_some(), "change of permission mode"),
-            (told && updated.tools.is_some(), "change of tools"),
+        let changes = [
+            (init_written && updated.model.is_some(), "change of model"),
+            (init_written && updated.cwd.is_some(), "change of working directory"),
+            (init_written && updated.permission_mode.is_some(), "change of permission mode"),
+            (init_written && updated.tools.is_some(), "change of tools"),
             (updated.version.is_some(), "version of the agent"),
             (updated.sandbox.is_some() || updated.snapshot.is_some(), "sandbox of the host"),
             (updated.relay.is_some(), "relay of the host"),
         ];
-        for (_, what) in news.into_iter().filter(|(lost, _)| *lost) {
+        for (_, what) in changes.into_iter().filter(|(lost, _)| *lost) {
             out.lost(what);
         }
     }
 
-    /// The session has another id from now on.
-    fn renamed(&mut self, id: &Text<'_>, out: &mut Output) {
+    /// Writes the new id of the session.
+    fn write_session_id(&mut self, id: &Text<'_>, out: &mut Output) {
         self.ensure_init(out);
         let short = names::id(id, out);
         let mut record = Object::record(self.lines(out), "system");
         record.string("subtype", "session_id").text("session_id", &short);
         record.end();
-        self.session.renamed(id);
+        self.session.set_id(id);
     }
 
-    fn block(&mut self, block: &Block<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
-        count_block(&block.kind, out);
+    fn write_block(&mut self, block: &Block<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
+        count_block_losses(&block.kind, out);
         if block.signature.is_some() && block.kind != BlockKind::HiddenReasoning {
             out.lost("signature");
         }
-        self.say(&block.kind, block.block, &block.text, parent, out);
+        self.write_text(&block.kind, block.block, &block.text, parent, out);
     }
 
-    /// Writes text or reasoning, in as many records as it takes.
+    /// Writes text or reasoning, in as many records as needed.
     #[inline]
-    fn say(
+    fn write_text(
         &mut self,
         kind: &BlockKind,
         block: u64,
@@ -211,84 +214,84 @@ impl YumeEncoder {
             _ => return,
         };
         if is_text && parent.is_none() {
-            self.turn.said(block, text);
+            self.turn.note_text(block, text);
         } else {
-            self.turn.said_aside(text);
+            self.turn.note_other_text(text);
         }
         self.ensure_init(out);
         let parent = parent.map(|parent| names::id(parent, out));
         if is_text {
-            for piece in pieces::pieces_between_words(text, TEXT_PIECE) {
-                self.piece("text", piece, parent.as_ref(), out);
+            for chunk in chunks::chunks_between_words(text, TEXT_CHUNK) {
+                self.write_chunk("text", chunk, parent.as_ref(), out);
             }
         } else {
-            for piece in pieces::pieces(text, TEXT_ROOM) {
-                self.piece("thinking", piece, parent.as_ref(), out);
+            for chunk in chunks::chunks(text, TEXT_ROOM) {
+                self.write_chunk("thinking", chunk, parent.as_ref(), out);
             }
         }
     }
 
     #[inline]
-    fn piece(
+    fn write_chunk(
         &mut self,
         kind: &'static str,
-        piece: Piece<'_>,
+        chunk: Chunk<'_>,
         parent: Option<&Text<'_>>,
         out: &mut Output,
     ) {
-        let mut record = Object::record(self.hold.lines(out.bytes()), kind);
+        let mut record = Object::record(self.queue.lines(out.bytes()), kind);
         if kind == "thinking" {
             record.flag("is_thinking", true);
-            piece.write(record.name("thought"));
+            chunk.write(record.name("thought"));
         } else {
-            piece.write(record.name("content"));
+            chunk.write(record.name("content"));
         }
         write_chunk_id(record.name("id"), &mut self.identity);
         write_parent(&mut record, parent);
         record.end();
     }
 
-    /// Keeps what the agent has counted, for a turn whose end does not tell it.
+    /// Keeps the counts of requests, for a turn whose end does not state its usage.
     fn note_usage(&mut self, data: &Data<'_>) {
         match data {
-            Data::Usage(usage) => self.turn.used(usage),
+            Data::Usage(usage) => self.turn.note_usage(usage),
             Data::MessageEnded(ended) => {
-                ended.usage.iter().for_each(|usage| self.turn.used(usage));
+                ended.usage.iter().for_each(|usage| self.turn.note_usage(usage));
             }
             _ => {}
         }
     }
 
-    fn interrupted(&mut self, out: &mut Output) {
-        if self.turn.interrupted() {
+    fn write_interrupt(&mut self, out: &mut Output) {
+        if self.turn.note_interrupt() {
             Object::record(self.lines(out), "interrupt").end();
         }
     }
 
-    fn problem(&mut self, error: &Error<'_>, out: &mut Output) {
+    fn write_error(&mut self, error: &Error<'_>, out: &mut Output) {
         let status = error.http_status.map(|status| Text::from(status.to_string()));
         let code = error.code.as_ref().or(status.as_ref());
-        self.tell_error(&error.class, &error.message, code, out);
+        self.write_error_once(&error.class, &error.message, code, out);
     }
 
-    /// Tells an error once.
-    fn tell_error(
+    /// Writes an error, unless it was written in this turn.
+    fn write_error_once(
         &mut self,
         class: &ErrorClass,
         message: &Text<'_>,
         code: Option<&Text<'_>>,
         out: &mut Output,
     ) {
-        if !self.turn.is_news(message) {
+        if !self.turn.note_error(message) {
             return;
         }
         let not_set_up = matches!(
             class,
             ErrorClass::Authentication | ErrorClass::Permission | ErrorClass::Configuration
-        ) && self.turn.no_response_but(message);
-        let uuid = own_id(&mut self.identity);
+        ) && self.turn.has_no_response_except(message);
+        let uuid = generate_id(&mut self.identity);
         self.ensure_init(out);
-        let (message, left_out) = pieces::start(message, MESSAGE_ROOM);
+        let (message, left_out) = chunks::start(message, MESSAGE_ROOM);
         if left_out > 0 {
             out.lost("end of a long error message");
         }
@@ -308,7 +311,7 @@ impl YumeEncoder {
         record.end();
     }
 
-    fn compacted(&mut self, compacted: &Compacted<'_>, out: &mut Output) {
+    fn write_compaction(&mut self, compacted: &Compacted<'_>, out: &mut Output) {
         if compacted.tokens_after.is_some() {
             out.lost("tokens after a compaction");
         }
@@ -324,24 +327,24 @@ impl YumeEncoder {
         record.end();
     }
 
-    fn ended(&mut self, ended: &TurnEnded<'_>, out: &mut Output) {
+    fn end_turn(&mut self, ended: &TurnEnded<'_>, out: &mut Output) {
         self.ensure_init(out);
-        self.hold.settle(out.bytes());
+        self.queue.flush(out.bytes());
         self.changes.end_turn();
         if ended.outcome == Outcome::Cancelled {
-            self.interrupted(out);
+            self.write_interrupt(out);
         }
-        self.tell_cause(ended, out);
-        let uuid = format!("\"{}\"", own_id(&mut self.identity));
+        self.write_cause(ended, out);
+        let uuid = format!("\"{}\"", generate_id(&mut self.identity));
         let turn = std::mem::take(&mut self.turn);
-        Closing { turn: &turn, session: &self.session.id(), uuid: &uuid }.write(ended, out);
+        ResultWriter { turn: &turn, session: &self.session.id(), uuid: &uuid }.write(ended, out);
     }
 
-    /// Tells why a turn failed, where no record has told it yet.
-    fn tell_cause(&mut self, ended: &TurnEnded<'_>, out: &mut Output) {
+    /// Writes the cause of a failed turn, unless a record has reported it.
+    fn write_cause(&mut self, ended: &TurnEnded<'_>, out: &mut Output) {
         let too_slow = Text::plain("the turn took too long");
         let cause = match (&ended.outcome, &ended.cause) {
-            (Outcome::TimedOut, None) if !self.turn.told_any() => &too_slow,
+            (Outcome::TimedOut, None) if !self.turn.has_errors() => &too_slow,
             (
                 Outcome::Completed
                 | Outcome::Cancelled
@@ -355,23 +358,23 @@ impl YumeEncoder {
         let class = ended.class.clone();
         let class = class.or(ended.http_status.map(ErrorClass::of_http_status)).unwrap_or_default();
         let code = ended.http_status.map(|status| Text::from(status.to_string()));
-        self.tell_error(&class, cause, code.as_ref(), out);
+        self.write_error_once(&class, cause, code.as_ref(), out);
     }
 
-    /// Counts what the contract has no record for.
-    fn count(&mut self, data: &Data<'_>, out: &mut Output) {
+    /// Counts the events for which the contract has no record.
+    fn count_losses(&mut self, data: &Data<'_>, out: &mut Output) {
         let what = match data {
             Data::UserMessage(message) => {
-                self.turn.asked(&message.text);
+                self.turn.note_prompt(&message.text);
                 "user message"
             }
             Data::Retry(retry) => {
-                if self.turn.retried(retry) {
+                if self.turn.note_retry(retry) {
                     return;
                 }
-                "retry beyond those that a result lists"
+                "retry beyond the limit of a `result`"
             }
-            // What these say is also said by others.
+            // Other records contain these.
             Data::TurnStarted(_)
             | Data::MessageStarted(_)
             | Data::MessageEnded(_)
@@ -380,42 +383,42 @@ impl YumeEncoder {
             Data::SessionEnded(end) if end.exit_code.is_none_or(|code| code == 0) => {
                 match (end.signal, &end.stderr) {
                     (None, None) => return,
-                    _ => "how the agent's process ended",
+                    _ => "exit of the agent's process",
                 }
             }
-            Data::SessionEnded(_) => "how the agent's process ended",
+            Data::SessionEnded(_) => "exit of the agent's process",
             Data::ToolProgress(_) => "tool progress",
             Data::PermissionRequested(_) | Data::PermissionResolved(_) => "permission",
             Data::QuestionAsked(_) | Data::QuestionAnswered(_) => "question to the user",
-            Data::Usage(_) => "usage in the middle of a turn",
+            Data::Usage(_) => "usage within a turn",
             Data::Limit(_) => "limit of the account",
             Data::Notice(_) => "notice",
             Data::SubagentStarted(_) | Data::SubagentEnded(_) => "sub-agent",
             Data::Artifact(_) => "artifact",
             Data::Native(_) => "record of the agent's own",
             Data::Unknown(_) => "unknown record",
-            Data::Unparsed(_) => "text that is no record",
+            Data::Unparsed(_) => "text that is not a record",
             Data::Log(_) => "log line",
-            _ => "event of another kind",
+            _ => "other event",
         };
         out.lost(what);
     }
 }
 
-/// A new id, as plain text.
-fn own_id(identity: &mut Identity) -> String {
+/// Generates an id, as plain text.
+fn generate_id(identity: &mut Identity) -> String {
     let mut quoted = Bytes::new();
     identity.uuid().write(&mut quoted);
     String::from_utf8_lossy(&quoted).trim_matches('"').to_owned()
 }
 
-/// Counts what a block is that cannot be written.
-fn count_block(kind: &BlockKind, out: &mut Output) {
+/// Counts a block whose kind has no record.
+fn count_block_losses(kind: &BlockKind, out: &mut Output) {
     match kind {
         BlockKind::Text | BlockKind::Reasoning => {}
         BlockKind::HiddenReasoning => out.lost("hidden reasoning"),
-        BlockKind::Image => out.lost("picture"),
-        _ => out.lost("block of another kind"),
+        BlockKind::Image => out.lost("image"),
+        _ => out.lost("block of an unknown kind"),
     }
 }
 

@@ -1,9 +1,9 @@
-//! How a turn of the flat contract ended: by its `result`, or by the end of its message.
+//! Decodes the end of a turn: its `result`, or the end of its message.
 //!
-//! `result` is the last record of a turn, and `message_stop`, or `$` in its place, follows it. A stream
-//! that has only the latter has ended its turn too, since Yume stops reading there. Such a turn has
-//! completed if it said or did something, unless what came last was an error or an interrupt. While a
-//! call of the agent waits for its answer, the message is over and the turn is not.
+//! `result` is the last record of a turn, and `message_stop`, or `$` in its place, follows it. A
+//! stream with only the latter has ended its turn too, since Yume stops reading there. Such a turn
+//! has completed if it has content, unless it was interrupted or its last record is an error. While
+//! a call of the agent is unanswered, the end of the message does not end the turn.
 
 use std::collections::HashMap;
 
@@ -14,102 +14,102 @@ use crate::event::{Cost, Outcome, Scope, TurnEnded, Usage, own_usage};
 use crate::json::read::{self, Shaped};
 use crate::json::{Json, Text};
 
-/// What the records of a turn say of its end.
+/// What the records of a turn state about its end.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
     usage: Option<Usage<'static>>,
     state: State,
     interrupted: bool,
-    /// Calls that were not answered, and whether the client runs them.
+    /// The unanswered calls, and whether the client runs them.
     open: HashMap<Box<str>, bool>,
 }
 
-/// Where a turn is.
+/// The state of a turn.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum State {
-    /// It has not begun.
+    /// It has not started.
     #[default]
-    Before,
-    /// It has begun, and nothing was said or done in it.
-    Begun,
-    /// Something was said or done.
-    GoesOn,
-    /// An error came last.
+    NotStarted,
+    /// It has started and has no content.
+    Started,
+    /// It has content.
+    Active,
+    /// Its last record is an error.
     Failed(Text<'static>),
-    /// The end of the message has ended it, and nothing came since.
-    Stopped,
+    /// The end of its message has ended it, and no record has followed.
+    Ended,
 }
 
 impl Ending {
-    /// Notes that a turn begins.
-    pub(super) fn begun(&mut self) {
-        if matches!(self.state, State::Before | State::Stopped) {
-            self.state = State::Begun;
+    /// Notes that a turn starts.
+    pub(super) fn begin(&mut self) {
+        if matches!(self.state, State::NotStarted | State::Ended) {
+            self.state = State::Started;
         }
     }
 
-    /// Notes that something was said or done.
-    pub(super) fn goes_on(&mut self) {
-        if self.state != State::GoesOn {
-            self.state = State::GoesOn;
+    /// Notes content of the turn.
+    pub(super) fn note_activity(&mut self) {
+        if self.state != State::Active {
+            self.state = State::Active;
         }
     }
 
     /// Notes a call.
-    pub(super) fn called(&mut self, call: &Text<'_>, by_client: bool) {
-        self.goes_on();
+    pub(super) fn note_call(&mut self, call: &Text<'_>, by_client: bool) {
+        self.note_activity();
         self.open.insert(call.to_plain().into(), by_client);
     }
 
     /// Notes an answer.
-    pub(super) fn answered(&mut self, call: &Text<'_>) {
-        self.goes_on();
+    pub(super) fn note_answer(&mut self, call: &Text<'_>) {
+        self.note_activity();
         self.open.remove(&*call.to_plain());
     }
 
     /// Notes the counts of the turn.
-    pub(super) fn used(&mut self, usage: Usage<'_>) {
-        if !self.is_stopped() {
+    pub(super) fn note_usage(&mut self, usage: Usage<'_>) {
+        if !self.is_ended() {
             self.usage = Some(own_usage(usage));
         }
     }
 
-    /// Notes an error, which the turn may survive.
-    pub(super) fn went_wrong(&mut self, message: &Text<'_>) {
+    /// Notes an error, after which the turn may continue.
+    pub(super) fn note_error(&mut self, message: &Text<'_>) {
         self.state = State::Failed(message.clone().into_owned());
     }
 
-    /// Notes that somebody stopped the turn.
-    pub(super) fn interrupted(&mut self) {
-        self.goes_on();
+    /// Notes that the turn was interrupted.
+    pub(super) fn note_interrupt(&mut self) {
+        self.note_activity();
         self.interrupted = true;
     }
 
-    /// Whether the end of its message has ended the turn, and nothing came since.
-    pub(super) fn is_stopped(&self) -> bool {
-        self.state == State::Stopped
+    /// Whether the end of its message has ended the turn, and no record has followed.
+    pub(super) fn is_ended(&self) -> bool {
+        self.state == State::Ended
     }
 
-    /// The end of a turn, as its `result` tells it.
+    /// The end of a turn, from its `result`.
     pub(super) fn result<'a>(&mut self, line: Line<'a>) -> TurnEnded<'a> {
         let Self { usage, interrupted, .. } = std::mem::take(self);
         turn_ended(line, usage, interrupted)
     }
 
-    /// The end of a turn whose message has ended without a `result`; `None` where no turn ends here.
+    /// The end of a turn whose message ended without a `result`; `None` if no turn ends here.
     pub(super) fn message_stop(&mut self) -> Option<TurnEnded<'static>> {
-        let runs = self.open.values().any(|by_client| !by_client);
-        if matches!(self.state, State::Before | State::Stopped) || runs {
+        let agent_call_open = self.open.values().any(|by_client| !by_client);
+        if matches!(self.state, State::NotStarted | State::Ended) || agent_call_open {
             return None;
         }
         let Self { usage, interrupted, open, state } = std::mem::take(self);
-        self.state = State::Stopped;
+        self.state = State::Ended;
         let failed = |cause: Text<'static>| (Outcome::Failed, Some(cause));
         let (outcome, cause) = match state {
             _ if interrupted => (Outcome::Cancelled, None),
             _ if !open.is_empty() => (Outcome::WaitingForClient, None),
             State::Failed(cause) => failed(cause),
-            State::Begun => {
+            State::Started => {
                 failed(Text::plain("the message ended without any content or `result`"))
             }
             _ => (Outcome::Completed, None),
@@ -120,25 +120,25 @@ impl Ending {
 
 fn turn_ended<'a>(
     line: Line<'a>,
-    told_before: Option<Usage<'static>>,
+    earlier_usage: Option<Usage<'static>>,
     interrupted: bool,
 ) -> TurnEnded<'a> {
     let outcome = outcome(&line, interrupted);
     let errors = line.errors.as_ref().map(error_list).unwrap_or_default();
     let cause = errors.last().cloned().or(failure_text(line.error));
-    let mut usage = line.usage.as_ref().map(decode::usage).or(told_before);
+    let mut usage = line.usage.as_ref().map(decode::usage).or(earlier_usage);
     if let Some(usage) = &mut usage {
         usage.estimated |= line.usage_estimated.unwrap_or(false);
     }
     let models = line.models.as_ref();
-    let cost = line.cost.or_else(|| models.and_then(claude::cost_since).filter(|usd| *usd > 0.0));
+    let cost = line.cost.or_else(|| models.and_then(claude::total_cost).filter(|usd| *usd > 0.0));
     TurnEnded {
         cause: cause.filter(|_| outcome != Outcome::Completed),
         outcome,
         reason: line.subtype,
         errors,
         final_text: line.result,
-        by_model: models.map(claude::models_of).unwrap_or_default(),
+        by_model: models.map(claude::usage_by_model).unwrap_or_default(),
         structured: line.structured,
         usage,
         cost: cost.map(|usd| Cost { scope: Scope::Turn, usd, ..Cost::default() }),
@@ -154,7 +154,7 @@ fn outcome(line: &Line<'_>, interrupted: bool) -> Outcome {
     let status = line.status.as_ref().map_or("", Text::body);
     match (line.subtype.as_ref().map_or("", Text::body), line.is_error) {
         ("cancelled" | "canceled" | "interrupted", _) => Outcome::Cancelled,
-        // After `interrupt`, the contract lets a cancelled turn be a failed one.
+        // After `interrupt`, the contract allows an error as the result of a cancelled turn.
         (_, Some(true)) if interrupted => Outcome::Cancelled,
         ("error_max_turns" | "error_max_budget_usd" | LIMIT_REACHED, _) => Outcome::LimitReached,
         (WAITING_FOR_CLIENT, _) => Outcome::WaitingForClient,
@@ -162,12 +162,12 @@ fn outcome(line: &Line<'_>, interrupted: bool) -> Outcome {
         (subtype, _) if subtype.starts_with("error") => Outcome::Failed,
         (_, Some(false)) | ("success", None) => Outcome::Completed,
         (_, None) if status == "success" => Outcome::Completed,
-        // A success is never invented.
+        // Success is never assumed.
         _ => Outcome::Failed,
     }
 }
 
-/// The errors of a turn: strings by the contract, objects with a message elsewhere.
+/// The errors of a turn: the contract has strings, some programs write objects with a message.
 pub(super) fn error_list(list: &Json<'_>) -> Vec<Text<'static>> {
     let list = list.read::<Vec<Json<'_>>>().unwrap_or_default();
     let text = |error: &Json<'_>| match error.as_text() {

@@ -1,45 +1,46 @@
-//! `yume`: the flat contract that Yume wrote down for every agent but Claude.
+//! `yume`: the flat contract that Yume specifies for every agent except Claude.
 //!
-//! Contract: *Protocol Normalization Strategy* of aofp/yume, kept here to the letter. One object a
-//! line, each with a `type`:
+//! The contract is the *Protocol Normalization Strategy* of aofp/yume. Each line is one object with
+//! a `type`:
 //!
-//! - `system` `init` comes first and once, with `session_id`, `model`, `cwd`, `permissionMode` and
-//!   `tools`; `session_id` tells another id, `compact_boundary` a shorter conversation, `error` that
-//!   the agent is not set up or not logged in.
-//! - `text` (`content`) and `thinking` (`thought`), as they are said. Yume drops a line that it has
-//!   seen before, so that each has an `id` of its own.
-//! - `tool_use` (`id`, `name`, `input`), and then nothing but its own `tool_result` (`tool_use_id`,
-//!   `content`, `is_error`): tools come strictly one after the other.
+//! - `system` `init` is the first record and occurs once, with `session_id`, `model`, `cwd`,
+//!   `permissionMode` and `tools`. `session_id` reports another id, `compact_boundary` a
+//!   compaction, and `error` that the agent is not configured or not signed in.
+//! - `text` (`content`) and `thinking` (`thought`) are streamed. Yume drops a line that it has
+//!   already received, so each has a unique `id`.
+//! - `tool_use` (`id`, `name`, `input`) is followed directly by its `tool_result` (`tool_use_id`,
+//!   `content`, `is_error`): calls are strictly serial.
 //! - `interrupt`, `error` (`message`, `code`).
-//! - `usage`, `result`, `message_stop`: the end of a turn, in this order, also after errors.
+//! - `usage`, `result` and `message_stop` end a turn, in this order, also after errors.
 //!
-//! No line has more than 100 000 bytes. Text is written in pieces of about 4 KB. A long answer of a tool
-//! is several `tool_result` records of one call, one after the other: all but the last say
-//! `"partial":true` and their number as `part`; their contents together are the answer, and the last
-//! one closes the call. The input of a tool cannot be told in parts: its longest strings are cut,
-//! and say how much is missing.
+//! Every line is shorter than 100 000 bytes. Text is written in chunks of about 4 KB. A long answer
+//! of a tool is several consecutive `tool_result` records of one call: all but the last have
+//! `"partial":true` and their number as `part`; their contents together are the answer, and the
+//! last one closes the call. The input of a tool cannot be split: its longest strings are truncated
+//! and state how much is missing.
 //!
-//! Where the contract asks for something and gives no name for it: estimated counts are marked with
-//! `"estimated":true` in `usage` and `"usage_estimated":true` in `result`. `modelUsage` has the counts
-//! of the turn, under Claude's names. A `tool_use` that the
-//! client must answer says `"executor":"client"`; a turn that rests until it has ends with the
-//! subtype `waiting_for_client`, which is no error, and the `tool_result` comes in a later turn. A
-//! cancelled turn is no error either, since Yume forgets the session of a failed one. A plan that no
-//! tool wrote is told as a call of `TodoWrite`. Tools have the names that Claude gives them; one that
-//! changes several files is written as one `Edit` or `Write` a file. What a sub-agent says and does has the call that started it as `parent_tool_use_id`.
+//! The contract requires some facts without naming fields for them. Estimated counts are marked
+//! with `"estimated":true` in `usage` and `"usage_estimated":true` in `result`. `modelUsage` has
+//! the counts of the turn, with Claude's field names. A `tool_use` that the client must answer has
+//! `"executor":"client"`; a turn that waits for it ends with the subtype `waiting_for_client`,
+//! which is not an error, and its `tool_result` follows in a later turn. A cancelled turn is not an
+//! error either, since Yume discards the session of a failed turn. A plan that no tool wrote is a
+//! call of `TodoWrite`. Tools have Claude's names; a call that changes several files is written as
+//! one `Edit` or `Write` for each file. The records of a sub-agent have the call that started it as
+//! `parent_tool_use_id`.
 //!
-//! Read are also Claude's nested `assistant`, `user` and `stream_event` records, other names that
-//! Yume's own programs use (`tool_name`, `tool_id`, `parameters`, nested `usage`), records that are
-//! printed over several lines, and the `$` that once ended a message.
+//! The decoder also reads Claude's nested `assistant`, `user` and `stream_event` records, the other
+//! names that Yume's own programs use (`tool_name`, `tool_id`, `parameters`, nested `usage`),
+//! records that span several lines, and the `$` that older programs write at the end of a message.
 
 mod calls;
+mod chunks;
 mod decode;
 mod encode;
 mod ending;
-mod hold;
 mod ignored;
 mod names;
-mod pieces;
+mod queue;
 mod result;
 mod rules;
 mod session;
@@ -53,17 +54,17 @@ use crate::json::read::Record;
 pub use decode::YumeDecoder;
 pub use encode::YumeEncoder;
 
-/// A line has fewer bytes than this, its line feed included.
+/// The length that every line stays below, including its line feed.
 const LINE_LIMIT: usize = 100_000;
-/// How much of a line an id or a name may take; longer ones are cut.
+/// The longest id or name; longer ones are truncated.
 const NAME_LIMIT: usize = 500;
-/// The word for a tool that the client runs.
+/// The executor of a tool that the client runs.
 const CLIENT: &str = "client";
-/// The subtype of a turn that rests until the client has run a tool.
+/// The subtype of a turn that waits until the client has run a tool.
 const WAITING_FOR_CLIENT: &str = "waiting_for_client";
-/// The subtype of a turn that ran into a limit other than on turns or money.
+/// The subtype of a turn that reached a limit other than that of turns or cost.
 const LIMIT_REACHED: &str = "error_limit_reached";
-/// The tools that work on one file, and say which in `file_path`.
+/// The tools that work on one file, which they state in `file_path`.
 const FILE_TOOLS: &[&str] = &["Read", "Write", "Edit", "MultiEdit"];
 
 /// The dialect `yume`.
@@ -77,15 +78,15 @@ pub static DIALECT: Dialect = Dialect {
     recognise,
     cannot_express: &[
         "user messages",
-        "hidden reasoning, signatures, pictures",
-        "tools that run at the same time",
+        "hidden reasoning, signatures, images",
+        "tools that run in parallel",
         "tool progress, structured output",
-        "steps of a plan that are blocked or cancelled",
+        "plan steps that are blocked or cancelled",
         "tool inputs over 100 KB",
         "file changes outside a tool",
         "permissions and questions",
         "limits, notices, artifacts",
-        "changes of model, folder, mode or tools",
+        "changes of model, working directory, mode or tools",
         "host facts (sandbox, relay)",
     ],
     rules: Some(|| Box::<rules::YumeRules>::default()),
@@ -95,8 +96,8 @@ pub static DIALECT: Dialect = Dialect {
     ..Dialect::BLANK
 };
 
-/// Claude stamps its `system` records with a `uuid`, Gemini names a tool in `tool_name`; the same
-/// records without are this.
+/// Claude's `system` records have a `uuid`, and Gemini's calls have a `tool_name`; this dialect's
+/// have neither.
 fn recognise(probe: &Probe<'_>) -> Confidence {
     let subtype = probe.text("subtype");
     match probe.kind().as_str() {

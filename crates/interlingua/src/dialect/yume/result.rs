@@ -1,6 +1,7 @@
-//! The end of a turn: `usage`, `result` and `message_stop`.
+//! Writes the end of a turn: `usage`, `result` and `message_stop`. It knows the room that each
+//! field may take in a line, and no other record.
 
-use super::pieces::{self, Piece};
+use super::chunks::{self, Chunk};
 use super::turn::Turn;
 use super::{LINE_LIMIT, NAME_LIMIT};
 use crate::dialect::Output;
@@ -9,20 +10,20 @@ use crate::event::{Outcome, TurnEnded, Usage};
 use crate::json::write::{Bytes, Object};
 use crate::json::{Json, Text};
 
-/// How much of a `result` its errors may take.
+/// The room for all errors in a `result`.
 const ERRORS_LIMIT: usize = 40_000;
-/// How much one error may take.
+/// The room for one error.
 const ERROR_LIMIT: usize = 8_000;
-/// How much an answer in a shape that was asked for may take.
+/// The room for a structured answer.
 const STRUCTURED_LIMIT: usize = 20_000;
-/// How much the counts of all models may take.
+/// The room for the counts of all models.
 const MODELS_LIMIT: usize = 10_000;
-/// How much the list of refused tool calls may take.
+/// The room for the list of denied tool calls.
 const DENIALS_LIMIT: usize = 10_000;
-/// What is left for all fields of a `result` that are short.
+/// The room for all short fields of a `result`.
 const SHORT_FIELDS: usize = 4_000 + NAME_LIMIT * 6;
 
-/// The tokens of a turn, as the contract wants them told.
+/// The tokens of a turn, in the fields of the contract.
 pub(super) struct Counts {
     input: u64,
     output: u64,
@@ -32,9 +33,9 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// What is known of a turn's tokens: what the agent states of the turn, of its models, or of the
-    /// requests in it. A count that is not stated anywhere is estimated and marked, for a turn that
-    /// completed or that the user stopped.
+    /// The tokens of a turn: those that the agent states for the turn, or for its models, or for
+    /// its requests. A count that is not stated is estimated and marked, if the turn completed or
+    /// was cancelled.
     pub(super) fn of(ended: &TurnEnded<'_>, turn: &Turn) -> Option<Self> {
         let of_models = || ended.by_model.iter().cloned().reduce(|sum, usage| sum.plus(&usage));
         let counted = |usage: &Usage<'_>| usage.all() > 0;
@@ -42,13 +43,13 @@ impl Counts {
         let stated = stated.or_else(|| of_models().filter(counted));
         let stated = stated.or_else(|| {
             let requests = turn.requests().cloned().filter(counted)?;
-            // The last request of a turn that did not complete may not have been counted to its end.
+            // The last request of a turn that did not complete may be counted only in part.
             let estimated = requests.estimated || ended.outcome != Outcome::Completed;
             Some(Usage { estimated, ..requests })
         });
         let stated = stated.unwrap_or_default();
         let input = stated.input;
-        // Yume takes a turn without tokens for a conversation that was made shorter.
+        // Yume interprets a turn without tokens as a compaction.
         let output = stated.output.filter(|output| *output > 0 || input != Some(0));
         let always = matches!(ended.outcome, Outcome::Completed | Outcome::Cancelled);
         if input.or(output).is_none() && !always {
@@ -75,15 +76,15 @@ impl Counts {
     }
 }
 
-/// What a `result` says beside what the end of the turn says.
-pub(super) struct Closing<'c> {
+/// Writes the last records of a turn, which contain more than its [`TurnEnded`].
+pub(super) struct ResultWriter<'c> {
     pub(super) turn: &'c Turn,
     pub(super) session: &'c Text<'c>,
-    /// The record's own id, as JSON.
+    /// The id of the `result`, as JSON.
     pub(super) uuid: &'c str,
 }
 
-impl Closing<'_> {
+impl ResultWriter<'_> {
     /// Writes the last records of a turn.
     pub(super) fn write(&self, ended: &TurnEnded<'_>, out: &mut Output) {
         let counts = Counts::of(ended, self.turn);
@@ -92,18 +93,18 @@ impl Closing<'_> {
             counts.write(&mut record);
             record.end();
         }
-        self.result(ended, counts.as_ref(), out);
+        self.write_result(ended, counts.as_ref(), out);
         out.record("message_stop").end();
     }
 
-    fn result(&self, ended: &TurnEnded<'_>, counts: Option<&Counts>, out: &mut Output) {
+    fn write_result(&self, ended: &TurnEnded<'_>, counts: Option<&Counts>, out: &mut Output) {
         let errors = errors_json(&self.turn.errors(ended), out);
         let models = models_json(ended, out);
-        let (structured, denials) = (structured(ended, out), denials(ended, out));
+        let (structured, denials) = (structured_answer(ended, out), denials(ended, out));
         let length = |json: Option<&Json<'_>>| json.map_or(0, |json| json.get().len());
         let taken =
             SHORT_FIELDS + errors.len() + models.len() + length(structured) + length(denials);
-        let text = self.text(ended, LINE_LIMIT - taken, out);
+        let text = self.result_text(ended, LINE_LIMIT - taken, out);
         if ended.usage.as_ref().and_then(|usage| usage.reasoning).is_some_and(|count| count > 0) {
             out.lost("reasoning tokens");
         }
@@ -116,7 +117,7 @@ impl Closing<'_> {
         record.text_if("result", text.as_ref());
         record.text("session_id", self.session);
         if let Some(cost) = ended.cost.as_ref().filter(|cost| cost.usd.is_finite()) {
-            // A sum of nothing is minus zero.
+            // An empty sum of floats is a negative zero.
             record.raw("total_cost_usd", &(cost.usd + 0.0).to_string());
         }
         if let Some(counts) = counts {
@@ -137,8 +138,9 @@ impl Closing<'_> {
         record.end();
     }
 
-    /// The last text of the turn, where there is room for it. What went wrong is told by the errors.
-    fn text<'e>(
+    /// The last text of the turn, if there is room for it and it is not the cause of the failure,
+    /// which is among the errors.
+    fn result_text<'e>(
         &'e self,
         ended: &'e TurnEnded<'_>,
         room: usize,
@@ -155,49 +157,50 @@ impl Closing<'_> {
         if ended.cause.as_ref() == Some(&text) {
             return None;
         }
-        if pieces::whole(&text).encoded_length() >= room {
+        if chunks::as_chunk(&text).encoded_length() >= room {
             out.lost("text of a result over the line limit");
             return None;
         }
         Some(text)
     }
 
-    /// What the contract calls the end of a turn.
+    /// The contract's subtype for the end of a turn.
     fn subtype(&self, ended: &TurnEnded<'_>) -> &'static str {
         match ended.outcome {
-            // Right after `interrupt`, no turn is a success.
-            Outcome::Completed if self.turn.was_stopped() => "cancelled",
+            // Directly after `interrupt`, a turn is never a success.
+            Outcome::Completed if self.turn.is_interrupted() => "cancelled",
             Outcome::Completed => "success",
             Outcome::Cancelled => "cancelled",
-            Outcome::LimitReached => limit(ended),
+            Outcome::LimitReached => limit_subtype(ended),
             Outcome::WaitingForClient => super::WAITING_FOR_CLIENT,
             _ => "error_during_execution",
         }
     }
 }
 
-/// Whether Yume shall take the turn for a failed one, and forget the session: one that the user stopped
-/// is to be resumed.
+/// Whether the turn is an error for Yume, which then discards the session. The session of a
+/// cancelled turn can be resumed, so that turn is not an error.
 fn is_error(outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Completed | Outcome::WaitingForClient | Outcome::Cancelled)
 }
 
-/// Which limit ended the turn, by the agent's own word for it.
-fn limit(ended: &TurnEnded<'_>) -> &'static str {
-    let words = [&ended.reason, &ended.stop_reason].into_iter().flatten();
-    let words: Vec<String> = words.map(|word| word.to_plain().to_ascii_lowercase()).collect();
-    let says = |part: &str| words.iter().any(|word| word.contains(part));
-    if says("budget") {
+/// The subtype for the limit that ended the turn, from the agent's reason.
+fn limit_subtype(ended: &TurnEnded<'_>) -> &'static str {
+    let reasons = [&ended.reason, &ended.stop_reason].into_iter().flatten();
+    let reasons: Vec<String> =
+        reasons.map(|reason| reason.to_plain().to_ascii_lowercase()).collect();
+    let mentions = |part: &str| reasons.iter().any(|reason| reason.contains(part));
+    if mentions("budget") {
         "error_max_budget_usd"
-    } else if says("turn") {
+    } else if mentions("turn") {
         "error_max_turns"
     } else {
         super::LIMIT_REACHED
     }
 }
 
-/// The answer in a shape that was asked for, where there is room for it.
-fn structured<'e>(ended: &'e TurnEnded<'_>, out: &mut Output) -> Option<&'e Json<'e>> {
+/// The structured answer, if there is room for it.
+fn structured_answer<'e>(ended: &'e TurnEnded<'_>, out: &mut Output) -> Option<&'e Json<'e>> {
     let structured = ended.structured.as_ref()?;
     if structured.get().len() > STRUCTURED_LIMIT {
         out.lost("structured answer over the line limit");
@@ -206,23 +209,23 @@ fn structured<'e>(ended: &'e TurnEnded<'_>, out: &mut Output) -> Option<&'e Json
     Some(structured)
 }
 
-/// The tool calls that were refused, if there were any and there is room for them.
+/// The denied tool calls, if there are any and there is room for them.
 fn denials<'e>(ended: &'e TurnEnded<'_>, out: &mut Output) -> Option<&'e Json<'e>> {
     let list = ended.denials.as_ref();
     let list = list.filter(|list| list.is_array() && list.get() != "[]")?;
     if list.get().len() > DENIALS_LIMIT {
-        out.lost("list of refused tool calls over the line limit");
+        out.lost("list of denied tool calls over the line limit");
         return None;
     }
     Some(list)
 }
 
-/// The errors as an array of strings, as far as there is room; nothing where there are none.
+/// The errors as an array of strings, as far as there is room; empty if there are none.
 fn errors_json(errors: &[&Text<'_>], out: &mut Output) -> Bytes {
     let mut json = Bytes::new();
     for error in errors {
-        let (piece, left_out) = pieces::start(error, ERROR_LIMIT);
-        if json.len() + piece.encoded_length() > ERRORS_LIMIT {
+        let (chunk, left_out) = chunks::start(error, ERROR_LIMIT);
+        if json.len() + chunk.encoded_length() > ERRORS_LIMIT {
             out.lost("error of a result over the line limit");
             continue;
         }
@@ -230,7 +233,7 @@ fn errors_json(errors: &[&Text<'_>], out: &mut Output) -> Bytes {
             out.lost("end of a long error message");
         }
         json.push(if json.is_empty() { b'[' } else { b',' });
-        piece.write(&mut json);
+        chunk.write(&mut json);
     }
     if !json.is_empty() {
         json.push(b']');
@@ -238,8 +241,8 @@ fn errors_json(errors: &[&Text<'_>], out: &mut Output) -> Bytes {
     json
 }
 
-/// What each model used in the turn, under the names that Claude gives the counts, as far as there is
-/// room; nothing where the agent does not tell models apart.
+/// The usage of each model in the turn, with Claude's field names, as far as there is room; empty
+/// if the agent does not count by model.
 fn models_json(ended: &TurnEnded<'_>, out: &mut Output) -> Bytes {
     let mut json = Bytes::new();
     let known = ended.by_model.iter().filter(|usage| usage.model.is_some());
@@ -258,7 +261,7 @@ fn models_json(ended: &TurnEnded<'_>, out: &mut Output) -> Bytes {
             fields.flag("estimated", true);
         }
         fields.close();
-        let name = Piece::Plain(&name);
+        let name = Chunk::Plain(&name);
         if json.len() + name.encoded_length() + counts.len() + 5 > MODELS_LIMIT {
             out.lost("counts of a model over the line limit");
             continue;

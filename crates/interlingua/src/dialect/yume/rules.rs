@@ -1,7 +1,7 @@
 //! The rules of the flat contract.
 //!
-//! They look at records as plain JSON and share nothing with the writer. A line's length is that of
-//! the record as compact JSON.
+//! They examine records as JSON values and share no code with the encoder. The length of a line is
+//! that of the record as compact JSON.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,37 +13,38 @@ use crate::check::{Findings, Rules};
 /// The rules of `yume`.
 #[derive(Debug, Default)]
 pub(super) struct YumeRules {
-    begun: bool,
+    started: bool,
     init: bool,
-    /// The call that waits for its answer.
+    /// The unanswered call of the agent.
     open: Option<String>,
-    /// Calls of the client that wait, and what came since they were made: if the turn rests, that is
-    /// as it should be.
+    /// The unanswered calls of the client.
     of_client: Vec<String>,
+    /// The findings about records that follow an unanswered call of the client. They are discarded
+    /// if the turn waits for the client.
     meanwhile: Vec<String>,
     calls: HashSet<String>,
-    /// Calls that the client will answer in a later turn.
-    left: HashSet<String>,
+    /// The calls that the client may answer in a later turn.
+    deferred: HashSet<String>,
     lines: HashSet<u64>,
     turn: TurnState,
 }
 
-/// Where a turn is.
+/// The state of a turn.
 #[derive(Debug, Default)]
 struct TurnState {
-    /// Something was said or done in it.
+    /// It has content.
     content: bool,
     usages: u64,
     interrupts: u64,
-    /// It was interrupted, and nothing was said since.
-    stopped: bool,
-    /// The record before was `usage`.
+    /// It was interrupted, and no output followed.
+    interrupted: bool,
+    /// The previous record is a `usage`.
     after_usage: bool,
-    /// The record before was `result`.
+    /// The previous record is a `result`.
     after_result: bool,
 }
 
-/// What may be done without asking.
+/// The permission modes of the contract and of Claude.
 const PERMISSION_MODES: &[&str] = &[
     "default",
     "interactive",
@@ -57,21 +58,21 @@ const PERMISSION_MODES: &[&str] = &[
 
 impl Rules for YumeRules {
     fn record(&mut self, record: &Value, findings: &mut Findings) {
-        let kind = word(record, "type");
+        let kind = string_field(record, "type");
         let text = record.to_string();
-        self.order(kind, record, findings);
-        length(&text, findings);
+        self.check_order(kind, record, findings);
+        check_length(&text, findings);
         let parent = record.get("parent_tool_use_id");
         let parent = parent.is_none_or(|parent| parent.is_string() || parent.is_null());
         findings.require(parent, "parent-fields", "`parent_tool_use_id` must be a string");
         match kind {
-            "system" => self.system(record, findings),
+            "system" => self.check_system(record, findings),
             "text" => require_string(record, "content", "text-fields", findings),
             "thinking" => require_string(record, "thought", "thinking-fields", findings),
-            "tool_use" => self.call(record, findings),
-            "tool_result" => self.answer(record, findings),
-            "usage" => usage_fields(record.get("usage").unwrap_or(record), findings),
-            "result" => self.result(record, findings),
+            "tool_use" => self.check_call(record, findings),
+            "tool_result" => self.check_answer(record, findings),
+            "usage" => check_usage(record.get("usage").unwrap_or(record), findings),
+            "result" => self.check_result(record, findings),
             "error" => {
                 require_string(record, "message", "error-fields", findings);
                 let code = record.get("code").is_none_or(Value::is_string);
@@ -80,17 +81,19 @@ impl Rules for YumeRules {
             "interrupt" => {
                 self.turn.interrupts += 1;
                 let once = self.turn.interrupts == 1;
-                findings.require(once, "interrupt-once", "a turn is interrupted once");
+                findings.require(once, "interrupt-once", "a turn has more than one `interrupt`");
             }
             "message_stop" | "assistant" | "user" | "stream_event" => {}
-            other => findings.add("known-type", format!("`{other}` is no type of the contract")),
+            other => {
+                findings.add("known-type", format!("`{other}` is not a type of the contract"));
+            }
         }
-        let is_error = word(record, "subtype") == "error";
+        let is_error = string_field(record, "subtype") == "error";
         match kind {
-            // Nobody misses the second one.
+            // A repeated record of these types may be dropped.
             "usage" | "message_stop" | "interrupt" => {}
             "system" if !is_error => {}
-            _ => self.twice(kind, &text, findings),
+            _ => self.check_unique(kind, &text, findings),
         }
         self.remember(kind);
     }
@@ -106,21 +109,21 @@ impl Rules for YumeRules {
 }
 
 impl YumeRules {
-    /// What may come after what.
-    fn order(&mut self, kind: &str, record: &Value, findings: &mut Findings) {
-        let is_init = kind == "system" && word(record, "subtype") == "init";
+    /// Checks the order of records.
+    fn check_order(&mut self, kind: &str, record: &Value, findings: &mut Findings) {
+        let is_init = kind == "system" && string_field(record, "subtype") == "init";
         if is_init {
-            findings.require(!self.init, "init-once", "`init` comes once");
-        } else if !self.begun {
+            findings.require(!self.init, "init-once", "there is more than one `init`");
+        } else if !self.started {
             findings.add("init-first", "the first record must be `system` `init`");
-            // Told once.
+            // A missing `init` is reported once.
             self.init = true;
         }
-        self.begun = true;
+        self.started = true;
         self.init |= is_init;
         let open = self.open.as_ref().or(self.of_client.last());
-        if let Some(open) = open.filter(|open| !answers(record, open)) {
-            let message = format!("`{kind}` stands between call {open} and its `tool_result`");
+        if let Some(open) = open.filter(|open| !is_answer_to(record, open)) {
+            let message = format!("`{kind}` is between call {open} and its `tool_result`");
             if self.open.is_some() {
                 findings.add("tool-serial", message);
             } else {
@@ -129,21 +132,22 @@ impl YumeRules {
         }
         if kind == "message_stop" {
             let last = self.turn.after_result;
-            findings.require(last, "message-stop", "`message_stop` comes right after `result`");
+            let message = "`message_stop` must directly follow `result`";
+            findings.require(last, "message-stop", message);
         } else if self.turn.after_result {
-            let message = format!("`{kind}` stands between `result` and `message_stop`");
+            let message = format!("`{kind}` is between `result` and `message_stop`");
             findings.add("result-last", message);
         }
     }
 
-    fn system(&mut self, record: &Value, findings: &mut Findings) {
-        match word(record, "subtype") {
+    fn check_system(&mut self, record: &Value, findings: &mut Findings) {
+        match string_field(record, "subtype") {
             "init" => {
                 for field in ["session_id", "model", "cwd", "permissionMode"] {
                     require_string(record, field, "init-fields", findings);
                 }
-                let mode = word(record, "permissionMode");
-                let message = format!("`{mode}` is no mode of the contract or of Claude");
+                let mode = string_field(record, "permissionMode");
+                let message = format!("`{mode}` is not a mode of the contract or of Claude");
                 let known = mode.is_empty() || PERMISSION_MODES.contains(&mode);
                 findings.require(known, "permission-mode", message);
                 let names = record.get("tools").and_then(Value::as_array);
@@ -158,13 +162,14 @@ impl YumeRules {
                 findings.require(metadata, "compact-fields", message);
             }
             other => {
-                findings.add("system-subtype", format!("`{other}` is no subtype of the contract"));
+                let message = format!("`{other}` is not a subtype of the contract");
+                findings.add("system-subtype", message);
             }
         }
     }
 
-    fn call(&mut self, record: &Value, findings: &mut Findings) {
-        let (id, name) = (word(record, "id"), word(record, "name"));
+    fn check_call(&mut self, record: &Value, findings: &mut Findings) {
+        let (id, name) = (string_field(record, "id"), string_field(record, "name"));
         findings.require(!id.is_empty(), "tool-use-fields", "`id` must be a string");
         findings.require(!name.is_empty(), "tool-use-fields", "`name` must be a string");
         let input = record.get("input").and_then(Value::as_object);
@@ -173,26 +178,27 @@ impl YumeRules {
         let path = input.is_none_or(|input| input.contains_key("file_path"));
         findings.require(!for_files || path, "file-path", format!("{name} has no `file_path`"));
         if name == "TodoWrite" {
-            todo_words(input.and_then(|input| input.get("todos")), findings);
+            check_todo_statuses(input.and_then(|input| input.get("todos")), findings);
         }
         let new = self.calls.insert(id.to_owned());
-        findings.require(new, "tool-id-unique", format!("call {id} was made before"));
-        if word(record, "executor") == "client" {
+        findings.require(new, "tool-id-unique", format!("call {id} was started before"));
+        if string_field(record, "executor") == "client" {
             self.of_client.push(id.to_owned());
         } else if self.open.is_none() {
             self.open = Some(id.to_owned());
         }
     }
 
-    /// Tells what stood between a call of the client and its answer: the turn did not rest.
-    fn did_not_rest(&mut self, findings: &mut Findings) {
+    /// Reports the records between a call of the client and its answer, since the turn did not wait
+    /// for the client.
+    fn report_meanwhile(&mut self, findings: &mut Findings) {
         for message in self.meanwhile.drain(..) {
             findings.add("tool-serial", message);
         }
     }
 
-    fn answer(&mut self, record: &Value, findings: &mut Findings) {
-        let id = word(record, "tool_use_id");
+    fn check_answer(&mut self, record: &Value, findings: &mut Findings) {
+        let id = string_field(record, "tool_use_id");
         findings.require(!id.is_empty(), "tool-result-fields", "`tool_use_id` must be a string");
         let content = match record.get("content") {
             Some(Value::String(_)) => true,
@@ -209,28 +215,28 @@ impl YumeRules {
             findings.require(is_flag, "tool-result-fields", message);
         }
         let failed = record.get("is_error") == Some(&Value::Bool(true));
-        let silent = record.get("content").is_some_and(|content| content == "");
-        findings.require(!failed || !silent, "error-says-why", "an error without a word");
+        let empty = record.get("content").is_some_and(|content| content == "");
+        findings.require(!failed || !empty, "error-says-why", "an error has no text");
         let open = self.open.as_deref() == Some(id);
         let of_client = self.of_client.iter().position(|call| call == id);
-        let waits = open || of_client.is_some() || self.left.remove(id);
-        findings.require(waits, "tool-result-open", format!("call {id} does not wait"));
-        let whole = record.get("partial") != Some(&Value::Bool(true));
-        if open && whole {
+        let waits = open || of_client.is_some() || self.deferred.remove(id);
+        findings.require(waits, "tool-result-open", format!("call {id} is not open"));
+        let is_last = record.get("partial") != Some(&Value::Bool(true));
+        if open && is_last {
             self.open = None;
         }
-        if let Some(at) = of_client.filter(|_| whole) {
+        if let Some(at) = of_client.filter(|_| is_last) {
             self.of_client.remove(at);
-            self.did_not_rest(findings);
+            self.report_meanwhile(findings);
         }
     }
 
-    fn result(&mut self, record: &Value, findings: &mut Findings) {
-        if word(record, "subtype") == "waiting_for_client" {
+    fn check_result(&mut self, record: &Value, findings: &mut Findings) {
+        if string_field(record, "subtype") == "waiting_for_client" {
             self.meanwhile.clear();
-            self.left.extend(self.of_client.drain(..));
+            self.deferred.extend(self.of_client.drain(..));
         }
-        self.did_not_rest(findings);
+        self.report_meanwhile(findings);
         let failed = record.get("is_error").and_then(Value::as_bool);
         findings.require(failed.is_some(), "result-fields", "`is_error` must be true or false");
         let subtype = record.get("subtype").is_none_or(Value::is_string);
@@ -248,35 +254,37 @@ impl YumeRules {
         findings.require(cost, "result-fields", "`total_cost_usd` must be a number");
         let usage = record.get("usage");
         if let Some(usage) = usage {
-            usage_fields(usage, findings);
+            check_usage(usage, findings);
             let marked = |mark: Option<&Value>| mark == Some(&Value::Bool(true));
             let marks = (marked(usage.get("estimated")), marked(record.get("usage_estimated")));
-            let message = "an estimate is marked in `usage` and by `usage_estimated`";
+            let message = "an estimate must be marked in `usage` and by `usage_estimated`";
             findings.require(marks.0 == marks.1, "usage-marked", message);
         }
-        model_usage(record.get("modelUsage"), findings);
-        let completed = failed == Some(false) && word(record, "subtype") == "success";
+        check_model_usage(record.get("modelUsage"), findings);
+        let completed = failed == Some(false) && string_field(record, "subtype") == "success";
         let zero = |field: &str| usage.and_then(|usage| usage.get(field)?.as_u64()) == Some(0);
         let none = zero("input_tokens") && zero("output_tokens");
-        let message = "Yume takes a result without tokens for a compaction";
+        let message = "Yume interprets a result without tokens as a compaction";
         findings.require(!completed || !none, "usage-not-zero", message);
-        let told = self.turn.usages > 0;
-        let message = "a turn that completed has a `usage` before its `result`";
-        findings.require(!completed || told, "usage-told", message);
-        let right_before = !told || self.turn.after_usage;
-        findings.require(right_before, "usage-told", "`usage` comes right before `result`");
-        let rests = word(record, "subtype") == "waiting_for_client";
-        let stopped = failed == Some(true) || rests || word(record, "subtype") == "cancelled";
-        let message = "right after `interrupt`, `result` is an error or cancelled";
-        findings.require(!self.turn.stopped || stopped, "interrupt-result", message);
+        let has_usage = self.turn.usages > 0;
+        let message = "a completed turn must have a `usage` before its `result`";
+        findings.require(!completed || has_usage, "usage-told", message);
+        let right_before = !has_usage || self.turn.after_usage;
+        findings.require(right_before, "usage-told", "`usage` must directly precede `result`");
+        let waits_for_client = string_field(record, "subtype") == "waiting_for_client";
+        let stopped = failed == Some(true)
+            || waits_for_client
+            || string_field(record, "subtype") == "cancelled";
+        let message = "directly after `interrupt`, `result` must be an error or cancelled";
+        findings.require(!self.turn.interrupted || stopped, "interrupt-result", message);
     }
 
-    /// Yume drops a line that it has seen before: what must not get lost is never the same twice.
-    fn twice(&mut self, kind: &str, text: &str, findings: &mut Findings) {
+    /// Checks that a record is unique, since Yume drops a line that it has already received.
+    fn check_unique(&mut self, kind: &str, text: &str, findings: &mut Findings) {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
         let new = self.lines.insert(hasher.finish());
-        findings.require(new, "text-unique", format!("the same `{kind}` came before"));
+        findings.require(new, "text-unique", format!("the same `{kind}` was written before"));
     }
 
     fn remember(&mut self, kind: &str) {
@@ -292,12 +300,12 @@ impl YumeRules {
                 turn.content = true;
             }
             "interrupt" => {
-                turn.stopped = true;
+                turn.interrupted = true;
                 turn.content = true;
             }
             "tool_result" => turn.content = true,
             "text" | "thinking" | "tool_use" | "assistant" => {
-                turn.stopped = false;
+                turn.interrupted = false;
                 turn.content = true;
             }
             _ => {}
@@ -306,11 +314,11 @@ impl YumeRules {
 }
 
 /// Whether a record is the answer to a call.
-fn answers(record: &Value, call: &str) -> bool {
-    word(record, "type") == "tool_result" && word(record, "tool_use_id") == call
+fn is_answer_to(record: &Value, call: &str) -> bool {
+    string_field(record, "type") == "tool_result" && string_field(record, "tool_use_id") == call
 }
 
-fn word<'r>(record: &'r Value, field: &str) -> &'r str {
+fn string_field<'r>(record: &'r Value, field: &str) -> &'r str {
     record.get(field).and_then(Value::as_str).unwrap_or("")
 }
 
@@ -319,16 +327,16 @@ fn require_string(record: &Value, field: &str, rule: &'static str, findings: &mu
     findings.require(is_string, rule, format!("`{field}` must be a string"));
 }
 
-/// The words that Yume draws a step with.
-fn todo_words(todos: Option<&Value>, findings: &mut Findings) {
+/// Checks that the steps of a plan have a status that Yume displays.
+fn check_todo_statuses(todos: Option<&Value>, findings: &mut Findings) {
     for todo in todos.and_then(Value::as_array).into_iter().flatten() {
         let status = todo.get("status").and_then(Value::as_str);
-        let drawn = matches!(status, None | Some("pending" | "in_progress" | "completed"));
-        findings.require(drawn, "todo-status", format!("a step is {status:?}"));
+        let displayed = matches!(status, None | Some("pending" | "in_progress" | "completed"));
+        findings.require(displayed, "todo-status", format!("a step has the status {status:?}"));
     }
 }
 
-fn usage_fields(usage: &Value, findings: &mut Findings) {
+fn check_usage(usage: &Value, findings: &mut Findings) {
     for field in ["input_tokens", "output_tokens"] {
         let number = usage.get(field).is_some_and(Value::is_u64);
         findings.require(number, "usage-fields", format!("`{field}` must be a number"));
@@ -341,8 +349,8 @@ fn usage_fields(usage: &Value, findings: &mut Findings) {
     findings.require(estimated, "usage-fields", "`estimated` must be true or false");
 }
 
-/// The counts of each model, under the names that Claude gives them.
-fn model_usage(models: Option<&Value>, findings: &mut Findings) {
+/// Checks the counts of each model, which have Claude's field names.
+fn check_model_usage(models: Option<&Value>, findings: &mut Findings) {
     let Some(models) = models else { return };
     let all = models.as_object();
     findings.require(all.is_some(), "model-usage", "`modelUsage` must be an object");
@@ -353,15 +361,16 @@ fn model_usage(models: Option<&Value>, findings: &mut Findings) {
         findings.require(usage.is_object(), "model-usage", message);
         for field in counts {
             let number = usage.get(field).is_none_or(Value::is_u64);
-            findings.require(number, "model-usage", format!("`{field}` of {model} is no number"));
+            let message = format!("`{field}` of {model} is not a number");
+            findings.require(number, "model-usage", message);
         }
         let cost = usage.get("costUSD").is_none_or(Value::is_number);
-        findings.require(cost, "model-usage", format!("`costUSD` of {model} is no number"));
+        findings.require(cost, "model-usage", format!("`costUSD` of {model} is not a number"));
     }
 }
 
-/// One line stays below what Yume's parser keeps.
-fn length(text: &str, findings: &mut Findings) {
+/// Checks that a line is shorter than the limit of Yume's parser.
+fn check_length(text: &str, findings: &mut Findings) {
     const LIMIT: usize = 100_000;
     let length = text.len();
     let message = format!("{length} bytes; a line must stay below {LIMIT}");

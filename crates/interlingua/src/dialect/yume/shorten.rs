@@ -1,18 +1,18 @@
-//! The input of a tool, made short enough for one line.
+//! Shortens the input of a tool so that it fits a line.
 //!
-//! A tool's input cannot be told in parts. Where it is too long, its longest strings are cut and say
-//! so; what is short stays as it was. The result is an object with the same fields, as far as there
-//! is room for them. Knows JSON text, and no tool.
+//! The input of a tool cannot be split. If it is too long, its longest strings are truncated and
+//! state how much is missing; short values are unchanged. The result is an object with the same
+//! fields, as far as there is room for them. It knows JSON text, and no tool.
 
-use super::pieces;
+use super::chunks;
 use crate::json::read::{self, Fields};
 use crate::json::write::{Bytes, Object};
 use crate::json::{Json, Text};
 
-/// The length to which strings are cut at the most.
+/// The shortest length to which strings are truncated.
 const SHORTEST: usize = 64;
 
-/// The object, with strings cut until it fits.
+/// The object, with strings truncated until it fits.
 pub(super) fn object(json: &str, room: usize) -> String {
     let mut longest = room / 2;
     while longest >= SHORTEST {
@@ -25,7 +25,7 @@ pub(super) fn object(json: &str, room: usize) -> String {
     with_fields_left_out(json, room)
 }
 
-/// The same JSON, with every string value cut that is longer than told.
+/// The same JSON, with every string value truncated that is longer than `longest`.
 fn with_strings_cut(json: &str, longest: usize) -> String {
     let mut short = String::with_capacity(json.len().min(longest * 4));
     let mut rest = json;
@@ -45,10 +45,10 @@ fn with_strings_cut(json: &str, longest: usize) -> String {
     short
 }
 
-/// Adds the start of a string literal, and how much of it is missing.
+/// Appends the start of a string literal, and how much of it is missing.
 fn cut_literal(short: &mut String, literal: &str, longest: usize) {
     let Ok(text) = serde_json::from_str::<Text<'_>>(literal) else { return };
-    let (start, left_out) = pieces::start(&text, longest);
+    let (start, left_out) = chunks::start(&text, longest);
     let mut body = Bytes::new();
     start.write_body(&mut body);
     short.push('"');
@@ -56,7 +56,7 @@ fn cut_literal(short: &mut String, literal: &str, longest: usize) {
     short.push_str(&format!("… [{left_out} bytes left out]\""));
 }
 
-/// How long the string literal is at the start of some JSON text.
+/// The length of the string literal at the start of JSON text.
 fn literal_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 1;
@@ -70,9 +70,8 @@ fn literal_length(text: &str) -> usize {
     bytes.len()
 }
 
-/// The object with its short fields, and a word in the place of each long one.
-///
-/// For what is long without having long strings: a list of a million numbers.
+/// The object with its short fields, and a note in place of each long one. This is for objects that
+/// are long without long strings, such as those with a list of a million numbers.
 fn with_fields_left_out(json: &str, room: usize) -> String {
     const SHORT: usize = 1024;
     let mut all = Fields::default();
@@ -93,8 +92,8 @@ fn with_fields_left_out(json: &str, room: usize) -> String {
             if value.len() <= SHORT {
                 out.extend_from_slice(value.as_bytes());
             } else {
-                let word = format!("\"… [{} bytes left out]\"", value.len());
-                out.extend_from_slice(word.as_bytes());
+                let note = format!("\"… [{} bytes left out]\"", value.len());
+                out.extend_from_slice(note.as_bytes());
             }
         }
     });
@@ -107,7 +106,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn the_longest_strings_are_cut_and_say_so() {
+    fn the_longest_strings_are_truncated_and_state_what_is_missing() {
         let input = json!({ "file_path": "/a/b", "content": "x\n".repeat(5000), "n": [1, "two"] });
         let short = object(&input.to_string(), 2000);
         assert!(short.len() <= 2000);
@@ -129,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_long_strings_loses_its_long_fields() {
+    fn an_object_without_long_strings_loses_its_long_fields() {
         let input = json!({ "path": "/a", "numbers": vec![7; 5000] }).to_string();
         let short: Value = serde_json::from_str(&object(&input, 2000)).unwrap();
         assert_eq!(short, json!({ "path": "/a", "numbers": "… [10001 bytes left out]" }));
     }
 
     #[test]
-    fn ten_thousand_fields_still_fit() {
+    fn an_object_with_ten_thousand_fields_fits() {
         let many: serde_json::Map<_, _> =
             (0..10_000).map(|at| (format!("field{at}"), json!(at))).collect();
         let short = object(&Value::from(many).to_string(), 2000);

@@ -1,42 +1,42 @@
-//! What the end of a turn has to know of all that was said in it.
+//! What the records at the end of a turn need to know about the turn. It knows no record.
 
 use super::LINE_LIMIT;
-use super::pieces::{self, Piece};
+use super::chunks::{self, Chunk};
 use crate::dialect::content;
 use crate::event::{Retry, Scope, TurnEnded, Usage, own_usage};
 use crate::json::Text;
 use crate::json::write::Bytes;
 
-/// The turn at hand.
+/// The current turn.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Turn {
-    /// How many characters were asked and said, to estimate tokens by where none were counted.
-    asked: usize,
-    said: usize,
-    /// Blocks of text, other than that anything.
+    /// The characters of the prompt and of the output, from which uncounted tokens are estimated.
+    prompt_characters: usize,
+    output_characters: usize,
+    /// The number of blocks of text, and of everything else in the response.
     texts: u64,
     others: u64,
     last_text: LastText,
-    /// What the requests to the model used, as far as the agent has counted them one by one.
+    /// The usage of the requests, if the agent counts each of them.
     requests: Option<Usage<'static>>,
-    /// The errors that were told in records of their own.
-    told: Vec<Text<'static>>,
+    /// The errors that were written as records.
+    reported: Vec<Text<'static>>,
     retries: Vec<Text<'static>>,
     interrupted: Interrupted,
 }
 
-/// Whether somebody stopped the turn.
+/// Whether the turn was interrupted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum Interrupted {
     #[default]
     No,
-    /// And nothing was said since.
-    Stopped,
-    /// And the agent went on.
-    WentOn,
+    /// It was interrupted, and no output followed.
+    Yes,
+    /// It was interrupted, and the agent continued.
+    Continued,
 }
 
-/// The last text that the agent itself said, as long as it could be part of a line.
+/// The last text of the main agent, if it fits a line.
 #[derive(Debug, Clone, Default)]
 struct LastText {
     block: Option<u64>,
@@ -45,29 +45,29 @@ struct LastText {
     too_long: bool,
 }
 
-/// How many retries are kept for the end of the turn.
-const RETRIES_KEPT: usize = 100;
+/// The number of retries that are kept for the end of the turn.
+const MAX_RETRIES: usize = 100;
 
 impl Turn {
-    /// Notes what the user said.
-    pub(super) fn asked(&mut self, text: &Text<'_>) {
-        self.asked += pieces::whole(text).characters();
+    /// Notes a message of the user.
+    pub(super) fn note_prompt(&mut self, text: &Text<'_>) {
+        self.prompt_characters += chunks::as_chunk(text).characters();
     }
 
-    /// Notes what the agent said to itself, or what a sub-agent said.
+    /// Notes reasoning, or text of a sub-agent.
     #[inline]
-    pub(super) fn said_aside(&mut self, text: &Text<'_>) {
-        self.goes_on();
+    pub(super) fn note_other_text(&mut self, text: &Text<'_>) {
+        self.note_activity();
         self.others += 1;
-        self.said += pieces::whole(text).characters();
+        self.output_characters += chunks::as_chunk(text).characters();
     }
 
-    /// Notes what the agent said.
+    /// Notes text of the main agent.
     #[inline]
-    pub(super) fn said(&mut self, block: u64, text: &Text<'_>) {
-        self.goes_on();
-        let piece = pieces::whole(text);
-        self.said += piece.characters();
+    pub(super) fn note_text(&mut self, block: u64, text: &Text<'_>) {
+        self.note_activity();
+        let chunk = chunks::as_chunk(text);
+        self.output_characters += chunk.characters();
         let last = &mut self.last_text;
         if last.block != Some(block) {
             self.texts += 1;
@@ -75,54 +75,54 @@ impl Turn {
             last.too_long = false;
             last.body.clear();
         }
-        last.too_long |= last.body.len() + piece.encoded_length() > LINE_LIMIT;
+        last.too_long |= last.body.len() + chunk.encoded_length() > LINE_LIMIT;
         if !last.too_long {
-            piece.write_body(&mut last.body);
+            chunk.write_body(&mut last.body);
         }
     }
 
-    /// Notes that a tool was called.
-    pub(super) fn called(&mut self) {
-        self.goes_on();
+    /// Notes a tool call.
+    pub(super) fn note_call(&mut self) {
+        self.note_activity();
         self.others += 1;
     }
 
-    /// Notes what a request to the model used.
-    pub(super) fn used(&mut self, usage: &Usage<'_>) {
+    /// Notes the usage of a request.
+    pub(super) fn note_usage(&mut self, usage: &Usage<'_>) {
         if usage.scope == Scope::Request {
             let so_far = self.requests.take().unwrap_or_default();
             self.requests = Some(own_usage(so_far.plus(usage)));
         }
     }
 
-    /// What the requests used that the agent has counted: all of them, or the last.
+    /// The sum of the usage that the agent stated for single requests.
     pub(super) fn requests(&self) -> Option<&Usage<'static>> {
         self.requests.as_ref()
     }
 
-    /// Notes that somebody stopped the turn; false where that was known.
-    pub(super) fn interrupted(&mut self) -> bool {
-        let news = self.interrupted == Interrupted::No;
-        if news {
-            self.interrupted = Interrupted::Stopped;
+    /// Notes that the turn was interrupted; returns `false` if that was known.
+    pub(super) fn note_interrupt(&mut self) -> bool {
+        let is_new = self.interrupted == Interrupted::No;
+        if is_new {
+            self.interrupted = Interrupted::Yes;
         }
-        news
+        is_new
     }
 
-    /// Whether the turn was stopped and nothing was said since.
-    pub(super) fn was_stopped(&self) -> bool {
-        self.interrupted == Interrupted::Stopped
+    /// Whether the turn was interrupted and no output followed.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupted == Interrupted::Yes
     }
 
-    fn goes_on(&mut self) {
-        if self.interrupted == Interrupted::Stopped {
-            self.interrupted = Interrupted::WentOn;
+    fn note_activity(&mut self) {
+        if self.interrupted == Interrupted::Yes {
+            self.interrupted = Interrupted::Continued;
         }
     }
 
-    /// Notes a retry, for which this dialect has no record; false where too many are kept already.
-    pub(super) fn retried(&mut self, retry: &Retry<'_>) -> bool {
-        if self.retries.len() >= RETRIES_KEPT {
+    /// Notes a retry, for which this dialect has no record; returns `false` if too many are kept.
+    pub(super) fn note_retry(&mut self, retry: &Retry<'_>) -> bool {
+        if self.retries.len() >= MAX_RETRIES {
             return false;
         }
         let text = match &retry.message {
@@ -135,22 +135,22 @@ impl Turn {
         true
     }
 
-    /// Whether an error is news; from now on it is none.
-    pub(super) fn is_news(&mut self, message: &Text<'_>) -> bool {
-        let news = !self.told.contains(message);
-        if news {
-            self.told.push(message.clone().into_owned());
+    /// Notes an error; returns whether it is a new one.
+    pub(super) fn note_error(&mut self, message: &Text<'_>) -> bool {
+        let is_new = !self.reported.contains(message);
+        if is_new {
+            self.reported.push(message.clone().into_owned());
         }
-        news
+        is_new
     }
 
-    /// Whether any error was told.
-    pub(super) fn told_any(&self) -> bool {
-        !self.told.is_empty()
+    /// Whether any error was written.
+    pub(super) fn has_errors(&self) -> bool {
+        !self.reported.is_empty()
     }
 
-    /// Whether there was no response, other than the error itself, which some agents also say.
-    pub(super) fn no_response_but(&self, message: &Text<'_>) -> bool {
+    /// Whether there was no response except the error itself, which some agents also write as text.
+    pub(super) fn has_no_response_except(&self, message: &Text<'_>) -> bool {
         self.others == 0
             && (self.texts == 0 || (self.texts == 1 && self.last_text() == Some(message.clone())))
     }
@@ -167,11 +167,11 @@ impl Turn {
             return None;
         }
         let mut literal = Bytes::with_capacity(last.body.len() + 2);
-        Piece::Escaped(std::str::from_utf8(&last.body).ok()?).write(&mut literal);
+        Chunk::Escaped(std::str::from_utf8(&last.body).ok()?).write(&mut literal);
         serde_json::from_slice::<String>(&literal).ok().map(Text::from)
     }
 
-    /// All that went wrong: what the end tells, the retries it leaves out, and the cause.
+    /// All errors of the turn: the retries, the errors that its end states, and the cause.
     pub(super) fn errors<'t>(&'t self, ended: &'t TurnEnded<'_>) -> Vec<&'t Text<'t>> {
         let mut errors: Vec<&Text<'t>> =
             self.retries.iter().filter(|retry| !ended.errors.contains(retry)).collect();
@@ -183,15 +183,15 @@ impl Turn {
         errors
     }
 
-    /// The tokens that were read and written, estimated by the number of characters.
+    /// The input and output tokens, estimated from the number of characters.
     pub(super) fn estimate(&self) -> (u64, u64) {
-        let tokens = |characters: usize| characters.div_ceil(CHARACTERS_OF_A_TOKEN).max(1) as u64;
-        (tokens(self.asked), tokens(self.said))
+        let tokens = |characters: usize| characters.div_ceil(CHARACTERS_PER_TOKEN).max(1) as u64;
+        (tokens(self.prompt_characters), tokens(self.output_characters))
     }
 }
 
-/// How many characters a token has, more or less.
-const CHARACTERS_OF_A_TOKEN: usize = 4;
+/// The approximate number of characters in a token.
+const CHARACTERS_PER_TOKEN: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -200,9 +200,9 @@ mod tests {
     #[test]
     fn the_last_text_is_that_of_the_last_block() {
         let mut turn = Turn::default();
-        turn.said(0, &Text::plain("one"));
-        turn.said(3, &Text::plain("t\"w"));
-        turn.said(3, &Text::plain("o"));
+        turn.note_text(0, &Text::plain("one"));
+        turn.note_text(3, &Text::plain("t\"w"));
+        turn.note_text(3, &Text::plain("o"));
         assert_eq!(turn.last_text(), Some(Text::plain("t\"wo")));
         assert_eq!(turn.estimate(), (1, 2));
     }
@@ -210,35 +210,35 @@ mod tests {
     #[test]
     fn an_estimate_counts_characters_and_not_bytes() {
         let mut turn = Turn::default();
-        turn.asked(&Text::plain("éééé éééé"));
-        turn.said(0, &Text::plain("日本語日本語日本"));
+        turn.note_prompt(&Text::plain("éééé éééé"));
+        turn.note_text(0, &Text::plain("日本語日本語日本"));
         assert_eq!(turn.estimate(), (3, 2));
     }
 
     #[test]
-    fn a_text_that_fits_no_line_is_not_kept() {
+    fn a_text_that_does_not_fit_a_line_is_not_kept() {
         let mut turn = Turn::default();
         let long = "x".repeat(LINE_LIMIT - 10);
-        turn.said(0, &Text::plain(&long));
+        turn.note_text(0, &Text::plain(&long));
         assert!(turn.last_text().is_some());
-        turn.said(0, &Text::plain("more than fits"));
+        turn.note_text(0, &Text::plain("more than fits"));
         assert_eq!(turn.last_text(), None);
     }
 
     #[test]
-    fn an_error_that_is_also_said_is_no_response() {
+    fn an_error_that_is_also_text_is_not_a_response() {
         let mut turn = Turn::default();
         let error = Text::plain("Not logged in");
-        assert!(turn.no_response_but(&error));
-        turn.said(0, &error);
-        assert!(turn.no_response_but(&error));
-        assert!(!turn.no_response_but(&Text::plain("another error")));
-        turn.called();
-        assert!(!turn.no_response_but(&error));
+        assert!(turn.has_no_response_except(&error));
+        turn.note_text(0, &error);
+        assert!(turn.has_no_response_except(&error));
+        assert!(!turn.has_no_response_except(&Text::plain("another error")));
+        turn.note_call();
+        assert!(!turn.has_no_response_except(&error));
     }
 
     #[test]
-    fn a_retry_says_all_that_is_known_of_it() {
+    fn a_retry_without_a_message_is_described_in_full() {
         let retry = Retry {
             attempt: Some(1),
             of: Some(2),
@@ -246,24 +246,24 @@ mod tests {
             http_status: Some(429),
             ..Retry::default()
         };
-        let words =
+        let message =
             "a request failed (unknown, HTTP status 429); attempt 1 of 2 follows after 500 ms";
-        assert_eq!(content::retry_in_words(&retry), words);
+        assert_eq!(content::retry_in_words(&retry), message);
     }
 
     #[test]
-    fn retries_and_the_cause_are_told_once() {
+    fn retries_and_the_cause_are_listed_once() {
         let mut turn = Turn::default();
         let message = Some(Text::plain("busy"));
-        turn.retried(&Retry { message, ..Retry::default() });
-        turn.retried(&Retry { http_status: Some(529), ..Retry::default() });
+        turn.note_retry(&Retry { message, ..Retry::default() });
+        turn.note_retry(&Retry { http_status: Some(529), ..Retry::default() });
         let ended = TurnEnded {
             errors: vec![Text::plain("busy"), Text::plain("gone")],
             cause: Some(Text::plain("gone")),
             ..TurnEnded::default()
         };
         let errors: Vec<String> = turn.errors(&ended).iter().map(ToString::to_string).collect();
-        let in_words = "a request failed (unknown, HTTP status 529); another attempt follows";
-        assert_eq!(errors, [in_words, "busy", "gone"]);
+        let message = "a request failed (unknown, HTTP status 529); another attempt follows";
+        assert_eq!(errors, [message, "busy", "gone"]);
     }
 }

@@ -1,9 +1,10 @@
-//! The records of the flat contract, as they are on the wire; some fields have several names.
+//! The records of the flat contract as they are on the wire; some fields have several names. It
+//! knows no meaning of them.
 
 use crate::json::record;
 
 record! {
-    /// One line. The fields of all record types together: each type has some of them.
+    /// One line, with the fields of all record types: each type has some of them.
     pub(super) struct Line<'a> {
         kind: text "type",
         subtype: text "subtype",
@@ -55,14 +56,14 @@ record! {
 }
 
 record! {
-    /// What went wrong.
+    /// An error.
     pub(super) struct Failure<'a> {
         message: text "message",
     }
 }
 
 record! {
-    /// Tokens; input counts leave out the cached ones.
+    /// Counts of tokens. Input counts exclude cached tokens.
     pub(super) struct Counts<'a> {
         input: number "input_tokens",
         output: number "output_tokens",
@@ -74,7 +75,7 @@ record! {
 }
 
 record! {
-    /// What a tool gave back, where that is an object.
+    /// The output of a tool, in the form of an object.
     pub(super) struct Answer<'a> {
         content: json "content",
         output: json "output",
@@ -82,7 +83,7 @@ record! {
 }
 
 record! {
-    /// What is told of a conversation that was made shorter.
+    /// The details of a compaction.
     pub(super) struct CompactMetadata<'a> {
         trigger: text "trigger",
         before: number "pre_tokens",

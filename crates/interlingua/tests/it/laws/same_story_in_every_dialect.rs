@@ -19,7 +19,7 @@ fn the_story_is_the_same_in_every_dialect_that_can_tell_it() {
             let written = translate(to.name, &case.input, &case.exit);
             let mut other = Story::of(to.name, &written.records());
             let mut losses = written.losses().iter();
-            if losses.any(|(what, _)| what == "inputs that differ from what the user was asked") {
+            if losses.any(|(what, _)| what == "inputs that differ from their permission request") {
                 fill_in(&story, &mut other);
             }
             let context = format!("{} -> {}", case.name, to.name);

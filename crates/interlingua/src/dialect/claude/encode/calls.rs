@@ -1,4 +1,4 @@
-//! Tool calls and their answers.
+//! Writes tool calls and their answers, the denied calls, and plans as calls of `TodoWrite`.
 
 use std::collections::VecDeque;
 
@@ -13,53 +13,53 @@ use crate::json::read;
 use crate::json::write::{self, Bytes, Object};
 use crate::json::{Json, Text, record};
 
-/// How many calls are remembered by their input.
-const REMEMBERED: usize = 64;
+/// The number of calls whose name and input are remembered.
+const MAX_RECENT: usize = 64;
 
-/// The longest input that is remembered of a call that was answered.
-const INPUT_KEPT: usize = 4 << 10;
+/// The longest input that is kept of an answered call.
+const MAX_ANSWERED_INPUT: usize = 4 << 10;
 
-/// The calls of the turn at hand.
+/// The recent calls, and what the answers and the `result` of the turn need of them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Calls {
-    /// The last ones, in the order in which they were made: what speaks of one later names it so.
-    made: VecDeque<MadeCall>,
-    /// Those that were refused, as the end of the turn lists them, with a comma after each.
+    /// The recent calls, the oldest first. Later records about a call repeat its written name.
+    recent: VecDeque<RecentCall>,
+    /// The denied calls, as the `result` lists them, with a comma after each.
     denials: Bytes,
-    /// The files that a call has changed, one a line.
-    changed: Option<(Text<'static>, String)>,
+    /// The call that changed files last, and those files, one in each line.
+    files: Option<(Text<'static>, String)>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct MadeCall {
-    /// The literal of its id.
+struct RecentCall {
+    /// Its id, as a JSON literal.
     id: Bytes,
-    /// How the list of refused calls would tell it.
+    /// The call as a JSON object, in the form of the list of denied calls.
     denial: Bytes,
     answered: bool,
 }
 
 record! {
-    /// A call as it was told.
-    pub(super) struct Told<'a> {
+    /// A call as it was written.
+    pub(super) struct WrittenCall<'a> {
         name: text "tool_name",
         input: json "tool_input",
     }
 }
 
-impl MadeCall {
-    fn told(&self) -> Option<Told<'_>> {
-        let mut told = Told::default();
-        read::record(std::str::from_utf8(&self.denial).ok()?, &mut told).ok()?;
-        Some(told)
+impl RecentCall {
+    fn written(&self) -> Option<WrittenCall<'_>> {
+        let mut written = WrittenCall::default();
+        read::record(std::str::from_utf8(&self.denial).ok()?, &mut written).ok()?;
+        Some(written)
     }
 
-    /// Of a call that was answered, little more than the name is spoken of.
+    /// Forgets a long input: records after the answer need only the name.
     fn forget_long_input(&mut self) {
-        if self.denial.capacity() <= INPUT_KEPT {
+        if self.denial.capacity() <= MAX_ANSWERED_INPUT {
             return;
         }
-        let name = self.told().and_then(|told| told.name).map(Text::into_owned);
+        let name = self.written().and_then(|written| written.name).map(Text::into_owned);
         self.denial = Bytes::new();
         let mut denial = Object::open(&mut self.denial);
         denial.text_if("tool_name", name.as_ref());
@@ -68,19 +68,19 @@ impl MadeCall {
 }
 
 impl Calls {
-    fn made(&mut self, call: &Text<'_>, name: &Text<'_>, input: &str) {
-        let forgotten = if self.made.len() < REMEMBERED { None } else { self.made.pop_front() };
-        let mut made = forgotten.unwrap_or_default();
-        made.id.clear();
-        made.denial.clear();
-        write::text(&mut made.id, call);
-        write_denial(&mut made.denial, call, name, input);
-        made.answered = false;
-        self.made.push_back(made);
+    fn add(&mut self, call: &Text<'_>, name: &Text<'_>, input: &str) {
+        let forgotten = if self.recent.len() < MAX_RECENT { None } else { self.recent.pop_front() };
+        let mut recent = forgotten.unwrap_or_default();
+        recent.id.clear();
+        recent.denial.clear();
+        write::text(&mut recent.id, call);
+        write_denial(&mut recent.denial, call, name, input);
+        recent.answered = false;
+        self.recent.push_back(recent);
     }
 
-    /// Notes that a call was answered, and how.
-    fn answered(&mut self, ended: &ToolEnded<'_>) {
+    /// Notes that a call was answered, and keeps it for the `result` if it was denied.
+    fn mark_answered(&mut self, ended: &ToolEnded<'_>) {
         let mut id = Bytes::new();
         let id = match ended.call.as_literal() {
             Some(literal) => literal.as_bytes(),
@@ -89,48 +89,48 @@ impl Calls {
                 &id
             }
         };
-        let made = self.made.iter_mut().rfind(|made| made.id == id);
+        let recent = self.recent.iter_mut().rfind(|recent| recent.id == id);
         if ended.status == ToolStatus::Denied {
-            match &made {
-                Some(made) => self.denials.extend_from_slice(&made.denial),
+            match &recent {
+                Some(recent) => self.denials.extend_from_slice(&recent.denial),
                 None => write_denial(&mut self.denials, &ended.call, &ended.name, "{}"),
             }
             self.denials.push(b',');
         }
-        if let Some(made) = made {
-            made.answered = true;
-            made.forget_long_input();
+        if let Some(recent) = recent {
+            recent.answered = true;
+            recent.forget_long_input();
         }
     }
 
     /// Whether all calls were answered.
-    pub(super) fn none_open(&self) -> bool {
-        self.made.iter().all(|made| made.answered)
+    pub(super) fn all_answered(&self) -> bool {
+        self.recent.iter().all(|recent| recent.answered)
     }
 
-    /// How a call was told, if it is one of the last.
-    pub(super) fn told(&self, call: &Text<'_>) -> Option<Told<'_>> {
+    /// A call as it was written, if it is a recent one.
+    pub(super) fn written(&self, call: &Text<'_>) -> Option<WrittenCall<'_>> {
         let mut id = Bytes::new();
         write::text(&mut id, call);
-        self.made.iter().rfind(|made| made.id == id)?.told()
+        self.recent.iter().rfind(|recent| recent.id == id)?.written()
     }
 
-    /// Those that were refused, as a JSON array.
+    /// The denied calls, as a JSON array.
     pub(super) fn take_denials(&mut self) -> Bytes {
         let mut denials = std::mem::take(&mut self.denials);
         denials.pop();
         [b"[", &*denials, b"]"].concat()
     }
 
-    fn changed(&mut self, changed: &FilesChanged<'_>) {
+    fn keep_files(&mut self, changed: &FilesChanged<'_>) {
         let Some(call) = &changed.call else { return };
         let lines: Vec<String> = changed.changes.iter().map(line_of).collect();
-        self.changed = Some((call.clone().into_owned(), lines.join("\n")));
+        self.files = Some((call.clone().into_owned(), lines.join("\n")));
     }
 
-    fn files_of(&mut self, call: &Text<'_>) -> Option<String> {
-        let its_own = self.changed.as_ref().is_some_and(|(by, _)| by == call);
-        if its_own { self.changed.take().map(|(_, files)| files) } else { None }
+    fn take_files(&mut self, call: &Text<'_>) -> Option<String> {
+        let its_own = self.files.as_ref().is_some_and(|(by, _)| by == call);
+        if its_own { self.files.take().map(|(_, files)| files) } else { None }
     }
 }
 
@@ -151,12 +151,12 @@ fn line_of(change: &FileChange<'_>) -> String {
 }
 
 impl ClaudeEncoder {
-    /// Keeps what a call did to files for its answer.
-    pub(in crate::dialect::claude) fn changed(&mut self, changed: &FilesChanged<'_>) {
-        self.calls.changed(changed);
+    /// Keeps the files that a call changed for its answer.
+    pub(super) fn keep_files(&mut self, changed: &FilesChanged<'_>) {
+        self.calls.keep_files(changed);
     }
 
-    pub(super) fn call(
+    pub(super) fn write_call(
         &mut self,
         (call, name, kind): (&Text<'_>, &Text<'_>, &ToolKind),
         input: Option<&Json<'_>>,
@@ -164,27 +164,32 @@ impl ClaudeEncoder {
         event: &Event<'_>,
         out: &mut Output,
     ) {
-        let (name, input) = tools::call(name, kind, input);
-        self.calls.made(call, &name, &input);
+        let (name, input) = tools::translate_call(name, kind, input);
+        self.calls.add(call, &name, &input);
         self.messages.enter(message, &mut self.stamp.identity);
-        if let Some(pieces) = self.pieces.as_mut().filter(|_| event.parent.is_none()) {
+        if let Some(partial) = self.partial.as_mut().filter(|_| event.parent.is_none()) {
             let model = self.models.of(message, &self.facts);
-            pieces.call(&self.messages, model, call, &name, &mut self.stamp, out);
-            pieces.input(&input, &mut self.stamp, out);
+            partial.start_call(&self.messages, model, call, &name, &mut self.stamp, out);
+            partial.write_input(&input, &mut self.stamp, out);
         }
         let content = Content::ToolUse { call, name: &name, input: &input };
-        self.assistant(&content, message, event, out);
-        self.end_pieces(event, out);
+        self.write_assistant(&content, message, event, out);
+        self.end_partial_block(event, out);
     }
 
-    pub(super) fn answer(&mut self, ended: &ToolEnded<'_>, event: &Event<'_>, out: &mut Output) {
+    pub(super) fn write_answer(
+        &mut self,
+        ended: &ToolEnded<'_>,
+        event: &Event<'_>,
+        out: &mut Output,
+    ) {
         self.end_message(None, ended.status == ToolStatus::Abandoned, out);
         self.turn.stopped_in_call = matches!(
             ended.status,
             ToolStatus::Abandoned | ToolStatus::Cancelled | ToolStatus::Denied
         );
         let text = self.answer_text(ended, out);
-        self.calls.answered(ended);
+        self.calls.mark_answered(ended);
         let mut record = out.record("user");
         record.object("message", |fields| {
             fields.raw("role", "\"user\"");
@@ -211,9 +216,9 @@ impl ClaudeEncoder {
         self.stamp.end_within(record, event);
     }
 
-    /// The answer as text; `None` where it is a list of blocks.
+    /// The answer as text; `None` if it is a list of blocks.
     fn answer_text<'e>(&mut self, ended: &'e ToolEnded<'_>, out: &mut Output) -> Option<Text<'e>> {
-        let files = self.calls.files_of(&ended.call);
+        let files = self.calls.take_files(&ended.call);
         let exit_code = ended.exit_code.filter(|code| *code != 0);
         let blocks = ended.output.as_ref().is_some_and(Json::is_array);
         if blocks || ended.status == ToolStatus::Completed {
@@ -228,18 +233,18 @@ impl ClaudeEncoder {
             (ToolStatus::Completed, ..) => text,
             (_, Some(code), _) => with_exit_code(text, code),
             (status, ..) if text.is_empty() => {
-                let told = self.calls.told(&ended.call).and_then(|told| told.name);
-                tools::unsaid(
+                let written = self.calls.written(&ended.call).and_then(|written| written.name);
+                tools::default_answer(
                     status,
-                    &told.unwrap_or_else(|| tools::name(&ended.name, &ended.kind)),
+                    &written.unwrap_or_else(|| tools::translate_name(&ended.name, &ended.kind)),
                 )
             }
             _ => text,
         })
     }
 
-    /// That a call still runs, where the agent says for how long.
-    pub(super) fn progress(
+    /// Writes that a call is still running, if the agent states for how long.
+    pub(super) fn write_progress(
         &mut self,
         progress: &ToolProgress<'_>,
         event: &Event<'_>,
@@ -249,35 +254,43 @@ impl ClaudeEncoder {
             out.lost("output of running tools");
         }
         let Some(elapsed_ms) = progress.elapsed_ms else { return };
-        let told = self.calls.told(&progress.call).and_then(|told| told.name);
+        let written = self.calls.written(&progress.call).and_then(|written| written.name);
         let mut record = out.record("tool_progress");
-        record.text("tool_use_id", &progress.call).text_if("tool_name", told.as_ref());
+        record.text("tool_use_id", &progress.call).text_if("tool_name", written.as_ref());
         record.number("elapsed_time_seconds", elapsed_ms / 1000);
         self.stamp.end_within(record, event);
     }
 
-    /// Those that were refused: as Claude lists them; of others as they were told, or else as the agent
-    /// lists them.
-    pub(super) fn denials(&mut self, ended: &TurnEnded<'_>) -> Bytes {
-        let seen = self.calls.take_denials();
-        let told = |call: &Text<'_>| self.calls.told(call).and_then(|told| told.name);
+    /// The denied calls, with the names with which they were written. Claude's own list takes
+    /// precedence over the answers that were denied; that of another agent does not.
+    pub(super) fn denials_of(&mut self, ended: &TurnEnded<'_>) -> Bytes {
+        let observed = self.calls.take_denials();
+        let written = |call: &Text<'_>| self.calls.written(call).and_then(|written| written.name);
         match ended.denials.as_ref().filter(|denials| denials.is_array()) {
-            Some(list) if self.is_claudes() && tools::names_denials(list, told) => {
+            Some(list) if self.is_claude() && tools::uses_written_names(list, written) => {
                 list.get().into()
             }
-            Some(list) if self.is_claudes() || seen == b"[]" => tools::denials(list, told),
-            _ => seen,
+            Some(list) if self.is_claude() || observed == b"[]" => {
+                tools::write_denials(list, written)
+            }
+            _ => observed,
         }
     }
 
-    /// A plan that no tool call wrote is told by the tool that Claude has for it. One that stands
-    /// again because a call was refused was told before, and the failed call says the rest.
-    pub(super) fn plan(&mut self, plan: &PlanUpdated<'_>, event: &Event<'_>, out: &mut Output) {
+    /// Writes a plan that no tool call wrote as a call of Claude's tool for plans. A plan that is
+    /// restored because the call that changed it failed was written before, so it is not written
+    /// again.
+    pub(super) fn write_plan(
+        &mut self,
+        plan: &PlanUpdated<'_>,
+        event: &Event<'_>,
+        out: &mut Output,
+    ) {
         if event.synthetic == Some(Reason::Refused) {
             return;
         }
-        for _ in plan.items.iter().filter(|item| !tools::has_word_for(&item.status)) {
-            out.lost("how far a step of the plan is");
+        for _ in plan.items.iter().filter(|item| !tools::can_express_status(&item.status)) {
+            out.lost("statuses of plan steps");
         }
         if plan.call.is_some() {
             return;
@@ -286,24 +299,24 @@ impl ClaudeEncoder {
         let input = tools::todo_input(&plan.items);
         let name = Text::plain("TodoWrite");
         let (requests, counted) = (self.messages.requests, self.messages.counted);
-        self.call((&call, &name, &ToolKind::Plan), Some(&input), None, event, out);
+        self.write_call((&call, &name, &ToolKind::Plan), Some(&input), None, event, out);
         let done = Json::from(&Text::plain("Todos have been modified successfully"));
         let ended = ToolEnded { call, name, output: Some(done), ..ToolEnded::default() };
-        self.answer(&ended, event, out);
+        self.write_answer(&ended, event, out);
         self.messages.requests = requests;
         self.messages.counted = counted;
     }
 }
 
-/// The answer of a command that failed, as Claude Code gives it: with the exit code in front.
+/// The answer of a failed command, with the exit code first, as Claude Code writes it.
 fn with_exit_code(text: Text<'_>, code: i64) -> Text<'_> {
-    let (start, said) = (format!("Exit code {code}"), text.to_plain());
-    let told = said
+    let (start, plain) = (format!("Exit code {code}"), text.to_plain());
+    let has_code = plain
         .strip_prefix(&start)
         .is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()));
-    match (told, said.is_empty()) {
+    match (has_code, plain.is_empty()) {
         (true, _) => text,
         (false, true) => Text::from(start),
-        (false, false) => Text::from(format!("{start}\n{said}")),
+        (false, false) => Text::from(format!("{start}\n{plain}")),
     }
 }

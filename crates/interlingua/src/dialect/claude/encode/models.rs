@@ -1,5 +1,5 @@
-//! Which model said a message, where it is another than that of the session: sub-agents have models
-//! of their own, and some agents change theirs in the middle of a turn.
+//! The models of messages that are not from the session's model: sub-agents have other models, and
+//! some agents change theirs within a turn.
 
 use std::collections::VecDeque;
 
@@ -7,24 +7,24 @@ use super::session;
 use crate::event::{MessageStarted, SessionStarted};
 use crate::json::Text;
 
-/// How many messages are remembered: a few sub-agents may speak at the same time.
-const REMEMBERED: usize = 16;
+/// The number of remembered messages: a few sub-agents may stream at the same time.
+const MAX_MESSAGES: usize = 16;
 
-/// The messages that another model said, the last one first.
+/// The ids of messages from another model, with that model; the newest is first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Models(VecDeque<(Text<'static>, Text<'static>)>);
 
 impl Models {
-    /// Notes which model says a message.
+    /// Remembers the model of a message.
     pub(super) fn begin(&mut self, started: &MessageStarted<'_>, facts: &SessionStarted<'static>) {
         let (Some(message), Some(model)) = (&started.message, &started.model) else { return };
         if *model != *session::model(facts) {
-            self.0.truncate(REMEMBERED - 1);
+            self.0.truncate(MAX_MESSAGES - 1);
             self.0.push_front((message.clone().into_owned(), model.clone().into_owned()));
         }
     }
 
-    /// The model that said a message.
+    /// The model of a message.
     #[inline]
     pub(super) fn of<'m>(
         &'m self,
@@ -35,7 +35,7 @@ impl Models {
         other.map_or_else(|| session::model(facts), |(_, model)| model)
     }
 
-    /// Forgets them all.
+    /// Forgets all messages.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

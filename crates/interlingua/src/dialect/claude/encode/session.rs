@@ -1,9 +1,10 @@
-//! The session: what is known of it, and the `init` that says so when a turn opens.
+//! Writes the session: the `init` at the start of a turn, with the facts that are known then.
 //!
-//! Facts may come one after another, and before there is anything to say. Every record names the
-//! session, so nothing is written before the first `init`. That waits for the model to be named, at
-//! most until something is said. The name of the session changes with an `init` only; but one that
-//! the agent tells late, when an `init` had to make one up, is that of the `result`.
+//! Agents may report the facts of a session one by one, before the first message. Every record
+//! states the session, so nothing is written before the first `init`, which is held back until the
+//! model is known, or until an event of the conversation. Only an `init` changes the session id,
+//! with one exception: if the `init` had to generate the id, and the agent reports it later, the
+//! `result` has the agent's id.
 
 use super::{ClaudeEncoder, Turn};
 use crate::dialect::claude::result::write_names;
@@ -13,10 +14,10 @@ use crate::event::{Data, Event, SessionEnded, SessionStarted, SessionUpdated, ow
 use crate::json::write;
 use crate::json::{Json, Text};
 
-/// How much of what comes before the first turn is kept for it.
-const EARLY: usize = 100;
+/// The number of events that are held back until the first `init`.
+const MAX_HELD: usize = 100;
 
-/// What a record says where nobody knows the model.
+/// The name of an unknown model.
 static UNKNOWN: Text<'static> = Text::plain("unknown");
 
 /// The name of the model.
@@ -24,20 +25,20 @@ pub(super) fn model<'f>(facts: &'f SessionStarted<'static>) -> &'f Text<'static>
     facts.model.as_ref().unwrap_or(&UNKNOWN)
 }
 
-fn permission_mode(told: Option<&Text<'_>>, out: &mut Output) -> &'static str {
-    let Some(told) = told else { return "default" };
-    modes::permission_mode(&told.to_plain()).unwrap_or_else(|| {
+fn permission_mode(mode: Option<&Text<'_>>, out: &mut Output) -> &'static str {
+    let Some(mode) = mode else { return "default" };
+    modes::permission_mode(&mode.to_plain()).unwrap_or_else(|| {
         out.lost("permission modes of other agents");
         "default"
     })
 }
 
 impl ClaudeEncoder {
-    pub(super) fn learn(&mut self, started: &SessionStarted<'_>) {
+    pub(super) fn set_session(&mut self, started: &SessionStarted<'_>) {
         self.facts = own_session(started.clone());
     }
 
-    pub(super) fn update(&mut self, update: &SessionUpdated<'_>, out: &mut Output) {
+    pub(super) fn update_session(&mut self, update: &SessionUpdated<'_>, out: &mut Output) {
         let news = own_session(SessionStarted {
             id: update.id.clone(),
             agent: update.agent.clone(),
@@ -47,8 +48,8 @@ impl ClaudeEncoder {
             permission_mode: update.permission_mode.clone(),
             tools: update.tools.clone(),
         });
-        if self.turn.open && self.introduced {
-            self.update_within_a_turn(&news, out);
+        if self.turn.open && self.init_written {
+            self.write_update(&news, out);
         }
         let known = std::mem::take(&mut self.facts);
         self.facts = SessionStarted {
@@ -65,9 +66,9 @@ impl ClaudeEncoder {
         }
     }
 
-    fn update_within_a_turn(&mut self, news: &SessionStarted<'_>, out: &mut Output) {
-        if news.id.is_some() && !self.nameless {
-            out.lost("session ids that came after the start of a turn");
+    fn write_update(&mut self, news: &SessionStarted<'_>, out: &mut Output) {
+        if news.id.is_some() && !self.session_id_generated {
+            out.lost("session ids reported within a turn");
         }
         if let Some(mode) = &news.permission_mode {
             let mode = permission_mode(Some(mode), out);
@@ -78,21 +79,22 @@ impl ClaudeEncoder {
         }
     }
 
-    /// Opens a turn, with its `init`; the first one may wait for the name of the model.
+    /// Opens a turn and writes its `init`; the first `init` is held back until the model is known.
     pub(super) fn open_turn(&mut self, out: &mut Output) {
         let began_ms = out.now_ms();
         self.turn = Turn { open: true, began_ms, ..Turn::default() };
-        if self.introduced || out.is_passing() || self.facts.model.is_some() {
-            self.introduce(out);
+        if self.init_written || out.is_passing() || self.facts.model.is_some() {
+            self.write_init(out);
         }
     }
 
-    /// Writes the first `init` if something is said that cannot wait for more facts. What the user said
-    /// can, and says so; what stands beside the conversation sees to itself.
-    pub(super) fn init_waits(&mut self, event: &Event<'_>, out: &mut Output) -> bool {
+    /// Writes the first `init` before an event that cannot be held back. Returns whether the event
+    /// is held back, which only a message of the user is. Events outside the conversation are held
+    /// back by [`ClaudeEncoder::write_or_hold`].
+    pub(super) fn holds_until_init(&mut self, event: &Event<'_>, out: &mut Output) -> bool {
         match event.data {
-            Data::UserMessage(_) if self.facts.model.is_none() && self.early.len() < EARLY => {
-                self.early.push(event.clone().into_owned());
+            Data::UserMessage(_) if self.facts.model.is_none() && self.held.len() < MAX_HELD => {
+                self.held.push(event.clone().into_owned());
                 return true;
             }
             Data::UserMessage(_)
@@ -104,50 +106,50 @@ impl ClaudeEncoder {
             | Data::Interrupted(_)
             | Data::PermissionRequested(_)
             | Data::QuestionAsked(_)
-            | Data::TurnEnded(_) => self.introduce(out),
+            | Data::TurnEnded(_) => self.write_init(out),
             _ => {}
         }
         false
     }
 
-    fn introduce(&mut self, out: &mut Output) {
+    fn write_init(&mut self, out: &mut Output) {
         if let Some(id) = &self.facts.id {
             self.stamp.session_id.clear();
             write::text(&mut self.stamp.session_id, id);
         }
-        self.nameless = self.facts.id.is_none();
-        self.write_init(out);
-        self.introduced = true;
-        // Errors from before the turn are not told by its end.
+        self.session_id_generated = self.facts.id.is_none();
+        self.write_init_record(out);
+        self.init_written = true;
+        // The `result` of the turn does not contain errors from before it, so they are written now.
         let open = std::mem::take(&mut self.turn.open);
-        for event in std::mem::take(&mut self.early) {
+        for event in std::mem::take(&mut self.held) {
             self.encode(&event, out);
         }
         self.turn.open = open;
     }
 
-    /// Gives the session the name that the agent told after the `init`.
-    pub(super) fn take_late_name(&mut self) {
-        if let Some(id) = self.facts.id.as_ref().filter(|_| self.nameless) {
+    /// Adopts the session id that the agent reported after an `init` with a generated one.
+    pub(super) fn adopt_late_session_id(&mut self) {
+        if let Some(id) = self.facts.id.as_ref().filter(|_| self.session_id_generated) {
             self.stamp.session_id.clear();
             write::text(&mut self.stamp.session_id, id);
-            self.nameless = false;
+            self.session_id_generated = false;
         }
     }
 
-    /// Whether the agent is Claude Code, whose words are its own already.
-    pub(super) fn is_claudes(&self) -> bool {
+    /// Whether the agent is Claude Code, whose names need no translation.
+    pub(super) fn is_claude(&self) -> bool {
         self.facts.agent.as_ref().is_some_and(|agent| *agent == "claude")
     }
 
-    fn write_init(&mut self, out: &mut Output) {
+    fn write_init_record(&mut self, out: &mut Output) {
         let nowhere = Text::default();
-        let own = self.is_claudes();
+        let own = self.is_claude();
         let mode = permission_mode(self.facts.permission_mode.as_ref(), out);
         let tools = self.facts.tools.as_ref().filter(|tools| tools.is_array());
         let tools = tools.and_then(|tools| match own {
             true => Some(tools.borrowed()),
-            false => Json::from_serialize(&tools::names(tools)),
+            false => Json::from_serialize(&tools::translate_names(tools)),
         });
         if self.facts.version.is_some() && !own {
             out.lost("versions of other agents");
@@ -165,14 +167,14 @@ impl ClaudeEncoder {
         record.text_if("claude_code_version", self.facts.version.as_ref().filter(|_| own));
         record.string("output_style", "default");
         record.raw("agents", "[]").raw("skills", "[]").raw("plugins", "[]");
-        write_names(&mut record, "unknown_fields", &[("session_id", self.nameless)]);
+        write_names(&mut record, "unknown_fields", &[("session_id", self.session_id_generated)]);
         self.stamp.identity.uuid().write(record.name("uuid"));
         record.end();
     }
 
-    /// What stands beside the conversation; what comes before the session has a name waits for it.
-    pub(super) fn beside(&mut self, event: &Event<'_>, out: &mut Output) {
-        let waits = matches!(
+    /// Writes an event outside the conversation, or holds it back until the first `init`.
+    pub(super) fn write_or_hold(&mut self, event: &Event<'_>, out: &mut Output) {
+        let holds = matches!(
             event.data,
             Data::Notice(_)
                 | Data::Limit(_)
@@ -181,22 +183,19 @@ impl ClaudeEncoder {
                 | Data::SubagentEnded(_)
                 | Data::PermissionResolved(_)
         );
-        let waits = waits || (!self.turn.open && matches!(event.data, Data::Error(_)));
-        if self.introduced || !waits {
-            self.aside(event, out);
-        } else if self.early.len() < EARLY {
-            self.early.push(event.clone().into_owned());
+        let holds = holds || (!self.turn.open && matches!(event.data, Data::Error(_)));
+        if self.init_written || !holds {
+            self.write_notice(event, out);
+        } else if self.held.len() < MAX_HELD {
+            self.held.push(event.clone().into_owned());
         } else {
-            out.lost("notices before the first turn");
+            out.lost("events before the first turn");
         }
     }
 
-    /// There is no record for the end of the program: what the last `result` did not say is lost.
-    pub(in crate::dialect::claude) fn session_ended(
-        &self,
-        ended: &SessionEnded<'_>,
-        out: &mut Output,
-    ) {
+    /// Counts what is known of the exit of the agent: there is no record for it, so what the last
+    /// `result` does not contain is lost.
+    pub(super) fn count_exit_losses(&self, ended: &SessionEnded<'_>, out: &mut Output) {
         if self.turn.end_added {
             return;
         }

@@ -33,7 +33,7 @@ fn a_request_names_the_tool_and_the_input_of_its_call() {
     let (records, lost) = written(&[CALL, asked]);
     let expected = json!({"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"c"});
     assert_eq!(request(&records), &expected);
-    assert_eq!(lost, ["choices of a request for permission"]);
+    assert_eq!(lost, ["options of a permission request"]);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_call_is_told_before_the_question_about_it_and_once() {
     assert!(lost.is_empty());
     let more = input(r#"{"command":"ls","why":"w"}"#);
     let (_, lost) = written(&[ANNOUNCED, asked, &more]);
-    assert_eq!(lost, ["inputs that differ from what the user was asked"]);
+    assert_eq!(lost, ["inputs that differ from their permission request"]);
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn a_plan_has_claudes_words_for_how_far_it_is() {
     ];
     assert_eq!(input["todos"], json!(expected));
     let lost: Vec<_> = written.losses().iter().collect();
-    assert_eq!(lost, [("how far a step of the plan is", 3)]);
+    assert_eq!(lost, [("statuses of plan steps", 3)]);
 }
 
 #[test]

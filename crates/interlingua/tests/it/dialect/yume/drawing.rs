@@ -168,7 +168,7 @@ fn steps_have_a_status_that_is_drawn() {
         ("go", "in_progress"),
     ];
     assert_eq!(drawn, expected.map(|(text, status)| (text.to_owned(), status.to_owned())));
-    assert!(lost(&told, "status of a step"));
+    assert!(lost(&told, "status of a plan step"));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn refused_tool_calls_are_listed() {
     );
     let long = json!([{"tool_name":"Write","tool_use_id":"t1","tool_input":{"content":"x".repeat(200_000)}}]);
     let told = written("claude", &[&line(&long)]);
-    assert!(lost(&told, "list of refused tool calls over the line limit"));
+    assert!(lost(&told, "list of denied tool calls over the line limit"));
 }
 
 #[test]

@@ -1,23 +1,23 @@
-//! Text cut so that no line grows over the limit.
+//! Splits text into chunks, so that no line exceeds the limit.
 //!
-//! Knows how long a string is once it is a JSON literal, and where such a literal may be cut: on a
-//! character's border, and never inside an escape or between the two halves of a surrogate pair. A
-//! literal from a frame is cut as it stands, without being unescaped. Knows no record.
+//! It knows the length of a string as a JSON literal, and where a literal may be split: between two
+//! characters, and never within an escape or between the two halves of a surrogate pair. A literal
+//! from a frame is split without unescaping it. It knows no record.
 
 use crate::json::Text;
 use crate::json::write::{self, Bytes};
 
-/// A part of a text, in the form in which the text was.
+/// A part of a text, in the form of that text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece<'t> {
-    /// A part of a literal's body, escapes and all.
+pub(super) enum Chunk<'t> {
+    /// A part of the body of a literal, with its escapes.
     Escaped(&'t str),
     /// A part of plain text.
     Plain(&'t str),
 }
 
-impl<'t> Piece<'t> {
-    /// Writes the piece as a string literal.
+impl<'t> Chunk<'t> {
+    /// Writes the chunk as a string literal.
     #[inline]
     pub(super) fn write(self, out: &mut Bytes) {
         out.push(b'"');
@@ -25,7 +25,7 @@ impl<'t> Piece<'t> {
         out.push(b'"');
     }
 
-    /// Writes what stands between the quotes of the literal.
+    /// Writes the body of the literal, without its quotes.
     #[inline]
     pub(super) fn write_body(self, out: &mut Bytes) {
         match self {
@@ -40,7 +40,7 @@ impl<'t> Piece<'t> {
         }
     }
 
-    /// How many characters the text has that the piece stands for.
+    /// The number of characters of the unescaped text.
     pub(super) fn characters(self) -> usize {
         match self {
             Self::Escaped(body) => {
@@ -51,7 +51,7 @@ impl<'t> Piece<'t> {
         }
     }
 
-    /// How many bytes the text has that the piece stands for.
+    /// The number of bytes of the unescaped text.
     pub(super) fn plain_length(self) -> usize {
         match self {
             Self::Escaped(body) => units(body).map(|unit| unit.plain).sum(),
@@ -59,7 +59,7 @@ impl<'t> Piece<'t> {
         }
     }
 
-    /// How many bytes the body of the literal has.
+    /// The number of bytes of the literal's body.
     pub(super) fn encoded_length(self) -> usize {
         match self {
             Self::Escaped(body) => body.len(),
@@ -67,10 +67,10 @@ impl<'t> Piece<'t> {
         }
     }
 
-    /// Parts the piece: as much as fits, and the rest. Something is always taken.
+    /// Splits the chunk into what fits and the rest. The first part is never empty.
     fn split(self, room: usize) -> (Self, Option<Self>) {
         let body = self.body();
-        // A byte becomes six at most.
+        // An escaped byte takes at most six.
         if body.len() <= room / 6 {
             return (self, None);
         }
@@ -81,22 +81,22 @@ impl<'t> Piece<'t> {
         };
         match body.split_at_checked(end) {
             Some((_, "")) | None => (self, None),
-            Some((start, rest)) => (self.alike(start), Some(self.alike(rest))),
+            Some((start, rest)) => (self.with_body(start), Some(self.with_body(rest))),
         }
     }
 
-    /// As [`Piece::split`], but at the end of a line or else of a word, where one ends in the second
+    /// As [`Chunk::split`], but at the end of a line or else of a word, if one ends in the second
     /// half of what fits.
     fn split_between_words(self, room: usize) -> (Self, Option<Self>) {
         let (start, rest) = self.split(room);
         let end = rest.and_then(|_| start.last_boundary());
         match end.and_then(|end| self.body().split_at_checked(end)) {
-            Some((start, rest)) => (self.alike(start), Some(self.alike(rest))),
+            Some((start, rest)) => (self.with_body(start), Some(self.with_body(rest))),
             None => (start, rest),
         }
     }
 
-    /// Where the last line in the second half of the piece ends, or else the last word.
+    /// The end of the last line in the second half of the chunk, or else of the last word.
     fn last_boundary(self) -> Option<usize> {
         let body = self.body();
         let (mut line, mut word) = (None, None);
@@ -119,71 +119,71 @@ impl<'t> Piece<'t> {
         [line, word].into_iter().flatten().find(|end| *end > body.len() / 2)
     }
 
-    fn alike<'p>(self, body: &'p str) -> Piece<'p> {
+    fn with_body<'p>(self, body: &'p str) -> Chunk<'p> {
         match self {
-            Self::Escaped(_) => Piece::Escaped(body),
-            Self::Plain(_) => Piece::Plain(body),
+            Self::Escaped(_) => Chunk::Escaped(body),
+            Self::Plain(_) => Chunk::Plain(body),
         }
     }
 }
 
-/// A text as one piece.
-pub(super) fn whole<'t>(text: &'t Text<'_>) -> Piece<'t> {
+/// A text as one chunk.
+pub(super) fn as_chunk<'t>(text: &'t Text<'_>) -> Chunk<'t> {
     match text {
-        Text::Plain(plain) => Piece::Plain(plain),
-        _ => Piece::Escaped(text.body()),
+        Text::Plain(plain) => Chunk::Plain(plain),
+        _ => Chunk::Escaped(text.body()),
     }
 }
 
-/// The pieces of a text, none of which needs more room than there is; one empty one for no text.
-pub(super) fn pieces<'t>(text: &'t Text<'_>, room: usize) -> impl Iterator<Item = Piece<'t>> {
-    let mut rest = Some(whole(text));
+/// Splits a text into chunks that fit the room. An empty text is one empty chunk.
+pub(super) fn chunks<'t>(text: &'t Text<'_>, room: usize) -> impl Iterator<Item = Chunk<'t>> {
+    let mut rest = Some(as_chunk(text));
     std::iter::from_fn(move || {
-        let (piece, after) = rest.take()?.split(room);
+        let (chunk, after) = rest.take()?.split(room);
         rest = after;
-        Some(piece)
+        Some(chunk)
     })
 }
 
-/// The pieces of a text that was not streamed: none needs more room than there is, and as far as
-/// possible each ends where a line or a word does.
-pub(super) fn pieces_between_words<'t>(
+/// Splits a text that was not streamed into chunks that fit the room and, as far as possible, end
+/// with a line or a word.
+pub(super) fn chunks_between_words<'t>(
     text: &'t Text<'_>,
     room: usize,
-) -> impl Iterator<Item = Piece<'t>> {
-    let mut rest = Some(whole(text));
+) -> impl Iterator<Item = Chunk<'t>> {
+    let mut rest = Some(as_chunk(text));
     std::iter::from_fn(move || {
-        let (piece, after) = rest.take()?.split_between_words(room);
+        let (chunk, after) = rest.take()?.split_between_words(room);
         rest = after;
-        Some(piece)
+        Some(chunk)
     })
 }
 
-/// As much of a text as there is room for, and how many bytes of it were left out.
-pub(super) fn start<'t>(text: &'t Text<'_>, room: usize) -> (Piece<'t>, usize) {
-    let (piece, rest) = whole(text).split(room);
-    (piece, rest.map_or(0, Piece::plain_length))
+/// The start of a text that fits the room, and the number of bytes that are left out.
+pub(super) fn start<'t>(text: &'t Text<'_>, room: usize) -> (Chunk<'t>, usize) {
+    let (chunk, rest) = as_chunk(text).split(room);
+    (chunk, rest.map_or(0, Chunk::plain_length))
 }
 
-/// The same text; or the start of it, where it needs more room than there is.
+/// The text if it fits the room, else its start as an error.
 pub(super) fn bounded<'t>(text: &'t Text<'_>, room: usize) -> Result<Text<'t>, String> {
-    match whole(text).split(room) {
+    match as_chunk(text).split(room) {
         (_, None) => Ok(text.borrowed()),
-        (piece, Some(_)) => {
+        (chunk, Some(_)) => {
             let mut literal = Bytes::new();
-            piece.write(&mut literal);
+            chunk.write(&mut literal);
             Err(serde_json::from_slice(&literal).unwrap_or_default())
         }
     }
 }
 
-/// Where a literal's body may be cut.
+/// The offset at which the body of a literal is split.
 fn escaped_end(body: &str, room: usize) -> usize {
     let mut end = 0;
     for unit in units(body) {
         if end + unit.written > room {
             if unit.is_run {
-                // A run of plain characters may be cut inside.
+                // A run of plain characters may be split within.
                 let cut = body.floor_char_boundary(room).max(end);
                 return if cut == 0 { first_character(body) } else { cut };
             }
@@ -196,7 +196,7 @@ fn escaped_end(body: &str, room: usize) -> usize {
     end
 }
 
-/// Where plain text may be cut.
+/// The offset at which plain text is split.
 fn plain_end(plain: &str, room: usize) -> usize {
     let mut width = 0;
     for (at, character) in plain.char_indices() {
@@ -215,7 +215,7 @@ fn first_character(text: &str) -> usize {
     text.chars().next().map_or(0, char::len_utf8)
 }
 
-/// How many bytes a byte of plain text becomes in a literal.
+/// The number of bytes that a byte of plain text takes in a literal.
 fn escaped_width(byte: u8) -> usize {
     match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
@@ -224,11 +224,12 @@ fn escaped_width(byte: u8) -> usize {
     }
 }
 
-/// A part of a literal's body that may not be cut, or a run of plain characters that may.
+/// An escape in the body of a literal, which may not be split, or a run of plain characters, which
+/// may.
 struct Unit {
-    /// How many bytes it has in the literal.
+    /// The number of its bytes in the literal.
     written: usize,
-    /// How many bytes it stands for.
+    /// The number of its bytes when unescaped.
     plain: usize,
     is_run: bool,
 }
@@ -248,8 +249,7 @@ fn units(body: &str) -> impl Iterator<Item = Unit> {
     })
 }
 
-/// The runs of a literal's body, each as it stands, and between them the escapes as `None`; with how
-/// many bytes each has.
+/// The runs in the body of a literal, and `None` for each escape between them, with their lengths.
 fn runs(body: &str) -> impl Iterator<Item = (Option<&str>, usize)> {
     let mut at = 0;
     units(body).map(move |unit| {
@@ -259,7 +259,7 @@ fn runs(body: &str) -> impl Iterator<Item = (Option<&str>, usize)> {
     })
 }
 
-/// The escape at the start of some bytes; both halves of a surrogate pair are one.
+/// The escape at the start of the bytes; both halves of a surrogate pair are one escape.
 fn escape(bytes: &[u8]) -> Unit {
     let unit = |written, plain| Unit { written, plain, is_run: false };
     match (code(bytes), code(bytes.get(6..).unwrap_or(&[]))) {
@@ -283,21 +283,21 @@ mod tests {
     use serde_json::value::RawValue;
 
     fn cut(text: &Text<'_>, room: usize) -> Vec<String> {
-        pieces(text, room)
-            .map(|piece| {
+        chunks(text, room)
+            .map(|chunk| {
                 let mut literal = Bytes::new();
-                piece.write(&mut literal);
-                assert!(literal.len() <= room + 2, "{piece:?} is too long");
-                assert_eq!(piece.encoded_length() + 2, literal.len());
+                chunk.write(&mut literal);
+                assert!(literal.len() <= room + 2, "{chunk:?} is too long");
+                assert_eq!(chunk.encoded_length() + 2, literal.len());
                 let plain = serde_json::from_slice::<String>(&literal).unwrap();
-                assert_eq!(piece.plain_length(), plain.len());
+                assert_eq!(chunk.plain_length(), plain.len());
                 plain
             })
             .collect()
     }
 
     #[test]
-    fn every_room_gives_the_same_text() {
+    fn the_chunks_for_any_room_are_together_the_text() {
         let plain = "a\"b\\c\nd\u{1}é€🧪 plain text after that, and more of it 🧪🧪";
         let literal = serde_json::to_string(plain).unwrap();
         let raw: &RawValue = serde_json::from_str(&literal).unwrap();
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_is_never_cut() {
+    fn an_escape_is_never_split() {
         let raw: &RawValue = serde_json::from_str(r#""ab\n\u00e9\ud83e\uddeacd\\e""#).unwrap();
         for room in 12..30 {
             assert_eq!(cut(&Text::of(raw).unwrap(), room).concat(), "ab\né🧪cd\\e");
@@ -317,31 +317,31 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_one_empty_piece() {
+    fn an_empty_text_is_one_empty_chunk() {
         assert_eq!(cut(&Text::plain(""), 10), [""]);
     }
 
     #[test]
-    fn what_was_left_out_is_counted() {
+    fn the_bytes_that_are_left_out_are_counted() {
         let text = Text::plain("ééééééééééé");
-        let (piece, left) = start(&text, 13);
-        assert_eq!((piece, left), (Piece::Plain("éééééé"), 10));
+        let (chunk, left) = start(&text, 13);
+        assert_eq!((chunk, left), (Chunk::Plain("éééééé"), 10));
         assert_eq!(bounded(&Text::plain("a name"), 100), Ok(Text::plain("a name")));
         assert_eq!(bounded(&text, 13), Err("éééééé".to_owned()));
     }
 
     #[test]
-    fn unstreamed_text_is_cut_after_lines_and_words() {
+    fn unstreamed_text_is_split_after_lines_and_words() {
         let plain = "one two\nthree four five six seven eightnineteneleven";
         let literal = serde_json::to_string(plain).unwrap();
         let raw: &RawValue = serde_json::from_str(&literal).unwrap();
         let cut = |text: &Text<'_>| -> Vec<String> {
-            let literal = |piece: Piece<'_>| {
+            let literal = |chunk: Chunk<'_>| {
                 let mut literal = Bytes::new();
-                piece.write(&mut literal);
+                chunk.write(&mut literal);
                 serde_json::from_slice(&literal).unwrap()
             };
-            pieces_between_words(text, 14).map(literal).collect()
+            chunks_between_words(text, 14).map(literal).collect()
         };
         let expected = ["one two\n", "three four ", "five six ", "seven eightnin", "eteneleven"];
         assert_eq!(cut(&Text::plain(plain)), expected);
@@ -349,17 +349,17 @@ mod tests {
     }
 
     #[test]
-    fn an_escaped_backslash_before_an_n_is_no_line() {
+    fn an_escaped_backslash_before_an_n_is_not_a_line_feed() {
         let raw: &RawValue = serde_json::from_str(r#""aaaaaaaaaa\\n bbbbbbbbbbbbbbb""#).unwrap();
         let text = Text::of(raw).unwrap();
-        let first = pieces_between_words(&text, 16).next();
-        assert_eq!(first, Some(Piece::Escaped(r"aaaaaaaaaa\\n ")));
+        let first = chunks_between_words(&text, 16).next();
+        assert_eq!(first, Some(Chunk::Escaped(r"aaaaaaaaaa\\n ")));
     }
 
     #[test]
-    fn characters_are_counted_however_they_are_written() {
+    fn an_escaped_character_counts_as_one() {
         let raw: &RawValue = serde_json::from_str(r#""é\n\u00e9\ud83e\uddea🧪""#).unwrap();
-        assert_eq!(whole(&Text::of(raw).unwrap()).characters(), 5);
-        assert_eq!(whole(&Text::plain("é🧪a")).characters(), 3);
+        assert_eq!(as_chunk(&Text::of(raw).unwrap()).characters(), 5);
+        assert_eq!(as_chunk(&Text::plain("é🧪a")).characters(), 3);
     }
 }

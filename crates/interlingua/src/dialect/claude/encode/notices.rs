@@ -1,22 +1,22 @@
-//! Writes what stands beside the conversation: notices, retries, sub-agents; and counts what has no
-//! record at all.
+//! Writes the records outside the conversation: notices, retries, compactions, limits and
+//! sub-agents. It also counts the events that have no record.
 
-use super::encode::ClaudeEncoder;
-use super::result::{retry_code, write_names};
+use super::ClaudeEncoder;
 use crate::dialect::Output;
+use crate::dialect::claude::result::{retry_code, write_names};
 use crate::event::{Data, Event, Retry, SubagentEnded, SubagentStarted};
 use crate::json::Text;
 
 impl ClaudeEncoder {
-    /// What has a record of its own beside the conversation, and what has none.
-    pub(super) fn aside(&mut self, event: &Event<'_>, out: &mut Output) {
+    /// Writes the record of an event outside the conversation.
+    pub(super) fn write_notice(&mut self, event: &Event<'_>, out: &mut Output) {
         match &event.data {
             Data::Notice(notice) => {
-                self.informational(&notice.text, notice.severity.as_str(), out);
+                self.write_informational(&notice.text, notice.severity.as_str(), out);
             }
-            // The end of a turn tells its errors: only then it is known what they came to.
+            // The errors of a turn are written with its `result`, which depends on its outcome.
             Data::Error(error) if !self.turn.open => {
-                self.informational(&error.message, "error", out);
+                self.write_informational(&error.message, "error", out);
             }
             Data::Compacted(compacted) => {
                 let mut record = out.record("system");
@@ -31,40 +31,34 @@ impl ClaudeEncoder {
                 };
                 self.stamp.end(record);
             }
-            Data::PermissionRequested(request) => self.permission_requested(request, event, out),
-            Data::PermissionResolved(resolved) => self.permission_resolved(resolved, out),
-            Data::QuestionAsked(question) => self.question_asked(question, event, out),
-            Data::SubagentStarted(started) => self.subagent_started(started, out),
-            Data::SubagentEnded(ended) => self.subagent_ended(ended, out),
+            Data::PermissionRequested(request) => {
+                self.write_permission_request(request, event, out)
+            }
+            Data::PermissionResolved(resolved) => self.write_decision(resolved, out),
+            Data::QuestionAsked(question) => self.write_question(question, event, out),
+            Data::SubagentStarted(started) => self.write_subagent_started(started, out),
+            Data::SubagentEnded(ended) => self.write_subagent_ended(ended, out),
             Data::Limit(limit) => {
                 let mut record = out.record("rate_limit_event");
                 record.json_if("rate_limit_info", limit.details.as_ref());
                 self.stamp.end(record);
             }
-            Data::FilesChanged(changed) if changed.call.is_none() => out.lost("file changes"),
-            Data::FilesChanged(changed) => self.changed(changed),
-            Data::SessionEnded(ended) => self.session_ended(ended, out),
-            Data::Native(native) => out.lost(&format!("records of its own: {}", native.name)),
-            Data::Unknown(unknown) => out.lost(&format!("unknown records: {}", unknown.name)),
-            Data::Unparsed(_) => out.lost("unreadable lines"),
-            Data::Log(_) => out.lost("lines between the records"),
-            Data::Artifact(_) => out.lost("artifacts"),
-            Data::QuestionAnswered(_) => out.lost("answers to questions"),
-            // Message bounds and pieces of input are told by the records.
-            _ => {}
+            Data::FilesChanged(changed) if changed.call.is_some() => self.keep_files(changed),
+            Data::SessionEnded(ended) => self.count_exit_losses(ended, out),
+            other => count_losses(other, out),
         }
     }
 
-    /// A line for a person to read.
-    pub(super) fn informational(&mut self, text: &Text<'_>, level: &str, out: &mut Output) {
+    /// Writes a message for a person.
+    pub(super) fn write_informational(&mut self, text: &Text<'_>, level: &str, out: &mut Output) {
         let mut record = out.record("system");
         record.string("subtype", "informational").text("content", text).string("level", level);
         self.stamp.end(record);
     }
 
-    /// That a request is tried again. Claude Code says why with a code, so what another agent says in
-    /// words stands beside it.
-    pub(super) fn retry(&mut self, retry: &Retry<'_>, out: &mut Output) {
+    /// Writes the retry of a request. Claude Code states the cause as a code; the message of
+    /// another agent is added to it.
+    pub(super) fn write_retry(&mut self, retry: &Retry<'_>, out: &mut Output) {
         let mut record = out.record("system");
         record.string("subtype", "api_retry");
         record.number("attempt", retry.attempt.unwrap_or(0));
@@ -89,7 +83,7 @@ impl ClaudeEncoder {
         self.turn.retries.extend(retry.message.clone().map(Text::into_owned));
     }
 
-    fn subagent_started(&mut self, started: &SubagentStarted<'_>, out: &mut Output) {
+    fn write_subagent_started(&mut self, started: &SubagentStarted<'_>, out: &mut Output) {
         let mut record = out.record("system");
         record.string("subtype", "task_started").text_if("task_id", started.id.as_ref());
         record.text_if("tool_use_id", started.call.as_ref());
@@ -99,12 +93,27 @@ impl ClaudeEncoder {
         self.stamp.end(record);
     }
 
-    fn subagent_ended(&mut self, ended: &SubagentEnded<'_>, out: &mut Output) {
+    fn write_subagent_ended(&mut self, ended: &SubagentEnded<'_>, out: &mut Output) {
         let mut record = out.record("system");
         record.string("subtype", "task_notification").text_if("task_id", ended.id.as_ref());
         record.text_if("tool_use_id", ended.call.as_ref());
         record.text_if("status", ended.status.as_ref());
         record.text_if("summary", ended.summary.as_ref());
         self.stamp.end(record);
+    }
+}
+
+/// Counts what has no record.
+fn count_losses(data: &Data<'_>, out: &mut Output) {
+    match data {
+        Data::FilesChanged(_) => out.lost("file changes outside a tool"),
+        Data::Native(native) => out.lost(&format!("records of the agent's own: {}", native.name)),
+        Data::Unknown(unknown) => out.lost(&format!("unknown records: {}", unknown.name)),
+        Data::Unparsed(_) => out.lost("unreadable lines"),
+        Data::Log(_) => out.lost("log lines"),
+        Data::Artifact(_) => out.lost("artifacts"),
+        Data::QuestionAnswered(_) => out.lost("answers to questions"),
+        // The other events, such as message bounds and input deltas, are in other records.
+        _ => {}
     }
 }

@@ -1,8 +1,9 @@
-//! Questions to the user: may a call run, and which one.
+//! Writes requests to the user: permission requests, and questions.
 //!
-//! A question names a call by the name and the input with which the call was written, so that who
-//! answers by them knows both. Claude Code asks about calls that it has told; agents that ask while
-//! they still tell the input of a call have it told first, as the question has it.
+//! A request repeats the name and the input with which its call was written, so that a host can
+//! match them. Claude Code writes a call before the request about it. Some agents send the request
+//! while they still stream the input of the call; the call is then written first, with the input
+//! that the request states.
 
 use super::ClaudeEncoder;
 use crate::dialect::claude::tools;
@@ -14,34 +15,34 @@ use crate::event::{
 use crate::json::read;
 use crate::json::{Json, Text, record};
 
-/// The tool with which Claude asks the user something.
+/// Claude's tool for questions to the user.
 static QUESTION: Text<'static> = Text::plain("AskUserQuestion");
 
-/// How many calls are remembered whose input is not whole.
-const REMEMBERED: usize = 64;
+/// The number of remembered calls whose input is incomplete.
+const MAX_PENDING: usize = 64;
 
-/// Calls whose input is not whole.
+/// The calls whose input is incomplete.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Announced {
-    calls: Vec<AnnouncedCall>,
-    /// Room that a call left.
-    spare: Option<AnnouncedCall>,
+pub(super) struct PendingCalls {
+    calls: Vec<PendingCall>,
+    /// The allocation of a removed call, for reuse.
+    spare: Option<PendingCall>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct AnnouncedCall {
+struct PendingCall {
     id: String,
     name: String,
     kind: ToolKind,
-    /// The message that made it; empty where nobody said which.
+    /// The message that contains it; empty if unknown.
     message: String,
-    /// A question about it was asked, and it was written before that.
+    /// It was written before the request about it.
     written: bool,
 }
 
-impl Announced {
+impl PendingCalls {
     pub(super) fn add(&mut self, started: &ToolStarted<'_>) {
-        if self.calls.len() >= REMEMBERED {
+        if self.calls.len() >= MAX_PENDING {
             return;
         }
         let mut call = self.spare.take().unwrap_or_default();
@@ -56,7 +57,7 @@ impl Announced {
         self.calls.push(call);
     }
 
-    /// Forgets a call; says whether it was written.
+    /// Removes a call; returns whether it was written.
     pub(super) fn take(&mut self, call: &Text<'_>) -> bool {
         let Some(at) = self.calls.iter().rposition(|known| *call == *known.id) else {
             return false;
@@ -67,69 +68,70 @@ impl Announced {
         written
     }
 
-    /// A call that was not written.
-    fn unwritten(&mut self, call: &Text<'_>) -> Option<&mut AnnouncedCall> {
+    /// A call that was not written yet.
+    fn unwritten_mut(&mut self, call: &Text<'_>) -> Option<&mut PendingCall> {
         self.calls.iter_mut().rfind(|known| *call == *known.id && !known.written)
     }
 }
 
-impl AnnouncedCall {
+impl PendingCall {
     fn message(&self) -> Option<Text<'static>> {
         Some(Text::from(self.message.clone())).filter(|message| !message.is_empty())
     }
 
-    /// Whether a request has the input of the call, and not only facts about it.
-    fn is_whole_in(&self, request: &PermissionRequested<'_>) -> bool {
+    /// Whether a request states the complete input of the call, and not only details of it.
+    fn is_complete_in(&self, request: &PermissionRequested<'_>) -> bool {
         let own = Text::plain(&self.name);
         let Some(input) = request.input.as_ref().filter(|input| input.get() != "{}") else {
             return false;
         };
-        let (name, _) = tools::call(&own, &self.kind, Some(input));
+        let (name, _) = tools::translate_call(&own, &self.kind, Some(input));
         request.tool.as_ref().is_none_or(|tool| *tool == own)
-            && name == tools::name(&own, &self.kind)
+            && name == tools::translate_name(&own, &self.kind)
     }
 }
 
 impl ClaudeEncoder {
-    /// The rest of the input of a call that was written with its question.
-    pub(super) fn input_after_the_question(&self, input: &ToolInput<'_>, out: &mut Output) {
-        let (_, whole) = tools::call(&input.name, &input.kind, input.input.as_ref());
-        let told = self.calls.told(&input.call).and_then(|told| told.input);
-        if input.input.is_some() && told.is_none_or(|told| told.get() != whole) {
-            out.lost("inputs that differ from what the user was asked");
+    /// Checks the complete input of a call that was written before the request about it.
+    pub(super) fn check_late_input(&self, input: &ToolInput<'_>, out: &mut Output) {
+        let (_, complete) = tools::translate_call(&input.name, &input.kind, input.input.as_ref());
+        let written = self.calls.written(&input.call).and_then(|written| written.input);
+        if input.input.is_some() && written.is_none_or(|written| written.get() != complete) {
+            out.lost("inputs that differ from their permission request");
         }
     }
 
-    pub(in crate::dialect::claude) fn permission_requested(
+    pub(super) fn write_permission_request(
         &mut self,
         request: &PermissionRequested<'_>,
         event: &Event<'_>,
         out: &mut Output,
     ) {
         if let Some(call) = &request.call
-            && let Some(announced) = self.announced.unwritten(call)
-            && announced.is_whole_in(request)
+            && let Some(pending) = self.pending.unwritten_mut(call)
+            && pending.is_complete_in(request)
         {
-            announced.written = true;
-            let (name, kind) = (Text::from(announced.name.clone()), announced.kind.clone());
-            let (message, input) = (announced.message(), request.input.as_ref());
-            self.call((call, &name, &kind), input, message.as_ref(), event, out);
+            pending.written = true;
+            let (name, kind) = (Text::from(pending.name.clone()), pending.kind.clone());
+            let (message, input) = (pending.message(), request.input.as_ref());
+            self.write_call((call, &name, &kind), input, message.as_ref(), event, out);
         }
-        let told = request.call.as_ref().and_then(|call| self.calls.told(call)).unwrap_or_default();
-        let tool = told.name.clone().or(request.tool.clone()).unwrap_or(Text::plain("unknown"));
+        let written =
+            request.call.as_ref().and_then(|call| self.calls.written(call)).unwrap_or_default();
+        let tool = written.name.clone().or(request.tool.clone()).unwrap_or(Text::plain("unknown"));
         let (name, mut input) =
-            tools::call(&tool, &any_agents::kind_of(&tool), request.input.as_ref());
-        // A call that was told without its input may have kept the agent's own name.
-        let name = told.name.as_ref().unwrap_or(&name);
-        if let Some(known) = &told.input
+            tools::translate_call(&tool, &any_agents::kind_of(&tool), request.input.as_ref());
+        // A call that was written without its input may have the agent's own name.
+        let name = written.name.as_ref().unwrap_or(&name);
+        if let Some(known) = &written.input
             && (request.input.is_none() || known.get() != "{}")
         {
             input = known.get().into();
         }
-        let choices = request.options.as_ref();
-        let suggestions = choices.filter(|choices| are_permission_updates(choices));
-        if choices.is_some() && suggestions.is_none() {
-            out.lost("choices of a request for permission");
+        let options = request.options.as_ref();
+        let suggestions = options.filter(|options| are_permission_updates(options));
+        if options.is_some() && suggestions.is_none() {
+            out.lost("options of a permission request");
         }
         let mut record = out.record("control_request");
         record.text("request_id", &request.request);
@@ -142,7 +144,7 @@ impl ClaudeEncoder {
         record.end();
     }
 
-    pub(in crate::dialect::claude) fn question_asked(
+    pub(super) fn write_question(
         &mut self,
         question: &QuestionAsked<'_>,
         event: &Event<'_>,
@@ -158,12 +160,12 @@ impl ClaudeEncoder {
             }),
         };
         if let Some(call) = &question.call
-            && let Some(announced) = self.announced.unwritten(call)
+            && let Some(pending) = self.pending.unwritten_mut(call)
         {
-            announced.written = true;
-            let message = announced.message();
+            pending.written = true;
+            let message = pending.message();
             let tool = (call, &QUESTION, &ToolKind::Unspecified);
-            self.call(tool, Some(&input), message.as_ref(), event, out);
+            self.write_call(tool, Some(&input), message.as_ref(), event, out);
         }
         let mut record = out.record("control_request");
         record.text("request_id", &question.request);
@@ -174,15 +176,11 @@ impl ClaudeEncoder {
         record.end();
     }
 
-    pub(in crate::dialect::claude) fn permission_resolved(
-        &mut self,
-        resolved: &PermissionResolved<'_>,
-        out: &mut Output,
-    ) {
+    pub(super) fn write_decision(&mut self, resolved: &PermissionResolved<'_>, out: &mut Output) {
         match (&resolved.decision, &resolved.request) {
             (Decision::Denied, _) => {
-                let tool = self.told_name(resolved.call.as_ref(), resolved.tool.as_ref());
-                let usual = tool.as_ref().map(tools::refusal);
+                let tool = self.written_name(resolved.call.as_ref(), resolved.tool.as_ref());
+                let usual = tool.as_ref().map(tools::denial_message);
                 let mut record = out.record("system");
                 record.string("subtype", "permission_denied");
                 record.text_if("tool_name", tool.as_ref());
@@ -195,34 +193,35 @@ impl ClaudeEncoder {
                 record.text("request_id", request);
                 record.end();
             }
-            _ => out.lost("permissions that were given"),
+            _ => out.lost("allowed permission requests"),
         }
     }
 
-    /// The name under which the tool of a call was told, or else would be.
-    fn told_name<'t>(
+    /// The written name of the tool of a call, or else the name that it would have.
+    fn written_name<'t>(
         &'t self,
         call: Option<&Text<'_>>,
         tool: Option<&'t Text<'_>>,
     ) -> Option<Text<'t>> {
-        let told = call.and_then(|call| self.calls.told(call)).and_then(|told| told.name);
-        told.or_else(|| tool.map(|tool| tools::name(tool, &any_agents::kind_of(tool))))
+        let written =
+            call.and_then(|call| self.calls.written(call)).and_then(|written| written.name);
+        written.or_else(|| tool.map(|tool| tools::translate_name(tool, &any_agents::kind_of(tool))))
     }
 }
 
 record! {
-    /// What Claude offers as an answer: a change of what may be done.
+    /// An option of Claude's permission requests: a change of the permission rules.
     struct PermissionUpdate<'a> {
         kind: text "type",
     }
 }
 
-/// Whether the choices are those that Claude offers, and a host can send back; those of other agents
-/// are words of their own.
-fn are_permission_updates(choices: &Json<'_>) -> bool {
-    let is_update = |choice: &Json<'_>| {
-        let update = read::record_of::<PermissionUpdate<'_>>(choice);
+/// Whether the options are permission updates, which a host can return to Claude Code. Other agents
+/// have options of other forms.
+fn are_permission_updates(options: &Json<'_>) -> bool {
+    let is_update = |option: &Json<'_>| {
+        let update = read::record_of::<PermissionUpdate<'_>>(option);
         update.is_some_and(|update| update.kind.is_some())
     };
-    choices.read::<Vec<Json<'_>>>().is_some_and(|choices| choices.iter().all(is_update))
+    options.read::<Vec<Json<'_>>>().is_some_and(|options| options.iter().all(is_update))
 }
