@@ -4,7 +4,7 @@
 //!
 //! - A line that opens an object and does not close it opens a record. The following lines belong
 //!   to the record until its object is complete. Every other line is a frame of its own, without a
-//!   copy, as in [`Lines`](super::Lines).
+//!   copy, as in [`Lines`].
 //! - An unindented line that begins with `{"type"` always begins a record. A record that is open at
 //!   that point, or that a line cannot continue, is broken and costs only its own lines: they
 //!   become one frame, except for the complete objects in it that begin in the first column.
