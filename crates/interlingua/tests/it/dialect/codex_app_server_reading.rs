@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::records::of_type;
 use crate::support::{Case, translate, translate_lines};
 
 /// A notification of the agent.
@@ -46,13 +47,8 @@ fn turn(messages: &[String]) -> Vec<Value> {
 }
 
 fn events(lines: &[String]) -> Vec<Value> {
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let records = translate_lines("codex-app-server", "events", &lines).records();
+    let records = translate_lines("codex-app-server", "events", lines).records();
     records.into_iter().filter(|event| event["type"] != "native").collect()
-}
-
-fn of_type<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
-    events.iter().filter(|event| event["type"] == kind).collect()
 }
 
 fn transcript(name: &str) -> Case {
@@ -498,7 +494,6 @@ fn keys_and_tokens_stay_where_they_are() {
     let token = json!({"id": 4, "result": {"accessToken": "sk-1"}});
     let status = json!({"id": 2, "result": {"authToken": "sk-1"}});
     let lines: Vec<String> = [login, asks, token, status].iter().map(Value::to_string).collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     assert!(!translate_lines("codex-app-server", "events", &lines).text().contains("sk-1"));
 }
 

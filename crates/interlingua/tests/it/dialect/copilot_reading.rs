@@ -39,8 +39,7 @@ fn result(code: i64) -> String {
 
 /// Our own events of some lines, without those that only a program of Copilot's own understands.
 fn events(lines: &[String]) -> Vec<Value> {
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let told = translate_lines("copilot", "events", &lines).records();
+    let told = translate_lines("copilot", "events", lines).records();
     told.into_iter().filter(|event| event["type"] != "native").collect()
 }
 

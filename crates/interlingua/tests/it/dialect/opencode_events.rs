@@ -3,6 +3,7 @@
 use interlingua::Exit;
 use serde_json::{Value, json};
 
+use crate::support::records::of_type;
 use crate::support::{dialect, translate_chunks};
 
 /// Our own events for some records, one a line.
@@ -51,10 +52,6 @@ fn tool(state: Value) -> Value {
         "id": "t", "messageID": "m", "type": "tool", "tool": "bash", "callID": "c", "state": state,
     });
     event("message.part.updated", json!({"part": part}))
-}
-
-fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
-    events.iter().filter(|event| event["type"] == kind).collect()
 }
 
 /// All that was said, block by block.
@@ -111,7 +108,7 @@ fn a_text_that_goes_on_after_a_call_is_another_block() {
     ];
     let events = served(&lines);
     assert_eq!(blocks(&events), ["Before. ", "After."]);
-    assert_eq!(of_kind(&events, "tool_input")[0]["input"]["command"], "true");
+    assert_eq!(of_type(&events, "tool_input")[0]["input"]["command"], "true");
 }
 
 /// Seen in 1.18.33: the last snapshots of an aborted turn come after the first `session.idle`.
@@ -132,8 +129,8 @@ fn an_aborted_turn_ends_after_its_last_snapshots() {
         event("session.idle", json!({})),
     ];
     let events = served(&lines);
-    assert_eq!(of_kind(&events, "tool_ended")[0]["status"], "cancelled");
-    let ends = of_kind(&events, "turn_ended");
+    assert_eq!(of_type(&events, "tool_ended")[0]["status"], "cancelled");
+    let ends = of_type(&events, "turn_ended");
     assert_eq!((ends.len(), &ends[0]["outcome"]), (1, &json!("cancelled")));
     assert!(ends[0].get("synthetic").is_none());
 }
@@ -142,8 +139,8 @@ fn an_aborted_turn_ends_after_its_last_snapshots() {
 fn a_message_that_never_ends_does_not_hide_the_end_of_its_turn() {
     let lines = [status("busy"), message(false), status("idle"), status("busy")];
     let events = served(&lines);
-    assert_eq!(of_kind(&events, "turn_started").len(), 2);
-    let ends = of_kind(&events, "turn_ended");
+    assert_eq!(of_type(&events, "turn_started").len(), 2);
+    let ends = of_type(&events, "turn_ended");
     assert_eq!((&ends[0]["outcome"], &ends[1]["outcome"]), (&json!("completed"), &json!("failed")));
 }
 
@@ -168,9 +165,9 @@ fn a_sub_agent_speaks_within_its_call() {
     let mut said = text("I see.", true);
     said["properties"]["sessionID"] = json!("child");
     let events = served(&[status("busy"), message(false), call, said]);
-    let started = of_kind(&events, "subagent_started")[0];
+    let started = of_type(&events, "subagent_started")[0];
     assert_eq!((&started["id"], &started["kind"]), (&json!("child"), &json!("general")));
-    assert_eq!(of_kind(&events, "block")[0]["parent"], "c");
+    assert_eq!(of_type(&events, "block")[0]["parent"], "c");
 }
 
 #[test]
@@ -182,10 +179,10 @@ fn the_call_that_writes_the_plan_tells_it_alone() {
     running["properties"]["part"]["tool"] = json!("todowrite");
     let update = event("todo.updated", json!({"todos": todos}));
     let events = served(&[status("busy"), message(false), pending, update.clone(), running]);
-    let plans = of_kind(&events, "plan_updated");
+    let plans = of_type(&events, "plan_updated");
     assert_eq!((plans.len(), &plans[0]["call"]), (1, &json!("c")));
     let events = served(&[status("busy"), update]);
-    assert!(of_kind(&events, "plan_updated")[0].get("call").is_none());
+    assert!(of_type(&events, "plan_updated")[0].get("call").is_none());
 }
 
 fn line(kind: &str, part: Value) -> Value {
@@ -209,7 +206,7 @@ fn lines_end_with_the_reason_of_the_last_step() {
     {
         let start = line("step_start", json!({"type": "step-start", "messageID": "m"}));
         let events = read(&[start, finish("tool-calls"), finish(reason)], &Exit::default());
-        let ends = of_kind(&events, "turn_ended");
+        let ends = of_type(&events, "turn_ended");
         assert_eq!((ends.len(), &ends[0]["outcome"]), (1, &json!(outcome)), "{reason}");
         let usage = &ends[0]["usage"];
         assert_eq!((&usage["input"], &usage["cache_read"]), (&json!(20), &json!(40)));
@@ -223,7 +220,7 @@ fn lines_that_stop_before_the_end_are_no_success() {
     let exit = Exit { code: Some(0), ..Exit::default() };
     let start = line("step_start", json!({"type": "step-start", "messageID": "m"}));
     let events = read(&[start, finish("tool-calls")], &exit);
-    assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "failed");
+    assert_eq!(of_type(&events, "turn_ended")[0]["outcome"], "failed");
 }
 
 #[test]
@@ -231,7 +228,7 @@ fn an_error_is_a_failure_whatever_the_exit_code_says() {
     let error = json!({"name": "APIError", "data": {"message": "No.", "statusCode": 429}});
     let line = json!({"type": "error", "timestamp": 1, "sessionID": "s", "error": error});
     let events = read(&[line], &Exit { code: Some(0), ..Exit::default() });
-    let end = of_kind(&events, "turn_ended")[0];
+    let end = of_type(&events, "turn_ended")[0];
     assert_eq!((&end["outcome"], &end["class"]), (&json!("failed"), &json!("rate_limit")));
     assert_eq!(end["http_status"], 429);
 }
@@ -249,7 +246,7 @@ fn a_command_that_failed_and_a_tool_that_does_not_exist_have_failed() {
     });
     let unknown = json!({"status": "completed", "input": {"tool": "nope"}, "output": "No."});
     let events = read(&[call("bash", ran), call("invalid", unknown)], &Exit::default());
-    let ends = of_kind(&events, "tool_ended");
+    let ends = of_type(&events, "tool_ended");
     assert_eq!((&ends[0]["status"], &ends[0]["exit_code"]), (&json!("failed"), &json!(3)));
     assert_eq!((&ends[1]["status"], &ends[1]["name"]), (&json!("failed"), &json!("nope")));
 }
@@ -277,10 +274,10 @@ fn a_tool_that_does_not_exist_has_failed_whatever_its_first_snapshot_says() {
     let mut over = tool(json!({"status": "completed", "input": note, "output": "No: no tool."}));
     over["properties"]["part"]["tool"] = json!("invalid");
     let events = served(&[status("busy"), message(false), pending, over]);
-    let end = of_kind(&events, "tool_ended")[0];
+    let end = of_type(&events, "tool_ended")[0];
     assert_eq!((&end["status"], &end["name"]), (&json!("failed"), &json!("nope")));
     assert_eq!(end["error"], "There is no tool nope.");
-    assert_eq!(of_kind(&events, "tool_input")[0]["input"], json!({}), "the note is no input");
+    assert_eq!(of_type(&events, "tool_input")[0]["input"], json!({}), "the note is no input");
 }
 
 #[test]
@@ -290,11 +287,11 @@ fn an_error_of_the_program_is_a_warning_and_no_turn() {
     let created = event("session.created", json!({"info": {"id": "s"}}));
     let turn = [status("busy"), message(false), text("Hi", true), message(true), status("idle")];
     let events = served(&[&[created, about_all.clone()], &turn[..]].concat());
-    assert_eq!(of_kind(&events, "notice")[0]["text"], "no such plugin");
-    let ends = of_kind(&events, "turn_ended");
+    assert_eq!(of_type(&events, "notice")[0]["text"], "no such plugin");
+    let ends = of_type(&events, "turn_ended");
     assert_eq!((ends.len(), &ends[0]["outcome"]), (1, &json!("completed")));
     let events = served(&[&turn[..2], &[about_all], &turn[2..]].concat());
-    assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "completed");
+    assert_eq!(of_type(&events, "turn_ended")[0]["outcome"], "completed");
 }
 
 #[test]
@@ -303,10 +300,10 @@ fn a_step_that_finishes_after_an_error_shows_that_the_turn_went_on() {
     let failed = event("session.error", json!({"error": error}));
     let lines = [failed.clone(), status("busy"), message(false), step("s", "stop", 0.0)];
     let events = served(&[&lines[..], &[message(true), status("idle")]].concat());
-    assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "completed");
+    assert_eq!(of_type(&events, "turn_ended")[0]["outcome"], "completed");
     let lines = [status("busy"), message(false), failed, step("s", "error", 0.0), message(true)];
     let events = served(&[&lines[..], &[status("idle")]].concat());
-    let end = of_kind(&events, "turn_ended")[0];
+    let end = of_type(&events, "turn_ended")[0];
     assert_eq!((&end["outcome"], &end["cause"]), (&json!("failed"), &json!("cannot read x")));
 }
 
@@ -318,8 +315,8 @@ fn a_reader_that_comes_in_the_middle_of_a_message_sees_the_turn_end() {
         let start = [piece("lo wor"), piece("ld"), whole.clone(), step("s", "stop", 0.0)];
         let events = served(&[&start[..], &last].concat());
         assert_eq!(blocks(&events), ["lo world"]);
-        assert_eq!(of_kind(&events, "message_started").len(), 1);
-        let ends = of_kind(&events, "turn_ended");
+        assert_eq!(of_type(&events, "message_started").len(), 1);
+        let ends = of_type(&events, "turn_ended");
         assert_eq!((ends.len(), &ends[0]["outcome"]), (1, &json!("completed")));
         assert!(ends[0].get("synthetic").is_none());
         assert_eq!(ends[0]["usage"]["input"], 10);
@@ -339,7 +336,7 @@ fn pieces_beside_snapshots_have_the_kind_of_the_snapshot() {
     }
     let events = served(&lines);
     assert_eq!(blocks(&events), ["Hm, yes"]);
-    assert_eq!(of_kind(&events, "block_started")[0]["kind"], "reasoning");
+    assert_eq!(of_type(&events, "block_started")[0]["kind"], "reasoning");
 }
 
 #[test]
@@ -351,21 +348,21 @@ fn a_call_that_a_rule_forbids_is_denied_and_does_not_end_the_turn() {
     for error in [rule.to_owned(), format!("Error: {rule}")] {
         let refused = call_line("bash", state(&error));
         let events = read(&[start.clone(), refused, finish("tool-calls")], &Exit::default());
-        assert_eq!(of_kind(&events, "tool_ended")[0]["status"], "denied");
-        assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "failed");
+        assert_eq!(of_type(&events, "tool_ended")[0]["status"], "denied");
+        assert_eq!(of_type(&events, "turn_ended")[0]["outcome"], "failed");
     }
     let refused = call_line("bash", state("The user rejected permission to use this tool call."));
     let lines = [start, refused, finish("tool-calls")];
     let events = read(&lines, &Exit::default());
-    assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "cancelled");
+    assert_eq!(of_type(&events, "turn_ended")[0]["outcome"], "cancelled");
     // It may be set up to go on all the same.
     let next = line("step_start", json!({"type": "step-start", "messageID": "n"}));
     let events = read(&[&lines[..], &[next]].concat(), &Exit::default());
-    assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "failed");
+    assert_eq!(of_type(&events, "turn_ended")[0]["outcome"], "failed");
     // A command may print the sentence.
     let printed = json!({"status": "completed", "input": {"command": "x"}, "output": rule});
     let events = read(&[call_line("bash", printed)], &Exit::default());
-    assert_eq!(of_kind(&events, "tool_ended")[0]["status"], "completed");
+    assert_eq!(of_type(&events, "tool_ended")[0]["status"], "completed");
 }
 
 #[test]
@@ -383,11 +380,11 @@ fn a_permission_offers_the_answers_that_opencode_takes() {
     ] {
         let asked = event("permission.asked", asked.clone());
         let events = served(&[status("busy"), message(false), asked, reply(word)]);
-        let options = &of_kind(&events, "permission_requested")[0]["options"];
+        let options = &of_type(&events, "permission_requested")[0]["options"];
         let ids: Vec<_> = options.as_array().unwrap().iter().map(|one| &one["optionId"]).collect();
         assert_eq!(ids, ["once", "always", "reject"]);
         assert_eq!(options[1]["name"], "Always allow: echo *");
-        let resolved = of_kind(&events, "permission_resolved")[0];
+        let resolved = of_type(&events, "permission_resolved")[0];
         assert_eq!((&resolved["decision"], &resolved["reason"]), (&json!(decision), &reason));
     }
 }
@@ -423,9 +420,9 @@ fn the_price_of_a_turn_has_that_of_its_sub_agents_in_it() {
     let steps = [step("child", "stop", 0.25), step("s", "stop", 0.5)];
     let start = [status("busy"), message(false), call, asked, prompt];
     let events = served(&[&start[..], &steps, &[message(true), status("idle")]].concat());
-    let end = of_kind(&events, "turn_ended")[0];
+    let end = of_type(&events, "turn_ended")[0];
     assert_eq!((&end["cost"]["usd"], &end["usage"]["input"]), (&json!(0.75), &json!(10)));
-    let natives = of_kind(&events, "native");
+    let natives = of_type(&events, "native");
     let summary = |native: &&&Value| native["name"].as_str().unwrap().ends_with("/summary");
     assert_eq!(natives.iter().find(summary), None, "the prompt of a sub-agent is no summary");
 }
@@ -435,7 +432,7 @@ fn an_end_that_is_no_success_has_a_cause() {
     for reason in ["length", "content-filter", "error"] {
         let start = line("step_start", json!({"type": "step-start", "messageID": "m"}));
         let events = read(&[start, finish(reason)], &Exit::default());
-        assert!(of_kind(&events, "turn_ended")[0]["cause"].is_string(), "{reason}");
+        assert!(of_type(&events, "turn_ended")[0]["cause"].is_string(), "{reason}");
     }
 }
 
@@ -444,10 +441,10 @@ fn a_second_start_of_a_step_that_has_not_finished_is_a_retry() {
     let start = line("step_start", json!({"type": "step-start", "messageID": "m"}));
     let lines = [start.clone(), start.clone(), start.clone(), finish("stop")];
     let events = read(&lines, &Exit::default());
-    let attempts: Vec<_> = of_kind(&events, "retry").iter().map(|it| &it["attempt"]).collect();
+    let attempts: Vec<_> = of_type(&events, "retry").iter().map(|it| &it["attempt"]).collect();
     assert_eq!(attempts, [1, 2]);
     let lines = [start.clone(), finish("tool-calls"), start, finish("stop")];
-    assert!(of_kind(&read(&lines, &Exit::default()), "retry").is_empty());
+    assert!(of_type(&read(&lines, &Exit::default()), "retry").is_empty());
 }
 
 /// Seen in 1.18.33, where the wait is about a second.
@@ -459,10 +456,10 @@ fn a_retry_tells_how_long_it_waits() {
     let mut retry = event("session.status", json!({"status": retry}));
     retry["id"] = json!("evt_1e1b6cda6001pe7t1MajwYR7y8");
     let events = served(&[status("busy"), message(false), retry.clone()]);
-    assert_eq!(of_kind(&events, "retry")[0]["delay_ms"], 999);
+    assert_eq!(of_type(&events, "retry")[0]["delay_ms"], 999);
     retry["id"] = json!("evt");
     let events = served(&[status("busy"), message(false), retry]);
-    assert!(of_kind(&events, "retry")[0].get("delay_ms").is_none());
+    assert!(of_type(&events, "retry")[0].get("delay_ms").is_none());
 }
 
 #[test]
@@ -477,7 +474,7 @@ fn a_turn_of_the_server_tells_when_it_was_and_how_long_it_took() {
         message(json!({"created": 1200, "completed": 4500})),
         status("idle"),
     ]);
-    assert_eq!(of_kind(&events, "turn_started")[0]["time"], 1000);
-    let end = of_kind(&events, "turn_ended")[0];
+    assert_eq!(of_type(&events, "turn_started")[0]["time"], 1000);
+    let end = of_type(&events, "turn_ended")[0];
     assert_eq!((&end["time"], &end["duration_ms"]), (&json!(4500), &json!(3500)));
 }

@@ -3,6 +3,7 @@
 use interlingua::Exit;
 use serde_json::{Value, json};
 
+use crate::support::records::{of_type, text_of};
 use crate::support::{dialect, is_linear, translate_chunks};
 
 fn read(lines: &[Value]) -> Vec<Value> {
@@ -40,7 +41,7 @@ fn agent_end(will_retry: bool) -> Value {
 }
 
 /// A message of one text, as pi tells it.
-fn says(words: &str, stop_reason: &str) -> Vec<Value> {
+fn text_message(words: &str, stop_reason: &str) -> Vec<Value> {
     let content = json!([{"type": "text", "text": words}]);
     vec![
         message("message_start", "pending", json!([])),
@@ -52,32 +53,23 @@ fn says(words: &str, stop_reason: &str) -> Vec<Value> {
     ]
 }
 
-fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
-    events.iter().filter(|event| event["type"] == kind).collect()
-}
-
-fn said(events: &[Value]) -> String {
-    let text = |event: &&Value| ["block", "block_delta"].contains(&event["type"].as_str().unwrap());
-    events.iter().filter(text).map(|event| event["text"].as_str().unwrap()).collect()
-}
-
 #[test]
 fn a_turn_ends_when_it_has_settled_and_not_before() {
     let mut lines = vec![bare("agent_start")];
-    lines.extend(says("First", "error"));
+    lines.extend(text_message("First", "error"));
     let retry = json!({
         "type": "auto_retry_start", "attempt": 1, "maxAttempts": 3, "delayMs": 5,
         "errorMessage": "503: busy",
     });
     lines.extend([agent_end(true), retry, bare("agent_start")]);
-    lines.extend(says("Second", "stop"));
+    lines.extend(text_message("Second", "stop"));
     lines.extend([agent_end(false), bare("agent_settled")]);
     let events = read(&lines);
-    assert_eq!(of_kind(&events, "turn_started").len(), 1);
-    assert_eq!(of_kind(&events, "withdrawn")[0]["blocks"][0]["block"], 1);
-    let retry = of_kind(&events, "retry")[0];
+    assert_eq!(of_type(&events, "turn_started").len(), 1);
+    assert_eq!(of_type(&events, "withdrawn")[0]["blocks"][0]["block"], 1);
+    let retry = of_type(&events, "retry")[0];
     assert_eq!((&retry["class"], &retry["http_status"]), (&json!("overloaded"), &json!(503)));
-    let ends = of_kind(&events, "turn_ended");
+    let ends = of_type(&events, "turn_ended");
     assert_eq!((ends.len(), &ends[0]["outcome"]), (1, &json!("completed")));
     assert_eq!(ends[0]["usage"]["input"], 10);
 }
@@ -91,31 +83,31 @@ fn the_last_message_tells_how_the_turn_ended() {
         ("error", "failed"),
     ] {
         let mut lines = vec![bare("agent_start")];
-        lines.extend(says("Text", stop_reason));
+        lines.extend(text_message("Text", stop_reason));
         lines.extend([agent_end(false), bare("agent_settled")]);
         let events = read(&lines);
-        assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], outcome, "{stop_reason}");
-        assert_eq!(said(&events), "Text");
+        assert_eq!(of_type(&events, "turn_ended")[0]["outcome"], outcome, "{stop_reason}");
+        assert_eq!(text_of(&events), "Text");
     }
 }
 
 #[test]
 fn without_the_last_record_there_is_no_success() {
     let mut lines = vec![bare("agent_start")];
-    lines.extend(says("Text", "stop"));
+    lines.extend(text_message("Text", "stop"));
     lines.push(agent_end(false));
-    assert_eq!(of_kind(&read(&lines), "turn_ended")[0]["outcome"], "failed");
+    assert_eq!(of_type(&read(&lines), "turn_ended")[0]["outcome"], "failed");
 }
 
 #[test]
 fn a_version_that_does_not_settle_ends_with_its_run() {
     let mut lines = vec![bare("agent_start")];
-    lines.extend(says("One", "stop"));
+    lines.extend(text_message("One", "stop"));
     lines.extend([json!({"type": "agent_end", "messages": []}), bare("agent_start")]);
-    lines.extend(says("Two", "stop"));
+    lines.extend(text_message("Two", "stop"));
     lines.push(json!({"type": "agent_end", "messages": []}));
     let events = read(&lines);
-    let ends = of_kind(&events, "turn_ended");
+    let ends = of_type(&events, "turn_ended");
     assert_eq!(ends.len(), 2);
     assert!(ends.iter().all(|end| end["outcome"] == "completed"));
 }
@@ -169,7 +161,7 @@ fn a_message_that_every_piece_repeats_is_told_once() {
     let input = with_whole_messages(20, 10);
     let from = Some(dialect("pi"));
     let events = translate_chunks(from, dialect("events"), [&*input], &Exit::default()).records();
-    assert_eq!(said(&events).len(), 200);
+    assert_eq!(text_of(&events).len(), 200);
 }
 
 #[test]
@@ -200,9 +192,9 @@ fn updates_of_a_running_call_tell_what_is_new() {
     });
     let events = read(&[bare("agent_start"), start, running("a\n"), running("a\nb\n"), end]);
     let told: Vec<_> =
-        of_kind(&events, "tool_progress").iter().filter_map(|it| it["output"].as_str()).collect();
+        of_type(&events, "tool_progress").iter().filter_map(|it| it["output"].as_str()).collect();
     assert_eq!(told, ["a\n", "b\n"]);
-    let ended = of_kind(&events, "tool_ended")[0];
+    let ended = of_type(&events, "tool_ended")[0];
     assert_eq!((&ended["status"], &ended["exit_code"]), (&json!("failed"), &json!(3)));
 }
 
@@ -219,15 +211,15 @@ fn a_call_of_a_request_that_failed_never_ran() {
     lines.extend([message("message_end", "error", call), agent_end(true)]);
     lines.push(json!({"type": "auto_retry_start", "attempt": 1, "errorMessage": "terminated"}));
     lines.push(bare("agent_start"));
-    lines.extend(says("Again", "stop"));
+    lines.extend(text_message("Again", "stop"));
     lines.extend([agent_end(false), bare("agent_settled")]);
     let events = read(&lines);
     let ended = events.iter().position(|event| event["type"] == "tool_ended").unwrap();
     assert_eq!(events[ended]["status"], "cancelled");
     assert!(ended < events.iter().position(|event| event["type"] == "retry").unwrap());
     // What there was of its input is not its input.
-    assert!(of_kind(&events, "tool_input")[0].get("input").is_none());
-    assert_eq!(of_kind(&events, "tool_input_delta").len(), 1);
+    assert!(of_type(&events, "tool_input")[0].get("input").is_none());
+    assert_eq!(of_type(&events, "tool_input_delta").len(), 1);
 }
 
 #[test]
@@ -238,7 +230,7 @@ fn failures_beside_the_turn_are_told_in_their_words() {
         json!({"type": "compaction_end", "aborted": false, "errorMessage": "no model"}),
         json!({"type": "compaction_end", "aborted": true}),
     ]);
-    let told: Vec<_> = of_kind(&events, "notice").iter().map(|it| it["text"].clone()).collect();
+    let told: Vec<_> = of_type(&events, "notice").iter().map(|it| it["text"].clone()).collect();
     assert_eq!(told, ["guard threw", "no model"]);
 }
 
@@ -247,6 +239,6 @@ fn the_session_has_a_time_and_the_turn_has_none() {
     let time = "2026-11-15T19:38:04.814Z";
     let session = json!({"type": "session", "id": "s", "timestamp": time, "cwd": "/x"});
     let events = read(&[session, bare("agent_start")]);
-    assert_eq!(of_kind(&events, "session_started")[0]["time"], time);
-    assert!(of_kind(&events, "turn_started")[0].get("time").is_none());
+    assert_eq!(of_type(&events, "session_started")[0]["time"], time);
+    assert!(of_type(&events, "turn_started")[0].get("time").is_none());
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::records::of_type;
 use crate::support::{translate, translate_lines, written};
 
 const SESSION: &str = "00000000-0000-0000-0000-000000000000";
@@ -71,13 +72,8 @@ fn failure(message: &str, duration_ms: u64) -> String {
 }
 
 fn events(lines: &[String]) -> Vec<Value> {
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let told = translate_lines("qwen", "events", &lines).records();
+    let told = translate_lines("qwen", "events", lines).records();
     told.into_iter().filter(|event| event["type"] != "native").collect()
-}
-
-fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
-    events.iter().filter(|event| event["type"] == kind).collect()
 }
 
 /// All text of a stream, block by block.
@@ -136,14 +132,14 @@ fn pieces_and_whole_records_of_one_answer_are_told_once() {
     let told = events(&lines);
     assert_eq!(said(&told), ["Hm.", "Let me look."]);
     let places: Vec<_> =
-        of(&told, "block_ended").iter().map(|end| (&end["message"], &end["index"])).collect();
+        of_type(&told, "block_ended").iter().map(|end| (&end["message"], &end["index"])).collect();
     let (message, first, second) = (json!("a"), json!(0), json!(1));
     assert_eq!(places, [(&message, &first), (&message, &second)]);
-    let calls: Vec<_> = of(&told, "tool_input").iter().map(|one| &one["input"]).collect();
+    let calls: Vec<_> = of_type(&told, "tool_input").iter().map(|one| &one["input"]).collect();
     assert_eq!(calls, [&json!({"p": 1}), &json!({"p": 1})]);
-    assert_eq!(of(&told, "tool_ended").len(), 2);
-    assert_eq!(of(&told, "message_started").len(), 1);
-    assert_eq!(of(&told, "message_ended").len(), 1);
+    assert_eq!(of_type(&told, "tool_ended").len(), 2);
+    assert_eq!(of_type(&told, "message_started").len(), 1);
+    assert_eq!(of_type(&told, "message_ended").len(), 1);
 }
 
 #[test]
@@ -166,7 +162,7 @@ fn pieces_of_another_agent_have_no_bounds_and_are_told_once() {
     lines.push(success("", 20));
     let told = events(&lines);
     assert_eq!(said(&told), ["First.", "Second."]);
-    assert!(of(&told, "block_delta").iter().all(|delta| delta["parent"] == "t"));
+    assert!(of_type(&told, "block_delta").iter().all(|delta| delta["parent"] == "t"));
 }
 
 #[test]
@@ -179,12 +175,12 @@ fn a_failed_request_is_told_once_and_is_no_text() {
         vec![init(), whole("a", text(&behind)), failure(error, 5)],
     ] {
         let told = events(&lines);
-        let errors = of(&told, "error");
+        let errors = of_type(&told, "error");
         assert_eq!(errors.len(), 1);
         let fields = (&errors[0]["message"], &errors[0]["class"], &errors[0]["http_status"]);
         assert_eq!(fields, (&json!("no key"), &json!("authentication"), &json!(401)));
         assert!(!said(&told).concat().contains("API Error"), "{told:#?}");
-        let ended = of(&told, "turn_ended")[0];
+        let ended = of_type(&told, "turn_ended")[0];
         assert_eq!((&ended["outcome"], &ended["cause"]), (&json!("failed"), &json!("no key")));
         assert!(ended.get("usage").is_none(), "zeros are no counts");
     }
@@ -211,8 +207,8 @@ fn a_failed_request_in_pieces_is_told_once() {
         failure(error, 5),
     ]);
     assert_eq!(said(&told), ["Half a sen"]);
-    assert_eq!(of(&told, "error").len(), 1);
-    assert_eq!(of(&told, "turn_ended")[0]["class"], "network");
+    assert_eq!(of_type(&told, "error").len(), 1);
+    assert_eq!(of_type(&told, "turn_ended")[0]["class"], "network");
 }
 
 #[test]
@@ -220,7 +216,7 @@ fn a_model_may_speak_of_failed_requests() {
     let sentence = "It printed [API Error: 401]";
     let told = events(&[init(), whole("a", text(sentence)), success(sentence, 20)]);
     assert_eq!(said(&told).concat(), sentence);
-    assert!(of(&told, "error").is_empty());
+    assert!(of_type(&told, "error").is_empty());
     let told = events(&[init(), whole("a", text("[API Error: 401]")), whole("b", text("Hm."))]);
     assert_eq!(
         said(&told),
@@ -240,8 +236,8 @@ fn a_retry_takes_back_what_was_said_unless_it_says_otherwise() {
         vec![init(), whole("a", text("Once.")), retry(preserve, 0), whole("b", text("Once.")), end]
     };
     let told = events(&stream(false));
-    assert_eq!(of(&told, "withdrawn")[0]["blocks"][0]["block"], 1);
-    assert_eq!(of(&told, "retry").len(), 1);
+    assert_eq!(of_type(&told, "withdrawn")[0]["blocks"][0]["block"], 1);
+    assert_eq!(of_type(&told, "retry").len(), 1);
     let lines = stream(false);
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     for to in written().filter(|to| to.name != "events") {
@@ -249,7 +245,7 @@ fn a_retry_takes_back_what_was_said_unless_it_says_otherwise() {
         let in_result = text.lines().filter(|line| line.contains("\"result\":\"Once.\"")).count();
         assert_eq!(text.matches("Once.").count() - in_result, 1, "{}: {text}", to.name);
     }
-    assert!(of(&events(&stream(true)), "withdrawn").is_empty());
+    assert!(of_type(&events(&stream(true)), "withdrawn").is_empty());
 }
 
 #[test]
@@ -257,7 +253,7 @@ fn calls_that_a_retry_threw_away_are_answered() {
     let mut lines = answer_in_pieces();
     lines.extend([retry(false, 2), whole("d", text("Done.")), success("Done.", 20)]);
     let told = events(&lines);
-    let ended = of(&told, "tool_ended");
+    let ended = of_type(&told, "tool_ended");
     assert_eq!(ended.len(), 2);
     assert!(ended.iter().all(|end| end["status"] == "cancelled"));
 }
@@ -272,7 +268,8 @@ fn counts_of_the_process_become_counts_of_the_turn() {
         whole("b", text("Two.")),
         success("Two.", 130),
     ]);
-    let inputs: Vec<_> = of(&told, "turn_ended").iter().map(|end| &end["usage"]["input"]).collect();
+    let inputs: Vec<_> =
+        of_type(&told, "turn_ended").iter().map(|end| &end["usage"]["input"]).collect();
     // The input has the cached tokens in it, ten of them in both counts.
     assert_eq!(inputs, [&json!(90), &json!(30)]);
 }
@@ -289,9 +286,9 @@ fn the_failure_of_another_agent_does_not_end_the_turn() {
         success("It failed.", 20),
     ];
     let told = events(&lines);
-    assert_eq!(of(&told, "turn_ended").len(), 1);
-    assert_eq!(of(&told, "turn_ended")[0]["outcome"], "completed");
-    let ended = of(&told, "subagent_ended")[0];
+    assert_eq!(of_type(&told, "turn_ended").len(), 1);
+    assert_eq!(of_type(&told, "turn_ended")[0]["outcome"], "completed");
+    let ended = of_type(&told, "subagent_ended")[0];
     assert_eq!((&ended["call"], &ended["summary"]), (&json!("t"), &json!("no luck")));
 }
 
@@ -305,14 +302,14 @@ fn one_array_of_records_is_read_as_the_same_records() {
     let told: Vec<Value> =
         told.records().into_iter().filter(|event| event["type"] != "log").collect();
     assert_eq!(said(&told), ["Hi, [you]{.}"]);
-    assert_eq!(of(&told, "turn_ended")[0]["outcome"], "completed");
-    assert!(of(&told, "unparsed").is_empty() && of(&told, "unknown").is_empty());
+    assert_eq!(of_type(&told, "turn_ended")[0]["outcome"], "completed");
+    assert!(of_type(&told, "unparsed").is_empty() && of_type(&told, "unknown").is_empty());
     // Cut off in the middle, the records that are whole are read.
     let cut = &array[..array.len() - 40];
     let told = translate("events", cut.as_bytes(), &exit).records();
     assert_eq!(said(&told), ["Hi, [you]{.}"]);
-    assert_eq!(of(&told, "unparsed")[0]["flaw"], "truncated");
-    assert_eq!(of(&told, "turn_ended")[0]["outcome"], "failed");
+    assert_eq!(of_type(&told, "unparsed")[0]["flaw"], "truncated");
+    assert_eq!(of_type(&told, "turn_ended")[0]["outcome"], "failed");
 }
 
 #[test]
@@ -333,8 +330,8 @@ fn the_words_of_a_failure_stand_without_their_wrapping() {
         ("Please set an auth method", "Please set an auth method"),
     ] {
         let told_of = events(&[init(), failure(printed, 5)]);
-        assert_eq!(of(&told_of, "error")[0]["message"], told);
-        assert_eq!(of(&told_of, "turn_ended")[0]["cause"], told);
+        assert_eq!(of_type(&told_of, "error")[0]["message"], told);
+        assert_eq!(of_type(&told_of, "turn_ended")[0]["cause"], told);
     }
 }
 
@@ -349,6 +346,6 @@ fn retries_are_counted_until_an_answer_comes() {
         whole("b", text("Once.")),
         success("Once.", 20),
     ]);
-    let attempts: Vec<_> = of(&told, "retry").iter().map(|retry| &retry["attempt"]).collect();
+    let attempts: Vec<_> = of_type(&told, "retry").iter().map(|retry| &retry["attempt"]).collect();
     assert_eq!(attempts, [1, 2, 1]);
 }

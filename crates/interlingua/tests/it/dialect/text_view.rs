@@ -1,7 +1,9 @@
 //! What a person at a terminal sees of a stream.
 
-use interlingua::dialect::{self, FramingKind};
-use interlingua::{Exit, Options, ReadOptions, Source, Translator};
+use interlingua::dialect::FramingKind;
+use interlingua::{Exit, Options, ReadOptions, Translator};
+
+use crate::support::{dialect, translate_with};
 
 /// What a person sees of a stream, and what was lost.
 fn shown_of(from: &str, lines: &[&str], exit: &Exit) -> (String, Vec<String>) {
@@ -9,14 +11,11 @@ fn shown_of(from: &str, lines: &[&str], exit: &Exit) -> (String, Vec<String>) {
         read: ReadOptions { framing: Some(FramingKind::Lines), ..ReadOptions::default() },
         ..Options::default()
     };
-    let to = dialect::find("text").unwrap();
-    let mut translator = Translator::new(Source::named(from).unwrap(), to, options).unwrap();
-    let mut shown = translator.push((lines.join("\n") + "\n").as_bytes(), None).to_vec();
-    let finished = translator.finish(exit, None);
-    shown.extend_from_slice(&finished.bytes);
-    let lost = finished.losses.iter().map(|(what, count)| format!("{count} {what}"));
-    let lost = lost.collect();
-    (String::from_utf8(shown).unwrap(), lost)
+    let input = lines.join("\n") + "\n";
+    let (from, to) = (Some(dialect(from)), dialect("text"));
+    let written = translate_with(options, from, to, [input.as_bytes()], exit);
+    let lost = written.losses().iter().map(|(what, count)| format!("{count} {what}"));
+    (written.text(), lost.collect())
 }
 
 fn shown(from: &str, lines: &[&str]) -> String {
@@ -82,9 +81,8 @@ fn a_turn_that_was_cut_off_says_so_once() {
 
 #[test]
 fn pieces_are_written_as_they_come() {
-    let to = dialect::find("text").unwrap();
-    let codex = dialect::find("codex");
-    let mut translator = Translator::new(codex.unwrap().into(), to, Options::default()).unwrap();
+    let (from, to) = (dialect("codex"), dialect("text"));
+    let mut translator = Translator::new(from.into(), to, Options::default()).unwrap();
     let piece = |text| {
         format!(
             "{{\"type\":\"message.output_text.delta\",\"item_id\":\"a\",\"delta\":\"{text}\"}}\n"

@@ -1,11 +1,11 @@
-//! Law 3: any split of the input, down to single bytes, gives the same output.
+//! Law 3: every split of the input, down to single bytes, gives the same output.
 
 use proptest::prelude::*;
 
 use crate::support::{self, Case, dialect, translate, translate_chunks, written};
 
 #[test]
-fn byte_by_byte_is_the_same_as_at_once() {
+fn single_bytes_give_the_same_output_as_one_chunk() {
     for case in Case::small() {
         for to in written() {
             let whole = translate(to.name, &case.input, &case.exit);
@@ -17,9 +17,9 @@ fn byte_by_byte_is_the_same_as_at_once() {
     }
 }
 
-/// Reads of a pipe are at most 64 KiB, and nearly half of them end inside a character.
+/// A read from a pipe returns at most 64 KiB, and nearly half of the reads end inside a character.
 #[test]
-fn pipe_reads_are_the_same_as_at_once() {
+fn pipe_reads_give_the_same_output_as_one_chunk() {
     for case in Case::all().into_iter().filter(|case| case.input.len() >= 20_000) {
         for to in written() {
             let whole = translate(to.name, &case.input, &case.exit);
@@ -35,7 +35,7 @@ proptest! {
     #![proptest_config(support::cases(64))]
 
     #[test]
-    fn random_splits_are_the_same_as_at_once(
+    fn random_splits_give_the_same_output_as_one_chunk(
         at in any::<prop::sample::Index>(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {

@@ -1,4 +1,4 @@
-//! Which rules of its dialect a stream breaks.
+//! The rules of a dialect that a stream breaks.
 
 use interlingua::Exit;
 use interlingua::check::Checker;

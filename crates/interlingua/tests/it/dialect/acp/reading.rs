@@ -24,7 +24,7 @@ fn chunk(kind: &str, text: &str) -> String {
     update(&format!(r#"{{"sessionUpdate":"{kind}","content":{{"type":"text","text":{text}}}}}"#))
 }
 
-fn says(text: &str) -> String {
+fn text_record(text: &str) -> String {
     chunk("agent_message_chunk", text)
 }
 
@@ -56,7 +56,8 @@ fn turn(said: &str, past: bool, outcome: &str) -> (String, bool, String) {
 
 #[test]
 fn what_comes_before_the_session_is_open_is_history() {
-    let (user, answer, live) = (chunk("user_message_chunk", "q"), says("old"), says("new"));
+    let (user, answer, live) =
+        (chunk("user_message_chunk", "q"), text_record("old"), text_record("new"));
     let lines = [OTHER, &user, &answer, LOADED, &live, END];
     let told = [turn("<q>old", true, "completed"), turn("new", false, "completed")];
     assert_eq!(turns(&lines), told);
@@ -69,7 +70,8 @@ fn what_comes_before_the_session_is_open_is_history() {
 
 #[test]
 fn gemini_tells_history_after_it_has_answered() {
-    let (user, answer, live) = (chunk("user_message_chunk", "q"), says("old"), says("new"));
+    let (user, answer, live) =
+        (chunk("user_message_chunk", "q"), text_record("old"), text_record("new"));
     let lines = [GEMINI, &user, LOADED, &answer, &user, &answer, COMMANDS, &live, END];
     assert_eq!(
         turns(&lines),
@@ -85,7 +87,8 @@ fn gemini_tells_history_after_it_has_answered() {
 fn with_the_client_history_is_what_lies_outside_a_prompt() {
     let load = r#"{"jsonrpc":"2.0","id":2,"method":"session/load","params":{"sessionId":"s","cwd":"/w","mcpServers":[]}}"#;
     let prompt = r#"{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"go"}]}}"#;
-    let (user, answer, live) = (chunk("user_message_chunk", "q"), says("old"), says("new"));
+    let (user, answer, live) =
+        (chunk("user_message_chunk", "q"), text_record("old"), text_record("new"));
     let echo = chunk("user_message_chunk", "go");
     // Also what comes after the answer, and the prompt is told once.
     let lines = [GEMINI, load, &user, LOADED, &answer, prompt, &echo, &live, END];
@@ -99,13 +102,13 @@ fn with_the_client_history_is_what_lies_outside_a_prompt() {
 fn what_an_agent_says_unasked_is_no_failure() {
     let new =
         r#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}"#;
-    let said = says("by the way");
+    let said = text_record("by the way");
     assert_eq!(turns(&[OTHER, new, NEW, &said]), [turn("by the way", false, "completed")]);
 }
 
 #[test]
 fn an_error_of_copilot_is_no_answer() {
-    let failed = says("Error: Authentication failed (HTTP 401).\n  Check your key.");
+    let failed = text_record("Error: Authentication failed (HTTP 401).\n  Check your key.");
     let ended = events(&[COPILOT, NEW, &failed, END]);
     let ended = ended.iter().find(|event| event["type"] == "turn_ended").unwrap();
     assert_eq!(ended["outcome"], "failed");
@@ -113,10 +116,10 @@ fn an_error_of_copilot_is_no_answer() {
     // Even where an earlier request was counted.
     assert_eq!(turns(&[COPILOT, NEW, &failed, COUNTED]), [turn("", false, "failed")]);
     // An answer that begins with the same word is one.
-    let answer = says("Error: is what the log says.");
+    let answer = text_record("Error: is what the log says.");
     assert_eq!(turns(&[COPILOT, NEW, &answer, COUNTED])[0].2, "completed");
     assert_eq!(
-        turns(&[COPILOT, NEW, &answer, &says(" And more."), END]),
+        turns(&[COPILOT, NEW, &answer, &text_record(" And more."), END]),
         [turn("Error: is what the log says. And more.", false, "completed")]
     );
     // Others say it as text.
@@ -125,13 +128,19 @@ fn an_error_of_copilot_is_no_answer() {
 
 #[test]
 fn notices_of_copilot_are_no_text() {
-    let lines =
-        [COPILOT, NEW, &says("Info: a thing"), &says("Info: no. Retrying..."), &says("Hi"), END];
+    let lines = [
+        COPILOT,
+        NEW,
+        &text_record("Info: a thing"),
+        &text_record("Info: no. Retrying..."),
+        &text_record("Hi"),
+        END,
+    ];
     assert_eq!(turns(&lines), [turn("Hi", false, "completed")]);
     let told: Vec<_> = events(&lines).iter().map(|event| event["type"].to_string()).collect();
     assert!(told.contains(&"\"notice\"".to_owned()) && told.contains(&"\"retry\"".to_owned()));
     // In the middle of an answer it is text.
-    let lines = [COPILOT, NEW, &says("So: "), &says("Info: a thing"), END];
+    let lines = [COPILOT, NEW, &text_record("So: "), &text_record("Info: a thing"), END];
     assert_eq!(turns(&lines), [turn("So: Info: a thing", false, "completed")]);
 }
 
@@ -161,7 +170,7 @@ fn failures_are_told_by_their_codes() {
 #[test]
 fn a_request_that_was_not_understood_is_no_failed_turn() {
     let line = r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"message":"no such method"}}"#;
-    assert_eq!(turns(&[OTHER, NEW, line, &says("a"), END]), [turn("a", false, "completed")]);
+    assert_eq!(turns(&[OTHER, NEW, line, &text_record("a"), END]), [turn("a", false, "completed")]);
     // Without a session, nothing else can come.
     assert_eq!(turns(&[OTHER, line])[0].2, "failed");
 }
@@ -203,7 +212,7 @@ fn tokens_are_apart_or_not_as_the_total_says() {
         let end = format!(
             r#"{{"jsonrpc":"2.0","id":3,"result":{{"stopReason":"end_turn","usage":{{{counts}}}}}}}"#
         );
-        let told = events(&[OTHER, NEW, &says("a"), &end]);
+        let told = events(&[OTHER, NEW, &text_record("a"), &end]);
         let ended = told.iter().find(|event| event["type"] == "turn_ended").unwrap().clone();
         let count = |name: &str| ended["usage"][name].as_u64();
         (count("input"), count("cache_read"), count("output"), count("reasoning"))
@@ -224,7 +233,7 @@ fn tokens_are_apart_or_not_as_the_total_says() {
 
 #[test]
 fn the_mode_of_gemini_is_no_text() {
-    let lines = [GEMINI, NEW, &says("[MODE_UPDATE] yolo"), &says("a"), END];
+    let lines = [GEMINI, NEW, &text_record("[MODE_UPDATE] yolo"), &text_record("a"), END];
     assert_eq!(turns(&lines), [turn("a", false, "completed")]);
     let told = events(&lines);
     let update = told.iter().find(|event| event["type"] == "session_updated").unwrap();

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::summary::flat_text;
 use crate::support::{self, Case, translate};
 
 /// What ACP carries of an event; `None` for what it does not.
@@ -46,7 +47,8 @@ fn carried(event: &Value) -> Option<Value> {
             let said = fields.remove("output").unwrap_or(Value::Null);
             let error = fields.remove("error").unwrap_or(Value::Null);
             fields.remove("structured");
-            let said = if flat(&said).is_empty() { flat(&error) } else { flat(&said) };
+            let said =
+                if flat_text(&said).is_empty() { flat_text(&error) } else { flat_text(&said) };
             fields.insert("said".to_owned(), Value::from(said));
         }
         "plan_updated" => {
@@ -96,19 +98,6 @@ fn all_carried(events: &[Value]) -> Vec<Value> {
 fn calls_with_changes(events: &[Value]) -> Vec<&Value> {
     let changes = events.iter().filter(|event| event["type"] == "files_changed");
     changes.map(|event| &event["call"]).collect()
-}
-
-/// The text of an output, as it is shown.
-fn flat(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) if blocks.iter().all(|block| block["type"].is_string()) => {
-            let texts: Vec<_> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
-            texts.join("\n")
-        }
-        other => other.to_string(),
-    }
 }
 
 /// What kind of text, whose, and the text.

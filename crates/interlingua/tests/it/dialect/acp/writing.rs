@@ -18,7 +18,6 @@ fn written_alone(events: &[Value]) -> Written {
         event.to_string()
     });
     let lines: Vec<_> = lines.collect();
-    let lines: Vec<_> = lines.iter().map(String::as_str).collect();
     translate_lines("events", "acp", &lines)
 }
 
@@ -155,7 +154,6 @@ fn a_session_keeps_the_id_that_it_was_told_under() {
     assert_eq!(facts[1]["_meta"]["interlingua"], json!({"sessionId": "real"}));
     // Who reads it again learns the late name.
     let lines: Vec<String> = records.iter().map(ToString::to_string).collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let again = translate_lines("acp", "events", &lines).records();
     let named = again.iter().filter_map(|event| event.get("id")).find(|id| **id == "real");
     assert!(named.is_some(), "{again:?}");

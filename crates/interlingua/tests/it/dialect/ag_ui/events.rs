@@ -1,45 +1,24 @@
 //! What `ag-ui` writes for what happens in a turn.
 
 use interlingua::Exit;
-use interlingua::check::Checker;
-use interlingua::framing::Limits;
 use serde_json::{Value, json};
 
+use crate::support::records::{completed_turn, event, translate_events, types};
 use crate::support::{self, Written, dialect, translate_lines};
 
-/// Our own events, one record each.
-fn event(kind: &str, fields: Value) -> String {
-    let mut record = json!({
-        "interlingua": 1, "type": kind, "sequence": 0, "line": 1, "bytes": [0, 1],
-    });
-    for (name, value) in fields.as_object().unwrap() {
-        record[name] = value.clone();
-    }
-    record.to_string()
-}
-
 fn written(events: &[String]) -> Written {
-    let lines: Vec<&str> = events.iter().map(String::as_str).collect();
-    let written = translate_lines("events", "ag-ui", &lines);
-    let mut checker = Checker::new(dialect("ag-ui"), Limits::default());
-    checker.push(&written.bytes);
-    let findings = checker.finish(&Exit::default());
-    assert!(findings.is_empty(), "{findings:#?}\n{}", written.text());
-    written
+    translate_events("ag-ui", events)
 }
 
 /// The events of one turn, without its frame and its steps.
 fn turn(events: &[String]) -> Vec<Value> {
-    let mut all = vec![event("turn_started", json!({}))];
-    all.extend_from_slice(events);
-    all.push(event("turn_ended", json!({"outcome": "completed"})));
     let frame = ["RUN_STARTED", "STATE_DELTA", "STEP_STARTED", "STEP_FINISHED", "RUN_FINISHED"];
     let is_frame = |event: &Value| frame.contains(&event["type"].as_str().unwrap());
-    written(&all).records().into_iter().filter(|event| !is_frame(event)).collect()
-}
-
-fn kinds(events: &[Value]) -> Vec<&str> {
-    events.iter().map(|event| event["type"].as_str().unwrap()).collect()
+    written(&completed_turn(events))
+        .records()
+        .into_iter()
+        .filter(|event| !is_frame(event))
+        .collect()
 }
 
 fn call(id: &str, message: &str) -> String {
@@ -70,7 +49,7 @@ fn a_turn_is_a_run_of_server_sent_events() {
     assert!(written.text().ends_with("}\n\n") && !written.text().contains("[DONE]"));
     let records = written.records();
     assert_eq!(
-        kinds(&records),
+        types(&records),
         [
             "RUN_STARTED",
             "STATE_DELTA",
@@ -118,8 +97,8 @@ fn what_happens_between_runs_is_told_in_the_next_one() {
     ])
     .records();
     let run = ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"];
-    assert_eq!(kinds(&records)[..3], run);
-    assert_eq!(kinds(&records)[3..], ["RUN_STARTED", "STATE_DELTA", "CUSTOM", "RUN_FINISHED"]);
+    assert_eq!(types(&records)[..3], run);
+    assert_eq!(types(&records)[3..], ["RUN_STARTED", "STATE_DELTA", "CUSTOM", "RUN_FINISHED"]);
     assert_eq!(records[1]["value"]["text"], "before");
     assert_eq!(records[5]["value"]["text"], "between");
     assert_eq!(records[0]["threadId"], records[3]["threadId"]);
@@ -134,13 +113,13 @@ fn what_comes_after_the_last_turn_is_a_run_if_it_is_something_to_show() {
         event("native", json!({"name": "n", "raw": {"type": "n"}})),
     ];
     let alone = written(&end);
-    assert_eq!(kinds(&alone.records()), ["RUN_STARTED", "RUN_FINISHED"]);
+    assert_eq!(types(&alone.records()), ["RUN_STARTED", "RUN_FINISHED"]);
     let lost: Vec<_> = alone.losses().iter().collect();
     assert_eq!(lost, [("record of the agent's own", 1)]);
     let artifact = event("artifact", json!({"path": "a.txt"}));
     let shown = written(&[&end[..], &[artifact]].concat());
     let records = shown.records();
-    assert_eq!(kinds(&records)[2..], ["RUN_STARTED", "RAW", "CUSTOM", "RUN_FINISHED"]);
+    assert_eq!(types(&records)[2..], ["RUN_STARTED", "RAW", "CUSTOM", "RUN_FINISHED"]);
     assert_eq!(records[4]["value"], json!({"path": "a.txt"}));
     assert_eq!(records[5]["metadata"], json!({"afterword": true}));
     assert!(shown.losses().is_empty());
@@ -153,7 +132,7 @@ fn how_the_process_ended_is_told_in_the_run_that_ends_with_it() {
     let (from, to) = (Some(dialect("events")), dialect("ag-ui"));
     let written = support::translate_chunks(from, to, [line.as_bytes()], &exit);
     let records = written.records();
-    assert_eq!(kinds(&records), ["RUN_STARTED", "CUSTOM", "RUN_ERROR"]);
+    assert_eq!(types(&records), ["RUN_STARTED", "CUSTOM", "RUN_ERROR"]);
     assert_eq!(records[1]["value"]["exit_code"], 3);
     assert!(written.losses().is_empty());
 }
@@ -294,7 +273,7 @@ fn what_the_client_answered_between_two_runs_it_knows() {
     );
     let rests = event("turn_ended", json!({"outcome": "waiting_for_client"}));
     let told = written(&[call, rests, answer("c"), event("block", json!({"text": "Red."}))]);
-    assert!(!kinds(&told.records()).contains(&"TOOL_CALL_RESULT"));
+    assert!(!types(&told.records()).contains(&"TOOL_CALL_RESULT"));
     let lost: Vec<_> = told.losses().iter().map(|(what, _)| what).collect();
     assert!(lost.contains(&"answers of the client"), "{lost:?}");
 }
@@ -329,7 +308,7 @@ fn reasoning_has_a_span_a_message_and_what_it_is_signed_with() {
     ];
     let mut told = hidden.to_vec();
     told.insert(2, "REASONING_MESSAGE_CONTENT");
-    assert_eq!(kinds(&events), [told, hidden.to_vec()].concat());
+    assert_eq!(types(&events), [told, hidden.to_vec()].concat());
     assert_eq!(events[4]["encryptedValue"], "sig");
     assert_eq!(events[4]["entityId"], events[1]["messageId"]);
 }
@@ -372,7 +351,7 @@ fn what_a_sub_agent_does_is_attributed_to_it() {
         answer("t"),
     ]);
     assert_eq!(
-        kinds(&events)[3..8],
+        types(&events)[3..8],
         [
             "SUBAGENT_STARTED",
             "TEXT_MESSAGE_START",
@@ -409,7 +388,7 @@ fn a_plan_is_an_activity_that_the_next_plan_takes_the_place_of() {
     let plan =
         |status: &str| event("plan_updated", json!({"items": [{"text": "one", "status": status}]}));
     let events = turn(&[plan("pending"), plan("completed")]);
-    assert_eq!(kinds(&events), ["ACTIVITY_SNAPSHOT"; 2]);
+    assert_eq!(types(&events), ["ACTIVITY_SNAPSHOT"; 2]);
     assert_eq!(events[0]["messageId"], events[1]["messageId"]);
     assert_eq!(events[1]["content"], json!({"items": [{"text": "one", "status": "completed"}]}));
 }
@@ -426,7 +405,7 @@ fn the_error_that_ended_a_run_is_told_once_and_others_are_custom() {
         event("turn_ended", json!({"outcome": "failed", "cause": "boom"})),
     ])
     .records();
-    assert_eq!(kinds(&records)[1..], ["CUSTOM", "RUN_ERROR"]);
+    assert_eq!(types(&records)[1..], ["CUSTOM", "RUN_ERROR"]);
     assert_eq!(records[1]["value"]["message"], "first");
 }
 
@@ -441,8 +420,8 @@ fn an_error_is_told_when_the_agent_goes_on_and_not_when_the_run_ends_of_it() {
         event("turn_ended", json!({"outcome": "failed", "cause": "boom"})),
     ])
     .records();
-    assert_eq!(kinds(&records)[..3], ["RUN_STARTED", "CUSTOM", "STEP_STARTED"]);
-    assert_eq!(kinds(&records)[6..], ["STEP_FINISHED", "RUN_ERROR"]);
+    assert_eq!(types(&records)[..3], ["RUN_STARTED", "CUSTOM", "STEP_STARTED"]);
+    assert_eq!(types(&records)[6..], ["STEP_FINISHED", "RUN_ERROR"]);
 }
 
 #[test]

@@ -1,20 +1,18 @@
 //! Everything of an `AgentEvent` stream but its todo lists, written and read.
 
-use interlingua::dialect::{self, EncodeOptions, Team};
+use interlingua::dialect::{EncodeOptions, Team};
 use interlingua::{Exit, Options, Source, Translator};
 use serde_json::{Value, json};
 
+use crate::support::{dialect, translate_lines, translate_with};
+
 fn translate(from: &str, to: &str, lines: &[&str], exit: &Exit) -> Vec<Value> {
-    let to = dialect::find(to).unwrap();
     let team =
         Team { agent_id: "a-1".into(), metadata: r#"{"teamName":"t"}"#.into(), ..Team::default() };
     let encode = EncodeOptions { team, ..EncodeOptions::default() };
     let options = Options { encode, ..Options::default() };
-    let mut translator = Translator::new(Source::named(from).unwrap(), to, options).unwrap();
-    let mut written = translator.push(lines.join("\n").as_bytes(), None).to_vec();
-    written.extend_from_slice(&translator.finish(exit, None).bytes);
-    let text = String::from_utf8(written).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let input = lines.join("\n");
+    translate_with(options, Some(dialect(from)), dialect(to), [input.as_bytes()], exit).records()
 }
 
 const CODEX_END: &str = r#"{"type":"turn.completed"}"#;
@@ -68,9 +66,8 @@ fn every_event_has_the_envelope() {
 
 #[test]
 fn the_callers_time_stands_in_for_the_agents() {
-    let to = dialect::find("agent-event").unwrap();
-    let mut translator =
-        Translator::new(Source::named("codex").unwrap(), to, Options::default()).unwrap();
+    let (from, to) = (dialect("codex"), dialect("agent-event"));
+    let mut translator = Translator::new(from.into(), to, Options::default()).unwrap();
     let line = b"{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n";
     let event: Value = serde_json::from_slice(translator.push(line, Some(7))).unwrap();
     assert_eq!(event["timestamp"], 7);
@@ -252,16 +249,12 @@ fn a_notice_is_a_text_of_the_system_while_somebody_reads() {
 
 #[test]
 fn what_a_signature_and_a_denial_say_is_counted() {
-    let to = dialect::find("agent-event").unwrap();
-    let mut translator =
-        Translator::new(Source::named("claude").unwrap(), to, Options::default()).unwrap();
     let lines = [
         r#"{"type":"assistant","session_id":"s","message":{"id":"m","content":[{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"tool_use","id":"c","name":"Bash","input":{}}]}}"#,
         r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s","result":"ok"}"#,
     ];
-    translator.push(lines.join("\n").as_bytes(), None);
-    let finished = translator.finish(&Exit::default(), None);
-    let lost: Vec<_> = finished.losses.iter().map(|(what, _)| what).collect();
+    let written = translate_lines("claude", "agent-event", &lines);
+    let lost: Vec<_> = written.losses().iter().map(|(what, _)| what).collect();
     assert!(lost.contains(&"signature"), "{lost:?}");
     assert!(lost.contains(&"how a call failed (denied, cancelled, abandoned)"), "{lost:?}");
 }
@@ -348,7 +341,7 @@ fn a_final_text_that_was_shipped_twice_is_read_once() {
 
 #[test]
 fn the_dialect_is_recognised() {
-    let to = dialect::find("agent-event").unwrap();
+    let to = dialect("agent-event");
     let mut translator = Translator::new(Source::Recognise, to, Options::default()).unwrap();
     let line = event(json!({"type":"turn.completed","finishReason":"done"})) + "\n";
     let written = translator.push(line.as_bytes(), None).to_vec();

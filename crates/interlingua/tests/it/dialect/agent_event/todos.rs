@@ -1,18 +1,15 @@
 //! Todo lists as `AgentEvent` tells them: the test cases of its design, and the same idea for the
 //! other agents.
 
-use interlingua::{Exit, Options, Source, Translator, dialect};
 use serde_json::{Value, json};
+
+use crate::support::records::of_type;
+use crate::support::translate_lines;
 
 /// The events of a stream in some dialect, without what every event has.
 fn events(from: &str, lines: &[&str]) -> Vec<Value> {
-    let to = dialect::find("agent-event").unwrap();
-    let mut translator =
-        Translator::new(Source::named(from).unwrap(), to, Options::default()).unwrap();
-    let mut written = translator.push(lines.join("\n").as_bytes(), None).to_vec();
-    written.extend_from_slice(&translator.finish(&Exit::default(), None).bytes);
-    let text = String::from_utf8(written).unwrap();
-    text.lines().map(|line| without_envelope(serde_json::from_str(line).unwrap())).collect()
+    let records = translate_lines(from, "agent-event", lines).records();
+    records.into_iter().map(without_envelope).collect()
 }
 
 fn without_envelope(mut event: Value) -> Value {
@@ -21,10 +18,6 @@ fn without_envelope(mut event: Value) -> Value {
         assert!(fields.remove(name).is_some(), "{name}");
     }
     event
-}
-
-fn of_type(events: &[Value], kind: &str) -> Vec<Value> {
-    events.iter().filter(|event| event["type"] == kind).cloned().collect()
 }
 
 /// The items of the only list that a call to `write_todos` leads to.
@@ -53,7 +46,7 @@ fn tool_use_write_todos_emits_todo_list() {
             {"text":"Design the system","status":"in_progress"}
         ]
     });
-    assert_eq!(of_type(&events, "todo_list"), [expected]);
+    assert_eq!(of_type(&events, "todo_list"), [&expected]);
 }
 
 #[test]
@@ -128,12 +121,8 @@ fn a_call_without_a_list_emits_nothing() {
 
 /// How many calls of a todo tool were lost.
 fn lost_calls(from: &str, lines: &[&str]) -> u64 {
-    let to = dialect::find("agent-event").unwrap();
-    let mut translator =
-        Translator::new(Source::named(from).unwrap(), to, Options::default()).unwrap();
-    translator.push(lines.join("\n").as_bytes(), None);
-    let finished = translator.finish(&Exit::default(), None);
-    let lost = finished.losses.iter().find(|lost| lost.0 == "call of a todo tool without a list");
+    let written = translate_lines(from, "agent-event", lines);
+    let lost = written.losses().iter().find(|lost| lost.0 == "call of a todo tool without a list");
     lost.map_or(0, |lost| lost.1)
 }
 
@@ -217,9 +206,9 @@ fn claude_task_tools_are_folded_into_the_whole_list() {
     assert_eq!(
         lists,
         [
-            list(json!([{"text":"Look","status":"pending"}])),
-            list(json!([{"text":"Look","status":"pending"},{"text":"Edit","status":"pending"}])),
-            list(json!([{"text":"Look","status":"completed"},{"text":"Edit","status":"pending"}])),
+            &list(json!([{"text":"Look","status":"pending"}])),
+            &list(json!([{"text":"Look","status":"pending"},{"text":"Edit","status":"pending"}])),
+            &list(json!([{"text":"Look","status":"completed"},{"text":"Edit","status":"pending"}])),
         ]
     );
     assert_eq!(of_type(&events, "tool.started"), [""; 0]);
@@ -238,7 +227,7 @@ fn codex_todo_list_is_one_list_that_changes() {
         let items = json!([{"text":"Look","status":first},{"text":"Edit","status":"pending"}]);
         json!({"type":"todo_list","todoId":"item_0","items":items})
     };
-    assert_eq!(of_type(&events, "todo_list"), [list("pending"), list("completed")]);
+    assert_eq!(of_type(&events, "todo_list"), [&list("pending"), &list("completed")]);
 }
 
 #[test]
@@ -260,7 +249,7 @@ fn a_list_that_did_not_change_is_told_once() {
     let refused = r#"{"type":"tool_result","tool_id":"c","status":"error"}"#;
     let events = events("gemini", &[call, refused]);
     let list = json!({"type":"todo_list","todoId":"c","items":[]});
-    assert_eq!(of_type(&events, "todo_list"), [list]);
+    assert_eq!(of_type(&events, "todo_list"), [&list]);
 }
 
 #[test]

@@ -1,20 +1,17 @@
 //! The pieces of messages, as `--include-partial-messages` adds them.
 
 use interlingua::dialect::EncodeOptions;
-use interlingua::{Exit, Options, Translator};
+use interlingua::{Exit, Options};
 use serde_json::{Value, json};
 
-use crate::support::{dialect, translate_lines};
+use crate::support::{dialect, translate_lines, translate_with};
 
 fn pieces(from: &str, lines: &[&str]) -> Vec<Value> {
     let encode = EncodeOptions { partial: true, ..EncodeOptions::default() };
     let options = Options { encode, ..Options::default() };
-    let mut translator = Translator::new(dialect(from).into(), dialect("claude"), options).unwrap();
     let input: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
-    let mut bytes = translator.push(input.as_bytes(), None).to_vec();
-    bytes.extend_from_slice(&translator.finish(&Exit::default(), None).bytes);
-    let text = String::from_utf8(bytes).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let (from, to) = (Some(dialect(from)), dialect("claude"));
+    translate_with(options, from, to, [input.as_bytes()], &Exit::default()).records()
 }
 
 fn stop_reason(records: &[Value]) -> &Value {

@@ -18,7 +18,7 @@ fn init() -> Value {
     json!({"type":"system","subtype":"init","session_id":"s","cwd":"/","model":"m","permissionMode":"default","tools":[]})
 }
 
-fn said() -> Value {
+fn text_record() -> Value {
     json!({"type":"assistant","session_id":"s","parent_tool_use_id":null,"message":{"id":"1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"hi"}]}})
 }
 
@@ -44,12 +44,12 @@ fn with(mut record: Value, pointer: &str, value: Option<Value>) -> Value {
 
 #[test]
 fn a_turn_as_it_should_be_breaks_none() {
-    assert_eq!(broken(&[init(), retry(), said(), result()]), [""; 0]);
+    assert_eq!(broken(&[init(), retry(), text_record(), result()]), [""; 0]);
 }
 
 #[test]
 fn all_records_are_of_one_session() {
-    let other = with(said(), "/session_id", Some(json!("t")));
+    let other = with(text_record(), "/session_id", Some(json!("t")));
     assert_eq!(broken(&[init(), other, result()]), ["one-session"]);
     let second = [init(), result()].map(|it| with(it, "/session_id", Some(json!("t"))));
     assert_eq!(broken(&[&[init(), result()], &second[..]].concat()), [""; 0]);
@@ -57,7 +57,7 @@ fn all_records_are_of_one_session() {
 
 #[test]
 fn a_message_names_its_model() {
-    let nameless = with(said(), "/message/model", None);
+    let nameless = with(text_record(), "/message/model", None);
     assert_eq!(broken(&[init(), nameless, result()]), ["message"]);
 }
 
@@ -84,7 +84,7 @@ fn a_retry_has_numbers_and_a_code() {
 }
 
 fn block(kind: &str, block: Value) -> Value {
-    with(said(), "/message/content", Some(json!([block])))
+    with(text_record(), "/message/content", Some(json!([block])))
         .as_object()
         .map(|record| {
             let mut record = Value::Object(record.clone());

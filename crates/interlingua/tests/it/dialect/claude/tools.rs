@@ -26,7 +26,6 @@ fn answer(ended: &Value) -> (Value, Value, Vec<String>) {
         json!({"type":"turn_ended","outcome":"completed"}),
     ];
     let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let written = translate_lines("events", "claude", &lines);
     let records = written.records();
     let user = records.iter().find(|record| record["type"] == "user").unwrap();

@@ -7,41 +7,18 @@ use interlingua::framing::Limits;
 use interlingua::{Exit, Options, ReadOptions, Reader, Translator, Writer};
 use serde_json::{Value, json};
 
-use crate::support::{self, Written, dialect, translate_lines};
-
-/// Our own events, one record each.
-fn event(kind: &str, fields: Value) -> String {
-    let mut record = json!({
-        "interlingua": 1, "type": kind, "sequence": 0, "line": 1, "bytes": [0, 1],
-    });
-    for (name, value) in fields.as_object().unwrap() {
-        record[name] = value.clone();
-    }
-    record.to_string()
-}
+use crate::support::records::{completed_turn, event, translate_events, types};
+use crate::support::{self, Written, dialect, translate_with};
 
 fn written(events: &[String]) -> Written {
-    let lines: Vec<&str> = events.iter().map(String::as_str).collect();
-    let written = translate_lines("events", "ui-message", &lines);
-    let mut checker = Checker::new(dialect("ui-message"), Limits::default());
-    checker.push(&written.bytes);
-    let findings = checker.finish(&Exit::default());
-    assert!(findings.is_empty(), "{findings:#?}\n{}", written.text());
-    written
+    translate_events("ui-message", events)
 }
 
 /// The chunks of one turn, without its frame.
 fn turn(events: &[String]) -> Vec<Value> {
-    let mut all = vec![event("turn_started", json!({}))];
-    all.extend_from_slice(events);
-    all.push(event("turn_ended", json!({"outcome": "completed"})));
-    let chunks = written(&all).records();
+    let chunks = written(&completed_turn(events)).records();
     let frame = ["start", "start-step", "finish-step", "finish"];
     chunks.into_iter().filter(|chunk| !frame.contains(&chunk["type"].as_str().unwrap())).collect()
-}
-
-fn kinds(chunks: &[Value]) -> Vec<&str> {
-    chunks.iter().map(|chunk| chunk["type"].as_str().unwrap()).collect()
 }
 
 fn call(id: &str) -> String {
@@ -101,11 +78,11 @@ fn a_stream_is_one_message_of_server_sent_events() {
 fn a_message_has_an_id_where_the_caller_says_what_makes_it_differ() {
     let options = EncodeOptions { id_seed: Some(7), ..EncodeOptions::default() };
     let options = Options { encode: options, ..Options::default() };
-    let mut translator =
-        Translator::new(dialect("events").into(), dialect("ui-message"), options).unwrap();
     let line = event("turn_started", json!({})) + "\n";
-    let start = String::from_utf8(translator.push(line.as_bytes(), None).to_vec()).unwrap();
-    assert!(start.starts_with(r#"data: {"type":"start","messageId":""#), "{start}");
+    let (from, to) = (Some(dialect("events")), dialect("ui-message"));
+    let written = translate_with(options, from, to, [line.as_bytes()], &Exit::default());
+    let text = written.text();
+    assert!(text.starts_with(r#"data: {"type":"start","messageId":""#), "{text}");
 }
 
 #[test]
@@ -119,7 +96,7 @@ fn what_becomes_known_of_the_session_later_is_told_beside_the_message() {
     ])
     .records();
     assert_eq!(
-        kinds(&chunks),
+        types(&chunks),
         ["start", "data-notice", "message-metadata", "message-metadata", "finish"]
     );
     assert_eq!(chunks[2]["messageMetadata"], json!({"sessionId": "s"}));
@@ -132,8 +109,8 @@ fn a_step_ends_when_all_calls_are_answered_and_the_agent_goes_on() {
         let mut all = vec![event("turn_started", json!({}))];
         all.extend_from_slice(events);
         all.push(event("turn_ended", json!({"outcome": "completed"})));
-        let chunks = written(&all).records();
-        kinds(&chunks).iter().filter(|kind| **kind == "start-step").count()
+        let chunks = written(&completed_turn(events)).records();
+        types(&chunks).iter().filter(|kind| **kind == "start-step").count()
     };
     assert_eq!(steps(&[text("a"), text("b")]), 1);
     assert_eq!(steps(&[text("a"), call("1"), call("2"), answer("1"), answer("2"), text("b")]), 2);
@@ -187,7 +164,7 @@ fn a_call_that_failed_says_so_in_words() {
 #[test]
 fn a_call_that_nobody_answers_is_answered() {
     let chunks = turn(&[event("tool_started", json!({"call": "c", "name": "Bash"}))]);
-    assert_eq!(kinds(&chunks), ["tool-input-start", "tool-input-available", "tool-output-error"]);
+    assert_eq!(types(&chunks), ["tool-input-start", "tool-input-available", "tool-output-error"]);
     assert_eq!(chunks[1]["input"], json!({}));
     assert_eq!(chunks[2]["providerMetadata"], json!({"interlingua": {"status": "abandoned"}}));
 }
@@ -234,7 +211,7 @@ fn the_error_that_ended_a_turn_is_told_once_and_others_are_data() {
         event("turn_ended", json!({"outcome": "failed", "cause": "boom"})),
     ])
     .records();
-    assert_eq!(kinds(&chunks), ["start", "data-error", "error", "finish"]);
+    assert_eq!(types(&chunks), ["start", "data-error", "error", "finish"]);
     assert_eq!(chunks[1]["data"]["message"], "first");
     assert_eq!(chunks[1]["transient"], true);
 }
@@ -250,10 +227,10 @@ fn an_error_is_told_when_the_agent_goes_on_and_not_when_the_turn_ends_of_it() {
         event("turn_ended", json!({"outcome": "failed", "cause": "boom"})),
     ])
     .records();
-    assert_eq!(kinds(&chunks)[..3], ["start", "data-error", "start-step"]);
-    assert_eq!(kinds(&chunks)[6..], ["finish-step", "error", "finish"]);
+    assert_eq!(types(&chunks)[..3], ["start", "data-error", "start-step"]);
+    assert_eq!(types(&chunks)[6..], ["finish-step", "error", "finish"]);
     let of_other = event("error", json!({"parent": "t", "message": "boom"}));
-    assert_eq!(kinds(&turn(&[of_other])), ["data-error"]);
+    assert_eq!(types(&turn(&[of_other])), ["data-error"]);
 }
 
 #[test]
@@ -307,7 +284,7 @@ fn tokens_that_the_end_tells_and_signs_of_life_without_news_are_not_told() {
         event("usage", json!({"scope": "request", "output": 1})),
         answer("c"),
     ]);
-    assert_eq!(kinds(&chunks)[1..4], ["data-tool-progress", "data-usage", "data-usage"]);
+    assert_eq!(types(&chunks)[1..4], ["data-tool-progress", "data-usage", "data-usage"]);
     assert_eq!(chunks[1]["data"]["elapsed_ms"], 1);
     assert_eq!(chunks[2]["data"]["parent"], "t");
 }
@@ -339,7 +316,7 @@ fn the_session_is_found_again_in_what_comes_back_with_the_next_prompt() {
     .records();
     let has_it = |chunk: &&Value| chunk["providerMetadata"]["interlingua"]["sessionId"] == "s";
     let stamped: Vec<Value> = chunks.iter().filter(has_it).cloned().collect();
-    assert_eq!(kinds(&stamped), ["text-end", "tool-input-available"]);
+    assert_eq!(types(&stamped), ["text-end", "tool-input-available"]);
 }
 
 #[test]
@@ -360,7 +337,7 @@ fn a_plan_is_data_that_the_next_plan_takes_the_place_of() {
         json!({"parent": "t", "items": [{"text": "two", "status": "pending"}]}),
     );
     let chunks = turn(&[plan("pending"), plan("completed"), of_other]);
-    assert_eq!(kinds(&chunks), ["data-plan"; 3]);
+    assert_eq!(types(&chunks), ["data-plan"; 3]);
     let ids: Vec<_> = chunks.iter().map(|chunk| chunk["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["plan", "plan", "plan-t"]);
     assert_eq!(chunks[1]["data"]["items"][0], json!({"text": "one", "status": "completed"}));
@@ -378,7 +355,7 @@ fn a_permission_is_data_with_all_that_is_needed_to_decide() {
         answer("c"),
     ]);
     let [request, decision] = ["data-permission-request", "data-permission-decision"];
-    assert_eq!(kinds(&chunks)[1..3], [request, decision]);
+    assert_eq!(types(&chunks)[1..3], [request, decision]);
     assert_eq!(chunks[1]["data"]["options"], options);
 }
 
@@ -437,12 +414,10 @@ fn several_turns_are_one_message_unless_each_is_to_be_its_own() {
     let encoder = UiMessageEncoder::new(&EncodeOptions::default()).with_a_message_each_turn();
     let reader = Reader::new(dialect("events").into(), ReadOptions::default()).unwrap();
     let writer = Writer::with_encoder(encoder, &EncodeOptions::default());
-    let mut translator = Translator::with_writer(reader, writer);
+    let translator = Translator::with_writer(reader, writer);
     let input = lines.join("\n") + "\n";
-    let mut apart = translator.push(input.as_bytes(), None).to_vec();
-    let finished = translator.finish(&Exit { code: Some(0), ..Exit::default() }, None);
-    apart.extend_from_slice(&finished.bytes);
-    let apart = String::from_utf8(apart).unwrap();
+    let separate = support::run(translator, [input.as_bytes()], &support::exit("0"));
+    let apart = separate.text();
     let messages: Vec<_> = apart.split("data: [DONE]\n\n").filter(|it| !it.is_empty()).collect();
     assert_eq!(messages.len(), 2, "{apart}");
     for message in messages {
@@ -453,7 +428,7 @@ fn several_turns_are_one_message_unless_each_is_to_be_its_own() {
         checker.push(message.as_bytes());
         assert_eq!(checker.finish(&Exit::default()), []);
     }
-    let lost: Vec<_> = finished.losses.iter().collect();
+    let lost: Vec<_> = separate.losses().iter().collect();
     assert_eq!(lost, [("event between two turns", 1)]);
 }
 

@@ -1,44 +1,33 @@
 //! The compliance list of the seed on protocol normalization, one test each: whatever agent is
 //! read, what is written for Yume keeps the flat contract.
 
+use interlingua::Exit;
 use interlingua::check::{Checker, Finding};
 use interlingua::framing::Limits;
-use interlingua::{Exit, Options, Source, Translator, dialect};
 use serde_json::{Value, json};
+
+use crate::support::records::{of_type, types};
+use crate::support::{dialect, translate_chunks};
 
 /// Translates a stream for Yume, checks it, and gives its records.
 fn written(from: &str, input: &str, exit: &Exit) -> Vec<Value> {
-    let yume = dialect::find("yume").unwrap();
-    let mut translator =
-        Translator::new(Source::named(from).unwrap(), yume, Options::default()).unwrap();
-    let mut bytes = translator.push(input.as_bytes(), None).to_vec();
-    bytes.extend_from_slice(&translator.finish(exit, None).bytes);
-    assert_eq!(findings(&bytes), []);
-    for line in bytes.split(|byte| *byte == b'\n') {
+    let (from, to) = (Some(dialect(from)), dialect("yume"));
+    let written = translate_chunks(from, to, [input.as_bytes()], exit);
+    assert_eq!(findings(&written.bytes), []);
+    for line in written.bytes.split(|byte| *byte == b'\n') {
         assert!(line.len() < 100_000, "a line has {} bytes", line.len());
     }
-    let lines = std::str::from_utf8(&bytes).unwrap().lines();
-    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+    written.records()
 }
 
 fn findings(bytes: &[u8]) -> Vec<Finding> {
-    let mut checker = Checker::new(dialect::find("yume").unwrap(), Limits { frame: 99_999 });
+    let mut checker = Checker::new(dialect("yume"), Limits { frame: 99_999 });
     checker.push(bytes);
     checker.finish(&Exit::default())
 }
 
 fn from_codex(input: &str) -> Vec<Value> {
     written("codex", input, &Exit::default())
-}
-
-/// The types of records, in order.
-fn types(records: &[Value]) -> Vec<&str> {
-    records.iter().map(|record| record["type"].as_str().unwrap()).collect()
-}
-
-/// The records of one type.
-fn all<'r>(records: &'r [Value], kind: &str) -> Vec<&'r Value> {
-    records.iter().filter(|record| record["type"] == kind).collect()
 }
 
 const CODEX_START: &str = concat!(
@@ -169,7 +158,7 @@ fn what_a_sub_agent_does_waits_for_the_call_that_started_it() {
             .to_owned(),
     ];
     let records = written("claude", &lines.join("\n"), &Exit::default());
-    let ids: Vec<_> = all(&records, "tool_use").iter().map(|call| call["id"].clone()).collect();
+    let ids: Vec<_> = of_type(&records, "tool_use").iter().map(|call| call["id"].clone()).collect();
     assert_eq!(ids, [json!("task"), json!("inner")]);
 }
 
@@ -181,7 +170,7 @@ fn tool_error() {
         r#"{"type":"item.completed","item":{"id":"item_1","type":"mcp_tool_call","server":"s","tool":"t","arguments":{},"result":null,"error":{"message":"refused"},"status":"failed"}}"#,
     )));
     assert_eq!(
-        all(&records, "tool_result"),
+        of_type(&records, "tool_result"),
         [
             &json!({
                 "type": "tool_result", "tool_use_id": "item_0", "content": "Exit code 1\nno\n",
@@ -193,7 +182,7 @@ fn tool_error() {
             }),
         ]
     );
-    assert_eq!(all(&records, "result")[0]["is_error"], json!(false));
+    assert_eq!(of_type(&records, "result")[0]["is_error"], json!(false));
 }
 
 #[test]
@@ -291,7 +280,7 @@ fn a_limit_has_its_own_subtype() {
         r#"{"type":"result","subtype":"error_max_turns","is_error":true,"errors":["Reached maximum number of turns (1)"],"session_id":"s1","uuid":"u3"}"#
     );
     let records = written("claude", &input, &Exit::default());
-    assert_eq!(all(&records, "result")[0]["subtype"], json!("error_max_turns"));
+    assert_eq!(of_type(&records, "result")[0]["subtype"], json!("error_max_turns"));
 }
 
 #[test]
@@ -336,12 +325,12 @@ fn long_text_is_chunked_below_the_limit() {
         let records = from_codex(&codex(&format!(
             r#"{{"type":"item.completed","item":{{"id":"item_0","type":"agent_message","text":{literal}}}}}"#
         )));
-        let texts = all(&records, "text");
+        let texts = of_type(&records, "text");
         assert!(texts.len() > 3);
         let said: String = texts.iter().map(|text| text["content"].as_str().unwrap()).collect();
         assert_eq!(said, text);
         // It would not fit beside the other fields of the result.
-        assert_eq!(all(&records, "result")[0].get("result"), None);
+        assert_eq!(of_type(&records, "result")[0].get("result"), None);
     }
 }
 
@@ -352,7 +341,7 @@ fn long_result_is_chunked() {
     let records = from_codex(&codex(&format!(
         r#"{{"type":"item.completed","item":{{"id":"item_0","type":"command_execution","command":"yes","aggregated_output":{literal},"exit_code":0,"status":"completed"}}}}"#
     )));
-    let parts = all(&records, "tool_result");
+    let parts = of_type(&records, "tool_result");
     assert_eq!(parts.len(), 4);
     let whole: String = parts.iter().map(|part| part["content"].as_str().unwrap()).collect();
     assert_eq!(whole, output);
@@ -368,7 +357,7 @@ fn a_long_input_is_cut_and_says_so() {
         "parameters": input,
     });
     let records = written("gemini", &format!("{call}\n"), &Exit::default());
-    let call = all(&records, "tool_use")[0];
+    let call = of_type(&records, "tool_use")[0];
     assert_eq!(call["input"]["file_path"], json!("/big.txt"));
     assert!(call["input"]["content"].as_str().unwrap().ends_with(" bytes left out]"));
 }
@@ -392,10 +381,10 @@ fn usage_is_estimated_and_marked_when_unknown() {
     );
     let records = written("giselle", input, &Exit::default());
     let estimate = json!({ "input_tokens": 2, "output_tokens": 3, "estimated": true });
-    let result = all(&records, "result")[0];
+    let result = of_type(&records, "result")[0];
     assert_eq!(result["usage"], estimate);
     assert_eq!(result["usage_estimated"], json!(true));
-    let mut usage = all(&records, "usage")[0].clone();
+    let mut usage = of_type(&records, "usage")[0].clone();
     usage.as_object_mut().unwrap().remove("type");
     assert_eq!(usage, estimate);
 }
@@ -431,7 +420,7 @@ fn another_session_id_is_told() {
     let records = written("claude", &input, &Exit::default());
     let told = json!({ "type": "system", "subtype": "session_id", "session_id": "s2" });
     assert_eq!(records[1], told);
-    assert_eq!(all(&records, "result")[0]["session_id"], json!("s2"));
+    assert_eq!(of_type(&records, "result")[0]["session_id"], json!("s2"));
 }
 
 #[test]
@@ -440,7 +429,7 @@ fn ids_are_stable_and_every_piece_has_its_own() {
     let input = format!("{piece}\n{piece}\n");
     let one = written("giselle", &input, &Exit::default());
     assert_eq!(one, written("giselle", &input, &Exit::default()));
-    let ids: Vec<_> = all(&one, "text").iter().map(|text| text["id"].clone()).collect();
+    let ids: Vec<_> = of_type(&one, "text").iter().map(|text| text["id"].clone()).collect();
     assert!(ids.iter().all(|id| id.as_str().is_some_and(|id| id.starts_with("chunk-"))));
     assert!(ids.len() == 2 && ids[0] != ids[1], "{ids:?}");
 }

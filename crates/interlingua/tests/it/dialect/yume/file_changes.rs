@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 /// The calls and answers that are written, in order.
 fn written(from: &str, lines: &[Value]) -> Vec<Value> {
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let written = translate_lines(from, "yume", &lines);
     let mut checker = Checker::new(dialect::find("yume").unwrap(), Limits::default());
     checker.push(&written.bytes);

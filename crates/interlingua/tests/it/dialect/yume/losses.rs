@@ -10,7 +10,6 @@ fn written(events: &[Value]) -> Written {
         event.to_string()
     };
     let lines: Vec<String> = events.iter().map(line).collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let written = translate_lines("events", "yume", &lines);
     assert!(written.text().lines().all(|line| line.len() < 100_000));
     written

@@ -1,8 +1,9 @@
 //! Records of Yume's contract that are printed over several lines are read, and a broken one costs its
 //! own lines only.
+use crate::support::records::of_type;
 use crate::support::{dialect, is_linear, translate, translate_chunks};
+use interlingua::Exit;
 use interlingua::framing::{Body, Frame, Framing, Joined, Limits};
-use interlingua::{Exit, Options, Translator};
 use serde_json::{Value, json};
 
 /// The frames of an input: the line and the text of each, or how long it was.
@@ -163,18 +164,9 @@ fn a_stream_of_pretty_printed_records_tells_the_same_events() {
 #[test]
 fn a_broken_record_is_reported_once_and_the_turn_goes_on() {
     let input = "{\n  \"type\": \"text\",\n  \"content\": [\n{\"type\":\"text\",\"content\":\"Hello\"}\n{\"type\":\"result\",\"is_error\":false}\n";
-    let mut translator =
-        Translator::new(dialect("yume").into(), dialect("events"), Options::default()).unwrap();
-    let mut bytes = translator.push(input.as_bytes(), None).to_vec();
-    bytes.extend_from_slice(&translator.finish(&Exit::default(), None).bytes);
-    let events: Vec<Value> = String::from_utf8(bytes)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let of = |kind: &str| -> Vec<&Value> {
-        events.iter().filter(|event| event["type"] == kind).collect()
-    };
+    let (from, to) = (Some(dialect("yume")), dialect("events"));
+    let events = translate_chunks(from, to, [input.as_bytes()], &Exit::default()).records();
+    let of = |kind: &str| of_type(&events, kind);
     assert_eq!(of("unparsed").len(), 1);
     assert_eq!(
         (&of("unparsed")[0]["line"], &of("block_delta")[0]["text"]),

@@ -4,7 +4,9 @@
 use interlingua::check::Checker;
 use interlingua::event::{Data, Event, Outcome, ToolStatus};
 use interlingua::framing::Limits;
-use interlingua::{EntryRef, Exit, Options, ReadOptions, Reader, Source, Translator, dialect};
+use interlingua::{EntryRef, Exit, ReadOptions, Reader, Source, dialect};
+
+use crate::support::{self, translate_chunks};
 
 /// The example of the seed, byte by byte.
 const SEED: &str = r#"{"type":"system","subtype":"init","session_id":"sess_123","model":"gemini-1.5-pro","cwd":"/repo","permissionMode":"default","tools":["Read","Write","Edit","MultiEdit","Glob","Grep","LS","Bash"]}
@@ -32,13 +34,9 @@ fn kinds(events: &[Event<'_>]) -> Vec<&'static str> {
 }
 
 fn translated(from: Option<&str>, input: &str) -> (String, Option<&'static str>) {
-    let yume = dialect::find("yume").unwrap();
-    let from = from.map_or(Source::Recognise, |name| Source::named(name).unwrap());
-    let mut translator = Translator::new(from, yume, Options::default()).unwrap();
-    let mut bytes = translator.push(input.as_bytes(), None).to_vec();
-    let finished = translator.finish(&Exit::default(), None);
-    bytes.extend_from_slice(&finished.bytes);
-    (String::from_utf8(bytes).unwrap(), finished.from.map(|dialect| dialect.name))
+    let (from, to) = (from.map(support::dialect), support::dialect("yume"));
+    let written = translate_chunks(from, to, [input.as_bytes()], &Exit::default());
+    (written.text(), written.from().map(|dialect| dialect.name))
 }
 
 #[test]
