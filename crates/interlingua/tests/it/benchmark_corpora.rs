@@ -1,4 +1,4 @@
-//! The benchmark corpora are valid, and the lower bounds do the same work as our translators.
+//! The benchmark corpora are valid, and the hand-written limits write the same content as we do.
 
 use serde_json::Value;
 
@@ -36,10 +36,10 @@ fn a_record_has_the_size_of_its_shape() {
     }
 }
 
-/// The texts, calls and answers of both must be equal; ids that the lower bound does not generate
+/// The texts, calls and answers of both must be equal; ids that the limit does not generate
 /// need not be.
 #[test]
-fn the_lower_bound_writes_the_same_content() {
+fn the_limit_writes_the_same_content() {
     let mut different = Vec::new();
     for pair in PAIRS.iter().copied() {
         for shape in Shape::ALL {
@@ -66,7 +66,7 @@ fn the_lower_bound_writes_the_same_content() {
             }
         }
     }
-    assert!(different.is_empty(), "ours, then the lower bound:\n{}", different.join("\n"));
+    assert!(different.is_empty(), "ours, then the limit:\n{}", different.join("\n"));
 }
 
 /// The content of each record; a record is a line or a server-sent event.
@@ -111,7 +111,7 @@ fn is_input(name: &str) -> bool {
 fn collect(value: &Value, content: &mut Vec<Value>) {
     match value {
         Value::Object(fields) if fields.get("type") == Some(&Value::from("result")) => {
-            // The lower bound keeps no state for the summary of a turn.
+            // The limit keeps no state for the summary of a turn.
             content.push(Value::from("result"));
         }
         Value::Object(fields) => {

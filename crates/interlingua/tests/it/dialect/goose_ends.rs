@@ -1,4 +1,5 @@
-//! goose exits with 0 and says `complete` however its turn ended: only what was a success is one.
+//! goose exits with 0 and writes `complete` however its turn ended: only a real success is reported
+//! as one.
 
 use interlingua::Exit;
 use serde_json::{Value, json};
@@ -50,23 +51,23 @@ fn the_same_prose_by_the_model_is_text() {
 }
 
 #[test]
-fn pieces_of_one_message_are_one_block() {
+fn deltas_of_one_message_are_one_block() {
     let events = read(&[&text_record(json!("m"), "Hel"), &text_record(json!("m"), "lo"), COUNTED]);
     let blocks = events.iter().filter(|event| event["type"] == "block_started").count();
     assert_eq!((text_of(&events).as_str(), blocks), ("Hello", 1));
     assert_eq!(end(&events)["usage"]["input"], 10);
 }
 
-/// Seen: every turn of a provider that counts no tokens was cancelled.
+/// Regression: every turn of a provider that counts no tokens was cancelled.
 #[test]
-fn a_turn_without_counts_is_not_cancelled_for_that() {
+fn a_turn_without_counts_is_not_cancelled() {
     let events = read(&[&text_record(json!("m"), "Hello."), NOT_COUNTED]);
     assert_eq!(end(&events)["outcome"], "completed");
     assert!(end(&events).get("usage").is_none());
 }
 
 #[test]
-fn prose_in_front_of_the_end_is_an_interrupt() {
+fn prose_before_the_end_is_an_interrupt() {
     let glued = format!("Yes — what would you like me to do?{COUNTED}");
     let events = read(&[&text_record(json!("m"), "Hel"), &glued]);
     assert_eq!(end(&events)["outcome"], "cancelled");
@@ -81,7 +82,7 @@ fn a_call_without_an_answer_was_interrupted() {
 }
 
 #[test]
-fn without_an_end_there_is_no_success() {
+fn a_stream_without_an_end_is_no_success() {
     let events = read(&[&text_record(json!("m"), "Hello")]);
     assert_eq!(end(&events)["outcome"], "failed");
 }
@@ -99,7 +100,7 @@ fn a_limit_of_turns_is_no_success() {
 }
 
 #[test]
-fn a_recipe_that_cannot_try_again_has_failed() {
+fn a_recipe_without_further_retries_has_failed() {
     let prose = "Retry logic encountered an error: no such file";
     let events = read(&[&text_record(Value::Null, prose), COUNTED]);
     assert_eq!(end(&events)["outcome"], "failed");
@@ -119,7 +120,7 @@ fn calls_of_an_interrupted_turn_are_cancelled() {
 }
 
 #[test]
-fn prose_in_front_of_the_records_is_a_log() {
+fn prose_before_the_records_is_a_log() {
     let banner = "    __( O)>  ● new session · ollama qwen3-coder:30b";
     let lines = ["Loading recipe: K8s", banner, &text_record(json!("m"), "Hi"), "stray", COUNTED];
     let events = read(&lines);

@@ -1,4 +1,5 @@
-//! Where lines of our own stand between lines of text: never inside one, and one at the end of each turn.
+//! Where lines of our own are written between lines of text: never inside one, and one at the end
+//! of each turn.
 
 use crate::support::{Case, translate, translate_lines};
 
@@ -6,7 +7,7 @@ const NOTICE: &str = r#"{"type":"notice","severity":"info","text":"a notice"}"#;
 const ENDED: &str = r#"{"type":"block_ended","message":"m","kind":"text"}"#;
 const COMPLETED: &str = r#"{"type":"turn_ended","outcome":"completed"}"#;
 
-fn piece(text: &str) -> String {
+fn delta(text: &str) -> String {
     format!(r#"{{"type":"block_delta","message":"m","kind":"text","text":"{text}"}}"#)
 }
 
@@ -14,34 +15,34 @@ fn shown(lines: &[&str]) -> String {
     translate_lines("events", "text", lines).text()
 }
 
-/// Seen: a notice in the middle of a word.
+/// Regression: a notice was shown in the middle of a word.
 #[test]
 fn a_notice_waits_for_the_end_of_the_block() {
-    let lines = [&piece("One sen"), NOTICE, &piece("tence."), ENDED, COMPLETED];
+    let lines = [&delta("One sen"), NOTICE, &delta("tence."), ENDED, COMPLETED];
     assert_eq!(shown(&lines), "One sentence.\n\n! a notice\n\n— completed\n");
 }
 
 #[test]
 fn a_notice_waits_for_the_end_of_the_line_and_no_longer() {
-    let lines = [&piece("One li"), NOTICE, &piece("ne.\\nAnother"), &piece("."), ENDED, COMPLETED];
+    let lines = [&delta("One li"), NOTICE, &delta("ne.\\nAnother"), &delta("."), ENDED, COMPLETED];
     assert_eq!(shown(&lines), "One line.\n\n! a notice\n\nAnother.\n\n— completed\n");
-    let lines = [&piece("One line.\\n"), NOTICE, &piece("Another."), ENDED, COMPLETED];
+    let lines = [&delta("One line.\\n"), NOTICE, &delta("Another."), ENDED, COMPLETED];
     assert_eq!(shown(&lines), "One line.\n\n! a notice\n\nAnother.\n\n— completed\n");
 }
 
 #[test]
-fn a_notice_is_shown_before_what_ends_the_line_anyway() {
+fn a_notice_is_shown_before_an_event_that_ends_the_line_anyway() {
     let call = r#"{"type":"tool_started","call":"c","name":"look","input":{}}"#;
     let answer = r#"{"type":"tool_ended","call":"c"}"#;
-    let lines = [&piece("Half"), NOTICE, call, answer, COMPLETED];
+    let lines = [&delta("Half"), NOTICE, call, answer, COMPLETED];
     assert_eq!(shown(&lines), "Half\n\n! a notice\n▸ look\n  ⎿ done\n\n— completed\n");
-    assert_eq!(shown(&[&piece("Half"), NOTICE]).matches("! a notice\n").count(), 1);
+    assert_eq!(shown(&[&delta("Half"), NOTICE]).matches("! a notice\n").count(), 1);
 }
 
 #[test]
 fn a_question_to_the_user_does_not_wait() {
     let question = r#"{"type":"permission_requested","request":"r","tool":"look","input":{}}"#;
-    let lines = [&piece("Half"), question, &piece(" of it."), ENDED, COMPLETED];
+    let lines = [&delta("Half"), question, &delta(" of it."), ENDED, COMPLETED];
     assert_eq!(shown(&lines), "Half\n\n! may it? look\n\n of it.\n\n— completed\n");
 }
 

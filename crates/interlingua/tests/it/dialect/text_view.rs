@@ -1,12 +1,12 @@
-//! What a person at a terminal sees of a stream.
+//! The text that a person at a terminal sees of a stream.
 
 use interlingua::dialect::FramingKind;
 use interlingua::{Exit, Options, ReadOptions, Translator};
 
 use crate::support::{dialect, translate_with};
 
-/// What a person sees of a stream, and what was lost.
-fn shown_of(from: &str, lines: &[&str], exit: &Exit) -> (String, Vec<String>) {
+/// The text that a person sees of a stream, and the names of what was lost.
+fn shown_with_losses(from: &str, lines: &[&str], exit: &Exit) -> (String, Vec<String>) {
     let options = Options {
         read: ReadOptions { framing: Some(FramingKind::Lines), ..ReadOptions::default() },
         ..Options::default()
@@ -19,7 +19,7 @@ fn shown_of(from: &str, lines: &[&str], exit: &Exit) -> (String, Vec<String>) {
 }
 
 fn shown(from: &str, lines: &[&str]) -> String {
-    shown_of(from, lines, &Exit::default()).0
+    shown_with_losses(from, lines, &Exit::default()).0
 }
 
 const CODEX: &[&str] = &[
@@ -37,8 +37,8 @@ const CODEX: &[&str] = &[
 ];
 
 #[test]
-fn a_turn_reads_well() {
-    let (shown, lost) = shown_of("codex", CODEX, &Exit::default());
+fn a_turn_is_shown_readably() {
+    let (shown, lost) = shown_with_losses("codex", CODEX, &Exit::default());
     assert_eq!(
         shown,
         "\
@@ -69,10 +69,10 @@ Done.Really.
 }
 
 #[test]
-fn a_turn_that_was_cut_off_says_so_once() {
+fn a_truncated_turn_shows_its_cause_once() {
     let line = r#"{"type":"item.started","item":{"id":"1","type":"command_execution","command":"sleep 9","status":"in_progress"}}"#;
     let exit = Exit { code: Some(1), stderr: Some("boom\n".to_owned()), ..Exit::default() };
-    let (shown, _) = shown_of("codex", &[line], &exit);
+    let (shown, _) = shown_with_losses("codex", &[line], &exit);
     assert!(shown.starts_with("▸ command_execution: sleep 9\n  ⎿ abandoned: "), "{shown}");
     assert!(shown.contains("\n\n— failed: the agent exited with code 1"), "{shown}");
     assert!(shown.ends_with("\n\n| boom\n"), "{shown}");
@@ -80,21 +80,21 @@ fn a_turn_that_was_cut_off_says_so_once() {
 }
 
 #[test]
-fn pieces_are_written_as_they_come() {
+fn deltas_are_written_as_they_arrive() {
     let (from, to) = (dialect("codex"), dialect("text"));
     let mut translator = Translator::new(from.into(), to, Options::default()).unwrap();
-    let piece = |text| {
+    let delta = |text| {
         format!(
             "{{\"type\":\"message.output_text.delta\",\"item_id\":\"a\",\"delta\":\"{text}\"}}\n"
         )
     };
-    assert_eq!(translator.push(piece("Hel").as_bytes(), None), b"Hel");
-    assert_eq!(translator.push(piece("lo\\n").as_bytes(), None), b"lo\n");
-    assert_eq!(translator.push(piece("you").as_bytes(), None), b"you");
+    assert_eq!(translator.push(delta("Hel").as_bytes(), None), b"Hel");
+    assert_eq!(translator.push(delta("lo\\n").as_bytes(), None), b"lo\n");
+    assert_eq!(translator.push(delta("you").as_bytes(), None), b"you");
 }
 
 #[test]
-fn a_sub_agent_stands_to_the_right() {
+fn the_output_of_a_sub_agent_is_indented() {
     let shown = shown(
         "claude",
         &[
@@ -119,7 +119,7 @@ fn claude_answer(id: &str, output: &str) -> String {
     )
 }
 
-/// `⎿ Bash: fast` looked like a command.
+/// Regression: `⎿ Bash: fast` looked like a command.
 #[test]
 fn answers_of_parallel_calls_name_their_call() {
     let lines = [
@@ -145,7 +145,7 @@ fn answers_of_parallel_calls_name_their_call() {
     );
 }
 
-/// `failed, exit code 3: Exit code 3 … (+2 lines)` hid the first line of the output.
+/// Regression: `failed, exit code 3: Exit code 3 … (+2 lines)` hid the first line of the output.
 #[test]
 fn the_exit_code_is_not_the_first_line_of_the_output() {
     let call = claude_call("a", "false");
@@ -155,7 +155,7 @@ fn the_exit_code_is_not_the_first_line_of_the_output() {
 }
 
 #[test]
-fn a_change_that_failed_names_its_files() {
+fn a_failed_change_lists_its_files() {
     let shown = shown(
         "codex",
         &[
@@ -173,19 +173,19 @@ fn an_empty_line_of_a_prompt_is_marked_too() {
     assert!(shown.starts_with("> one\n>\n> two\n\n"), "{shown}");
 }
 
-/// An escape sequence that two pieces share left `0m` on the screen.
+/// Regression: an escape sequence that was split between two deltas left `0m` on the screen.
 #[test]
-fn a_colour_that_is_cut_in_two_leaves_nothing_behind() {
-    let piece = |text: &str| {
+fn an_escape_sequence_that_is_split_between_deltas_is_removed() {
+    let delta = |text: &str| {
         format!(r#"{{"type":"message","role":"assistant","content":"{text}","delta":true}}"#)
     };
-    let pieces = [piece("\\u001b[31mred\\u001b["), piece("0m and"), piece(" plain")];
-    let shown = shown("gemini", &pieces.each_ref().map(String::as_str));
+    let deltas = [delta("\\u001b[31mred\\u001b["), delta("0m and"), delta(" plain")];
+    let shown = shown("gemini", &deltas.each_ref().map(String::as_str));
     assert!(shown.starts_with("red and plain\n"), "{shown}");
 }
 
 #[test]
-fn a_refused_plan_is_said_to_be_refused() {
+fn a_refused_plan_is_shown_as_refused() {
     let call = |id: &str, step: &str| {
         format!(
             r#"{{"type":"tool_use","tool_name":"write_todos","tool_id":"{id}","parameters":{{"todos":[{{"description":"{step}","status":"pending"}}]}}}}"#
@@ -205,7 +205,7 @@ fn a_refused_plan_is_said_to_be_refused() {
 }
 
 #[test]
-fn nothing_is_said_twice_in_one_breath() {
+fn an_error_that_is_also_the_cause_is_shown_once() {
     let retry = r#"{"type":"error","message":"Reconnecting... 1/2 (too busy)"}"#;
     let codex = shown("codex", &[r#"{"type":"turn.started"}"#, retry]);
     assert!(codex.contains(": Reconnecting... 1/2 (too busy)\n"), "{codex}");
@@ -217,7 +217,7 @@ fn nothing_is_said_twice_in_one_breath() {
 }
 
 #[test]
-fn a_turn_that_cost_nothing_names_no_price() {
+fn a_turn_without_cost_shows_no_price() {
     let result = |cost: &str| {
         format!(
             r#"{{"type":"result","subtype":"success","is_error":false,"session_id":"s","duration_ms":1199,"total_cost_usd":{cost},"result":"ok"}}"#
@@ -229,20 +229,20 @@ fn a_turn_that_cost_nothing_names_no_price() {
 }
 
 #[test]
-fn a_question_says_what_it_is_about_and_why() {
+fn a_permission_request_shows_its_subject_and_reason() {
     let call = r#"{"type":"tool_started","call":"c","name":"file_change","kind":"edit","input":{"changes":[{"path":"a.txt"}]}}"#;
     let asks = r#"{"type":"permission_requested","request":"1","call":"c","description":"Outside the workspace?"}"#;
     let blind = shown("events", &[call, asks]);
     assert!(blind.contains("! may it? file_change: a.txt (Outside the workspace?)\n"), "{blind}");
     let repeats = r#"{"type":"permission_requested","request":"1","tool":"bash","input":{"command":"ls -l"},"description":"run ls -l"}"#;
-    let told = shown("events", &[repeats]);
-    assert!(told.contains("! may it? bash: ls -l\n"), "{told}");
+    let text = shown("events", &[repeats]);
+    assert!(text.contains("! may it? bash: ls -l\n"), "{text}");
     let nothing = shown("events", &[r#"{"type":"permission_requested","request":"1"}"#]);
     assert!(nothing.contains("! may it go on?\n"), "{nothing}");
 }
 
 #[test]
-fn questions_and_answers_are_told_in_words() {
+fn questions_and_answers_are_shown_as_text() {
     let call = r#"{"type":"tool_started","call":"c","name":"question","input":{"questions":[{"question":"Which?"}]}}"#;
     let answer = |answers: &str| {
         format!(r#"{{"type":"question_answered","request":"q","answers":{answers}}}"#)
@@ -258,14 +258,14 @@ fn questions_and_answers_are_told_in_words() {
 }
 
 #[test]
-fn the_answer_of_a_call_that_drew_the_plan_does_not_repeat_it() {
+fn the_answer_of_a_call_that_wrote_the_plan_does_not_repeat_it() {
     let call = r#"{"type":"tool_started","call":"c","name":"todowrite","kind":"plan","input":{"todos":[]}}"#;
     let plan = r#"{"type":"plan_updated","call":"c","items":[{"text":"Look"}]}"#;
     let answer = |output: &str, status: &str| {
         format!(r#"{{"type":"tool_ended","call":"c","status":"{status}","output":{output}}}"#)
     };
     let list = answer(r#""[\n{}\n]""#, "completed");
-    let (drawn, lost) = shown_of("events", &[call, plan, &list], &Exit::default());
+    let (drawn, lost) = shown_with_losses("events", &[call, plan, &list], &Exit::default());
     assert!(drawn.contains("  [ ] Look\n  ⎿ done\n"), "{drawn}");
     assert!(lost.contains(&"1 tool outputs beyond one line".to_owned()), "{lost:?}");
     let short = shown("events", &[call, plan, &answer("\"Noted.\"", "completed")]);
@@ -277,7 +277,7 @@ fn the_answer_of_a_call_that_drew_the_plan_does_not_repeat_it() {
 }
 
 #[test]
-fn a_file_is_told_by_its_path_under_any_name() {
+fn a_file_is_shown_by_its_path_under_any_name() {
     for name in ["file_path", "filePath", "fileName", "path"] {
         let call = format!(
             r#"{{"type":"tool_started","call":"c","name":"write","kind":"write","input":{{"content":"x","{name}":"a.txt"}}}}"#
@@ -288,14 +288,14 @@ fn a_file_is_told_by_its_path_under_any_name() {
 }
 
 #[test]
-fn what_a_sub_agent_is_told_is_not_said_to_itself() {
-    let told = r#"{"type":"user_message","parent":"c","text":"Look around","injected":true}"#;
-    let shown = shown("events", &[told]);
+fn the_prompt_of_a_sub_agent_is_not_shown_again() {
+    let prompt = r#"{"type":"user_message","parent":"c","text":"Look around","injected":true}"#;
+    let shown = shown("events", &[prompt]);
     assert!(shown.contains("    > (to the sub-agent) Look around\n"), "{shown}");
 }
 
 #[test]
-fn what_a_stopped_call_showed_comes_before_why_it_was_stopped() {
+fn the_output_of_a_stopped_call_precedes_its_cause() {
     let lines = [
         r#"{"type":"tool_started","call":"c","name":"bash","input":{"command":"make"}}"#,
         r#"{"type":"tool_progress","call":"c","output":"started"}"#,

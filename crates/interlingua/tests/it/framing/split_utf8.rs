@@ -48,11 +48,11 @@ fn every_split_of_every_sample_gives_the_same_frames() {
     for make in FRAMINGS {
         for limits in limits() {
             for sample in SAMPLES {
-                let whole = frames(make, limits, [sample]);
-                assert_eq!(frames(make, limits, sample.chunks(1)), whole);
+                let at_once = frames(make, limits, [sample]);
+                assert_eq!(frames(make, limits, sample.chunks(1)), at_once);
                 for split in 0..=sample.len() {
                     let (first, second) = sample.split_at(split);
-                    assert_eq!(frames(make, limits, [first, second]), whole, "at {split}");
+                    assert_eq!(frames(make, limits, [first, second]), at_once, "at {split}");
                 }
             }
         }
@@ -160,9 +160,9 @@ proptest! {
     ) {
         let limits = Limits { frame: limit };
         for make in FRAMINGS {
-            let whole = frames(make, limits, [&input[..]]);
-            prop_assert_eq!(&frames(make, limits, split_at(&input, &places)), &whole);
-            prop_assert_eq!(&frames(make, limits, input.chunks(1)), &whole);
+            let at_once = frames(make, limits, [&input[..]]);
+            prop_assert_eq!(&frames(make, limits, split_at(&input, &places)), &at_once);
+            prop_assert_eq!(&frames(make, limits, input.chunks(1)), &at_once);
         }
     }
 
@@ -172,9 +172,9 @@ proptest! {
         places in vec(any::<usize>(), 0..4),
     ) {
         for make in FRAMINGS {
-            let whole = frames(make, Limits::default(), [&input[..]]);
+            let at_once = frames(make, Limits::default(), [&input[..]]);
             let split = frames(make, Limits::default(), split_at(&input, &places));
-            prop_assert_eq!(split, whole);
+            prop_assert_eq!(split, at_once);
         }
     }
 
@@ -197,14 +197,14 @@ proptest! {
         // cannot.
         let line: Vec<u8> = input.into_iter().filter(|byte| *byte != b'\n').collect();
         let record = "{\"type\":\"record\"}";
-        let whole = [&line[..], b"\n", record.as_bytes(), b"\n"].concat();
+        let complete = [&line[..], b"\n", record.as_bytes(), b"\n"].concat();
         for make in [FRAMINGS[0], FRAMINGS[2]] {
             let mut found = false;
             let mut framing = make(Limits::default());
             let mut sink = |frame: Frame<'_>| {
                 found |= matches!(frame.body, Body::Text(text) if text.text == record);
             };
-            framing.push(&whole, &mut sink);
+            framing.push(&complete, &mut sink);
             framing.finish(&mut sink);
             prop_assert!(found);
         }

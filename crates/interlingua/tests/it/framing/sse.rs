@@ -43,18 +43,18 @@ fn events_in(limits: Limits, chunks: &[&[u8]]) -> Vec<Seen> {
 /// The events of `input`, which must be the same for every split into one, two or three chunks and
 /// into single bytes.
 fn events(input: &[u8]) -> Vec<Seen> {
-    let whole = events_in(Limits::default(), &[input]);
+    let at_once = events_in(Limits::default(), &[input]);
     let bytes: Vec<_> = input.chunks(1).collect();
-    assert_eq!(events_in(Limits::default(), &bytes), whole);
+    assert_eq!(events_in(Limits::default(), &bytes), at_once);
     for first in 0..=input.len() {
         let (head, rest) = input.split_at(first);
         for second in 0..=rest.len() {
             let (middle, tail) = rest.split_at(second);
             let chunks = [head, middle, tail];
-            assert_eq!(events_in(Limits::default(), &chunks), whole, "{first} {second}");
+            assert_eq!(events_in(Limits::default(), &chunks), at_once, "{first} {second}");
         }
     }
-    whole
+    at_once
 }
 
 /// The event name and the data of every event.
@@ -155,12 +155,12 @@ fn invalid_utf8_is_replaced_only_in_its_event() {
 fn the_limit_applies_to_the_complete_event_and_does_not_depend_on_the_split() {
     let input = b"data: 1\n\ndata: 12345678\ndata: 2\n\n: a comment of any length\ndata: 3\n\nevent: long enough\n\ndata: 4";
     let limits = Limits { frame: 14 };
-    let whole = events_in(limits, &[input]);
-    let texts: Vec<_> = whole.iter().map(|seen| seen.text.as_str()).collect();
+    let at_once = events_in(limits, &[input]);
+    let texts: Vec<_> = at_once.iter().map(|seen| seen.text.as_str()).collect();
     let too_long = |length| format!("TooLong {{ length: {length}, limit: 14 }}");
     assert_eq!(texts, ["1", &too_long(22), "3", &too_long(18), "4"]);
     for split in 0..=input.len() {
-        assert_eq!(events_in(limits, &[&input[..split], &input[split..]]), whole, "{split}");
+        assert_eq!(events_in(limits, &[&input[..split], &input[split..]]), at_once, "{split}");
     }
-    assert_eq!(events_in(limits, &input.chunks(1).collect::<Vec<_>>()), whole);
+    assert_eq!(events_in(limits, &input.chunks(1).collect::<Vec<_>>()), at_once);
 }

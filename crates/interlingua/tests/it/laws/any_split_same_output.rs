@@ -8,11 +8,11 @@ use crate::support::{self, Case, dialect, translate, translate_chunks, written};
 fn single_bytes_give_the_same_output_as_one_chunk() {
     for case in Case::small() {
         for to in written() {
-            let whole = translate(to.name, &case.input, &case.exit);
-            let pieces = translate_chunks(None, to, case.input.chunks(1), &case.exit);
-            assert!(whole.bytes == pieces.bytes, "{} -> {}", case.name, to.name);
-            assert_eq!(whole.losses(), pieces.losses());
-            assert_eq!(whole.repairs(), pieces.repairs());
+            let at_once = translate(to.name, &case.input, &case.exit);
+            let in_chunks = translate_chunks(None, to, case.input.chunks(1), &case.exit);
+            assert!(at_once.bytes == in_chunks.bytes, "{} -> {}", case.name, to.name);
+            assert_eq!(at_once.losses(), in_chunks.losses());
+            assert_eq!(at_once.repairs(), in_chunks.repairs());
         }
     }
 }
@@ -22,10 +22,10 @@ fn single_bytes_give_the_same_output_as_one_chunk() {
 fn pipe_reads_give_the_same_output_as_one_chunk() {
     for case in Case::all().into_iter().filter(|case| case.input.len() >= 20_000) {
         for to in written() {
-            let whole = translate(to.name, &case.input, &case.exit);
+            let at_once = translate(to.name, &case.input, &case.exit);
             for size in [65_536, 4_099] {
-                let pieces = translate_chunks(None, to, case.input.chunks(size), &case.exit);
-                assert!(whole.bytes == pieces.bytes, "{} -> {}", case.name, to.name);
+                let in_chunks = translate_chunks(None, to, case.input.chunks(size), &case.exit);
+                assert!(at_once.bytes == in_chunks.bytes, "{} -> {}", case.name, to.name);
             }
         }
     }
@@ -50,9 +50,9 @@ proptest! {
             start = cut;
         }
         for to in ["claude", "yume", "ai-sdk", "events"] {
-            let whole = translate(to, &case.input, &case.exit);
-            let pieces = translate_chunks(None, dialect(to), chunks.iter().copied(), &case.exit);
-            prop_assert!(whole.bytes == pieces.bytes, "{} -> {}", case.name, to);
+            let at_once = translate(to, &case.input, &case.exit);
+            let in_chunks = translate_chunks(None, dialect(to), chunks.iter().copied(), &case.exit);
+            prop_assert!(at_once.bytes == in_chunks.bytes, "{} -> {}", case.name, to);
         }
     }
 }

@@ -49,13 +49,13 @@ fn positions(entries: usize) -> Vec<usize> {
 
 /// Joins a log at many positions, and compares the output from there on with the complete output.
 fn join(case: &Case, log: &[Entry], to: &'static Dialect, partial: bool) {
-    let (mut whole, mut ends) = (Vec::new(), vec![0]);
+    let (mut complete, mut ends) = (Vec::new(), vec![0]);
     let mut first = writer(to, partial);
     for entry in log {
-        first.write(entry.borrowed(), &mut whole);
-        ends.push(whole.len());
+        first.write(entry.borrowed(), &mut complete);
+        ends.push(complete.len());
     }
-    first.finish(&mut whole);
+    first.finish(&mut complete);
     let (mut follower, mut at) = (writer(to, partial), 0);
     for place in positions(log.len()) {
         log[at..place].iter().for_each(|entry| follower.advance(entry.borrowed()));
@@ -65,12 +65,12 @@ fn join(case: &Case, log: &[Entry], to: &'static Dialect, partial: bool) {
         log[place..].iter().for_each(|entry| joined.write(entry.borrowed(), &mut rest));
         joined.finish(&mut rest);
         assert!(
-            rest == whole[ends[place]..],
+            rest == complete[ends[place]..],
             "{} -> {}, joined at {place} of {}: {}",
             case.name,
             to.name,
             log.len(),
-            first_difference(&rest, &whole[ends[place]..]),
+            first_difference(&rest, &complete[ends[place]..]),
         );
     }
 }

@@ -111,9 +111,9 @@ fn changes_a_file(to: &str, input: &Value, actual: &Value) -> bool {
 /// be written.
 fn fill_in(summary: &Summary, other: &mut Summary) {
     for (id, call) in &mut other.calls {
-        let whole = summary.calls.get(id).and_then(|call| call.input.as_object());
-        if let (Some(actual), Some(whole)) = (call.input.as_object_mut(), whole) {
-            for (key, value) in whole {
+        let complete = summary.calls.get(id).and_then(|call| call.input.as_object());
+        if let (Some(actual), Some(complete)) = (call.input.as_object_mut(), complete) {
+            for (key, value) in complete {
                 actual.entry(key).or_insert_with(|| value.clone());
             }
         }

@@ -7,7 +7,7 @@ fn parse(lines: Vec<String>) -> Vec<Value> {
     lines
         .iter()
         .map(|line| {
-            assert!(line.ends_with('\n'), "{line:?} is a whole line");
+            assert!(line.ends_with('\n'), "{line:?} is a complete line");
             serde_json::from_str(line).unwrap()
         })
         .collect()

@@ -114,8 +114,8 @@ fn records_that_the_table_hides_are_not_mapped() {
 fn a_complete_message_closes_the_open_block_and_is_a_block_of_its_own() {
     let mut mapper = NdjsonMapper::new();
     push(&mut mapper, json!({"type":"message","role":"assistant","content":"a","delta":true}));
-    let whole = json!({"type":"message","role":"assistant","content":"b"});
-    let (parts, _) = push(&mut mapper, whole);
+    let message = json!({"type":"message","role":"assistant","content":"b"});
+    let (parts, _) = push(&mut mapper, message);
     assert_eq!(kinds(&parts), ["text-end", "text-start", "text-delta", "text-end"]);
 }
 

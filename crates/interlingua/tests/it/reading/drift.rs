@@ -17,24 +17,24 @@ fn translate_explained(input: &[u8], exit: &Exit) -> Written {
 
 #[test]
 fn every_type_and_field_in_the_transcripts_is_known_or_left_out_with_a_reason() {
-    let mut news = Vec::new();
+    let mut unexplained = Vec::new();
     for case in Case::all() {
         let written = translate_explained(&case.input, &case.exit);
         let from = written.from().unwrap();
         let events = written.records();
         let explanation = written.finished.explanation.unwrap();
         let unknown = explanation.types().chain(explanation.fields());
-        news.extend(unknown.map(|(what, seen)| format!("{}: {what}: {seen:?}", case.name)));
+        unexplained.extend(unknown.map(|(what, seen)| format!("{}: {what}: {seen:?}", case.name)));
         for event in of_type(&events, "native") {
             let name = event["name"].as_str().unwrap_or_default();
             if !ignored(from.ignores, name) {
-                news.push(format!("{}: `{name}` is left out without a reason", case.name));
+                unexplained.push(format!("{}: `{name}` is left out without a reason", case.name));
             }
         }
     }
-    news.sort();
-    news.dedup();
-    assert!(news.is_empty(), "{news:#?}");
+    unexplained.sort();
+    unexplained.dedup();
+    assert!(unexplained.is_empty(), "{unexplained:#?}");
 }
 
 fn ignored(ignores: &[Ignored], what: &str) -> bool {

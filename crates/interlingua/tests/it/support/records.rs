@@ -25,9 +25,9 @@ pub fn completed_turn(events: &[String]) -> Vec<String> {
     [&start, events, &end].concat()
 }
 
-/// Translates our own events into a dialect, and checks that the result keeps its rules.
-pub fn translate_events(to: &str, events: &[String]) -> Written {
-    let written = translate_lines("events", to, events);
+/// Translates lines of a known dialect, and checks that the result keeps the rules of its dialect.
+pub fn translate_checked(from: &str, to: &str, lines: &[impl AsRef<str>]) -> Written {
+    let written = translate_lines(from, to, lines);
     let mut checker = Checker::new(dialect(to), Limits::default());
     checker.push(&written.bytes);
     let findings = checker.finish(&Exit::default());

@@ -1,11 +1,12 @@
-//! What agents do in ways of their own, where the protocol has no word: endings, refusals, prices, names.
+//! Peculiarities of single ACP agents where the protocol defines nothing: ends, refusals, prices,
+//! names.
 
 use serde_json::{Value, json};
 
 use crate::support::records::{of_type, text_of};
 use crate::support::translate_lines;
 
-fn hello(agent: &str) -> String {
+fn initialized(agent: &str) -> String {
     let info = json!({"name": agent, "version": "1"});
     json!({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": 1, "agentInfo": info}})
         .to_string()
@@ -28,12 +29,12 @@ fn text_record(text: &str) -> String {
     chunk("agent_message_chunk", text)
 }
 
-fn costs(usd: f64) -> String {
+fn cost_update(usd: f64) -> String {
     let cost = json!({"amount": usd, "currency": "USD"});
     update(json!({"sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": cost}))
 }
 
-fn asks(id: u64, call: Value) -> String {
+fn permission_request(id: u64, call: Value) -> String {
     let options = json!([
         {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
         {"optionId": "no", "name": "Reject", "kind": "reject_once"},
@@ -62,16 +63,16 @@ fn read(lines: &[String]) -> Vec<Value> {
 }
 
 fn kinds(events: &[Value]) -> Vec<&str> {
-    let told = |kind: &&str| !["native", "session_started", "session_updated"].contains(kind);
-    events.iter().map(|event| event["type"].as_str().unwrap()).filter(told).collect()
+    let is_shown = |kind: &&str| !["native", "session_started", "session_updated"].contains(kind);
+    events.iter().map(|event| event["type"].as_str().unwrap()).filter(is_shown).collect()
 }
 
 fn copilot(lines: &[String]) -> Vec<Value> {
-    read(&[&[hello("Copilot"), new_session()], lines].concat())
+    read(&[&[initialized("Copilot"), new_session()], lines].concat())
 }
 
 #[test]
-fn what_copilot_says_of_the_turn_behind_a_text_is_no_text() {
+fn a_report_on_the_turn_after_the_text_of_copilot_is_no_text() {
     let events = copilot(&[
         text_record("Part. "),
         text_record("Error: Server error (HTTP 500)."),
@@ -89,7 +90,7 @@ fn what_copilot_says_of_the_turn_behind_a_text_is_no_text() {
     assert_eq!(of_type(&events, "retry").len(), 1);
     assert_eq!(of_type(&events, "block_started").len(), 2);
     assert_eq!(text_of(&events), "Part. Whole.");
-    // What was no error goes on where it was.
+    // Text that is no error continues in its block.
     let events = copilot(&[
         text_record("Part. "),
         text_record("Error: no."),
@@ -101,15 +102,15 @@ fn what_copilot_says_of_the_turn_behind_a_text_is_no_text() {
 }
 
 #[test]
-fn an_ending_that_was_overruled_is_not_told() {
-    for said in ["Error: Authentication failed (HTTP 401).", "Info: Operation cancelled by user"] {
-        let events = copilot(&[text_record(said), ended(None)]);
-        assert!(of_type(&events, "turn_ended")[0].get("reason").is_none(), "{said}");
+fn an_overruled_end_is_not_emitted() {
+    for text in ["Error: Authentication failed (HTTP 401).", "Info: Operation cancelled by user"] {
+        let events = copilot(&[text_record(text), ended(None)]);
+        assert!(of_type(&events, "turn_ended")[0].get("reason").is_none(), "{text}");
     }
 }
 
 #[test]
-fn tools_of_copilot_are_known_by_their_input() {
+fn tools_of_copilot_are_recognised_by_their_input() {
     let call = |kind: &str, input: Value| {
         let call = json!({
             "sessionUpdate": "tool_call", "toolCallId": "c", "title": "t", "kind": kind,
@@ -146,7 +147,7 @@ fn the_title_of_a_todo_is_no_thought() {
 #[test]
 fn tokens_of_one_request_are_not_those_of_a_turn() {
     let open_code = |lines: &[String]| {
-        let events = read(&[&[hello("OpenCode"), new_session()], lines].concat());
+        let events = read(&[&[initialized("OpenCode"), new_session()], lines].concat());
         let turn = of_type(&events, "turn_ended")[0]["usage"]["input"].as_u64();
         let request = of_type(&events, "usage").iter().find_map(|it| it["input"].as_u64());
         (turn, request)
@@ -160,34 +161,34 @@ fn tokens_of_one_request_are_not_those_of_a_turn() {
 }
 
 #[test]
-fn a_session_of_the_past_has_its_own_price() {
+fn a_loaded_session_has_its_earlier_cost() {
     let loaded = json!({"jsonrpc": "2.0", "id": 2, "result": {"modes": {"currentModeId": "m"}}});
     let loaded = loaded.to_string();
     let cost = |lines: &[String]| {
-        let events = read(&[&[hello("x")], lines].concat());
+        let events = read(&[&[initialized("x")], lines].concat());
         let live = of_type(&events, "turn_ended").into_iter().rfind(|end| end["replay"] != true);
         live.unwrap()["cost"]["usd"].as_f64()
     };
-    let live = [text_record("new"), costs(1.1), ended(None)];
-    let past = [text_record("old"), costs(1.0), loaded.clone()];
+    let live = [text_record("new"), cost_update(1.1), ended(None)];
+    let past = [text_record("old"), cost_update(1.0), loaded.clone()];
     assert_eq!(cost(&[&past[..], &live].concat()), Some(0.1));
-    // What it had cost before is not known.
+    // The cost before that is unknown.
     assert_eq!(cost(&[&past[..1], &past[2..], &live].concat()), None);
-    // From then on it is.
-    let next = [text_record("next"), costs(1.3), ended(None)];
+    // From then on it is known.
+    let next = [text_record("next"), cost_update(1.3), ended(None)];
     assert_eq!(cost(&[&past[..1], &past[2..], &live, &next].concat()), Some(0.2));
     assert_eq!(cost(&[&[new_session()][..], &live].concat()), Some(1.1));
 }
 
 #[test]
-fn a_failed_turn_has_its_price() {
+fn a_failed_turn_has_its_cost() {
     let failed = json!({"jsonrpc": "2.0", "id": 3, "error": {"code": 500, "message": "no"}});
     let failed = failed.to_string();
     let events = read(&[
-        hello("x"),
+        initialized("x"),
         new_session(),
         text_record("a"),
-        costs(0.5),
+        cost_update(0.5),
         failed,
         text_record("b"),
         ended(None),
@@ -197,29 +198,32 @@ fn a_failed_turn_has_its_price() {
     assert!(ends[1].get("cost").is_none());
 }
 
-fn gemini_asks(id: u64) -> String {
+fn gemini_permission_request(id: u64) -> String {
     let call = format!("run_shell_command__{id}");
-    asks(id, json!({"toolCallId": call, "title": "ls", "kind": "execute", "status": "pending"}))
+    permission_request(
+        id,
+        json!({"toolCallId": call, "title": "ls", "kind": "execute", "status": "pending"}),
+    )
 }
 
 #[test]
-fn a_call_that_gemini_does_not_mention_again_was_refused() {
-    let gemini = |lines: &[String]| read(&[&[hello("gemini-cli"), new_session()], lines].concat());
-    let told = |events: &[Value], kind: &str| {
-        kinds(events).into_iter().position(|told| told == kind).unwrap()
-    };
-    let events = gemini(&[gemini_asks(0), text_record("Then not."), ended(None)]);
-    assert!(told(&events, "tool_ended") < told(&events, "block_delta"));
+fn a_call_that_gemini_does_not_mention_again_was_denied() {
+    let gemini =
+        |lines: &[String]| read(&[&[initialized("gemini-cli"), new_session()], lines].concat());
+    let position =
+        |events: &[Value], kind: &str| kinds(events).into_iter().position(|it| it == kind).unwrap();
+    let events = gemini(&[gemini_permission_request(0), text_record("Then not."), ended(None)]);
+    assert!(position(&events, "tool_ended") < position(&events, "block_delta"));
     assert_eq!(of_type(&events, "tool_ended")[0]["status"], "denied");
     let resolved = of_type(&events, "permission_resolved")[0];
     assert_eq!((&resolved["decision"], &resolved["request"]), (&json!("denied"), &json!("0")));
-    // One call after the other: the next one says that the first was refused.
-    let events = gemini(&[gemini_asks(0), gemini_asks(1), ended(None)]);
+    // With one call after the other, the next one implies that the first was refused.
+    let events = gemini(&[gemini_permission_request(0), gemini_permission_request(1), ended(None)]);
     let order = kinds(&events);
     assert_eq!(order.iter().filter(|kind| **kind == "permission_resolved").count(), 2);
-    let first_end = told(&events, "tool_ended");
+    let first_end = position(&events, "tool_ended");
     assert!(first_end < order.iter().rposition(|kind| *kind == "tool_started").unwrap());
-    // One that was let run is heard of.
+    // A call that was allowed is mentioned again.
     let allowed = json!({"outcome": {"outcome": "selected", "optionId": "yes"}});
     let allowed = json!({"jsonrpc": "2.0", "id": 0, "result": allowed}).to_string();
     let done = json!({
@@ -228,7 +232,7 @@ fn a_call_that_gemini_does_not_mention_again_was_refused() {
     });
     let events = gemini(&[
         prompt(),
-        gemini_asks(0),
+        gemini_permission_request(0),
         allowed,
         chunk("agent_thought_chunk", "Hm."),
         update(done),
@@ -238,13 +242,19 @@ fn a_call_that_gemini_does_not_mention_again_was_refused() {
 }
 
 #[test]
-fn the_answer_of_a_user_is_told_in_words() {
+fn the_decision_of_a_user_has_a_name() {
     let answer = |option: &str| {
         let outcome = json!({"outcome": {"outcome": "selected", "optionId": option}});
         let answer = json!({"jsonrpc": "2.0", "id": 7, "result": outcome}).to_string();
         let call = json!({"toolCallId": "c", "title": "t", "kind": "execute"});
-        let events =
-            read(&[hello("x"), new_session(), prompt(), asks(7, call), answer, ended(None)]);
+        let events = read(&[
+            initialized("x"),
+            new_session(),
+            prompt(),
+            permission_request(7, call),
+            answer,
+            ended(None),
+        ]);
         of_type(&events, "permission_resolved")[0].clone()
     };
     assert_eq!(answer("no")["reason"], "Reject");
@@ -252,21 +262,21 @@ fn the_answer_of_a_user_is_told_in_words() {
 }
 
 #[test]
-fn a_request_shows_what_the_call_was_given() {
+fn a_permission_request_shows_the_input_of_its_call() {
     let call = json!({
         "sessionUpdate": "tool_call", "toolCallId": "c", "title": "t", "kind": "edit",
         "status": "pending", "rawInput": {"path": "/f", "file_text": "a"},
     });
     let asked = json!({"toolCallId": "c", "kind": "edit", "rawInput": {"fileName": "/f"}});
-    let events = copilot(&[update(call), asks(0, asked), ended(None)]);
+    let events = copilot(&[update(call), permission_request(0, asked), ended(None)]);
     let asked = of_type(&events, "permission_requested")[0];
     assert_eq!(asked["tool"], "create");
     assert_eq!(asked["input"]["file_text"], "a");
 }
 
-/// Seen where OpenCode asked before it had told the command.
+/// Observed when OpenCode sent the permission request before the command.
 #[test]
-fn a_request_tells_what_the_announcement_did_not() {
+fn a_permission_request_completes_the_announcement_of_its_call() {
     let call = json!({
         "sessionUpdate": "tool_call", "toolCallId": "c", "title": "bash", "kind": "execute",
         "status": "pending", "rawInput": {"cwd": "/w"},
@@ -275,13 +285,19 @@ fn a_request_tells_what_the_announcement_did_not() {
         "toolCallId": "c", "title": "ls", "kind": "execute", "status": "pending",
         "rawInput": {"command": "ls"},
     });
-    let lines = [hello("OpenCode"), new_session(), update(call), asks(0, asked), ended(None)];
+    let lines = [
+        initialized("OpenCode"),
+        new_session(),
+        update(call),
+        permission_request(0, asked),
+        ended(None),
+    ];
     let events = read(&lines);
     assert_eq!(of_type(&events, "permission_requested")[0]["input"]["command"], "ls");
     assert_eq!(of_type(&events, "tool_input")[0]["input"]["command"], "ls");
 }
 
-/// OpenCode and Copilot say that such a command was completed.
+/// OpenCode and Copilot report such a command as completed.
 #[test]
 fn a_command_that_exits_with_a_code_has_failed() {
     let end = |exit: i64| {
@@ -289,7 +305,7 @@ fn a_command_that_exits_with_a_code_has_failed() {
             "sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed",
             "rawOutput": {"output": "", "metadata": {"exit": exit}},
         });
-        let events = read(&[hello("OpenCode"), new_session(), update(done), ended(None)]);
+        let events = read(&[initialized("OpenCode"), new_session(), update(done), ended(None)]);
         let end = of_type(&events, "tool_ended")[0];
         (end["status"].clone(), end["exit_code"].clone())
     };
@@ -298,7 +314,7 @@ fn a_command_that_exits_with_a_code_has_failed() {
 }
 
 #[test]
-fn a_call_that_fails_after_a_stop_was_stopped() {
+fn a_call_that_fails_after_a_cancel_was_cancelled() {
     let call = json!({
         "sessionUpdate": "tool_call", "toolCallId": "c", "title": "t", "kind": "execute",
         "status": "in_progress", "rawInput": {"command": "x"},
@@ -307,8 +323,9 @@ fn a_call_that_fails_after_a_stop_was_stopped() {
         update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "failed"}));
     let stop = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}});
     let status = |lines: &[String]| {
-        let events =
-            read(&[&[hello("x"), new_session(), prompt(), update(call.clone())], lines].concat());
+        let events = read(
+            &[&[initialized("x"), new_session(), prompt(), update(call.clone())], lines].concat(),
+        );
         of_type(&events, "tool_ended")[0]["status"].clone()
     };
     assert_eq!(status(&[stop.to_string(), failed.clone()]), "cancelled");
@@ -316,7 +333,7 @@ fn a_call_that_fails_after_a_stop_was_stopped() {
 }
 
 #[test]
-fn what_a_terminal_shows_is_the_output() {
+fn the_content_of_a_terminal_is_the_output() {
     let call = json!({
         "sessionUpdate": "tool_call", "toolCallId": "c", "title": "t", "kind": "execute",
         "status": "pending", "rawInput": {"command": "x"},
@@ -329,7 +346,7 @@ fn what_a_terminal_shows_is_the_output() {
         }))
     };
     let lines = [
-        hello("@zed-industries/claude-code-acp"),
+        initialized("@zed-industries/claude-code-acp"),
         new_session(),
         update(call),
         shows("in_progress", "a\n"),
@@ -338,19 +355,19 @@ fn what_a_terminal_shows_is_the_output() {
     ];
     let events = read(&lines);
     assert_eq!(of_type(&events, "session_started")[0]["agent"], "claude");
-    let pieces = of_type(&events, "tool_progress");
-    assert_eq!(pieces.iter().filter_map(|it| it["output"].as_str()).collect::<String>(), "a\n");
+    let deltas = of_type(&events, "tool_progress");
+    assert_eq!(deltas.iter().filter_map(|it| it["output"].as_str()).collect::<String>(), "a\n");
     let end = of_type(&events, "tool_ended")[0];
     assert_eq!((&end["output"], &end["exit_code"]), (&json!("a\nb\n"), &json!(2)));
 }
 
 #[test]
-fn plans_that_have_names_are_told() {
+fn named_plans_are_emitted() {
     let entries = json!([{"content": "a", "status": "pending", "priority": "low"}]);
     let plan = json!({"type": "items", "planId": "p", "entries": entries});
     let text = json!({"type": "markdown", "planId": "q", "content": "# a"});
     let events = read(&[
-        hello("x"),
+        initialized("x"),
         new_session(),
         update(json!({"sessionUpdate": "plan_update", "plan": plan})),
         update(json!({"sessionUpdate": "plan_update", "plan": text})),
@@ -365,24 +382,29 @@ fn plans_that_have_names_are_told() {
 }
 
 #[test]
-fn tokens_that_are_told_first_are_of_the_turn() {
+fn the_first_token_counts_are_those_of_the_turn() {
     let counted = json!({
         "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": ""},
         "_meta": {"usage": {"inputTokens": 10, "outputTokens": 1, "totalTokens": 11}},
     });
-    let events =
-        read(&[hello("qwen-code"), new_session(), update(counted), text_record("a"), ended(None)]);
+    let events = read(&[
+        initialized("qwen-code"),
+        new_session(),
+        update(counted),
+        text_record("a"),
+        ended(None),
+    ]);
     let kinds = kinds(&events);
     assert_eq!(kinds[..2], ["turn_started", "usage"]);
     assert_eq!(of_type(&events, "turn_ended")[0]["usage"]["input"], 10);
 }
 
 #[test]
-fn sessions_tell_names_that_others_know() {
+fn sessions_have_the_model_and_mode_names_of_the_agent() {
     let model = json!({"currentModelId": "$runtime|openai|m(openai)"});
     let opened = json!({"jsonrpc": "2.0", "id": 2, "result": {"sessionId": "s", "models": model}});
     let session = |agent: &str, opened: &Value| {
-        let events = read(&[hello(agent), opened.to_string(), text_record("a"), ended(None)]);
+        let events = read(&[initialized(agent), opened.to_string(), text_record("a"), ended(None)]);
         of_type(&events, "session_started")[0].clone()
     };
     let qwen = session("qwen-code", &opened);
@@ -402,7 +424,8 @@ fn a_padded_id_names_the_same_session() {
     let load =
         json!({"jsonrpc": "2.0", "id": 2, "method": "session/load", "params": params}).to_string();
     let loaded = json!({"jsonrpc": "2.0", "id": 2, "result": {}}).to_string();
-    let lines = [hello("gemini-cli"), load, loaded, prompt(), text_record("On."), ended(None)];
+    let lines =
+        [initialized("gemini-cli"), load, loaded, prompt(), text_record("On."), ended(None)];
     let lines = lines.map(|line| line.replace(r#""sessionId":"s""#, r#""sessionId":" s""#));
     let events = read(&lines);
     let started = of_type(&events, "session_started");
@@ -416,7 +439,7 @@ fn history_ends_with_the_answer_that_opens_the_session() {
     let loaded = json!({"jsonrpc": "2.0", "id": 2, "result": null});
     let mode = update(json!({"sessionUpdate": "current_mode_update", "currentModeId": "code"}));
     let events = read(&[
-        hello("x"),
+        initialized("x"),
         load.to_string(),
         text_record("old"),
         loaded.to_string(),
@@ -436,7 +459,7 @@ fn a_written_file_is_described_by_its_difference() {
         "content": [{"type": "diff", "path": "/f", "oldText": "", "newText": "new"}],
         "locations": [{"path": "/f"}],
     });
-    let events = read(&[hello("gemini-cli"), new_session(), asks(0, call)]);
+    let events = read(&[initialized("gemini-cli"), new_session(), permission_request(0, call)]);
     let input = &of_type(&events, "tool_started")[0]["input"];
     assert_eq!((&input["path"], &input["content"]), (&json!("/f"), &json!("new")));
 }

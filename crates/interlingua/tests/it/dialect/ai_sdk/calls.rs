@@ -1,4 +1,5 @@
-//! What AI SDK consumers are told of an agent's tools, and as tools what has no part of its own.
+//! The AI SDK parts that are written for an agent's tools, and the tool parts for events without a
+//! part of their own.
 
 use interlingua::dialect::{EncodeOptions, Encoder, Output};
 use interlingua::event::{
@@ -16,7 +17,7 @@ use crate::support::records::of_type;
 use crate::support::{dialect, translate_with};
 
 #[test]
-fn input_is_a_json_string() {
+fn the_input_is_a_json_string() {
     for (given, expected) in [
         (Some(r#"{"a":"b\n\"c\""}"#), r#"{"a":"b\n\"c\""}"#),
         (Some(r#""text""#), "{}"),
@@ -56,7 +57,7 @@ fn agent_tools_are_provider_executed_and_dynamic() {
 }
 
 #[test]
-fn an_input_that_comes_in_pieces_is_told_in_pieces() {
+fn an_input_that_is_streamed_is_written_in_deltas() {
     let stream = |event: &str| {
         format!(r#"{{"type":"stream_event","session_id":"s","uuid":"u","event":{event}}}"#)
     };
@@ -114,7 +115,7 @@ fn a_result_is_never_null() {
 }
 
 #[test]
-fn a_failed_call_says_how_it_failed() {
+fn a_failed_call_states_how_it_failed() {
     let result = |ended: ToolEnded<'_>| {
         let failed = ToolEnded { status: ToolStatus::Failed, ..ended };
         let (parts, _) = encode(encoder(), vec![failed.into(), completed()]);
@@ -136,19 +137,20 @@ fn a_failed_call_says_how_it_failed() {
 }
 
 #[test]
-fn how_a_call_failed_is_metadata() {
-    for (status, told) in [(ToolStatus::Denied, json!("denied")), (ToolStatus::Failed, Value::Null)]
+fn the_status_of_a_failed_call_is_metadata() {
+    for (status, expected) in
+        [(ToolStatus::Denied, json!("denied")), (ToolStatus::Failed, Value::Null)]
     {
         let ended = ToolEnded { status, ..ToolEnded::default() };
         let (parts, _) = encode(encoder(), vec![ended.into(), completed()]);
         let result = of_type(&parts, "tool-result")[0];
         assert_eq!(result["isError"], true);
-        assert_eq!(result["providerMetadata"]["interlingua"]["status"], told);
+        assert_eq!(result["providerMetadata"]["interlingua"]["status"], expected);
     }
 }
 
 #[test]
-fn a_result_that_names_a_prototype_is_told_as_text() {
+fn a_result_that_names_a_prototype_is_written_as_text() {
     let output = Json::from_text(r#"{"a":{"__proto__":{"x":1}}}"#.to_owned());
     let ended = ToolEnded { output, ..ToolEnded::default() };
     let (parts, _) = encode(encoder(), vec![ended.into(), completed()]);
@@ -183,7 +185,7 @@ fn a_clients_tool_has_no_flags_and_ends_the_stream_with_tool_calls() {
 }
 
 #[test]
-fn a_plan_that_no_call_wrote_is_a_pair() {
+fn a_plan_without_a_call_is_written_as_a_call_and_its_result() {
     let parts = parts(
         "codex",
         &[
@@ -204,7 +206,7 @@ fn a_plan_that_no_call_wrote_is_a_pair() {
 }
 
 #[test]
-fn made_up_calls_of_several_runs_have_ids_of_their_own() {
+fn generated_calls_of_several_runs_have_different_ids() {
     let ids = |session: &'static str, id_seed: Option<u64>| {
         let started = format!(
             r#"{{"interlingua":1,"type":"session_started","sequence":0,"id":"{session}"}}"#
@@ -225,9 +227,9 @@ fn made_up_calls_of_several_runs_have_ids_of_their_own() {
     assert_eq!(different.len(), 6, "{all:?}");
 }
 
-/// `updatePlan {"plan":[]}` was told, which nobody had called.
+/// Regression: `updatePlan {"plan":[]}` was written, though it was never called.
 #[test]
-fn a_refused_plan_makes_up_no_call() {
+fn a_refused_plan_generates_no_call() {
     let call = r#"{"type":"tool_use","tool_name":"write_todos","tool_id":"c","parameters":{"todos":[{"description":"a","status":"pending"}]}}"#;
     let refused = r#"{"type":"tool_result","tool_id":"c","status":"error"}"#;
     let parts = parts("gemini", &[call, refused]);
@@ -257,7 +259,7 @@ fn a_plan_that_a_call_wrote_is_that_call() {
 }
 
 #[test]
-fn artifacts_compaction_and_file_changes_are_pairs() {
+fn artifacts_compaction_and_file_changes_are_written_as_calls_and_results() {
     let artifact =
         r#"{"type":"artifact","path":"a.png","size_bytes":3,"mime_type":"image/png","label":"A"}"#;
     let compact = r#"{"type":"system","subtype":"compact_boundary","session_id":"s","uuid":"u","compact_metadata":{"trigger":"auto","pre_tokens":9,"post_tokens":2}}"#;

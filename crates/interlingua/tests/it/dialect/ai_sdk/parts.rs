@@ -1,4 +1,4 @@
-//! What AI SDK consumers are told of an agent's stream.
+//! The AI SDK parts that are written for an agent's stream.
 
 use interlingua::Exit;
 use interlingua::dialect::ai_sdk::Specification;
@@ -53,7 +53,7 @@ fn a_small_stream_is_these_parts() {
 }
 
 #[test]
-fn exactly_one_finish() {
+fn a_stream_has_exactly_one_finish() {
     for lines in [&[][..], &["not json"], &[CODEX_START], &[CODEX_START, CODEX_END, CODEX_END]] {
         let parts = parts("codex", lines);
         assert_eq!(of_type(&parts, "finish").len(), 1, "{lines:?}");
@@ -86,7 +86,7 @@ fn several_turns_are_one_stream() {
 }
 
 #[test]
-fn ids_on_every_block() {
+fn every_block_has_an_id() {
     let gemini = |text: &str| {
         format!(r#"{{"type":"message","role":"assistant","content":"{text}","delta":true}}"#)
     };
@@ -113,7 +113,7 @@ fn ids_on_every_block() {
 }
 
 #[test]
-fn empty_pieces_are_left_out() {
+fn empty_deltas_are_left_out() {
     let started = BlockStarted { block: 7, ..BlockStarted::default() };
     let delta = BlockDelta { block: 7, ..BlockDelta::default() };
     let ended = BlockEnded { block: 7, ..BlockEnded::default() };
@@ -152,7 +152,7 @@ fn hidden_reasoning_is_lost_and_counted() {
 }
 
 #[test]
-fn what_is_told_is_not_counted_as_lost() {
+fn content_that_is_written_is_not_counted_as_lost() {
     let ended = ToolEnded {
         status: ToolStatus::Failed,
         output: Json::from_text("\"no\"".to_owned()),
@@ -173,9 +173,9 @@ fn what_is_told_is_not_counted_as_lost() {
     );
 }
 
-/// The agent's process was killed: version 4 has a word for it.
+/// The agent's process was killed, which only version 4 can express.
 #[test]
-fn a_stream_that_was_cut_off_is_interrupted_in_version_4() {
+fn a_truncated_stream_is_interrupted_in_version_4() {
     let finish = |to: &str, exit: &Exit, lines: &[&str]| {
         let input = lines.join("\n");
         let codex = Some(dialect("codex"));
@@ -255,7 +255,7 @@ fn a_cancelled_turn_is_no_error() {
 
 #[test]
 fn outcomes_have_their_reasons() {
-    // What ended these three was not the model.
+    // These three were not ended by the model.
     for (outcome, unified, raw) in [
         (Outcome::Completed, "stop", "word"),
         (Outcome::LimitReached, "length", "word"),
@@ -265,13 +265,13 @@ fn outcomes_have_their_reasons() {
         (Outcome::Failed, "error", "failed"),
     ] {
         let ended = TurnEnded { outcome, stop_reason: Some("word".into()), ..TurnEnded::default() };
-        let with_reason = TurnEnded { reason: Some("told".into()), ..ended.clone() };
+        let with_reason = TurnEnded { reason: Some("stated".into()), ..ended.clone() };
         let (parts, _) = encode(encoder(), vec![ended.into()]);
         let reason = json!({"unified":unified,"raw":raw});
         assert_eq!(parts.last().unwrap()["finishReason"], reason);
         assert_eq!(of_type(&parts, "error").len(), usize::from(unified == "error"));
         let (parts, _) = encode(encoder(), vec![with_reason.into()]);
-        let raw = if raw == "word" { raw } else { "told" };
+        let raw = if raw == "word" { raw } else { "stated" };
         assert_eq!(parts.last().unwrap()["finishReason"]["raw"], raw);
     }
 }
@@ -292,7 +292,7 @@ fn unknown_counts_are_left_out() {
 }
 
 #[test]
-fn money_and_time_are_metadata_of_the_finish() {
+fn cost_and_duration_are_metadata_of_the_finish() {
     let turn = || {
         let cost = Some(Cost { usd: 0.1, ..Cost::default() });
         let duration_ms = Some(20);
@@ -305,7 +305,7 @@ fn money_and_time_are_metadata_of_the_finish() {
 }
 
 #[test]
-fn what_a_sub_agent_does_names_its_call() {
+fn parts_of_a_sub_agent_name_its_call() {
     let mut out = Output::default();
     let mut encoder = encoder();
     let block = Block { text: "hi".into(), ..Block::default() };
@@ -319,7 +319,7 @@ fn what_a_sub_agent_does_names_its_call() {
 }
 
 #[test]
-fn metadata_comes_again_with_news() {
+fn metadata_is_written_again_when_it_changes() {
     let parts = parts(
         "giselle",
         &[

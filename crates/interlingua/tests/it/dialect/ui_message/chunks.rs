@@ -1,4 +1,4 @@
-//! What `ui-message` writes for what happens in a turn.
+//! The `ui-message` chunks that are written for a turn.
 
 use interlingua::check::Checker;
 use interlingua::dialect::EncodeOptions;
@@ -7,14 +7,14 @@ use interlingua::framing::Limits;
 use interlingua::{Exit, Options, ReadOptions, Reader, Translator, Writer};
 use serde_json::{Value, json};
 
-use crate::support::records::{completed_turn, event, translate_events, types};
+use crate::support::records::{completed_turn, event, translate_checked, types};
 use crate::support::{self, Written, dialect, translate_with};
 
 fn written(events: &[String]) -> Written {
-    translate_events("ui-message", events)
+    translate_checked("events", "ui-message", events)
 }
 
-/// The chunks of one turn, without its frame.
+/// The chunks of one turn, without those that frame the message and its steps.
 fn turn(events: &[String]) -> Vec<Value> {
     let chunks = written(&completed_turn(events)).records();
     let frame = ["start", "start-step", "finish-step", "finish"];
@@ -29,8 +29,8 @@ fn answer(id: &str) -> String {
     event("tool_ended", json!({"call": id, "status": "completed", "output": "a"}))
 }
 
-fn text(said: &str) -> String {
-    event("block", json!({"text": said}))
+fn text(text: &str) -> String {
+    event("block", json!({"text": text}))
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_stream_is_one_message_of_server_sent_events() {
 }
 
 #[test]
-fn a_message_has_an_id_where_the_caller_says_what_makes_it_differ() {
+fn a_message_has_an_id_if_the_caller_gives_a_seed() {
     let options = EncodeOptions { id_seed: Some(7), ..EncodeOptions::default() };
     let options = Options { encode: options, ..Options::default() };
     let line = event("turn_started", json!({})) + "\n";
@@ -86,7 +86,7 @@ fn a_message_has_an_id_where_the_caller_says_what_makes_it_differ() {
 }
 
 #[test]
-fn what_becomes_known_of_the_session_later_is_told_beside_the_message() {
+fn later_facts_on_the_session_are_metadata_of_the_message() {
     let chunks = written(&[
         event("notice", json!({"severity": "info", "text": "hm"})),
         event("session_started", json!({"id": "s"})),
@@ -104,7 +104,7 @@ fn what_becomes_known_of_the_session_later_is_told_beside_the_message() {
 }
 
 #[test]
-fn a_step_ends_when_all_calls_are_answered_and_the_agent_goes_on() {
+fn a_step_ends_when_all_calls_are_answered_and_the_agent_continues() {
     let steps = |events: &[String]| {
         let mut all = vec![event("turn_started", json!({}))];
         all.extend_from_slice(events);
@@ -143,7 +143,7 @@ fn a_call_of_the_agent_has_its_flags_on_every_chunk() {
 }
 
 #[test]
-fn a_call_that_failed_says_so_in_words() {
+fn a_failed_call_has_an_error_text() {
     let chunks = turn(&[
         call("c"),
         event(
@@ -162,7 +162,7 @@ fn a_call_that_failed_says_so_in_words() {
 }
 
 #[test]
-fn a_call_that_nobody_answers_is_answered() {
+fn a_call_without_an_answer_gets_one() {
     let chunks = turn(&[event("tool_started", json!({"call": "c", "name": "Bash"}))]);
     assert_eq!(types(&chunks), ["tool-input-start", "tool-input-available", "tool-output-error"]);
     assert_eq!(chunks[1]["input"], json!({}));
@@ -203,7 +203,7 @@ fn a_failed_turn_is_an_error_and_a_cancelled_one_an_abort() {
 }
 
 #[test]
-fn the_error_that_ended_a_turn_is_told_once_and_others_are_data() {
+fn the_error_that_ended_a_turn_is_written_once_and_others_are_data() {
     let chunks = written(&[
         event("turn_started", json!({})),
         event("error", json!({"class": "unknown", "message": "first", "fatal": true})),
@@ -217,7 +217,7 @@ fn the_error_that_ended_a_turn_is_told_once_and_others_are_data() {
 }
 
 #[test]
-fn an_error_is_told_when_the_agent_goes_on_and_not_when_the_turn_ends_of_it() {
+fn an_error_is_written_when_the_agent_continues_and_not_when_it_ends_the_turn() {
     let error = event("error", json!({"class": "unknown", "message": "boom"}));
     let chunks = written(&[
         event("turn_started", json!({})),
@@ -234,7 +234,7 @@ fn an_error_is_told_when_the_agent_goes_on_and_not_when_the_turn_ends_of_it() {
 }
 
 #[test]
-fn a_message_says_why_and_how_its_turn_ended() {
+fn a_message_has_the_outcome_and_the_cause_of_its_turn() {
     let metadata = |fields: Value| {
         let chunks =
             written(&[event("turn_started", json!({})), event("turn_ended", fields)]).records();
@@ -256,7 +256,7 @@ fn a_message_says_why_and_how_its_turn_ended() {
 }
 
 #[test]
-fn what_each_model_used_is_told_where_it_is_more_than_the_turn() {
+fn the_usage_of_each_model_is_written_if_it_adds_to_that_of_the_turn() {
     let metadata = |by_model: Value| {
         let end = json!({
             "outcome": "completed", "by_model": by_model,
@@ -274,7 +274,7 @@ fn what_each_model_used_is_told_where_it_is_more_than_the_turn() {
 }
 
 #[test]
-fn tokens_that_the_end_tells_and_signs_of_life_without_news_are_not_told() {
+fn usage_that_the_end_repeats_and_progress_without_content_are_not_written() {
     let chunks = turn(&[
         call("c"),
         event("tool_progress", json!({"call": "c"})),
@@ -290,7 +290,7 @@ fn tokens_that_the_end_tells_and_signs_of_life_without_news_are_not_told() {
 }
 
 #[test]
-fn an_output_of_nothing_but_text_is_a_string() {
+fn an_output_of_text_blocks_is_a_string() {
     let output = |output: Value| {
         let ended = json!({"call": "c", "status": "completed", "output": output});
         turn(&[call("c"), event("tool_ended", ended)])[1]["output"].clone()
@@ -303,7 +303,7 @@ fn an_output_of_nothing_but_text_is_a_string() {
 }
 
 #[test]
-fn the_session_is_found_again_in_what_comes_back_with_the_next_prompt() {
+fn the_session_is_found_in_the_messages_of_the_next_prompt() {
     let chunks = written(&[
         event("session_started", json!({"id": "s"})),
         event("turn_started", json!({})),
@@ -320,14 +320,14 @@ fn the_session_is_found_again_in_what_comes_back_with_the_next_prompt() {
 }
 
 #[test]
-fn a_call_that_was_not_permitted_says_so_in_words() {
+fn a_denied_call_has_an_error_text() {
     let denied = event("tool_ended", json!({"call": "c", "status": "denied"}));
     let chunks = turn(&[call("c"), denied]);
     assert_eq!(chunks[1]["errorText"], "the call was not permitted");
 }
 
 #[test]
-fn a_plan_is_data_that_the_next_plan_takes_the_place_of() {
+fn a_plan_is_data_that_the_next_plan_replaces() {
     let plan = |status: &str| {
         let items = json!([{"text": "one", "status": status}]);
         event("plan_updated", json!({"call": "c", "items": items}))
@@ -346,7 +346,7 @@ fn a_plan_is_data_that_the_next_plan_takes_the_place_of() {
 }
 
 #[test]
-fn a_permission_is_data_with_all_that_is_needed_to_decide() {
+fn a_permission_request_is_data_with_all_that_is_needed_to_decide() {
     let options = json!([{"optionId": "allow_once"}]);
     let chunks = turn(&[
         call("c"),
@@ -360,7 +360,7 @@ fn a_permission_is_data_with_all_that_is_needed_to_decide() {
 }
 
 #[test]
-fn what_a_sub_agent_does_names_the_call_that_started_it() {
+fn chunks_of_a_sub_agent_name_the_call_that_started_it() {
     let chunks = turn(&[event("block", json!({"parent": "t", "text": "sub"}))]);
     let parent = json!({"interlingua": {"parentToolCallId": "t"}});
     assert_eq!(
@@ -371,7 +371,7 @@ fn what_a_sub_agent_does_names_the_call_that_started_it() {
 }
 
 #[test]
-fn a_picture_is_a_file() {
+fn an_image_is_a_file() {
     let source = json!({"type": "base64", "media_type": "image/gif", "data": "R0lG"});
     let chunks = turn(&[event("block", json!({"kind": "image", "content": source}))]);
     assert_eq!(
@@ -381,7 +381,7 @@ fn a_picture_is_a_file() {
 }
 
 #[test]
-fn values_that_name_a_prototype_are_told_as_text() {
+fn values_that_name_a_prototype_are_written_as_text() {
     let harmful = json!({"__proto__": {"x": 1}});
     let chunks = turn(&[
         event("tool_started", json!({"call": "c", "name": "t", "input": harmful})),
@@ -397,7 +397,7 @@ fn values_that_name_a_prototype_are_told_as_text() {
 }
 
 #[test]
-fn several_turns_are_one_message_unless_each_is_to_be_its_own() {
+fn several_turns_are_one_message_unless_the_encoder_separates_them() {
     let lines = [
         event("session_started", json!({"id": "s"})),
         event("turn_started", json!({})),
@@ -433,7 +433,7 @@ fn several_turns_are_one_message_unless_each_is_to_be_its_own() {
 }
 
 #[test]
-fn how_the_process_ended_is_told_with_the_message() {
+fn the_exit_of_the_process_is_metadata_of_the_message() {
     let line = event("turn_started", json!({})) + "\n";
     let exit = Exit { code: Some(3), ..Exit::default() };
     let (from, to) = (Some(dialect("events")), dialect("ui-message"));
@@ -442,7 +442,8 @@ fn how_the_process_ended_is_told_with_the_message() {
     assert_eq!(chunks.last().unwrap()["finishReason"], "error");
 }
 
-/// Clients show what `error` says, and no metadata: without it a limit looks like a whole answer.
+/// Clients show the text of `error`, and no metadata: without it, a limit looks like a complete
+/// answer.
 #[test]
 fn the_cause_of_a_limit_or_a_refusal_is_an_error() {
     for (outcome, reason) in [("limit_reached", "length"), ("refused", "content-filter")] {

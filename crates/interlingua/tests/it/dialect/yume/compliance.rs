@@ -1,5 +1,5 @@
-//! The compliance list of the seed on protocol normalization, one test each: whatever agent is
-//! read, what is written for Yume keeps the flat contract.
+//! The compliance list of the seed on protocol normalization, one test for each item: whichever
+//! agent is read, the output for Yume keeps the flat contract.
 
 use interlingua::Exit;
 use interlingua::check::{Checker, Finding};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::records::{of_type, types};
 use crate::support::{dialect, translate_chunks};
 
-/// Translates a stream for Yume, checks it, and gives its records.
+/// Translates a stream for Yume, checks the output, and returns its records.
 fn written(from: &str, input: &str, exit: &Exit) -> Vec<Value> {
     let (from, to) = (Some(dialect(from)), dialect("yume"));
     let written = translate_chunks(from, to, [input.as_bytes()], exit);
@@ -110,7 +110,7 @@ fn single_tool_call() {
 
 #[test]
 fn multiple_tool_calls() {
-    // Three commands at once, which end in another order, and words in between.
+    // Three commands at once, which end in another order, and text in between.
     let start = |id: &str| {
         format!(
             r#"{{"type":"item.started","item":{{"id":"{id}","type":"command_execution","command":"echo {id}","aggregated_output":"","exit_code":null,"status":"in_progress"}}}}"#
@@ -137,7 +137,7 @@ fn multiple_tool_calls() {
 }
 
 #[test]
-fn what_a_sub_agent_does_waits_for_the_call_that_started_it() {
+fn records_of_a_sub_agent_wait_for_the_call_that_started_it() {
     let call = |id: &str, parent: &str| {
         format!(
             r#"{{"type":"assistant","message":{{"id":"m{id}","role":"assistant","content":[{{"type":"tool_use","id":"{id}","name":"Bash","input":{{"command":"ls"}}}}]}},"parent_tool_use_id":{parent},"session_id":"s1","uuid":"u{id}"}}"#
@@ -199,18 +199,18 @@ fn interrupt_mid_stream() {
     );
     assert_eq!(records[2]["is_error"], json!(true));
     let result = &records[5];
-    // Yume forgets the session of a turn that failed.
+    // Yume forgets the session of a failed turn.
     assert_eq!((&result["is_error"], &result["subtype"]), (&json!(false), &json!("cancelled")));
     assert_eq!(
         result["errors"],
         json!(["the agent was ended by signal 2 before its turn was over"])
     );
-    // Codex counts a turn at its end.
+    // Codex counts a turn only at its end.
     assert_eq!(result["usage_estimated"], json!(true));
 }
 
 #[test]
-fn an_interrupt_that_the_agent_tells_is_told_once() {
+fn an_interrupt_that_the_agent_reports_is_written_once() {
     let input = format!(
         "{CLAUDE_INIT}{}\n{}\n",
         r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]},"parent_tool_use_id":null,"session_id":"s1","uuid":"u2"}"#,
@@ -235,10 +235,10 @@ fn auth_failure_is_a_system_error() {
 }
 
 #[test]
-fn an_auth_failure_that_the_agent_also_says_is_a_system_error() {
-    let said = r#"{"type":"assistant","error":"authentication_failed","message":{"id":"m1","role":"assistant","content":[{"type":"text","text":"Not logged in"}]},"parent_tool_use_id":null,"session_id":"s1","uuid":"u2"}"#;
+fn an_auth_failure_that_is_also_a_message_is_a_system_error() {
+    let message = r#"{"type":"assistant","error":"authentication_failed","message":{"id":"m1","role":"assistant","content":[{"type":"text","text":"Not logged in"}]},"parent_tool_use_id":null,"session_id":"s1","uuid":"u2"}"#;
     let end = r#"{"type":"result","subtype":"success","is_error":true,"result":"Not logged in","session_id":"s1","uuid":"u3"}"#;
-    let records = written("claude", &format!("{CLAUDE_INIT}{said}\n{end}\n"), &Exit::default());
+    let records = written("claude", &format!("{CLAUDE_INIT}{message}\n{end}\n"), &Exit::default());
     assert_eq!(types(&records), ["system", "system", "result", "message_stop"]);
     assert_eq!(records[2].get("result"), None);
     assert_eq!(records[2]["errors"], json!(["Not logged in"]));
@@ -265,7 +265,7 @@ fn result_even_after_errors() {
     assert_eq!(result["is_error"], json!(true));
     assert_eq!(result["subtype"], json!("error_during_execution"));
 
-    // Not even an empty stream, or one that nobody understands, leaves Yume waiting.
+    // Not even an empty stream, or one that is not understood, leaves Yume waiting.
     for input in ["", "no protocol at all\n"] {
         let records = from_codex(input);
         assert_eq!(types(&records)[0], "system");
@@ -284,7 +284,7 @@ fn a_limit_has_its_own_subtype() {
 }
 
 #[test]
-fn retries_are_told_in_result_errors() {
+fn retries_are_listed_in_result_errors() {
     let items = concat!(
         r#"{"type":"error","message":"Reconnecting... 1/5 (stream disconnected before completion)"}"#,
         "\n",
@@ -308,7 +308,7 @@ fn retries_are_told_in_result_errors() {
 #[test]
 fn long_text_is_chunked_below_the_limit() {
     let text = "Zeile mit Umlaut ä, \"Zitat\" und 🧪\n".repeat(9000);
-    // As a writer of UTF-8 prints it, and as one prints it that escapes all but ASCII.
+    // The text as a writer of UTF-8 prints it, and as one prints it that escapes all but ASCII.
     let plain = serde_json::to_string(&text).unwrap();
     let escaped: String = plain
         .chars()
@@ -327,9 +327,9 @@ fn long_text_is_chunked_below_the_limit() {
         )));
         let texts = of_type(&records, "text");
         assert!(texts.len() > 3);
-        let said: String = texts.iter().map(|text| text["content"].as_str().unwrap()).collect();
-        assert_eq!(said, text);
-        // It would not fit beside the other fields of the result.
+        let joined: String = texts.iter().map(|text| text["content"].as_str().unwrap()).collect();
+        assert_eq!(joined, text);
+        // It would not fit next to the other fields of the result.
         assert_eq!(of_type(&records, "result")[0].get("result"), None);
     }
 }
@@ -343,14 +343,14 @@ fn long_result_is_chunked() {
     )));
     let parts = of_type(&records, "tool_result");
     assert_eq!(parts.len(), 4);
-    let whole: String = parts.iter().map(|part| part["content"].as_str().unwrap()).collect();
-    assert_eq!(whole, output);
+    let joined: String = parts.iter().map(|part| part["content"].as_str().unwrap()).collect();
+    assert_eq!(joined, output);
     assert!(parts[..3].iter().all(|part| part["partial"] == json!(true)));
     assert_eq!(parts[3].get("partial"), None);
 }
 
 #[test]
-fn a_long_input_is_cut_and_says_so() {
+fn a_long_input_is_shortened_and_marked() {
     let input = json!({ "file_path": "/big.txt", "content": "line\n".repeat(50_000) });
     let call = json!({
         "type": "tool_use", "timestamp": "t", "tool_name": "write_file", "tool_id": "w1",
@@ -391,7 +391,7 @@ fn usage_is_estimated_and_marked_when_unknown() {
 
 #[test]
 fn init_first_and_once() {
-    // Claude says `init` for every turn; a log line comes before all.
+    // Claude writes `init` for every turn; here, a log line precedes everything.
     let turn = |text: &str| {
         format!(
             "{CLAUDE_INIT}{}\n{}\n",
@@ -415,18 +415,18 @@ fn init_first_and_once() {
 }
 
 #[test]
-fn another_session_id_is_told() {
+fn another_session_id_is_written() {
     let input = format!("{CLAUDE_INIT}{}", CLAUDE_INIT.replace("s1", "s2"));
     let records = written("claude", &input, &Exit::default());
-    let told = json!({ "type": "system", "subtype": "session_id", "session_id": "s2" });
-    assert_eq!(records[1], told);
+    let expected = json!({ "type": "system", "subtype": "session_id", "session_id": "s2" });
+    assert_eq!(records[1], expected);
     assert_eq!(of_type(&records, "result")[0]["session_id"], json!("s2"));
 }
 
 #[test]
-fn ids_are_stable_and_every_piece_has_its_own() {
-    let piece = r#"{"type":"message","role":"assistant","content":"ha","delta":true}"#;
-    let input = format!("{piece}\n{piece}\n");
+fn ids_are_stable_and_different_for_every_delta() {
+    let delta = r#"{"type":"message","role":"assistant","content":"ha","delta":true}"#;
+    let input = format!("{delta}\n{delta}\n");
     let one = written("giselle", &input, &Exit::default());
     assert_eq!(one, written("giselle", &input, &Exit::default()));
     let ids: Vec<_> = of_type(&one, "text").iter().map(|text| text["id"].clone()).collect();
@@ -435,7 +435,7 @@ fn ids_are_stable_and_every_piece_has_its_own() {
 }
 
 #[test]
-fn a_plan_is_told_as_a_call_of_todo_write() {
+fn a_plan_is_written_as_a_call_of_todo_write() {
     let records = from_codex(&codex(
         r#"{"type":"item.started","item":{"id":"item_0","type":"todo_list","items":[{"text":"Look","completed":true},{"text":"Act","completed":false}]}}"#,
     ));
@@ -468,7 +468,7 @@ fn reasoning_is_thinking() {
 }
 
 #[test]
-fn a_turn_that_rests_until_the_client_acts_is_no_error() {
+fn a_turn_that_waits_for_the_client_is_no_error() {
     let input = concat!(
         r#"{"type":"snapshot_request","requestId":"r1","instruction":"look","document":"d"}"#,
         "\n",
