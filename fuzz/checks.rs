@@ -1,5 +1,5 @@
-//! What must hold for any bytes at all: shared by the fuzz targets and by the test that runs their
-//! corpora.
+//! Properties that must hold for any bytes: shared by the fuzz targets and by the test that runs
+//! their corpora.
 #![allow(dead_code, clippy::expect_used)]
 
 use interlingua::check::Checker;
@@ -7,7 +7,7 @@ use interlingua::dialect::{self, Dialect};
 use interlingua::framing::{Body, Frame, Framing, FramingKind, Limits};
 use interlingua::{Exit, Options, Translator};
 
-/// Frames are the same however the bytes are cut, lie in order, and are never longer than the limit.
+/// Frames do not depend on how the bytes are split, are in order, and never exceed the limit.
 pub(crate) fn framing(data: &[u8]) {
     let limits = Limits { frame: 1 << 12 };
     let kinds =
@@ -50,7 +50,7 @@ fn frames<'c>(
     seen
 }
 
-/// A decoder reads anything; every writer writes what keeps the rules of its dialect.
+/// A decoder accepts any input, and the output of every writer keeps the rules of its dialect.
 pub(crate) fn decoder(name: &str, data: &[u8]) {
     let from = dialect::find(name).expect("the name of a dialect");
     for to in dialect::ALL.iter().copied().filter(|dialect| dialect.encoder.is_some()) {
@@ -59,7 +59,7 @@ pub(crate) fn decoder(name: &str, data: &[u8]) {
             let size = data.first().map_or(1, |byte| usize::from(*byte % 13) + 1);
             assert_eq!(written, translate(from, to, data.chunks(size)));
         }
-        // Records that are passed on as they are may break rules of their own.
+        // Records that are passed through unchanged may break the rules of their dialect.
         if to.rules.is_some() && to.name != from.name {
             let mut checker = Checker::new(to, Limits::default());
             checker.push(&written);

@@ -1,4 +1,4 @@
-//! Any bytes, read as the dialect that the variable `DIALECT` names.
+//! Reads any bytes in the dialect that the environment variable `DIALECT` names.
 #![no_main]
 
 #[path = "../checks.rs"]

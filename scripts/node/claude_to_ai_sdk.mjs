@@ -1,4 +1,4 @@
-// Claude's stream as parts of the AI SDK, in the manner of the seeds.
+// Translates Claude's stream into parts of the AI SDK, in the style of the seeds.
 
 import { run } from "./lines.mjs";
 
@@ -18,7 +18,7 @@ run((record) => {
       inPieces = true;
       return piece(record.event);
     case "assistant":
-      return record.message.content.flatMap(said);
+      return record.message.content.flatMap(partsOfBlock);
     case "user":
       return record.message.content.flatMap(answered);
     case "result":
@@ -40,7 +40,7 @@ function piece(event) {
   return [];
 }
 
-function said(block) {
+function partsOfBlock(block) {
   if (block.type === "text") {
     if (inPieces) return [{ type: "text-end", id: `b${blocks}` }];
     blocks += 1;

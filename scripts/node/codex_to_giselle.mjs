@@ -1,4 +1,4 @@
-// The seed's Codex mapper: five kinds of records, everything else is dropped.
+// The seed's Codex mapper: it translates five kinds of records and drops all others.
 
 import { run } from "./lines.mjs";
 

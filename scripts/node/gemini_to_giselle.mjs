@@ -1,4 +1,4 @@
-// Gemini's stream as the records of the Giselle API, in the manner of the seeds.
+// Translates Gemini's stream into records of the Giselle API, in the style of the seeds.
 
 import { run } from "./lines.mjs";
 

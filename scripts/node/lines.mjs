@@ -1,5 +1,5 @@
-// What all the mappers here share: how the seeds' own code reads and writes lines. The buffer grows
-// by each chunk and is split anew; every line becomes an object, and every answer text again.
+// Reads and writes lines as the seeds' own code does, for all mappers here. The buffer grows with each
+// chunk and is split again; every line is parsed into an object, and every result is serialized.
 
 export function run(map) {
   let buffer = "";

@@ -1,6 +1,7 @@
-//! From one request to one answer: what it is, what was wrong with it, which reply it gets.
+//! Decides the answer to a request: its kind, its breaches, and the reply that it gets.
 //!
-//! Decides everything under one look at the state and does no I/O; the server plays the result.
+//! All decisions are made under one lock of the state, and without I/O; the server plays the
+//! result.
 
 use serde_json::Value;
 
@@ -32,7 +33,7 @@ impl Plan {
     }
 }
 
-/// Takes a request in and says what it gets, with its number.
+/// Records a request, and decides its answer and its number.
 pub(crate) fn answer(shared: &Shared, incoming: Incoming) -> (usize, Plan) {
     let endpoint = endpoint(&incoming.method, &incoming.path);
     let key = keys::judge(&incoming.headers, &incoming.path, &shared.script.key);
@@ -90,7 +91,7 @@ fn protocol_of(endpoint: Endpoint) -> Option<Protocol> {
     }
 }
 
-/// Where one request is decided.
+/// The context in which one request is decided.
 struct Desk<'a> {
     shared: &'a Shared,
     state: &'a mut State,
@@ -114,7 +115,7 @@ impl Desk<'_> {
         match endpoint {
             Endpoint::Generate(protocol) => self.generate(protocol, path, body),
             Endpoint::CountTokens(protocol) => {
-                // Four bytes a token are near enough for whoever asks here.
+                // Four bytes per token are accurate enough for this count.
                 let count = protocol.token_count(body.to_string().len() / 4);
                 (Kind::CountTokens, Plan::json(200, count))
             }
@@ -156,7 +157,7 @@ impl Desk<'_> {
     fn side_block(&mut self, conversation: &Conversation) -> Block {
         match side::answer(conversation, &self.shared.script.side_text) {
             SideAnswer::Text(text) => {
-                Block { content: Content::Text, bits: vec![Bit::Piece(text)] }
+                Block { content: Content::Text, bits: vec![Bit::Delta(text)] }
             }
             SideAnswer::Call { name, input } => {
                 let id = format!("side_{}", self.number);
@@ -165,7 +166,8 @@ impl Desk<'_> {
         }
     }
 
-    /// The parts of a reply as blocks: neighbours of a kind become one, tools are chosen.
+    /// The parts of a reply as blocks: adjacent parts of a kind become one block, and tools are
+    /// chosen.
     fn blocks(&mut self, conversation: &Conversation, reply: &Reply) -> Vec<Block> {
         let mut blocks: Vec<Block> = Vec::new();
         for part in &reply.parts {
@@ -174,8 +176,8 @@ impl Desk<'_> {
                     blocks.push(self.call_block(conversation, reply, call));
                     continue;
                 }
-                Part::Text(text) => (Content::Text, Bit::Piece(text.clone())),
-                Part::Reasoning(text) => (Content::Reasoning, Bit::Piece(text.clone())),
+                Part::Text(text) => (Content::Text, Bit::Delta(text.clone())),
+                Part::Reasoning(text) => (Content::Reasoning, Bit::Delta(text.clone())),
                 Part::Gate(name) => (Content::Gates, Bit::Gate(name.clone())),
             };
             match blocks.last_mut() {
@@ -212,7 +214,7 @@ impl Desk<'_> {
         let place = CallPlace {
             request: self.number,
             conversation,
-            whole: reply.ending == Ending::Complete,
+            complete: reply.ending == Ending::Complete,
         };
         let id = self.state.new_call(&name, &place);
         let tool = conversation.tools.iter().find(|tool| tool.name == name);
@@ -225,7 +227,7 @@ impl Desk<'_> {
         let detail = format!("no tool for {call:?} among {}", names.join(", "));
         self.state.find(self.number, vec![(Breach::ActionWithoutTool, detail)]);
         let text = "(no tool for the scripted action)".to_owned();
-        Block { content: Content::Text, bits: vec![Bit::Piece(text)] }
+        Block { content: Content::Text, bits: vec![Bit::Delta(text)] }
     }
 
     fn plan(
@@ -252,14 +254,14 @@ impl Desk<'_> {
         }
         match &reply.ending {
             Ending::Error(error) => http_error(protocol, error),
-            _ => whole(protocol, &answer, reply),
+            _ => plan_without_stream(protocol, &answer, reply),
         }
     }
 }
 
-/// An answer without a stream: first all gates, then the body, which a cut halves.
-fn whole(protocol: Protocol, answer: &Answer, reply: &Reply) -> Plan {
-    let body = protocol.whole(answer);
+/// An answer without a stream: all gates first, then the body, which a cut halves.
+fn plan_without_stream(protocol: Protocol, answer: &Answer, reply: &Reply) -> Plan {
+    let body = protocol.body(answer);
     let mut beats: Vec<Beat> = answer.blocks.iter().flat_map(Block::gates).collect();
     beats.push(Beat::Event(Mark::Text, body.to_string()));
     let mut reply = reply.clone();

@@ -1,7 +1,7 @@
-//! What a request must keep to be accepted by the real API.
+//! The rules that a request must keep to be accepted by the real API.
 //!
-//! Each breach has a name. The checks look at the conversation and the key, never at the script; what
-//! only the memory of earlier replies can tell (a call that vanished) is found in the state.
+//! Each breach has a name. The checks use the conversation and the key, never the script. A breach
+//! that depends on earlier replies (a call that vanished) is found in the state.
 
 use std::collections::HashSet;
 
@@ -9,14 +9,14 @@ use crate::conversation::{Conversation, Entry, Role};
 use crate::keys::Key;
 use crate::protocol::Protocol;
 
-/// Something that was wrong with a request, or with the script.
+/// An error of a request, or of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The number of the request.
     pub request: usize,
-    /// What was broken.
+    /// The broken rule.
     pub breach: Breach,
-    /// Where, and how.
+    /// A description of where and how it was broken.
     pub detail: String,
 }
 
@@ -30,15 +30,15 @@ impl std::fmt::Display for Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Breach {
-    /// No key came.
+    /// The request has no key.
     KeyMissing,
-    /// A key came that is not the one of the script.
+    /// The key is not the one of the script.
     KeyWrong,
     /// The body cannot be decoded or is not JSON.
     BodyUnreadable,
     /// No model is named.
     ModelMissing,
-    /// A stream was expected and not asked for, or the other way round.
+    /// A stream was expected and not requested, or the reverse.
     StreamUnexpected,
     /// There is no message.
     MessagesEmpty,
@@ -46,9 +46,9 @@ pub enum Breach {
     RoleUnknown,
     /// The conversation does not start with the person.
     FirstRole,
-    /// The conversation ends with the model's own words or calls.
+    /// The conversation ends with a message or calls of the model.
     LastRole,
-    /// A message says nothing, where the API does not allow it.
+    /// A message is empty where the API does not allow it.
     ContentEmpty,
     /// A call is not answered, or not before the next message.
     CallUnanswered,
@@ -66,7 +66,7 @@ pub enum Breach {
     ToolName,
     /// The script has an action that no offered tool can do.
     ActionWithoutTool,
-    /// The script was used up.
+    /// The script has no replies left.
     ScriptExhausted,
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn key(key: Key) -> Breaches {
     }
 }
 
-/// Checks what a request says.
+/// Checks the content of a request.
 pub(crate) fn conversation(protocol: Protocol, conversation: &Conversation) -> Breaches {
     let mut breaches = Vec::new();
     if conversation.model.as_deref().unwrap_or_default().is_empty() {
@@ -127,7 +127,7 @@ pub(crate) fn conversation(protocol: Protocol, conversation: &Conversation) -> B
     breaches
 }
 
-/// Checks whether a stream is asked for.
+/// Checks whether a stream is requested.
 pub(crate) fn stream(expected: Option<bool>, conversation: &Conversation) -> Breaches {
     match expected {
         Some(expected) if expected != conversation.stream => {
@@ -167,16 +167,16 @@ fn roles(protocol: Protocol, entries: &[Entry], breaches: &mut Breaches) {
                 Protocol::Responses | Protocol::Chat => false,
             };
             if counts && text.is_empty() {
-                breaches.push((Breach::ContentEmpty, format!("entry {place} says nothing")));
+                breaches.push((Breach::ContentEmpty, format!("entry {place} is empty")));
             }
         }
     }
-    let said = |entry: &&Entry| !matches!(entry, Entry::Message { role: Role::System, .. });
+    let is_spoken = |entry: &&Entry| !matches!(entry, Entry::Message { role: Role::System, .. });
     let by_model = |entry: &Entry| {
         matches!(entry, Entry::Call { .. } | Entry::Message { role: Role::Model, .. })
     };
     let starts_with_person = matches!(protocol, Protocol::Messages | Protocol::Gemini);
-    if starts_with_person && entries.iter().find(said).is_some_and(by_model) {
+    if starts_with_person && entries.iter().find(is_spoken).is_some_and(by_model) {
         breaches.push((Breach::FirstRole, "the model speaks first".to_owned()));
     }
     if entries.last().is_some_and(by_model) {
@@ -187,11 +187,11 @@ fn roles(protocol: Protocol, entries: &[Entry], breaches: &mut Breaches) {
 /// Pairs calls and answers.
 #[derive(Default)]
 struct Pairing<'a> {
-    /// Whether answers must come before any other message.
+    /// Whether answers must precede any other message.
     strict: bool,
     open: Vec<&'a str>,
     answered: HashSet<&'a str>,
-    /// Reported already; a late answer is not worth a second finding.
+    /// The call was already reported, so a late answer is no second finding.
     late: HashSet<&'a str>,
 }
 

@@ -1,26 +1,26 @@
-//! A request as all protocols mean it: who said what, which tools are offered.
+//! A request, independent of its protocol: the messages and the offered tools.
 //!
-//! The protocols read their bodies into this; the checks and the choice of a reply look at nothing
-//! else. It knows no wire form.
+//! The protocols parse their bodies into this type; the checks and the choice of a reply use
+//! nothing else. It knows no wire format.
 
 use serde_json::Value;
 
-/// What a request says.
+/// The content of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     /// The model, if one is named.
     pub(crate) model: Option<String>,
-    /// Whether a stream is asked for.
+    /// Whether a stream is requested.
     pub(crate) stream: bool,
-    /// Whether the counts are to be sent in a stream; only Chat Completions ask.
+    /// Whether the counts are to be sent in a stream; only Chat Completions requests state it.
     pub(crate) wants_usage: bool,
     /// The system prompt.
     pub(crate) instructions: String,
-    /// Everything that was said, in order.
+    /// All messages, calls and answers, in order.
     pub(crate) entries: Vec<Entry>,
     /// The tools that the agent runs itself.
     pub(crate) tools: Vec<Tool>,
-    /// The one tool that the model is told to call, if it is told so.
+    /// The one tool that the model must call, if the request forces one.
     pub(crate) forced_tool: Option<String>,
     /// The schema that the answer must fit, if the request has one.
     pub(crate) answer_schema: Option<Value>,
@@ -29,7 +29,7 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// What the person said before the model first spoke: it tells conversations apart.
+    /// The user's text before the first message of the model, which identifies the conversation.
     pub(crate) fn opening(&self) -> String {
         let model = |entry: &&Entry| {
             !matches!(entry, Entry::Call { .. } | Entry::Message { role: Role::Model, .. })
@@ -39,13 +39,13 @@ impl Conversation {
         texts.join("\n")
     }
 
-    /// What the person, or the agent in the person's name, said last.
+    /// The last text of the user, or of the agent in the user's name.
     pub(crate) fn last_user_text(&self) -> &str {
         self.entries.iter().rev().find_map(Entry::by_person).unwrap_or_default()
     }
 }
 
-/// One thing that was said.
+/// A message, a call or an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// A message, or the text of one.
@@ -54,7 +54,7 @@ pub(crate) enum Entry {
     Call { id: String, name: String },
     /// The agent answered a call.
     Answer { id: String, text: String },
-    /// Something without a meaning here: reasoning, references.
+    /// An entry that does not matter here: reasoning, references.
     Other,
 }
 
@@ -67,7 +67,7 @@ impl Entry {
     }
 }
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Role {
     System,
@@ -80,7 +80,7 @@ pub(crate) enum Role {
 #[derive(Debug)]
 pub(crate) struct Tool {
     pub(crate) name: String,
-    /// The schema of its input; nothing if it takes free text.
+    /// The schema of its input; `None` if it takes free text.
     pub(crate) schema: Option<Value>,
 }
 

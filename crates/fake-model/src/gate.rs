@@ -1,6 +1,6 @@
-//! A gate: a place where a reply, or a tool that the agent runs, waits until the test lets it go on.
+//! A gate: a point at which a reply, or a tool that the agent runs, waits until the test opens it.
 //!
-//! A tool waits by asking the server for the path of the gate, which is answered when it opens.
+//! A tool waits by requesting the path of the gate, which is answered when the gate opens.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,12 +16,13 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Lets replies through.
+    /// Opens the gate.
     pub fn open(&self) {
         self.shared.change(|state| state.gate(&self.name).open = true);
     }
 
-    /// Waits until a reply or a tool stands at the gate (or has passed it). Says whether one did in time.
+    /// Waits until a reply or a tool is at the gate (or has passed it), and returns whether it
+    /// happened in time.
     #[must_use]
     pub fn wait_until_reached(&self, deadline: Instant) -> bool {
         self.shared
@@ -32,7 +33,7 @@ impl Gate {
 
 const PREFIX: &str = "/gate/";
 
-/// The shell command that waits at a gate: it asks for its path and prints what comes.
+/// The shell command that waits at a gate: it requests the gate's path and prints the response.
 pub(crate) fn command(address: SocketAddr, name: &str) -> String {
     let path: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
     let (ip, port) = (address.ip(), address.port());
@@ -42,7 +43,7 @@ pub(crate) fn command(address: SocketAddr, name: &str) -> String {
     )
 }
 
-/// The name of the gate that a path stands for.
+/// The name of the gate that a path denotes.
 pub(crate) fn name(path: &str) -> Option<String> {
     let digits = path.strip_prefix(PREFIX)?;
     let byte = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();

@@ -1,8 +1,8 @@
-//! How to point each agent at the server, in words for people.
+//! Instructions for people on how to point each agent at the server.
 
 /// The environment and configuration of each agent for a server at `address` and the key `key`.
 ///
-/// These are the settings with which the agents were really run; each agent also wants a home
+/// These are the settings with which the agents were really run; each agent also needs a home
 /// folder of its own and an empty standard input.
 #[must_use]
 pub fn guide(address: &str, key: &str) -> String {

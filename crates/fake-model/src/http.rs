@@ -1,7 +1,7 @@
-//! HTTP/1.1 by hand, as much as agents need: heads, bodies of known length or in chunks, compressed
-//! bodies, keep-alive; and answers that can be cut anywhere.
+//! A minimal HTTP/1.1 implementation with what agents need: heads, bodies of known length or in
+//! chunks, compressed bodies, keep-alive, and answers that can be cut anywhere.
 //!
-//! Knows nothing of models.
+//! It knows nothing of models.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -9,14 +9,14 @@ use std::net::TcpStream;
 const HEAD_LIMIT: usize = 256 * 1024;
 const BODY_LIMIT: usize = 256 * 1024 * 1024;
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) method: String,
     pub(crate) path: String,
     /// Names in lower case.
     pub(crate) headers: Vec<(String, String)>,
-    /// The body, or why it cannot be read, in words for the answer.
+    /// The body, or the reason why it cannot be read, for the answer.
     pub(crate) body: Result<Vec<u8>, String>,
     pub(crate) keep_alive: bool,
 }
@@ -41,7 +41,7 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::new() })
     }
 
-    /// The next request, or nothing if the agent is done.
+    /// The next request, or `None` if the agent is done.
     pub(crate) fn next(&mut self) -> io::Result<Option<Incoming>> {
         let Some(mut incoming) = self.read_head()? else { return Ok(None) };
         if incoming.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue"))
@@ -62,7 +62,7 @@ impl Connection {
         Ok(Some(incoming))
     }
 
-    /// Sends a head that promises `body`, and as many of its bytes as wanted.
+    /// Sends a head for `body`, and the requested number of its bytes.
     pub(crate) fn respond(
         &mut self,
         status: u16,
@@ -99,7 +99,7 @@ impl Connection {
         self.send("0\r\n\r\n")
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub(crate) fn send(&mut self, text: &str) -> io::Result<()> {
         self.stream.write_all(text.as_bytes())?;
         self.stream.flush()
@@ -107,7 +107,7 @@ impl Connection {
 
     /// Closes both directions at once.
     pub(crate) fn cut(&self) {
-        // It fails only if the agent has closed it already.
+        // It fails only if the agent has already closed the connection.
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
 
@@ -170,7 +170,7 @@ impl Connection {
         }
     }
 
-    /// Skips what may follow the last chunk: lines up to an empty one.
+    /// Skips the trailer after the last chunk: lines up to an empty one.
     fn skip_trailers(&mut self) -> io::Result<()> {
         loop {
             let end = self.buffer.windows(2).position(|pair| pair == b"\r\n");
@@ -237,7 +237,7 @@ fn parse_head(buffer: &[u8]) -> io::Result<Option<(Incoming, usize)>> {
     Ok(Some((incoming, length)))
 }
 
-/// Undoes the compression of a body, or says why it cannot.
+/// Decompresses a body, or returns the reason why it cannot.
 fn decoded(encoding: &str, body: Vec<u8>) -> Result<Vec<u8>, String> {
     let encoding = encoding.trim().to_ascii_lowercase();
     let mut plain = Vec::new();

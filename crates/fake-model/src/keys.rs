@@ -1,9 +1,9 @@
-//! Keys: whether one came and whether it is the one of the test.
+//! Keys: whether a request has one, and whether it is that of the test.
 //!
-//! Knows where each protocol puts its key. The value is compared and dropped; nothing that is kept
-//! holds it.
+//! This module knows where each protocol puts its key. The value is compared and dropped; nothing
+//! that is kept contains it.
 
-/// What came as a key.
+/// The key of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     /// The key of the script.
@@ -18,7 +18,7 @@ pub enum Key {
 const SECRET: [&str; 6] =
     ["authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"];
 
-/// Judges the key of a request by its headers and the query of its path.
+/// Compares the key of a request, from its headers or the query of its path.
 pub(crate) fn judge(headers: &[(String, String)], path: &str, expected: &str) -> Key {
     let from_headers = headers.iter().filter_map(|(name, value)| match name.as_str() {
         "authorization" => Some(value.strip_prefix("Bearer ").unwrap_or(value)),
@@ -36,7 +36,7 @@ pub(crate) fn judge(headers: &[(String, String)], path: &str, expected: &str) ->
     key
 }
 
-/// The headers without those that hold secrets.
+/// The headers without those that contain secrets.
 pub(crate) fn without_secrets(headers: Vec<(String, String)>) -> Vec<(String, String)> {
     headers.into_iter().filter(|(name, _)| !SECRET.contains(&name.as_str())).collect()
 }

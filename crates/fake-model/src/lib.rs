@@ -1,7 +1,7 @@
 //! Scripted model APIs on loopback, so that tests drive real coding agents without an account.
 //!
-//! A test writes a [`Script`], starts a [`FakeModel`], points an agent at its address, and later asks
-//! what the agent sent. One script works for every protocol: OpenAI Responses, OpenAI Chat
+//! A test writes a [`Script`], starts a [`FakeModel`], points an agent at its address, and later
+//! inspects what the agent sent. One script works for every protocol: OpenAI Responses, OpenAI Chat
 //! Completions, Anthropic Messages and Gemini.
 //!
 //! ```
@@ -18,8 +18,8 @@
 //! # }
 //! ```
 //!
-//! What it knows: the wire forms, what a request must keep to be accepted, and the tools that the
-//! agents offer. What it does not know: how to start an agent, and anything outside loopback.
+//! It knows the wire formats, the rules that a request must keep to be accepted, and the tools that
+//! the agents offer. It does not know how to start an agent, nor anything outside loopback.
 
 mod answer;
 mod check;

@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     match Options::read(&arguments).and_then(|options| run(&options)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            // If the error cannot be written there is nobody to tell.
+            // If the error cannot be written, it cannot be reported.
             let _ = writeln!(io::stderr(), "fake-model: {message}");
             ExitCode::FAILURE
         }
@@ -54,13 +54,13 @@ impl Options {
 
 fn run(options: &Options) -> Result<(), String> {
     if options.help {
-        return say(USAGE);
+        return print(USAGE);
     }
     let script = read_script(options.script.as_deref())?;
     let key = script.key.clone();
     let model = FakeModel::start_at(script, options.port)
         .map_err(|error| format!("port {} cannot be had: {error}", options.port))?;
-    say(&format!("{}\n\n{}\n", model.address(), guide(&model.address(), &key)))?;
+    print(&format!("{}\n\n{}\n", model.address(), guide(&model.address(), &key)))?;
     follow(&model, options.log)
 }
 
@@ -73,26 +73,26 @@ fn read_script(path: Option<&str>) -> Result<Script, String> {
     Script::from_json(&text).map_err(|error| format!("the script {path} is not valid: {error}"))
 }
 
-/// Prints what comes and what is found, until the program is stopped.
+/// Prints requests and findings until the program is stopped.
 fn follow(model: &FakeModel, log: bool) -> Result<(), String> {
-    let (mut number, mut told) = (0, 0);
+    let (mut number, mut printed) = (0, 0);
     loop {
         let hour = std::time::Instant::now() + std::time::Duration::from_secs(3600);
         let Some(request) = model.wait_for_request(number, hour) else { continue };
         number += 1;
-        say(&format!("{} {}: {}\n", request.method, request.path, request.kind))?;
+        print(&format!("{} {}: {}\n", request.method, request.path, request.kind))?;
         if log {
-            say(&format!("{}\n", request.body))?;
+            print(&format!("{}\n", request.body))?;
         }
         let findings = model.findings();
-        for finding in findings.iter().skip(told) {
-            say(&format!("! {finding}\n"))?;
+        for finding in findings.iter().skip(printed) {
+            print(&format!("! {finding}\n"))?;
         }
-        told = findings.len();
+        printed = findings.len();
     }
 }
 
-fn say(text: &str) -> Result<(), String> {
+fn print(text: &str) -> Result<(), String> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())

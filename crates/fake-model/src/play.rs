@@ -1,26 +1,26 @@
-//! From the events of a whole answer to what really goes over the wire: pauses, gates, cuts.
+//! Turns the events of a complete answer into what is sent: pauses, gates, cuts.
 //!
-//! Knows nothing of the protocols but what an event is for, and does no I/O: the result is a list of
-//! steps, which a test can look at.
+//! It knows only the purpose of an event, not the protocols, and does no I/O: the result is a list
+//! of steps that a test can inspect.
 
 use std::time::Duration;
 
 use crate::script::{Cut, Ending, Reply};
 
-/// What an event is for.
+/// The purpose of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// It opens or closes something.
     Frame,
-    /// It carries a piece of text.
+    /// It carries a text delta.
     Text,
-    /// It carries a piece of reasoning or of a call.
-    Piece,
-    /// It says why the model stopped, or comes after that.
+    /// It carries a delta of reasoning or of a call.
+    Delta,
+    /// It states why the model stopped, or follows that event.
     End,
 }
 
-/// A part of a whole, unbroken answer.
+/// A part of a complete answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Beat {
     /// An event, as bytes.
@@ -29,7 +29,7 @@ pub(crate) enum Beat {
     Gate(String),
 }
 
-/// What the server does next.
+/// A step of the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Sends these bytes.
@@ -42,8 +42,8 @@ pub(crate) enum Step {
     Cut,
 }
 
-/// The steps that play an answer as the reply wants it. `error` is the event that takes the place of
-/// the end if the reply ends with an error.
+/// The steps that play an answer as the reply defines it. `error` is the event that replaces the
+/// end if the reply ends with an error.
 pub(crate) fn steps(beats: Vec<Beat>, reply: &Reply, error: Option<String>) -> Vec<Step> {
     let end = beats
         .iter()
@@ -81,7 +81,7 @@ fn cut_in_text(mut beats: Vec<Beat>, delay_ms: u64) -> Vec<Step> {
     let last = |mark| {
         beats.iter().rposition(|beat| matches!(beat, Beat::Event(found, _) if *found == mark))
     };
-    let place = last(Mark::Text).or_else(|| last(Mark::Piece)).unwrap_or(0);
+    let place = last(Mark::Text).or_else(|| last(Mark::Delta)).unwrap_or(0);
     let half = match beats.get(place) {
         Some(Beat::Event(_, text)) => first_half(text).to_owned(),
         _ => String::new(),
@@ -99,7 +99,7 @@ fn paced(beats: Vec<Beat>, delay_ms: u64) -> Vec<Step> {
         match beat {
             Beat::Gate(name) => steps.push(Step::Gate(name)),
             Beat::Event(mark, text) => {
-                if delay_ms > 0 && matches!(mark, Mark::Text | Mark::Piece) {
+                if delay_ms > 0 && matches!(mark, Mark::Text | Mark::Delta) {
                     steps.push(Step::Pause(Duration::from_millis(delay_ms)));
                 }
                 steps.push(Step::Send(text));

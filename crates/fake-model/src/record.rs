@@ -1,11 +1,11 @@
-//! What is kept of each request, for the test to look at.
+//! What is recorded of each request, for the test to inspect.
 
 use serde_json::Value;
 
 use crate::keys::Key;
 use crate::protocol::Protocol;
 
-/// A request that came, and how its answer went.
+/// A received request, and the outcome of its answer.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Its place among all requests, from 0.
@@ -14,36 +14,36 @@ pub struct Request {
     pub method: String,
     /// The path with its query, without a key.
     pub path: String,
-    /// The headers, names in lower case, without those that hold secrets.
+    /// The headers, names in lower case, without those that contain secrets.
     pub headers: Vec<(String, String)>,
-    /// Whether a key came, and the right one.
+    /// Whether the request has a key, and the right one.
     pub key: Key,
     /// The body as JSON; a text if it is not JSON; null if there is none.
     pub body: Value,
     /// The protocol, if the path is one of a model API.
     pub protocol: Option<Protocol>,
-    /// What it was taken for.
+    /// The kind of the request.
     pub kind: Kind,
-    /// How its answer went.
+    /// The outcome of its answer.
     pub outcome: Outcome,
 }
 
-/// What a request was taken for.
+/// The kind of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// A request of the main conversation, with the number of the reply that it got (nothing if the
+    /// A request of the main conversation, with the number of the reply that it got (`None` if the
     /// script had none left).
     Main(Option<usize>),
-    /// A request beside the main conversation, and how that was seen.
+    /// A request outside the main conversation, and how it was recognised.
     Side(&'static str),
-    /// It asks how many tokens something has.
+    /// A request for a count of tokens.
     CountTokens,
-    /// It asks which models there are.
+    /// A request for the list of models.
     Models,
-    /// A tool of the agent stands at a gate. If its process ends, its outcome is that it left.
+    /// A tool of the agent waits at a gate. If its process ends, its outcome is that it left.
     Gate,
-    /// It could not be read; the answer said why.
+    /// It could not be read; the answer states why.
     Unreadable,
     /// A path that no model API has; the answer was 404.
     Unknown,
@@ -64,13 +64,13 @@ impl std::fmt::Display for Kind {
     }
 }
 
-/// How an answer went.
+/// The outcome of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It is still on its way, or stands at a gate.
+    /// It is being sent, or waits at a gate.
     Pending,
-    /// It was sent to its end.
+    /// It was sent completely.
     Sent,
     /// The script cut it.
     Cut,
@@ -78,13 +78,13 @@ pub enum Outcome {
     AgentLeft,
 }
 
-/// What an agent sent back for a call.
+/// The agent's answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
     /// The id of the call.
     pub id: String,
     /// The tool that was called.
     pub name: String,
-    /// The answer as text; nothing as long as none came.
+    /// The answer as text; `None` until there is one.
     pub text: Option<String>,
 }

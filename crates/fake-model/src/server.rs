@@ -1,6 +1,7 @@
-//! The server: accepts connections, plays answers, and lets the test look and wait.
+//! The server: accepts connections, plays answers, and lets the test inspect requests and wait for
+//! them.
 //!
-//! Knows threads and sockets; what is sent is decided elsewhere.
+//! It knows threads and sockets; the content of answers is decided elsewhere.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -36,7 +37,7 @@ impl FakeModel {
     /// Starts on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// If no port can be had.
+    /// If no port is available.
     pub fn start(script: Script) -> io::Result<Self> {
         Self::start_at(script, 0)
     }
@@ -44,7 +45,7 @@ impl FakeModel {
     /// Starts on this port of 127.0.0.1.
     ///
     /// # Errors
-    /// If the port cannot be had.
+    /// If the port is not available.
     pub fn start_at(script: Script, port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let address = listener.local_addr()?;
@@ -77,13 +78,13 @@ impl FakeModel {
         requests
     }
 
-    /// What was wrong with the requests so far.
+    /// The errors of the requests so far.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         self.shared.look(|state| state.findings.clone())
     }
 
-    /// What came back for each tool call that the script sent, in the order of the calls.
+    /// The agent's answer to each tool call that the script sent, in the order of the calls.
     #[must_use]
     pub fn tool_results(&self) -> Vec<ToolResult> {
         self.shared.look(crate::state::State::tool_results)
@@ -95,7 +96,7 @@ impl FakeModel {
         Gate { name: name.to_owned(), shared: Arc::clone(&self.shared) }
     }
 
-    /// Waits for the request with this number, from 0, among all; nothing after the deadline.
+    /// Waits for the request with this number, from 0, among all; `None` after the deadline.
     #[must_use]
     pub fn wait_for_request(&self, number: usize, deadline: Instant) -> Option<Request> {
         self.shared.wait(Some(deadline), |state| state.requests.get(number).cloned())
@@ -111,7 +112,7 @@ impl FakeModel {
         })
     }
 
-    /// Waits until the answer to a request has ended, however it did.
+    /// Waits until the answer to a request has ended, in any way.
     #[must_use]
     pub fn wait_for_outcome(&self, number: usize, deadline: Instant) -> Option<Outcome> {
         self.shared.wait(Some(deadline), |state| {
@@ -124,7 +125,7 @@ impl FakeModel {
 impl Drop for FakeModel {
     fn drop(&mut self) {
         self.shared.change(|state| state.stopping = true);
-        // Wakes the acceptor, which then sees that it is to stop.
+        // This wakes the acceptor, which then sees that it must stop.
         let _ = TcpStream::connect(self.shared.address);
         if let Some(acceptor) = self.acceptor.take() {
             let _ = acceptor.join();
@@ -158,7 +159,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>, open: &Mutex<Vec<Open>>)
     }
 }
 
-/// Serves one connection. What goes wrong with it is the agent's doing and ends it.
+/// Serves one connection. An error ends it, since it is caused by the agent.
 fn serve(shared: &Shared, stream: TcpStream) {
     let Ok(mut connection) = Connection::new(stream) else { return };
     while let Ok(Some(incoming)) = connection.next() {
@@ -185,7 +186,7 @@ struct Player<'a> {
     connection: &'a mut Connection,
 }
 
-/// How often a reply at a gate looks whether the agent is still there.
+/// The interval at which a reply at a gate checks whether the agent is still connected.
 const LOOK: Duration = Duration::from_millis(20);
 
 impl Player<'_> {
@@ -205,13 +206,13 @@ impl Player<'_> {
             Plan::Whole { status, retry_after, body, steps } => {
                 let mut headers = vec![("content-type", "application/json".to_owned())];
                 headers.extend(retry_after.map(|seconds| ("retry-after", seconds.to_string())));
-                self.whole(status, &headers, &body.to_string(), steps, without_body)
+                self.play_body(status, &headers, &body.to_string(), steps, without_body)
             }
         }
     }
 
-    /// Plays an answer of known length: gates and pauses first, then all or half of it.
-    fn whole(
+    /// Plays an answer of known length: gates and pauses first, then all or half of its body.
+    fn play_body(
         &mut self,
         status: u16,
         headers: &[(&str, String)],
@@ -263,7 +264,7 @@ impl Player<'_> {
         Ok(Outcome::Sent)
     }
 
-    /// Waits at a gate; false if the agent left, or all stops.
+    /// Waits at a gate; false if the agent disconnected, or the server stops.
     fn pass(&self, name: &str) -> bool {
         self.shared.change(|state| state.gate(name).reached = true);
         loop {

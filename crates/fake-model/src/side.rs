@@ -1,29 +1,30 @@
-//! Which requests are beside the main conversation, and what they get.
+//! Side requests: requests outside the main conversation, and their answers.
 //!
-//! The request itself says so: it offers no tools of the agent's own, it forces one tool or a form of
-//! answer, or it opens with words that an agent uses for such work only. Side requests never take a
-//! reply from the script.
+//! A request shows that it is one: it offers no tools of the agent's own, it forces one tool or a
+//! form of answer, or its last message starts with text that an agent uses only for such requests.
+//! Side requests never take a reply from the script.
 
 use serde_json::{Map, Value, json};
 
 use crate::conversation::Conversation;
 
-/// A side request that does offer tools, and is told by how its last message starts.
+/// A side request that offers tools, recognised by the start of its last message.
 struct Opening {
     reason: &'static str,
     words: &'static str,
-    /// What the agent wants around the answer.
+    /// What the agent expects around the answer.
     around: (&'static str, &'static str),
 }
 
 const OPENINGS: &[Opening] = &[
-    // Seen with claude 2.1.325. It asks again if there is no summary.
+    // Observed with claude 2.1.325. It repeats the request if there is no summary.
     Opening {
         reason: "claude: compaction",
         words: "CRITICAL: Respond with TEXT ONLY",
         around: ("<analysis>None.</analysis>\n<summary>", "</summary>"),
     },
-    // In the program of claude 2.1.325, where only the terminal screen asks this; seen with qwen 0.24.4.
+    // Contained in claude 2.1.325, which sends it only from its terminal UI; observed with qwen
+    // 0.24.4.
     Opening { reason: "suggestion", words: "[SUGGESTION MODE", around: ("", "") },
 ];
 
@@ -32,7 +33,7 @@ fn opening(conversation: &Conversation) -> Option<&'static Opening> {
     OPENINGS.iter().find(|opening| last.starts_with(opening.words))
 }
 
-/// Says why a request is beside the main conversation, if it is.
+/// Why a request is outside the main conversation, if it is.
 pub(crate) fn reason(conversation: &Conversation) -> Option<&'static str> {
     if conversation.tools.is_empty() {
         return Some("no tools");
@@ -43,14 +44,14 @@ pub(crate) fn reason(conversation: &Conversation) -> Option<&'static str> {
     opening(conversation).map(|opening| opening.reason)
 }
 
-/// What a side request gets.
+/// The answer to a side request.
 #[derive(Debug, PartialEq)]
 pub(crate) enum SideAnswer {
     Text(String),
     Call { name: String, input: Value },
 }
 
-/// The answer: short, and in the form that the request asks for.
+/// A short answer in the form that the request requires.
 pub(crate) fn answer(conversation: &Conversation, text: &str) -> SideAnswer {
     if let Some(name) = &conversation.forced_tool {
         let schema = conversation.tools.iter().find(|tool| &tool.name == name);
@@ -68,7 +69,7 @@ pub(crate) fn answer(conversation: &Conversation, text: &str) -> SideAnswer {
     }
 }
 
-/// The smallest value that fits a schema, as far as agents use them.
+/// The smallest value that fits a schema, for the features of schemas that agents use.
 fn smallest(schema: &Value, text: &str, depth: usize) -> Value {
     if depth > 16 {
         return Value::Null;
@@ -84,7 +85,7 @@ fn smallest(schema: &Value, text: &str, depth: usize) -> Value {
     match kind(schema).as_str() {
         "object" => Value::Object(smallest_object(schema, text, depth)),
         "array" => json!([]),
-        // Gemini CLI wants a score from 1 and says so in words only.
+        // Gemini CLI requires a score of at least 1, and states it only in prose.
         "number" | "integer" => schema.get("minimum").cloned().unwrap_or(json!(1)),
         "boolean" => json!(false),
         "null" => Value::Null,

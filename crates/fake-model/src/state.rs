@@ -1,7 +1,7 @@
-//! What all connections share: the place in the script, what came, what was found, the gates.
+//! The state that all connections share: the position in the script, requests, findings and gates.
 //!
-//! One lock and one signal guard all of it, so that every wait is a wait for a condition and none is
-//! a sleep. Knows no wire form and does no I/O.
+//! One lock and one condition variable guard all of it, so that every wait is for a condition and
+//! none is a sleep. It knows no wire format and does no I/O.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
@@ -31,19 +31,19 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the state.
+    /// Reads the state.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.lock())
     }
 
-    /// Changes the state and wakes all that wait.
+    /// Changes the state, and wakes all waiting threads.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let result = change(&mut self.lock());
         self.changed.notify_all();
         result
     }
 
-    /// Waits until the state has what is asked for, or until the deadline, or until all stops.
+    /// Waits until the state meets a condition, until the deadline, or until the server stops.
     pub(crate) fn wait<T>(
         &self,
         deadline: Option<Instant>,
@@ -91,7 +91,7 @@ impl Shared {
         (None, Reply::text("(script exhausted)"))
     }
 
-    /// The replies that are for a conversation: those kept for it, or else those for all.
+    /// The replies for a conversation: those reserved for it, else those for all.
     fn places(&self, conversation: &Conversation) -> Vec<usize> {
         let opening = conversation.opening();
         let places = |wanted: &dyn Fn(Option<&str>) -> bool| -> Vec<usize> {
@@ -127,29 +127,29 @@ pub(crate) struct GateState {
     pub(crate) open: bool,
 }
 
-/// A call that was sent, and what became of it.
+/// A call that was sent, and its answer.
 #[derive(Debug)]
 struct TrackedCall {
     id: String,
     name: String,
-    /// The request whose answer held it.
+    /// The request whose answer contained it.
     request: usize,
-    /// What tells its conversation from others, and how much had been said by then.
+    /// The identity of its conversation, and its length at that time.
     opening: String,
     length: usize,
-    /// Whether the script sends its reply to the end.
-    whole: bool,
-    /// Whether it came back in a later request.
+    /// Whether the script sends its reply completely.
+    complete: bool,
+    /// Whether a later request contained it.
     seen: bool,
     answer: Option<String>,
 }
 
-/// Where a call is sent.
+/// The answer in which a call is sent.
 #[derive(Debug)]
 pub(crate) struct CallPlace<'a> {
     pub(crate) request: usize,
     pub(crate) conversation: &'a Conversation,
-    pub(crate) whole: bool,
+    pub(crate) complete: bool,
 }
 
 impl State {
@@ -158,7 +158,7 @@ impl State {
         self.gates.entry(name.to_owned()).or_default()
     }
 
-    /// Notes what was wrong with a request.
+    /// Records the breaches of a request.
     pub(crate) fn find(&mut self, request: usize, breaches: Breaches) {
         self.findings.extend(breaches.into_iter().map(|(breach, detail)| Finding {
             request,
@@ -167,7 +167,7 @@ impl State {
         }));
     }
 
-    /// Makes an id for a call and remembers it.
+    /// Generates an id for a call, and remembers it.
     pub(crate) fn new_call(&mut self, name: &str, place: &CallPlace) -> String {
         let id = format!("call_{:04}", self.calls.len() + 1);
         self.calls.push(TrackedCall {
@@ -176,14 +176,15 @@ impl State {
             request: place.request,
             opening: place.conversation.opening(),
             length: place.conversation.entries.len(),
-            whole: place.whole,
+            complete: place.complete,
             seen: false,
             answer: None,
         });
         id
     }
 
-    /// Notes which calls came back and what was answered, and finds those that vanished.
+    /// Records which calls are in a request and how they were answered, and finds those that
+    /// vanished.
     pub(crate) fn follow_calls(&mut self, request: usize, conversation: &Conversation) {
         let mut breaches = Vec::new();
         let opening = conversation.opening();
@@ -199,7 +200,7 @@ impl State {
                 }
             }
             let outcome = self.requests.get(call.request).map(|request| request.outcome);
-            let due = call.whole
+            let due = call.complete
                 && outcome != Some(Outcome::AgentLeft)
                 && call.opening == opening
                 && call.length < conversation.entries.len();
@@ -212,7 +213,7 @@ impl State {
         self.find(request, breaches);
     }
 
-    /// What came back for each call that was sent.
+    /// The answer to each call that was sent.
     pub(crate) fn tool_results(&self) -> Vec<ToolResult> {
         let result = |call: &TrackedCall| ToolResult {
             id: call.id.clone(),

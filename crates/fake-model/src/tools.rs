@@ -1,7 +1,7 @@
-//! Which tool does an action, for each agent.
+//! The tools that perform an action, for each agent.
 //!
-//! The table holds what the agents really offered when they were run, with their versions. A row
-//! counts only if the request offers that tool with those fields; where no row fits, reading and
+//! The table lists what the agents really offered when they were run, with their versions. A row
+//! applies only if the request offers that tool with those fields; if none does, reading and
 //! writing fall back to the shell.
 
 use serde_json::{Map, Value};
@@ -9,20 +9,20 @@ use serde_json::{Map, Value};
 use crate::conversation::Tool;
 use crate::script::Action;
 
-/// A tool that does an action.
+/// A tool that performs an action.
 #[derive(Debug)]
 pub struct Row {
     /// The agent and the version that was run.
     pub agent: &'static str,
-    /// What the tool does.
+    /// The action that the tool performs.
     pub job: Job,
     /// The name of the tool.
     pub tool: &'static str,
-    /// What to put into its input; no fields stand for free text.
+    /// The fields of its input; no fields mean free text.
     pub fields: &'static [(&'static str, Fill)],
 }
 
-/// What an action does.
+/// The kind of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Job {
     /// Runs a command.
@@ -33,7 +33,7 @@ pub enum Job {
     Read,
 }
 
-/// What goes into a field.
+/// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     /// The command as one text.
@@ -42,7 +42,7 @@ pub enum Fill {
     CommandList,
     /// The path of the file.
     Path,
-    /// What the file will hold.
+    /// The content of the file.
     Content,
     /// A few words for a person.
     Words,
@@ -52,8 +52,8 @@ pub enum Fill {
 
 use Fill::{Command, CommandList, Content, No, Path, Words};
 
-/// All rows. The first one that a request offers is taken. An agent of another version often keeps
-/// the names, so the version says only where a row was seen.
+/// All rows. The first one that a request offers is used. Other versions of an agent often keep the
+/// names, so the version states only where a row was observed.
 pub const TABLE: &[Row] = &[
     row("codex 0.166.0", Job::Shell, "exec_command", &[("cmd", Command)]),
     row("codex 0.166.0", Job::Write, "apply_patch", &[]),
@@ -74,22 +74,22 @@ pub const TABLE: &[Row] = &[
     row("opencode 1.18.33", Job::Shell, "bash", &[("command", Command)]),
     row("opencode 1.18.33", Job::Write, "write", &[("filePath", Path), ("content", Content)]),
     row("opencode 1.18.33", Job::Read, "read", &[("filePath", Path)]),
-    // Not seen in a run: names of older versions, and of a relative of gemini.
+    // Not observed in a run: names of older versions, and of a fork of gemini.
     row("codex, older", Job::Shell, "shell_command", &[("command", Command)]),
     row("codex, older", Job::Shell, "shell", &[("command", CommandList)]),
     row("qwen", Job::Shell, "run_shell_command", &[("command", Command), ("is_background", No)]),
     row("qwen, older", Job::Read, "read_file", &[("absolute_path", Path)]),
 ];
 
-/// A call that does an action.
+/// A call that performs an action.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Chosen {
     pub(crate) name: String,
     pub(crate) input: Value,
 }
 
-/// Chooses a tool for an action out of those that a request offers. An action that waits at a gate
-/// must have become a shell command before.
+/// Chooses a tool for an action from those that a request offers. An action that waits at a gate
+/// must have been turned into a shell command before.
 pub(crate) fn choose(action: &Action, offered: &[Tool]) -> Option<Chosen> {
     let job = match action {
         Action::Shell { .. } => Job::Shell,

@@ -38,7 +38,7 @@ fn at_the_terminal(
 ) {
     while let Some(Question { request }) = asked.blocking_recv() {
         if !shown {
-            report::say(&describe(&request));
+            report::print_line(&describe(&request));
         }
         report::ask("Allow it? [y/N]");
         let mut line = String::new();

@@ -99,7 +99,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Record the agent's own bytes in FILE, which `interlingua translate` reads, and the time of
-    /// each piece in FILE.times.jsonl.
+    /// each chunk in FILE.times.jsonl.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Use the agent's protocol for unattended runs, if it has one (`codex exec --json`).
@@ -109,7 +109,7 @@ pub(crate) struct RunArguments {
     /// Read the agent's screen instead of a protocol (only for Copilot). The result is a guess.
     #[arg(long, conflicts_with = "exec")]
     pub(crate) screen: bool,
-    /// Also write pieces of messages as they are streamed, if the dialect makes it optional
+    /// Also write the deltas of messages as they are streamed, if the dialect makes it optional
     /// (claude).
     #[arg(long)]
     pub(crate) partial: bool,
@@ -183,7 +183,7 @@ pub(crate) struct TranslateArguments {
     pub(crate) to: &'static Dialect,
     /// The input file; standard input if it is absent or `-`.
     pub(crate) file: Option<PathBuf>,
-    /// Also write pieces of messages as they are streamed, if the dialect makes it optional
+    /// Also write the deltas of messages as they are streamed, if the dialect makes it optional
     /// (claude).
     #[arg(long)]
     pub(crate) partial: bool,

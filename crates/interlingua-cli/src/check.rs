@@ -52,6 +52,6 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<u8> {
         count @ 1000.. => format!("has {count} findings or more as"),
         count => format!("has {count} findings as"),
     };
-    report::say(&format!("{} {found} `{}`", input.name, arguments.dialect.name));
+    report::print_line(&format!("{} {found} `{}`", input.name, arguments.dialect.name));
     Ok(if findings.is_empty() { SUCCESS } else { FINDINGS })
 }

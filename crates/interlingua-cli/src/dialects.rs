@@ -49,7 +49,7 @@ fn details(dialect: &Dialect) -> String {
     let framing = match dialect.framing {
         FramingKind::Lines => "lines: one record per line",
         FramingKind::Joined => {
-            "lines: one record per line, or one that is printed over several lines"
+            "lines: one record per line, or one that is printed on several lines"
         }
         FramingKind::Sse => "sse: server-sent events",
         FramingKind::LinesOrSse => "lines, or server-sent events with the same records",

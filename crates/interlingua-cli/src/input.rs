@@ -36,7 +36,7 @@ impl Input {
 
     fn of_stdin() -> Self {
         if io::stdin().is_terminal() {
-            report::say("interlingua: reading from the terminal; end the input with Ctrl-D");
+            report::print_line("interlingua: reading from the terminal; end the input with Ctrl-D");
         }
         Self {
             name: "<stdin>".into(),

@@ -14,16 +14,16 @@ const LISTED: usize = 3;
 
 /// Reports an error that ended the command.
 pub(crate) fn error(error: &anyhow::Error) {
-    say(&format!("interlingua: {error:#}"));
+    print_line(&format!("interlingua: {error:#}"));
 }
 
 /// Reports a warning.
 pub(crate) fn warning(text: &str) {
-    say(&format!("interlingua: warning: {text}"));
+    print_line(&format!("interlingua: warning: {text}"));
 }
 
 /// Writes a line to standard error. If it is closed, the line is dropped.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", on_one_line(text));
 }
 

@@ -213,18 +213,18 @@ fn watch_consumer(controls: mpsc::Sender<Control>) {
 fn report_end(ended: &Ended) {
     match &ended.stop {
         Some(Stop::GaveUp(why)) => {
-            report::say(&format!("interlingua: the run was given up: {why}"))
+            report::print_line(&format!("interlingua: the run was given up: {why}"))
         }
-        Some(Stop::TimedOut(what)) => report::say(&format!("interlingua: {what}")),
+        Some(Stop::TimedOut(what)) => report::print_line(&format!("interlingua: {what}")),
         Some(Stop::Interrupted | Stop::ConsumerGone) => {}
         None if ended.code() != 0 && ended.silent => {
-            report::say(
+            report::print_line(
                 "interlingua: the agent exited without output; the end of its standard error:",
             );
             let stderr = ended.exit.stderr.as_deref().unwrap_or("(nothing)");
             let lines: Vec<_> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
             let last = lines.len().saturating_sub(STDERR_LINES);
-            lines.iter().skip(last).for_each(|line| report::say(line));
+            lines.iter().skip(last).for_each(|line| report::print_line(line));
         }
         None => {}
     }

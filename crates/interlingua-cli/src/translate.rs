@@ -51,7 +51,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Translates the whole input. The outer error is a write error, which ends the command; the
+    /// Translates the complete input. The outer error is a write error, which ends the command; the
     /// inner one is a read error, after which the stream still has to be finished.
     fn translate(&mut self, input: &mut Input) -> Result<Result<()>> {
         let mut progress = Progress::of(input.size);
@@ -135,7 +135,7 @@ impl Report<'_> {
             if !self.arguments.loss_report {
                 report::losses_and_repairs(name, to, losses, repairs);
             }
-            report::say("interlingua: --strict: the translation is incomplete (see above)");
+            report::print_line("interlingua: --strict: the translation is incomplete (see above)");
             return Ok(FINDINGS);
         }
         Ok(SUCCESS)

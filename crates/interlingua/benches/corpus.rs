@@ -1,12 +1,12 @@
-//! Streams to measure with: made-up words in the shapes that real agents print.
+//! Synthetic streams for measurements: random words in the shapes that real agents print.
 //!
-//! Knows words, ids and times; what a record looks like is the business of each pair. The same
-//! arguments always give the same bytes.
+//! This module generates words, ids and times; each pair defines its records. The same arguments
+//! always give the same bytes.
 
-/// What most of the stream is made of.
+/// The records that most of a stream consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Pieces of text, and small records.
+    /// Text deltas, and small records.
     Small,
     /// Records of about a kilobyte.
     Kilobyte,
@@ -26,22 +26,22 @@ impl Shape {
     }
 }
 
-/// How much of it.
+/// The size of a corpus.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
-    /// About how long a stream of small or middling records is.
+    /// The approximate length of a stream of small or kilobyte records.
     pub(crate) stream: usize,
-    /// About how long a huge line is.
+    /// The approximate length of a huge line.
     pub(crate) line: usize,
 }
 
 impl Size {
-    /// What is measured.
+    /// The size that is measured.
     pub(crate) const FULL: Self = Self { stream: 32 << 20, line: 9_000_000 };
 }
 
-/// How many pieces a message has where it comes in pieces.
-pub(crate) const PIECES: usize = 24;
+/// The number of deltas of a streamed message.
+pub(crate) const DELTAS: usize = 24;
 
 const WORDS: [&str; 24] = [
     "the",
@@ -70,11 +70,11 @@ const WORDS: [&str; 24] = [
     "done",
 ];
 
-/// What stands between words now and then, as it is inside a string literal.
+/// Text that occasionally separates words, escaped for a string literal.
 const MARKS: [&str; 10] =
     [", ", ". ", "\\n", "\\n\\n", " \\\"key\\\": ", "\\t", " é ", " → ", " 日本 ", " 🧪 "];
 
-/// Lines so far, and what makes the next one differ.
+/// The lines so far, and the state that varies the next one.
 #[derive(Default)]
 pub(crate) struct Stream {
     pub(crate) bytes: Vec<u8>,
@@ -91,14 +91,14 @@ impl Stream {
         self.bytes.push(b'\n');
     }
 
-    /// Knuth's linear congruential generator: even spread is all that is asked of it.
+    /// Knuth's linear congruential generator, which distributes evenly enough.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.state =
             self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
         (self.state >> 33) as usize % limit
     }
 
-    /// About so much text, as it is inside a string literal.
+    /// Text of about this length, escaped for a string literal.
     pub(crate) fn text(&mut self, length: usize) -> String {
         let mut text = String::with_capacity(length + 16);
         while text.len() < length {

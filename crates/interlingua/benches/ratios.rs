@@ -1,10 +1,11 @@
-//! How each pair compares with its limit: the two take turns, so that a busy machine slows both, and
-//! where the system tells it, what counts is the time on the processor.
+//! Compares each pair with its limit. The two take turns, so that a busy machine slows down both,
+//! and the processor time is measured where the system reports it.
 //!
-//! Each row is measured in a process of its own, as a translator runs: what an allocator learned
-//! from the rows before would change the next one by half. `--only TEXT` measures the rows whose name
-//! has that text; `--joining` measures what it costs to join a long log at its end; `--write DIR AGENT...` writes the corpora there instead (of all agents where none is
-//! named), for programs that are measured from outside.
+//! Each row is measured in a process of its own, as a translator runs: the state of the allocator
+//! after other rows would change a result by half. `--only TEXT` measures the rows whose name
+//! contains the text; `--joining` measures the cost of joining a long log at its end; `--write DIR
+//! AGENT...` writes the corpora of these agents (of all agents if none is named) to a folder, for
+//! programs that are measured from outside.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot start has nothing to measure")]
 #![allow(clippy::print_stdout, reason = "it prints a table")]
@@ -25,7 +26,7 @@ use corpus::{Shape, Size};
 use pairs::{PAIRS, Pair};
 use processor::time;
 
-/// How often the two take turns; the best of each counts.
+/// The number of times that the two take turns; the best time of each counts.
 const TURNS: usize = 9;
 
 fn main() {
@@ -52,8 +53,8 @@ fn main() {
 }
 
 fn write_corpora(folder: &Path, agents: &[&str]) {
-    let is_asked = |pair: &&Pair| agents.is_empty() || agents.contains(&pair.from);
-    for pair in PAIRS.iter().filter(is_asked).copied() {
+    let is_selected = |pair: &&Pair| agents.is_empty() || agents.contains(&pair.from);
+    for pair in PAIRS.iter().filter(is_selected).copied() {
         for shape in Shape::ALL {
             let path = folder.join(format!("{}-{}.jsonl", pair.from, shape.name()));
             std::fs::write(path, pair.corpus(shape, Size::FULL)).expect("the folder is writable");
@@ -92,7 +93,7 @@ fn print_ratio(pair: Pair, shape: Shape, name: &str) {
         of_limit = of_limit.min(time(|| limit(black_box(&corpus), &mut discard)));
         of_ours = of_ours.min(time(|| drop(pair.translate(black_box(&corpus), &mut discard))));
     }
-    let (of_reader, of_writer) = halves(pair, &corpus);
+    let (of_reader, of_writer) = read_and_write(pair, &corpus);
     let speed = |took: Duration| corpus.len() as f64 / took.as_secs_f64() / 1e6;
     let ratio = of_limit.as_secs_f64() / of_ours.as_secs_f64();
     let speeds =
@@ -100,8 +101,8 @@ fn print_ratio(pair: Pair, shape: Shape, name: &str) {
     println!("| {name} | {} | {ratio:.2} |", speeds.join(" | "));
 }
 
-/// What reading and writing take, each alone; both in bytes of the input.
-fn halves(pair: Pair, corpus: &[u8]) -> (Duration, Duration) {
+/// The durations of reading alone and of writing alone.
+fn read_and_write(pair: Pair, corpus: &[u8]) -> (Duration, Duration) {
     let log = joining::read(pair, corpus);
     let (mut of_reader, mut of_writer) = (Duration::MAX, Duration::MAX);
     for _ in 0..TURNS / 3 {

@@ -1,4 +1,4 @@
-//! How fast each pair is, beside the hand-written limit for the same pair. See `README.md` here.
+//! The speed of each pair next to the hand-written limit for the same pair. See `README.md` here.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot start has nothing to measure")]
 
@@ -16,7 +16,7 @@ fn main() {
     divan::main();
 }
 
-/// All rows: which pair, on which shape.
+/// All rows: each pair on each shape.
 fn rows() -> impl Iterator<Item = String> {
     PAIRS.iter().flat_map(|pair| {
         Shape::ALL.map(|shape| format!("{} → {} {}", pair.from, pair.to, shape.name()))

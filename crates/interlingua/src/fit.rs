@@ -97,7 +97,7 @@ impl Fit {
     fn is_left_out(&mut self, event: &Event<'_>, target: &dyn Encoder, out: &mut Output) -> bool {
         match &event.data {
             Data::TurnStarted(started) if started.replay && !target.writes_replays() => {
-                out.lost("turns of the past, told again");
+                out.lost("replayed turns");
                 self.replay = true;
                 true
             }
@@ -173,7 +173,7 @@ impl Fit {
             return;
         };
         if repeat.repeated < repeat.shown.text.len() {
-            out.lost("text that the agent took back");
+            out.lost("text that the agent retracted");
         }
         let number = repeat.emitted_as.or(repeat.shown.open.then_some(repeat.shown.number));
         if let Some(number) = number {
@@ -262,7 +262,7 @@ impl Fit {
     fn close(&mut self, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
         let repeated = self.repeats.drain(..).map(|repeat| repeat.shown);
         for shown in self.shown.drain(..).chain(repeated) {
-            out.lost("text that the agent took back");
+            out.lost("text that the agent retracted");
             if shown.open {
                 shown.end(event, target, out);
             }
@@ -278,7 +278,7 @@ impl Fit {
         target: &mut dyn Encoder,
         out: &mut Output,
     ) {
-        out.lost("text that the agent took back");
+        out.lost("text that the agent retracted");
         let (block, kind) = (repeat.number, repeat.shown.kind.clone());
         if repeat.shown.open {
             repeat.shown.end(event, target, out);

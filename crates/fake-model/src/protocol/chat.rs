@@ -1,8 +1,8 @@
 //! OpenAI Chat Completions: `POST …/chat/completions`.
 //!
-//! A stream is chunks without event names, then the counts if the request asks for them
+//! A stream consists of chunks without event names, then the counts if the request includes them
 //! (`stream_options.include_usage`), then `[DONE]`. Reasoning is `reasoning_content`, which the
-//! official API does not have but most servers of this form do.
+//! official API does not have but most compatible servers do.
 
 use serde_json::{Map, Value, json};
 
@@ -77,10 +77,10 @@ pub(super) fn stream(answer: &Answer) -> Vec<Beat> {
         match &block.content {
             Content::Gates => beats.extend(block.gates()),
             Content::Reasoning => beats.extend(
-                block.beats(|piece| chunk(Mark::Piece, json!({"reasoning_content": piece}))),
+                block.beats(|delta| chunk(Mark::Delta, json!({"reasoning_content": delta}))),
             ),
             Content::Text => {
-                beats.extend(block.beats(|piece| chunk(Mark::Text, json!({"content": piece}))))
+                beats.extend(block.beats(|delta| chunk(Mark::Text, json!({"content": delta}))))
             }
             Content::Call(call) => {
                 beats.push(chunk(
@@ -90,9 +90,9 @@ pub(super) fn stream(answer: &Answer) -> Vec<Beat> {
                         "function": {"name": call.name, "arguments": ""},
                     }]}),
                 ));
-                beats.extend(block.beats(|piece| {
-                    let call = json!({"index": index, "function": {"arguments": piece}});
-                    chunk(Mark::Piece, json!({"tool_calls": [call]}))
+                beats.extend(block.beats(|delta| {
+                    let call = json!({"index": index, "function": {"arguments": delta}});
+                    chunk(Mark::Delta, json!({"tool_calls": [call]}))
                 }));
                 index += 1;
             }
@@ -110,7 +110,7 @@ pub(super) fn stream(answer: &Answer) -> Vec<Beat> {
     beats
 }
 
-pub(super) fn whole(answer: &Answer) -> Value {
+pub(super) fn body(answer: &Answer) -> Value {
     let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
     for block in &answer.blocks {
         match &block.content {

@@ -1,9 +1,9 @@
 //! Gemini: `POST …:streamGenerateContent?alt=sse`, `…:generateContent`, `…:countTokens`.
 //!
-//! A stream is whole responses without event names; the last one has the `finishReason`. A call is
-//! sent in one piece, so a gate inside a call waits before it. Thoughts are not part of
-//! `candidatesTokenCount`. Ids of calls are optional: where a request has none, calls and answers
-//! are paired by name and order.
+//! A stream consists of complete responses without event names; the last one has the
+//! `finishReason`. A call is sent at once, so a gate inside a call waits before it. Thoughts are
+//! not part of `candidatesTokenCount`. Ids of calls are optional: if a request has none, calls and
+//! answers are paired by name and order.
 
 use std::collections::HashMap;
 
@@ -56,7 +56,7 @@ pub(super) fn read(path: &str, body: &Value) -> Conversation {
     conversation
 }
 
-/// Makes ids for calls, or for answers, that have none.
+/// Generates ids for calls, or for answers, that have none.
 #[derive(Default)]
 struct Ids(HashMap<String, usize>);
 
@@ -110,14 +110,14 @@ pub(super) fn stream(answer: &Answer) -> Vec<Beat> {
     for block in &answer.blocks {
         match &block.content {
             Content::Text | Content::Gates => {
-                beats.extend(block.beats(|piece| chunk(Mark::Text, json!({"text": piece}))));
+                beats.extend(block.beats(|delta| chunk(Mark::Text, json!({"text": delta}))));
             }
             Content::Reasoning => beats.extend(
-                block.beats(|piece| chunk(Mark::Piece, json!({"text": piece, "thought": true}))),
+                block.beats(|delta| chunk(Mark::Delta, json!({"text": delta, "thought": true}))),
             ),
             Content::Call(call) => {
                 beats.extend(block.gates());
-                beats.push(chunk(Mark::Piece, call_part(call)));
+                beats.push(chunk(Mark::Delta, call_part(call)));
             }
         }
     }
@@ -126,7 +126,7 @@ pub(super) fn stream(answer: &Answer) -> Vec<Beat> {
     beats
 }
 
-pub(super) fn whole(answer: &Answer) -> Value {
+pub(super) fn body(answer: &Answer) -> Value {
     let parts = answer.blocks.iter().filter_map(|block| match &block.content {
         Content::Gates => None,
         Content::Text => Some(json!({"text": block.text()})),

@@ -1,8 +1,8 @@
 //! Anthropic Messages: `POST …/messages`, `POST …/messages/count_tokens`.
 //!
-//! A stream is named events: `message_start`, for each block `content_block_start`, `…_delta`,
-//! `…_stop`, then `message_delta` with the stop reason and the counts, and `message_stop`.
-//! `input_tokens` does not hold what came from the cache.
+//! A stream consists of named events: `message_start`, for each block `content_block_start`,
+//! `…_delta`, `…_stop`, then `message_delta` with the stop reason and the counts, and
+//! `message_stop`. `input_tokens` does not include cached tokens.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub(super) fn read(body: &Value) -> Conversation {
     for message in items_at(body, "messages") {
         read_message(message, &mut conversation.entries);
     }
-    // A tool with a `type` of its own is one that the API runs or knows.
+    // A tool with a `type` is one that the API runs or defines.
     for tool in items_at(body, "tools").iter().filter(|tool| runs_at_agent(tool)) {
         conversation.tools.push(Tool {
             name: text_at(tool, "name").to_owned(),
@@ -104,17 +104,17 @@ fn stream_block(block: &Block, index: usize, beats: &mut Vec<Beat>) {
         }
         Content::Reasoning => {
             let start = json!({"type": "thinking", "thinking": "", "signature": ""});
-            (Mark::Piece, start, "thinking_delta", "thinking")
+            (Mark::Delta, start, "thinking_delta", "thinking")
         }
         Content::Call(call) => {
             let start = json!({"type": "tool_use", "id": call.id, "name": call.name, "input": {}});
-            (Mark::Piece, start, "input_json_delta", "partial_json")
+            (Mark::Delta, start, "input_json_delta", "partial_json")
         }
     };
     let start = json!({"index": index, "content_block": start});
     beats.push(event(Mark::Frame, "content_block_start", start));
-    beats.extend(block.beats(|piece| {
-        let delta = json!({"type": kind, field: piece});
+    beats.extend(block.beats(|delta| {
+        let delta = json!({"type": kind, field: delta});
         event(mark, "content_block_delta", json!({"index": index, "delta": delta}))
     }));
     if block.content == Content::Reasoning {
@@ -128,7 +128,7 @@ fn stream_block(block: &Block, index: usize, beats: &mut Vec<Beat>) {
     beats.push(event(Mark::Frame, "content_block_stop", json!({"index": index})));
 }
 
-pub(super) fn whole(answer: &Answer) -> Value {
+pub(super) fn body(answer: &Answer) -> Value {
     let content = answer.blocks.iter().filter_map(|block| match &block.content {
         Content::Gates => None,
         Content::Text => Some(json!({"type": "text", "text": block.text()})),
@@ -166,7 +166,7 @@ pub(super) fn token_count(tokens: usize) -> Value {
     json!({"input_tokens": tokens})
 }
 
-/// Stands for the signature of the API; agents send it back and do not read it.
+/// A placeholder for the signature of the API; agents send it back and do not read it.
 const SIGNATURE: &str = "ZmFrZS1tb2RlbA==";
 
 fn event(mark: Mark, name: &str, mut fields: Value) -> Beat {

@@ -1,7 +1,7 @@
-//! The protocols of model APIs, one module each, and what they share.
+//! The protocols of model APIs, one module each, and their common parts.
 //!
-//! A protocol reads a request into a [`Conversation`] and writes an [`Answer`] as a stream, as a whole
-//! or as an error. It does not know the script, the checks or the network.
+//! A protocol parses a request into a [`Conversation`] and writes an [`Answer`] as a stream, as one
+//! JSON value or as an error. It does not know the script, the checks or the network.
 
 mod chat;
 mod gemini;
@@ -28,7 +28,7 @@ pub enum Protocol {
     Gemini,
 }
 
-/// What a path asks for.
+/// The resource that a path denotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     /// An answer of the model.
@@ -37,11 +37,11 @@ pub(crate) enum Endpoint {
     CountTokens(Protocol),
     /// The list of models.
     Models(Protocol),
-    /// Nothing of a model API.
+    /// No resource of a model API.
     Unknown,
 }
 
-/// Finds out what a request asks for. Whatever stands before the last parts of the path is fine.
+/// Finds the resource that a request denotes. Any prefix of the path is accepted.
 pub(crate) fn endpoint(method: &str, path: &str) -> Endpoint {
     let path = path.split('?').next().unwrap_or_default().trim_end_matches('/');
     let ends = |end: &str| path.ends_with(end);
@@ -82,12 +82,12 @@ impl Protocol {
     }
 
     /// Writes an answer as one JSON value.
-    pub(crate) fn whole(self, answer: &Answer) -> Value {
+    pub(crate) fn body(self, answer: &Answer) -> Value {
         match self {
-            Self::Responses => responses::whole(answer),
-            Self::Chat => chat::whole(answer),
-            Self::Messages => messages::whole(answer),
-            Self::Gemini => gemini::whole(answer),
+            Self::Responses => responses::body(answer),
+            Self::Chat => chat::body(answer),
+            Self::Messages => messages::body(answer),
+            Self::Gemini => gemini::body(answer),
         }
     }
 
@@ -127,14 +127,14 @@ impl Protocol {
     }
 }
 
-/// A reply that is ready to be written: its tools are chosen, its calls have ids.
+/// A reply that is ready to be written: its tools are chosen, and its calls have ids.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
-    /// The number of the request; ids are made from it.
+    /// The number of the request, from which ids are generated.
     pub(crate) number: usize,
     /// The model that the request named.
     pub(crate) model: String,
-    /// What is said.
+    /// The content.
     pub(crate) blocks: Vec<Block>,
     pub(crate) usage: Usage,
     pub(crate) stop: Stop,
@@ -148,27 +148,27 @@ impl Answer {
     }
 }
 
-/// A block of an answer, in the pieces in which it is sent.
+/// A block of an answer, in the deltas in which it is sent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Block {
     pub(crate) content: Content,
     pub(crate) bits: Vec<Bit>,
 }
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Content {
     Reasoning,
     Text,
     Call(SentCall),
-    /// No block at all: gates that stand between blocks.
+    /// No block, but gates between blocks.
     Gates,
 }
 
-/// A piece of a block.
+/// A delta of a block, or a gate in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Bit {
-    Piece(String),
+    Delta(String),
     Gate(String),
 }
 
@@ -191,40 +191,40 @@ impl SentCall {
         }
     }
 
-    /// The block of the call: its input in two pieces, with the gate between them.
+    /// The block of the call: its input in two deltas, with the gate between them.
     pub(crate) fn into_block(self, gate_inside: Option<String>) -> Block {
         let text = self.input_text();
         let half = first_half(&text);
         let rest = text.get(half.len()..).unwrap_or_default();
-        let mut bits = vec![Bit::Piece(half.to_owned())];
+        let mut bits = vec![Bit::Delta(half.to_owned())];
         bits.extend(gate_inside.map(Bit::Gate));
-        bits.push(Bit::Piece(rest.to_owned()));
+        bits.push(Bit::Delta(rest.to_owned()));
         Block { content: Content::Call(self), bits }
     }
 }
 
 impl Block {
-    /// All pieces together.
+    /// The concatenated deltas.
     pub(crate) fn text(&self) -> String {
-        let pieces = self.bits.iter().filter_map(|bit| match bit {
-            Bit::Piece(piece) => Some(piece.as_str()),
+        let deltas = self.bits.iter().filter_map(|bit| match bit {
+            Bit::Delta(delta) => Some(delta.as_str()),
             Bit::Gate(_) => None,
         });
-        pieces.collect()
+        deltas.collect()
     }
 
-    /// The gates alone.
+    /// Only the gates.
     pub(crate) fn gates(&self) -> impl Iterator<Item = Beat> {
         self.bits.iter().filter_map(|bit| match bit {
             Bit::Gate(name) => Some(Beat::Gate(name.clone())),
-            Bit::Piece(_) => None,
+            Bit::Delta(_) => None,
         })
     }
 
-    /// Writes each piece with `write`, and each gate as it is.
+    /// Writes each delta with `write`, and keeps each gate.
     pub(crate) fn beats(&self, mut write: impl FnMut(&str) -> Beat) -> Vec<Beat> {
         let beat = |bit: &Bit| match bit {
-            Bit::Piece(piece) => write(piece),
+            Bit::Delta(delta) => write(delta),
             Bit::Gate(name) => Beat::Gate(name.clone()),
         };
         self.bits.iter().map(beat).collect()

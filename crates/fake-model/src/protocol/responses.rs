@@ -1,9 +1,9 @@
 //! OpenAI Responses: `POST …/responses`.
 //!
-//! A stream is named events with a running `sequence_number`: the response is created, each item of
-//! its output is added, filled and done, and the response is completed (or incomplete, or failed)
-//! with all of its output and the counts. A tool either takes JSON (`function_call`) or free text
-//! (`custom_tool_call`).
+//! A stream consists of named events with a running `sequence_number`: the response is created,
+//! each item of its output is added, filled and done, and the response is completed (or incomplete,
+//! or failed) with all of its output and the counts. A tool takes either JSON (`function_call`) or
+//! free text (`custom_tool_call`).
 
 use serde_json::{Value, json};
 
@@ -108,7 +108,7 @@ pub(super) fn stream(answer: &Answer) -> Vec<Beat> {
     writer.beats
 }
 
-pub(super) fn whole(answer: &Answer) -> Value {
+pub(super) fn body(answer: &Answer) -> Value {
     let blocks = answer.blocks.iter().filter(|block| block.content != Content::Gates);
     let output: Vec<Value> = blocks
         .enumerate()
@@ -118,7 +118,7 @@ pub(super) fn whole(answer: &Answer) -> Value {
     response(answer, status, &output)
 }
 
-/// The error that takes the place of the end of a stream.
+/// The error that replaces the end of a stream.
 pub(super) fn error_event(error: &ApiError) -> String {
     let code = match error.status {
         429 => "rate_limit_exceeded",
@@ -133,7 +133,7 @@ pub(super) fn error_event(error: &ApiError) -> String {
     named("response.failed", &json!({"type": "response.failed", "response": response}))
 }
 
-/// Where an item stands in the output.
+/// The position of an item in the output.
 struct Place {
     index: usize,
     id: String,
@@ -155,13 +155,13 @@ impl Writer {
         self.beats.push(Beat::Event(mark, named(name, &fields)));
     }
 
-    /// Writes the pieces of a block as events of one name.
-    fn pieces(&mut self, block: &Block, mark: Mark, name: &str, fields: &Value) {
-        let beats = block.beats(|piece| {
+    /// Writes the deltas of a block as events of one name.
+    fn deltas(&mut self, block: &Block, mark: Mark, name: &str, fields: &Value) {
+        let beats = block.beats(|delta| {
             let mut fields = fields.clone();
             set(&mut fields, "type", json!(name));
             set(&mut fields, "sequence_number", json!(self.number));
-            set(&mut fields, "delta", json!(piece));
+            set(&mut fields, "delta", json!(delta));
             self.number += 1;
             Beat::Event(mark, named(name, &fields))
         });
@@ -180,7 +180,7 @@ impl Writer {
         self.event(Mark::Frame, &name("content_part.added"), with("part", text_part("")));
         let mut delta = at.clone();
         set(&mut delta, "logprobs", json!([]));
-        self.pieces(block, Mark::Text, &name("output_text.delta"), &delta);
+        self.deltas(block, Mark::Text, &name("output_text.delta"), &delta);
         self.event(Mark::Frame, &name("output_text.done"), with("text", json!(text)));
         self.event(Mark::Frame, &name("content_part.done"), with("part", text_part(&text)));
     }
@@ -195,7 +195,7 @@ impl Writer {
         let text = block.text();
         let name = |end: &str| format!("response.reasoning_summary_{end}");
         self.event(Mark::Frame, &name("part.added"), with("part", summary_part("")));
-        self.pieces(block, Mark::Piece, &name("text.delta"), &at);
+        self.deltas(block, Mark::Delta, &name("text.delta"), &at);
         self.event(Mark::Frame, &name("text.done"), with("text", json!(text)));
         self.event(Mark::Frame, &name("part.done"), with("part", summary_part(&text)));
     }
@@ -207,7 +207,7 @@ impl Writer {
             ("response.function_call_arguments", "arguments")
         };
         let at = json!({"item_id": place.id, "output_index": place.index});
-        self.pieces(block, Mark::Piece, &format!("{name}.delta"), &at);
+        self.deltas(block, Mark::Delta, &format!("{name}.delta"), &at);
         let mut done = at;
         set(&mut done, field, json!(block.text()));
         self.event(Mark::Frame, &format!("{name}.done"), done);
@@ -224,7 +224,7 @@ fn item_id(answer: &Answer, index: usize, block: &Block) -> String {
     format!("{kind}_{}_{index}", answer.number)
 }
 
-/// An item of the output; without a text it is the item as it is added.
+/// An item of the output; without a text, it is the item as it is added.
 fn item(block: &Block, id: &str, text: Option<&str>) -> Value {
     let filled = text.is_some();
     let text = text.unwrap_or_default();

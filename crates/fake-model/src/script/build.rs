@@ -1,4 +1,4 @@
-//! How a script is built in Rust, word by word, and read from JSON.
+//! Builds a script in Rust, and parses one from JSON.
 
 use serde_json::Value;
 
@@ -11,10 +11,10 @@ impl Script {
         Self::default()
     }
 
-    /// Reads a script from JSON; the README of the crate says what it looks like.
+    /// Parses a script from JSON in the form that the README of the crate describes.
     ///
     /// # Errors
-    /// Says what is wrong with the JSON and where.
+    /// Describes the error in the JSON and its position.
     pub fn from_json(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }
@@ -40,7 +40,7 @@ impl Script {
         self
     }
 
-    /// Takes requests that stream and requests that do not; some agents fall back to the latter.
+    /// Accepts requests with and without a stream; some agents fall back to the latter.
     #[must_use]
     pub fn any_stream(mut self) -> Self {
         self.expect_stream = None;
@@ -49,7 +49,7 @@ impl Script {
 }
 
 impl Reply {
-    /// A reply that says nothing yet.
+    /// An empty reply.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -61,7 +61,7 @@ impl Reply {
         Self::new().then_text(text)
     }
 
-    /// A reply that starts with a shell command, by whatever tool the agent offers for it.
+    /// A reply that starts with a shell command, run by the tool that the agent offers for it.
     #[must_use]
     pub fn shell(command: &str) -> Self {
         Self::new().then_action(Action::Shell { command: command.to_owned() })
@@ -86,21 +86,21 @@ impl Reply {
         Self { error: Some(error), ..Self::default() }
     }
 
-    /// Keeps the reply for the conversation whose prompt has these words.
+    /// Reserves the reply for the conversation whose prompt contains this text.
     #[must_use]
     pub fn only_for(mut self, words: &str) -> Self {
         self.only_for = Some(words.to_owned());
         self
     }
 
-    /// Adds a piece of reasoning. Neighbouring pieces are one block.
+    /// Adds a delta of reasoning. Adjacent deltas are one block.
     #[must_use]
     pub fn then_reasoning(mut self, text: &str) -> Self {
         self.parts.push(Part::Reasoning(text.to_owned()));
         self
     }
 
-    /// Adds a piece of text. Neighbouring pieces are one block, also with a gate between them.
+    /// Adds a text delta. Adjacent deltas are one block, even with a gate between them.
     #[must_use]
     pub fn then_text(mut self, text: &str) -> Self {
         self.parts.push(Part::Text(text.to_owned()));
@@ -147,28 +147,28 @@ impl Reply {
         self
     }
 
-    /// Reports that so many of the input tokens came from a cache.
+    /// Reports that this many of the input tokens were cached.
     #[must_use]
     pub fn cached(mut self, cached: u64) -> Self {
         self.usage.cached = cached;
         self
     }
 
-    /// Reports that so many of the output tokens were reasoning.
+    /// Reports that this many of the output tokens were reasoning.
     #[must_use]
     pub fn reasoning_tokens(mut self, reasoning: u64) -> Self {
         self.usage.reasoning = reasoning;
         self
     }
 
-    /// Pauses between two pieces.
+    /// Pauses between two deltas.
     #[must_use]
     pub fn delay_ms(mut self, milliseconds: u64) -> Self {
         self.delay_ms = milliseconds;
         self
     }
 
-    /// Says why the model stopped.
+    /// Sets the reason why the model stopped.
     #[must_use]
     pub fn stop(mut self, stop: Stop) -> Self {
         self.stop = stop;
@@ -190,7 +190,7 @@ impl Reply {
         self
     }
 
-    /// Asks the agent to wait so many seconds after the HTTP error.
+    /// Asks the agent to wait this many seconds after the HTTP error.
     #[must_use]
     pub fn retry_after(mut self, seconds: u64) -> Self {
         if let Some(error) = &mut self.error {

@@ -1,14 +1,14 @@
-//! The script: what the model says, without a word about any protocol.
+//! The script: the replies of the model, independent of any protocol.
 //!
-//! A script is built in Rust or read from JSON; both have the same names. It does not know how a
-//! reply is written, or which tools a request offers.
+//! A script is built in Rust or parsed from JSON; both use the same names. It does not know how a
+//! reply is written, nor which tools a request offers.
 
 mod build;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A list of replies, and what a request is expected to look like.
+/// A list of replies, and the expected properties of requests.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
@@ -16,11 +16,12 @@ pub struct Script {
     pub replies: Vec<Reply>,
     /// What happens when the replies are used up.
     pub at_end: AtEnd,
-    /// The key that the agent was given. It is compared with what comes and never kept.
+    /// The key that the agent was given. It is compared with that of each request and never
+    /// recorded.
     pub key: String,
-    /// Whether a request of the main conversation must ask for a stream; `null` if either is fine.
+    /// Whether a request of the main conversation must request a stream; `null` accepts both.
     pub expect_stream: Option<bool>,
-    /// What a side request gets as text.
+    /// The text of the answer to a side request.
     pub side_text: String,
 }
 
@@ -40,7 +41,7 @@ impl Default for Script {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AtEnd {
-    /// The text `(script exhausted)` is sent, and a finding says so.
+    /// The text `(script exhausted)` is sent, and there is a finding.
     Exhausted,
     /// The last reply is sent again.
     RepeatLast,
@@ -50,15 +51,15 @@ pub enum AtEnd {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reply {
-    /// The conversation that the reply is kept for, by words of its prompt: for sub-agents, whose
-    /// requests come in any order. Without it the reply is for conversations that have no reply of
-    /// their own.
+    /// The conversation that the reply is reserved for, given by text of its prompt: for
+    /// sub-agents, whose requests arrive in any order. Without it, the reply is for conversations
+    /// that have no reply of their own.
     pub only_for: Option<String>,
-    /// What is said, piece by piece.
+    /// The content, in deltas.
     pub parts: Vec<Part>,
     /// The counts that are reported.
     pub usage: Usage,
-    /// The pause between two pieces, in milliseconds.
+    /// The pause between two deltas, in milliseconds.
     pub delay_ms: u64,
     /// Why the model stopped.
     pub stop: Stop,
@@ -68,13 +69,13 @@ pub struct Reply {
     pub error: Option<ApiError>,
 }
 
-/// A piece of a reply.
+/// A part of a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// A piece of reasoning.
+    /// A delta of reasoning.
     Reasoning(String),
-    /// A piece of text.
+    /// A text delta.
     Text(String),
     /// A tool call.
     Call(Call),
@@ -96,9 +97,9 @@ pub enum Call {
         #[serde(default)]
         gate_inside: Option<String>,
     },
-    /// Whatever tool the request offers for the action.
+    /// The tool that the request offers for the action.
     Action {
-        /// What is to be done.
+        /// The action.
         action: Action,
         /// A gate in the middle of the input.
         #[serde(default)]
@@ -106,7 +107,7 @@ pub enum Call {
     },
 }
 
-/// Something that every agent has a tool for.
+/// An action for which every agent has a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Action {
@@ -117,35 +118,35 @@ pub enum Action {
     },
     /// Writes a file.
     Write {
-        /// The file; best an absolute path, since some agents insist on it.
+        /// The file; preferably an absolute path, since some agents require it.
         path: String,
-        /// What it will hold.
+        /// The content of the file.
         content: String,
     },
     /// Reads a file.
     Read {
-        /// The file; best an absolute path, since some agents insist on it.
+        /// The file; preferably an absolute path, since some agents require it.
         path: String,
     },
     /// Runs a shell command that waits until the test opens a gate, for interrupts in a tool. The
-    /// command needs `bash` and the way to the server, which a sandbox may bar.
+    /// command needs `bash` and access to the server, which a sandbox may deny.
     WaitAtGate {
         /// The name of the gate.
         gate: String,
     },
 }
 
-/// Token counts. Each protocol gets them in its own way of counting.
+/// Token counts. Each protocol gets them as it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Usage {
-    /// All input tokens, those from a cache among them.
+    /// All input tokens, including cached ones.
     pub input: u64,
-    /// All output tokens, those of reasoning among them.
+    /// All output tokens, including those of reasoning.
     pub output: u64,
-    /// Input tokens that came from a cache.
+    /// The cached input tokens.
     pub cached: u64,
-    /// Output tokens that were reasoning.
+    /// The output tokens of reasoning.
     pub reasoning: u64,
 }
 
@@ -159,12 +160,12 @@ impl Default for Usage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// It was done, or it waits for its tool calls.
+    /// It completed its answer, or waits for its tool calls.
     #[default]
     Done,
     /// The limit of output tokens was reached.
     Length,
-    /// The model, or a filter, refused to go on.
+    /// The model, or a filter, refused to continue.
     Refusal,
 }
 
@@ -172,7 +173,7 @@ pub enum Stop {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// As it should.
+    /// Normally.
     #[default]
     Complete,
     /// With an error event in place of the last event. Without a stream: with an HTTP error.
@@ -187,12 +188,12 @@ pub enum Ending {
 pub enum Cut {
     /// Before the first byte of the answer.
     BeforeFirstByte,
-    /// In the middle of the event with the last piece of text (or of reasoning, or of a call, if
-    /// there is no text).
+    /// In the middle of the event with the last text delta (or the last delta of reasoning or of a
+    /// call, if there is no text).
     InText,
-    /// Before the event that says why the model stopped.
+    /// Before the event that states why the model stopped.
     BeforeLastEvent,
-    /// At the same place, but the answer ends as HTTP wants it: nothing tells it from a short one.
+    /// At the same position, but the HTTP response ends normally, like that of a short answer.
     QuietBeforeLastEvent,
 }
 
@@ -202,7 +203,7 @@ pub enum Cut {
 pub struct ApiError {
     /// The HTTP status.
     pub status: u16,
-    /// What the API says.
+    /// The message of the API.
     pub message: String,
     /// The seconds of the header `retry-after`.
     #[serde(default)]

@@ -3,9 +3,9 @@
 use fake_model::{Action, Reply};
 use serde_json::{Value, json};
 
-use crate::support::{Said, Wire, found, model, post, request, story};
+use crate::support::{Entry, Wire, found, model, parsed_answer, post, request};
 
-/// The tools that an agent offers, as far as an action could use them: name and fields.
+/// The tools of an agent that an action could use: name and fields.
 type Tools = &'static [(&'static str, &'static [&'static str])];
 
 const CODEX: Tools = &[("exec_command", &["cmd", "workdir", "yield_time_ms"])];
@@ -40,16 +40,16 @@ fn offered(tools: Tools) -> Value {
     tools.iter().map(tool).collect()
 }
 
-/// The calls that shell, write and read become.
+/// The calls that are sent for the actions shell, write and read.
 fn calls(tools: Tools) -> Vec<(String, Value)> {
     let model = model([Reply::shell("echo hi")
         .then_action(Action::Write { path: "/w/it's".to_owned(), content: "a\nb".to_owned() })
         .then_action(Action::Read { path: "/w/it's".to_owned() })]);
-    let (path, mut body) = request(Wire::Chat, &[Said::User("Hello")]);
+    let (path, mut body) = request(Wire::Chat, &[Entry::User("Hello")]);
     body["tools"] = offered(tools);
-    let story = story(Wire::Chat, &post(&model, &path, &body));
+    let parsed_answer = parsed_answer(Wire::Chat, &post(&model, &path, &body));
     assert_eq!(found(&model), Vec::<&str>::new());
-    story.calls.into_iter().map(|(_, name, input)| (name, input)).collect()
+    parsed_answer.calls.into_iter().map(|(_, name, input)| (name, input)).collect()
 }
 
 fn expect(tools: Tools, expected: [(&str, Value); 3]) {
@@ -121,11 +121,11 @@ fn opencode_has_a_tool_for_each() {
 }
 
 #[test]
-fn an_action_without_a_tool_is_found_and_said() {
+fn an_action_without_a_tool_is_found_and_named() {
     let model = model([Reply::shell("echo hi")]);
-    let (path, mut body) = request(Wire::Chat, &[Said::User("Hello")]);
+    let (path, mut body) = request(Wire::Chat, &[Entry::User("Hello")]);
     body["tools"] = offered(&[("Bash", &["other"])]);
-    let story = story(Wire::Chat, &post(&model, &path, &body));
-    assert_eq!(story.text, "(no tool for the scripted action)");
+    let parsed_answer = parsed_answer(Wire::Chat, &post(&model, &path, &body));
+    assert_eq!(parsed_answer.text, "(no tool for the scripted action)");
     assert_eq!(found(&model), ["action-without-tool"]);
 }

@@ -1,14 +1,14 @@
-//! Each breach of what an API accepts is found, by its name; and nothing else is.
+//! Each breach of an API's rules is found under its name, and nothing else is found.
 
 use fake_model::{FakeModel, Reply, Script, ToolResult};
 use serde_json::{Value, json};
 
-use crate::support::Said::{Answer, Calls, Model, User};
-use crate::support::{Client, Said, Wire, ask, found, model, post, request, start};
+use crate::support::Entry::{Answer, Calls, Model, User};
+use crate::support::{Client, Entry, Wire, ask, found, model, post, request, start};
 
-/// What is found in one request.
-fn check(wire: Wire, said: &[Said]) -> Vec<&'static str> {
-    let (path, body) = request(wire, said);
+/// The findings in one request.
+fn check(wire: Wire, entries: &[Entry]) -> Vec<&'static str> {
+    let (path, body) = request(wire, entries);
     check_body(&path, &body)
 }
 
@@ -20,13 +20,13 @@ fn check_body(path: &str, body: &Value) -> Vec<&'static str> {
 
 const NOTHING: [&str; 0] = [];
 
-fn calls() -> Said {
+fn calls() -> Entry {
     Calls(vec![("a", "bash"), ("b", "bash")])
 }
 
 #[test]
-fn a_good_conversation_has_no_findings() {
-    let said = [
+fn a_valid_conversation_has_no_findings() {
+    let entries = [
         User("Hello"),
         Model("Hi"),
         User("Go"),
@@ -37,12 +37,12 @@ fn a_good_conversation_has_no_findings() {
         User("Thanks"),
     ];
     for wire in Wire::ALL {
-        assert_eq!(check(wire, &said), NOTHING, "{wire:?}");
+        assert_eq!(check(wire, &entries), NOTHING, "{wire:?}");
     }
 }
 
 #[test]
-fn a_missing_or_wrong_key_is_found_and_not_kept() {
+fn a_missing_or_wrong_key_is_found_and_not_recorded() {
     for (header, expected) in [
         ("authorization: Bearer dummy", None),
         ("x-api-key: dummy", None),
@@ -67,7 +67,7 @@ fn a_missing_or_wrong_key_is_found_and_not_kept() {
 }
 
 #[test]
-fn a_key_in_the_query_counts_and_is_not_kept() {
+fn a_key_in_the_query_is_accepted_and_not_recorded() {
     let model = start(Script::new().reply(Reply::text("ok")).key("q-key"));
     let (_, body) = request(Wire::Gemini, &[User("Hello")]);
     let body = body.to_string();
@@ -103,7 +103,7 @@ fn a_missing_model_is_found() {
 }
 
 #[test]
-fn no_messages_are_found() {
+fn an_empty_list_of_messages_is_found() {
     for wire in Wire::ALL {
         assert_eq!(check(wire, &[]), ["messages-empty"], "{wire:?}");
     }
@@ -134,7 +134,7 @@ fn roles_in_a_wrong_order_are_found() {
 }
 
 #[test]
-fn an_empty_message_is_found_where_the_api_minds() {
+fn an_empty_message_is_found_where_the_api_rejects_it() {
     for wire in Wire::ALL {
         let strict = matches!(wire, Wire::Messages | Wire::Gemini);
         let expected = if strict { vec!["content-empty"] } else { vec![] };
@@ -145,18 +145,18 @@ fn an_empty_message_is_found_where_the_api_minds() {
 #[test]
 fn a_call_without_an_answer_is_found() {
     for wire in Wire::ALL {
-        let said = [User("Go"), calls(), Answer("a", "bash", "one"), User("And?")];
-        assert_eq!(check(wire, &said), ["call-unanswered"], "{wire:?}");
+        let entries = [User("Go"), calls(), Answer("a", "bash", "one"), User("And?")];
+        assert_eq!(check(wire, &entries), ["call-unanswered"], "{wire:?}");
     }
 }
 
 #[test]
-fn a_late_answer_is_found_where_the_api_minds() {
+fn a_late_answer_is_found_where_the_api_rejects_it() {
     for wire in Wire::ALL {
         let call = Calls(vec![("a", "bash")]);
-        let said = [User("Go"), call, User("And?"), Answer("a", "bash", "one")];
+        let entries = [User("Go"), call, User("And?"), Answer("a", "bash", "one")];
         let expected = if wire == Wire::Responses { vec![] } else { vec!["call-unanswered"] };
-        assert_eq!(check(wire, &said), expected, "{wire:?}");
+        assert_eq!(check(wire, &entries), expected, "{wire:?}");
     }
 }
 
@@ -164,16 +164,16 @@ fn a_late_answer_is_found_where_the_api_minds() {
 fn a_second_answer_is_found() {
     for wire in Wire::ALL {
         let call = Calls(vec![("a", "bash")]);
-        let said = [User("Go"), call, Answer("a", "bash", "one"), Answer("a", "bash", "one")];
-        assert_eq!(check(wire, &said), ["answer-twice"], "{wire:?}");
+        let entries = [User("Go"), call, Answer("a", "bash", "one"), Answer("a", "bash", "one")];
+        assert_eq!(check(wire, &entries), ["answer-twice"], "{wire:?}");
     }
 }
 
 #[test]
 fn an_answer_without_a_call_is_found() {
     for wire in Wire::ALL {
-        let said = [User("Go"), Answer("x", "bash", "one")];
-        assert_eq!(check(wire, &said), ["answer-without-call"], "{wire:?}");
+        let entries = [User("Go"), Answer("x", "bash", "one")];
+        assert_eq!(check(wire, &entries), ["answer-without-call"], "{wire:?}");
     }
 }
 
@@ -181,8 +181,8 @@ fn an_answer_without_a_call_is_found() {
 fn two_calls_with_one_id_are_found() {
     for wire in Wire::ALL {
         let call = Calls(vec![("a", "bash"), ("a", "bash")]);
-        let said = [User("Go"), call, Answer("a", "bash", "one")];
-        assert_eq!(check(wire, &said), ["call-twice"], "{wire:?}");
+        let entries = [User("Go"), call, Answer("a", "bash", "one")];
+        assert_eq!(check(wire, &entries), ["call-twice"], "{wire:?}");
     }
 }
 
@@ -223,8 +223,8 @@ fn two_tools_with_one_name_are_found() {
     }
 }
 
-fn go_on(model: &FakeModel, wire: Wire, said: &[Said]) {
-    let (path, body) = request(wire, said);
+fn continue_conversation(model: &FakeModel, wire: Wire, entries: &[Entry]) {
+    let (path, body) = request(wire, entries);
     post(model, &path, &body);
 }
 
@@ -233,7 +233,11 @@ fn a_call_that_vanishes_is_found() {
     for wire in Wire::ALL {
         let model = model([Reply::shell("ls"), Reply::text("ok")]);
         ask(&model, wire);
-        go_on(&model, wire, &[User("Hello"), Model("I did not call"), User("Go on")]);
+        continue_conversation(
+            &model,
+            wire,
+            &[User("Hello"), Model("I did not call"), User("Go on")],
+        );
         assert_eq!(found(&model), ["call-lost"], "{wire:?}");
     }
 }
@@ -243,7 +247,7 @@ fn another_conversation_and_a_repeated_request_lose_no_calls() {
     for wire in Wire::ALL {
         let model = model([Reply::shell("ls"), Reply::text("ok"), Reply::text("ok")]);
         ask(&model, wire);
-        go_on(&model, wire, &[User("Something else"), Model("Yes"), User("Go on")]);
+        continue_conversation(&model, wire, &[User("Something else"), Model("Yes"), User("Go on")]);
         ask(&model, wire);
         assert_eq!(found(&model), NOTHING, "{wire:?}");
     }
@@ -262,7 +266,11 @@ fn results_of_tools_are_kept_by_call() {
         assert_eq!(model.tool_results(), [result("call_0001", None), result("call_0002", None)]);
         let calls = Calls(vec![("call_0001", "bash"), ("call_0002", "bash")]);
         let two = Answer("call_0002", "bash", "two");
-        go_on(&model, wire, &[User("Hello"), calls, two, Answer("call_0001", "bash", "one")]);
+        continue_conversation(
+            &model,
+            wire,
+            &[User("Hello"), calls, two, Answer("call_0001", "bash", "one")],
+        );
         let expected = [result("call_0001", Some("one")), result("call_0002", Some("two"))];
         assert_eq!(model.tool_results(), expected, "{wire:?}");
         assert_eq!(found(&model), NOTHING);

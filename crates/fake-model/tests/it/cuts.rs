@@ -1,9 +1,9 @@
-//! Cut connections: where the script says, and visible as a cut.
+//! Cut connections: they are cut where the script defines it, and are visible as cuts.
 
 use fake_model::{Cut, Outcome, Reply};
 use serde_json::json;
 
-use crate::support::{Response, Wire, ask, model, soon, story};
+use crate::support::{Response, Wire, ask, model, parsed_answer, soon};
 
 fn cut(wire: Wire, cut: Cut) -> Response {
     let model = model([Reply::text("Hel").then_text("lo world").cut(cut)]);
@@ -14,7 +14,7 @@ fn cut(wire: Wire, cut: Cut) -> Response {
 }
 
 #[test]
-fn before_the_first_byte_nothing_comes() {
+fn a_cut_before_the_first_byte_sends_nothing() {
     for wire in Wire::ALL {
         let response = cut(wire, Cut::BeforeFirstByte);
         assert_eq!((response.status, response.body.as_str()), (0, ""), "{wire:?}");
@@ -22,30 +22,34 @@ fn before_the_first_byte_nothing_comes() {
 }
 
 #[test]
-fn in_text_an_event_is_cut_in_two() {
+fn a_cut_in_text_splits_an_event() {
     for wire in Wire::ALL {
         let response = cut(wire, Cut::InText);
         assert!(!response.complete);
-        assert_eq!(story(wire, &response).text, "Hel", "{wire:?}");
-        assert!(!response.body.ends_with("\n\n"), "{wire:?}: the last event is whole");
+        assert_eq!(parsed_answer(wire, &response).text, "Hel", "{wire:?}");
+        assert!(!response.body.ends_with("\n\n"), "{wire:?}: the last event is complete");
         assert!(response.body.contains("data: "));
     }
 }
 
 #[test]
-fn before_the_last_event_all_text_is_there_and_no_end() {
+fn a_cut_before_the_last_event_sends_all_text_and_no_end() {
     for wire in Wire::ALL {
         for place in [Cut::BeforeLastEvent, Cut::QuietBeforeLastEvent] {
             let response = cut(wire, place);
-            let story = story(wire, &response);
+            let parsed_answer = parsed_answer(wire, &response);
             assert_eq!(response.complete, place == Cut::QuietBeforeLastEvent);
-            assert_eq!((story.text.as_str(), story.stop.as_str()), ("Hello world", ""), "{wire:?}");
+            assert_eq!(
+                (parsed_answer.text.as_str(), parsed_answer.stop.as_str()),
+                ("Hello world", ""),
+                "{wire:?}"
+            );
         }
     }
 }
 
 #[test]
-fn without_text_a_call_is_cut_in_two() {
+fn a_cut_in_a_reply_without_text_splits_a_call() {
     for wire in Wire::ALL {
         let reply = Reply::call("bash", json!({"command": "echo hi"})).cut(Cut::InText);
         let response = ask(&model([reply]), wire);
@@ -55,10 +59,10 @@ fn without_text_a_call_is_cut_in_two() {
 }
 
 #[test]
-fn the_server_goes_on_after_a_cut() {
+fn the_server_continues_after_a_cut() {
     for wire in Wire::ALL {
         let model = model([Reply::text("a").cut(Cut::InText), Reply::text("b")]);
         ask(&model, wire);
-        assert_eq!(story(wire, &ask(&model, wire)).text, "b");
+        assert_eq!(parsed_answer(wire, &ask(&model, wire)).text, "b");
     }
 }

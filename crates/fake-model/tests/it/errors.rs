@@ -41,7 +41,7 @@ fn http_errors_have_the_form_of_the_protocol() {
 }
 
 #[test]
-fn retry_after_is_a_header_and_gemini_says_it_in_the_body_too() {
+fn retry_after_is_a_header_and_for_gemini_also_in_the_body() {
     for wire in Wire::ALL {
         let response = ask(&model([Reply::error(429, "slow down").retry_after(7)]), wire);
         assert!(response.headers.contains("\r\nretry-after: 7\r\n"), "{wire:?}");
@@ -54,14 +54,14 @@ fn an_error_takes_one_reply_and_the_next_request_the_next() {
     for wire in Wire::ALL {
         let model = model([Reply::error(500, "no"), Reply::text("yes")]);
         assert_eq!(ask(&model, wire).status, 500);
-        assert_eq!(support::story(wire, &ask(&model, wire)).text, "yes");
+        assert_eq!(support::parsed_answer(wire, &ask(&model, wire)).text, "yes");
         let kinds: Vec<Kind> = model.requests().into_iter().map(|request| request.kind).collect();
         assert_eq!(kinds, [Kind::Main(Some(0)), Kind::Main(Some(1))]);
     }
 }
 
 #[test]
-fn an_error_in_the_stream_stands_in_for_its_end() {
+fn an_error_in_the_stream_replaces_its_end() {
     for wire in Wire::ALL {
         let reply = Reply::text("Hel").then_text("lo").error_in_stream(529, "too much");
         let response = ask(&model([reply]), wire);

@@ -1,17 +1,17 @@
-//! Gates hold a reply until the test opens them; slow pieces come one by one.
+//! Gates hold a reply until the test opens them; delayed deltas are sent one by one.
 
 use std::time::{Duration, Instant};
 
 use fake_model::{Action, Kind, Outcome, Reply};
 use serde_json::json;
 
-use crate::support::{self, Client, Said, Wire, ask, model, request, soon, story};
+use crate::support::{self, Client, Entry, Wire, ask, model, parsed_answer, request, soon};
 
 #[test]
 fn a_gate_in_text_holds_the_rest_back() {
     for wire in Wire::ALL {
         let model = model([Reply::text("first-half").then_gate("half").then_text("second-half")]);
-        let (path, body) = request(wire, &[Said::User("Hello")]);
+        let (path, body) = request(wire, &[Entry::User("Hello")]);
         let mut client = Client::new(&model);
         client.send(&path, &body);
         client.read_until("first-half");
@@ -20,7 +20,7 @@ fn a_gate_in_text_holds_the_rest_back() {
         assert_eq!(model.requests()[0].outcome, Outcome::Pending);
         gate.open();
         let response = client.read();
-        let text = story(wire, &response).text;
+        let text = parsed_answer(wire, &response).text;
         assert_eq!(text, "first-halfsecond-half", "{wire:?}: one block");
         assert_eq!(model.wait_for_outcome(0, soon()), Some(Outcome::Sent));
     }
@@ -31,21 +31,21 @@ fn a_gate_inside_a_call_holds_its_input_back() {
     for wire in Wire::ALL {
         let reply = Reply::call("bash", json!({"command": "the-end-of-it"}));
         let model = model([reply.gate_inside_call("input")]);
-        let (path, body) = request(wire, &[Said::User("Hello")]);
+        let (path, body) = request(wire, &[Entry::User("Hello")]);
         let mut client = Client::new(&model);
         client.send(&path, &body);
         assert!(model.gate("input").wait_until_reached(soon()));
         model.gate("input").open();
         let response = client.read();
-        assert_eq!(story(wire, &response).calls[0].2, json!({"command": "the-end-of-it"}));
+        assert_eq!(parsed_answer(wire, &response).calls[0].2, json!({"command": "the-end-of-it"}));
     }
 }
 
 #[test]
-fn an_agent_that_leaves_at_a_gate_is_seen() {
+fn an_agent_that_disconnects_at_a_gate_is_recorded() {
     for wire in Wire::ALL {
         let model = model([Reply::text("a").then_gate("never").then_text("b")]);
-        let (path, body) = request(wire, &[Said::User("Hello")]);
+        let (path, body) = request(wire, &[Entry::User("Hello")]);
         let mut client = Client::new(&model);
         client.send(&path, &body);
         assert!(model.gate("never").wait_until_reached(soon()));
@@ -57,7 +57,8 @@ fn an_agent_that_leaves_at_a_gate_is_seen() {
 /// Runs the command of an action that waits at a gate, as an agent would.
 fn tool_at_gate(model: &fake_model::FakeModel) -> std::process::Child {
     let response = ask(model, Wire::Chat);
-    let command = story(Wire::Chat, &response).calls[0].2["command"].as_str().unwrap().to_owned();
+    let command =
+        parsed_answer(Wire::Chat, &response).calls[0].2["command"].as_str().unwrap().to_owned();
     let mut shell = std::process::Command::new("sh");
     shell.arg("-c").arg(format!("exec {command}")).stdout(std::process::Stdio::piped());
     let child = shell.spawn().unwrap();
@@ -82,7 +83,7 @@ fn a_tool_waits_at_a_gate() {
 }
 
 #[test]
-fn a_tool_that_is_killed_at_a_gate_is_seen() {
+fn a_tool_that_is_killed_at_a_gate_is_recorded() {
     let model = model([waiting_reply()]);
     let mut tool = tool_at_gate(&model);
     tool.kill().unwrap();
@@ -91,9 +92,9 @@ fn a_tool_that_is_killed_at_a_gate_is_seen() {
 }
 
 #[test]
-fn dropping_the_model_ends_what_stands_at_a_gate() {
+fn dropping_the_model_ends_requests_that_wait_at_a_gate() {
     let model = model([Reply::text("a").then_gate("never").then_text("b")]);
-    let (path, body) = request(Wire::Chat, &[Said::User("Hello")]);
+    let (path, body) = request(Wire::Chat, &[Entry::User("Hello")]);
     let mut client = Client::new(&model);
     client.send(&path, &body);
     assert!(model.gate("never").wait_until_reached(soon()));
@@ -113,13 +114,13 @@ fn dropping_the_model_closes_idle_connections_and_its_port() {
 }
 
 #[test]
-fn pieces_come_slowly_if_the_script_says_so() {
+fn deltas_are_sent_with_the_delay_of_the_script() {
     for wire in Wire::ALL {
         let model = model([Reply::text("a").then_text("b").then_text("c").delay_ms(20)]);
         let start = Instant::now();
         let response = ask(&model, wire);
         assert!(start.elapsed() >= Duration::from_millis(60), "{wire:?}");
-        assert_eq!(story(wire, &response).text, "abc");
+        assert_eq!(parsed_answer(wire, &response).text, "abc");
     }
 }
 
@@ -133,7 +134,7 @@ fn a_wait_ends_at_its_deadline() {
 #[test]
 fn a_wait_for_the_main_conversation_counts_nothing_else() {
     let model = model([Reply::text("a")]);
-    let (path, mut body) = request(Wire::Chat, &[Said::User("Hello")]);
+    let (path, mut body) = request(Wire::Chat, &[Entry::User("Hello")]);
     body["tools"] = json!([]);
     support::post(&model, &path, &body);
     ask(&model, Wire::Chat);

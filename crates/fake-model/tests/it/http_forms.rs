@@ -1,14 +1,14 @@
-//! HTTP as agents speak it.
+//! HTTP in the forms that agents use.
 
 use std::io::Write;
 
 use fake_model::{Kind, Outcome, Reply};
 use serde_json::{Value, json};
 
-use crate::support::{self, Client, Said, Wire, ask, found, model, request, soon, story};
+use crate::support::{self, Client, Entry, Wire, ask, found, model, parsed_answer, request, soon};
 
 fn body() -> String {
-    request(Wire::Chat, &[Said::User("Hello")]).1.to_string()
+    request(Wire::Chat, &[Entry::User("Hello")]).1.to_string()
 }
 
 fn head(more: &str) -> String {
@@ -19,16 +19,16 @@ fn head(more: &str) -> String {
 fn a_connection_carries_many_requests() {
     for wire in Wire::ALL {
         let model = model([Reply::text("one"), Reply::error(429, "no"), Reply::text("two")]);
-        let (path, body) = request(wire, &[Said::User("Hello")]);
+        let (path, body) = request(wire, &[Entry::User("Hello")]);
         let mut client = Client::new(&model);
-        assert_eq!(story(wire, &client.post(&path, &body)).text, "one");
+        assert_eq!(parsed_answer(wire, &client.post(&path, &body)).text, "one");
         assert_eq!(client.post(&path, &body).status, 429);
-        assert_eq!(story(wire, &client.post(&path, &body)).text, "two");
+        assert_eq!(parsed_answer(wire, &client.post(&path, &body)).text, "two");
     }
 }
 
 #[test]
-fn a_body_in_chunks_is_read_whole() {
+fn a_body_in_chunks_is_read_completely() {
     let model = model([Reply::text("ok"), Reply::text("again")]);
     let mut client = Client::new(&model);
     let body = body();
@@ -38,21 +38,21 @@ fn a_body_in_chunks_is_read_whole() {
         client.write(&format!("{:x};note=1\r\n{part}\r\n", part.len()));
     }
     client.write("0\r\ntrailer: x\r\n\r\n");
-    assert_eq!(story(Wire::Chat, &client.read()).text, "ok");
+    assert_eq!(parsed_answer(Wire::Chat, &client.read()).text, "ok");
     assert_eq!(model.requests()[0].body, serde_json::from_str::<Value>(&body).unwrap());
     client.write(&format!("{}{body}", head(&format!("content-length: {}", body.len()))));
-    assert_eq!(story(Wire::Chat, &client.read()).text, "again");
+    assert_eq!(parsed_answer(Wire::Chat, &client.read()).text, "again");
 }
 
 #[test]
-fn a_head_may_come_byte_by_byte() {
+fn a_head_may_arrive_byte_by_byte() {
     let model = model([Reply::text("ok")]);
     let mut client = Client::new(&model);
     let body = body();
     for byte in format!("{}{body}", head(&format!("content-length: {}", body.len()))).chars() {
         client.write(&byte.to_string());
     }
-    assert_eq!(story(Wire::Chat, &client.read()).text, "ok");
+    assert_eq!(parsed_answer(Wire::Chat, &client.read()).text, "ok");
 }
 
 #[test]
@@ -65,11 +65,11 @@ fn a_client_that_waits_for_continue_gets_it() {
     let interim = client.read_head();
     assert!(interim.starts_with("HTTP/1.1 100 "));
     client.write(&body);
-    assert_eq!(story(Wire::Chat, &client.read()).text, "ok");
+    assert_eq!(parsed_answer(Wire::Chat, &client.read()).text, "ok");
 }
 
 #[test]
-fn compressed_bodies_are_read_or_refused_in_words() {
+fn compressed_bodies_are_read_or_refused_with_a_reason() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(body().as_bytes()).unwrap();
     let mut deflate = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -96,7 +96,7 @@ fn compressed_bodies_are_read_or_refused_in_words() {
 }
 
 #[test]
-fn an_unknown_path_is_refused_and_kept() {
+fn an_unknown_path_is_refused_and_recorded() {
     let model = model([]);
     let mut client = Client::new(&model);
     client.write("GET /api/hello?key=dummy HTTP/1.1\r\nx-note: n\r\n\r\n");
@@ -110,15 +110,15 @@ fn an_unknown_path_is_refused_and_kept() {
     assert_eq!(found(&model), Vec::<&str>::new());
 }
 
-/// Claude asks with HEAD whether the server is there.
+/// Claude checks with HEAD whether the server is reachable.
 #[test]
 fn an_answer_to_head_has_no_body() {
     let model = model([Reply::text("ok")]);
     let mut client = Client::new(&model);
     client.write("HEAD /api/hello HTTP/1.1\r\n\r\n");
     assert!(client.read_head().starts_with("HTTP/1.1 404 "));
-    let (path, body) = request(Wire::Chat, &[Said::User("Hello")]);
-    assert_eq!(story(Wire::Chat, &client.post(&path, &body)).text, "ok");
+    let (path, body) = request(Wire::Chat, &[Entry::User("Hello")]);
+    assert_eq!(parsed_answer(Wire::Chat, &client.post(&path, &body)).text, "ok");
 }
 
 #[test]
@@ -144,17 +144,17 @@ fn tokens_are_counted() {
 }
 
 #[test]
-fn any_prefix_of_the_path_is_fine() {
+fn any_prefix_of_the_path_is_accepted() {
     for wire in Wire::ALL {
         let model = model([Reply::text("ok")]);
-        let (path, body) = request(wire, &[Said::User("Hello")]);
+        let (path, body) = request(wire, &[Entry::User("Hello")]);
         let response = support::post(&model, &format!("/s/run~1{path}"), &body);
-        assert_eq!(story(wire, &response).text, "ok", "{wire:?}");
+        assert_eq!(parsed_answer(wire, &response).text, "ok", "{wire:?}");
     }
 }
 
 #[test]
-fn agents_may_come_all_at_once() {
+fn agents_may_connect_concurrently() {
     let script = (0..8).fold(fake_model::Script::new(), |script, _| {
         script.reply(Reply::text("ok").then_gate("all").then_text("!"))
     });
@@ -164,17 +164,17 @@ fn agents_may_come_all_at_once() {
         assert!(model.wait_for_request(7, soon()).is_some());
         model.gate("all").open();
         for thread in threads {
-            assert_eq!(story(Wire::Messages, &thread.join().unwrap()).text, "ok!");
+            assert_eq!(parsed_answer(Wire::Messages, &thread.join().unwrap()).text, "ok!");
         }
     });
     assert_eq!(model.wait_for_outcome(7, soon()), Some(Outcome::Sent));
 }
 
 #[test]
-fn nonsense_closes_the_connection_and_nothing_else() {
+fn an_invalid_request_closes_only_its_connection() {
     let model = model([Reply::text("ok")]);
     let mut client = Client::new(&model);
     client.write("\x16\x03\x01 this is not HTTP\r\n\r\n");
     assert_eq!(client.read().status, 0);
-    assert_eq!(story(Wire::Chat, &ask(&model, Wire::Chat)).text, "ok");
+    assert_eq!(parsed_answer(Wire::Chat, &ask(&model, Wire::Chat)).text, "ok");
 }

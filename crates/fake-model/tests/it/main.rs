@@ -13,6 +13,7 @@ mod support;
 
 mod actions;
 mod checks;
+mod complete_answers;
 mod cuts;
 mod errors;
 mod gates;
@@ -21,4 +22,3 @@ mod program;
 mod script_json;
 mod side_requests;
 mod streams;
-mod whole_answers;

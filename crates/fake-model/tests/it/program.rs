@@ -1,10 +1,10 @@
-//! The program `fake-model` prints where it is and how to point agents at it.
+//! The program `fake-model` prints its address and how to point agents at it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-/// Ends the program whatever happens to the test.
+/// Ends the program even if the test fails.
 struct Running(Child);
 
 impl Drop for Running {
@@ -40,7 +40,7 @@ fn it_prints_its_address_and_answers_there() {
 }
 
 #[test]
-fn it_says_what_is_wrong_with_its_arguments() {
+fn it_reports_errors_in_its_arguments() {
     for (arguments, words) in [
         (&["--no"][..], "--no is not an option"),
         (&["--port", "x"], "--port needs a number"),

@@ -1,10 +1,10 @@
-//! A script in JSON says the same as one in Rust, and mistakes are told.
+//! A script in JSON means the same as one in Rust, and mistakes in it are reported.
 
 use fake_model::{Action, ApiError, AtEnd, Call, Cut, Ending, Part, Reply, Script, Stop, Usage};
 use serde_json::json;
 
 #[test]
-fn the_script_of_the_readme_says_what_it_shows() {
+fn the_script_of_the_readme_is_parsed() {
     let readme = include_str!("../../README.md");
     let text = readme.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
     let script = Script::from_json(text).unwrap();
@@ -31,7 +31,7 @@ fn the_script_of_the_readme_says_what_it_shows() {
 }
 
 #[test]
-fn what_is_left_out_has_a_default() {
+fn omitted_fields_have_defaults() {
     let script = Script::from_json(r#"{"replies": [{}]}"#).unwrap();
     let reply = &script.replies[0];
     assert_eq!(reply.usage, Usage { input: 100, output: 20, cached: 0, reasoning: 0 });
@@ -53,7 +53,7 @@ fn calls_are_raw_or_actions() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     for (text, words) in [
         (r#"{"replys": []}"#, "replys"),
         (r#"{"replies": [{"text": "x"}]}"#, "unknown field `text`"),

@@ -1,9 +1,11 @@
-//! Streams of all protocols say what the script says, in the right order.
+//! The streams of all protocols have the content of the script, in the right order.
 
 use fake_model::{Action, Reply, Stop};
 use serde_json::json;
 
-use crate::support::{Response, Said, Story, Wire, ask, found, model, post, request, story};
+use crate::support::{
+    Entry, ParsedAnswer, Response, Wire, ask, found, model, parsed_answer, post, request,
+};
 
 fn full_reply() -> Reply {
     Reply::new()
@@ -19,7 +21,7 @@ fn full_reply() -> Reply {
 }
 
 #[test]
-fn every_part_comes_back() {
+fn every_part_is_sent() {
     for wire in Wire::ALL {
         let model = model([full_reply()]);
         let response = ask(&model, wire);
@@ -30,7 +32,7 @@ fn every_part_comes_back() {
             Wire::Gemini => (vec![100, 15, 30, 5], "STOP"),
         };
         let bash = |id: &str, input| (id.to_owned(), "bash".to_owned(), input);
-        let expected = Story {
+        let expected = ParsedAnswer {
             reasoning: "Let me think.".to_owned(),
             text: "Héllo \"you\"\n".to_owned(),
             calls: vec![
@@ -41,7 +43,7 @@ fn every_part_comes_back() {
             stop: stop.to_owned(),
         };
         assert!(response.complete, "{wire:?}");
-        assert_eq!(story(wire, &response), expected, "{wire:?}");
+        assert_eq!(parsed_answer(wire, &response), expected, "{wire:?}");
         assert_eq!(found(&model), Vec::<&str>::new(), "{wire:?}");
     }
 }
@@ -99,12 +101,12 @@ fn events_of_messages_are_in_order() {
 }
 
 #[test]
-fn chat_ends_with_counts_only_if_asked() {
+fn chat_ends_with_counts_only_if_requested() {
     let model = model([Reply::text("Hi"), Reply::text("Hi")]);
     let with = ask(&model, Wire::Chat);
     assert_eq!(with.events().last().unwrap().1, "[DONE]");
     assert!(with.body.contains("prompt_tokens"));
-    let (path, mut body) = request(Wire::Chat, &[Said::User("Hello")]);
+    let (path, mut body) = request(Wire::Chat, &[Entry::User("Hello")]);
     body["stream_options"] = json!(null);
     let without = post(&model, &path, &body);
     assert_eq!(without.events().last().unwrap().1, "[DONE]");
@@ -120,7 +122,7 @@ fn stop_reasons_are_those_of_the_protocol() {
     ] {
         for (wire, expected) in Wire::ALL.into_iter().zip(expected) {
             let response = ask(&model([Reply::text("t").stop(stop)]), wire);
-            assert_eq!(story(wire, &response).stop, expected);
+            assert_eq!(parsed_answer(wire, &response).stop, expected);
         }
     }
 }
@@ -131,24 +133,27 @@ fn a_tool_of_free_text_gets_free_text() {
     let response = ask(&model([Reply::action(action)]), Wire::Responses);
     let patch = "*** Begin Patch\n*** Add File: /w/a\n+one\n+two\n*** End Patch\n";
     let call = ("call_0001".to_owned(), "apply_patch".to_owned(), json!(patch));
-    assert_eq!(story(Wire::Responses, &response).calls, [call]);
+    assert_eq!(parsed_answer(Wire::Responses, &response).calls, [call]);
     assert!(response.body.contains("\"type\":\"custom_tool_call\""));
 }
 
 #[test]
-fn an_empty_reply_is_still_whole() {
+fn an_empty_reply_is_complete() {
     for wire in Wire::ALL {
         let response = ask(&model([Reply::new()]), wire);
-        let story = story(wire, &response);
-        assert!(response.complete && story.text.is_empty() && !story.stop.is_empty(), "{wire:?}");
+        let parsed_answer = parsed_answer(wire, &response);
+        assert!(
+            response.complete && parsed_answer.text.is_empty() && !parsed_answer.stop.is_empty(),
+            "{wire:?}"
+        );
     }
 }
 
 #[test]
-fn a_long_text_is_whole() {
+fn a_long_text_is_complete() {
     let long = "é".repeat(300_000);
     for wire in Wire::ALL {
         let response = ask(&model([Reply::text(&long)]), wire);
-        assert!(story(wire, &response).text == long, "{wire:?}");
+        assert!(parsed_answer(wire, &response).text == long, "{wire:?}");
     }
 }

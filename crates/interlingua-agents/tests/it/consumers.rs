@@ -62,9 +62,9 @@ async fn a_consumer_that_stalls_loses_nothing() {
     assert_eq!(consumer.bytes().len(), 0);
     stalled.open();
     let ended = within(run).await.unwrap().unwrap();
-    let said = text(&consumer.events());
+    let received = text(&consumer.events());
     let expected: String = (0..2000).map(|number| format!("{number}{piece}")).collect();
-    assert_eq!((ended.code(), said.len(), said == expected), (0, expected.len(), true));
+    assert_eq!((ended.code(), received.len(), received == expected), (0, expected.len(), true));
 }
 
 /// A consumer that is closed.

@@ -13,9 +13,9 @@ use tokio::sync::mpsc;
 use crate::support::*;
 
 /// A script that requests a permission like Claude Code, and prints the answer as its text.
-fn asks() -> Launch {
+fn requests_permission() -> Launch {
     let call = r#"echo '{"type":"assistant","message":{"id":"m1","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls"}}]},"session_id":"s","uuid":"u1"}'"#;
-    let asks = r#"echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t1"}}'"#;
+    let requests_permission = r#"echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t1"}}'"#;
     let answered = r#"
 case $answer in
   *'"behavior":"allow"'*) result='"content":"ran"';;
@@ -24,7 +24,15 @@ esac
 echo '{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1",'"$result"'}]},"session_id":"s","uuid":"u2"}'"#;
     let result = r#"echo '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s","uuid":"u3"}'"#;
     // It exits when its input is closed.
-    let lines = ["read prompt", call, asks, "read answer", answered, result, "cat > /dev/null"];
+    let lines = [
+        "read prompt",
+        call,
+        requests_permission,
+        "read answer",
+        answered,
+        result,
+        "cat > /dev/null",
+    ];
     let driver = Box::new(ClaudeDriver::new("do it".to_owned()));
     with_driver(&lines, "claude", Input::Open, driver)
 }
@@ -45,7 +53,7 @@ async fn a_mode_decides_and_the_decision_is_an_event() {
     for (mode, decided, result) in modes {
         let mut options = options();
         options.policy.mode = mode;
-        let (ended, events) = run(asks(), options).await;
+        let (ended, events) = run(requests_permission(), options).await;
         assert_eq!(
             (ended.code(), decision(&events), answer(&events)),
             (0, decided, &result.into())
@@ -55,7 +63,7 @@ async fn a_mode_decides_and_the_decision_is_an_event() {
 
 #[tokio::test]
 async fn without_a_user_requests_are_denied() {
-    let (_, events) = run(asks(), options()).await;
+    let (_, events) = run(requests_permission(), options()).await;
     assert_eq!(decision(&events), "denied");
 }
 
@@ -64,7 +72,7 @@ async fn the_user_decides() {
     let (questions, mut asked) = mpsc::unbounded_channel();
     let mut options = options();
     options.questions = Some(questions);
-    let run = Watched::start(asks(), options);
+    let run = Watched::start(requests_permission(), options);
     let question = within(asked.recv()).await.unwrap();
     assert_eq!((&*question.request.tool, question.request.kind.as_str()), ("Bash", "execute"));
     let (request, decision_made) = (question.request.id, Decision::Allow);
@@ -79,7 +87,7 @@ async fn a_request_that_is_not_answered_in_time_is_denied() {
     let mut options = options();
     options.questions = Some(questions);
     options.deadlines.answer = Duration::from_millis(100);
-    let (ended, events) = run(asks(), options).await;
+    let (ended, events) = run(requests_permission(), options).await;
     assert_eq!((ended.code(), decision(&events)), (0, "denied"));
     let resolved = events.iter().find(|event| event["type"] == "permission_resolved").unwrap();
     assert_eq!(resolved["reason"], "the permission request was not answered in time");
@@ -91,7 +99,7 @@ async fn silence_while_a_request_is_pending_is_allowed() {
     let mut options = options();
     options.questions = Some(questions);
     options.deadlines.silence = Some(Duration::from_millis(100));
-    let run = Watched::start(asks(), options);
+    let run = Watched::start(requests_permission(), options);
     let question = within(asked.recv()).await.unwrap();
     // The test depends on real time.
     tokio::time::sleep(Duration::from_millis(300)).await;

@@ -88,7 +88,7 @@ async fn a_stopped_program_has_not_succeeded_whatever_its_exit_code() {
     assert_eq!(turn_end(&events)["outcome"], "cancelled");
 }
 
-/// The recording of a screen can be translated, and the drawn bytes are kept beside it.
+/// The recording of a screen can be translated, and the drawn bytes are kept in a file next to it.
 #[tokio::test]
 async fn a_screen_can_be_recorded() {
     let folder = tempfile::tempdir().unwrap();

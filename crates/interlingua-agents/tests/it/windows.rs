@@ -50,7 +50,7 @@ fn play(part: &str) -> i32 {
     match part {
         "goes well" => {
             begins();
-            says("hello");
+            prints_text("hello");
             completes();
         }
         "fails" => {
@@ -65,20 +65,20 @@ fn play(part: &str) -> i32 {
         }
         "talks" => {
             begins();
-            (0..RECORDS).for_each(|number| says(&long(number)));
+            (0..RECORDS).for_each(|number| prints_text(&long(number)));
             completes();
         }
         "talks in turn" => {
             begins();
-            says("first, ");
-            assert!(plays("says second").stdout(Stdio::inherit()).status().unwrap().success());
-            says("third");
+            prints_text("first, ");
+            assert!(plays("prints second").stdout(Stdio::inherit()).status().unwrap().success());
+            prints_text("third");
             completes();
         }
-        "says second" => says("second, "),
+        "prints second" => prints_text("second, "),
         "reads" => {
             begins();
-            says("hello");
+            prints_text("hello");
             io::stdin().read_to_end(&mut Vec::new()).unwrap();
             return 7;
         }
@@ -91,7 +91,7 @@ fn play(part: &str) -> i32 {
             let _door = connect();
             begins();
             let _child = starts(&mut plays("stays"));
-            says("hello");
+            prints_text("hello");
             stays();
         }
         "leaves some behind" => {
@@ -108,7 +108,7 @@ fn play(part: &str) -> i32 {
         "breaks away" => {
             begins();
             let broke = plays("stays").creation_flags(CREATE_BREAKAWAY_FROM_JOB).spawn().is_ok();
-            says(if broke { "broke away" } else { "was kept" });
+            prints_text(if broke { "broke away" } else { "was kept" });
             completes();
         }
         "stays" => {
@@ -132,7 +132,7 @@ fn begins() {
     prints(r#"{"type":"turn.started"}"#);
 }
 
-fn says(text: &str) {
+fn prints_text(text: &str) {
     prints(&format!(
         r#"{{"type":"item.completed","item":{{"id":"{text}","type":"agent_message","text":"{text}"}}}}"#
     ));

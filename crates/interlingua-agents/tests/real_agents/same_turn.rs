@@ -1,9 +1,9 @@
 //! The same prompt and the same script result in the same turn, with every agent and protocol.
 //!
-//! The events of a run are reduced to a story: the texts, the calls between them, and the outcome.
-//! It is compared with the story of the script itself, so all agents must agree. Then the agent's
-//! own bytes are written in each dialect that can be read again, and must still result in the same
-//! story.
+//! The events of a run are reduced to a summary: the texts, the calls between them, and the
+//! outcome. It is compared with the summary of the script itself, so all agents must agree. Then
+//! the agent's own bytes are written in each dialect that can be read again, and must still result
+//! in the same summary.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::situations::{Outcome, modes, succeeded, translated};
 
 /// An answer of the model: its text, and the commands that it then runs at once.
 pub(crate) struct Answer {
-    says: &'static str,
+    text: &'static str,
     runs: &'static [Run],
 }
 
@@ -35,41 +35,41 @@ pub(crate) const TURNS: &[(&str, &[Answer])] = &[
         "a_command",
         &[
             Answer {
-                says: "I look.",
+                text: "I look.",
                 runs: &[Run {
                     command: "printf 'al''pha\\nbe''ta\\n'",
                     prints: &["alpha", "beta"],
                     exits: 0,
                 }],
             },
-            Answer { says: "I have looked.", runs: &[] },
+            Answer { text: "I have looked.", runs: &[] },
         ],
     ),
     (
         "a_command_that_fails",
         &[
             Answer {
-                says: "I try.",
+                text: "I try.",
                 runs: &[Run { command: "echo gam''ma; exit 3", prints: &["gamma"], exits: 3 }],
             },
             Answer {
-                says: "Once more.",
+                text: "Once more.",
                 runs: &[Run { command: "echo del''ta", prints: &["delta"], exits: 0 }],
             },
-            Answer { says: "Now it works.", runs: &[] },
+            Answer { text: "Now it works.", runs: &[] },
         ],
     ),
     (
         "two_commands_at_once",
         &[
             Answer {
-                says: "Both — größer, \"quoted\" \\ and 🦀.",
+                text: "Both — größer, \"quoted\" \\ and 🦀.",
                 runs: &[
                     Run { command: "echo ep''silon", prints: &["epsilon"], exits: 0 },
                     Run { command: "echo ze''ta >&2; exit 4", prints: &["zeta"], exits: 4 },
                 ],
             },
-            Answer { says: "Both have run.", runs: &[] },
+            Answer { text: "Both have run.", runs: &[] },
         ],
     ),
 ];
@@ -94,14 +94,14 @@ const CANNOT: &[(&str, Mode, Fact)] = &[
 
 /// The content of a turn, as far as every agent can report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Story {
+struct Summary {
     parts: Vec<Part>,
     outcome: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
-    Says(String),
+    Text(String),
     /// Calls without text between them, ordered by command: they run at once, in any order.
     Runs(Vec<Call>),
 }
@@ -139,18 +139,18 @@ async fn check_agent(
     let record = home.work().join("record");
     let report = home.recorded(&home.request(mode), &record).await?;
     succeeded(&report, &home)?;
-    let whole = Story::expected(turn);
-    let printed = whole.clone().without(agent, mode);
-    let compare = |from: &str, story: Story, expected: &Story| {
-        let difference = || format!("\nread from {from}: {story:#?}\nexpected: {expected:#?}");
-        if story == *expected { Ok(()) } else { Err(difference()) }
+    let complete = Summary::expected(turn);
+    let printed = complete.clone().without(agent, mode);
+    let compare = |from: &str, summary: Summary, expected: &Summary| {
+        let difference = || format!("\nread from {from}: {summary:#?}\nexpected: {expected:#?}");
+        if summary == *expected { Ok(()) } else { Err(difference()) }
     };
-    compare("the run", Story::from_events(&report.events, turn), &whole)?;
+    compare("the run", Summary::from_events(&report.events, turn), &complete)?;
     let bytes = std::fs::read(&record).map_err(|error| error.to_string())?;
     for to in dialect::ALL.iter().copied() {
         if to.decoder.is_some() && to.encoder.is_some() {
             let again = events(&translated(&bytes, None, to)?, to)?;
-            compare(to.name, Story::from_events(&again, turn).without(agent, mode), &printed)?;
+            compare(to.name, Summary::from_events(&again, turn).without(agent, mode), &printed)?;
         }
     }
     Ok(())
@@ -167,7 +167,7 @@ fn events(bytes: &[u8], from: &'static Dialect) -> Result<Vec<Value>, String> {
 /// The model streams each word separately, and then calls tools.
 fn script(turn: &[Answer]) -> Script {
     turn.iter().fold(Script::new(), |script, answer| {
-        let words = answer.says.split_inclusive(' ');
+        let words = answer.text.split_inclusive(' ');
         let reply = words.fold(Reply::new(), Reply::then_text);
         let reply = answer.runs.iter().fold(reply, |reply, run| {
             reply.then_action(Action::Shell { command: run.command.to_owned() })
@@ -176,18 +176,18 @@ fn script(turn: &[Answer]) -> Script {
     })
 }
 
-impl Story {
+impl Summary {
     fn empty() -> Self {
         Self { parts: Vec::new(), outcome: "no end".to_owned() }
     }
 
-    /// The story of the script.
+    /// The summary of the script.
     fn expected(turn: &[Answer]) -> Self {
-        let mut story = Self { outcome: "completed".to_owned(), ..Self::empty() };
+        let mut summary = Self { outcome: "completed".to_owned(), ..Self::empty() };
         for answer in turn {
-            story.says(answer.says);
+            summary.add_text(answer.text);
             for run in answer.runs {
-                story.runs(Call {
+                summary.add_call(Call {
                     command: run.command.to_owned(),
                     kind: "execute".to_owned(),
                     lines: Some(run.prints.iter().map(|line| (*line).to_owned()).collect()),
@@ -195,40 +195,40 @@ impl Story {
                 });
             }
         }
-        story
+        summary
     }
 
-    /// The story of some events.
+    /// The summary of some events.
     fn from_events(events: &[Value], turn: &[Answer]) -> Self {
-        let mut story = Self::empty();
+        let mut summary = Self::empty();
         for event in events {
             match event["type"].as_str().unwrap_or_default() {
                 "block" | "block_delta" if event["kind"] == "text" => {
-                    story.says(event["text"].as_str().unwrap_or_default());
+                    summary.add_text(event["text"].as_str().unwrap_or_default());
                 }
                 "tool_started" => {
                     let same = |other: &&Value| other["call"] == event["call"];
                     let about: Vec<_> = events.iter().filter(same).collect();
-                    story.runs(Call::from_events(&about, turn));
+                    summary.add_call(Call::from_events(&about, turn));
                 }
                 "turn_ended" => {
-                    event["outcome"].as_str().unwrap_or_default().clone_into(&mut story.outcome);
+                    event["outcome"].as_str().unwrap_or_default().clone_into(&mut summary.outcome);
                 }
                 _ => {}
             }
         }
-        story
+        summary
     }
 
-    fn says(&mut self, text: &str) {
+    fn add_text(&mut self, text: &str) {
         match self.parts.last_mut() {
             _ if text.is_empty() => {}
-            Some(Part::Says(said)) => said.push_str(text),
-            _ => self.parts.push(Part::Says(text.to_owned())),
+            Some(Part::Text(last)) => last.push_str(text),
+            _ => self.parts.push(Part::Text(text.to_owned())),
         }
     }
 
-    fn runs(&mut self, call: Call) {
+    fn add_call(&mut self, call: Call) {
         match self.parts.last_mut() {
             Some(Part::Runs(calls)) => {
                 calls.push(call);
@@ -238,7 +238,7 @@ impl Story {
         }
     }
 
-    /// The story without the facts that an agent cannot report.
+    /// The summary without the facts that an agent cannot report.
     fn without(mut self, agent: &str, mode: Mode) -> Self {
         let cannot = |fact| CANNOT.contains(&(agent, mode, fact));
         for part in &mut self.parts {

@@ -25,8 +25,8 @@ async fn runs(program: PathBuf, script: Script, mode: Mode) -> Result<(RunReport
     let request = Request { screen: true, ..home.request(mode) };
     let report = home.run(&request).await?;
     report.lawful()?;
-    let says = report.of("notice").iter().any(|it| it.to_string().contains("guess"));
-    expect(says, "there is no notice that it is a guess", &report)?;
+    let is_announced = report.of("notice").iter().any(|it| it.to_string().contains("guess"));
+    expect(is_announced, "there is no notice that it is a guess", &report)?;
     Ok((report, home))
 }
 

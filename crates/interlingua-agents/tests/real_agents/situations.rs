@@ -243,10 +243,10 @@ async fn not_signed_in(agent: &'static str, program: PathBuf) -> Outcome {
     report.lawful()?;
     expect(report.outcome() == "failed", "the turn did not fail", &report)?;
     expect(report.ended.code() == 1, "the exit code is not 1", &report)?;
-    let said = report.of("turn_ended")[0].to_string() + &format!("{:?}", report.of("error"));
-    let named = said.contains("401")
-        || said.contains("the key is wrong")
-        || said.contains("authentication");
+    let reported = report.of("turn_ended")[0].to_string() + &format!("{:?}", report.of("error"));
+    let named = reported.contains("401")
+        || reported.contains("the key is wrong")
+        || reported.contains("authentication");
     expect(named, "the cause is not reported", &report)
 }
 
@@ -322,9 +322,9 @@ async fn an_unknown_session(agent: &'static str, program: PathBuf) -> Outcome {
     for mode in modes(agent) {
         let home = Home::new(agent, program.clone(), Script::new().any_stream())?;
         let report = home.run(&Request { resume: Some(id.into()), ..home.request(mode) }).await?;
-        let said = failure_text(&report)?.to_lowercase();
+        let reported = failure_text(&report)?.to_lowercase();
         let words = ["session", "conversation", "thread", "rollout"];
-        let named = words.iter().any(|word| said.contains(word));
+        let named = words.iter().any(|word| reported.contains(word));
         expect(named, "the cause does not name what was not found", &report)?;
     }
     Ok(())
@@ -335,10 +335,10 @@ async fn a_bad_flag(agent: &'static str, program: PathBuf) -> Outcome {
         let home = Home::new(agent, program.clone(), Script::new().any_stream())?;
         let flags = vec!["--no-such-flag".to_owned()];
         let report = home.run(&Request { flags, ..home.request(mode) }).await?;
-        let said = failure_text(&report)?;
+        let reported = failure_text(&report)?;
         // Copilot takes it for an unquoted prompt; OpenCode only prints its usage.
         let words = ["--no-such-flag", "no-such-flag", "Invalid command format", "Options:"];
-        let named = words.iter().any(|word| said.contains(word));
+        let named = words.iter().any(|word| reported.contains(word));
         expect(named, "the cause does not name the problem", &report)?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use crate::support::{TURN, file, run, unended};
 
 #[test]
-fn a_good_stream_has_no_findings() {
+fn a_valid_stream_has_no_findings() {
     let ran = run(&["check", "--as", "codex"], TURN.as_bytes());
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""));
     assert_eq!(ran.stderr, "<stdin> follows all rules of `codex`\n");

@@ -98,7 +98,7 @@ fn an_invalid_size_is_explained() {
 }
 
 #[test]
-fn a_line_of_200_mb_is_reported_and_costs_no_memory() {
+fn a_line_of_200_mb_is_reported_and_not_held_in_memory() {
     let arguments = ["translate", "--from", "codex", "--to", "text", "--max-line", "1MiB"];
     let mut child = command(&arguments).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();

@@ -108,7 +108,7 @@ fn the_agent_and_its_team_are_set_by_arguments() {
     assert!(wrong.stderr.contains("not a JSON object"), "{}", wrong.stderr);
 }
 
-/// Two runs on one session generated the same ids.
+/// Regression: two runs on one session generated the same ids.
 #[test]
 fn a_seed_changes_the_ids() {
     let line = b"{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n";

@@ -1,5 +1,5 @@
-//! What it costs to join a log: a writer is advanced over all entries without writing, which should take
-//! no longer than writing them.
+//! The cost of joining a log: a writer is advanced past all entries without writing, which should
+//! take no longer than writing them.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::corpus::{Shape, Size};
 use crate::pairs::{CHUNK, PAIRS, Pair};
 use crate::processor::time;
 
-/// How many entries the log has.
+/// The number of entries in the log.
 const ENTRIES: usize = 100_000;
 
-/// Prints, for every dialect that can be written, what writing a log and advancing over it take.
+/// Prints how long writing a log and advancing past it take, for every dialect that can be written.
 pub(crate) fn print_table() {
     println!("| joining, dialect | writing, ms | joining, ms | ratio |");
     println!("|---|--:|--:|--:|");
@@ -36,7 +36,7 @@ pub(crate) fn print_table() {
     }
 }
 
-/// A log of what all agents say, in shares of the same size.
+/// A log of the entries of all agents, in equal shares.
 fn log() -> Vec<Entry> {
     let share = ENTRIES / PAIRS.len();
     let corpora = PAIRS.iter().map(|pair| (pair, pair.corpus(Shape::Small, Size::FULL)));
@@ -55,7 +55,7 @@ fn writer(to: &str) -> Writer {
     Writer::new(to, &EncodeOptions::default()).expect("the target can be written")
 }
 
-/// Writes a log, in pieces as a server would.
+/// Writes a log in batches, as a server would.
 pub(crate) fn write(to: &str, log: &[Entry], keep: &mut dyn FnMut(&[u8])) {
     let (mut writer, mut bytes) = (writer(to), Vec::new());
     for entries in log.chunks(64) {

@@ -4,15 +4,15 @@ use interlingua::json::write;
 
 use super::put;
 
-/// What a limit has to know from one record to the next.
+/// The state that a limit keeps between records.
 #[derive(Default)]
 pub(crate) struct Run {
     steps: u64,
     messages: u64,
     in_text: bool,
     in_step: bool,
-    /// What comes next is of another step.
-    step_is_over: bool,
+    /// The next record belongs to another step.
+    step_has_ended: bool,
 }
 
 impl Run {
@@ -23,14 +23,14 @@ impl Run {
         }
     }
 
-    /// Notes that what comes next is of another step.
-    pub(crate) fn step_is_over(&mut self) {
-        self.step_is_over = true;
+    /// Notes that the next record belongs to another step.
+    pub(crate) fn step_has_ended(&mut self) {
+        self.step_has_ended = true;
     }
 
-    /// Begins a step with the first thing that is said in it.
+    /// Starts a step if none is open.
     fn begin_step(&mut self, out: &mut Vec<u8>) {
-        if std::mem::take(&mut self.step_is_over) {
+        if std::mem::take(&mut self.step_has_ended) {
             self.end_step(out);
         }
         if !std::mem::replace(&mut self.in_step, true) {
@@ -44,7 +44,7 @@ impl Run {
         put!(out, itoa::Buffer::new().format(self.steps), "\"}\n\n");
     }
 
-    /// Begins a text.
+    /// Starts a text.
     pub(crate) fn begin_text(&mut self, out: &mut Vec<u8>) {
         self.begin_step(out);
         self.in_text = true;
@@ -52,8 +52,8 @@ impl Run {
         self.part(out, "TEXT_MESSAGE_START", "\",\"role\":\"assistant\"}\n\n");
     }
 
-    /// The next piece of a text.
-    pub(crate) fn piece(&mut self, out: &mut Vec<u8>, text: &str) {
+    /// Writes the next text delta.
+    pub(crate) fn delta(&mut self, out: &mut Vec<u8>, text: &str) {
         self.part(out, "TEXT_MESSAGE_CONTENT", "\",\"delta\":");
         put!(out, text, "}\n\n");
     }
@@ -70,14 +70,14 @@ impl Run {
         put!(out, itoa::Buffer::new().format(self.messages), rest);
     }
 
-    /// Begins a call.
+    /// Writes the start of a call.
     pub(crate) fn call(&mut self, out: &mut Vec<u8>, id: &str, tool: &str) {
         self.begin_step(out);
         put!(out, "data: {\"type\":\"TOOL_CALL_START\",\"toolCallId\":", id);
         put!(out, ",\"toolCallName\":", tool, "}\n\n");
     }
 
-    /// What a call gave back: a message of its own, which the protocol wants an id for.
+    /// Writes the result of a call, which is a message and therefore needs an id.
     pub(crate) fn answer(&mut self, out: &mut Vec<u8>, id: &str, output: &str) {
         self.messages += 1;
         self.part(out, "TOOL_CALL_RESULT", "\",\"toolCallId\":");
@@ -85,7 +85,7 @@ impl Run {
         put!(out, "\"status\":\"completed\"}}\n\n");
     }
 
-    /// The end of the run.
+    /// Writes the end of the run.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>, session: &str) {
         self.end_step(out);
         put!(out, "data: {\"type\":\"RUN_FINISHED\",\"threadId\":", session, ",\"runId\":\"r\"");
@@ -93,31 +93,31 @@ impl Run {
     }
 }
 
-/// A piece of a call's input, as a literal.
-pub(crate) fn input_piece(out: &mut Vec<u8>, id: &str, text: &str) {
+/// Writes a delta of a call's input, given as a literal.
+pub(crate) fn input_delta(out: &mut Vec<u8>, id: &str, text: &str) {
     put!(out, "data: {\"type\":\"TOOL_CALL_ARGS\",\"toolCallId\":", id);
     put!(out, ",\"delta\":", text, "}\n\n");
 }
 
-/// All of a call's input.
+/// Writes the complete input of a call.
 pub(crate) fn input(out: &mut Vec<u8>, id: &str, input: &str) {
     put!(out, "data: {\"type\":\"TOOL_CALL_ARGS\",\"toolCallId\":", id, ",\"delta\":");
     write::string(out, input);
     put!(out, "}\n\n");
 }
 
-/// That a call's input is over.
+/// Writes the end of a call's input.
 pub(crate) fn input_end(out: &mut Vec<u8>, id: &str) {
     put!(out, "data: {\"type\":\"TOOL_CALL_END\",\"toolCallId\":", id, "}\n\n");
 }
 
-/// The start of a run.
+/// Writes the start of a run.
 pub(crate) fn start(out: &mut Vec<u8>, session: &str) {
     put!(out, "data: {\"type\":\"RUN_STARTED\",\"threadId\":", session, ",\"runId\":\"r\"}\n\n");
     snapshot(out, session);
 }
 
-/// What is known of the session.
+/// Writes the known facts on the session.
 pub(crate) fn snapshot(out: &mut Vec<u8>, session: &str) {
     put!(out, "data: {\"type\":\"STATE_DELTA\",\"delta\":[{\"op\":\"add\",\"path\":\"/session\",");
     put!(out, "\"value\":{\"id\":", session, "}}]}\n\n");

@@ -1,10 +1,10 @@
-//! The limit: what a translator for one pair costs that knows nothing but that pair.
+//! The limit: the cost of a translator that is written by hand for one pair.
 //!
 //! Each line is split off, validated once, parsed once into borrowed fields, and written with raw
-//! slices into a buffer that is used again. There is no order to keep, no repeated text to find, no
-//! id to make, and a record out of shape is skipped. This is the yardstick, so it is to be as fast
-//! as it can be without being wrong on the corpora; it shares one thing with us, the escaping of
-//! JSON inside a string, since a hand-written loop was slower.
+//! slices into a buffer that is reused. The limit keeps no order, detects no repeated text and
+//! generates no ids, and it skips malformed records. It is the yardstick, so it is as fast as it
+//! can be without being wrong on the corpora. It shares one thing with us, the escaping of JSON
+//! inside a string, since a hand-written loop was slower.
 
 pub(crate) mod ag_ui;
 pub(crate) mod ai_sdk;
@@ -14,10 +14,10 @@ use memchr::memchr;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Output is thrown away when there is this much of it.
+/// The output is discarded when it reaches this size.
 const OUTPUT_KEPT: usize = 1 << 16;
 
-/// Translates lines one by one; the output is thrown away, or handed to `keep` first.
+/// Translates lines one by one; the output is passed to `keep` and then discarded.
 pub(crate) fn each_line<'a, L: Deserialize<'a>>(
     mut input: &'a [u8],
     keep: &mut dyn FnMut(&[u8]),
@@ -49,7 +49,7 @@ pub(crate) fn raw(value: Option<&RawValue>) -> &str {
     value.map_or("null", RawValue::get)
 }
 
-/// What stands between the quotes of a literal.
+/// The text between the quotes of a literal.
 pub(crate) fn body(value: Option<&RawValue>) -> &str {
     let literal = raw(value);
     literal.get(1..literal.len() - 1).unwrap_or_default()

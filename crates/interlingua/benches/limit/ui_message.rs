@@ -4,8 +4,8 @@ use memchr::memmem::Finder;
 
 use super::put;
 
-/// What finds the values that readers of the protocol reject: those that name a prototype, openly or
-/// behind an escape.
+/// Finds values that readers of the protocol reject: those that name a prototype, directly or with
+/// escapes.
 pub(crate) struct Harmless {
     named: Finder<'static>,
     escaped: Finder<'static>,
@@ -25,18 +25,18 @@ impl Harmless {
     }
 }
 
-/// What a limit has to know from one record to the next.
+/// The state that a limit keeps between records.
 #[derive(Default)]
 pub(crate) struct Steps {
     blocks: u64,
     in_step: bool,
     in_text: bool,
-    /// A call was answered, so that what comes next is of another step.
+    /// A call was answered, so the next record belongs to another step.
     answered: bool,
 }
 
 impl Steps {
-    /// Begins a step with the first thing that is said in it.
+    /// Starts a step if none is open.
     fn begin(&mut self, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.answered) {
             self.end(out);
@@ -54,14 +54,14 @@ impl Steps {
         }
     }
 
-    /// The next piece of a text, which it begins where there is none.
-    pub(crate) fn piece(&mut self, out: &mut Vec<u8>, text: &str) {
+    /// Writes the next text delta, and starts a text if none is open.
+    pub(crate) fn delta(&mut self, out: &mut Vec<u8>, text: &str) {
         self.begin_text(out);
         put!(out, "data: {\"type\":\"text-delta\",\"id\":\"b");
         put!(out, itoa::Buffer::new().format(self.blocks), "\",\"delta\":", text, "}\n\n");
     }
 
-    /// Begins a text where there is none.
+    /// Starts a text if none is open.
     pub(crate) fn begin_text(&mut self, out: &mut Vec<u8>) {
         if !self.in_text {
             self.begin(out);
@@ -80,7 +80,7 @@ impl Steps {
         }
     }
 
-    /// The start of a call, up to its input.
+    /// Writes the start of a call, up to its input.
     pub(crate) fn call(&mut self, out: &mut Vec<u8>, id: &str, tool: &str) {
         self.begin(out);
         self.end_text(out);
@@ -88,7 +88,7 @@ impl Steps {
         put!(out, ",\"toolName\":", tool, ",\"input\":");
     }
 
-    /// What a call gave back.
+    /// Writes the result of a call.
     pub(crate) fn answer(&mut self, out: &mut Vec<u8>, id: &str, output: &str) {
         self.answered = true;
         put!(out, "data: {\"type\":\"tool-output-available\",\"toolCallId\":", id);
@@ -96,10 +96,10 @@ impl Steps {
     }
 }
 
-/// What ends a call and its answer.
+/// The end of the records of a call and its result.
 pub(crate) const BY_THE_AGENT: &str = ",\"providerExecuted\":true,\"dynamic\":true}\n\n";
 
-/// The end of the stream.
+/// Writes the end of the stream.
 pub(crate) fn finish(out: &mut Vec<u8>, input: &str, output: &str, total: &str) {
     put!(out, "data: {\"type\":\"finish\",\"finishReason\":\"stop\",\"messageMetadata\":{");
     put!(out, "\"usage\":{\"inputTokens\":", input, ",\"outputTokens\":", output);

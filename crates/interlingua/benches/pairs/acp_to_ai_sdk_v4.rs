@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::corpus::{PIECES, Shape, Size, Stream};
+use crate::corpus::{DELTAS, Shape, Size, Stream};
 use crate::limit::{ai_sdk, each_line, put, raw};
 
 pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
@@ -12,7 +12,7 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
         Shape::Small => {
             while stream.bytes.len() < size.stream {
                 let id = stream.number();
-                for _ in 0..PIECES {
+                for _ in 0..DELTAS {
                     let length = 8 + stream.below(24);
                     text(stream, &id, length);
                 }
@@ -23,7 +23,7 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
             while stream.bytes.len() < size.stream {
                 let id = stream.number();
                 text(stream, &id, 1_400);
-                // What a command printed is told three times in its line.
+                // The output of a command is repeated three times in its line.
                 command(stream, 600);
             }
         }
@@ -119,7 +119,7 @@ struct Update<'a> {
     raw_input: Option<&'a RawValue>,
 }
 
-/// A block of content, which a call wraps into one more.
+/// A block of content, which a call wraps in another one.
 #[derive(Deserialize)]
 struct Content<'a> {
     #[serde(borrow)]
@@ -161,29 +161,29 @@ struct Usage<'a> {
     output_tokens: Option<&'a RawValue>,
 }
 
-/// What the limit knows from one record to the next.
+/// The state that the limit keeps between records.
 #[derive(Default)]
-struct Said {
+struct State {
     blocks: u64,
     in_text: bool,
-    /// The tool of the call at hand, and whether its input was told.
+    /// The tool of the current call, and whether its input was written.
     tool: String,
-    input_told: bool,
+    input_written: bool,
 }
 
 /// `acp` to `ai-sdk-v4`.
 pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
-    let mut said = Said::default();
+    let mut state = State::default();
     each_line(input, keep, |line: Line<'_>, out| {
         if let Some(update) = line.params.and_then(|params| params.update) {
-            said.update(&update, out);
+            state.update(&update, out);
         } else if let Some(result) = line.result {
-            said.result(&result, out);
+            state.result(&result, out);
         }
     });
 }
 
-impl Said {
+impl State {
     fn update(&mut self, update: &Update<'_>, out: &mut Vec<u8>) {
         let id = raw(update.tool_call_id);
         match (update.session_update, update.status) {
@@ -194,16 +194,16 @@ impl Said {
                 }
                 let content = update.content.and_then(|it| serde_json::from_str(it.get()).ok());
                 let text = content.and_then(|Content { text }| text);
-                ai_sdk::piece(out, self.blocks, raw(text));
+                ai_sdk::delta(out, self.blocks, raw(text));
             }
             ("tool_call", _) => {
                 self.end_text(out);
                 raw(update.title).clone_into(&mut self.tool);
-                self.input_told = false;
+                self.input_written = false;
                 ai_sdk::input_start(out, id, &self.tool);
             }
-            ("tool_call_update", Some("in_progress")) if !self.input_told => {
-                self.input_told = true;
+            ("tool_call_update", Some("in_progress")) if !self.input_written => {
+                self.input_written = true;
                 ai_sdk::input_end(out, id);
                 ai_sdk::call(out, id, &self.tool, raw(update.raw_input));
             }

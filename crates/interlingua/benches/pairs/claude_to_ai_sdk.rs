@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::corpus::{PIECES, Shape, Size, Stream};
+use crate::corpus::{DELTAS, Shape, Size, Stream};
 use crate::limit::{ai_sdk, each_line, put, raw};
 
 const CLAUDE_SESSION: &str = "cf2bb5f2-179d-433d-90f3-b384904b367a";
@@ -14,11 +14,11 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
     match shape {
         Shape::Small => {
             while stream.bytes.len() < size.stream {
-                claude_pieces(stream);
-                claude_pieces(stream);
-                claude_call_in_pieces(stream);
+                claude_deltas(stream);
+                claude_deltas(stream);
+                claude_streamed_call(stream);
             }
-            claude_pieces(stream);
+            claude_deltas(stream);
         }
         Shape::Kilobyte => {
             while stream.bytes.len() < size.stream {
@@ -29,7 +29,7 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
         }
         Shape::Huge => {
             claude_text(stream, size.line);
-            // What a command printed is told twice in its line.
+            // The output of a command is repeated in its line.
             let id = stream.number();
             claude_command(stream, &id, size.line / 2);
             claude_write(stream, size.line);
@@ -39,7 +39,7 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
     claude_end(stream);
 }
 
-/// What every record but the last ends with.
+/// The common end of all records but the last.
 fn claude_stamp(stream: &mut Stream) -> String {
     let (uuid, time) = (stream.uuid(), stream.time());
     format!(
@@ -145,37 +145,37 @@ fn claude_message_end(stream: &mut Stream, id: &str, reason: &str) {
     claude_event(stream, id, r#"{"type":"message_stop"}"#);
 }
 
-fn claude_pieces(stream: &mut Stream) {
+fn claude_deltas(stream: &mut Stream) {
     let id = stream.number();
     claude_message_start(stream, &id);
     let start =
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
     claude_event(stream, &id, start);
-    let mut whole = String::new();
-    for _ in 0..PIECES {
+    let mut complete = String::new();
+    for _ in 0..DELTAS {
         let length = 8 + stream.below(24);
-        let piece = stream.text(length);
+        let delta = stream.text(length);
         let delta = format!(
-            r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{piece}"}}}}"#,
+            r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{delta}"}}}}"#,
         );
         claude_event(stream, &id, &delta);
-        whole.push_str(&piece);
+        complete.push_str(&delta);
     }
-    claude_assistant(stream, &id, &format!(r#"{{"type":"text","text":"{whole}"}}"#));
+    claude_assistant(stream, &id, &format!(r#"{{"type":"text","text":"{complete}"}}"#));
     claude_message_end(stream, &id, "end_turn");
 }
 
-fn claude_call_in_pieces(stream: &mut Stream) {
+fn claude_streamed_call(stream: &mut Stream) {
     let (id, call, words) = (stream.number(), stream.number(), stream.plain_words(6));
     claude_message_start(stream, &id);
     let start = format!(
         r#"{{"type":"content_block_start","index":0,"content_block":{{"type":"tool_use","id":"toolu_bash_{call}","name":"Bash","input":{{}}}}}}"#,
     );
     claude_event(stream, &id, &start);
-    for piece in [r#"{\"command\": \"echo "#, &words, r#"; ls\","#, r#" \"description\": \"run\"}"#]
+    for delta in [r#"{\"command\": \"echo "#, &words, r#"; ls\","#, r#" \"description\": \"run\"}"#]
     {
         let delta = format!(
-            r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"input_json_delta","partial_json":"{piece}"}}}}"#,
+            r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"input_json_delta","partial_json":"{delta}"}}}}"#,
         );
         claude_event(stream, &id, &delta);
     }
@@ -284,26 +284,26 @@ struct ClaudeUsage<'a> {
     output_tokens: Option<&'a RawValue>,
 }
 
-/// `claude` to `ai-sdk`. A stream in pieces says each block twice; a limit has no memory of what was
-/// said, so it is told which of the two to take.
-fn claude_to_ai_sdk(input: &[u8], in_pieces: bool, keep: &mut dyn FnMut(&[u8])) {
+/// `claude` to `ai-sdk`. A stream with deltas contains each block twice. The limit does not
+/// remember what it has written, so `streamed` selects the records that it uses.
+fn claude_to_ai_sdk(input: &[u8], streamed: bool, keep: &mut dyn FnMut(&[u8])) {
     let mut blocks = 0_u64;
     let (mut call, mut tool) = (String::new(), String::new());
     each_line(input, keep, |line: ClaudeLine<'_>, out| match line.r#type {
         "stream_event" => {
             if let Some(event) = &line.event {
-                ai_sdk_piece(event, &mut blocks, &mut call, &mut tool, out);
+                ai_sdk_delta(event, &mut blocks, &mut call, &mut tool, out);
             }
         }
         "assistant" => {
             for content in line.message.iter().flat_map(|message| &message.content) {
-                if content.r#type == "text" && !in_pieces {
+                if content.r#type == "text" && !streamed {
                     blocks += 1;
                     ai_sdk::text(out, blocks, raw(content.text));
                 } else if content.r#type == "tool_use" {
                     tool.clear();
                     tool.push_str(raw(content.name));
-                    if in_pieces {
+                    if streamed {
                         ai_sdk::input_end(out, raw(content.id));
                     }
                     ai_sdk::call(out, raw(content.id), &tool, raw(content.input));
@@ -332,15 +332,15 @@ fn claude_to_ai_sdk(input: &[u8], in_pieces: bool, keep: &mut dyn FnMut(&[u8])) 
     });
 }
 
-pub(super) fn claude_whole_to_ai_sdk(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
+pub(super) fn claude_complete_to_ai_sdk(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
     claude_to_ai_sdk(input, false, keep);
 }
 
-pub(super) fn claude_pieces_to_ai_sdk(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
+pub(super) fn claude_deltas_to_ai_sdk(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
     claude_to_ai_sdk(input, true, keep);
 }
 
-fn ai_sdk_piece(
+fn ai_sdk_delta(
     event: &ClaudeEvent<'_>,
     blocks: &mut u64,
     call: &mut String,
@@ -349,7 +349,7 @@ fn ai_sdk_piece(
 ) {
     match (event.r#type, &event.delta, &event.content_block) {
         ("content_block_delta", Some(ClaudeDelta { text: Some(text), .. }), _) => {
-            ai_sdk::piece(out, *blocks, text.get());
+            ai_sdk::delta(out, *blocks, text.get());
         }
         ("content_block_delta", Some(ClaudeDelta { partial_json: Some(json), .. }), _) => {
             put!(out, "{\"type\":\"tool-input-delta\",\"id\":", call, ",\"delta\":");

@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::corpus::{PIECES, Shape, Size, Stream};
+use crate::corpus::{DELTAS, Shape, Size, Stream};
 use crate::limit::ui_message::{self, BY_THE_AGENT, Steps};
 use crate::limit::{each_line, put, raw};
 
-/// What every notification about the turn names.
+/// The fields that every notification about the turn has.
 const PLACE: &str = r#""threadId":"01a1e091-be57-72b3-960c-b9cf750ae505","turnId":"01a1e091-be8e-7030-8f1b-3c443c45a915""#;
 
 pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
@@ -16,8 +16,8 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
     match shape {
         Shape::Small => {
             while stream.bytes.len() < size.stream {
-                message_in_pieces(stream);
-                message_in_pieces(stream);
+                streamed_message(stream);
+                streamed_message(stream);
                 command(stream, 40);
                 usage(stream, &mut requests);
             }
@@ -59,9 +59,9 @@ fn start(stream: &mut Stream) {
     stream.line(&[r#"{"id":2,"result":{"#, TURN, "}}"]);
     let params = format!(r#"{{"threadId":"01a1e091-be57-72b3-960c-b9cf750ae505",{TURN}}}"#);
     notification(stream, "turn/started", &params);
-    let said = r#"{"type":"userMessage","id":"01a1e091-befb-7321-93a7-3962991be251","clientId":null,"content":[{"type":"text","text":"do the thing","text_elements":[]}]}"#;
-    item(stream, "item/started", said);
-    item(stream, "item/completed", said);
+    let message = r#"{"type":"userMessage","id":"01a1e091-befb-7321-93a7-3962991be251","clientId":null,"content":[{"type":"text","text":"do the thing","text_elements":[]}]}"#;
+    item(stream, "item/started", message);
+    item(stream, "item/completed", message);
 }
 
 fn end(stream: &mut Stream) {
@@ -92,33 +92,33 @@ fn item(stream: &mut Stream, method: &str, item: &str) {
 }
 
 fn agent_message(stream: &mut Stream, method: &str, id: &str, text: &str) {
-    let said = format!(
+    let message = format!(
         r#"{{"type":"agentMessage","id":"msg_fake_{id}","text":"{text}","phase":"commentary","memoryCitation":null,"delivery":null,"questions":null}}"#,
     );
-    item(stream, method, &said);
+    item(stream, method, &message);
 }
 
-fn piece(stream: &mut Stream, id: &str, text: &str) {
+fn delta(stream: &mut Stream, id: &str, text: &str) {
     let params = format!(r#"{{{PLACE},"itemId":"msg_fake_{id}","delta":"{text}"}}"#);
     notification(stream, "item/agentMessage/delta", &params);
 }
 
-fn message_in_pieces(stream: &mut Stream) {
-    let (id, mut whole) = (stream.number(), String::new());
+fn streamed_message(stream: &mut Stream) {
+    let (id, mut complete) = (stream.number(), String::new());
     agent_message(stream, "item/started", &id, "");
-    for _ in 0..PIECES {
+    for _ in 0..DELTAS {
         let length = 8 + stream.below(24);
         let text = stream.text(length);
-        piece(stream, &id, &text);
-        whole.push_str(&text);
+        delta(stream, &id, &text);
+        complete.push_str(&text);
     }
-    agent_message(stream, "item/completed", &id, &whole);
+    agent_message(stream, "item/completed", &id, &complete);
 }
 
 fn message(stream: &mut Stream, length: usize) {
     let (id, text) = (stream.number(), stream.text(length));
     agent_message(stream, "item/started", &id, "");
-    piece(stream, &id, &text);
+    delta(stream, &id, &text);
     agent_message(stream, "item/completed", &id, &text);
 }
 
@@ -140,7 +140,7 @@ fn command(stream: &mut Stream, length: usize) {
     item(stream, "item/completed", &call(&state));
 }
 
-/// What Codex says after each request to the model: how much that was, and how much by now.
+/// The counts that Codex reports after each request to the model: of the request, and in total.
 fn usage(stream: &mut Stream, requests: &mut u64) {
     *requests += 1;
     let counts = |requests: u64| {
@@ -229,7 +229,7 @@ pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
     each_line(input, keep, |line: Line<'_>, out| {
         let (Some(method), Some(params)) = (line.method, line.params) else { return };
         match (method, &params.item) {
-            ("item/agentMessage/delta", _) => steps.piece(out, raw(params.delta)),
+            ("item/agentMessage/delta", _) => steps.delta(out, raw(params.delta)),
             ("item/started", Some(item)) => started(item, &mut steps, out),
             ("item/completed", Some(item)) if item.r#type == "agentMessage" => steps.end_text(out),
             ("item/completed", Some(item)) if item.r#type == "commandExecution" => {

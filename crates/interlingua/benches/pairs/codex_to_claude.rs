@@ -3,12 +3,12 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::corpus::{PIECES, Shape, Size, Stream};
+use crate::corpus::{DELTAS, Shape, Size, Stream};
 use crate::limit::{body, each_line, put, raw};
 
 pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
     match shape {
-        // The names of the older design, which has pieces, around real items.
+        // The record names of the older design, which has deltas, around real items.
         Shape::Small => {
             stream.line(&[
                 r#"{"type":"session.created","id":"01a1e08d-5012-7d03-850c-34523f084bee","#,
@@ -16,7 +16,7 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
             ]);
             stream.line(&[r#"{"type":"turn.started"}"#]);
             while stream.bytes.len() < size.stream {
-                codex_pieces(stream);
+                codex_deltas(stream);
                 for _ in 0..4 {
                     codex_command(stream, 40);
                 }
@@ -60,15 +60,15 @@ fn codex_end(stream: &mut Stream) {
     ]);
 }
 
-fn codex_pieces(stream: &mut Stream) {
-    let mut whole = String::new();
-    for _ in 0..PIECES {
+fn codex_deltas(stream: &mut Stream) {
+    let mut complete = String::new();
+    for _ in 0..DELTAS {
         let length = 60 + stream.below(120);
-        let piece = stream.text(length);
-        stream.line(&[r#"{"type":"message.output_text.delta","delta":""#, &piece, r#""}"#]);
-        whole.push_str(&piece);
+        let delta = stream.text(length);
+        stream.line(&[r#"{"type":"message.output_text.delta","delta":""#, &delta, r#""}"#]);
+        complete.push_str(&delta);
     }
-    stream.line(&[r#"{"type":"message.output_text.done","text":""#, &whole, r#""}"#]);
+    stream.line(&[r#"{"type":"message.output_text.done","text":""#, &complete, r#""}"#]);
 }
 
 fn codex_message(stream: &mut Stream, length: usize) {
@@ -123,18 +123,18 @@ struct CodexItem<'a> {
     aggregated_output: Option<&'a RawValue>,
 }
 
-/// `codex` to `claude`: whole blocks, as Claude prints them without partial messages.
+/// `codex` to `claude`: complete blocks, as Claude prints them without partial messages.
 pub(super) fn codex_to_claude(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
     let mut session = String::new();
-    let mut pieces: Vec<u8> = Vec::new();
+    let mut deltas: Vec<u8> = Vec::new();
     each_line(input, keep, |line: CodexLine<'_>, out| match (line.r#type, &line.item) {
-        ("message.output_text.delta", _) => put!(pieces, body(line.delta)),
+        ("message.output_text.delta", _) => put!(deltas, body(line.delta)),
         ("message.output_text.done", _) => {
             put!(out, CLAUDE_MESSAGE, "\"msg\"", CLAUDE_TEXT, "\"");
-            if pieces.is_empty() {
+            if deltas.is_empty() {
                 put!(out, body(line.text));
             } else {
-                out.append(&mut pieces);
+                out.append(&mut deltas);
             }
             put!(out, "\"}", CLAUDE_MESSAGE_END, session, "}\n");
         }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::corpus::{PIECES, Shape, Size, Stream};
+use crate::corpus::{DELTAS, Shape, Size, Stream};
 use crate::limit::{each_line, put, raw};
 
 pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
@@ -11,31 +11,31 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
     match shape {
         Shape::Small => {
             while stream.bytes.len() < size.stream {
-                step(stream, &[Said::Pieces]);
-                step(stream, &[Said::Pieces, Said::CallInPieces(40)]);
+                step(stream, &[Content::Pieces]);
+                step(stream, &[Content::Pieces, Content::CallInPieces(40)]);
             }
-            step(stream, &[Said::Pieces]);
+            step(stream, &[Content::Pieces]);
         }
-        // Without pieces, as with `--stream off`.
+        // Without deltas, as with `--stream off`.
         Shape::Kilobyte => {
             while stream.bytes.len() < size.stream {
-                step(stream, &[Said::Text(2_400)]);
-                step(stream, &[Said::Call(1_500)]);
+                step(stream, &[Content::Text(2_400)]);
+                step(stream, &[Content::Call(1_500)]);
             }
-            step(stream, &[Said::Text(1_000)]);
+            step(stream, &[Content::Text(1_000)]);
         }
         Shape::Huge => {
-            step(stream, &[Said::Text(size.line)]);
-            // What a tool gave back is told twice in its line.
-            step(stream, &[Said::Call(size.line / 2)]);
-            step(stream, &[Said::Text(100)]);
+            step(stream, &[Content::Text(size.line)]);
+            // The output of a tool is repeated in its line.
+            step(stream, &[Content::Call(size.line / 2)]);
+            step(stream, &[Content::Text(100)]);
         }
     }
     end(stream);
 }
 
-/// What a step of the model says.
-enum Said {
+/// The content of one step of the model.
+enum Content {
     Pieces,
     CallInPieces(usize),
     Text(usize),
@@ -63,8 +63,8 @@ fn start(stream: &mut Stream) {
     record(stream, "session.skills_loaded", r#"{"skills":[]}"#, true);
     record(stream, "session.mcp_servers_loaded", r#"{"servers":[]}"#, true);
     record(stream, "session.tools_updated", r#"{"model":"fake-model"}"#, true);
-    let said = r#"{"content":"do the thing","transformedContent":"do the thing","messageId":"c7957af4-f723-4775-9247-2b8718b9d138","supportedNativeDocumentMimeTypes":[],"delivery":"idle","interactionId":"d999934c-4069-4761-8036-d2fb52eac0e1","turnId":"0","parentAgentTaskId":"41805193-eace-4805-8112-45aec5d692dd"}"#;
-    record(stream, "user.message", said, false);
+    let content = r#"{"content":"do the thing","transformedContent":"do the thing","messageId":"c7957af4-f723-4775-9247-2b8718b9d138","supportedNativeDocumentMimeTypes":[],"delivery":"idle","interactionId":"d999934c-4069-4761-8036-d2fb52eac0e1","turnId":"0","parentAgentTaskId":"41805193-eace-4805-8112-45aec5d692dd"}"#;
+    record(stream, "user.message", content, false);
 }
 
 fn end(stream: &mut Stream) {
@@ -80,26 +80,26 @@ fn end(stream: &mut Stream) {
 }
 
 /// One request to the model, and the tool that it calls.
-fn step(stream: &mut Stream, says: &[Said]) {
+fn step(stream: &mut Stream, contents: &[Content]) {
     let turn = r#"{"turnId":"0","interactionId":"d999934c-4069-4761-8036-d2fb52eac0e1"}"#;
     record(stream, "assistant.turn_start", turn, false);
     record(stream, "model.call_start", r#"{"turnId":"0","model":"fake-model"}"#, true);
     let (id, call, words) = (stream.uuid(), stream.number(), stream.plain_words(5));
-    let (mut whole, mut output) = (String::new(), None);
-    for said in says {
-        match said {
-            Said::Pieces => whole = pieces(stream, &id),
-            Said::Text(length) => whole = stream.text(*length),
-            Said::CallInPieces(length) => {
-                for piece in [r#"{\"command\":\"echo "#, &words, r#"; ls\",\"mode\":\"sync\"}"#] {
-                    let piece = format!(
-                        r#"{{"toolCallId":"call_fake_{call}","toolName":"bash","toolType":"function","inputDelta":"{piece}"}}"#,
+    let (mut complete, mut output) = (String::new(), None);
+    for content in contents {
+        match content {
+            Content::Pieces => complete = deltas(stream, &id),
+            Content::Text(length) => complete = stream.text(*length),
+            Content::CallInPieces(length) => {
+                for delta in [r#"{\"command\":\"echo "#, &words, r#"; ls\",\"mode\":\"sync\"}"#] {
+                    let delta = format!(
+                        r#"{{"toolCallId":"call_fake_{call}","toolName":"bash","toolType":"function","inputDelta":"{delta}"}}"#,
                     );
-                    record(stream, "assistant.tool_call_delta", &piece, true);
+                    record(stream, "assistant.tool_call_delta", &delta, true);
                 }
                 output = Some(stream.text(*length));
             }
-            Said::Call(length) => output = Some(stream.text(*length)),
+            Content::Call(length) => output = Some(stream.text(*length)),
         }
     }
     let finished = r#"{"turnId":"0","dispatchDurationMs":27,"outcome":"success","editClassifierVersion":1,"interactionId":"d999934c-4069-4761-8036-d2fb52eac0e1","containsBuiltInFileEditRequest":false}"#;
@@ -110,7 +110,7 @@ fn step(stream: &mut Stream, says: &[Said]) {
     );
     let requests = if output.is_some() { &request } else { "" };
     let message = format!(
-        r#"{{"messageId":"{id}","originatingMessageId":"c7957af4-f723-4775-9247-2b8718b9d138","model":"fake-model","content":"{whole}","toolRequests":[{requests}],"interactionId":"d999934c-4069-4761-8036-d2fb52eac0e1","turnId":"0","rte":false,"apiCallId":"chatcmpl-fake1"}}"#,
+        r#"{{"messageId":"{id}","originatingMessageId":"c7957af4-f723-4775-9247-2b8718b9d138","model":"fake-model","content":"{complete}","toolRequests":[{requests}],"interactionId":"d999934c-4069-4761-8036-d2fb52eac0e1","turnId":"0","rte":false,"apiCallId":"chatcmpl-fake1"}}"#,
     );
     record(stream, "assistant.message", &message, false);
     if let Some(output) = output {
@@ -119,17 +119,17 @@ fn step(stream: &mut Stream, says: &[Said]) {
     record(stream, "assistant.turn_end", r#"{"turnId":"0"}"#, false);
 }
 
-fn pieces(stream: &mut Stream, id: &str) -> String {
+fn deltas(stream: &mut Stream, id: &str) -> String {
     record(stream, "assistant.message_start", &format!(r#"{{"messageId":"{id}"}}"#), true);
-    let mut whole = String::new();
-    for _ in 0..PIECES {
+    let mut complete = String::new();
+    for _ in 0..DELTAS {
         let length = 8 + stream.below(24);
         let text = stream.text(length);
-        let piece = format!(r#"{{"messageId":"{id}","deltaContent":"{text}"}}"#);
-        record(stream, "assistant.message_delta", &piece, true);
-        whole.push_str(&text);
+        let delta = format!(r#"{{"messageId":"{id}","deltaContent":"{text}"}}"#);
+        record(stream, "assistant.message_delta", &delta, true);
+        complete.push_str(&text);
     }
-    whole
+    complete
 }
 
 fn run(stream: &mut Stream, call: &str, arguments: &str, output: &str) {
@@ -193,9 +193,9 @@ struct Outcome<'a> {
 
 const UPDATE: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":""#;
 
-/// `copilot` to `acp`. The session has no name until the end, so the limit gives it one.
+/// `copilot` to `acp`. The session has no id until the end, so the limit gives it one.
 pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
-    let mut in_pieces = false;
+    let mut streamed = false;
     let mut call = String::new();
     each_line(input, keep, |line: Line<'_>, out| {
         let Some(data) = &line.data else {
@@ -210,7 +210,7 @@ pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
         };
         match line.r#type {
             "assistant.message_delta" => {
-                in_pieces = true;
+                streamed = true;
                 chunk(out, "agent_message_chunk", data.delta_content, data.message_id);
             }
             "assistant.tool_call_delta" if *call != *raw(data.tool_call_id) => {
@@ -220,17 +220,17 @@ pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
                 put!(out, ",\"kind\":\"execute\",\"status\":\"pending\"}}}\n");
             }
             "assistant.message" => {
-                let text = data.content.filter(|text| !in_pieces && text.get() != "\"\"");
+                let text = data.content.filter(|text| !streamed && text.get() != "\"\"");
                 if text.is_some() {
                     chunk(out, "agent_message_chunk", text, data.message_id);
                 }
-                in_pieces = false;
+                streamed = false;
                 for request in &data.tool_requests {
                     requested(request, *call == *raw(request.tool_call_id), out);
                 }
             }
             "tool.execution_complete" => {
-                // As fast as a record in the record, but where the result of another record is text.
+                // This is as fast as a nested record, and also handles results that are text.
                 let result = data.result.and_then(|it| serde_json::from_str(it.get()).ok());
                 let output = result.and_then(|Outcome { content }| content);
                 put!(out, UPDATE, "tool_call_update\",\"toolCallId\":", raw(data.tool_call_id));

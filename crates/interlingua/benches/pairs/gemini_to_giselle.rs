@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::corpus::{PIECES, Shape, Size, Stream};
+use crate::corpus::{DELTAS, Shape, Size, Stream};
 use crate::limit::{each_line, put, raw};
 
 pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
@@ -24,24 +24,24 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
     match shape {
         Shape::Small => {
             while stream.bytes.len() < size.stream {
-                for _ in 0..PIECES {
+                for _ in 0..DELTAS {
                     let length = 30 + stream.below(80);
-                    gemini_piece(stream, length);
+                    gemini_delta(stream, length);
                 }
                 gemini_command(stream, 40);
             }
         }
         Shape::Kilobyte => {
             while stream.bytes.len() < size.stream {
-                gemini_piece(stream, 1_000);
+                gemini_delta(stream, 1_000);
                 gemini_write(stream, 900, 900);
             }
         }
         Shape::Huge => {
-            gemini_piece(stream, size.line);
+            gemini_delta(stream, size.line);
             gemini_write(stream, size.line, 40);
             gemini_command(stream, size.line);
-            gemini_piece(stream, 100);
+            gemini_delta(stream, 100);
         }
     }
     let time = stream.time();
@@ -55,7 +55,7 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
     ]);
 }
 
-fn gemini_piece(stream: &mut Stream, length: usize) {
+fn gemini_delta(stream: &mut Stream, length: usize) {
     let (time, text) = (stream.time(), stream.text(length));
     stream.line(&[
         r#"{"type":"message","timestamp":""#,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::corpus::{PIECES, Shape, Size, Stream};
+use crate::corpus::{DELTAS, Shape, Size, Stream};
 use crate::limit::ui_message::{self, BY_THE_AGENT, Harmless, Steps};
 use crate::limit::{each_line, put, raw};
 
@@ -15,7 +15,7 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
         Shape::Small => {
             while stream.bytes.len() < size.stream {
                 let id = stream.number();
-                for _ in 0..PIECES {
+                for _ in 0..DELTAS {
                     let length = 8 + stream.below(24);
                     text(stream, &id, length);
                 }
@@ -26,7 +26,7 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
             while stream.bytes.len() < size.stream {
                 let id = stream.number();
                 text(stream, &id, 1_000);
-                // What a command printed is told twice in its line.
+                // The output of a command is repeated in its line.
                 command(stream, &id, 500);
             }
         }
@@ -135,7 +135,7 @@ struct Shown<'a> {
     text: Option<&'a RawValue>,
 }
 
-/// `goose` to `ui-message`. The banner is taken as it is: a limit knows where the session is told.
+/// `goose` to `ui-message`. The limit knows in which line of the banner the session is.
 pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
     keep(b"data: {\"type\":\"start\",\"messageMetadata\":{\"sessionId\":\"20261115_18\"}}\n\n");
     keep(b"data: {\"type\":\"data-session\",\"data\":{\"id\":\"20261115_18\"},\"transient\":true}\n\n");
@@ -149,7 +149,7 @@ pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
         };
         for content in &message.content {
             match (content.r#type, &content.call, &content.result) {
-                ("text", ..) => steps.piece(out, raw(content.text)),
+                ("text", ..) => steps.delta(out, raw(content.text)),
                 (_, Some(Told { value: Some(call) }), _) => {
                     steps.call(out, raw(content.id), raw(call.name));
                     if harmless.accepts(raw(call.arguments)) {

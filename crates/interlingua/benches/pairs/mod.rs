@@ -1,5 +1,5 @@
-//! What is measured: pairs of protocols, on each shape of stream. One file a pair: the stream, and the
-//! limit.
+//! The pairs of protocols that are measured, on each shape of stream. Each pair is a file with its
+//! corpus and its limit.
 
 mod acp_to_ai_sdk_v4;
 mod claude_to_ai_sdk;
@@ -16,24 +16,24 @@ use interlingua::{Exit, Finished, Options, Source, Translator, dialect};
 
 use crate::corpus::{Shape, Size, Stream};
 
-/// As much of the input comes at once: what a pipe holds.
+/// The size of a chunk of the input, which is what a pipe holds.
 pub(crate) const CHUNK: usize = 1 << 16;
 
-/// A hand-written translator: takes all of the input, hands on its output piece by piece.
+/// A hand-written translator: it takes the complete input, and passes on its output in chunks.
 pub(crate) type Limit = fn(&[u8], &mut dyn FnMut(&[u8]));
 
-/// One way to translate.
+/// A translation from one protocol to another.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pair {
     pub(crate) from: &'static str,
     pub(crate) to: &'static str,
-    /// Makes a stream of some shape.
+    /// Generates a stream of some shape.
     make: fn(&mut Stream, Shape, Size),
     /// The hand-written translator for streams of some shape.
     pub(crate) limit: fn(Shape) -> Limit,
 }
 
-/// The pairs that have a limit to be held against.
+/// The pairs that have a limit.
 pub(crate) const PAIRS: &[Pair] = &[
     Pair {
         from: "codex",
@@ -45,10 +45,10 @@ pub(crate) const PAIRS: &[Pair] = &[
         from: "claude",
         to: "ai-sdk",
         make: claude_to_ai_sdk::corpus,
-        // Claude's small records are pieces; the other shapes have none.
+        // Claude's small records are deltas; the other shapes have none.
         limit: |shape| match shape {
-            Shape::Small => claude_to_ai_sdk::claude_pieces_to_ai_sdk,
-            _ => claude_to_ai_sdk::claude_whole_to_ai_sdk,
+            Shape::Small => claude_to_ai_sdk::claude_deltas_to_ai_sdk,
+            _ => claude_to_ai_sdk::claude_complete_to_ai_sdk,
         },
     },
     Pair {

@@ -13,31 +13,31 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
     match shape {
         Shape::Small => {
             while stream.bytes.len() < size.stream {
-                step(stream, &[Said::Text(40), Said::Text(40), Said::Call(20)]);
+                step(stream, &[Content::Text(40), Content::Text(40), Content::Call(20)]);
             }
         }
         Shape::Kilobyte => {
             while stream.bytes.len() < size.stream {
-                // What a command printed is told twice in its line.
-                step(stream, &[Said::Text(1_400), Said::Call(700), Said::Call(700)]);
+                // The output of a command is repeated in its line.
+                step(stream, &[Content::Text(1_400), Content::Call(700), Content::Call(700)]);
             }
         }
         Shape::Huge => {
-            step(stream, &[Said::Text(size.line), Said::Call(size.line / 2)]);
-            step(stream, &[Said::Script(size.line)]);
+            step(stream, &[Content::Text(size.line), Content::Call(size.line / 2)]);
+            step(stream, &[Content::Script(size.line)]);
         }
     }
-    step(stream, &[Said::Text(100)]);
+    step(stream, &[Content::Text(100)]);
 }
 
-/// What a step of the model says.
-enum Said {
+/// The content of one step of the model.
+enum Content {
     Text(usize),
     Call(usize),
     Script(usize),
 }
 
-fn step(stream: &mut Stream, says: &[Said]) {
+fn step(stream: &mut Stream, contents: &[Content]) {
     let message = format!("msg_1e0a12337{}", stream.number());
     let snapshot = "1bfd93524aa7819a2fd2ee46cab4e07656a804be";
     let part = format!(
@@ -45,22 +45,22 @@ fn step(stream: &mut Stream, says: &[Said]) {
     );
     record(stream, "step_start", &part);
     let mut reason = "stop";
-    for said in says {
-        reason = if let Said::Text(_) = said { "stop" } else { "tool-calls" };
-        match said {
-            Said::Text(length) => {
+    for content in contents {
+        reason = if let Content::Text(_) = content { "stop" } else { "tool-calls" };
+        match content {
+            Content::Text(length) => {
                 let (text, time) = (stream.text(*length), stream.millis());
                 let part = format!(
                     r#""messageID":"{message}","sessionID":"{SESSION}","type":"text","text":"{text}","time":{{"start":{time},"end":{time}}}"#,
                 );
                 record(stream, "text", &part);
             }
-            Said::Call(length) => {
+            Content::Call(length) => {
                 let (words, output) = (stream.plain_words(4), stream.text(*length));
                 let input = format!(r#"{{"command":"echo {words}; ls","description":"run"}}"#);
                 call(stream, &message, "bash", &input, &output);
             }
-            Said::Script(length) => {
+            Content::Script(length) => {
                 let text = stream.text(*length);
                 let input =
                     format!(r#"{{"command":"cat > new.txt <<EOF {text}","description":"run"}}"#);
@@ -129,13 +129,13 @@ struct State<'a> {
     metadata: Option<&'a RawValue>,
 }
 
-/// What is read of the metadata of a command.
+/// The fields that are read from the metadata of a command.
 #[derive(Deserialize)]
 struct Ran {
     exit: Option<i64>,
 }
 
-/// Whether a call went well: an error is told as one, and so is a command that failed.
+/// Whether a call succeeded: it reports no error, and its command did not fail.
 fn is_done(state: &State<'_>) -> bool {
     let ran = state.metadata.and_then(|metadata| serde_json::from_str::<Ran>(metadata.get()).ok());
     state.status == "completed" && ran.and_then(|ran| ran.exit).is_none_or(|exit| exit == 0)
@@ -154,7 +154,7 @@ pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
         match line.r#type {
             "text" => {
                 run.begin_text(out);
-                run.piece(out, raw(part.text));
+                run.delta(out, raw(part.text));
                 run.end_text(out);
             }
             "tool_use" => {
@@ -173,7 +173,7 @@ pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
                 );
                 put!(out, id, ",\"structured\":", raw(state.metadata), "}}\n\n");
             }
-            "step_finish" => run.step_is_over(),
+            "step_finish" => run.step_has_ended(),
             _ => {}
         }
     });

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::corpus::{PIECES, Shape, Size, Stream};
+use crate::corpus::{DELTAS, Shape, Size, Stream};
 use crate::limit::ag_ui::{self, Run};
 use crate::limit::{each_line, put, raw};
 
@@ -14,8 +14,8 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
     match shape {
         Shape::Small => {
             while stream.bytes.len() < size.stream {
-                let pieces: Vec<_> = (0..PIECES).map(|_| 8 + stream.below(24)).collect();
-                text(stream, &pieces);
+                let deltas: Vec<_> = (0..DELTAS).map(|_| 8 + stream.below(24)).collect();
+                text(stream, &deltas);
                 call(stream, 40);
             }
         }
@@ -41,9 +41,9 @@ fn start(stream: &mut Stream) {
         r#""timestamp":"2026-11-15T19:38:01.426Z","cwd":"/srv/cap-b/proj"}"#,
     ]);
     stream.line(&[r#"{"type":"agent_start"}"#]);
-    let said = r#"{"role":"user","content":[{"type":"text","text":"do the thing"}],"timestamp":1794771481487}"#;
-    stream.line(&[r#"{"type":"message_start","message":"#, said, "}"]);
-    stream.line(&[r#"{"type":"message_end","message":"#, said, "}"]);
+    let prompt = r#"{"role":"user","content":[{"type":"text","text":"do the thing"}],"timestamp":1794771481487}"#;
+    stream.line(&[r#"{"type":"message_start","message":"#, prompt, "}"]);
+    stream.line(&[r#"{"type":"message_end","message":"#, prompt, "}"]);
 }
 
 fn update(stream: &mut Stream, event: &str) {
@@ -69,18 +69,18 @@ fn message_start(stream: &mut Stream) {
     stream.line(&[r#"{"type":"message_start","message":"#, &message, "}"]);
 }
 
-fn text(stream: &mut Stream, pieces: &[usize]) {
+fn text(stream: &mut Stream, deltas: &[usize]) {
     message_start(stream);
     update(stream, r#""type":"text_start","contentIndex":0"#);
-    let mut whole = String::new();
-    for length in pieces {
+    let mut complete = String::new();
+    for length in deltas {
         let text = stream.text(*length);
         update(stream, &format!(r#""type":"text_delta","contentIndex":0,"delta":"{text}""#));
-        whole.push_str(&text);
+        complete.push_str(&text);
     }
-    update(stream, &format!(r#""type":"text_end","contentIndex":0,"content":"{whole}""#));
+    update(stream, &format!(r#""type":"text_end","contentIndex":0,"content":"{complete}""#));
     let time = stream.millis();
-    let message = assistant(&format!(r#"{{"type":"text","text":"{whole}"}}"#), "stop", &time);
+    let message = assistant(&format!(r#"{{"type":"text","text":"{complete}"}}"#), "stop", &time);
     stream.line(&[r#"{"type":"message_end","message":"#, &message, "}"]);
     stream.line(&[r#"{"type":"turn_end","message":"#, &message, r#","toolResults":[]}"#]);
 }
@@ -92,8 +92,8 @@ fn call(stream: &mut Stream, length: usize) {
     let start =
         format!(r#""type":"toolcall_start","contentIndex":0,"id":"{id}","toolName":"bash""#);
     update(stream, &start);
-    for piece in [r#"{\"command\":\"echo "#, &words, r#"; ls\"}"#] {
-        update(stream, &format!(r#""type":"toolcall_delta","contentIndex":0,"delta":"{piece}""#));
+    for delta in [r#"{\"command\":\"echo "#, &words, r#"; ls\"}"#] {
+        update(stream, &format!(r#""type":"toolcall_delta","contentIndex":0,"delta":"{delta}""#));
     }
     let arguments = format!(r#"{{"command":"echo {words}; ls"}}"#);
     let made =
@@ -179,9 +179,9 @@ struct Content<'a> {
     text: Option<&'a RawValue>,
 }
 
-/// `pi` to `ag-ui`. What a call printed comes in one update, so there is nothing to subtract.
+/// `pi` to `ag-ui`. The output of a call is in one update, so nothing has to be subtracted.
 pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
-    let (mut run, mut model_told) = (Run::default(), false);
+    let (mut run, mut model_written) = (Run::default(), false);
     let (mut session, mut call) = (String::new(), String::new());
     each_line(input, keep, |line: Line<'_>, out| match (line.r#type, &line.message) {
         ("message_update", _) => {
@@ -189,8 +189,8 @@ pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
                 update_of(event, &mut run, &mut call, out);
             }
         }
-        ("message_start", Some(message)) if message.role == "assistant" && !model_told => {
-            model_told = true;
+        ("message_start", Some(message)) if message.role == "assistant" && !model_written => {
+            model_written = true;
             ag_ui::snapshot(out, &session);
         }
         ("message_start", Some(message)) if message.role == "user" => prompt(message, out),
@@ -200,7 +200,7 @@ pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
             put!(out, ",\"output\":", printed(line.partial_result.as_ref()), "}}\n\n");
         }
         ("tool_execution_end", _) => {
-            run.step_is_over();
+            run.step_has_ended();
             run.answer(out, raw(line.tool_call_id), printed(line.result.as_ref()));
         }
         ("session", _) => {
@@ -220,14 +220,14 @@ fn printed<'a>(given: Option<&Given<'a>>) -> &'a str {
 
 fn update_of(event: &Update<'_>, run: &mut Run, call: &mut String, out: &mut Vec<u8>) {
     match event.r#type {
-        "text_delta" => run.piece(out, raw(event.delta)),
+        "text_delta" => run.delta(out, raw(event.delta)),
         "text_start" => run.begin_text(out),
         "text_end" => run.end_text(out),
         "toolcall_start" => {
             raw(event.id).clone_into(call);
             run.call(out, call, raw(event.tool_name));
         }
-        "toolcall_delta" => ag_ui::input_piece(out, call, raw(event.delta)),
+        "toolcall_delta" => ag_ui::input_delta(out, call, raw(event.delta)),
         "toolcall_end" => ag_ui::input_end(out, call),
         _ => {}
     }

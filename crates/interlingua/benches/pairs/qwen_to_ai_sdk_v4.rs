@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::corpus::{PIECES, Shape, Size, Stream};
+use crate::corpus::{DELTAS, Shape, Size, Stream};
 use crate::limit::{ai_sdk, each_line, put, raw};
 
 pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
@@ -11,11 +11,11 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
     match shape {
         Shape::Small => {
             while stream.bytes.len() < size.stream {
-                pieces(stream);
-                pieces(stream);
+                deltas(stream);
+                deltas(stream);
                 command(stream, 40);
             }
-            pieces(stream);
+            deltas(stream);
         }
         Shape::Kilobyte => {
             while stream.bytes.len() < size.stream {
@@ -34,7 +34,7 @@ pub(super) fn corpus(stream: &mut Stream, shape: Shape, size: Size) {
     end(stream);
 }
 
-/// A record; all but the first words and the last are the same for each.
+/// A record; only its type, its uuid and its last fields vary.
 fn record(stream: &mut Stream, kind: &str, uuid: &str, rest: &str) {
     stream.line(&[
         r#"{"type":""#,
@@ -83,7 +83,7 @@ fn assistant(stream: &mut Stream, id: &str, content: &str, reason: &str) {
     record(stream, "assistant", id, &rest);
 }
 
-fn pieces(stream: &mut Stream) {
+fn deltas(stream: &mut Stream) {
     let id = stream.uuid();
     let start = format!(
         r#"{{"type":"message_start","message":{{"id":"{id}","role":"assistant","model":"fake-model","content":[]}}}}"#,
@@ -92,18 +92,18 @@ fn pieces(stream: &mut Stream) {
     let block =
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
     event(stream, block);
-    let mut whole = String::new();
-    for _ in 0..PIECES {
+    let mut complete = String::new();
+    for _ in 0..DELTAS {
         let length = 8 + stream.below(24);
         let text = stream.text(length);
         let delta = format!(
             r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}}"#,
         );
         event(stream, &delta);
-        whole.push_str(&text);
+        complete.push_str(&text);
     }
     event(stream, r#"{"type":"content_block_stop","index":0}"#);
-    assistant(stream, &id, &format!(r#"{{"type":"text","text":"{whole}"}}"#), "null");
+    assistant(stream, &id, &format!(r#"{{"type":"text","text":"{complete}"}}"#), "null");
     event(stream, r#"{"type":"message_stop"}"#);
 }
 
@@ -200,23 +200,23 @@ struct Usage<'a> {
 
 /// `qwen` to `ai-sdk-v4`.
 pub(super) fn limit(input: &[u8], keep: &mut dyn FnMut(&[u8])) {
-    let (mut blocks, mut in_pieces) = (0_u64, false);
+    let (mut blocks, mut streamed) = (0_u64, false);
     let mut tool = String::new();
     each_line(input, keep, |line: Line<'_>, out| match line.r#type {
         "stream_event" => match (&line.event, line.event.as_ref().map(|event| event.r#type)) {
             (Some(event), Some("content_block_delta")) => {
                 let text = event.delta.as_ref().and_then(|delta| delta.text);
-                ai_sdk::piece(out, blocks, raw(text));
+                ai_sdk::delta(out, blocks, raw(text));
             }
             (_, Some("content_block_start")) => {
-                (blocks, in_pieces) = (blocks + 1, true);
+                (blocks, streamed) = (blocks + 1, true);
                 ai_sdk::part(out, "text-start", blocks, "}\n");
             }
             (_, Some("content_block_stop")) => ai_sdk::part(out, "text-end", blocks, "}\n"),
             _ => {}
         },
         "assistant" => {
-            let repeats = std::mem::take(&mut in_pieces);
+            let repeats = std::mem::take(&mut streamed);
             for content in line.message.iter().flat_map(|message| &message.content) {
                 if content.r#type == "tool_use" {
                     raw(content.name).clone_into(&mut tool);

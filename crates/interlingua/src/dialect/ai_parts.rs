@@ -32,8 +32,8 @@ impl Shape {
             BlockKind::Text => return Self::Text,
             BlockKind::Reasoning => return Self::Reasoning,
             BlockKind::HiddenReasoning => out.lost("hidden reasoning"),
-            BlockKind::Image => out.lost("picture"),
-            BlockKind::Other(_) => out.lost("block of an unknown kind"),
+            BlockKind::Image => out.lost("pictures"),
+            BlockKind::Other(_) => out.lost("blocks of an unknown kind"),
         }
         Self::Unsupported
     }

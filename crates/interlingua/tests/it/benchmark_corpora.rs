@@ -1,4 +1,4 @@
-//! The corpora are what they claim to be, and the limits do the work that they are the limit of.
+//! The benchmark corpora are valid, and the hand-written limits write the same content as we do.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::pairs::PAIRS;
 const SAMPLE: Size = Size { stream: 1 << 18, line: Size::FULL.line / 30 };
 
 #[test]
-fn a_corpus_is_a_clean_stream() {
+fn a_corpus_needs_no_repairs() {
     for pair in PAIRS.iter().copied() {
         for shape in Shape::ALL {
             let corpus = pair.corpus(shape, SAMPLE);
@@ -21,7 +21,7 @@ fn a_corpus_is_a_clean_stream() {
 }
 
 #[test]
-fn a_record_has_the_size_that_its_shape_says() {
+fn a_record_has_the_size_of_its_shape() {
     for pair in PAIRS.iter().copied() {
         let mean = |shape| {
             let corpus = pair.corpus(shape, Size { stream: 1 << 20, ..SAMPLE });
@@ -36,9 +36,10 @@ fn a_record_has_the_size_that_its_shape_says() {
     }
 }
 
-/// The texts, calls and answers of both must be the same; ids that the limit does not make may not.
+/// The texts, calls and answers of both must be equal; ids that the limit does not generate
+/// need not be.
 #[test]
-fn the_limit_says_what_we_say() {
+fn the_limit_writes_the_same_content() {
     let mut different = Vec::new();
     for pair in PAIRS.iter().copied() {
         for shape in Shape::ALL {
@@ -46,39 +47,45 @@ fn the_limit_says_what_we_say() {
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
             pair.translate(&corpus, &mut |out| ours.extend_from_slice(out));
             (pair.limit)(shape)(&corpus, &mut |out| theirs.extend_from_slice(out));
-            let (ours, theirs) = (essence(&ours), essence(&theirs));
+            let (ours, theirs) = (contents(&ours), contents(&theirs));
             let name = format!("{} {}", pair.from, shape.name());
             assert!(ours.len() > 3, "{name}");
             let first = ours.iter().zip(&theirs).position(|(ours, theirs)| ours != theirs);
             if let Some(at) = first.or((ours.len() != theirs.len()).then_some(ours.len())) {
-                let said = |said: &[Vec<Value>]| {
-                    let start = |said: &Vec<Value>| format!("{said:?}").chars().take(400).collect();
-                    said.get(at).map_or_else(String::new, start)
+                let start_at = |records: &[Vec<Value>]| {
+                    let start =
+                        |record: &Vec<Value>| format!("{record:?}").chars().take(400).collect();
+                    records.get(at).map_or_else(String::new, start)
                 };
-                different.push(format!("{name}: {}\n  {}\n  {}", at, said(&ours), said(&theirs)));
+                different.push(format!(
+                    "{name}: {}\n  {}\n  {}",
+                    at,
+                    start_at(&ours),
+                    start_at(&theirs)
+                ));
             }
         }
     }
-    assert!(different.is_empty(), "we, then the limit:\n{}", different.join("\n"));
+    assert!(different.is_empty(), "ours, then the limit:\n{}", different.join("\n"));
 }
 
-/// What each record says; a record is a line, or an event of a server (SSE).
-fn essence(output: &[u8]) -> Vec<Vec<Value>> {
+/// The content of each record; a record is a line or a server-sent event.
+fn contents(output: &[u8]) -> Vec<Vec<Value>> {
     let lines = output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines
         .map(|line| line.strip_prefix(b"data: ").unwrap_or(line))
         .filter(|record| *record != b"[DONE]")
         .map(|record| {
             let record: Value = serde_json::from_slice(record).unwrap();
-            let mut said = Vec::new();
-            collect(&record, &mut said);
-            said
+            let mut content = Vec::new();
+            collect(&record, &mut content);
+            content
         })
         .collect()
 }
 
-/// Whether a field carries what was said, wherever it stands.
-fn says(name: &str) -> bool {
+/// Whether a field carries content, in any record.
+fn is_content(name: &str) -> bool {
     let of_all = matches!(name, "type" | "subtype" | "role" | "status" | "timestamp");
     let of_text = matches!(name, "text" | "content" | "delta" | "modelId");
     let of_calls = matches!(
@@ -96,32 +103,32 @@ fn says(name: &str) -> bool {
     of_all || of_text || of_calls || of_parts || of_updates || name == "unified"
 }
 
-/// Whether a field is to be the same as a whole: what a call was given.
+/// Whether a field is compared as a complete value: the input of a call.
 fn is_input(name: &str) -> bool {
     matches!(name, "input" | "parameters" | "rawInput" | "structured")
 }
 
-fn collect(value: &Value, said: &mut Vec<Value>) {
+fn collect(value: &Value, content: &mut Vec<Value>) {
     match value {
         Value::Object(fields) if fields.get("type") == Some(&Value::from("result")) => {
-            // What a turn came to: the limit has no memory of it.
-            said.push(Value::from("result"));
+            // The limit keeps no state for the summary of a turn.
+            content.push(Value::from("result"));
         }
         Value::Object(fields) => {
             for (name, value) in fields {
                 match value {
                     Value::Number(_) => {}
-                    _ if says(name) && !value.is_object() && !value.is_array()
+                    _ if is_content(name) && !value.is_object() && !value.is_array()
                         || is_input(name) =>
                     {
-                        said.extend([Value::from(name.as_str()), value.clone()]);
+                        content.extend([Value::from(name.as_str()), value.clone()]);
                     }
-                    Value::Object(_) | Value::Array(_) => collect(value, said),
+                    Value::Object(_) | Value::Array(_) => collect(value, content),
                     _ => {}
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| collect(item, said)),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, content)),
         _ => {}
     }
 }

@@ -1,4 +1,4 @@
-//! What people read is there, and true.
+//! The documentation is complete and true.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn file(path: &str) -> String {
     std::fs::read_to_string(root.join(path)).unwrap()
 }
 
-/// The blocks of code in a language, of a Markdown file.
+/// The code blocks in a language of a Markdown file.
 fn blocks(markdown: &str, language: &str) -> Vec<String> {
     let fence = format!("```{language}\n");
     let after = markdown.split(&fence).skip(1);
@@ -18,14 +18,14 @@ fn blocks(markdown: &str, language: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_capture_in_the_readme_is_what_the_command_prints() {
+fn the_capture_in_the_readme_is_the_output_of_the_command() {
     let capture = &blocks(&file("README.md"), "console")[0];
     let (command, printed) = capture.split_once('\n').unwrap();
     let input = command.strip_prefix("$ interlingua translate --to text ").unwrap();
     assert_eq!(printed, file(&input.replace("input.jsonl", "to-text")));
 }
 
-/// Those of the crate are compiled and run, since they are its doc tests.
+/// The examples of the crate are compiled and run as its doc tests.
 #[test]
 fn the_examples_in_the_readme_are_those_of_the_crate() {
     let examples = blocks(&file("README.md"), "rust");
@@ -38,12 +38,12 @@ fn every_dialect_has_a_guide_that_starts_with_its_name() {
     for dialect in dialect::ALL {
         let (heading, guide) = dialect.guide.split_once("\n\n").unwrap_or_default();
         assert_eq!(heading, format!("# {}", dialect.name));
-        assert!(guide.len() > 200, "the guide of {} says something", dialect.name);
+        assert!(guide.len() > 200, "the guide of {} is not empty", dialect.name);
     }
 }
 
 #[test]
-fn the_table_names_every_dialect_and_what_can_be_done_with_it() {
+fn the_table_lists_every_dialect_and_its_capabilities() {
     let table = file("docs/dialects.md");
     let rows: Vec<Vec<&str>> = table
         .lines()

@@ -1,11 +1,11 @@
-//! What fuzzing found once is never found again: its corpora, as ordinary tests.
+//! Inputs found by fuzzing, as ordinary tests, so that no failure returns.
 
 #[path = "../../../../fuzz/checks.rs"]
 mod checks;
 
 use std::path::{Path, PathBuf};
 
-/// The corpora: `framing`, and one for each dialect that has been fuzzed, by its name.
+/// The corpora: `framing`, and one for each dialect that has been fuzzed, named after it.
 fn corpora() -> Vec<PathBuf> {
     let mut folders = entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus"));
     folders.sort();

@@ -1,5 +1,5 @@
-//! The tests of this crate, in one program: a module for each behaviour, grouped by what it is a
-//! behaviour of. To run some of them, name their path: `cargo test --test it framing::sse`.
+//! The tests of this crate, in one program: a module for each behaviour, grouped by the part that
+//! shows it. To run some of them, name their path: `cargo test --test it framing::sse`.
 #![allow(
     missing_docs,
     unreachable_pub,
@@ -12,7 +12,7 @@
 
 mod support;
 
-/// Bytes into frames.
+/// Framing: splitting bytes into frames.
 mod framing {
     mod long_line;
     mod noise;
@@ -21,11 +21,12 @@ mod framing {
     mod sse;
 }
 
-/// What holds for every dialect; most of these run every transcript.
+/// Laws that hold for every dialect; most of these tests run every transcript.
 mod laws {
     mod any_split_same_output;
     mod decoding_is_linear;
     mod decoding_never_fails;
+    mod emitted_once;
     mod entries_are_a_log;
     mod events_carry_everything;
     mod every_byte_accounted_for;
@@ -37,30 +38,29 @@ mod laws {
     mod long_lines_and_limits;
     mod noise_between_records;
     mod orphan_tool_call;
-    mod said_twice;
-    mod same_story_in_every_dialect;
+    mod same_content_in_every_dialect;
     mod secrets_stay_secret;
     mod turn_never_ended;
 }
 
-/// What a reader makes of its input, whatever the dialect.
+/// Reading, independent of the dialect.
 mod reading {
+    mod added_events;
     mod both_sides;
     mod drift;
-    mod elsewhere;
     mod odd_json;
     mod recognising_dialects;
 }
 
-/// What the grammar adds to a stream, and what it takes back.
+/// The events that the grammar adds, completes and withdraws.
 mod grammar {
+    mod filled_in_fields;
     mod refused_plan;
     mod structured_answer;
-    mod what_the_grammar_knows;
     mod withdrawn_text;
 }
 
-/// What only one dialect does: a folder where it has several behaviours, else a file.
+/// Behaviour of a single dialect: a folder if it has several test files, else a file.
 mod dialect {
     mod acp {
         mod agents;
@@ -125,7 +125,7 @@ mod dialect {
     }
 }
 
-/// The single bridges for embedding.
+/// The mappers for embedding, each from one protocol to another.
 mod mapper {
     mod codex_mapper;
     mod gemini_parser;
@@ -138,7 +138,7 @@ mod docs;
 mod fuzz_corpora;
 mod transcripts;
 
-// The benchmarks name their own modules from the root of their program.
+// The benchmarks refer to their own modules from the root of their program.
 mod benchmark_corpora;
 #[path = "../../benches/corpus.rs"]
 mod corpus;

@@ -1,8 +1,9 @@
-//! Every transcript, through every writer: as reviewed, with nothing for `check` to find.
+//! Every transcript is translated by every writer: the output is as reviewed, and `check` finds no
+//! faults.
 //!
-//! Each folder of an agent is two tests, and each test reports all cases of its folder that fail. The
-//! events of every case are reviewed; what the other writers make of it, for the cases that
-//! `transcripts/reviewed` lists. They are chosen so that no kind of record goes unseen.
+//! Each folder of an agent is two tests, and each test reports all failing cases of its folder. The
+//! events of every case are reviewed; the output of the other writers is reviewed for the cases
+//! that `transcripts/reviewed` lists. They are chosen so that every kind of record is reviewed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -53,10 +54,10 @@ agents! {
     yume = "yume",
 }
 
-/// How long a line of a snapshot may be.
+/// The length up to which a line of a snapshot is kept completely.
 const LONGEST: usize = 2000;
 
-/// Runs a check on every case of an agent, and fails with what it found in all of them.
+/// Runs a check on every case of an agent, and fails with all its findings.
 fn in_every_case(agent: &str, check: fn(&Case) -> Vec<String>) {
     let mut failures = Vec::new();
     for case in Case::of(agent) {
@@ -94,7 +95,7 @@ fn as_reviewed(case: &Case) -> Vec<String> {
     failures
 }
 
-/// Whether snapshots are to be written, not compared.
+/// Whether snapshots are to be written instead of compared.
 fn updating() -> bool {
     std::env::var_os("UPDATE_TRANSCRIPTS").is_some()
 }
@@ -106,7 +107,7 @@ fn snapshots(case: &Case) -> BTreeSet<String> {
     names.filter(|name| name.starts_with("to-")).collect()
 }
 
-/// The first line that is not as it was reviewed.
+/// The first line that differs from the reviewed output.
 fn difference(name: &str, reviewed: &str, now: &str) -> Option<String> {
     if reviewed == now {
         return None;
@@ -131,14 +132,14 @@ fn check_finds_nothing(case: &Case) -> Vec<String> {
 }
 
 #[test]
-fn every_reviewed_case_is_there() {
-    let there: Vec<String> = Case::all().into_iter().map(|case| case.name).collect();
+fn every_reviewed_case_exists() {
+    let existing: Vec<String> = Case::all().into_iter().map(|case| case.name).collect();
     let reviewed = Case::reviewed();
-    let missing: Vec<_> = reviewed.iter().filter(|name| !there.contains(name)).collect();
-    assert!(missing.is_empty(), "transcripts/reviewed lists what is not there: {missing:?}");
+    let missing: Vec<_> = reviewed.iter().filter(|name| !existing.contains(name)).collect();
+    assert!(missing.is_empty(), "transcripts/reviewed lists missing cases: {missing:?}");
 }
 
-/// A stream that is written in its own dialect is no evidence: its records are the agent's.
+/// A stream that is written in its own dialect does not count: its records are the agent's.
 #[test]
 fn every_kind_of_record_is_reviewed() {
     let mut seen = BTreeSet::new();
@@ -151,7 +152,7 @@ fn every_kind_of_record_is_reviewed() {
             }
             if case.reviewed {
                 let path = case.folder.join(format!("to-{}", to.name));
-                // Another test may be about to write it.
+                // Another test may be about to write the file.
                 let reviewed = if updating() {
                     abridged(&now.bytes)
                 } else {
@@ -170,7 +171,7 @@ fn every_kind_of_record_is_reviewed() {
     assert!(missing.is_empty(), "no reviewed snapshot has\n{}", missing.join("\n"));
 }
 
-/// The output with its longest lines cut.
+/// The output with its longest lines shortened.
 fn abridged(output: &[u8]) -> String {
     let text = String::from_utf8(output.to_vec()).unwrap();
     let mut short = String::new();

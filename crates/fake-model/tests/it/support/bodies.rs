@@ -14,9 +14,9 @@ impl Wire {
     pub const ALL: [Self; 4] = [Self::Responses, Self::Chat, Self::Messages, Self::Gemini];
 }
 
-/// What was said so far.
+/// An entry of a conversation.
 #[derive(Debug, Clone)]
-pub enum Said {
+pub enum Entry {
     User(&'static str),
     Model(&'static str),
     /// Calls of one reply: id and name.
@@ -26,18 +26,20 @@ pub enum Said {
 }
 
 /// A request that streams and offers a shell tool: its path and its body.
-pub fn request(wire: Wire, said: &[Said]) -> (String, Value) {
+pub fn request(wire: Wire, entries: &[Entry]) -> (String, Value) {
     match wire {
-        Wire::Responses => ("/v1/responses".to_owned(), responses(said)),
-        Wire::Chat => ("/v1/chat/completions".to_owned(), chat(said)),
-        Wire::Messages => ("/v1/messages".to_owned(), messages(said)),
-        Wire::Gemini => ("/v1beta/models/m:streamGenerateContent?alt=sse".to_owned(), gemini(said)),
+        Wire::Responses => ("/v1/responses".to_owned(), responses(entries)),
+        Wire::Chat => ("/v1/chat/completions".to_owned(), chat(entries)),
+        Wire::Messages => ("/v1/messages".to_owned(), messages(entries)),
+        Wire::Gemini => {
+            ("/v1beta/models/m:streamGenerateContent?alt=sse".to_owned(), gemini(entries))
+        }
     }
 }
 
-/// The same without a stream.
-pub fn whole_request(wire: Wire, said: &[Said]) -> (String, Value) {
-    let (path, mut body) = request(wire, said);
+/// A request without a stream.
+pub fn request_without_stream(wire: Wire, entries: &[Entry]) -> (String, Value) {
+    let (path, mut body) = request(wire, entries);
     if wire == Wire::Gemini {
         return ("/v1beta/models/m:generateContent".to_owned(), body);
     }
@@ -49,20 +51,20 @@ fn schema() -> Value {
     json!({"type": "object", "properties": {"command": {"type": "string"}}})
 }
 
-fn responses(said: &[Said]) -> Value {
-    let items = said.iter().flat_map(|said| {
-        match said {
-        Said::User(text) => vec![json!({"type": "message", "role": "user", "content": text})],
-        Said::Model(text) => {
+fn responses(entries: &[Entry]) -> Value {
+    let items = entries.iter().flat_map(|entry| {
+        match entry {
+        Entry::User(text) => vec![json!({"type": "message", "role": "user", "content": text})],
+        Entry::Model(text) => {
             vec![json!({"type": "message", "role": "assistant", "content": text})]
         }
-        Said::Calls(calls) => calls
+        Entry::Calls(calls) => calls
             .iter()
             .map(|(id, name)| {
                 json!({"type": "function_call", "call_id": id, "name": name, "arguments": "{}"})
             })
             .collect(),
-        Said::Answer(id, _, text) => {
+        Entry::Answer(id, _, text) => {
             vec![json!({"type": "function_call_output", "call_id": id, "output": text})]
         }
     }
@@ -73,18 +75,18 @@ fn responses(said: &[Said]) -> Value {
     json!({"model": "m", "stream": true, "input": items, "tools": [tool, patch]})
 }
 
-fn chat(said: &[Said]) -> Value {
-    let messages = said.iter().map(|said| match said {
-        Said::User(text) => json!({"role": "user", "content": text}),
-        Said::Model(text) => json!({"role": "assistant", "content": text}),
-        Said::Calls(calls) => {
+fn chat(entries: &[Entry]) -> Value {
+    let messages = entries.iter().map(|entry| match entry {
+        Entry::User(text) => json!({"role": "user", "content": text}),
+        Entry::Model(text) => json!({"role": "assistant", "content": text}),
+        Entry::Calls(calls) => {
             let call = |(id, name): &(&str, &str)| {
                 json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}})
             };
             let calls: Vec<Value> = calls.iter().map(call).collect();
             json!({"role": "assistant", "content": null, "tool_calls": calls})
         }
-        Said::Answer(id, _, text) => {
+        Entry::Answer(id, _, text) => {
             json!({"role": "tool", "tool_call_id": id, "content": text})
         }
     });
@@ -96,20 +98,20 @@ fn chat(said: &[Said]) -> Value {
     })
 }
 
-fn messages(said: &[Said]) -> Value {
-    let messages = said.iter().map(|said| match said {
-        Said::User(text) => json!({"role": "user", "content": text}),
-        Said::Model(text) => {
+fn messages(entries: &[Entry]) -> Value {
+    let messages = entries.iter().map(|entry| match entry {
+        Entry::User(text) => json!({"role": "user", "content": text}),
+        Entry::Model(text) => {
             json!({"role": "assistant", "content": [{"type": "text", "text": text}]})
         }
-        Said::Calls(calls) => {
+        Entry::Calls(calls) => {
             let call = |(id, name): &(&str, &str)| {
                 json!({"type": "tool_use", "id": id, "name": name, "input": {}})
             };
             let calls: Vec<Value> = calls.iter().map(call).collect();
             json!({"role": "assistant", "content": calls})
         }
-        Said::Answer(id, _, text) => {
+        Entry::Answer(id, _, text) => {
             let result = json!({"type": "tool_result", "tool_use_id": id, "content": text});
             json!({"role": "user", "content": [result]})
         }
@@ -121,18 +123,18 @@ fn messages(said: &[Said]) -> Value {
     })
 }
 
-fn gemini(said: &[Said]) -> Value {
-    let contents = said.iter().map(|said| match said {
-        Said::User(text) => json!({"role": "user", "parts": [{"text": text}]}),
-        Said::Model(text) => json!({"role": "model", "parts": [{"text": text}]}),
-        Said::Calls(calls) => {
+fn gemini(entries: &[Entry]) -> Value {
+    let contents = entries.iter().map(|entry| match entry {
+        Entry::User(text) => json!({"role": "user", "parts": [{"text": text}]}),
+        Entry::Model(text) => json!({"role": "model", "parts": [{"text": text}]}),
+        Entry::Calls(calls) => {
             let call = |(id, name): &(&str, &str)| {
                 json!({"functionCall": {"id": id, "name": name, "args": {}}})
             };
             let parts: Vec<Value> = calls.iter().map(call).collect();
             json!({"role": "model", "parts": parts})
         }
-        Said::Answer(id, name, text) => {
+        Entry::Answer(id, name, text) => {
             let answer = json!({"id": id, "name": name, "response": {"output": text}});
             json!({"role": "user", "parts": [{"functionResponse": answer}]})
         }

@@ -1,4 +1,4 @@
-//! HTTP by hand, so that a test sees a cut as what it is.
+//! A minimal HTTP client, so that a test can distinguish a cut from an end.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,13 +6,13 @@ use std::net::TcpStream;
 use fake_model::FakeModel;
 use serde_json::Value;
 
-/// What came back.
+/// A received response.
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,
     pub headers: String,
     pub body: String,
-    /// Whether the answer ended as HTTP wants it.
+    /// Whether the response ended normally.
     pub complete: bool,
 }
 
@@ -21,7 +21,7 @@ impl Response {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    /// The names and the data of the events, those that are whole.
+    /// The names and the data of the complete events.
     pub fn events(&self) -> Vec<(String, String)> {
         let mut events: Vec<&str> = self.body.split("\n\n").collect();
         events.pop();
@@ -68,14 +68,14 @@ impl Client {
         self.stream.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Reads until this text has come.
+    /// Reads until this text has been received.
     pub fn read_until(&mut self, wanted: &str) {
         while !String::from_utf8_lossy(&self.buffer).contains(wanted) {
             assert!(self.fill(), "{wanted:?} did not come");
         }
     }
 
-    /// Reads a head, or nothing if none comes.
+    /// Reads a head; it is empty if the connection ends before it.
     pub fn read_head(&mut self) -> String {
         loop {
             if let Some(end) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {

@@ -2,17 +2,17 @@
 
 pub mod bodies;
 pub mod http;
-pub mod stories;
+pub mod parsed_answers;
 
 use std::time::{Duration, Instant};
 
 use fake_model::{FakeModel, Reply, Script};
 
-pub use bodies::{Said, Wire, request};
+pub use bodies::{Entry, Wire, request};
 pub use http::{Client, Response, post};
-pub use stories::{Story, story};
+pub use parsed_answers::{ParsedAnswer, parsed_answer};
 
-/// Long enough for a loaded machine; nothing waits that long unless it fails.
+/// A deadline that is long enough for a loaded machine; only a failing test waits that long.
 pub fn soon() -> Instant {
     Instant::now() + Duration::from_secs(30)
 }
@@ -26,13 +26,13 @@ pub fn model(replies: impl IntoIterator<Item = Reply>) -> FakeModel {
     start(replies.into_iter().fold(Script::new(), Script::reply))
 }
 
-/// Asks the model to go on after "Hello", in a stream.
+/// Sends a streaming request after "Hello".
 pub fn ask(model: &FakeModel, wire: Wire) -> Response {
-    let (path, body) = request(wire, &[Said::User("Hello")]);
+    let (path, body) = request(wire, &[Entry::User("Hello")]);
     post(model, &path, &body)
 }
 
-/// The names of what was found.
+/// The names of the findings.
 pub fn found(model: &FakeModel) -> Vec<&'static str> {
     model.findings().iter().map(|finding| finding.breach.name()).collect()
 }

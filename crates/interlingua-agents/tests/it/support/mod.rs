@@ -209,9 +209,9 @@ pub(crate) fn turn_end(events: &[Value]) -> &Value {
 
 /// All text of the model.
 pub(crate) fn text(events: &[Value]) -> String {
-    let said = |event: &Value| event["text"].as_str().unwrap_or_default().to_owned();
+    let text = |event: &Value| event["text"].as_str().unwrap_or_default().to_owned();
     let spoken = |event: &&Value| matches!(event["type"].as_str(), Some("block" | "block_delta"));
-    events.iter().filter(spoken).map(said).collect()
+    events.iter().filter(spoken).map(text).collect()
 }
 
 /// Whether a process is alive.

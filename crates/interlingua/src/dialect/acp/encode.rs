@@ -129,7 +129,7 @@ impl AcpEncoder {
             Data::BlockStarted(started) => self.start_block(started, parent, out),
             Data::BlockEnded(ended) => {
                 if ended.signature.is_some() {
-                    out.lost("signature");
+                    out.lost("signatures");
                 }
                 self.open.retain(|open| open.number != ended.block);
             }

@@ -91,7 +91,7 @@ impl AgUiEncoder {
         let failed = ended.status != ToolStatus::Completed;
         let (text, others) = if failed { call_failure(ended) } else { answer_text(ended) };
         for _ in 0..others {
-            out.lost("part of a tool's answer that is not text");
+            out.lost("parts of tool answers that are not text");
         }
         // Without any text, the structured output is written in its place.
         let structured = ended.structured.as_ref();

@@ -83,7 +83,7 @@ impl Shape {
             BlockKind::Text => Self::Text,
             BlockKind::Reasoning | BlockKind::HiddenReasoning => Self::Reasoning,
             _ => {
-                out.lost("block of an unknown kind");
+                out.lost("blocks of an unknown kind");
                 Self::Unsupported
             }
         }

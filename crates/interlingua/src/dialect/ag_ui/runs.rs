@@ -115,7 +115,7 @@ impl AgUiEncoder {
             self.write_session(out);
         }
         if update.relay.as_ref().is_some_and(|relay| relay.token.reveal().is_some()) {
-            out.lost("token of a relay");
+            out.lost("tokens of relays");
         }
         if update.sandbox.is_some() || update.snapshot.is_some() || update.relay.is_some() {
             self.custom(event, out);

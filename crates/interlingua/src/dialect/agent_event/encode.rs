@@ -138,7 +138,7 @@ impl Encoder for AgentEventEncoder {
                 self.todo_calls.list_written(plan.call.as_ref());
                 // The dialect has one list, that of the main agent.
                 if of_subagent {
-                    out.lost("todo list of a sub-agent");
+                    out.lost("todo lists of sub-agents");
                 } else {
                     self.todo_list(plan, out);
                 }
@@ -189,9 +189,9 @@ impl AgentEventEncoder {
         }
         for item in &plan.items {
             match item.status {
-                PlanStatus::Blocked => out.lost("blocked step shown as pending"),
-                PlanStatus::Other(_) => out.lost("step with an unknown status"),
-                _ if is_blank(&item.text) => out.lost("step without a text"),
+                PlanStatus::Blocked => out.lost("blocked steps shown as pending"),
+                PlanStatus::Other(_) => out.lost("steps with an unknown status"),
+                _ if is_blank(&item.text) => out.lost("steps without a text"),
                 _ => {}
             }
         }
@@ -235,14 +235,14 @@ fn lose_block(kind: &BlockKind, out: &mut Output) {
     match kind {
         BlockKind::Text | BlockKind::Reasoning => {}
         BlockKind::HiddenReasoning => out.lost("hidden reasoning"),
-        BlockKind::Image => out.lost("picture"),
-        BlockKind::Other(_) => out.lost("block of an unknown kind"),
+        BlockKind::Image => out.lost("pictures"),
+        BlockKind::Other(_) => out.lost("blocks of an unknown kind"),
     }
 }
 
 fn lose_signature(signature: Option<&Text<'_>>, out: &mut Output) {
     if signature.is_some() {
-        out.lost("signature");
+        out.lost("signatures");
     }
 }
 
@@ -272,7 +272,7 @@ impl AgentEventEncoder {
     ) {
         if *executor == Executor::Client {
             // The consumer cannot answer it, and every `tool.started` must have an end.
-            out.lost("tool call for the client");
+            out.lost("tool calls for the client");
             return;
         }
         if keeps_the_plan(kind, name) {
@@ -287,7 +287,7 @@ impl AgentEventEncoder {
         };
         record.end();
         if input.is_some_and(|input| !input.is_object()) {
-            out.lost("tool input that is not an object");
+            out.lost("tool inputs that are not objects");
         }
     }
 
@@ -317,10 +317,10 @@ impl AgentEventEncoder {
             out.lost("how a call failed (denied, cancelled, abandoned)");
         }
         for _ in 0..others {
-            out.lost("tool output that is not text");
+            out.lost("tool outputs that are not text");
         }
         if ended.structured.is_some() {
-            out.lost("structured tool output");
+            out.lost("structured tool outputs");
         }
     }
 }

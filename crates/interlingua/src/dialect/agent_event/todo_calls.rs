@@ -37,7 +37,7 @@ impl TodoCalls {
     pub(super) fn answered(&mut self, ended: &ToolEnded<'_>, out: &mut Output) {
         let at = self.open.iter().position(|open| ended.call == **open);
         if ended.status != ToolStatus::Completed {
-            out.lost("failure of a todo tool");
+            out.lost("failures of a todo tool");
         } else if at.is_some() {
             self.answered += 1;
         }
@@ -49,7 +49,7 @@ impl TodoCalls {
     /// Counts the calls whose list was not written.
     pub(super) fn end_turn(&mut self, out: &mut Output) {
         for _ in 0..self.answered {
-            out.lost("call of a todo tool without a list");
+            out.lost("calls of a todo tool without a list");
         }
         *self = Self::default();
     }

@@ -18,7 +18,7 @@ impl AiSdkEncoder {
         out: &mut Output,
     ) {
         if self.hides(&started.executor) {
-            out.lost("tool call of the agent");
+            out.lost("tool calls of the agent");
             return;
         }
         if started.executor == Executor::Client {
@@ -74,7 +74,7 @@ impl AiSdkEncoder {
     ) {
         let object = input.filter(|input| input.is_object());
         if input.is_some_and(|input| !input.is_object() && !input.is_null()) {
-            out.lost("tool input that is not an object");
+            out.lost("tool inputs that are not objects");
         }
         let mut part = out.record("tool-call");
         part.text("toolCallId", call).text("toolName", name);
@@ -126,10 +126,10 @@ impl AiSdkEncoder {
         Facts { parent, status, exit_code: ended.exit_code, ..Facts::default() }.write(&mut part);
         part.end();
         for _ in 0..others {
-            out.lost("output of a failed call that is not text");
+            out.lost("outputs of failed calls that are not text");
         }
         if ended.structured.is_some() && (failed || ended.output.is_some()) {
-            out.lost("structured tool output");
+            out.lost("structured tool outputs");
         }
         if ended.error.is_some() && !failed {
             out.lost("error of a call that did not fail");

@@ -187,7 +187,7 @@ impl AiSdkEncoder {
     /// Writes a notice as a `custom` part, which only version 4 has.
     fn notice(&mut self, notice: &Notice<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
         if self.specification == Specification::V3 {
-            out.lost("notice");
+            out.lost("notices");
             return;
         }
         let mut part = out.record("custom");
@@ -236,7 +236,7 @@ impl AiSdkEncoder {
             out.lost("session facts");
         }
         if update.sandbox.is_some() || update.snapshot.is_some() || update.relay.is_some() {
-            out.lost("host facts");
+            out.lost("host facts (sandbox, relay)");
         }
     }
 

@@ -84,7 +84,7 @@ impl Errors {
         if self.0.len() < ERRORS_KEPT {
             self.0.push(error.message.clone().into_owned());
         } else {
-            out.lost("error that did not end the turn");
+            out.lost("errors that did not end the turn");
         }
     }
 
@@ -93,7 +93,7 @@ impl Errors {
         let cause = cause.map(Text::to_plain).unwrap_or_default();
         for message in self.0.drain(..) {
             if !cause.contains(&*message.to_plain()) {
-                out.lost("error that did not end the turn");
+                out.lost("errors that did not end the turn");
             }
         }
     }

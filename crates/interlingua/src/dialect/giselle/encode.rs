@@ -373,7 +373,7 @@ fn tool_result(ended: &ToolEnded<'_>, time: Option<&Json<'_>>, out: &mut Output)
     let code = ended.exit_code.filter(|code| *code != 0);
     let output = ended.output.as_ref().map(output_text);
     if output.as_ref().is_some_and(|(_, others)| *others > 0) {
-        out.lost("tool output that is not text");
+        out.lost("tool outputs that are not text");
     }
     if code.is_some() && (!failed || ended.error.is_some()) {
         out.lost("exit codes");
@@ -485,7 +485,7 @@ fn count_losses(data: &Data<'_>, out: &mut Output) {
         Data::PermissionRequested(_) | Data::PermissionResolved(_) => out.lost("permissions"),
         Data::QuestionAsked(_) | Data::QuestionAnswered(_) => out.lost("questions"),
         Data::SubagentStarted(_) | Data::SubagentEnded(_) => out.lost("sub-agents"),
-        Data::Compacted(_) => out.lost("compaction"),
+        Data::Compacted(_) => out.lost("compactions"),
         Data::Limit(_) => out.lost("limits"),
         Data::Interrupted(_) => out.lost("interruptions"),
         Data::FilesChanged(changed) if changed.call.is_none() => out.lost("file changes"),

@@ -170,7 +170,7 @@ fn only_text<'a>(output: &'a Json<'_>) -> Option<Text<'a>> {
 fn output_error(ended: &ToolEnded<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
     let (text, others) = call_failure(ended);
     for _ in 0..others {
-        out.lost("part of a tool's answer that is not text");
+        out.lost("parts of tool answers that are not text");
     }
     sse::event(out, "tool-output-error", |chunk| {
         chunk.text("toolCallId", &ended.call).text("errorText", &text);

@@ -80,7 +80,7 @@ impl UiMessageEncoder {
             if let Data::SessionUpdated(session) = &event.data
                 && session.relay.as_ref().is_some_and(|relay| relay.token.reveal().is_some())
             {
-                out.lost("token of a relay");
+                out.lost("tokens of relays");
             }
             data_part("data-session", Lifetime::Transient, event, out);
         }
@@ -186,7 +186,7 @@ pub(super) fn picture(block: &Block<'_>, parent: Option<&Text<'_>>, out: &mut Ou
     let (data, url) = (picture.data.or(source.data), picture.url.or(source.url));
     let media_type = picture.media_type.or(source.media_type).unwrap_or(Text::plain("image/png"));
     if data.is_none() && url.is_none() {
-        out.lost("picture");
+        out.lost("pictures");
         return;
     }
     sse::event(out, "file", |chunk| {

@@ -127,7 +127,7 @@ impl Encoder for UiMessageEncoder {
             Data::SessionEnded(ended) => self.session_ended(ended, out),
             Data::TurnStarted(_) => self.start(out),
             Data::TurnEnded(ended) => self.turn_ended(ended, out),
-            _ if self.message_each_turn && !self.started => out.lost("event between two turns"),
+            _ if self.message_each_turn && !self.started => out.lost("events between turns"),
             _ => self.other(event, out),
         }
     }

@@ -40,7 +40,7 @@ pub static DIALECT: Dialect = Dialect {
         "text that the agent retracted",
         "replayed turns",
         "log lines, unknown and unreadable records",
-        "standard error of the agent",
+        "standard error",
     ],
     rules: Some(|| Box::<rules::UiMessageRules>::default()),
     guide: include_str!("guide.md"),

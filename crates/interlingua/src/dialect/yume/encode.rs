@@ -67,7 +67,7 @@ impl Encoder for YumeEncoder {
             }
             Data::Block(block) => self.write_block(block, parent, out),
             Data::BlockStarted(block) => count_block_losses(&block.kind, out),
-            Data::BlockEnded(block) if block.signature.is_some() => out.lost("signature"),
+            Data::BlockEnded(block) if block.signature.is_some() => out.lost("signatures"),
             Data::ToolStarted(call) => {
                 if call.input.is_some() {
                     let by_client = call.executor == Executor::Client;
@@ -139,7 +139,7 @@ impl YumeEncoder {
 
     fn start_session(&mut self, started: &SessionStarted<'_>, out: &mut Output) {
         if started.version.is_some() {
-            out.lost("version of the agent");
+            out.lost("versions of other agents");
         }
         if let Some(id) = started.id.as_ref().filter(|_| self.session.is_init_written())
             && self.session.changes_id(id)
@@ -168,7 +168,7 @@ impl YumeEncoder {
             (init_written && updated.cwd.is_some(), "change of working directory"),
             (init_written && updated.permission_mode.is_some(), "change of permission mode"),
             (init_written && updated.tools.is_some(), "change of tools"),
-            (updated.version.is_some(), "version of the agent"),
+            (updated.version.is_some(), "versions of other agents"),
             (updated.sandbox.is_some() || updated.snapshot.is_some(), "sandbox of the host"),
             (updated.relay.is_some(), "relay of the host"),
         ];
@@ -190,7 +190,7 @@ impl YumeEncoder {
     fn write_block(&mut self, block: &Block<'_>, parent: Option<&Text<'_>>, out: &mut Output) {
         count_block_losses(&block.kind, out);
         if block.signature.is_some() && block.kind != BlockKind::HiddenReasoning {
-            out.lost("signature");
+            out.lost("signatures");
         }
         self.write_text(&block.kind, block.block, &block.text, parent, out);
     }
@@ -417,8 +417,8 @@ fn count_block_losses(kind: &BlockKind, out: &mut Output) {
     match kind {
         BlockKind::Text | BlockKind::Reasoning => {}
         BlockKind::HiddenReasoning => out.lost("hidden reasoning"),
-        BlockKind::Image => out.lost("image"),
-        _ => out.lost("block of an unknown kind"),
+        BlockKind::Image => out.lost("pictures"),
+        _ => out.lost("blocks of an unknown kind"),
     }
 }
 

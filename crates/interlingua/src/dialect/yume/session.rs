@@ -108,7 +108,7 @@ fn permission_mode(mode: Option<&Text<'_>>, out: &mut Output) -> &'static str {
         mode => modes::permission_mode(mode),
     };
     own.unwrap_or_else(|| {
-        out.lost("permission mode of another agent");
+        out.lost("permission modes of other agents");
         "default"
     })
 }

@@ -1,12 +1,13 @@
-//! The reader of `codex app-server`, where the transcripts do not reach, and where they must not be
-//! misread.
+//! Cases of reading `codex app-server` that the transcripts do not contain, and cases in them that
+//! must not be misread.
 
 use serde_json::{Value, json};
 
+use crate::support::records::of_type;
 use crate::support::{Case, translate, translate_lines};
 
 /// A notification of the agent.
-fn note(method: &str, mut params: Value) -> String {
+fn notification(method: &str, mut params: Value) -> String {
     let fields = params.as_object_mut().unwrap();
     fields.entry("threadId").or_insert(json!("main"));
     fields.entry("turnId").or_insert(json!("turn-1"));
@@ -14,7 +15,7 @@ fn note(method: &str, mut params: Value) -> String {
 }
 
 fn item(method: &str, item: Value) -> String {
-    note(method, json!({"item": item}))
+    notification(method, json!({"item": item}))
 }
 
 fn opened() -> String {
@@ -24,20 +25,23 @@ fn opened() -> String {
 }
 
 fn started() -> String {
-    note("turn/started", json!({"turn": {"id": "turn-1", "items": [], "status": "inProgress"}}))
+    notification(
+        "turn/started",
+        json!({"turn": {"id": "turn-1", "items": [], "status": "inProgress"}}),
+    )
 }
 
 fn ended(status: &str) -> String {
-    note("turn/completed", json!({"turn": {"id": "turn-1", "items": [], "status": status}}))
+    notification("turn/completed", json!({"turn": {"id": "turn-1", "items": [], "status": status}}))
 }
 
 fn usage(turn: &str, total: u64) -> String {
     let counts = json!({"totalTokens": total, "inputTokens": total, "outputTokens": 0});
     let usage = json!({"total": counts, "last": counts});
-    note("thread/tokenUsage/updated", json!({"turnId": turn, "tokenUsage": usage}))
+    notification("thread/tokenUsage/updated", json!({"turnId": turn, "tokenUsage": usage}))
 }
 
-/// The events that tell something, of a session with these messages in one turn.
+/// The events of a session with these messages in one turn, without native records.
 fn turn(messages: &[String]) -> Vec<Value> {
     let mut lines = vec![opened(), started()];
     lines.extend_from_slice(messages);
@@ -46,55 +50,52 @@ fn turn(messages: &[String]) -> Vec<Value> {
 }
 
 fn events(lines: &[String]) -> Vec<Value> {
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let records = translate_lines("codex-app-server", "events", &lines).records();
+    let records = translate_lines("codex-app-server", "events", lines).records();
     records.into_iter().filter(|event| event["type"] != "native").collect()
-}
-
-fn of_type<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
-    events.iter().filter(|event| event["type"] == kind).collect()
 }
 
 fn transcript(name: &str) -> Case {
     Case::all().into_iter().find(|case| case.name == format!("codex-app-server/{name}")).unwrap()
 }
 
-fn told(name: &str) -> Vec<Value> {
+fn events_of_transcript(name: &str) -> Vec<Value> {
     let case = transcript(name);
     translate("events", &case.input, &case.exit).records()
 }
 
 #[test]
-fn the_text_of_a_cut_request_is_taken_back() {
-    let events = told("cut-then-ok");
-    let taken = of_type(&events, "withdrawn");
-    assert_eq!(taken.len(), 1);
+fn the_text_of_an_interrupted_request_is_withdrawn() {
+    let events = events_of_transcript("cut-then-ok");
+    let withdrawn = of_type(&events, "withdrawn");
+    assert_eq!(withdrawn.len(), 1);
     let block = json!({"block": 1, "kind": "text", "open": true, "text": "This will be"});
-    assert_eq!(taken[0]["blocks"], json!([block]));
+    assert_eq!(withdrawn[0]["blocks"], json!([block]));
     let retry = of_type(&events, "retry")[0];
     assert_eq!((&retry["attempt"], &retry["of"]), (&json!(1), &json!(2)));
     assert_eq!(retry["class"], "network");
 }
 
 #[test]
-fn a_request_that_was_answered_is_never_taken_back() {
+fn an_answered_request_is_never_withdrawn() {
     let message = |id: &str| json!({"type": "agentMessage", "id": id, "text": "x"});
-    let retry =
-        note("error", json!({"willRetry": true, "error": {"message": "Reconnecting... 1/5"}}));
+    let retry = notification(
+        "error",
+        json!({"willRetry": true, "error": {"message": "Reconnecting... 1/5"}}),
+    );
     let events = turn(&[
         item("item/completed", message("kept")),
         usage("turn-1", 10),
         item("item/started", message("cut")),
-        note("item/agentMessage/delta", json!({"itemId": "cut", "delta": "half"})),
+        notification("item/agentMessage/delta", json!({"itemId": "cut", "delta": "half"})),
         retry,
     ]);
-    let taken: Vec<_> = of_type(&events, "withdrawn").iter().map(|it| &it["message"]).collect();
-    assert_eq!(taken, ["cut"]);
+    let withdrawn: Vec<_> = of_type(&events, "withdrawn").iter().map(|it| &it["message"]).collect();
+    assert_eq!(withdrawn, ["cut"]);
 }
 
 #[test]
-fn counts_of_the_past_are_not_counted_again() {
-    let usages: Vec<_> = of_type(&told("resume"), "turn_ended")
+fn counts_of_replayed_turns_are_not_counted_again() {
+    let usages: Vec<_> = of_type(&events_of_transcript("resume"), "turn_ended")
         .iter()
         .map(|ended| ended["usage"]["output"].clone())
         .collect();
@@ -113,7 +114,7 @@ fn a_resume_in_a_new_process_counts_from_what_it_repeats() {
 }
 
 #[test]
-fn a_resume_writes_replays_as_the_past() {
+fn a_resume_marks_replayed_turns() {
     let past = json!({"id": "old", "status": "completed", "items": [
         {"type": "userMessage", "id": "u", "content": [{"type": "text", "text": "one"}]},
         {"type": "agentMessage", "id": "a", "text": "turn one"},
@@ -130,8 +131,8 @@ fn a_resume_writes_replays_as_the_past() {
 }
 
 #[test]
-fn zeros_are_no_counts() {
-    let events = told("failed-ctx");
+fn zeros_are_unknown_counts() {
+    let events = events_of_transcript("failed-ctx");
     let ended = of_type(&events, "turn_ended")[0];
     assert_eq!(ended["usage"], Value::Null);
     assert_eq!(
@@ -141,10 +142,10 @@ fn zeros_are_no_counts() {
 }
 
 #[test]
-fn errors_are_typed() {
+fn errors_are_classified() {
     let class = |info: Value| {
         let error = json!({"message": "no", "codexErrorInfo": info});
-        let events = turn(&[note("error", json!({"error": error, "willRetry": false}))]);
+        let events = turn(&[notification("error", json!({"error": error, "willRetry": false}))]);
         let error = of_type(&events, "error")[0].clone();
         (error["class"].as_str().unwrap().to_owned(), error["http_status"].as_u64())
     };
@@ -164,11 +165,11 @@ fn errors_are_typed() {
 }
 
 #[test]
-fn a_turn_that_ran_into_a_limit_or_a_policy_says_so() {
+fn a_turn_that_reached_a_limit_or_broke_a_policy_has_that_outcome() {
     let outcome = |info: &str, message: &str| {
         let error = json!({"message": message, "codexErrorInfo": info});
         let turn = json!({"id": "turn-1", "items": [], "status": "failed", "error": error});
-        let lines = [opened(), started(), note("turn/completed", json!({"turn": turn}))];
+        let lines = [opened(), started(), notification("turn/completed", json!({"turn": turn}))];
         of_type(&events(&lines), "turn_ended")[0]["outcome"].as_str().unwrap().to_owned()
     };
     assert_eq!(outcome("other", "Incomplete response, reason: max_output_tokens"), "limit_reached");
@@ -178,12 +179,12 @@ fn a_turn_that_ran_into_a_limit_or_a_policy_says_so() {
 }
 
 #[test]
-fn the_answer_of_the_client_is_what_was_decided() {
+fn the_response_of_the_client_is_the_decision() {
     for (name, decision, why) in [
         ("both-sides-approval-cmd", "allowed", Value::Null),
         ("both-sides-approval-cancel", "denied", json!("the client cancelled the turn")),
     ] {
-        let events = told(name);
+        let events = events_of_transcript(name);
         let resolved = of_type(&events, "permission_resolved");
         assert_eq!(resolved.len(), 1, "{name}");
         assert_eq!(resolved[0]["decision"], decision);
@@ -192,13 +193,13 @@ fn the_answer_of_the_client_is_what_was_decided() {
 }
 
 #[test]
-fn without_the_client_the_call_shows_what_was_decided() {
+fn without_the_client_the_decision_is_inferred_from_the_call() {
     for (name, decision, status) in [
         ("approval-cmd", "allowed", "completed"),
         ("approval-cmd-decline", "denied", "denied"),
         ("approval-cancel", "denied", "denied"),
     ] {
-        let events = told(name);
+        let events = events_of_transcript(name);
         let resolved = of_type(&events, "permission_resolved");
         assert_eq!(resolved.len(), 1, "{name}");
         assert_eq!(resolved[0]["decision"], decision, "{name}");
@@ -211,7 +212,7 @@ fn without_the_client_the_call_shows_what_was_decided() {
 #[test]
 fn a_call_that_ran_when_the_turn_was_interrupted_was_cancelled() {
     for name in ["interrupt-tool", "both-sides-interrupt-tool"] {
-        let events = told(name);
+        let events = events_of_transcript(name);
         let call = of_type(&events, "tool_ended")[0];
         assert_eq!(call["status"], "cancelled", "{name}");
         assert_eq!(call["error"], "the turn was stopped while this call ran", "{name}");
@@ -221,26 +222,29 @@ fn a_call_that_ran_when_the_turn_was_interrupted_was_cancelled() {
             call["sequence"].as_u64() < of_type(&events, "interrupted")[0]["sequence"].as_u64()
         );
     }
-    // The turn is over, and the command goes on.
-    assert_eq!(of_type(&told("bg-abandoned"), "tool_ended")[0]["status"], "abandoned");
+    // The turn has ended, and the command continues.
+    assert_eq!(
+        of_type(&events_of_transcript("bg-abandoned"), "tool_ended")[0]["status"],
+        "abandoned"
+    );
 }
 
 #[test]
-fn every_message_that_began_ends() {
+fn every_message_that_started_ends() {
     for name in ["steer", "interrupt-text", "cut-then-ok"] {
-        let events = told(name);
+        let events = events_of_transcript(name);
         let ids = |kind: &str| -> Vec<Value> {
             of_type(&events, kind).iter().map(|it| it["message"].clone()).collect()
         };
         assert_eq!(ids("message_started"), ids("message_ended"), "{name}");
     }
-    let events = told("interrupt-text");
+    let events = events_of_transcript("interrupt-text");
     let place = |kind: &str| events.iter().rposition(|event| event["type"] == kind).unwrap();
     assert!(place("message_ended") < place("interrupted"));
 }
 
 #[test]
-fn an_interrupt_that_nothing_came_of_is_told_when_the_stream_ends() {
+fn an_interrupt_without_effect_is_emitted_when_the_stream_ends() {
     let params = json!({"threadId": "main", "turnId": "turn-1"});
     let asked = json!({"method": "turn/interrupt", "id": 3, "params": params}).to_string();
     let cut = events(&[opened(), started(), asked.clone()]);
@@ -260,18 +264,21 @@ fn the_steps_of_a_turn_are_its_requests() {
     for (name, steps) in
         [("plan", 4), ("websearch", 1), ("codemode", 5), ("bg-session", 3), ("steer", 2)]
     {
-        assert_eq!(of_type(&told(name), "turn_ended")[0]["steps"], steps, "{name}");
+        assert_eq!(of_type(&events_of_transcript(name), "turn_ended")[0]["steps"], steps, "{name}");
     }
-    assert_eq!(of_type(&told("interrupt-tool"), "turn_ended")[0]["steps"], Value::Null);
+    assert_eq!(
+        of_type(&events_of_transcript("interrupt-tool"), "turn_ended")[0]["steps"],
+        Value::Null
+    );
 }
 
 #[test]
-fn both_sides_tell_the_same_story_as_one() {
+fn both_directions_give_the_same_events_as_one() {
     for (one, both) in
         [("interrupt-tool", "both-sides-interrupt-tool"), ("resume", "both-sides-resume")]
     {
-        let story = |name: &str| -> Vec<Value> {
-            let mut events = told(name);
+        let content = |name: &str| -> Vec<Value> {
+            let mut events = events_of_transcript(name);
             events.retain(|event| event["type"] != "native");
             for event in &mut events {
                 for field in ["sequence", "line", "bytes", "time"] {
@@ -280,12 +287,12 @@ fn both_sides_tell_the_same_story_as_one() {
             }
             events
         };
-        assert_eq!(story(one), story(both), "{both}");
+        assert_eq!(content(one), content(both), "{both}");
     }
 }
 
 #[test]
-fn the_prompt_is_known_though_the_turn_never_begins() {
+fn the_prompt_is_emitted_though_the_turn_never_starts() {
     let input = json!([{"type": "text", "text": "do it"}]);
     let params = json!({"threadId": "main", "input": input});
     let asked = json!({"method": "turn/start", "id": 2, "params": params}).to_string();
@@ -301,7 +308,7 @@ fn the_prompt_is_known_though_the_turn_never_begins() {
 }
 
 #[test]
-fn a_refusal_is_the_cause_where_there_was_no_turn() {
+fn an_error_response_is_the_cause_if_there_was_no_turn() {
     let refused = json!({"id": 1, "error": {"code": -32603, "message": "no config"}}).to_string();
     let events = events(&[refused]);
     let ended = of_type(&events, "turn_ended")[0];
@@ -319,7 +326,7 @@ fn a_file_that_moved_has_its_old_name() {
 }
 
 #[test]
-fn the_content_of_a_file_that_is_new_or_gone_is_told_as_a_difference() {
+fn the_content_of_an_added_or_deleted_file_is_emitted_as_a_diff() {
     let change = |kind: &str, content: &str| json!({"path": "/w/a", "kind": {"type": kind}, "diff": content});
     let changes = json!([
         change("add", "one\ntwo\n"),
@@ -329,27 +336,27 @@ fn the_content_of_a_file_that_is_new_or_gone_is_told_as_a_difference() {
     ]);
     let call = json!({"type": "fileChange", "id": "c", "changes": changes, "status": "completed"});
     let events = turn(&[item("item/completed", call)]);
-    let told = &of_type(&events, "files_changed")[0]["changes"];
-    assert_eq!(told[0]["diff"], "@@ -0,0 +1,2 @@\n+one\n+two\n");
-    assert_eq!(told[1]["diff"], "@@ -1 +0,0 @@\n-gone\n\\ No newline at end of file\n");
-    assert_eq!(told[2]["diff"], Value::Null);
-    assert_eq!(told[3]["diff"], "@@ -1 +1 @@\n-a\n+b\n");
+    let changes = &of_type(&events, "files_changed")[0]["changes"];
+    assert_eq!(changes[0]["diff"], "@@ -0,0 +1,2 @@\n+one\n+two\n");
+    assert_eq!(changes[1]["diff"], "@@ -1 +0,0 @@\n-gone\n\\ No newline at end of file\n");
+    assert_eq!(changes[2]["diff"], Value::Null);
+    assert_eq!(changes[3]["diff"], "@@ -1 +1 @@\n-a\n+b\n");
 }
 
 #[test]
-fn a_change_that_failed_says_so() {
+fn a_failed_change_is_marked_as_failed() {
     let call = json!({"type": "fileChange", "id": "c", "changes": [], "status": "failed"});
     let events = turn(&[item("item/completed", call)]);
     assert_eq!(of_type(&events, "tool_ended")[0]["error"], "the call failed");
 }
 
 #[test]
-fn the_difference_of_a_turn_tells_only_files_that_no_call_told() {
+fn the_diff_of_a_turn_adds_only_files_that_no_call_reported() {
     let change = json!({"path": "/w/sub/a", "kind": {"type": "update"}, "diff": "@@"});
     let call = json!({"type": "fileChange", "id": "c", "changes": [change], "status": "completed"});
     let added = "diff --git a/new b/new\nnew file mode 100644\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+x\n";
     let known = "diff --git a/sub/a b/sub/a\n--- a/sub/a\n+++ b/sub/a\n@@ -1 +1 @@\n-x\n+y\n";
-    let diff = note("turn/diff/updated", json!({"diff": format!("{known}{added}")}));
+    let diff = notification("turn/diff/updated", json!({"diff": format!("{known}{added}")}));
     let events = turn(&[item("item/completed", call), diff.clone(), diff]);
     let changed = of_type(&events, "files_changed");
     assert_eq!(changed.len(), 2);
@@ -357,8 +364,8 @@ fn the_difference_of_a_turn_tells_only_files_that_no_call_told() {
 }
 
 #[test]
-fn what_a_sub_agent_says_belongs_to_the_call_that_started_it() {
-    let events = told("subagent-v1");
+fn the_text_of_a_sub_agent_has_its_call_as_parent() {
+    let events = events_of_transcript("subagent-v1");
     let nested: Vec<_> = events.iter().filter(|event| event["parent"] == "call_spawn_1").collect();
     assert!(nested.iter().any(|event| event["type"] == "block_delta"));
     assert_eq!(of_type(&events, "turn_ended").len(), 1);
@@ -367,16 +374,16 @@ fn what_a_sub_agent_says_belongs_to_the_call_that_started_it() {
 }
 
 #[test]
-fn a_sub_agent_that_no_call_shows_is_told_all_the_same() {
+fn a_sub_agent_without_a_call_is_emitted_too() {
     let activity = |kind: &str| {
         json!({"type": "subAgentActivity", "id": "spawn", "kind": kind, "agentThreadId": "child",
             "agentPath": "/root/reader"})
     };
-    let says = json!({"threadId": "child", "turnId": "t", "itemId": "m", "delta": "hi"});
+    let text = json!({"threadId": "child", "turnId": "t", "itemId": "m", "delta": "hi"});
     let events = turn(&[
         item("item/started", activity("started")),
         item("item/completed", activity("started")),
-        note("item/agentMessage/delta", says),
+        notification("item/agentMessage/delta", text),
         item("item/completed", activity("completed")),
     ]);
     assert_eq!(of_type(&events, "subagent_started")[0]["description"], "/root/reader");
@@ -386,19 +393,19 @@ fn a_sub_agent_that_no_call_shows_is_told_all_the_same() {
 }
 
 #[test]
-fn two_threads_at_once_do_not_become_one() {
-    let says = |thread: &str, text: &str| {
-        note(
+fn concurrent_threads_are_kept_separate() {
+    let text = |thread: &str, text: &str| {
+        notification(
             "item/agentMessage/delta",
             json!({"threadId": thread, "turnId": thread, "itemId": thread, "delta": text}),
         )
     };
     let done = json!({"id": "t", "status": "completed", "items": []});
     let events = turn(&[
-        says("main", "a"),
-        says("other", "b"),
-        note("turn/completed", json!({"threadId": "other", "turn": done})),
-        says("main", "c"),
+        text("main", "a"),
+        text("other", "b"),
+        notification("turn/completed", json!({"threadId": "other", "turn": done})),
+        text("main", "c"),
     ]);
     let parents: Vec<_> =
         of_type(&events, "block_delta").iter().map(|it| it["parent"].clone()).collect();
@@ -408,8 +415,8 @@ fn two_threads_at_once_do_not_become_one() {
 }
 
 #[test]
-fn a_steered_message_ends_where_it_was_left() {
-    let kinds: Vec<_> = told("steer")
+fn a_steered_message_ends_where_it_was_interrupted() {
+    let kinds: Vec<_> = events_of_transcript("steer")
         .iter()
         .map(|event| event["type"].as_str().unwrap().to_owned())
         .filter(|kind| ["block_ended", "user_message", "block_started"].contains(&kind.as_str()))
@@ -420,14 +427,14 @@ fn a_steered_message_ends_where_it_was_left() {
 }
 
 #[test]
-fn a_stream_that_begins_in_the_middle_of_a_turn_is_read() {
-    let says = note("item/agentMessage/delta", json!({"itemId": "m", "delta": "hi"}));
-    let lines = [says, usage("turn-1", 30), ended("completed")];
+fn a_stream_that_starts_within_a_turn_is_read() {
+    let text = notification("item/agentMessage/delta", json!({"itemId": "m", "delta": "hi"}));
+    let lines = [text, usage("turn-1", 30), ended("completed")];
     let events = events(&lines);
     assert_eq!(of_type(&events, "session_started")[0]["id"], "main");
     let ended = of_type(&events, "turn_ended");
     assert_eq!((ended.len(), &ended[0]["outcome"]), (1, &json!("completed")));
-    // The thread is older than the stream, so these are all tokens that are known.
+    // The thread is older than the stream, so these are all the tokens that are known.
     assert_eq!(ended[0]["usage"]["input"], 30);
 }
 
@@ -471,41 +478,40 @@ fn other_tools_are_calls() {
         {"type": "image", "data": "AAAA", "mimeType": "image/png"},
         {"type": "inputImage", "imageUrl": "https://example.org/a.png"},
     ]);
-    assert_eq!(ended[2]["output"], given, "in the words that servers of tools use");
+    assert_eq!(ended[2]["output"], given, "as MCP servers name it");
     assert_eq!(of_type(&events, "artifact")[0]["path"], "/w/cat.png");
 }
 
 #[test]
-fn a_question_is_asked_and_answered() {
+fn a_question_and_its_answer_are_emitted() {
     let params = json!({"threadId": "main", "itemId": "c", "questions": [{"id": "q", "question": "Which?"}]});
     let asks =
         json!({"method": "item/tool/requestUserInput", "id": "r1", "params": params}).to_string();
     let answers =
         json!({"id": "r1", "result": {"answers": {"q": {"answers": ["this"]}}}}).to_string();
-    let resolved = note("serverRequest/resolved", json!({"requestId": "r1"}));
-    let heard = turn(&[asks.clone(), answers, resolved.clone()]);
-    assert_eq!(of_type(&heard, "question_asked")[0]["request"], "r1");
-    let answered = of_type(&heard, "question_answered");
+    let resolved = notification("serverRequest/resolved", json!({"requestId": "r1"}));
+    let emitted = turn(&[asks.clone(), answers, resolved.clone()]);
+    assert_eq!(of_type(&emitted, "question_asked")[0]["request"], "r1");
+    let answered = of_type(&emitted, "question_answered");
     assert_eq!((answered.len(), &answered[0]["answers"]["q"]["answers"][0]), (1, &json!("this")));
     let alone = turn(&[asks, resolved]);
     assert_eq!(of_type(&alone, "question_answered").len(), 1);
 }
 
 #[test]
-fn keys_and_tokens_stay_where_they_are() {
+fn keys_and_tokens_are_not_emitted() {
     let login = json!({"method": "account/login/start", "id": 1, "params": {"type": "apiKey", "apiKey": "sk-1"}});
     let asks = json!({"method": "account/chatgptAuthTokens/refresh", "id": 4, "params": {"reason": "unauthorized"}});
     let token = json!({"id": 4, "result": {"accessToken": "sk-1"}});
     let status = json!({"id": 2, "result": {"authToken": "sk-1"}});
     let lines: Vec<String> = [login, asks, token, status].iter().map(Value::to_string).collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     assert!(!translate_lines("codex-app-server", "events", &lines).text().contains("sk-1"));
 }
 
 #[test]
-fn what_nobody_knows_is_unknown() {
+fn an_unknown_record_is_emitted_as_unknown() {
     let lines = [
-        note("thread/brandNew", json!({})),
+        notification("thread/brandNew", json!({})),
         json!({"method": "brand/new", "id": 9, "params": {}}).to_string(),
         item("item/completed", json!({"type": "brandNew", "id": "x"})),
         json!({"hello": 1}).to_string(),

@@ -1,10 +1,12 @@
-//! Reading Copilot's stream: what its transcripts do not show, or show only in passing.
+//! Cases of reading Copilot's stream that its transcripts do not contain, or contain only in
+//! passing.
 
 use serde_json::{Value, json};
 
+use crate::support::records::{of_type, types};
 use crate::support::{translate_lines, written};
 
-/// One record in the envelope that all but the last have.
+/// A record in the envelope that all records but the last have.
 fn line(kind: &str, data: Value) -> String {
     line_of(None, kind, data)
 }
@@ -23,7 +25,7 @@ fn prompt() -> String {
     line("user.message", json!({"content": "go"}))
 }
 
-fn piece(message: &str, text: &str) -> String {
+fn delta(message: &str, text: &str) -> String {
     line("assistant.message_delta", json!({"messageId": message, "deltaContent": text}))
 }
 
@@ -37,50 +39,41 @@ fn result(code: i64) -> String {
     json!({"type": "result", "sessionId": "s", "exitCode": code, "usage": usage}).to_string()
 }
 
-/// Our own events of some lines, without those that only a program of Copilot's own understands.
+/// Our own events for some lines, without native records.
 fn events(lines: &[String]) -> Vec<Value> {
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let told = translate_lines("copilot", "events", &lines).records();
-    told.into_iter().filter(|event| event["type"] != "native").collect()
-}
-
-fn kinds(events: &[Value]) -> Vec<&str> {
-    events.iter().map(|event| event["type"].as_str().unwrap()).collect()
-}
-
-fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
-    events.iter().filter(|event| event["type"] == kind).collect()
+    let emitted = translate_lines("copilot", "events", lines).records();
+    emitted.into_iter().filter(|event| event["type"] != "native").collect()
 }
 
 #[test]
-fn a_retry_takes_back_its_own_request_and_no_other() {
+fn a_retry_withdraws_its_own_request_and_no_other() {
     let retry = json!({"turnId": "1", "model": "m", "reason": "streaming_error"});
     let failure = json!({"failureKind": "transport", "retryAttempt": 0, "errorMessage": "cut"});
     let lines = [
         prompt(),
-        // An answer that was cut at the length limit stands, though it has no whole message.
-        piece("a", "Kept. "),
+        // An answer that was cut at the length limit is kept, though it has no complete message.
+        delta("a", "Kept. "),
         line("assistant.turn_end", json!({"turnId": "0"})),
-        piece("b", "Half a sen"),
+        delta("b", "Half a sen"),
         line("model.call_failure", failure),
         line("assistant.turn_retry", retry),
-        piece("c", "Half a sentence, whole."),
+        delta("c", "Half a sentence, whole."),
         message("c", "Half a sentence, whole.", json!([])),
         result(0),
     ];
-    let told = events(&lines);
-    let taken = of(&told, "withdrawn");
-    assert_eq!(taken.len(), 1);
+    let emitted = events(&lines);
+    let withdrawn = of_type(&emitted, "withdrawn");
+    assert_eq!(withdrawn.len(), 1);
     let block = json!({"block": 2, "kind": "text", "open": true, "text": "Half a sen"});
-    assert_eq!((&taken[0]["message"], &taken[0]["blocks"]), (&json!("b"), &json!([block])));
-    let retry = of(&told, "retry")[0];
+    assert_eq!((&withdrawn[0]["message"], &withdrawn[0]["blocks"]), (&json!("b"), &json!([block])));
+    let retry = of_type(&emitted, "retry")[0];
     let fields = (&retry["class"], &retry["attempt"], &retry["message"]);
     assert_eq!(fields, (&json!("network"), &json!(1), &json!("cut")));
-    assert_eq!(of(&told, "turn_ended")[0]["outcome"], "completed");
+    assert_eq!(of_type(&emitted, "turn_ended")[0]["outcome"], "completed");
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     for to in written().filter(|to| to.name != "events") {
         let text = translate_lines("copilot", to.name, &lines).text();
-        // The end of a turn may repeat its last word.
+        // The end of a turn may repeat its last text.
         let text: String =
             text.lines().filter(|line| !line.contains("\"type\":\"result\"")).collect();
         assert_eq!(text.matches("Half a sen").count(), 1, "{}: {text}", to.name);
@@ -89,14 +82,14 @@ fn a_retry_takes_back_its_own_request_and_no_other() {
 }
 
 #[test]
-fn a_call_that_a_retry_took_back_is_answered_or_made_again() {
+fn a_call_that_a_retry_withdrew_is_answered_or_started_again() {
     let delta = |call: &str, text: &str| {
         let data = json!({"toolCallId": call, "toolName": "bash", "inputDelta": text});
         line("assistant.tool_call_delta", data)
     };
     let request = json!([{"toolCallId": "again", "name": "bash", "arguments": {"command": "ls"}}]);
     let done = json!({"toolCallId": "again", "success": true, "result": {"content": "x"}});
-    let told = events(&[
+    let emitted = events(&[
         prompt(),
         delta("gone", "{\"comm"),
         delta("again", "{\"comm"),
@@ -108,17 +101,18 @@ fn a_call_that_a_retry_took_back_is_answered_or_made_again() {
         result(0),
     ]);
     let ended: Vec<_> =
-        of(&told, "tool_ended").iter().map(|end| (&end["call"], &end["status"])).collect();
+        of_type(&emitted, "tool_ended").iter().map(|end| (&end["call"], &end["status"])).collect();
     let expected = [(json!("gone"), json!("cancelled")), (json!("again"), json!("completed"))];
     assert_eq!(ended, expected.each_ref().map(|(call, status)| (call, status)));
-    // What was said of its input before is not said again.
-    let pieces: Vec<_> = of(&told, "tool_input_delta").iter().map(|piece| &piece["call"]).collect();
-    assert_eq!(pieces, [&json!("gone"), &json!("again")]);
-    assert_eq!(of(&told, "tool_input").len(), 2);
+    // The input that was emitted before is not emitted again.
+    let calls: Vec<_> =
+        of_type(&emitted, "tool_input_delta").iter().map(|delta| &delta["call"]).collect();
+    assert_eq!(calls, [&json!("gone"), &json!("again")]);
+    assert_eq!(of_type(&emitted, "tool_input").len(), 2);
 }
 
 #[test]
-fn a_thought_is_told_once_with_and_without_pieces() {
+fn reasoning_is_emitted_once_with_and_without_deltas() {
     let thought =
         |id: &str| line("assistant.reasoning", json!({"reasoningId": id, "content": "Hm."}));
     let with = |reasoning: &str| {
@@ -135,21 +129,21 @@ fn a_thought_is_told_once_with_and_without_pieces() {
     ];
     for mut lines in streams {
         lines.push(result(0));
-        let told = events(&lines);
-        let text: String = told
+        let emitted = events(&lines);
+        let text: String = emitted
             .iter()
             .filter(|event| event["kind"] == "reasoning")
             .filter_map(|event| event["text"].as_str())
             .collect();
-        assert_eq!(text, "Hm.", "{told:#?}");
-        let last = told.iter().rposition(|event| event["kind"] == "reasoning").unwrap();
-        let first = told.iter().position(|event| event["kind"] == "text").unwrap();
-        assert!(last < first, "the thought comes before the text");
+        assert_eq!(text, "Hm.", "{emitted:#?}");
+        let last = emitted.iter().rposition(|event| event["kind"] == "reasoning").unwrap();
+        let first = emitted.iter().position(|event| event["kind"] == "text").unwrap();
+        assert!(last < first, "the reasoning precedes the text");
     }
 }
 
 #[test]
-fn files_that_a_call_changed_are_told_with_their_difference() {
+fn files_that_a_call_changed_are_emitted_with_their_diff() {
     let diff = "\ndiff --git a/a.txt b/a.txt\n@@ -1 +1 @@\n-a\n+b\n";
     let done = json!({
         "toolCallId": "c", "success": true, "fileEdits": [{"path": "/a.txt", "kind": "edit"}],
@@ -158,30 +152,30 @@ fn files_that_a_call_changed_are_told_with_their_difference() {
     let request = json!([{"toolCallId": "c", "name": "edit", "arguments": {"path": "/a.txt"}}]);
     let lines =
         [prompt(), message("m", "", request), line("tool.execution_complete", done), result(0)];
-    let told = events(&lines);
-    let changed = of(&told, "files_changed")[0];
+    let emitted = events(&lines);
+    let changed = of_type(&emitted, "files_changed")[0];
     assert_eq!(changed["call"], "c");
     let expected = json!([{"path": "/a.txt", "kind": "update", "diff": diff}]);
     assert_eq!(changed["changes"], expected);
 }
 
 #[test]
-fn that_a_file_was_created_is_told_once() {
+fn the_creation_of_a_file_is_emitted_once() {
     let done = json!({
         "toolCallId": "c", "success": true, "fileEdits": [{"path": "/a.txt", "kind": "create"}],
         "result": {"content": "Created file /a.txt"},
     });
     let request = json!([{"toolCallId": "c", "name": "create", "arguments": {"path": "/a.txt"}}]);
     let note = json!({"infoType": "file_created", "message": "Created file /a.txt"});
-    let told = events(&[
+    let emitted = events(&[
         prompt(),
         message("m", "", request),
         line("session.info", note),
         line("tool.execution_complete", done),
         result(0),
     ]);
-    assert_eq!(of(&told, "files_changed")[0]["changes"][0]["kind"], "add");
-    assert!(of(&told, "notice").is_empty());
+    assert_eq!(of_type(&emitted, "files_changed")[0]["changes"][0]["kind"], "add");
+    assert!(of_type(&emitted, "notice").is_empty());
 }
 
 #[test]
@@ -193,7 +187,7 @@ fn a_command_with_an_exit_code_has_failed_though_copilot_calls_it_a_success() {
     });
     let snapshot = json!({"toolCallId": "c", "partialOutput": "n"});
     let output = json!({"toolCallId": "c", "stream": "stdout", "text": "n", "sequence": 0});
-    let told = events(&[
+    let emitted = events(&[
         prompt(),
         message("m", "", json!([{"toolCallId": "c", "name": "bash", "arguments": {}}])),
         line("tool.shell_output", output),
@@ -201,18 +195,19 @@ fn a_command_with_an_exit_code_has_failed_though_copilot_calls_it_a_success() {
         line("tool.execution_complete", done),
         result(0),
     ]);
-    let ended = of(&told, "tool_ended")[0];
+    let ended = of_type(&emitted, "tool_ended")[0];
     assert_eq!((&ended["status"], &ended["exit_code"]), (&json!("failed"), &json!(3)));
     assert_eq!(ended["output"], "no\n", "the exit code is no part of what was printed");
-    let progress: Vec<_> = of(&told, "tool_progress").iter().map(|one| &one["output"]).collect();
+    let progress: Vec<_> =
+        of_type(&emitted, "tool_progress").iter().map(|one| &one["output"]).collect();
     assert_eq!(progress, [&json!("n")]);
 }
 
 #[test]
-fn an_agent_that_a_call_started_is_told_under_that_call() {
+fn events_of_a_sub_agent_have_its_call_as_parent() {
     let task = json!([{"toolCallId": "t", "name": "task", "arguments": {"prompt": "look"}}]);
     let agent = Some("agent-1");
-    let told = events(&[
+    let emitted = events(&[
         prompt(),
         message("m", "", task),
         line_of(agent, "subagent.started", json!({"toolCallId": "t", "agentName": "explore"})),
@@ -226,17 +221,17 @@ fn an_agent_that_a_call_started_is_told_under_that_call() {
         result(0),
     ]);
     for kind in ["user_message", "block_delta", "message_ended"] {
-        assert_eq!(of(&told, kind).last().unwrap()["parent"], "t", "{kind}");
+        assert_eq!(of_type(&emitted, kind).last().unwrap()["parent"], "t", "{kind}");
     }
-    let ended = of(&told, "subagent_ended")[0];
+    let ended = of_type(&emitted, "subagent_ended")[0];
     let expected = (&json!("failed"), &json!("no luck"), &Value::Null);
     assert_eq!((&ended["status"], &ended["summary"], &ended["parent"]), expected);
-    assert_eq!(of(&told, "turn_started").len(), 1);
+    assert_eq!(of_type(&emitted, "turn_started").len(), 1);
 }
 
 #[test]
-fn an_interrupt_without_a_result_is_a_turn_that_was_stopped() {
-    let told = events(&[
+fn an_interrupt_without_a_result_cancels_the_turn() {
+    let emitted = events(&[
         prompt(),
         message("m", "", json!([{"toolCallId": "c", "name": "bash", "arguments": {}}])),
         line("agent.interrupted", json!({"activity": "tool_call", "toolCallIds": ["c"]})),
@@ -255,59 +250,60 @@ fn an_interrupt_without_a_result_is_a_turn_that_was_stopped() {
         "turn_ended",
         "session_ended",
     ];
-    assert_eq!(kinds(&told), expected);
-    assert_eq!(of(&told, "tool_ended")[0]["status"], "cancelled");
-    let ended = of(&told, "turn_ended")[0];
+    assert_eq!(types(&emitted), expected);
+    assert_eq!(of_type(&emitted, "tool_ended")[0]["status"], "cancelled");
+    let ended = of_type(&emitted, "turn_ended")[0];
     assert_eq!(
         (&ended["outcome"], &ended["reason"]),
         (&json!("cancelled"), &json!("user_initiated"))
     );
-    assert!(ended.get("synthetic").is_none(), "the agent said so");
+    assert!(ended.get("synthetic").is_none(), "the agent reported it");
 }
 
 #[test]
-fn what_was_being_said_ends_before_the_turn_was_stopped() {
+fn open_blocks_end_before_the_turn_is_cancelled() {
     let begins = line("assistant.message_start", json!({"messageId": "m"}));
     let task = json!([{"toolCallId": "t", "name": "task", "arguments": {}}]);
-    let says = json!({"messageId": "n", "deltaContent": "a", "parentToolCallId": "t"});
+    let text = json!({"messageId": "n", "deltaContent": "a", "parentToolCallId": "t"});
     let mut lines = vec![
         prompt(),
         message("l", "", task),
-        line("assistant.message_delta", says),
+        line("assistant.message_delta", text),
         begins,
-        piece("m", "Half a sen"),
+        delta("m", "Half a sen"),
         line("abort", json!({"reason": "user_initiated"})),
         line("assistant.turn_end", json!({})),
         line("assistant.idle", json!({"aborted": true})),
     ];
-    let told = events(&lines);
-    let place = |kind: &str| kinds(&told).iter().rposition(|it| *it == kind).unwrap();
+    let emitted = events(&lines);
+    let place = |kind: &str| types(&emitted).iter().rposition(|it| *it == kind).unwrap();
     assert!(place("block_ended") < place("interrupted"));
     assert!(place("message_ended") < place("interrupted"));
-    assert_eq!(of(&told, "block_ended").len(), 2);
-    // The same run with its lines in another order is the same story.
+    assert_eq!(of_type(&emitted, "block_ended").len(), 2);
+    // The same run with its lines in another order gives the same events.
     lines.swap(5, 6);
-    assert_eq!(kinds(&events(&lines)), kinds(&told));
+    assert_eq!(types(&events(&lines)), types(&emitted));
 }
 
 #[test]
-fn a_message_that_is_never_whole_ends_with_its_step() {
-    let told = events(&[
+fn a_message_that_is_never_completed_ends_with_its_step() {
+    let emitted = events(&[
         prompt(),
         line("assistant.message_start", json!({"messageId": "cut"})),
-        piece("cut", "The answer is"),
+        delta("cut", "The answer is"),
         line("assistant.turn_end", json!({})),
         message("next", " four.", json!([])),
         result(0),
     ]);
-    let ended: Vec<_> = of(&told, "message_ended").iter().map(|it| &it["message"]).collect();
+    let ended: Vec<_> =
+        of_type(&emitted, "message_ended").iter().map(|it| &it["message"]).collect();
     assert_eq!(ended, ["cut", "next"]);
 }
 
 #[test]
 fn a_message_has_the_model_of_its_request() {
     let begins = |id: &str| json!({"messageId": id});
-    let told = events(&[
+    let emitted = events(&[
         line("session.tools_updated", json!({"model": "m"})),
         prompt(),
         line("model.call_start", json!({"model": "m"})),
@@ -316,7 +312,8 @@ fn a_message_has_the_model_of_its_request() {
         line("assistant.message_start", begins("2")),
         result(0),
     ]);
-    let models: Vec<_> = of(&told, "message_started").iter().map(|it| &it["model"]).collect();
+    let models: Vec<_> =
+        of_type(&emitted, "message_started").iter().map(|it| &it["model"]).collect();
     assert_eq!(models, ["small", "m"]);
 }
 
@@ -324,23 +321,23 @@ fn a_message_has_the_model_of_its_request() {
 fn a_fatal_error_is_no_success_whatever_the_exit_code() {
     let error =
         || line("session.error", json!({"errorType": "query", "message": "no", "statusCode": 500}));
-    let told = events(&[prompt(), error(), result(0)]);
-    let ended = of(&told, "turn_ended")[0];
+    let emitted = events(&[prompt(), error(), result(0)]);
+    let ended = of_type(&emitted, "turn_ended")[0];
     assert_eq!((&ended["outcome"], &ended["cause"]), (&json!("failed"), &json!("no")));
-    // Where the agent goes on after it, it was not the end.
-    let told = events(&[prompt(), error(), message("m", "Done.", json!([])), result(0)]);
-    assert_eq!(of(&told, "turn_ended")[0]["outcome"], "completed");
+    // If the agent continues after it, it did not end the turn.
+    let emitted = events(&[prompt(), error(), message("m", "Done.", json!([])), result(0)]);
+    assert_eq!(of_type(&emitted, "turn_ended")[0]["outcome"], "completed");
 }
 
 #[test]
-fn a_turn_takes_its_own_time_and_not_that_of_the_session() {
+fn the_duration_of_a_turn_is_not_that_of_the_session() {
     let at = |time: &str, record: String| record.replace("00:00:00Z", time);
     let request = |ms: u64, outcome: &str| {
         line("model.call_finished", json!({"dispatchDurationMs": ms, "outcome": outcome}))
     };
     let mut end: Value = serde_json::from_str(&result(0)).unwrap();
     end["timestamp"] = json!("2026-01-01T00:00:02.250Z");
-    let told = events(&[
+    let emitted = events(&[
         at("00:00:00.500Z", prompt()),
         request(30, "error"),
         request(40, "success"),
@@ -348,19 +345,19 @@ fn a_turn_takes_its_own_time_and_not_that_of_the_session() {
         request(2, "success"),
         end.to_string(),
     ]);
-    let ended = of(&told, "turn_ended")[0];
+    let ended = of_type(&emitted, "turn_ended")[0];
     assert_eq!((&ended["duration_ms"], &ended["api_duration_ms"]), (&json!(1750), &json!(42)));
 }
 
 #[test]
-fn a_stream_that_just_stops_is_no_success() {
-    let told = events(&[prompt(), piece("m", "Hello"), line("assistant.idle", json!({}))]);
-    assert_eq!(of(&told, "turn_ended")[0]["outcome"], "failed");
+fn a_stream_without_an_end_is_no_success() {
+    let emitted = events(&[prompt(), delta("m", "Hello"), line("assistant.idle", json!({}))]);
+    assert_eq!(of_type(&emitted, "turn_ended")[0]["outcome"], "failed");
 }
 
 #[test]
-fn no_tokens_are_claimed() {
-    let told = events(&[prompt(), message("m", "Hi.", json!([])), result(0)]);
-    let ended = of(&told, "turn_ended")[0];
+fn unknown_token_counts_are_absent() {
+    let emitted = events(&[prompt(), message("m", "Hi.", json!([])), result(0)]);
+    let ended = of_type(&emitted, "turn_ended")[0];
     assert!(ended.get("usage").is_none());
 }

@@ -1,4 +1,4 @@
-//! The schema of our own events is made from the code, and everything that is written keeps it.
+//! The schema of our own events is generated from the code, and all events conform to it.
 
 use interlingua::dialect::events::schema;
 use interlingua::{EntryRef, RawRecords, ReadOptions, Reader, Source};
@@ -8,7 +8,7 @@ use crate::support::{Case, translate};
 
 /// `UPDATE_SCHEMA=1` writes the file.
 #[test]
-fn the_file_in_docs_is_what_the_code_says() {
+fn the_schema_file_is_up_to_date() {
     let path =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/events.schema.json");
     let now = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
@@ -20,7 +20,7 @@ fn the_file_in_docs_is_what_the_code_says() {
 }
 
 #[test]
-fn every_event_keeps_the_schema() {
+fn every_event_conforms_to_the_schema() {
     let schema = schema();
     for case in Case::all() {
         for event in translate("events", &case.input, &case.exit).records() {
@@ -30,7 +30,7 @@ fn every_event_keeps_the_schema() {
 }
 
 #[test]
-fn every_entry_of_a_log_with_records_keeps_the_schema() {
+fn every_entry_of_a_log_with_records_conforms_to_the_schema() {
     let schema = schema();
     for case in Case::small() {
         let options = ReadOptions { raw_records: RawRecords::Keep, ..ReadOptions::default() };
@@ -46,7 +46,7 @@ fn every_entry_of_a_log_with_records_keeps_the_schema() {
 }
 
 #[test]
-fn what_breaks_the_schema_is_found() {
+fn violations_of_the_schema_are_found() {
     let schema = schema();
     let event = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     let good = event(
@@ -61,7 +61,7 @@ fn what_breaks_the_schema_is_found() {
     assert!(fault(&schema, &bad, &schema).is_some());
 }
 
-/// What of a value breaks a schema: as much of JSON Schema as ours uses.
+/// Why a value does not conform to a schema, for the part of JSON Schema that ours uses.
 fn fault(schema: &Value, value: &Value, root: &Value) -> Option<String> {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.strip_prefix("#/$defs/").unwrap();

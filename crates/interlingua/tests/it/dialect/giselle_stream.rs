@@ -1,35 +1,23 @@
-//! What is written for clients of the Giselle API.
+//! The stream that is written for clients of the Giselle API.
 
-use interlingua::Exit;
-use interlingua::check::Checker;
 use interlingua::dialect::giselle::GiselleEncoder;
 use interlingua::dialect::{EncodeOptions, Encoder, Output};
 use interlingua::event::{Data, Event, Relay, Secret, SessionUpdated};
-use interlingua::framing::Limits;
 use interlingua::json::Text;
 use serde_json::{Value, json};
 
-use crate::support::{Written, dialect, translate_lines};
+use crate::support::records::{translate_checked, types};
+use crate::support::rules::violations;
+use crate::support::{Written, translate_lines};
 
 /// Translates a stream into `giselle`, and checks it.
 fn written(from: &str, lines: &[&str]) -> Written {
-    let written = translate_lines(from, "giselle", lines);
-    assert_eq!(broken(&written.text().lines().collect::<Vec<_>>()), [""; 0]);
-    written
+    translate_checked(from, "giselle", lines)
 }
 
-/// The names of the rules that a stream breaks.
+/// The broken rule of every violation in a stream of `giselle`.
 fn broken(lines: &[&str]) -> Vec<&'static str> {
-    let mut checker = Checker::new(dialect("giselle"), Limits::default());
-    for line in lines {
-        checker.push(line.as_bytes());
-        checker.push(b"\n");
-    }
-    checker.finish(&Exit::default()).into_iter().map(|finding| finding.rule).collect()
-}
-
-fn types(records: &[Value]) -> Vec<&str> {
-    records.iter().map(|record| record["type"].as_str().unwrap()).collect()
+    violations("giselle", &(lines.join("\n") + "\n"))
 }
 
 fn lost(written: &Written) -> Vec<String> {
@@ -39,34 +27,34 @@ fn lost(written: &Written) -> Vec<String> {
 const RELAY: &str = r#"{"type":"relay.session","relayUrl":"u","sessionId":"s","token":"t"}"#;
 const SANDBOX: &str = r#"{"type":"sandbox","sandbox_id":"sbx"}"#;
 const INIT: &str = r#"{"type":"init","session_id":"i","modelId":"m"}"#;
-const SAID: &str = r#"{"type":"message","role":"assistant","content":"Hi","delta":true}"#;
-const ASKED: &str = r#"{"type":"snapshot_request","requestId":"r1","instruction":"snapshot"}"#;
+const MESSAGE: &str = r#"{"type":"message","role":"assistant","content":"Hi","delta":true}"#;
+const REQUEST: &str = r#"{"type":"snapshot_request","requestId":"r1","instruction":"snapshot"}"#;
 const RESULT: &str = r#"{"type":"result","status":"success"}"#;
 const ARTIFACT: &str = r#"{"type":"artifact","path":"./artifacts/a"}"#;
 const SNAPSHOT: &str = r#"{"type":"snapshot","snapshot_id":"snap"}"#;
 
 #[test]
-fn the_relay_comes_first_in_every_run() {
-    let run = [RELAY, SANDBOX, INIT, SAID, RESULT, ARTIFACT, SNAPSHOT];
+fn the_relay_is_first_in_every_run() {
+    let run = [RELAY, SANDBOX, INIT, MESSAGE, RESULT, ARTIFACT, SNAPSHOT];
     assert_eq!(broken(&[run, run].concat()), [""; 0]);
-    assert_eq!(broken(&[SANDBOX, INIT, RELAY, SAID, ASKED, RELAY, SAID]), [""; 0]);
-    assert_eq!(broken(&[SAID, RESULT, ARTIFACT, RELAY, SAID]), [""; 0]);
-    assert_eq!(broken(&[SANDBOX, SAID, RELAY]), ["relay-first"]);
-    assert_eq!(broken(&[RELAY, SAID, ASKED, SAID, RELAY]), ["relay-first"]);
+    assert_eq!(broken(&[SANDBOX, INIT, RELAY, MESSAGE, REQUEST, RELAY, MESSAGE]), [""; 0]);
+    assert_eq!(broken(&[MESSAGE, RESULT, ARTIFACT, RELAY, MESSAGE]), [""; 0]);
+    assert_eq!(broken(&[SANDBOX, MESSAGE, RELAY]), ["relay-first"]);
+    assert_eq!(broken(&[RELAY, MESSAGE, REQUEST, MESSAGE, RELAY]), ["relay-first"]);
 }
 
 #[test]
-fn the_snapshot_is_the_last_of_its_run() {
-    assert_eq!(broken(&[SAID, SNAPSHOT, SANDBOX, SAID, SNAPSHOT]), [""; 0]);
-    assert_eq!(broken(&[SAID, SNAPSHOT, ASKED]), ["snapshot-last"]);
-    assert_eq!(broken(&[SAID, SNAPSHOT, RESULT]), ["snapshot-last"]);
+fn the_snapshot_request_is_last_in_its_run() {
+    assert_eq!(broken(&[MESSAGE, SNAPSHOT, SANDBOX, MESSAGE, SNAPSHOT]), [""; 0]);
+    assert_eq!(broken(&[MESSAGE, SNAPSHOT, REQUEST]), ["snapshot-last"]);
+    assert_eq!(broken(&[MESSAGE, SNAPSHOT, RESULT]), ["snapshot-last"]);
 }
 
-/// What is written for some news of a session, one after the other, and at the end.
-fn of_news(news: Vec<SessionUpdated<'_>>) -> (Vec<Value>, Vec<String>) {
+/// The records written for successive updates of a session and at the end, and the losses.
+fn written_for_updates(updates: Vec<SessionUpdated<'_>>) -> (Vec<Value>, Vec<String>) {
     let mut encoder = GiselleEncoder::new(&EncodeOptions::default());
     let mut out = Output::default();
-    for update in news {
+    for update in updates {
         encoder.encode(&Event::new(Data::from(update)), &mut out);
     }
     encoder.finish(&mut out);
@@ -76,7 +64,7 @@ fn of_news(news: Vec<SessionUpdated<'_>>) -> (Vec<Value>, Vec<String>) {
 }
 
 #[test]
-fn the_news_of_a_session_come_in_the_order_of_a_run() {
+fn updates_of_a_session_are_written_in_the_order_of_a_run() {
     let relay = |token: Option<Text<'static>>| Relay {
         session: Some(Text::plain("s")),
         token: Secret::new(token),
@@ -90,74 +78,74 @@ fn the_news_of_a_session_come_in_the_order_of_a_run() {
         relay: Some(relay(Some(Text::plain("t")))),
         ..SessionUpdated::default()
     };
-    let (records, losses) = of_news(vec![update.clone(), update]);
+    let (records, losses) = written_for_updates(vec![update.clone(), update]);
     let run = ["relay.session", "sandbox", "init", "snapshot"];
     assert_eq!(types(&records), [run, run].concat());
     assert_eq!(losses, [""; 0]);
 
     let untold = SessionUpdated { relay: Some(relay(None)), ..SessionUpdated::default() };
-    let (records, losses) = of_news(vec![untold]);
+    let (records, losses) = written_for_updates(vec![untold]);
     assert_eq!(records, [Value::Null; 0]);
     assert_eq!(losses, ["relay without its token"]);
 }
 
 #[test]
-fn what_the_client_answers_is_not_told() {
+fn answers_of_the_client_are_not_written() {
     let call = r#"{"type":"tool_use","id":"r1","name":"getFormSnapshot","input":{"instruction":"look"},"executor":"client"}"#;
-    let rests = r#"{"type":"result","subtype":"waiting_for_client","is_error":false,"usage":{"input_tokens":1,"output_tokens":1}}"#;
+    let waits = r#"{"type":"result","subtype":"waiting_for_client","is_error":false,"usage":{"input_tokens":1,"output_tokens":1}}"#;
     let answer = r#"{"type":"tool_result","tool_use_id":"r1","content":"seen"}"#;
     let text = r#"{"type":"text","content":"Done."}"#;
-    let told = written(
+    let stream = written(
         "yume",
-        &[call, rests, answer, text, r#"{"type":"result","is_error":false,"subtype":"success"}"#],
+        &[call, waits, answer, text, r#"{"type":"result","is_error":false,"subtype":"success"}"#],
     );
-    assert_eq!(types(&told.records()), ["snapshot_request", "message", "result"]);
-    let losses = lost(&told);
+    assert_eq!(types(&stream.records()), ["snapshot_request", "message", "result"]);
+    let losses = lost(&stream);
     assert!(losses.contains(&"answers of the client".to_owned()), "{losses:?}");
     assert!(losses.contains(&"usage of a suspended turn".to_owned()), "{losses:?}");
 }
 
 #[test]
-fn an_agent_that_goes_on_after_a_request_breaks_no_law() {
-    assert_eq!(broken(&[ASKED, SAID, RESULT]), [""; 0]);
-    assert_eq!(broken(&[ASKED, SAID]), [""; 0]);
-    assert_eq!(broken(&[ASKED, RESULT]), [""; 0]);
-    assert_eq!(broken(&[ASKED]), [""; 0]);
+fn an_agent_that_continues_after_a_request_breaks_no_rule() {
+    assert_eq!(broken(&[REQUEST, MESSAGE, RESULT]), [""; 0]);
+    assert_eq!(broken(&[REQUEST, MESSAGE]), [""; 0]);
+    assert_eq!(broken(&[REQUEST, RESULT]), [""; 0]);
+    assert_eq!(broken(&[REQUEST]), [""; 0]);
     let answer = r#"{"type":"tool_result","tool_id":"r1","status":"success","output":"seen"}"#;
-    assert_eq!(broken(&[ASKED, answer, RESULT]), [""; 0]);
-    assert_eq!(broken(&[ASKED, SAID, ASKED]), ["call-unique"]);
-    let records = translate_lines("giselle", "events", &[ASKED, SAID, RESULT]).records();
+    assert_eq!(broken(&[REQUEST, answer, RESULT]), [""; 0]);
+    assert_eq!(broken(&[REQUEST, MESSAGE, REQUEST]), ["call-unique"]);
+    let records = translate_lines("giselle", "events", &[REQUEST, MESSAGE, RESULT]).records();
     let ended = records.iter().find(|event| event["type"] == "tool_ended").unwrap();
     assert_eq!(ended["error"], "the client's answer is no part of this stream");
-    let records = translate_lines("giselle", "events", &[ASKED, answer, RESULT]).records();
+    let records = translate_lines("giselle", "events", &[REQUEST, answer, RESULT]).records();
     let ended = records.iter().find(|event| event["type"] == "tool_ended").unwrap();
     assert_eq!(ended["output"], "seen");
 }
 
 #[test]
-fn a_turn_that_rests_for_another_tool_of_the_client_has_a_result() {
+fn a_turn_that_waits_for_another_client_tool_has_a_result() {
     let call =
         r#"{"type":"tool_use","id":"c1","name":"pickColour","input":{},"executor":"client"}"#;
-    let rests = r#"{"type":"result","subtype":"waiting_for_client","is_error":false,"usage":{"input_tokens":5,"output_tokens":2}}"#;
+    let waits = r#"{"type":"result","subtype":"waiting_for_client","is_error":false,"usage":{"input_tokens":5,"output_tokens":2}}"#;
     let answer = r#"{"type":"tool_result","tool_use_id":"c1","content":"red"}"#;
-    let told = written("yume", &[call, rests, answer]);
-    let records = told.records();
+    let stream = written("yume", &[call, waits, answer]);
+    let records = stream.records();
     assert_eq!(types(&records)[..3], ["tool_use", "tool_result", "result"]);
     assert_eq!(records[1]["error"]["message"], "the client has to run this tool");
     assert_eq!(
         (&records[2]["status"], &records[2]["stats"]["input"]),
         (&json!("success"), &json!(5))
     );
-    assert!(lost(&told).contains(&"answers of the client".to_owned()));
+    assert!(lost(&stream).contains(&"answers of the client".to_owned()));
 }
 
 #[test]
-fn the_client_is_asked_when_the_calls_of_the_agent_are_answered() {
+fn the_request_to_the_client_follows_the_answers_of_the_agents_calls() {
     let of_agent = r#"{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"ls"}}"#;
     let of_client = r#"{"type":"tool_use","id":"r1","name":"getFormSnapshot","input":{"instruction":"look"},"executor":"client"}"#;
     let answer = r#"{"type":"tool_result","tool_use_id":"c1","content":"a"}"#;
-    let rests = r#"{"type":"result","subtype":"waiting_for_client","is_error":false}"#;
-    for lines in [&[of_agent, of_client, answer, rests][..], &[of_agent, of_client, rests]] {
+    let waits = r#"{"type":"result","subtype":"waiting_for_client","is_error":false}"#;
+    for lines in [&[of_agent, of_client, answer, waits][..], &[of_agent, of_client, waits]] {
         let records = {
             let events = events_of("yume", lines);
             written("events", &events.iter().map(String::as_str).collect::<Vec<_>>()).records()
@@ -166,32 +154,32 @@ fn the_client_is_asked_when_the_calls_of_the_agent_are_answered() {
     }
 }
 
-/// A stream in our own events: they leave the order of calls and answers as it is.
+/// A stream in our own events, which keep the order of calls and answers.
 fn events_of(from: &str, lines: &[&str]) -> Vec<String> {
     translate_lines(from, "events", lines).text().lines().map(str::to_owned).collect()
 }
 
 #[test]
-fn what_sub_agents_say_is_left_out() {
-    let said = |id: &str, parent: &str, text: &str| {
+fn the_text_of_sub_agents_is_left_out() {
+    let message = |id: &str, parent: &str, text: &str| {
         format!(
             r#"{{"type":"assistant","message":{{"id":"{id}","role":"assistant","content":[{{"type":"text","text":"{text}"}}]}},"parent_tool_use_id":{parent},"session_id":"s","uuid":"{id}"}}"#
         )
     };
-    let (one, two) = (said("m1", "null", "mine"), said("m2", "\"task\"", "aside"));
-    let told = written("claude", &[&one, &two]);
-    let records = told.records();
+    let (one, two) = (message("m1", "null", "mine"), message("m2", "\"task\"", "aside"));
+    let stream = written("claude", &[&one, &two]);
+    let records = stream.records();
     let texts: Vec<_> = records
         .iter()
         .filter(|record| record["type"] == "message")
         .map(|record| record["content"].clone())
         .collect();
     assert_eq!(texts, ["mine"]);
-    assert!(lost(&told).contains(&"text of sub-agents".to_owned()));
+    assert!(lost(&stream).contains(&"text of sub-agents".to_owned()));
 }
 
 #[test]
-fn a_refused_plan_is_not_put_back_by_a_call() {
+fn a_refused_plan_is_not_restored_by_a_call() {
     let lines = [
         r#"{"type":"tool_use","timestamp":"t","tool_name":"write_todos","tool_id":"a","parameters":{"todos":[{"description":"x","status":"odd"}]}}"#,
         r#"{"type":"tool_result","timestamp":"t","tool_id":"a","status":"error"}"#,
@@ -201,7 +189,7 @@ fn a_refused_plan_is_not_put_back_by_a_call() {
 }
 
 #[test]
-fn a_failed_call_says_once_what_went_wrong() {
+fn a_failed_call_has_its_error_once() {
     let command = |id: &str, output: &str, code: u8| {
         format!(
             r#"{{"type":"item.completed","item":{{"id":"{id}","type":"command_execution","command":"c","aggregated_output":"{output}","exit_code":{code},"status":"failed"}}}}"#
@@ -209,8 +197,8 @@ fn a_failed_call_says_once_what_went_wrong() {
     };
     let long = "x".repeat(1000);
     let (silent, loud) = (command("a", "", 4), command("b", &long, 3));
-    let told = written("codex", &[r#"{"type":"turn.started"}"#, &silent, &loud]);
-    let records = told.records();
+    let stream = written("codex", &[r#"{"type":"turn.started"}"#, &silent, &loud]);
+    let records = stream.records();
     assert_eq!(records[1]["error"], json!({"type":"failed","message":"Exit code 4"}));
     assert_eq!(
         (&records[3]["output"], &records[3]["error"]["message"]),
@@ -226,7 +214,7 @@ fn a_failed_call_says_once_what_went_wrong() {
 }
 
 #[test]
-fn the_tokens_of_each_model_and_the_calls_are_told() {
+fn the_tokens_of_each_model_and_the_number_of_calls_are_written() {
     let lines = [
         r#"{"type":"tool_use","timestamp":"t","tool_name":"glob","tool_id":"a","parameters":{}}"#,
         r#"{"type":"tool_result","timestamp":"t","tool_id":"a","status":"success"}"#,
@@ -238,7 +226,7 @@ fn the_tokens_of_each_model_and_the_calls_are_told() {
 }
 
 #[test]
-fn a_retry_is_told_on_stderr() {
+fn a_retry_is_written_as_stderr() {
     let retry = r#"{"type":"system","subtype":"api_retry","attempt":1,"max_retries":2,"retry_delay_ms":500,"error_status":429,"error":"rate_limit","session_id":"s","uuid":"u1"}"#;
     let records = written("claude", &[retry]).records();
     let words =
@@ -247,7 +235,7 @@ fn a_retry_is_told_on_stderr() {
 }
 
 #[test]
-fn two_blocks_in_a_row_are_two() {
+fn consecutive_blocks_are_separate_messages() {
     let event = |fields: &str| {
         format!(
             r#"{{"interlingua":1,"sequence":0,"line":1,"bytes":[0,1],"message":"m","kind":"text",{fields}}}"#
@@ -263,13 +251,13 @@ fn two_blocks_in_a_row_are_two() {
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let records = written("events", &lines).records();
-    let said: Vec<_> = records
+    let messages: Vec<_> = records
         .iter()
         .filter(|record| record["type"] == "message")
         .map(|record| (record["content"].clone(), record["delta"].clone()))
         .collect();
     assert_eq!(
-        said,
+        messages,
         [
             (json!("First."), json!(true)),
             (json!(""), json!(false)),

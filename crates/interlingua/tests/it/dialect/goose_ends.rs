@@ -1,8 +1,10 @@
-//! goose exits with 0 and says `complete` however its turn ended: only what was a success is one.
+//! goose exits with 0 and writes `complete` however its turn ended: only a real success is reported
+//! as one.
 
 use interlingua::Exit;
 use serde_json::{Value, json};
 
+use crate::support::records::text_of;
 use crate::support::{dialect, translate_chunks};
 
 const COUNTED: &str =
@@ -21,7 +23,7 @@ fn message(id: Value, content: Value) -> String {
     json!({"type": "message", "message": message}).to_string()
 }
 
-fn says(id: Value, text: &str) -> String {
+fn text_record(id: Value, text: &str) -> String {
     message(id, json!({"type": "text", "text": text}))
 }
 
@@ -29,50 +31,45 @@ fn end(events: &[Value]) -> &Value {
     events.iter().find(|event| event["type"] == "turn_ended").unwrap()
 }
 
-fn said(events: &[Value]) -> String {
-    let pieces = events.iter().filter(|event| event["type"] == "block_delta");
-    pieces.map(|piece| piece["text"].as_str().unwrap()).collect()
-}
-
 const PROSE: &str = "Ran into this error: Rate limit exceeded: Status: 429 Too Many Requests.\n\n\
                      Please retry if you think this is a transient or recoverable error.";
 
 #[test]
 fn prose_without_an_id_is_a_failure() {
-    let events = read(&[&says(Value::Null, PROSE), NOT_COUNTED]);
+    let events = read(&[&text_record(Value::Null, PROSE), NOT_COUNTED]);
     assert_eq!(end(&events)["outcome"], "failed");
     assert_eq!(end(&events)["class"], "rate_limit");
     assert_eq!(end(&events)["http_status"], 429);
-    assert_eq!(said(&events), "");
+    assert_eq!(text_of(&events), "");
 }
 
 #[test]
 fn the_same_prose_by_the_model_is_text() {
-    let events = read(&[&says(json!("m"), PROSE), COUNTED]);
+    let events = read(&[&text_record(json!("m"), PROSE), COUNTED]);
     assert_eq!(end(&events)["outcome"], "completed");
-    assert_eq!(said(&events), PROSE);
+    assert_eq!(text_of(&events), PROSE);
 }
 
 #[test]
-fn pieces_of_one_message_are_one_block() {
-    let events = read(&[&says(json!("m"), "Hel"), &says(json!("m"), "lo"), COUNTED]);
+fn deltas_of_one_message_are_one_block() {
+    let events = read(&[&text_record(json!("m"), "Hel"), &text_record(json!("m"), "lo"), COUNTED]);
     let blocks = events.iter().filter(|event| event["type"] == "block_started").count();
-    assert_eq!((said(&events).as_str(), blocks), ("Hello", 1));
+    assert_eq!((text_of(&events).as_str(), blocks), ("Hello", 1));
     assert_eq!(end(&events)["usage"]["input"], 10);
 }
 
-/// Seen: every turn of a provider that counts no tokens was cancelled.
+/// Regression: every turn of a provider that counts no tokens was cancelled.
 #[test]
-fn a_turn_without_counts_is_not_cancelled_for_that() {
-    let events = read(&[&says(json!("m"), "Hello."), NOT_COUNTED]);
+fn a_turn_without_counts_is_not_cancelled() {
+    let events = read(&[&text_record(json!("m"), "Hello."), NOT_COUNTED]);
     assert_eq!(end(&events)["outcome"], "completed");
     assert!(end(&events).get("usage").is_none());
 }
 
 #[test]
-fn prose_in_front_of_the_end_is_an_interrupt() {
+fn prose_before_the_end_is_an_interrupt() {
     let glued = format!("Yes — what would you like me to do?{COUNTED}");
-    let events = read(&[&says(json!("m"), "Hel"), &glued]);
+    let events = read(&[&text_record(json!("m"), "Hel"), &glued]);
     assert_eq!(end(&events)["outcome"], "cancelled");
 }
 
@@ -85,8 +82,8 @@ fn a_call_without_an_answer_was_interrupted() {
 }
 
 #[test]
-fn without_an_end_there_is_no_success() {
-    let events = read(&[&says(json!("m"), "Hello")]);
+fn a_stream_without_an_end_is_no_success() {
+    let events = read(&[&text_record(json!("m"), "Hello")]);
     assert_eq!(end(&events)["outcome"], "failed");
 }
 
@@ -94,18 +91,18 @@ fn without_an_end_there_is_no_success() {
 fn a_limit_of_turns_is_no_success() {
     let prose = "I've reached the maximum number of actions I can do without user input. Would you \
                  like me to continue?";
-    let events = read(&[&says(json!("m"), "Hi"), &says(Value::Null, prose), COUNTED]);
+    let events = read(&[&text_record(json!("m"), "Hi"), &text_record(Value::Null, prose), COUNTED]);
     assert_eq!(end(&events)["outcome"], "limit_reached");
     assert_eq!(end(&events)["reason"], "max_turns");
-    assert_eq!(said(&events), "Hi");
-    let events = read(&[&says(json!("m"), prose), COUNTED]);
+    assert_eq!(text_of(&events), "Hi");
+    let events = read(&[&text_record(json!("m"), prose), COUNTED]);
     assert_eq!(end(&events)["outcome"], "completed");
 }
 
 #[test]
-fn a_recipe_that_cannot_try_again_has_failed() {
+fn a_recipe_without_further_retries_has_failed() {
     let prose = "Retry logic encountered an error: no such file";
-    let events = read(&[&says(Value::Null, prose), COUNTED]);
+    let events = read(&[&text_record(Value::Null, prose), COUNTED]);
     assert_eq!(end(&events)["outcome"], "failed");
     assert_eq!(end(&events)["cause"], "no such file");
 }
@@ -123,9 +120,9 @@ fn calls_of_an_interrupted_turn_are_cancelled() {
 }
 
 #[test]
-fn prose_in_front_of_the_records_is_a_log() {
+fn prose_before_the_records_is_a_log() {
     let banner = "    __( O)>  ● new session · ollama qwen3-coder:30b";
-    let lines = ["Loading recipe: K8s", banner, &says(json!("m"), "Hi"), "stray", COUNTED];
+    let lines = ["Loading recipe: K8s", banner, &text_record(json!("m"), "Hi"), "stray", COUNTED];
     let events = read(&lines);
     let kinds: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(kinds.iter().filter(|kind| **kind == "log").count(), 1);

@@ -20,9 +20,10 @@ fn the_plan_names_the_call_that_writes_it() {
     }
 }
 
-/// Seen: a call of `todo__todo_write` and beside it one that the writer made up.
+/// Regression: a call of `todo__todo_write` was written together with one that the writer
+/// generated.
 #[test]
-fn no_call_is_made_up_beside_it() {
+fn no_additional_call_is_generated() {
     let claude = todos("claude");
     let blocks = claude.iter().flat_map(|record| record["message"]["content"].as_array()).flatten();
     let calls: Vec<_> = blocks.filter(|block| block["type"] == "tool_use").collect();
@@ -43,7 +44,7 @@ fn no_call_is_made_up_beside_it() {
 }
 
 #[test]
-fn a_list_that_the_tool_refuses_does_not_stand() {
+fn a_list_that_the_tool_refuses_is_withdrawn() {
     let call = r#"{"type":"message","message":{"id":"m","role":"assistant","content":[{"type":"toolRequest","id":"c","toolCall":{"status":"success","value":{"name":"todo__todo_write","arguments":{"content":"- [ ] one"}}}}]}}"#;
     let answer = r#"{"type":"message","message":{"id":"n","role":"user","content":[{"type":"toolResponse","id":"c","toolResult":{"status":"error","error":"too long"}}]}}"#;
     let events = translate_lines("goose", "events", &[call, answer]).records();

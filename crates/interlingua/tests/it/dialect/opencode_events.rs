@@ -1,19 +1,20 @@
-//! opencode in both of its forms: nothing is said twice, and a turn ends where it ends.
+//! OpenCode in both of its formats: nothing is emitted twice, and a turn ends at its true end.
 
 use interlingua::Exit;
 use serde_json::{Value, json};
 
+use crate::support::records::of_type;
 use crate::support::{dialect, translate_chunks};
 
-/// Our own events for some records, one a line.
+/// Our own events for some records, one on each line.
 fn read(lines: &[Value], exit: &Exit) -> Vec<Value> {
     let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let from = Some(dialect("opencode"));
     translate_chunks(from, dialect("events"), [input.as_bytes()], exit).records()
 }
 
-/// The same records as server-sent events.
-fn served(lines: &[Value]) -> Vec<Value> {
+/// Our own events for the same records as server-sent events.
+fn read_served(lines: &[Value]) -> Vec<Value> {
     let input: String = lines.iter().map(|line| format!("data: {line}\n\n")).collect();
     let from = Some(dialect("opencode"));
     translate_chunks(from, dialect("events"), [input.as_bytes()], &Exit::default()).records()
@@ -30,20 +31,20 @@ fn status(word: &str) -> Value {
     event("session.status", json!({"status": {"type": word}}))
 }
 
-fn message(over: bool) -> Value {
-    let time = if over { json!({"created": 1, "completed": 2}) } else { json!({"created": 1}) };
+fn message(ended: bool) -> Value {
+    let time = if ended { json!({"created": 1, "completed": 2}) } else { json!({"created": 1}) };
     event("message.updated", json!({"info": {"id": "m", "role": "assistant", "time": time}}))
 }
 
-fn text(words: &str, over: bool) -> Value {
-    let time = if over { json!({"start": 1, "end": 2}) } else { json!({"start": 1}) };
+fn text(words: &str, ended: bool) -> Value {
+    let time = if ended { json!({"start": 1, "end": 2}) } else { json!({"start": 1}) };
     let part = json!({"id": "p", "messageID": "m", "type": "text", "text": words, "time": time});
     event("message.part.updated", json!({"part": part}))
 }
 
-fn piece(words: &str) -> Value {
-    let piece = json!({"messageID": "m", "partID": "p", "field": "text", "delta": words});
-    event("message.part.delta", piece)
+fn delta(words: &str) -> Value {
+    let delta = json!({"messageID": "m", "partID": "p", "field": "text", "delta": words});
+    event("message.part.delta", delta)
 }
 
 fn tool(state: Value) -> Value {
@@ -53,11 +54,7 @@ fn tool(state: Value) -> Value {
     event("message.part.updated", json!({"part": part}))
 }
 
-fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
-    events.iter().filter(|event| event["type"] == kind).collect()
-}
-
-/// All that was said, block by block.
+/// The text of a stream, by block.
 fn blocks(events: &[Value]) -> Vec<String> {
     let mut blocks: Vec<(Value, String)> = Vec::new();
     for event in events {
@@ -75,46 +72,46 @@ fn blocks(events: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn a_snapshot_that_is_trimmed_is_not_said_again() {
+fn a_trimmed_snapshot_is_not_emitted_again() {
     let lines = [
         status("busy"),
         message(false),
         text("", false),
-        piece("Done"),
-        piece(".\n"),
+        delta("Done"),
+        delta(".\n"),
         text("Done.", true),
         message(true),
         status("idle"),
     ];
-    assert_eq!(blocks(&served(&lines)), ["Done.\n"]);
+    assert_eq!(blocks(&read_served(&lines)), ["Done.\n"]);
 }
 
 #[test]
-fn a_snapshot_that_goes_further_adds_the_rest() {
-    let lines = [status("busy"), message(false), text("", false), piece("Do"), text("Done", true)];
-    assert_eq!(blocks(&served(&lines)), ["Done"]);
+fn a_snapshot_that_is_longer_than_its_deltas_adds_the_rest() {
+    let lines = [status("busy"), message(false), text("", false), delta("Do"), text("Done", true)];
+    assert_eq!(blocks(&read_served(&lines)), ["Done"]);
 }
 
 #[test]
-fn a_text_that_goes_on_after_a_call_is_another_block() {
+fn text_that_continues_after_a_call_is_another_block() {
     let lines = [
         status("busy"),
         message(false),
         text("", false),
-        piece("Before. "),
+        delta("Before. "),
         tool(json!({"status": "pending", "input": {}, "raw": ""})),
-        piece("After."),
+        delta("After."),
         tool(json!({"status": "running", "input": {"command": "true"}})),
         text("Before. After.", true),
         message(true),
         status("idle"),
     ];
-    let events = served(&lines);
+    let events = read_served(&lines);
     assert_eq!(blocks(&events), ["Before. ", "After."]);
-    assert_eq!(of_kind(&events, "tool_input")[0]["input"]["command"], "true");
+    assert_eq!(of_type(&events, "tool_input")[0]["input"]["command"], "true");
 }
 
-/// Seen in 1.18.33: the last snapshots of an aborted turn come after the first `session.idle`.
+/// Observed in 1.18.33: the last snapshots of an aborted turn follow the first `session.idle`.
 #[test]
 fn an_aborted_turn_ends_after_its_last_snapshots() {
     let error = json!({"name": "MessageAbortedError", "data": {"message": "Aborted"}});
@@ -131,9 +128,9 @@ fn an_aborted_turn_ends_after_its_last_snapshots() {
         status("idle"),
         event("session.idle", json!({})),
     ];
-    let events = served(&lines);
-    assert_eq!(of_kind(&events, "tool_ended")[0]["status"], "cancelled");
-    let ends = of_kind(&events, "turn_ended");
+    let events = read_served(&lines);
+    assert_eq!(of_type(&events, "tool_ended")[0]["status"], "cancelled");
+    let ends = of_type(&events, "turn_ended");
     assert_eq!((ends.len(), &ends[0]["outcome"]), (1, &json!("cancelled")));
     assert!(ends[0].get("synthetic").is_none());
 }
@@ -141,9 +138,9 @@ fn an_aborted_turn_ends_after_its_last_snapshots() {
 #[test]
 fn a_message_that_never_ends_does_not_hide_the_end_of_its_turn() {
     let lines = [status("busy"), message(false), status("idle"), status("busy")];
-    let events = served(&lines);
-    assert_eq!(of_kind(&events, "turn_started").len(), 2);
-    let ends = of_kind(&events, "turn_ended");
+    let events = read_served(&lines);
+    assert_eq!(of_type(&events, "turn_started").len(), 2);
+    let ends = of_type(&events, "turn_ended");
     assert_eq!((&ends[0]["outcome"], &ends[1]["outcome"]), (&json!("completed"), &json!("failed")));
 }
 
@@ -152,12 +149,12 @@ fn another_session_of_the_server_is_left_out() {
     let mut other = text("Not mine.", true);
     other["properties"]["sessionID"] = json!("other");
     other["properties"]["part"]["id"] = json!("q");
-    let events = served(&[status("busy"), message(false), other, text("Mine.", true)]);
+    let events = read_served(&[status("busy"), message(false), other, text("Mine.", true)]);
     assert_eq!(blocks(&events), ["Mine."]);
 }
 
 #[test]
-fn a_sub_agent_speaks_within_its_call() {
+fn the_text_of_a_sub_agent_has_its_call_as_parent() {
     let start = json!({
         "status": "running",
         "input": {"description": "look", "prompt": "Look.", "subagent_type": "general"},
@@ -165,27 +162,27 @@ fn a_sub_agent_speaks_within_its_call() {
     });
     let mut call = tool(start);
     call["properties"]["part"]["tool"] = json!("task");
-    let mut said = text("I see.", true);
-    said["properties"]["sessionID"] = json!("child");
-    let events = served(&[status("busy"), message(false), call, said]);
-    let started = of_kind(&events, "subagent_started")[0];
+    let mut child_text = text("I see.", true);
+    child_text["properties"]["sessionID"] = json!("child");
+    let events = read_served(&[status("busy"), message(false), call, child_text]);
+    let started = of_type(&events, "subagent_started")[0];
     assert_eq!((&started["id"], &started["kind"]), (&json!("child"), &json!("general")));
-    assert_eq!(of_kind(&events, "block")[0]["parent"], "c");
+    assert_eq!(of_type(&events, "block")[0]["parent"], "c");
 }
 
 #[test]
-fn the_call_that_writes_the_plan_tells_it_alone() {
+fn only_the_call_that_writes_the_plan_emits_it() {
     let todos = json!([{"content": "First", "status": "in_progress", "priority": "high"}]);
     let mut pending = tool(json!({"status": "pending", "input": {}}));
     pending["properties"]["part"]["tool"] = json!("todowrite");
     let mut running = tool(json!({"status": "running", "input": {"todos": todos}}));
     running["properties"]["part"]["tool"] = json!("todowrite");
     let update = event("todo.updated", json!({"todos": todos}));
-    let events = served(&[status("busy"), message(false), pending, update.clone(), running]);
-    let plans = of_kind(&events, "plan_updated");
+    let events = read_served(&[status("busy"), message(false), pending, update.clone(), running]);
+    let plans = of_type(&events, "plan_updated");
     assert_eq!((plans.len(), &plans[0]["call"]), (1, &json!("c")));
-    let events = served(&[status("busy"), update]);
-    assert!(of_kind(&events, "plan_updated")[0].get("call").is_none());
+    let events = read_served(&[status("busy"), update]);
+    assert!(of_type(&events, "plan_updated")[0].get("call").is_none());
 }
 
 fn line(kind: &str, part: Value) -> Value {
@@ -209,7 +206,7 @@ fn lines_end_with_the_reason_of_the_last_step() {
     {
         let start = line("step_start", json!({"type": "step-start", "messageID": "m"}));
         let events = read(&[start, finish("tool-calls"), finish(reason)], &Exit::default());
-        let ends = of_kind(&events, "turn_ended");
+        let ends = of_type(&events, "turn_ended");
         assert_eq!((ends.len(), &ends[0]["outcome"]), (1, &json!(outcome)), "{reason}");
         let usage = &ends[0]["usage"];
         assert_eq!((&usage["input"], &usage["cache_read"]), (&json!(20), &json!(40)));
@@ -223,15 +220,15 @@ fn lines_that_stop_before_the_end_are_no_success() {
     let exit = Exit { code: Some(0), ..Exit::default() };
     let start = line("step_start", json!({"type": "step-start", "messageID": "m"}));
     let events = read(&[start, finish("tool-calls")], &exit);
-    assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "failed");
+    assert_eq!(of_type(&events, "turn_ended")[0]["outcome"], "failed");
 }
 
 #[test]
-fn an_error_is_a_failure_whatever_the_exit_code_says() {
+fn an_error_is_a_failure_whatever_the_exit_code() {
     let error = json!({"name": "APIError", "data": {"message": "No.", "statusCode": 429}});
     let line = json!({"type": "error", "timestamp": 1, "sessionID": "s", "error": error});
     let events = read(&[line], &Exit { code: Some(0), ..Exit::default() });
-    let end = of_kind(&events, "turn_ended")[0];
+    let end = of_type(&events, "turn_ended")[0];
     assert_eq!((&end["outcome"], &end["class"]), (&json!("failed"), &json!("rate_limit")));
     assert_eq!(end["http_status"], 429);
 }
@@ -249,7 +246,7 @@ fn a_command_that_failed_and_a_tool_that_does_not_exist_have_failed() {
     });
     let unknown = json!({"status": "completed", "input": {"tool": "nope"}, "output": "No."});
     let events = read(&[call("bash", ran), call("invalid", unknown)], &Exit::default());
-    let ends = of_kind(&events, "tool_ended");
+    let ends = of_type(&events, "tool_ended");
     assert_eq!((&ends[0]["status"], &ends[0]["exit_code"]), (&json!("failed"), &json!(3)));
     assert_eq!((&ends[1]["status"], &ends[1]["name"]), (&json!("failed"), &json!("nope")));
 }
@@ -268,19 +265,20 @@ fn step(session: &str, reason: &str, cost: f64) -> Value {
     event("message.part.updated", json!({"sessionID": session, "part": part}))
 }
 
-/// Seen in 1.18.33: the first snapshot has the name that the model gave, the others say `invalid`.
+/// Observed in 1.18.33: the first snapshot has the name that the model gave, the others have
+/// `invalid`.
 #[test]
-fn a_tool_that_does_not_exist_has_failed_whatever_its_first_snapshot_says() {
+fn a_tool_that_does_not_exist_has_failed_whatever_its_first_snapshot() {
     let mut pending = tool(json!({"status": "pending", "input": {}}));
     pending["properties"]["part"]["tool"] = json!("nope");
     let note = json!({"tool": "nope", "error": "There is no tool nope."});
-    let mut over = tool(json!({"status": "completed", "input": note, "output": "No: no tool."}));
-    over["properties"]["part"]["tool"] = json!("invalid");
-    let events = served(&[status("busy"), message(false), pending, over]);
-    let end = of_kind(&events, "tool_ended")[0];
+    let mut ended = tool(json!({"status": "completed", "input": note, "output": "No: no tool."}));
+    ended["properties"]["part"]["tool"] = json!("invalid");
+    let events = read_served(&[status("busy"), message(false), pending, ended]);
+    let end = of_type(&events, "tool_ended")[0];
     assert_eq!((&end["status"], &end["name"]), (&json!("failed"), &json!("nope")));
     assert_eq!(end["error"], "There is no tool nope.");
-    assert_eq!(of_kind(&events, "tool_input")[0]["input"], json!({}), "the note is no input");
+    assert_eq!(of_type(&events, "tool_input")[0]["input"], json!({}), "the note is no input");
 }
 
 #[test]
@@ -289,37 +287,37 @@ fn an_error_of_the_program_is_a_warning_and_no_turn() {
     let about_all = json!({"id": "e", "type": "session.error", "properties": {"error": error}});
     let created = event("session.created", json!({"info": {"id": "s"}}));
     let turn = [status("busy"), message(false), text("Hi", true), message(true), status("idle")];
-    let events = served(&[&[created, about_all.clone()], &turn[..]].concat());
-    assert_eq!(of_kind(&events, "notice")[0]["text"], "no such plugin");
-    let ends = of_kind(&events, "turn_ended");
+    let events = read_served(&[&[created, about_all.clone()], &turn[..]].concat());
+    assert_eq!(of_type(&events, "notice")[0]["text"], "no such plugin");
+    let ends = of_type(&events, "turn_ended");
     assert_eq!((ends.len(), &ends[0]["outcome"]), (1, &json!("completed")));
-    let events = served(&[&turn[..2], &[about_all], &turn[2..]].concat());
-    assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "completed");
+    let events = read_served(&[&turn[..2], &[about_all], &turn[2..]].concat());
+    assert_eq!(of_type(&events, "turn_ended")[0]["outcome"], "completed");
 }
 
 #[test]
-fn a_step_that_finishes_after_an_error_shows_that_the_turn_went_on() {
+fn a_step_that_finishes_after_an_error_continues_the_turn() {
     let error = json!({"name": "UnknownError", "data": {"message": "cannot read x"}});
     let failed = event("session.error", json!({"error": error}));
     let lines = [failed.clone(), status("busy"), message(false), step("s", "stop", 0.0)];
-    let events = served(&[&lines[..], &[message(true), status("idle")]].concat());
-    assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "completed");
+    let events = read_served(&[&lines[..], &[message(true), status("idle")]].concat());
+    assert_eq!(of_type(&events, "turn_ended")[0]["outcome"], "completed");
     let lines = [status("busy"), message(false), failed, step("s", "error", 0.0), message(true)];
-    let events = served(&[&lines[..], &[status("idle")]].concat());
-    let end = of_kind(&events, "turn_ended")[0];
+    let events = read_served(&[&lines[..], &[status("idle")]].concat());
+    let end = of_type(&events, "turn_ended")[0];
     assert_eq!((&end["outcome"], &end["cause"]), (&json!("failed"), &json!("cannot read x")));
 }
 
 #[test]
-fn a_reader_that_comes_in_the_middle_of_a_message_sees_the_turn_end() {
-    let whole = text("Hello world", true);
+fn a_reader_that_joins_within_a_message_receives_the_end_of_the_turn() {
+    let complete = text("Hello world", true);
     let idle = event("session.idle", json!({}));
     for last in [vec![message(true), idle.clone()], vec![idle]] {
-        let start = [piece("lo wor"), piece("ld"), whole.clone(), step("s", "stop", 0.0)];
-        let events = served(&[&start[..], &last].concat());
+        let start = [delta("lo wor"), delta("ld"), complete.clone(), step("s", "stop", 0.0)];
+        let events = read_served(&[&start[..], &last].concat());
         assert_eq!(blocks(&events), ["lo world"]);
-        assert_eq!(of_kind(&events, "message_started").len(), 1);
-        let ends = of_kind(&events, "turn_ended");
+        assert_eq!(of_type(&events, "message_started").len(), 1);
+        let ends = of_type(&events, "turn_ended");
         assert_eq!((ends.len(), &ends[0]["outcome"]), (1, &json!("completed")));
         assert!(ends[0].get("synthetic").is_none());
         assert_eq!(ends[0]["usage"]["input"], 10);
@@ -327,19 +325,20 @@ fn a_reader_that_comes_in_the_middle_of_a_message_sees_the_turn_end() {
 }
 
 #[test]
-fn pieces_beside_snapshots_have_the_kind_of_the_snapshot() {
+fn deltas_next_to_snapshots_have_the_kind_of_the_snapshot() {
     let mut lines = vec![status("busy"), message(false)];
-    for (words, delta, over) in [("Hm", "Hm", false), ("Hm, yes", ", yes", false), ("", "", true)] {
-        let mut part = text(if over { "Hm, yes" } else { words }, over);
+    for (words, delta, ended) in [("Hm", "Hm", false), ("Hm, yes", ", yes", false), ("", "", true)]
+    {
+        let mut part = text(if ended { "Hm, yes" } else { words }, ended);
         part["properties"]["part"]["type"] = json!("reasoning");
-        if !over {
+        if !ended {
             part["properties"]["delta"] = json!(delta);
         }
         lines.push(part);
     }
-    let events = served(&lines);
+    let events = read_served(&lines);
     assert_eq!(blocks(&events), ["Hm, yes"]);
-    assert_eq!(of_kind(&events, "block_started")[0]["kind"], "reasoning");
+    assert_eq!(of_type(&events, "block_started")[0]["kind"], "reasoning");
 }
 
 #[test]
@@ -351,25 +350,25 @@ fn a_call_that_a_rule_forbids_is_denied_and_does_not_end_the_turn() {
     for error in [rule.to_owned(), format!("Error: {rule}")] {
         let refused = call_line("bash", state(&error));
         let events = read(&[start.clone(), refused, finish("tool-calls")], &Exit::default());
-        assert_eq!(of_kind(&events, "tool_ended")[0]["status"], "denied");
-        assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "failed");
+        assert_eq!(of_type(&events, "tool_ended")[0]["status"], "denied");
+        assert_eq!(of_type(&events, "turn_ended")[0]["outcome"], "failed");
     }
     let refused = call_line("bash", state("The user rejected permission to use this tool call."));
     let lines = [start, refused, finish("tool-calls")];
     let events = read(&lines, &Exit::default());
-    assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "cancelled");
-    // It may be set up to go on all the same.
+    assert_eq!(of_type(&events, "turn_ended")[0]["outcome"], "cancelled");
+    // It may be configured to continue anyway.
     let next = line("step_start", json!({"type": "step-start", "messageID": "n"}));
     let events = read(&[&lines[..], &[next]].concat(), &Exit::default());
-    assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "failed");
+    assert_eq!(of_type(&events, "turn_ended")[0]["outcome"], "failed");
     // A command may print the sentence.
     let printed = json!({"status": "completed", "input": {"command": "x"}, "output": rule});
     let events = read(&[call_line("bash", printed)], &Exit::default());
-    assert_eq!(of_kind(&events, "tool_ended")[0]["status"], "completed");
+    assert_eq!(of_type(&events, "tool_ended")[0]["status"], "completed");
 }
 
 #[test]
-fn a_permission_offers_the_answers_that_opencode_takes() {
+fn a_permission_request_offers_the_answers_that_opencode_accepts() {
     let asked = json!({
         "id": "per", "permission": "bash", "patterns": ["echo hi"], "always": ["echo *"],
         "metadata": {"command": "echo hi"}, "tool": {"callID": "c"},
@@ -382,35 +381,35 @@ fn a_permission_offers_the_answers_that_opencode_takes() {
         ("reject", "denied", Value::Null),
     ] {
         let asked = event("permission.asked", asked.clone());
-        let events = served(&[status("busy"), message(false), asked, reply(word)]);
-        let options = &of_kind(&events, "permission_requested")[0]["options"];
+        let events = read_served(&[status("busy"), message(false), asked, reply(word)]);
+        let options = &of_type(&events, "permission_requested")[0]["options"];
         let ids: Vec<_> = options.as_array().unwrap().iter().map(|one| &one["optionId"]).collect();
         assert_eq!(ids, ["once", "always", "reject"]);
         assert_eq!(options[1]["name"], "Always allow: echo *");
-        let resolved = of_kind(&events, "permission_resolved")[0];
+        let resolved = of_type(&events, "permission_resolved")[0];
         assert_eq!((&resolved["decision"], &resolved["reason"]), (&json!(decision), &reason));
     }
 }
 
 #[test]
-fn an_interruption_is_told_after_what_it_interrupted() {
+fn an_interrupt_is_emitted_after_the_blocks_that_it_interrupts() {
     let error = json!({"name": "MessageAbortedError", "data": {"message": "Aborted"}});
     let aborted = event("session.error", json!({"error": error}));
-    let begun = [status("busy"), message(false), text("", false), piece("Half"), aborted];
+    let begun = [status("busy"), message(false), text("", false), delta("Half"), aborted];
     let rest = [status("idle"), text("Half", true), message(true)];
     for lines in [[&begun[..], &rest].concat(), begun.to_vec()] {
-        let events = served(&lines);
+        let events = read_served(&lines);
         let place = |kind: &str| events.iter().position(|event| event["type"] == kind).unwrap();
         assert!(place("block_ended") < place("interrupted"));
         assert!(place("interrupted") < place("turn_ended"));
-        assert!(events[place("interrupted")].get("text").is_none(), "the user said nothing");
+        assert!(events[place("interrupted")].get("text").is_none(), "the user wrote nothing");
         let end = &events[place("turn_ended")];
         assert_eq!((&end["outcome"], &end["cause"]), (&json!("cancelled"), &json!("Aborted")));
     }
 }
 
 #[test]
-fn the_price_of_a_turn_has_that_of_its_sub_agents_in_it() {
+fn the_cost_of_a_turn_includes_that_of_its_sub_agents() {
     let mut call = tool(json!({
         "status": "running", "input": {"prompt": "Look."}, "metadata": {"sessionId": "child"},
     }));
@@ -422,20 +421,20 @@ fn the_price_of_a_turn_has_that_of_its_sub_agents_in_it() {
     prompt["properties"]["part"]["messageID"] = json!("u");
     let steps = [step("child", "stop", 0.25), step("s", "stop", 0.5)];
     let start = [status("busy"), message(false), call, asked, prompt];
-    let events = served(&[&start[..], &steps, &[message(true), status("idle")]].concat());
-    let end = of_kind(&events, "turn_ended")[0];
+    let events = read_served(&[&start[..], &steps, &[message(true), status("idle")]].concat());
+    let end = of_type(&events, "turn_ended")[0];
     assert_eq!((&end["cost"]["usd"], &end["usage"]["input"]), (&json!(0.75), &json!(10)));
-    let natives = of_kind(&events, "native");
+    let natives = of_type(&events, "native");
     let summary = |native: &&&Value| native["name"].as_str().unwrap().ends_with("/summary");
     assert_eq!(natives.iter().find(summary), None, "the prompt of a sub-agent is no summary");
 }
 
 #[test]
-fn an_end_that_is_no_success_has_a_cause() {
+fn an_end_without_success_has_a_cause() {
     for reason in ["length", "content-filter", "error"] {
         let start = line("step_start", json!({"type": "step-start", "messageID": "m"}));
         let events = read(&[start, finish(reason)], &Exit::default());
-        assert!(of_kind(&events, "turn_ended")[0]["cause"].is_string(), "{reason}");
+        assert!(of_type(&events, "turn_ended")[0]["cause"].is_string(), "{reason}");
     }
 }
 
@@ -444,40 +443,40 @@ fn a_second_start_of_a_step_that_has_not_finished_is_a_retry() {
     let start = line("step_start", json!({"type": "step-start", "messageID": "m"}));
     let lines = [start.clone(), start.clone(), start.clone(), finish("stop")];
     let events = read(&lines, &Exit::default());
-    let attempts: Vec<_> = of_kind(&events, "retry").iter().map(|it| &it["attempt"]).collect();
+    let attempts: Vec<_> = of_type(&events, "retry").iter().map(|it| &it["attempt"]).collect();
     assert_eq!(attempts, [1, 2]);
     let lines = [start.clone(), finish("tool-calls"), start, finish("stop")];
-    assert!(of_kind(&read(&lines, &Exit::default()), "retry").is_empty());
+    assert!(of_type(&read(&lines, &Exit::default()), "retry").is_empty());
 }
 
-/// Seen in 1.18.33, where the wait is about a second.
+/// Observed in 1.18.33, where the delay is about a second.
 #[test]
-fn a_retry_tells_how_long_it_waits() {
+fn a_retry_states_its_delay() {
     let retry = json!({
         "type": "retry", "attempt": 1, "message": "Rate limit reached", "next": 1794788217229_u64,
     });
     let mut retry = event("session.status", json!({"status": retry}));
     retry["id"] = json!("evt_1e1b6cda6001pe7t1MajwYR7y8");
-    let events = served(&[status("busy"), message(false), retry.clone()]);
-    assert_eq!(of_kind(&events, "retry")[0]["delay_ms"], 999);
+    let events = read_served(&[status("busy"), message(false), retry.clone()]);
+    assert_eq!(of_type(&events, "retry")[0]["delay_ms"], 999);
     retry["id"] = json!("evt");
-    let events = served(&[status("busy"), message(false), retry]);
-    assert!(of_kind(&events, "retry")[0].get("delay_ms").is_none());
+    let events = read_served(&[status("busy"), message(false), retry]);
+    assert!(of_type(&events, "retry")[0].get("delay_ms").is_none());
 }
 
 #[test]
-fn a_turn_of_the_server_tells_when_it_was_and_how_long_it_took() {
+fn a_turn_of_the_server_has_its_time_and_duration() {
     let user = json!({"info": {"id": "u", "role": "user", "time": {"created": 1000}}});
     let message = |time: Value| {
         event("message.updated", json!({"info": {"id": "m", "role": "assistant", "time": time}}))
     };
-    let events = served(&[
+    let events = read_served(&[
         event("message.updated", user),
         message(json!({"created": 1200})),
         message(json!({"created": 1200, "completed": 4500})),
         status("idle"),
     ]);
-    assert_eq!(of_kind(&events, "turn_started")[0]["time"], 1000);
-    let end = of_kind(&events, "turn_ended")[0];
+    assert_eq!(of_type(&events, "turn_started")[0]["time"], 1000);
+    let end = of_type(&events, "turn_ended")[0];
     assert_eq!((&end["time"], &end["duration_ms"]), (&json!(4500), &json!(3500)));
 }

@@ -1,5 +1,5 @@
-//! Notices are written between lines of text, never inside one, and every turn has a line for its
-//! end.
+//! Where lines of our own are written between lines of text: never inside one, and one at the end
+//! of each turn.
 
 use crate::support::{Case, translate, translate_lines};
 
@@ -15,7 +15,7 @@ fn shown(lines: &[&str]) -> String {
     translate_lines("events", "text", lines).text()
 }
 
-/// Seen: a notice in the middle of a word.
+/// Regression: a notice was shown in the middle of a word.
 #[test]
 fn a_notice_waits_for_the_end_of_the_block() {
     let lines = [&delta("One sen"), NOTICE, &delta("tence."), ENDED, COMPLETED];
@@ -31,7 +31,7 @@ fn a_notice_waits_for_the_end_of_the_line_and_no_longer() {
 }
 
 #[test]
-fn a_notice_is_shown_before_what_ends_the_line_anyway() {
+fn a_notice_is_shown_before_an_event_that_ends_the_line_anyway() {
     let call = r#"{"type":"tool_started","call":"c","name":"look","input":{}}"#;
     let answer = r#"{"type":"tool_ended","call":"c"}"#;
     let lines = [&delta("Half"), NOTICE, call, answer, COMPLETED];
@@ -43,8 +43,7 @@ fn a_notice_is_shown_before_what_ends_the_line_anyway() {
 fn a_question_to_the_user_does_not_wait() {
     let question = r#"{"type":"permission_requested","request":"r","tool":"look","input":{}}"#;
     let lines = [&delta("Half"), question, &delta(" of it."), ENDED, COMPLETED];
-    let expected = "Half\n\n! permission requested: look\n\n of it.\n\n— completed\n";
-    assert_eq!(shown(&lines), expected);
+    assert_eq!(shown(&lines), "Half\n\n! permission requested: look\n\n of it.\n\n— completed\n");
 }
 
 #[test]

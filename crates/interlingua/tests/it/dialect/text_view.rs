@@ -1,26 +1,25 @@
-//! The text that a person sees at a terminal.
+//! The text that a person at a terminal sees of a stream.
 
-use interlingua::dialect::{self, FramingKind};
-use interlingua::{Exit, Options, ReadOptions, Source, Translator};
+use interlingua::dialect::FramingKind;
+use interlingua::{Exit, Options, ReadOptions, Translator};
 
-/// The text of a stream, and the losses.
-fn shown_of(from: &str, lines: &[&str], exit: &Exit) -> (String, Vec<String>) {
+use crate::support::{dialect, translate_with};
+
+/// The text that a person sees of a stream, and the names of what was lost.
+fn shown_with_losses(from: &str, lines: &[&str], exit: &Exit) -> (String, Vec<String>) {
     let options = Options {
         read: ReadOptions { framing: Some(FramingKind::Lines), ..ReadOptions::default() },
         ..Options::default()
     };
-    let to = dialect::find("text").unwrap();
-    let mut translator = Translator::new(Source::named(from).unwrap(), to, options).unwrap();
-    let mut shown = translator.push((lines.join("\n") + "\n").as_bytes(), None).to_vec();
-    let finished = translator.finish(exit, None);
-    shown.extend_from_slice(&finished.bytes);
-    let lost = finished.losses.iter().map(|(what, count)| format!("{count} {what}"));
-    let lost = lost.collect();
-    (String::from_utf8(shown).unwrap(), lost)
+    let input = lines.join("\n") + "\n";
+    let (from, to) = (Some(dialect(from)), dialect("text"));
+    let written = translate_with(options, from, to, [input.as_bytes()], exit);
+    let lost = written.losses().iter().map(|(what, count)| format!("{count} {what}"));
+    (written.text(), lost.collect())
 }
 
 fn shown(from: &str, lines: &[&str]) -> String {
-    shown_of(from, lines, &Exit::default()).0
+    shown_with_losses(from, lines, &Exit::default()).0
 }
 
 const CODEX: &[&str] = &[
@@ -38,8 +37,8 @@ const CODEX: &[&str] = &[
 ];
 
 #[test]
-fn a_turn_is_readable() {
-    let (shown, lost) = shown_of("codex", CODEX, &Exit::default());
+fn a_turn_is_shown_readably() {
+    let (shown, lost) = shown_with_losses("codex", CODEX, &Exit::default());
     assert_eq!(
         shown,
         "\
@@ -70,10 +69,10 @@ Done.Really.
 }
 
 #[test]
-fn a_turn_that_was_cut_off_states_its_cause_once() {
+fn a_truncated_turn_shows_its_cause_once() {
     let line = r#"{"type":"item.started","item":{"id":"1","type":"command_execution","command":"sleep 9","status":"in_progress"}}"#;
     let exit = Exit { code: Some(1), stderr: Some("boom\n".to_owned()), ..Exit::default() };
-    let (shown, _) = shown_of("codex", &[line], &exit);
+    let (shown, _) = shown_with_losses("codex", &[line], &exit);
     assert!(shown.starts_with("▸ command_execution: sleep 9\n  ⎿ abandoned: "), "{shown}");
     assert!(shown.contains("\n\n— failed: the agent exited with code 1"), "{shown}");
     assert!(shown.ends_with("\n\n| boom\n"), "{shown}");
@@ -81,10 +80,9 @@ fn a_turn_that_was_cut_off_states_its_cause_once() {
 }
 
 #[test]
-fn deltas_are_written_at_once() {
-    let to = dialect::find("text").unwrap();
-    let codex = dialect::find("codex");
-    let mut translator = Translator::new(codex.unwrap().into(), to, Options::default()).unwrap();
+fn deltas_are_written_as_they_arrive() {
+    let (from, to) = (dialect("codex"), dialect("text"));
+    let mut translator = Translator::new(from.into(), to, Options::default()).unwrap();
     let delta = |text| {
         format!(
             "{{\"type\":\"message.output_text.delta\",\"item_id\":\"a\",\"delta\":\"{text}\"}}\n"
@@ -96,7 +94,7 @@ fn deltas_are_written_at_once() {
 }
 
 #[test]
-fn the_lines_of_a_sub_agent_are_indented() {
+fn the_output_of_a_sub_agent_is_indented() {
     let shown = shown(
         "claude",
         &[
@@ -121,7 +119,7 @@ fn claude_answer(id: &str, output: &str) -> String {
     )
 }
 
-/// `⎿ Bash: fast` looked like a command.
+/// Regression: `⎿ Bash: fast` looked like a command.
 #[test]
 fn answers_of_parallel_calls_name_their_call() {
     let lines = [
@@ -147,7 +145,7 @@ fn answers_of_parallel_calls_name_their_call() {
     );
 }
 
-/// `failed, exit code 3: Exit code 3 … (+2 lines)` hid the first line of the output.
+/// Regression: `failed, exit code 3: Exit code 3 … (+2 lines)` hid the first line of the output.
 #[test]
 fn the_exit_code_is_not_the_first_line_of_the_output() {
     let call = claude_call("a", "false");
@@ -157,7 +155,7 @@ fn the_exit_code_is_not_the_first_line_of_the_output() {
 }
 
 #[test]
-fn a_change_that_failed_names_its_files() {
+fn a_failed_change_lists_its_files() {
     let shown = shown(
         "codex",
         &[
@@ -175,7 +173,7 @@ fn an_empty_line_of_a_prompt_is_marked_too() {
     assert!(shown.starts_with("> one\n>\n> two\n\n"), "{shown}");
 }
 
-/// An escape sequence that was split between two deltas left `0m` on the screen.
+/// Regression: an escape sequence that was split between two deltas left `0m` on the screen.
 #[test]
 fn an_escape_sequence_that_is_split_between_deltas_is_removed() {
     let delta = |text: &str| {
@@ -187,7 +185,7 @@ fn an_escape_sequence_that_is_split_between_deltas_is_removed() {
 }
 
 #[test]
-fn a_rejected_plan_is_reported_as_rejected() {
+fn a_refused_plan_is_shown_as_refused() {
     let call = |id: &str, step: &str| {
         format!(
             r#"{{"type":"tool_use","tool_name":"write_todos","tool_id":"{id}","parameters":{{"todos":[{{"description":"{step}","status":"pending"}}]}}}}"#
@@ -202,13 +200,15 @@ fn a_rejected_plan_is_reported_as_rejected() {
     assert!(!shown_first.contains("(empty)"), "{shown_first}");
     let lines = [call("a", "Look"), result("a", "success"), call("b", "Act"), result("b", "error")];
     let shown = shown("gemini", &lines.each_ref().map(String::as_str));
-    let rejected = "! the plan was rejected; the previous plan still applies\n";
-    assert!(shown.contains(rejected), "{shown}");
+    assert!(
+        shown.contains("! the plan was rejected; the previous plan still applies\n"),
+        "{shown}"
+    );
     assert_eq!(shown.matches("Look").count(), 1, "{shown}");
 }
 
 #[test]
-fn a_line_does_not_repeat_what_the_agent_states() {
+fn an_error_that_is_also_the_cause_is_shown_once() {
     let retry = r#"{"type":"error","message":"Reconnecting... 1/2 (too busy)"}"#;
     let codex = shown("codex", &[r#"{"type":"turn.started"}"#, retry]);
     assert!(codex.contains(": Reconnecting... 1/2 (too busy)\n"), "{codex}");
@@ -220,7 +220,7 @@ fn a_line_does_not_repeat_what_the_agent_states() {
 }
 
 #[test]
-fn a_turn_that_cost_nothing_names_no_price() {
+fn a_turn_without_cost_shows_no_price() {
     let result = |cost: &str| {
         format!(
             r#"{{"type":"result","subtype":"success","is_error":false,"session_id":"s","duration_ms":1199,"total_cost_usd":{cost},"result":"ok"}}"#
@@ -232,15 +232,17 @@ fn a_turn_that_cost_nothing_names_no_price() {
 }
 
 #[test]
-fn a_permission_request_names_its_call_and_its_reason() {
+fn a_permission_request_shows_its_subject_and_reason() {
     let call = r#"{"type":"tool_started","call":"c","name":"file_change","kind":"edit","input":{"changes":[{"path":"a.txt"}]}}"#;
     let asks = r#"{"type":"permission_requested","request":"1","call":"c","description":"Outside the workspace?"}"#;
     let blind = shown("events", &[call, asks]);
-    let expected = "! permission requested: file_change: a.txt (Outside the workspace?)\n";
-    assert!(blind.contains(expected), "{blind}");
+    assert!(
+        blind.contains("! permission requested: file_change: a.txt (Outside the workspace?)\n"),
+        "{blind}"
+    );
     let repeats = r#"{"type":"permission_requested","request":"1","tool":"bash","input":{"command":"ls -l"},"description":"run ls -l"}"#;
-    let shown_once = shown("events", &[repeats]);
-    assert!(shown_once.contains("! permission requested: bash: ls -l\n"), "{shown_once}");
+    let text = shown("events", &[repeats]);
+    assert!(text.contains("! permission requested: bash: ls -l\n"), "{text}");
     let nothing = shown("events", &[r#"{"type":"permission_requested","request":"1"}"#]);
     assert!(nothing.contains("! permission requested\n"), "{nothing}");
 }
@@ -269,7 +271,7 @@ fn the_answer_of_a_call_that_wrote_the_plan_does_not_repeat_it() {
         format!(r#"{{"type":"tool_ended","call":"c","status":"{status}","output":{output}}}"#)
     };
     let list = answer(r#""[\n{}\n]""#, "completed");
-    let (drawn, lost) = shown_of("events", &[call, plan, &list], &Exit::default());
+    let (drawn, lost) = shown_with_losses("events", &[call, plan, &list], &Exit::default());
     assert!(drawn.contains("  [ ] Look\n  ⎿ done\n"), "{drawn}");
     assert!(lost.contains(&"1 tool outputs beyond one line".to_owned()), "{lost:?}");
     let short = shown("events", &[call, plan, &answer("\"Noted.\"", "completed")]);
@@ -281,7 +283,7 @@ fn the_answer_of_a_call_that_wrote_the_plan_does_not_repeat_it() {
 }
 
 #[test]
-fn a_file_is_shown_by_its_path_under_any_field_name() {
+fn a_file_is_shown_by_its_path_under_any_name() {
     for name in ["file_path", "filePath", "fileName", "path"] {
         let call = format!(
             r#"{{"type":"tool_started","call":"c","name":"write","kind":"write","input":{{"content":"x","{name}":"a.txt"}}}}"#
@@ -292,14 +294,14 @@ fn a_file_is_shown_by_its_path_under_any_field_name() {
 }
 
 #[test]
-fn the_prompt_of_a_sub_agent_is_marked_as_such() {
+fn the_prompt_of_a_sub_agent_is_not_shown_again() {
     let prompt = r#"{"type":"user_message","parent":"c","text":"Look around","injected":true}"#;
     let shown = shown("events", &[prompt]);
     assert!(shown.contains("    > (to the sub-agent) Look around\n"), "{shown}");
 }
 
 #[test]
-fn the_output_of_a_stopped_call_is_shown_before_the_reason() {
+fn the_output_of_a_stopped_call_precedes_its_cause() {
     let lines = [
         r#"{"type":"tool_started","call":"c","name":"bash","input":{"command":"make"}}"#,
         r#"{"type":"tool_progress","call":"c","output":"started"}"#,

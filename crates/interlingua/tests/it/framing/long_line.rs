@@ -1,4 +1,4 @@
-//! Guards against a line without end taking all memory, or costing more than its length.
+//! Guards against an endless line that exhausts memory, or costs more than its length.
 
 use interlingua::framing::{Body, Framing, Limits, Lines, Objects, Sse};
 
@@ -6,7 +6,7 @@ use crate::support;
 
 const CHUNK: usize = 64 << 10;
 
-/// A framing that can say how much memory it holds.
+/// A framing that reports how much memory it holds.
 trait Held: Framing {
     fn held(&self) -> usize;
 }
@@ -22,7 +22,8 @@ macro_rules! held {
 }
 held!(Lines, Sse, Objects);
 
-/// Pushes 200 MB that start with `front`, then `back`; gives the bodies of the frames, as text.
+/// Pushes 200 MB that start with `front`, then `back`, and returns the bodies of the frames as
+/// text.
 fn push_200_megabytes(framing: &mut dyn Held, front: &str, back: &str, most: usize) -> Vec<String> {
     let mut seen = Vec::new();
     let chunk = vec![b'x'; CHUNK];
@@ -44,7 +45,7 @@ fn push_200_megabytes(framing: &mut dyn Held, front: &str, back: &str, most: usi
 }
 
 #[test]
-fn a_line_of_200_megabytes_never_holds_more_than_the_limit() {
+fn a_line_of_200_megabytes_never_uses_more_memory_than_the_limit() {
     let limit = 8 << 20;
     let limits = Limits { frame: limit };
     let bytes = 200_000_000 / CHUNK * CHUNK;
@@ -59,7 +60,7 @@ fn a_line_of_200_megabytes_never_holds_more_than_the_limit() {
     let seen = push_200_megabytes(&mut Sse::new(limits), ": ", back, limit);
     assert_eq!(seen, ["{}"]);
 
-    // The scanner looks at held and new bytes in one piece.
+    // The scanner needs held and new bytes to be contiguous.
     let most = limit + CHUNK;
     let seen = push_200_megabytes(&mut Objects::new(limits), "{\"a\":\"", "\"}\n{}\n", most);
     assert_eq!(seen, [too_long(8), "{}".to_owned()]);
@@ -68,7 +69,7 @@ fn a_line_of_200_megabytes_never_holds_more_than_the_limit() {
 }
 
 #[test]
-fn the_limit_is_the_longest_line_that_passes() {
+fn a_line_as_long_as_the_limit_is_accepted() {
     let mut seen = Vec::new();
     let mut lines = Lines::new(Limits { frame: 4 });
     for chunk in [&b"1234\n12345\n12"[..], b"3", b"45", b"6\n123", b"45"] {
@@ -83,7 +84,7 @@ fn is_text(body: &Body<'_>) -> bool {
 }
 
 #[test]
-fn a_large_line_leaves_no_large_buffer_behind() {
+fn the_buffer_of_a_large_line_is_released() {
     let mut lines = Lines::default();
     let mut longest = 0;
     for _ in 0..64 {

@@ -1,4 +1,4 @@
-//! Guards against records lost or invented because something else was printed on the stream.
+//! Guards against records that are lost or invented because of other output on the stream.
 
 use interlingua::framing::{Body, Framing, Lines, Objects};
 
@@ -22,7 +22,7 @@ fn check(framing: impl Framing, input: &str, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn what_stands_before_the_brace_is_kept_verbatim() {
+fn text_before_the_brace_is_kept_verbatim() {
     for noise in [
         "\u{1b}[2K\u{1b}[1G",
         "\u{1b}]0;title {x}\u{7}",
@@ -46,7 +46,7 @@ fn indentation_is_not_noise() {
 }
 
 #[test]
-fn a_banner_is_text_of_its_own() {
+fn a_banner_is_a_frame_of_its_own() {
     let input = "Agent v1.2 {beta}\n\n{\"a\":1}\nbye\n";
     let expected = [("", "Agent v1.2 {beta}"), ("", "{\"a\":1}"), ("", "bye")];
     check(Lines::default(), input, &expected);
@@ -54,35 +54,35 @@ fn a_banner_is_text_of_its_own() {
 }
 
 #[test]
-fn a_line_that_starts_with_a_brace_is_never_cut() {
+fn a_line_that_starts_with_a_brace_is_never_split() {
     check(Lines::default(), "{x {\"a\":1}\n", &[("", "{x {\"a\":1}")]);
     check(Lines::default(), "  {x {\"a\":1}\n", &[("", "{x {\"a\":1}")]);
 }
 
 #[test]
-fn prose_with_a_brace_that_opens_nothing_is_never_cut() {
+fn prose_with_a_brace_that_opens_no_object_is_never_split() {
     check(Lines::default(), "a set {x, y}\n", &[("", "a set {x, y}")]);
     check(Lines::default(), "fn main() {\n", &[("", "fn main() {")]);
 }
 
 #[test]
-fn blank_lines_are_counted_but_not_handed_on() {
+fn blank_lines_are_counted_but_not_emitted() {
     let mut places = Vec::new();
     let mut lines = Lines::default();
     lines.push(b"\n \t\r\n{}\r\n", &mut |frame| places.push((frame.line, frame.bytes)));
     lines.finish(&mut |frame| places.push((frame.line, frame.bytes)));
-    // The range covers the CR, though the text does not.
+    // The range includes the CR, though the text does not.
     assert_eq!(places, [(3, 5..8)]);
 }
 
 #[test]
-fn only_one_carriage_return_is_left_out_and_only_line_feeds_cut() {
+fn only_one_carriage_return_is_removed_and_only_line_feeds_end_a_line() {
     check(Lines::default(), "{}\r\r\n", &[("", "{}\r")]);
     check(Lines::default(), "{}\r{}\u{2028}{}\u{2029}{}\n", &[("", "{}\r{}\u{2028}{}\u{2029}{}")]);
 }
 
 #[test]
-fn stray_quotes_and_braces_cost_no_record() {
+fn stray_quotes_and_braces_lose_no_record() {
     for stray in
         ["\"", "}", "{", "{\"", "{ \"a", "{\"a\":", "{\"a\":[", "say '{' or \"", "]]}}", "{{{{"]
     {
@@ -90,14 +90,14 @@ fn stray_quotes_and_braces_cost_no_record() {
         let expected = [("", stray), ("", "{\"b\":2}"), ("", "{\"c\":3}")];
         check(Lines::default(), &input, &expected);
         check(Objects::default(), &input, &expected);
-        // With the record as the last thing of all.
+        // The record is the very end of the input.
         let input = format!("{stray}\n{{\"b\":2}}\n");
         check(Objects::default(), &input, expected.split_last().map_or(&[][..], |(_, rest)| rest));
     }
 }
 
 #[test]
-fn bytes_that_are_not_utf8_are_replaced_in_their_line_alone() {
+fn invalid_utf8_is_replaced_only_in_its_line() {
     let mut replaced = Vec::new();
     let mut lines = Lines::default();
     lines.push(b"{\"a\":\"\xff\"}\n{\"b\":2}\n", &mut |frame| {

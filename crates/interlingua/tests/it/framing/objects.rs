@@ -1,4 +1,4 @@
-//! Guards against objects lost, invented or rescanned where they do not stand one per line.
+//! Guards against objects that are lost, invented or rescanned when they are not one per line.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use interlingua::framing::{Body, Frame, Framing, Limits, Objects, extract_json_o
 
 use crate::support::processor;
 
-fn see(frame: &Frame<'_>) -> String {
+fn describe(frame: &Frame<'_>) -> String {
     match &frame.body {
         Body::Text(text) => {
             let noise =
@@ -22,15 +22,15 @@ fn frames_in<'c>(limits: Limits, chunks: impl IntoIterator<Item = &'c [u8]>) -> 
     let mut seen = Vec::new();
     let mut objects = Objects::new(limits);
     for chunk in chunks {
-        objects.push(chunk, &mut |frame| seen.push((frame.line, see(&frame))));
+        objects.push(chunk, &mut |frame| seen.push((frame.line, describe(&frame))));
     }
-    objects.finish(&mut |frame| seen.push((frame.line, see(&frame))));
+    objects.finish(&mut |frame| seen.push((frame.line, describe(&frame))));
     seen
 }
 
 /// Checks line and content of every frame, for every split in two and into single bytes.
 ///
-/// Noise stands in angle brackets before the text; an ellipsis marks what is unterminated.
+/// Noise is written in angle brackets before the text; an ellipsis marks an unterminated frame.
 fn check_with(limits: Limits, input: &str, expected: &[(u64, &str)]) {
     let input = input.as_bytes();
     let expected: Vec<_> =
@@ -48,13 +48,13 @@ fn check(input: &str, expected: &[(u64, &str)]) {
 }
 
 #[test]
-fn glued_objects_are_several() {
+fn adjacent_objects_are_separate_frames() {
     check(r#"{"a":1}{"b":2}"#, &[(1, r#"{"a":1}"#), (1, r#"{"b":2}"#)]);
     check("{}{}\n{}", &[(1, "{}"), (1, "{}"), (2, "{}")]);
 }
 
 #[test]
-fn an_object_over_several_lines_is_one() {
+fn an_object_on_several_lines_is_one_frame() {
     let pretty = "{\n  \"a\": [\n    {\"b\": 1},\n    {}\n  ]\n}";
     check(&format!("{pretty}\n\n{pretty}\r\n"), &[(1, pretty), (8, pretty)]);
 }
@@ -68,12 +68,12 @@ fn strings_may_hold_anything() {
 }
 
 #[test]
-fn an_array_around_objects_is_nothing() {
+fn an_array_around_objects_is_ignored() {
     check("[{\"a\":1},\n {\"b\":2} , {}\n]\n", &[(1, "{\"a\":1}"), (2, "{\"b\":2}"), (2, "{}")]);
 }
 
 #[test]
-fn noise_goes_with_the_object_behind_it_on_the_line_or_else_alone() {
+fn noise_belongs_to_the_next_object_on_its_line_or_else_to_a_frame_of_its_own() {
     check(
         "hello\n[INFO] ready {\"a\":1} and {\"b\":2} bye \r\n\nend",
         &[
@@ -93,7 +93,7 @@ fn noise_goes_with_the_object_behind_it_on_the_line_or_else_alone() {
 }
 
 #[test]
-fn a_stray_quote_or_brace_costs_its_own_line_at_most() {
+fn a_stray_quote_or_brace_loses_at_most_its_line() {
     check("{\"a\n{\"b\":2}\n", &[(1, "{\"a"), (2, "{\"b\":2}")]);
     check("noise {\n{\"a\":1}\n", &[(1, "noise {"), (2, "{\"a\":1}")]);
     check("}\n\"\n{\"a\":1}\n", &[(1, "}"), (2, "\""), (3, "{\"a\":1}")]);
@@ -102,7 +102,7 @@ fn a_stray_quote_or_brace_costs_its_own_line_at_most() {
 }
 
 #[test]
-fn objects_swallowed_by_a_broken_one_are_handed_on() {
+fn objects_inside_a_broken_one_are_emitted() {
     check(
         "{ \"a\":\n{\"b\":2}\n{\"c\":3}\n",
         &[(1, "{ \"a\":"), (2, "{\"b\":2}"), (3, "{\"c\":3}")],
@@ -118,13 +118,13 @@ fn objects_swallowed_by_a_broken_one_are_handed_on() {
             (7, "{}"),
         ],
     );
-    // The end of the input breaks it too, as far as the first column shows where records begin.
+    // The end of the input breaks it too, if the first column shows where records begin.
     check("{\"a\":\n{\"b\":2}\n", &[(1, "{\"a\":"), (2, "{\"b\":2}")]);
     check("{\"a\":[\n{\"b\":2},\n{\"c\":", &[(1, "{\"a\":["), (2, "{\"b\":2}"), (3, "{\"c\":…")]);
 }
 
 #[test]
-fn the_parts_of_a_broken_record_are_no_records() {
+fn parts_of_a_broken_record_are_not_records() {
     let broken = r#"{"a":oops,"b":{"type":"result"}}"#;
     check(&format!("{broken}\n{{}}\n"), &[(1, broken), (2, "{}")]);
     let broken = "{\"a\":\"raw\ttab\",\"b\":{}}";
@@ -132,7 +132,7 @@ fn the_parts_of_a_broken_record_are_no_records() {
 }
 
 #[test]
-fn a_record_glued_to_a_cut_off_one_is_found() {
+fn a_record_directly_after_a_truncated_one_is_found() {
     check(r#"{"a":1,"b{"c":2}"#, &[(1, r#"{"a":1,"b{"c":2}…"#)]);
     check(r#"{"a":12{"c":2}"#, &[(1, r#"<{"a":12>{"c":2}"#)]);
 }
@@ -153,7 +153,7 @@ fn a_record_open_at_the_end_is_unterminated() {
 }
 
 #[test]
-fn too_long_is_reported_and_reading_resumes_at_the_next_line() {
+fn a_record_that_is_too_long_is_reported_and_reading_resumes_at_the_next_line() {
     let limits = Limits { frame: 10 };
     check_with(limits, "{\"a\":1234}\n", &[(1, "{\"a\":1234}")]);
     check_with(limits, "{\"a\":12345}{}\n{}\n", &[(1, "too long: 13"), (2, "{}")]);
@@ -170,7 +170,7 @@ fn too_long_is_reported_and_reading_resumes_at_the_next_line() {
 }
 
 #[test]
-fn bytes_that_are_not_utf8_are_replaced_in_their_frame_alone() {
+fn invalid_utf8_is_replaced_only_in_its_frame() {
     let mut seen = Vec::new();
     let mut objects = Objects::default();
     objects.push(b"\xff{\"a\":\"\xe2\x82\"}{}", &mut |frame| {
@@ -205,7 +205,7 @@ fn time_of(input: &[u8]) -> Duration {
 }
 
 #[test]
-fn no_input_makes_it_quadratic() {
+fn no_input_has_quadratic_cost() {
     let patterns: [(&str, &str); 13] = [
         ("", "{"),
         ("", "{\"a\":"),
@@ -221,7 +221,7 @@ fn no_input_makes_it_quadratic() {
         ("[,,,", "x{x"),
         ("x {\"a\":", "1{\"a\":"),
     ];
-    // As many separators in front as there are braces behind: nothing may look at them twice each.
+    // There are as many separators in front as braces after them: each may be scanned only once.
     let separators = ",".repeat(1 << 20) + "x";
     let mut inputs: Vec<_> = patterns
         .iter()
@@ -233,8 +233,8 @@ fn no_input_makes_it_quadratic() {
     let behind = |size: usize| separators[(1 << 20) - size..].to_owned() + &"{x".repeat(size / 2);
     inputs.push((behind(1 << 18), behind(1 << 20)));
     for (small, large) in inputs {
-        // Four times the input: four times the time if linear, sixteen if quadratic. A busy machine
-        // may spoil a run or two.
+        // Four times the input takes four times as long if the cost is linear, sixteen times if it
+        // is quadratic. A busy machine may slow down a run or two.
         let best = (0..3).map(|_| time_of(small.as_bytes())).min().unwrap_or_default();
         let allowed = best * 10 + Duration::from_millis(5);
         let start: String = large.chars().take(20).collect();

@@ -28,7 +28,7 @@ fn limits() -> impl Iterator<Item = Limits> {
     [0, 1, 7, 20, 1000].into_iter().map(|frame| Limits { frame })
 }
 
-/// All that can be seen of the frames of `chunks`.
+/// All observable properties of the frames of `chunks`.
 fn frames<'c>(
     make: Make,
     limits: Limits,
@@ -48,11 +48,11 @@ fn every_split_of_every_sample_gives_the_same_frames() {
     for make in FRAMINGS {
         for limits in limits() {
             for sample in SAMPLES {
-                let whole = frames(make, limits, [sample]);
-                assert_eq!(frames(make, limits, sample.chunks(1)), whole);
+                let at_once = frames(make, limits, [sample]);
+                assert_eq!(frames(make, limits, sample.chunks(1)), at_once);
                 for split in 0..=sample.len() {
                     let (first, second) = sample.split_at(split);
-                    assert_eq!(frames(make, limits, [first, second]), whole, "at {split}");
+                    assert_eq!(frames(make, limits, [first, second]), at_once, "at {split}");
                 }
             }
         }
@@ -72,7 +72,7 @@ fn a_character_cut_in_two_is_not_replaced() {
     }
 }
 
-/// Input made of the things that framing cares about, in any order.
+/// Input made of the elements that matter to framing, in any order.
 fn input() -> impl Strategy<Value = Vec<u8>> {
     const WORDS: [&[u8]; 36] = [
         b"{",
@@ -115,7 +115,7 @@ fn input() -> impl Strategy<Value = Vec<u8>> {
     vec(prop::sample::select(WORDS.to_vec()), 0..40).prop_map(|words| words.concat())
 }
 
-/// Cuts `input` at the given places, taken modulo its length.
+/// Cuts `input` at the given positions, taken modulo its length.
 fn split_at<'c>(input: &'c [u8], places: &[usize]) -> Vec<&'c [u8]> {
     let mut places: Vec<_> = places.iter().map(|place| place % (input.len() + 1)).collect();
     places.sort_unstable();
@@ -130,7 +130,7 @@ fn split_at<'c>(input: &'c [u8], places: &[usize]) -> Vec<&'c [u8]> {
     chunks
 }
 
-/// The ranges that the frames cover, which must be in order and apart.
+/// The ranges that the frames cover, which must be in order and disjoint.
 fn covered(make: Make, input: &[u8]) -> Vec<std::ops::Range<usize>> {
     let mut covered: Vec<std::ops::Range<usize>> = Vec::new();
     let mut framing = make(Limits::default());
@@ -160,9 +160,9 @@ proptest! {
     ) {
         let limits = Limits { frame: limit };
         for make in FRAMINGS {
-            let whole = frames(make, limits, [&input[..]]);
-            prop_assert_eq!(&frames(make, limits, split_at(&input, &places)), &whole);
-            prop_assert_eq!(&frames(make, limits, input.chunks(1)), &whole);
+            let at_once = frames(make, limits, [&input[..]]);
+            prop_assert_eq!(&frames(make, limits, split_at(&input, &places)), &at_once);
+            prop_assert_eq!(&frames(make, limits, input.chunks(1)), &at_once);
         }
     }
 
@@ -172,9 +172,9 @@ proptest! {
         places in vec(any::<usize>(), 0..4),
     ) {
         for make in FRAMINGS {
-            let whole = frames(make, Limits::default(), [&input[..]]);
+            let at_once = frames(make, Limits::default(), [&input[..]]);
             let split = frames(make, Limits::default(), split_at(&input, &places));
-            prop_assert_eq!(split, whole);
+            prop_assert_eq!(split, at_once);
         }
     }
 
@@ -193,17 +193,18 @@ proptest! {
 
     #[test]
     fn a_record_after_any_line_is_found(input in input()) {
-        // A line feed in the input may close what it opened around the record; one line cannot.
+        // A line feed in the input may close what the input opened around the record; a single line
+        // cannot.
         let line: Vec<u8> = input.into_iter().filter(|byte| *byte != b'\n').collect();
         let record = "{\"type\":\"record\"}";
-        let whole = [&line[..], b"\n", record.as_bytes(), b"\n"].concat();
+        let complete = [&line[..], b"\n", record.as_bytes(), b"\n"].concat();
         for make in [FRAMINGS[0], FRAMINGS[2]] {
             let mut found = false;
             let mut framing = make(Limits::default());
             let mut sink = |frame: Frame<'_>| {
                 found |= matches!(frame.body, Body::Text(text) if text.text == record);
             };
-            framing.push(&whole, &mut sink);
+            framing.push(&complete, &mut sink);
             framing.finish(&mut sink);
             prop_assert!(found);
         }

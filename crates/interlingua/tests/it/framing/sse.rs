@@ -1,4 +1,5 @@
-//! Guards against server-sent events read otherwise than the WHATWG defines, or lost at the end.
+//! Guards against server-sent events that are read otherwise than WHATWG defines, or lost at the
+//! end.
 
 use interlingua::framing::{Body, Frame, Framing, Limits, Sse};
 
@@ -12,7 +13,7 @@ struct Seen {
     replaced: bool,
 }
 
-fn see(frame: &Frame<'_>) -> Seen {
+fn describe(frame: &Frame<'_>) -> Seen {
     let (line, bytes) = (frame.line, frame.bytes.clone());
     match &frame.body {
         Body::Text(text) => {
@@ -33,27 +34,27 @@ fn events_in(limits: Limits, chunks: &[&[u8]]) -> Vec<Seen> {
     let mut seen = Vec::new();
     let mut sse = Sse::new(limits);
     for chunk in chunks {
-        sse.push(chunk, &mut |frame| seen.push(see(&frame)));
+        sse.push(chunk, &mut |frame| seen.push(describe(&frame)));
     }
-    sse.finish(&mut |frame| seen.push(see(&frame)));
+    sse.finish(&mut |frame| seen.push(describe(&frame)));
     seen
 }
 
 /// The events of `input`, which must be the same for every split into one, two or three chunks and
 /// into single bytes.
 fn events(input: &[u8]) -> Vec<Seen> {
-    let whole = events_in(Limits::default(), &[input]);
+    let at_once = events_in(Limits::default(), &[input]);
     let bytes: Vec<_> = input.chunks(1).collect();
-    assert_eq!(events_in(Limits::default(), &bytes), whole);
+    assert_eq!(events_in(Limits::default(), &bytes), at_once);
     for first in 0..=input.len() {
         let (head, rest) = input.split_at(first);
         for second in 0..=rest.len() {
             let (middle, tail) = rest.split_at(second);
             let chunks = [head, middle, tail];
-            assert_eq!(events_in(Limits::default(), &chunks), whole, "{first} {second}");
+            assert_eq!(events_in(Limits::default(), &chunks), at_once, "{first} {second}");
         }
     }
-    whole
+    at_once
 }
 
 /// The event name and the data of every event.
@@ -66,7 +67,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_line_end_is_one() {
+fn every_kind_of_line_end_is_accepted() {
     for end in ["\n", "\r", "\r\n"] {
         let input = "event: add\ndata: 1\ndata: 2\n\ndata: 3\n\n".replace('\n', end);
         assert_eq!(data(&input), pairs(&[("add", "1\n2"), ("", "3")]), "{end:?}");
@@ -80,7 +81,7 @@ fn unicode_line_separators_are_text() {
 }
 
 #[test]
-fn a_byte_order_mark_counts_at_the_start_only() {
+fn a_byte_order_mark_is_removed_only_at_the_start() {
     assert_eq!(data("\u{feff}data: 1\n\n"), pairs(&[("", "1")]));
     assert_eq!(data("\u{feff}: x\ndata: 1\n\n"), pairs(&[("", "1")]));
     assert_eq!(data("\u{feff}\u{feff}data: 1\n\n"), pairs(&[]));
@@ -90,7 +91,7 @@ fn a_byte_order_mark_counts_at_the_start_only() {
 }
 
 #[test]
-fn fields_are_as_the_standard_has_them() {
+fn fields_are_read_as_the_standard_defines() {
     // The examples of the standard.
     let input = "data: YHOO\ndata: +2\ndata: 10\n\n";
     assert_eq!(data(input), pairs(&[("", "YHOO\n+2\n10")]));
@@ -105,7 +106,7 @@ fn fields_are_as_the_standard_has_them() {
 }
 
 #[test]
-fn an_event_without_data_is_none_and_leaves_no_name_behind() {
+fn an_event_without_data_is_ignored_with_its_name() {
     assert_eq!(data("event: ping\n\nretry: 10\n\ndata: 1\n\n"), pairs(&[("", "1")]));
     assert_eq!(data("event: a\nevent: b\ndata: 1\n\n"), pairs(&[("b", "1")]));
     assert_eq!(data("event: a\nevent\ndata: 1\n\n"), pairs(&[("", "1")]));
@@ -113,12 +114,12 @@ fn an_event_without_data_is_none_and_leaves_no_name_behind() {
 }
 
 #[test]
-fn comments_are_nothing_even_inside_an_event() {
+fn comments_are_ignored_even_inside_an_event() {
     assert_eq!(data(": PROCESSING\n\n:\ndata: 1\n: x\ndata: 2\n\n"), pairs(&[("", "1\n2")]));
 }
 
 #[test]
-fn done_is_done() {
+fn done_marks_the_end_of_the_stream() {
     for input in ["data: [DONE]\n\n", "data:[DONE]\r\n\r\n", "data: [DONE]"] {
         assert_eq!(data(input), pairs(&[("", "Done")]), "{input:?}");
     }
@@ -126,7 +127,7 @@ fn done_is_done() {
 }
 
 #[test]
-fn an_event_open_at_the_end_is_handed_on() {
+fn an_event_open_at_the_end_is_emitted() {
     for input in ["data: {\"a\":", "data: {\"a\":\n", "data: {\"a\":\r\n", "data: {\"a\":\n: x"] {
         let seen = events(input.as_bytes());
         assert_eq!(seen.len(), 1, "{input:?}");
@@ -137,29 +138,29 @@ fn an_event_open_at_the_end_is_handed_on() {
 }
 
 #[test]
-fn an_event_says_where_it_stood() {
+fn an_event_has_its_position() {
     let seen = events(b": x\r\n\r\nevent: a\r\ndata: 1\r\n: y\r\n\r\ndata: 2\r\n\r\n");
     let places: Vec<_> = seen.into_iter().map(|seen| (seen.line, seen.bytes)).collect();
     assert_eq!(places, [(3, 7..24), (7, 33..40)]);
 }
 
 #[test]
-fn bytes_that_are_not_utf8_are_replaced_in_their_event_alone() {
+fn invalid_utf8_is_replaced_only_in_its_event() {
     let seen = events(b"data: \xff\xe2\x82\ndata: 2\n\ndata: \xe2\x82\xac\n\n");
     let texts: Vec<_> = seen.iter().map(|seen| (seen.text.as_str(), seen.replaced)).collect();
     assert_eq!(texts, [("\u{fffd}\u{fffd}\n2", true), ("€", false)]);
 }
 
 #[test]
-fn the_limit_is_for_the_whole_event_and_does_not_depend_on_the_split() {
+fn the_limit_applies_to_the_complete_event_and_does_not_depend_on_the_split() {
     let input = b"data: 1\n\ndata: 12345678\ndata: 2\n\n: a comment of any length\ndata: 3\n\nevent: long enough\n\ndata: 4";
     let limits = Limits { frame: 14 };
-    let whole = events_in(limits, &[input]);
-    let texts: Vec<_> = whole.iter().map(|seen| seen.text.as_str()).collect();
+    let at_once = events_in(limits, &[input]);
+    let texts: Vec<_> = at_once.iter().map(|seen| seen.text.as_str()).collect();
     let too_long = |length| format!("TooLong {{ length: {length}, limit: 14 }}");
     assert_eq!(texts, ["1", &too_long(22), "3", &too_long(18), "4"]);
     for split in 0..=input.len() {
-        assert_eq!(events_in(limits, &[&input[..split], &input[split..]]), whole, "{split}");
+        assert_eq!(events_in(limits, &[&input[..split], &input[split..]]), at_once, "{split}");
     }
-    assert_eq!(events_in(limits, &input.chunks(1).collect::<Vec<_>>()), whole);
+    assert_eq!(events_in(limits, &input.chunks(1).collect::<Vec<_>>()), at_once);
 }

@@ -1,11 +1,11 @@
-//! A plan that was announced and then refused does not stand.
+//! A plan that is announced and then refused is replaced by the plan before it.
 
 use serde_json::json;
 
 use crate::support::translate_lines;
 
 #[test]
-fn the_plan_before_it_stands_again() {
+fn a_refused_plan_is_replaced_by_the_plan_before_it() {
     let todos = |id: &str, list: serde_json::Value| {
         json!({"type":"tool_use","timestamp":"t","tool_name":"write_todos","tool_id":id,"parameters":{"todos":list}})
             .to_string()
@@ -19,7 +19,6 @@ fn the_plan_before_it_stands_again() {
         todos("b", json!([{"description":"","status":"odd"}])),
         result("b", "error"),
     ];
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let records = translate_lines("gemini", "events", &lines).records();
     let plans: Vec<_> = records.iter().filter(|event| event["type"] == "plan_updated").collect();
     assert_eq!(plans.len(), 3);

@@ -1,5 +1,5 @@
-//! An answer in a shape that was asked for, as Claude Code gives it with `--json-schema`: the model calls
-//! a tool with it, and the turn is over with `"stop_reason":"tool_use"`.
+//! A structured answer, as Claude Code gives it with `--json-schema`: the model passes it to a
+//! tool, and the turn ends with `"stop_reason":"tool_use"`.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn only<'r>(records: &'r [Value], kind: &str) -> &'r Value {
     found[0]
 }
 
-/// Seen: the turn was read as one that waits for the client.
+/// Regression: the turn was read as one that waits for the client.
 #[test]
 fn a_turn_without_an_unanswered_call_does_not_wait_for_the_client() {
     for case in cases() {
@@ -51,7 +51,7 @@ fn finish_has_the_answer_in_its_metadata() {
     }
 }
 
-/// The last text of a stream, by the names that all writers have for text.
+/// The last text of a stream, by the names of text in all dialects.
 fn last_text(records: &[Value]) -> Option<&str> {
     fn text(record: &Value) -> Option<&str> {
         let kind = record["type"].as_str();
@@ -72,7 +72,7 @@ fn last_text(records: &[Value]) -> Option<&str> {
 }
 
 #[test]
-fn every_writer_has_the_answer_as_the_last_text() {
+fn the_answer_is_the_last_text_in_every_dialect() {
     for case in cases() {
         for to in written().filter(|to| to.name != "text") {
             let written = translate(to.name, &case.input, &case.exit);
@@ -81,9 +81,10 @@ fn every_writer_has_the_answer_as_the_last_text() {
     }
 }
 
-/// Seen: three times, as the input of the tool, as the last text, and as the end of the turn.
+/// Regression: it was shown three times, as the input of the tool, the last text, and the end of
+/// the turn.
 #[test]
-fn a_person_reads_the_answer_once() {
+fn the_text_view_shows_the_answer_once() {
     for case in cases() {
         let text = translate("text", &case.input, &case.exit).text();
         assert_eq!(text.matches("forty-two").count(), 1, "{}: {text}", case.name);
@@ -92,7 +93,6 @@ fn a_person_reads_the_answer_once() {
 
 fn texts(lines: &[Value]) -> Vec<String> {
     let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let parts = translate_lines("events", "ai-sdk", &lines).records();
     let texts = parts.iter().filter(|part| part["type"] == "text-delta");
     texts.map(|part| part["delta"].as_str().unwrap().to_owned()).collect()
@@ -100,12 +100,12 @@ fn texts(lines: &[Value]) -> Vec<String> {
 
 #[test]
 fn an_answer_is_not_repeated_if_the_last_text_is_its_json() {
-    let said = json!({"type": "block", "kind": "text", "text": r#"{"b": 1, "a": [2]}"#});
+    let text = json!({"type": "block", "kind": "text", "text": r#"{"b": 1, "a": [2]}"#});
     let ended = |text: &str| {
         let answer = json!({"a": [2], "b": 1});
         json!({"type": "turn_ended", "outcome": "completed", "final_text": text, "structured": answer})
     };
-    let same = texts(&[said.clone(), ended(r#"{"b": 1, "a": [2]}"#)]);
+    let same = texts(&[text.clone(), ended(r#"{"b": 1, "a": [2]}"#)]);
     assert_eq!(same, [r#"{"b": 1, "a": [2]}"#]);
     let other = texts(&[json!({"type": "block", "kind": "text", "text": "Done."}), ended("Done.")]);
     assert_eq!(other, ["Done.", r#"{"a":[2],"b":1}"#]);

@@ -1,22 +1,12 @@
-//! A retry that throws away what was already shown: said where there are words for it, and never
-//! doubled where there are none.
+//! A retry that discards text which was already shown: dialects that can retract text do so, and
+//! the others do not repeat it.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::support::records::event;
 use crate::support::{translate_lines, written};
 
-/// Our own events, one record each.
-fn event(kind: &str, fields: Value) -> String {
-    let mut record = json!({
-        "interlingua": 1, "type": kind, "sequence": 0, "line": 1, "bytes": [0, 1],
-    });
-    for (name, value) in fields.as_object().unwrap() {
-        record[name] = value.clone();
-    }
-    record.to_string()
-}
-
-fn piece(message: &str, text: &str) -> String {
+fn delta(message: &str, text: &str) -> String {
     event("block_delta", json!({"message": message, "index": 0, "kind": "text", "text": text}))
 }
 
@@ -28,24 +18,24 @@ fn withdrawn(message: &str) -> String {
     event("withdrawn", json!({"message": message, "index": 0}))
 }
 
-/// A turn with a first try that is taken back, and a second one.
+/// A turn with a first attempt that is withdrawn, and a second one.
 fn turn(first: &[&str], first_ends: bool, second: &[&str]) -> Vec<String> {
     let mut lines = vec![event("turn_started", json!({}))];
-    lines.extend(first.iter().map(|text| piece("one", text)));
+    lines.extend(first.iter().map(|text| delta("one", text)));
     if first_ends {
         lines.push(ended("one"));
     }
     lines.push(withdrawn("one"));
-    lines.extend(second.iter().map(|text| piece("two", text)));
+    lines.extend(second.iter().map(|text| delta("two", text)));
     lines.push(ended("two"));
     lines.push(event("turn_ended", json!({"outcome": "completed"})));
     lines
 }
 
-/// All text of a stream of parts, and the ids of its blocks in the order of their ends.
+/// The concatenated text of a stream of parts, and the ids of its blocks in the order of their
+/// ends.
 fn text_of_parts(lines: &[String]) -> (String, Vec<String>) {
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let parts = translate_lines("events", "ai-sdk", &lines).records();
+    let parts = translate_lines("events", "ai-sdk", lines).records();
     let text = |kind: &str, field: &str| -> Vec<String> {
         let of_kind = parts.iter().filter(|part| part["type"] == kind);
         of_kind.map(|part| part[field].as_str().unwrap().to_owned()).collect()
@@ -55,14 +45,14 @@ fn text_of_parts(lines: &[String]) -> (String, Vec<String>) {
 }
 
 #[test]
-fn a_second_try_that_says_the_same_is_not_said_twice() {
+fn a_second_attempt_with_the_same_text_is_not_written_twice() {
     let lines = turn(&["Hel", "lo wor"], false, &["Hello", " world", "!"]);
     let (text, blocks) = text_of_parts(&lines);
     assert_eq!((text.as_str(), blocks.len()), ("Hello world!", 1));
 }
 
 #[test]
-fn a_whole_block_that_is_said_again_is_said_once() {
+fn a_complete_block_that_is_repeated_is_written_once() {
     let lines = turn(&["Hello"], true, &["Hel", "lo"]);
     let (text, blocks) = text_of_parts(&lines);
     assert_eq!((text.as_str(), blocks.len()), ("Hello", 1));
@@ -71,43 +61,41 @@ fn a_whole_block_that_is_said_again_is_said_once() {
 }
 
 #[test]
-fn a_second_try_that_says_something_else_is_a_block_of_its_own() {
+fn a_second_attempt_with_other_text_is_a_separate_block() {
     let lines = turn(&["This will be"], false, &["This is", " better."]);
     let (text, blocks) = text_of_parts(&lines);
     assert_eq!((text.as_str(), blocks.len()), ("This will beThis is better.", 2));
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let written = translate_lines("events", "ai-sdk", &lines);
     let lost: Vec<_> = written.losses().iter().collect();
-    assert!(lost.contains(&("text that the agent took back", 1)), "{lost:?}");
+    assert!(lost.contains(&("text that the agent retracted", 1)), "{lost:?}");
 }
 
 #[test]
-fn a_second_try_has_its_own_message() {
+fn a_second_attempt_has_its_own_message() {
     for (first_ends, second) in [(false, "Other."), (true, "Other."), (true, "Hello world")] {
         let lines = turn(&["Hello"], first_ends, &[second, " More."]);
-        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let chunks = translate_lines("events", "acp", &lines).records();
-        let said = chunks.iter().filter_map(|chunk| chunk["params"]["update"].as_object());
-        let ids: Vec<_> = said.filter_map(|update| update.get("messageId")?.as_str()).collect();
+        let updates = chunks.iter().filter_map(|chunk| chunk["params"]["update"].as_object());
+        let ids: Vec<_> = updates.filter_map(|update| update.get("messageId")?.as_str()).collect();
         assert_eq!(ids, ["one", "two", "two"], "{first_ends} {second}");
     }
 }
 
 #[test]
-fn a_second_try_can_be_taken_back_too() {
+fn a_second_attempt_can_be_withdrawn_too() {
     let mut lines = turn(&["Hello"], false, &["Hello wor"]);
     let end = lines.pop().unwrap();
     lines.pop();
-    lines.extend([withdrawn("two"), piece("three", "Hello world"), ended("three"), end]);
+    lines.extend([withdrawn("two"), delta("three", "Hello world"), ended("three"), end]);
     let (text, blocks) = text_of_parts(&lines);
     assert_eq!((text.as_str(), blocks.len()), ("Hello world", 1));
 }
 
 #[test]
-fn text_that_is_never_said_again_still_ends() {
+fn withdrawn_text_that_is_not_repeated_still_ends() {
     let lines = [
         event("turn_started", json!({})),
-        piece("one", "Hello"),
+        delta("one", "Hello"),
         withdrawn("one"),
         event("turn_ended", json!({"outcome": "failed", "cause": "no luck"})),
     ];
@@ -115,34 +103,34 @@ fn text_that_is_never_said_again_still_ends() {
     assert_eq!((text.as_str(), blocks.len()), ("Hello", 1));
 }
 
-const SAID: &str =
+const MESSAGE: &str =
     r#"{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"Once."}}"#;
 const RETRY: &str = r#"{"type":"error","message":"Reconnecting... 1/5 (stream disconnected)"}"#;
 const END: &str = r#"{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}"#;
 
 #[test]
-fn our_own_events_say_which_blocks_were_taken_back() {
-    let again = SAID.replace("item_0", "item_1");
-    let told = translate_lines("codex", "events", &[SAID, RETRY, &again, END]).records();
-    let taken = told.iter().find(|event| event["type"] == "withdrawn").unwrap();
-    assert_eq!(taken["blocks"], json!([{"block": 1, "kind": "text", "text": "Once."}]));
-    assert_eq!(told.iter().filter(|event| event["type"] == "block").count(), 2);
+fn our_own_events_list_the_withdrawn_blocks() {
+    let again = MESSAGE.replace("item_0", "item_1");
+    let events = translate_lines("codex", "events", &[MESSAGE, RETRY, &again, END]).records();
+    let withdrawn_event = events.iter().find(|event| event["type"] == "withdrawn").unwrap();
+    assert_eq!(withdrawn_event["blocks"], json!([{"block": 1, "kind": "text", "text": "Once."}]));
+    assert_eq!(events.iter().filter(|event| event["type"] == "block").count(), 2);
 }
 
 #[test]
-fn what_codex_says_again_after_a_reconnect_is_said_once_everywhere() {
-    let again = SAID.replace("item_0", "item_1");
+fn a_message_that_codex_repeats_after_a_reconnect_is_written_once_in_every_dialect() {
+    let again = MESSAGE.replace("item_0", "item_1");
     for to in written().filter(|to| to.name != "events") {
-        let text = translate_lines("codex", to.name, &[SAID, RETRY, &again, END]).text();
+        let text = translate_lines("codex", to.name, &[MESSAGE, RETRY, &again, END]).text();
         let times = text.matches("Once.").count();
-        // The end of a turn may repeat its last word.
+        // The end of a turn may repeat its last text.
         let in_result = text.lines().filter(|line| line.contains("\"result\":\"Once.\"")).count();
         assert_eq!(times - in_result, 1, "{}: {text}", to.name);
     }
 }
 
 #[test]
-fn what_was_said_before_a_tool_was_answered_is_not_taken_back() {
+fn text_before_an_answered_call_is_not_withdrawn() {
     let lines = [
         event("turn_started", json!({})),
         event("block", json!({"message": "one", "text": "Kept."})),
@@ -157,7 +145,7 @@ fn what_was_said_before_a_tool_was_answered_is_not_taken_back() {
 }
 
 #[test]
-fn a_turn_of_the_past_is_not_told_as_one_that_happens_now() {
+fn a_replayed_turn_is_not_written_as_a_live_one() {
     let lines = [
         event("turn_started", json!({"replay": true})),
         event("block", json!({"message": "one", "text": "Long ago."})),
@@ -166,20 +154,19 @@ fn a_turn_of_the_past_is_not_told_as_one_that_happens_now() {
         event("block", json!({"message": "two", "text": "Now."})),
         event("turn_ended", json!({"outcome": "completed"})),
     ];
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    // These say that it is of the past.
+    // These two mark replayed turns.
     for to in written().filter(|to| !["events", "acp"].contains(&to.name)) {
         let written = translate_lines("events", to.name, &lines);
         let text = written.text();
         assert!(!text.contains("Long ago.") && text.contains("Now."), "{}: {text}", to.name);
         let lost: Vec<_> = written.losses().iter().collect();
-        assert!(lost.contains(&("turns of the past, told again", 1)), "{lost:?}");
+        assert!(lost.contains(&("replayed turns", 1)), "{lost:?}");
     }
 }
 
-/// A block that was given another name is taken back too, when our own events are read again.
+/// Blocks that were given another name are withdrawn too when our own events are read again.
 #[test]
-fn our_own_events_name_the_blocks_that_are_taken_back() {
+fn withdrawn_blocks_keep_their_names_in_our_own_events() {
     let again = [
         r#"{"type":"message_end","message":{"role":"assistant","content":[{}]}}"#,
         r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta"}}"#,
@@ -187,8 +174,8 @@ fn our_own_events_name_the_blocks_that_are_taken_back() {
     ];
     let first = translate_lines("pi", "events", &again);
     let records = first.records();
-    let taken = records.iter().find(|event| event["type"] == "withdrawn").unwrap();
-    assert_eq!(taken["blocks"].as_array().unwrap().len(), 2);
+    let withdrawn_event = records.iter().find(|event| event["type"] == "withdrawn").unwrap();
+    assert_eq!(withdrawn_event["blocks"].as_array().unwrap().len(), 2);
     let text = first.text();
     let lines: Vec<&str> = text.lines().collect();
     let second = translate_lines("events", "claude", &lines);

@@ -1,31 +1,31 @@
-//! Law 3: any split of the input, down to single bytes, gives the same output.
+//! Law 3: every split of the input, down to single bytes, gives the same output.
 
 use proptest::prelude::*;
 
 use crate::support::{self, Case, dialect, translate, translate_chunks, written};
 
 #[test]
-fn byte_by_byte_is_the_same_as_at_once() {
+fn single_bytes_give_the_same_output_as_one_chunk() {
     for case in Case::small() {
         for to in written() {
-            let whole = translate(to.name, &case.input, &case.exit);
-            let pieces = translate_chunks(None, to, case.input.chunks(1), &case.exit);
-            assert!(whole.bytes == pieces.bytes, "{} -> {}", case.name, to.name);
-            assert_eq!(whole.losses(), pieces.losses());
-            assert_eq!(whole.repairs(), pieces.repairs());
+            let at_once = translate(to.name, &case.input, &case.exit);
+            let in_chunks = translate_chunks(None, to, case.input.chunks(1), &case.exit);
+            assert!(at_once.bytes == in_chunks.bytes, "{} -> {}", case.name, to.name);
+            assert_eq!(at_once.losses(), in_chunks.losses());
+            assert_eq!(at_once.repairs(), in_chunks.repairs());
         }
     }
 }
 
-/// Reads of a pipe are at most 64 KiB, and nearly half of them end inside a character.
+/// A read from a pipe returns at most 64 KiB, and nearly half of the reads end inside a character.
 #[test]
-fn pipe_reads_are_the_same_as_at_once() {
+fn pipe_reads_give_the_same_output_as_one_chunk() {
     for case in Case::all().into_iter().filter(|case| case.input.len() >= 20_000) {
         for to in written() {
-            let whole = translate(to.name, &case.input, &case.exit);
+            let at_once = translate(to.name, &case.input, &case.exit);
             for size in [65_536, 4_099] {
-                let pieces = translate_chunks(None, to, case.input.chunks(size), &case.exit);
-                assert!(whole.bytes == pieces.bytes, "{} -> {}", case.name, to.name);
+                let in_chunks = translate_chunks(None, to, case.input.chunks(size), &case.exit);
+                assert!(at_once.bytes == in_chunks.bytes, "{} -> {}", case.name, to.name);
             }
         }
     }
@@ -35,7 +35,7 @@ proptest! {
     #![proptest_config(support::cases(64))]
 
     #[test]
-    fn random_splits_are_the_same_as_at_once(
+    fn random_splits_give_the_same_output_as_one_chunk(
         at in any::<prop::sample::Index>(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {
@@ -50,9 +50,9 @@ proptest! {
             start = cut;
         }
         for to in ["claude", "yume", "ai-sdk", "events"] {
-            let whole = translate(to, &case.input, &case.exit);
-            let pieces = translate_chunks(None, dialect(to), chunks.iter().copied(), &case.exit);
-            prop_assert!(whole.bytes == pieces.bytes, "{} -> {}", case.name, to);
+            let at_once = translate(to, &case.input, &case.exit);
+            let in_chunks = translate_chunks(None, dialect(to), chunks.iter().copied(), &case.exit);
+            prop_assert!(at_once.bytes == in_chunks.bytes, "{} -> {}", case.name, to);
         }
     }
 }

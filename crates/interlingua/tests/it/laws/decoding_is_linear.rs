@@ -4,7 +4,7 @@ use interlingua::Exit;
 
 use crate::support::{self, dialect, translate_chunks};
 
-/// A line of some length, in each of the shapes that carry long text.
+/// A line of this length, in each form that carries long text.
 fn line(from: &str, length: usize) -> Vec<u8> {
     let text = r#"The quick brown fox \"jumps\" over the lazy dog.\n"#.repeat(length / 50);
     let line = match from {

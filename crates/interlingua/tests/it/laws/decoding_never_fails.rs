@@ -1,4 +1,4 @@
-//! Law 1: whatever comes, decoding goes on, every turn ends, and what is written is well-formed.
+//! Law 1: whatever the input, decoding continues, every turn ends, and the output is well-formed.
 
 use interlingua::check::Checker;
 use interlingua::framing::Limits;
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::support::{self, Case, translate_chunks, written};
 
-fn well_formed(from: Option<&'static interlingua::dialect::Dialect>, input: &[u8]) {
+fn assert_well_formed(from: Option<&'static interlingua::dialect::Dialect>, input: &[u8]) {
     for to in written() {
         let written = translate_chunks(from, to, [input], &Exit::default());
-        // Records that are passed on as they are may break rules of their own.
+        // Records that are passed through unchanged may break the rules of their dialect.
         if to.rules.is_none() || from.is_none_or(|from| from.name == to.name) {
             continue;
         }
@@ -23,7 +23,7 @@ fn well_formed(from: Option<&'static interlingua::dialect::Dialect>, input: &[u8
     }
 }
 
-/// What no agent prints where something else is expected.
+/// Values that no agent prints where another type is expected.
 const ODD: &[&str] = &[
     "null",
     "\"\"",
@@ -38,7 +38,7 @@ const ODD: &[&str] = &[
     "18446744073709551616",
 ];
 
-/// The places in a record that have a value, from the outside in.
+/// The JSON pointers to all values of a record, the outermost first.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     let inner: Vec<(String, &Value)> = match value {
         Value::Object(fields) => fields.iter().map(|(name, it)| (name.clone(), it)).collect(),
@@ -52,7 +52,8 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Puts something odd in a place of a record, or what stands in that place of another record.
+/// Replaces a value of a record by an unexpected one, or by the value that another record has
+/// there.
 fn mangle(record: &mut Value, other: &Value, place: prop::sample::Index, odd: usize) {
     let mut found = Vec::new();
     places(record, "", &mut found);
@@ -68,9 +69,9 @@ fn mangle(record: &mut Value, other: &Value, place: prop::sample::Index, odd: us
 proptest! {
     #![proptest_config(support::cases(128))]
 
-    /// Records that are well-formed, and say in some fields what nobody expects there.
+    /// Well-formed records with unexpected values in some fields.
     #[test]
-    fn mangled_fields(
+    fn unexpected_values_in_fields_do_no_harm(
         at in any::<prop::sample::Index>(),
         changes in prop::collection::vec(
             (any::<[prop::sample::Index; 3]>(), 0..2 * ODD.len()), 1..6,
@@ -89,19 +90,19 @@ proptest! {
             mangle(&mut records[one], &other, place, odd);
         }
         let lines: Vec<_> = records.iter().map(ToString::to_string).collect();
-        well_formed(from, lines.join("\n").as_bytes());
+        assert_well_formed(from, lines.join("\n").as_bytes());
     }
 
     #[test]
-    fn random_bytes(input in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn random_bytes_do_no_harm(input in prop::collection::vec(any::<u8>(), 0..400)) {
         for from in dialect::ALL.iter().copied().filter(|dialect| dialect.decoder.is_some()) {
-            well_formed(Some(from), &input);
+            assert_well_formed(Some(from), &input);
         }
     }
 
-    /// Lines dropped, doubled and moved, bytes changed, the end cut off.
+    /// Drops, repeats and moves lines, changes bytes, and cuts off the end.
     #[test]
-    fn mangled_transcripts(
+    fn mangled_transcripts_do_no_harm(
         at in any::<prop::sample::Index>(),
         drops in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
         doubles in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
@@ -132,6 +133,6 @@ proptest! {
             if !input.is_empty() { let place = place.index(input.len()); input[place] = byte; }
         }
         if cut && !input.is_empty() { input.truncate(end.index(input.len())); }
-        well_formed(from, &input);
+        assert_well_formed(from, &input);
     }
 }

@@ -1,11 +1,11 @@
-//! Entries can be stored: their JSON form loses nothing, and what is written from a stored log is what
-//! is written from the agent's stream.
+//! Entries can be stored: their JSON form loses nothing, and a stored log gives the same output as
+//! the agent's stream.
 
 use interlingua::dialect::{Dialect, EncodeOptions};
 use interlingua::event::Event;
 use interlingua::{Entry, EntryRef, Options, RawRecords, ReadOptions, Reader, Source, Writer};
 
-use crate::support::{Case, translate_with, without_made_ids, written};
+use crate::support::{Case, translate_with, without_generated_ids, written};
 
 const SEED: u64 = 7;
 
@@ -35,7 +35,7 @@ fn the_json_form_of_an_entry_loses_nothing() {
     }
 }
 
-/// Secrets are the one thing that is not written.
+/// Secrets are the only part that is not stored.
 fn without_secrets(entry: &Entry) -> Entry {
     let mut entry = entry.clone();
     if let interlingua::event::Data::SessionUpdated(update) = &mut entry.event.data
@@ -47,7 +47,7 @@ fn without_secrets(entry: &Entry) -> Entry {
 }
 
 #[test]
-fn sequence_numbers_have_no_gaps_and_records_stand_once() {
+fn sequence_numbers_have_no_gaps_and_each_record_is_kept_once() {
     for case in Case::all() {
         for raw_records in [RawRecords::Keep, RawRecords::Drop] {
             let log = log(&case, raw_records);
@@ -67,7 +67,7 @@ fn sequence_numbers_have_no_gaps_and_records_stand_once() {
 }
 
 #[test]
-fn a_stored_log_is_written_as_the_stream_is() {
+fn a_stored_log_gives_the_same_output_as_the_stream() {
     for case in Case::all() {
         for to in written() {
             let read = ReadOptions { id_seed: Some(SEED), ..ReadOptions::default() };
@@ -92,11 +92,11 @@ fn write(to: &'static Dialect, log: &[Entry]) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Records as values: a stored text may have other escapes for the same characters.
+/// The records as values, since a stored text may escape the same characters differently.
 fn comparable(to: &Dialect, written: &str) -> Vec<serde_json::Value> {
     let value = |line: &str| {
         let line = line.strip_prefix("data: ").unwrap_or(line);
-        serde_json::from_str(line).unwrap_or_else(|_| without_made_ids(line).into())
+        serde_json::from_str(line).unwrap_or_else(|_| without_generated_ids(line).into())
     };
     if to.name == "text" { vec![written.into()] } else { written.lines().map(value).collect() }
 }

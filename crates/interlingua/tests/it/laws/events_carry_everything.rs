@@ -1,14 +1,15 @@
-//! Our own events lose nothing: what is written from them is what is written from the agent.
+//! Our own events lose nothing: translating through them gives the same output as translating
+//! directly.
 
 use crate::support::{Case, dialect, translate_seeded, written};
 
 #[test]
-fn through_our_events_or_directly_is_the_same() {
+fn translation_through_our_events_equals_direct_translation() {
     for case in Case::all() {
         let ours = dialect("events");
         let events = translate_seeded(None, ours, [&*case.input], &case.exit);
         let from = events.from().unwrap().name;
-        // A writer passes records in its own dialect through.
+        // A writer passes records of its own dialect through.
         let same = |to: &str| to != "events" && to != from;
         for to in written().filter(|to| same(to.name)) {
             let direct = translate_seeded(None, to, [&*case.input], &case.exit);
@@ -16,7 +17,7 @@ fn through_our_events_or_directly_is_the_same() {
             if case.name == "giselle/client-tool" && to.name == "giselle" {
                 continue;
             }
-            // `text` tells a person on which line of its input something could not be read.
+            // `text` shows the number of a line that could not be read, which is another one here.
             let readable = |text: String| {
                 let lines = text.lines().filter(|line| !line.starts_with("? line"));
                 lines.collect::<Vec<_>>().join("\n")

@@ -1,19 +1,20 @@
-//! Law 2: every line of the input is named by an event, and unknown records keep their JSON.
+//! Law 2: every line of the input has an event that states its number, and unknown records keep
+//! their JSON.
 
 use std::collections::BTreeSet;
 
 use crate::support::{self, Case, translate, translate_lines};
 
-/// Records whose only meaning is one that was told before: a whole block that repeats its pieces,
-/// the end of a block of input, a signature that its block's end tells.
-fn may_be_silent(line: &str) -> bool {
+/// Records that only repeat what earlier ones stated: a complete block that repeats its deltas, the
+/// end of an input block, a signature that the end of its block carries.
+fn may_emit_nothing(line: &str) -> bool {
     ["\"assistant\"", "stream_event", "item.completed", "item.updated", "\"init\"", "message_stop"]
         .iter()
         .any(|kind| line.contains(kind))
 }
 
 #[test]
-fn every_line_of_every_transcript_is_named_by_an_event() {
+fn every_line_of_every_transcript_has_an_event() {
     for case in Case::all() {
         let records = translate("events", &case.input, &case.exit).records();
         let lines: BTreeSet<u64> =
@@ -21,7 +22,7 @@ fn every_line_of_every_transcript_is_named_by_an_event() {
         let text = String::from_utf8_lossy(&case.input);
         for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let named = lines.contains(&(at as u64 + 1));
-            assert!(named || may_be_silent(line), "{}:{} {line}", case.name, at + 1);
+            assert!(named || may_emit_nothing(line), "{}:{} {line}", case.name, at + 1);
         }
         for event in &records {
             let range = &event["bytes"];
@@ -64,7 +65,7 @@ fn an_unreadable_line_keeps_its_text_and_costs_one_line() {
 }
 
 #[test]
-fn the_tail_that_was_cut_off_says_so() {
+fn a_last_line_that_was_cut_off_is_marked_as_unterminated() {
     let written = support::translate_chunks(
         Some(support::dialect("codex")),
         support::dialect("events"),

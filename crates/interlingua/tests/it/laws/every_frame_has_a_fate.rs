@@ -1,4 +1,5 @@
-//! Law 2, as numbers: every frame has exactly one counted fate, and so has every event of a decoder.
+//! Law 2, as numbers: every frame has exactly one counted fate, and so does every event of a
+//! decoder.
 
 use interlingua::{Account, EntryRef, RawRecords, ReadOptions, Reader, Source};
 use proptest::prelude::*;
@@ -13,7 +14,7 @@ fn account(input: &[u8], case: &Case, raw_records: RawRecords) -> Account {
     reader.finish(&case.exit, None, &mut ignore).unwrap().account
 }
 
-/// What is wrong with the account, if anything is.
+/// The imbalance of the account, if it has one.
 fn fault(account: &Account) -> Option<String> {
     let adds_up = account.frames.add_up() && account.events.add_up();
     (!adds_up).then(|| format!("{account:?}"))
@@ -24,7 +25,7 @@ fn assert_none(faults: Vec<String>) {
 }
 
 #[test]
-fn of_every_transcript() {
+fn accounts_of_transcripts_balance() {
     let mut faults = Vec::new();
     for case in Case::all() {
         let one = account(&case.input, &case, RawRecords::Drop);
@@ -36,7 +37,7 @@ fn of_every_transcript() {
 }
 
 #[test]
-fn of_every_two_transcripts_of_an_agent_appended_to_each_other() {
+fn accounts_of_two_concatenated_transcripts_balance() {
     let mut faults = Vec::new();
     let all = Case::small();
     for one in &all {
@@ -58,7 +59,7 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn of_mangled_input(
+    fn accounts_of_mangled_input_balance(
         at in any::<prop::sample::Index>(),
         cuts in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
     ) {

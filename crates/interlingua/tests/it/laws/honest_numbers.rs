@@ -1,4 +1,5 @@
-//! Law 9: counts are of the turn, unknown ones are absent, and nothing is estimated in silence.
+//! Law 9: counts are those of one turn, unknown counts are absent, and estimates are marked as
+//! such.
 
 use serde_json::{Value, json};
 
@@ -15,7 +16,8 @@ fn codex_turn(input: u64, cached: u64, output: u64) -> String {
     )
 }
 
-/// Codex counts the whole thread; adding its turns up counted every token again and again.
+/// Codex states the counts of the complete thread. Adding up those of its turns counted every token
+/// several times.
 #[test]
 fn counts_of_a_thread_become_counts_of_a_turn() {
     let (one, two) = (codex_turn(100, 40, 20), codex_turn(300, 120, 60));
@@ -41,16 +43,17 @@ fn the_cost_of_a_process_becomes_the_cost_of_a_turn() {
     assert_eq!(turns[1]["cost"]["usd"], 0.001716);
 }
 
-/// A resumed session starts with the cost of its past; what the turn cost is told beside it.
+/// A resumed session starts with the cost of its earlier runs. The cost of the turn is stated as
+/// well.
 #[test]
-fn the_past_of_a_resumed_session_is_not_charged_again() {
+fn the_cost_of_earlier_runs_of_a_resumed_session_is_not_charged_again() {
     let since = r#","model_usage_since_last_result":{"m":{"costUSD":0.25}}"#;
     let turns = turns("claude", &[&claude_result("9.5", since)]);
     assert_eq!(turns[0]["cost"]["usd"], 0.25);
 }
 
 #[test]
-fn a_count_that_is_not_told_is_absent() {
+fn a_count_that_is_not_stated_is_absent() {
     let result = r#"{"type":"result","timestamp":"t","status":"success","stats":{"total_tokens":5,"output_tokens":5}}"#;
     let usage = &turns("gemini", &[result])[0]["usage"];
     assert_eq!(*usage, json!({"scope":"turn","output":5,"total":5}));
@@ -58,7 +61,7 @@ fn a_count_that_is_not_told_is_absent() {
     assert!(turns("codex", &[failed])[0].get("usage").is_none());
 }
 
-/// A run that failed prints zeros for what it did not count.
+/// A run that failed prints zeros for counts that it did not take.
 #[test]
 fn the_zeros_of_a_failed_run_are_unknown() {
     let result = r#"{"type":"result","timestamp":"t","status":"error","error":{"type":"FatalCancellationError","message":"Operation cancelled."},"stats":{"total_tokens":0,"input_tokens":0,"output_tokens":0,"cached":0,"input":0,"duration_ms":0,"tool_calls":0,"models":{}}}"#;
@@ -68,7 +71,7 @@ fn the_zeros_of_a_failed_run_are_unknown() {
 }
 
 #[test]
-fn no_writer_makes_up_a_zero() {
+fn no_writer_invents_a_zero() {
     let failed = r#"{"type":"turn.failed","error":{"message":"no"}}"#;
     let parts = translate_lines("codex", "ai-sdk", &[failed]).records();
     let finish = parts.iter().find(|part| part["type"] == "finish").unwrap();
@@ -77,9 +80,9 @@ fn no_writer_makes_up_a_zero() {
     assert!(records.iter().all(|record| record["type"] != "usage"));
 }
 
-/// Programs that read Claude's stream take its numbers for granted; the unknown ones are named.
+/// Programs that read Claude's stream require its numbers, so the unknown ones are listed.
 #[test]
-fn where_a_number_must_be_there_an_unknown_one_is_named() {
+fn an_unknown_number_that_is_required_is_listed_as_unknown() {
     let failed = r#"{"type":"turn.failed","error":{"message":"no"}}"#;
     let written = translate_lines("codex", "claude", &[failed]);
     let records = written.records();
@@ -103,7 +106,8 @@ fn where_a_number_must_be_there_an_unknown_one_is_named() {
     }
 }
 
-/// The tokens that the AI SDK is told of a turn: those of `ai-sdk`, and those of `ui-message`.
+/// The token counts of a turn that the AI SDK receives: those of `ai-sdk`, and those of
+/// `ui-message`.
 fn tokens_of_ai_sdk(usage: &Value) -> [Value; 2] {
     let ended = json!({"type": "turn_ended", "outcome": "completed", "usage": usage}).to_string();
     let finish = |to: &str| {
@@ -114,9 +118,9 @@ fn tokens_of_ai_sdk(usage: &Value) -> [Value; 2] {
     [finish("ai-sdk")["usage"].clone(), finish("ui-message")["messageMetadata"]["usage"].clone()]
 }
 
-/// Seen: `"text":0` where an agent counts reasoning, and not as output.
+/// Regression: `"text":0` was written for an agent that counts reasoning, but not as output.
 #[test]
-fn what_is_left_of_too_few_tokens_is_unknown_and_not_zero() {
+fn a_negative_remainder_of_tokens_is_unknown_and_not_zero() {
     let [parts, chunks] = tokens_of_ai_sdk(&json!({"input": 5, "output": 12, "reasoning": 33}));
     assert_eq!(parts["outputTokens"], json!({"total": 12, "reasoning": 33}));
     assert_eq!(chunks["outputTokenDetails"], json!({"reasoningTokens": 33}));
@@ -136,14 +140,14 @@ fn the_input_is_unknown_where_only_the_cache_is_counted() {
 
 /// Claude Code 2.1.197 prints zeros for a request that it repeats without streaming.
 #[test]
-fn zeros_beside_the_counts_of_models_are_no_counts() {
+fn zeros_next_to_the_counts_of_models_are_unknown() {
     let models = r#","modelUsage":{"m":{"inputTokens":100,"outputTokens":20}}"#;
     let result = claude_result("0.1", models)
         .replace(r#""input_tokens":1,"output_tokens":1"#, r#""input_tokens":0,"output_tokens":0"#);
     let turn = &turns("claude", &[&result])[0];
     assert!(turn.get("usage").is_none(), "{turn}");
     assert_eq!(turn["by_model"][0]["output"], 20);
-    // A command that asks no model uses no tokens.
+    // A command that calls no model uses no tokens.
     let result = claude_result("0", "")
         .replace(r#""input_tokens":1,"output_tokens":1"#, r#""input_tokens":0,"output_tokens":0"#);
     assert_eq!(turns("claude", &[&result])[0]["usage"]["output"], 0);

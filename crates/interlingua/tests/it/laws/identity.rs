@@ -1,4 +1,4 @@
-//! Law 12: the same protocol in and out is the identity, for every record that is understood.
+//! Law 12: translation into the same protocol is the identity for every record that is understood.
 
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ fn our_own_events_are_passed_on() {
 }
 
 #[test]
-fn what_the_grammar_adds_is_added() {
+fn records_that_the_grammar_adds_are_written_too() {
     let lines = [
         r#"{"type":"system","subtype":"init","cwd":"/","session_id":"s","tools":[],"model":"m","permissionMode":"default","uuid":"00000000-0000-4000-8000-000000000001"}"#,
         r#"{"type":"assistant","message":{"id":"m1","type":"message","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]},"parent_tool_use_id":null,"session_id":"s","uuid":"00000000-0000-4000-8000-000000000002"}"#,

@@ -1,5 +1,5 @@
-//! No event is dropped because its id was used before: native ids are unique within a run of an agent at
-//! best, and ids that are emitted are unique within the session.
+//! No event is dropped because its id was used before: native ids are unique within one run of an
+//! agent at best, and emitted ids are unique within the session.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use interlingua::{
 
 use crate::support::{translate_lines, written};
 
-/// Two runs of one thread of Codex, appended to one file: the second lost its command and its answer.
+/// Two runs of one Codex thread, appended to one file: the second lost its command and its answer.
 const TWO_RUNS: [&str; 10] = [
     r#"{"type":"thread.started","thread_id":"t"}"#,
     r#"{"type":"turn.started"}"#,
@@ -47,7 +47,7 @@ fn reader(dialect: &str) -> Reader {
 }
 
 impl Run {
-    /// The calls: the ids under which they are emitted, and what they gave back.
+    /// The calls: the ids under which they are emitted, and their outputs.
     fn calls(&self) -> Vec<(String, String)> {
         let ended = self.events.iter().filter_map(|(_, event)| match &event.data {
             Data::ToolEnded(ended) => {
@@ -91,7 +91,7 @@ fn a_second_run_in_one_file_is_another_epoch() {
 }
 
 #[test]
-fn counts_go_on_in_a_second_run() {
+fn counts_continue_in_a_second_run() {
     let run = read("codex", &TWO_RUNS);
     let usage = run.events.iter().filter_map(|(_, event)| match &event.data {
         Data::TurnEnded(ended) => ended.usage.as_ref().map(|usage| (usage.input, usage.output)),
@@ -100,9 +100,9 @@ fn counts_go_on_in_a_second_run() {
     assert_eq!(usage.collect::<Vec<_>>(), [(Some(100), Some(20)), (Some(200), Some(40))]);
 }
 
-/// Counts grow within one session of the agent.
+/// Counts accumulate within one session of the agent.
 #[test]
-fn counts_of_another_session_are_its_own() {
+fn counts_of_another_session_start_from_zero() {
     let mut lines = TWO_RUNS;
     lines[5] = r#"{"type":"thread.started","thread_id":"another"}"#;
     let run = read("codex", &lines);
@@ -141,7 +141,7 @@ fn the_event_carries_the_native_id_too() {
 }
 
 #[test]
-fn a_run_that_is_started_again_in_mid_turn_ends_its_turn_and_its_calls() {
+fn a_run_that_is_restarted_within_a_turn_ends_its_turn_and_its_calls() {
     let started = r#"{"type":"item.started","item":{"id":"item_0","type":"command_execution","command":"echo one","aggregated_output":"","exit_code":null,"status":"in_progress"}}"#;
     let lines = [&TWO_RUNS[..2], &[started], &TWO_RUNS[5..]].concat();
     let run = read("codex", &lines);
@@ -186,7 +186,7 @@ fn a_call_after_the_answer_is_another_call_even_if_it_is_identical() {
 }
 
 #[test]
-fn a_record_that_makes_and_answers_a_call_is_a_repetition_only_if_it_is_the_same() {
+fn a_record_that_starts_and_answers_a_call_is_a_repetition_only_if_it_is_identical() {
     let other = TWO_RUNS[2].replace("echo one", "echo three").replace(r"one\n", r"three\n");
     let lines = [TWO_RUNS[0], TWO_RUNS[1], TWO_RUNS[2], TWO_RUNS[2], &other, TWO_RUNS[4]];
     let run = read("codex", &lines);
@@ -194,7 +194,7 @@ fn a_record_that_makes_and_answers_a_call_is_a_repetition_only_if_it_is_the_same
 }
 
 #[test]
-fn a_second_answer_is_a_repetition_only_if_it_is_the_same() {
+fn a_second_answer_is_a_repetition_only_if_it_is_identical() {
     let call = r#"{"type":"tool_use","tool_name":"sh","tool_id":"c","parameters":{}}"#;
     let answer = |output: &str| {
         format!(r#"{{"type":"tool_result","tool_id":"c","status":"success","output":"{output}"}}"#)
@@ -211,9 +211,9 @@ fn a_second_answer_is_a_repetition_only_if_it_is_the_same() {
     assert_eq!(late.collect::<Vec<_>>(), [r#""two""#]);
 }
 
-/// A generated id swallowed a real one.
+/// Regression: a generated id hid a real one.
 #[test]
-fn an_id_that_is_made_up_never_meets_a_real_one() {
+fn a_generated_id_never_equals_a_real_one() {
     let unnamed = r#"{"type":"tool_use","tool_name":"sh","parameters":{"command":"a"}}"#;
     let answer = r#"{"type":"tool_result","status":"success","output":"a"}"#;
     let named = r#"{"type":"tool_use","tool_name":"sh","tool_id":"call_gemini_1","parameters":{"command":"b"}}"#;
@@ -226,7 +226,7 @@ fn an_id_that_is_made_up_never_meets_a_real_one() {
     }
 }
 
-/// The whole block has the length of the first, and another text.
+/// The complete block has the length of the first, and another text.
 #[test]
 fn a_block_repeats_another_by_its_content_not_by_its_length() {
     let message = |text: &str| {
@@ -269,9 +269,9 @@ fn another_stream_of_a_session_is_another_epoch() {
     assert_eq!(entries.iter().filter(ended).count(), 1);
 }
 
-/// A turn of a model API is several responses, between which its tools are run.
+/// A turn of a model API consists of several responses, between which its tools are run.
 #[test]
-fn a_turn_may_go_on_in_the_next_stream() {
+fn a_turn_may_continue_in_the_next_stream() {
     let mut reader = reader("gemini");
     let mut kinds = Vec::new();
     let mut keep = |entry: EntryRef<'_>| kinds.push(entry.event.data.kind());

@@ -1,18 +1,18 @@
-//! Law 13: a reader can join anywhere. A writer that is advanced over the first N entries of a log
-//! without writing then writes exactly what the whole stream contains after them.
+//! Law 13: a reader can join anywhere. A writer that is advanced past the first N entries of a log
+//! without writing them then writes exactly what the complete output contains after them.
 
 use interlingua::dialect::{Dialect, EncodeOptions};
 use interlingua::{Entry, EntryRef, RawRecords, ReadOptions, Reader, Source, Writer};
 
 use crate::support::{Case, written};
 
-/// Up to so many entries, every place is tried.
+/// In a log of up to this many entries, every position is tried.
 const EVERY_PLACE: usize = 300;
 
-/// In a longer log, so many places are tried.
+/// The number of positions that are tried in a longer log.
 const PLACES: usize = 100;
 
-/// The log of a transcript.
+/// The entries of a transcript.
 fn log(case: &Case, raw_records: RawRecords) -> Vec<Entry> {
     let options = ReadOptions { raw_records, ..ReadOptions::default() };
     let mut reader = Reader::new(Source::Recognise, options).unwrap();
@@ -31,8 +31,8 @@ fn writer(to: &'static Dialect, partial: bool) -> Writer {
     Writer::new(to, &options).unwrap()
 }
 
-/// The places at which a consumer joins.
-fn places(entries: usize) -> Vec<usize> {
+/// The positions at which a consumer joins.
+fn positions(entries: usize) -> Vec<usize> {
     if entries <= EVERY_PLACE {
         return (0..=entries).collect();
     }
@@ -41,23 +41,23 @@ fn places(entries: usize) -> Vec<usize> {
         bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (bits >> 33) as usize % entries
     };
-    let mut places: Vec<_> = (0..PLACES).map(|_| next()).collect();
-    places.sort_unstable();
-    places.dedup();
-    places
+    let mut positions: Vec<_> = (0..PLACES).map(|_| next()).collect();
+    positions.sort_unstable();
+    positions.dedup();
+    positions
 }
 
-/// Joins a log at many places, and compares what is written from there on with the whole.
+/// Joins a log at many positions, and compares the output from there on with the complete output.
 fn join(case: &Case, log: &[Entry], to: &'static Dialect, partial: bool) {
-    let (mut whole, mut ends) = (Vec::new(), vec![0]);
+    let (mut complete, mut ends) = (Vec::new(), vec![0]);
     let mut first = writer(to, partial);
     for entry in log {
-        first.write(entry.borrowed(), &mut whole);
-        ends.push(whole.len());
+        first.write(entry.borrowed(), &mut complete);
+        ends.push(complete.len());
     }
-    first.finish(&mut whole);
+    first.finish(&mut complete);
     let (mut follower, mut at) = (writer(to, partial), 0);
-    for place in places(log.len()) {
+    for place in positions(log.len()) {
         log[at..place].iter().for_each(|entry| follower.advance(entry.borrowed()));
         at = place;
         assert!(follower.losses().is_empty(), "losses count from the place of joining");
@@ -65,12 +65,12 @@ fn join(case: &Case, log: &[Entry], to: &'static Dialect, partial: bool) {
         log[place..].iter().for_each(|entry| joined.write(entry.borrowed(), &mut rest));
         joined.finish(&mut rest);
         assert!(
-            rest == whole[ends[place]..],
+            rest == complete[ends[place]..],
             "{} -> {}, joined at {place} of {}: {}",
             case.name,
             to.name,
             log.len(),
-            first_difference(&rest, &whole[ends[place]..]),
+            first_difference(&rest, &complete[ends[place]..]),
         );
     }
 }
@@ -84,7 +84,7 @@ fn first_difference(one: &[u8], two: &[u8]) -> String {
     format!("\n{}\n{}", around(one), around(two))
 }
 
-/// A test for each half of the cases, so that they run side by side.
+/// Joins the logs of every second case: two tests share the cases, so that they run in parallel.
 fn join_cases(half: usize, raw_records: RawRecords) {
     for case in Case::all().iter().skip(half).step_by(2) {
         let log = log(case, raw_records);

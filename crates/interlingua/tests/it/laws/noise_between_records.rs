@@ -1,11 +1,11 @@
-//! Laws 1 and 2: noise between records costs nothing but itself, and is reported.
+//! Laws 1 and 2: noise between records affects nothing else, and is reported.
 
 use interlingua::RepairKind;
 use proptest::prelude::*;
 
 use crate::support::{self, Case, dialect, translate_seeded};
 
-/// Lines of the kind that programs print between records.
+/// Lines such as programs print between records.
 fn noise() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("npm warn deprecated".to_owned()),
@@ -24,11 +24,12 @@ proptest! {
     #![proptest_config(support::cases(96))]
 
     #[test]
-    fn noise_changes_nothing_but_the_noise(
+    fn noise_changes_only_the_reports_of_noise(
         at in any::<prop::sample::Index>(),
         lines in prop::collection::vec((any::<prop::sample::Index>(), noise()), 1..6),
     ) {
-        // Between server-sent events, lines that are no fields are passed over: so it is defined.
+        // Between server-sent events, lines that are no fields are ignored: the standard defines it
+        // so.
         let mut cases = Case::small();
         cases.retain(|case| !case.input.starts_with(b"data:"));
         let case = at.get(&cases);
@@ -43,20 +44,21 @@ proptest! {
         for to in ["claude", "yume", "ai-sdk", "giselle"] {
             let to = dialect(to);
             let clean = translate_seeded(from, to, [&*case.input], &case.exit);
-            let heard = translate_seeded(from, to, [noisy.as_bytes()], &case.exit);
-            prop_assert_eq!(told(&clean, to.name), told(&heard, to.name), "{} -> {}", case.name, to.name);
-            prop_assert!(heard.repairs() != clean.repairs() || lines.is_empty());
+            let noisy_output = translate_seeded(from, to, [noisy.as_bytes()], &case.exit);
+            prop_assert_eq!(comparable(&clean, to.name), comparable(&noisy_output, to.name), "{} -> {}", case.name, to.name);
+            prop_assert!(noisy_output.repairs() != clean.repairs() || lines.is_empty());
             let unreadable = |written: &support::Written| {
                 let mut counts = written.repairs().counts();
                 counts.find(|(kind, _)| *kind == RepairKind::Unreadable).map_or(0, |(_, count)| count)
             };
-            prop_assert!(unreadable(&heard) > unreadable(&clean));
+            prop_assert!(unreadable(&noisy_output) > unreadable(&clean));
         }
     }
 }
 
-/// What was written, without what only says where it stood, and without the ids that are made of that.
-fn told(written: &support::Written, to: &str) -> Vec<String> {
-    let lines = written.text().lines().map(support::without_made_ids).collect::<Vec<_>>();
+/// The lines written, without the reports of noise and without generated ids, which depend on
+/// positions.
+fn comparable(written: &support::Written, to: &str) -> Vec<String> {
+    let lines = written.text().lines().map(support::without_generated_ids).collect::<Vec<_>>();
     lines.into_iter().filter(|line| to != "giselle" || !line.contains("\"stderr\"")).collect()
 }

@@ -1,4 +1,4 @@
-//! A secret reaches the consumer that must have it, and nothing else.
+//! A secret reaches the consumer that needs it, and nothing else.
 
 use interlingua::{Exit, Options, Translator};
 
@@ -7,7 +7,7 @@ use crate::support::{self, translate_lines};
 const RELAY: &str = r#"{"type":"relay.session","relayUrl":"https://relay.example","sessionId":"r1","token":"hunter2","expiresAt":1}"#;
 
 #[test]
-fn a_relay_token_is_only_in_the_protocol_that_carries_it() {
+fn a_relay_token_is_written_only_in_the_protocol_that_carries_it() {
     for to in support::written() {
         let written = translate_lines("giselle", to.name, &[RELAY]);
         assert_eq!(written.text().contains("hunter2"), to.name == "giselle", "{}", to.name);
@@ -15,7 +15,7 @@ fn a_relay_token_is_only_in_the_protocol_that_carries_it() {
 }
 
 #[test]
-fn a_relay_token_is_not_printed_for_debugging() {
+fn debug_output_does_not_contain_a_relay_token() {
     let mut seen = String::new();
     let frame = interlingua::framing::FrameText {
         text: RELAY,
@@ -38,9 +38,9 @@ fn a_relay_token_is_not_printed_for_debugging() {
     assert!(!format!("{finished:?}").contains("hunter2"));
 }
 
-/// The raw record holds what events leave out.
+/// A raw record contains what events leave out.
 #[test]
-fn raw_records_are_not_shown() {
+fn debug_output_does_not_contain_raw_records() {
     let mut mapper = interlingua::mapper::NdjsonMapper::new();
     let mapped = mapper.push(RELAY.as_bytes());
     assert!(!format!("{mapper:?} {mapped:?}").contains("hunter2"));

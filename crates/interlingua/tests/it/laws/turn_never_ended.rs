@@ -1,4 +1,4 @@
-//! Law 6: every turn ends exactly once, truthfully; a success is never invented.
+//! Law 6: every turn ends exactly once with its true outcome; a success is never invented.
 
 use interlingua::Exit;
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn ended_with(status: &str) -> Value {
 }
 
 #[test]
-fn exit_code_zero_without_a_word_is_a_failure() {
+fn exit_code_zero_without_an_end_of_the_turn_is_a_failure() {
     let end = ended_with("0");
     assert_eq!((&end["outcome"], &end["synthetic"]), (&"failed".into(), &"process_ended".into()));
     assert!(end["cause"].as_str().unwrap().contains("code 0"));
@@ -44,7 +44,7 @@ fn a_kill_is_a_failure() {
 }
 
 #[test]
-fn an_unknown_exit_is_absent() {
+fn an_unknown_exit_code_is_absent() {
     let end = ended_with("unknown");
     assert_eq!((&end["outcome"], &end["synthetic"]), (&"failed".into(), &"input_ended".into()));
     let written = translate_lines("codex", "events", CODEX);
@@ -68,11 +68,11 @@ fn an_empty_input_is_a_failed_turn() {
 
 #[test]
 fn the_end_of_a_giselle_stream_is_the_end_of_its_turn_but_not_of_an_empty_one() {
-    let said = r#"{"type":"message","role":"assistant","content":"Hi","delta":true}"#;
-    let records = translate_lines("giselle", "events", &[said]).records();
+    let text = r#"{"type":"message","role":"assistant","content":"Hi","delta":true}"#;
+    let records = translate_lines("giselle", "events", &[text]).records();
     let end = ends(&records)[0].clone();
     assert_eq!((&end["outcome"], &end["synthetic"]), (&"completed".into(), &"stream_ended".into()));
-    let records = translate_lines("giselle", "events", &[]).records();
+    let records = translate_lines("giselle", "events", &[""; 0]).records();
     assert_eq!(ends(&records)[0]["outcome"], "failed");
 }
 
@@ -115,25 +115,25 @@ fn two_results_in_a_row_are_two_turns() {
     assert_eq!(ends(&records).len(), 2);
 }
 
-/// Whoever waits for the end of a turn does not take one of the past for it.
+/// A consumer that waits for the end of a turn must not mistake the end of a replayed turn for it.
 #[test]
-fn a_stream_that_tells_only_the_past_still_has_a_turn_that_ends() {
-    let past = [
+fn a_stream_of_replayed_history_alone_still_has_a_turn_that_ends() {
+    let replayed = [
         r#"{"type":"turn_started","replay":true}"#,
         r#"{"type":"block","text":"before"}"#,
         r#"{"type":"turn_ended","outcome":"completed"}"#,
     ];
-    let result = translate_lines("events", "claude", &past).records().pop().unwrap();
+    let result = translate_lines("events", "claude", &replayed).records().pop().unwrap();
     assert_eq!((&result["type"], &result["is_error"]), (&"result".into(), &true.into()));
-    let asked = [past.as_slice(), &[r#"{"type":"turn_ended","outcome":"completed"}"#]].concat();
+    let asked = [replayed.as_slice(), &[r#"{"type":"turn_ended","outcome":"completed"}"#]].concat();
     let results = translate_lines("events", "claude", &asked).records();
     assert_eq!(results.iter().filter(|record| record["type"] == "result").count(), 1);
     assert_eq!(results.last().unwrap()["is_error"], false);
 }
 
-/// An agent that asks is at work, and its client waits for the end of that.
+/// An agent that requests a permission is working, so its client waits for the end of that turn.
 #[test]
-fn a_question_after_the_turn_belongs_to_another_turn() {
+fn a_permission_request_after_the_turn_starts_another_turn() {
     let ended = r#"{"type":"turn_ended","outcome":"completed"}"#;
     let asked = r#"{"type":"permission_requested","request":"r","tool":"shell"}"#;
     let answers = |lines: &[&str]| {
@@ -145,9 +145,9 @@ fn a_question_after_the_turn_belongs_to_another_turn() {
     assert_eq!(answers(&[ended, asked]), [false, true]);
 }
 
-/// A program that was called wrongly says what is wrong first, and then how to call it.
+/// A program that is called with wrong arguments prints the error first and its usage after it.
 #[test]
-fn the_line_that_calls_itself_an_error_is_quoted() {
+fn the_line_of_standard_error_that_starts_with_error_is_quoted() {
     let cause = |stderr: &str| {
         let input = CODEX.join("\n") + "\n";
         let exit = Exit { code: Some(1), stderr: Some(stderr.to_owned()), ..Exit::default() };
@@ -159,6 +159,6 @@ fn the_line_that_calls_itself_an_error_is_quoted() {
     assert!(cause("first\nlast\n\n").ends_with("the last error was: last"));
     assert!(
         cause("Error\nlast").ends_with("the last error was: last"),
-        "a word alone says nothing"
+        "the word alone is no message"
     );
 }

@@ -7,7 +7,7 @@ fn parse(lines: Vec<String>) -> Vec<Value> {
     lines
         .iter()
         .map(|line| {
-            assert!(line.ends_with('\n'), "{line:?} is a whole line");
+            assert!(line.ends_with('\n'), "{line:?} is a complete line");
             serde_json::from_str(line).unwrap()
         })
         .collect()
@@ -50,7 +50,7 @@ fn maps_error_to_stderr() {
 }
 
 #[test]
-fn an_error_without_a_message_is_told_whole() {
+fn an_error_without_a_message_is_written_completely() {
     let mapped = map(r#"{"type":"error","message":{"code":1}}"#);
     assert_eq!(mapped[0]["type"], "stderr");
     let content: Value = serde_json::from_str(mapped[0]["content"].as_str().unwrap()).unwrap();
@@ -110,7 +110,7 @@ fn skips_malformed_json_lines() {
 }
 
 #[test]
-fn reset_forgets_half_a_line() {
+fn reset_discards_an_incomplete_line() {
     let mut mapper = CodexStdoutMapper::new();
     mapper.push(b"{\"type\":\"message.output_te");
     mapper.reset();
@@ -144,7 +144,7 @@ fn a_thread_gives_the_session_and_a_later_session_only_the_model() {
 }
 
 #[test]
-fn the_real_program_has_text_too() {
+fn messages_of_the_real_program_are_mapped_too() {
     let line =
         r#"{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"Hi"}}"#;
     assert_eq!(
@@ -153,9 +153,9 @@ fn the_real_program_has_text_too() {
     );
 }
 
-/// Deltas and the whole message that repeats them were shown twice.
+/// Regression: deltas and the complete message that repeats them were both shown.
 #[test]
-fn a_whole_message_that_repeats_its_deltas_is_not_said_again() {
+fn a_complete_message_that_repeats_its_deltas_is_not_written_again() {
     let mut mapper = CodexStdoutMapper::new();
     mapper.push(b"{\"type\":\"message.output_text.delta\",\"delta\":\"Hel\"}\n");
     mapper.push(b"{\"type\":\"message.output_text.delta\",\"delta\":\"lo\"}\n");
@@ -164,9 +164,9 @@ fn a_whole_message_that_repeats_its_deltas_is_not_said_again() {
     );
 }
 
-/// `chunk.toString("utf8")` made two U+FFFD of a character that two chunks share.
+/// `chunk.toString("utf8")` replaced a character that was split between two chunks by two U+FFFD.
 #[test]
-fn a_character_may_be_cut_by_a_chunk() {
+fn a_character_may_be_split_between_chunks() {
     let line = "{\"type\":\"message.output_text.delta\",\"delta\":\"é🧪\"}\n".as_bytes();
     for cut in 0..line.len() {
         let mut mapper = CodexStdoutMapper::new();
@@ -176,7 +176,7 @@ fn a_character_may_be_cut_by_a_chunk() {
     }
 }
 
-/// Why a turn failed was lost.
+/// Regression: the cause of a failed turn was lost.
 #[test]
 fn a_failed_turn_becomes_stderr_unless_its_reason_was_written() {
     let failed = r#"{"type":"turn.failed","error":{"message":"boom"}}"#;

@@ -37,7 +37,7 @@ fn write_todos_emits_a_todo_list_and_no_tool_started() {
 }
 
 #[test]
-fn its_result_is_not_told_either() {
+fn the_result_of_write_todos_is_not_emitted_either() {
     let mut parser = GeminiParser::new(Team::default());
     parser.parse_chunk(format!("{}\n", todos(json!([]))).as_bytes(), NOW);
     let result = b"{\"type\":\"tool_result\",\"tool_id\":\"call_123\",\"status\":\"success\"}\n";
@@ -81,7 +81,7 @@ fn the_todo_id_is_the_tool_id_or_the_id() {
 }
 
 #[test]
-fn parameters_or_input() {
+fn the_items_are_read_from_parameters_or_input() {
     let record = json!({
         "type":"tool_use","tool_name":"write_todos","tool_id":"c",
         "input":{"todos":[{"description":"x","status":"pending"}]}
@@ -91,7 +91,7 @@ fn parameters_or_input() {
 
 const HELLO: &str = r#"{"type":"message","role":"assistant","content":"hi"}"#;
 
-/// A start that no record says stood before it.
+/// Regression: a synthetic start preceded it.
 #[test]
 fn nothing_precedes_the_event_of_the_first_record() {
     let events = parse(serde_json::from_str(HELLO).unwrap());
@@ -108,7 +108,7 @@ fn nothing_precedes_the_event_of_the_first_record() {
 }
 
 #[test]
-fn flush_gives_nothing_where_no_line_is_open() {
+fn flush_gives_nothing_if_no_line_is_open() {
     let mut parser = GeminiParser::new(Team::default());
     assert!(parser.flush(NOW).is_empty());
     parser.parse_chunk(format!("{HELLO}\n").as_bytes(), NOW);
@@ -138,14 +138,14 @@ fn flush_gives_the_text_of_a_broken_line() {
         (&last[0]["type"], &last[0]["text"], &last[0]["timestamp"]),
         (&json!("text"), &json!(start), &json!(NOW + 1))
     );
-    // What is broken stays apart from what follows.
+    // A broken line is kept separate from what follows.
     let events = read(&parser.parse_chunk(format!("{end}\n{HELLO}\n").as_bytes(), NOW));
     assert_eq!(events[0]["code"], "JSONL_PARSE_ERROR");
     assert_eq!(events[1]["text"], "hi");
 }
 
 #[test]
-fn a_list_without_an_id_has_one_of_its_own() {
+fn a_list_without_an_id_gets_a_generated_id() {
     let record = json!({"type":"tool_use","tool_name":"write_todos","parameters":{"todos":[]}});
     let line = format!("{record}\n");
     let mut parser = GeminiParser::new(Team::default());
@@ -160,13 +160,13 @@ fn a_list_without_an_id_has_one_of_its_own() {
 }
 
 #[test]
-fn times_are_the_callers() {
+fn events_have_the_time_of_the_caller() {
     let record = json!({"type":"message","role":"assistant","content":"hi","timestamp":"2025-01-01T00:00:00.000Z"});
     assert_eq!(parse(record)[0]["timestamp"], NOW);
 }
 
 #[test]
-fn what_the_system_says_is_text() {
+fn a_system_message_is_text() {
     let events = parse(json!({"type":"message","role":"system","content":"careful"}));
     assert_eq!(events.len(), 1);
     assert_eq!(

@@ -55,8 +55,8 @@ fn relay_tool_call_interruption() {
     assert_eq!(parts[1]["input"], r#"{"instruction":"Fill the login form"}"#);
     assert_eq!(parts[2]["finishReason"]["unified"], "tool-calls");
     assert_eq!(mapped.session.pending_request_id.as_deref(), Some("req-1"));
-    let told: Value = serde_json::from_str(&mapped.relay_request.unwrap()).unwrap();
-    assert_eq!(told, request);
+    let actual: Value = serde_json::from_str(&mapped.relay_request.unwrap()).unwrap();
+    assert_eq!(actual, request);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn host_records_update_the_session() {
 }
 
 #[test]
-fn what_the_table_hides_is_hidden() {
+fn records_that_the_table_hides_are_not_mapped() {
     let mut mapper = NdjsonMapper::new();
     for hidden in [
         json!({"type":"message","role":"user","content":"hi"}),
@@ -111,15 +111,15 @@ fn what_the_table_hides_is_hidden() {
 }
 
 #[test]
-fn a_whole_message_closes_the_open_block_and_stands_alone() {
+fn a_complete_message_closes_the_open_block_and_is_a_block_of_its_own() {
     let mut mapper = NdjsonMapper::new();
     push(&mut mapper, json!({"type":"message","role":"assistant","content":"a","delta":true}));
-    let whole = json!({"type":"message","role":"assistant","content":"b"});
-    let (parts, _) = push(&mut mapper, whole);
+    let message = json!({"type":"message","role":"assistant","content":"b"});
+    let (parts, _) = push(&mut mapper, message);
     assert_eq!(kinds(&parts), ["text-end", "text-start", "text-delta", "text-end"]);
 }
 
-/// A paused stream was finished twice: first with `tool-calls`, then with `stop`.
+/// Regression: a paused stream was finished twice, first with `tool-calls`, then with `stop`.
 #[test]
 fn a_pause_is_finished_once() {
     let mut mapper = NdjsonMapper::new();
@@ -127,9 +127,9 @@ fn a_pause_is_finished_once() {
     assert!(mapper.finish().parts.is_empty());
 }
 
-/// What followed a request in the same chunk was lost.
+/// Regression: records after a request in the same chunk were lost.
 #[test]
-fn what_follows_a_request_in_the_same_chunk_is_kept() {
+fn records_after_a_request_in_the_same_chunk_are_kept() {
     let chunk = concat!(
         r#"{"type":"snapshot_request","requestId":"req-1","instruction":"x"}"#,
         "\n",
@@ -146,7 +146,7 @@ fn what_follows_a_request_in_the_same_chunk_is_kept() {
     assert_eq!((&after.last().unwrap()["delta"], &goes_on.relay_request), (&json!("after"), &None));
 }
 
-/// A failed run was finished with `stop` and no usage.
+/// Regression: a failed run was finished with `stop` and no usage.
 #[test]
 fn a_failed_run_is_an_error_with_its_usage() {
     let mut mapper = NdjsonMapper::new();
@@ -161,13 +161,13 @@ fn a_failed_run_is_an_error_with_its_usage() {
 }
 
 #[test]
-fn the_session_id_is_never_taken_for_the_model() {
+fn the_session_id_is_never_used_as_the_model() {
     let (parts, _) =
         push(&mut NdjsonMapper::new(), json!({"type":"init","session_id":"s","modelId":"m"}));
     assert_eq!(parts[0]["modelId"], "m");
 }
 
-/// A stream without a word was finished with an error.
+/// Regression: a stream without text was finished with an error.
 #[test]
 fn an_empty_stream_is_finished_with_stop() {
     let mut mapper = NdjsonMapper::new();

@@ -1,4 +1,4 @@
-//! What a prompt of the AI SDK asks for, in the forms of its versions.
+//! The request that a prompt of the AI SDK makes, in the forms of its versions.
 
 use interlingua::json::Json;
 use interlingua::mapper::{
@@ -25,7 +25,7 @@ fn the_last_message_of_the_user_counts() {
     assert_eq!(extract_user_message(&prompt(messages)).as_deref(), Some("one two"));
 }
 
-/// A prompt of a file alone was an error.
+/// Regression: a prompt that consists of a file was an error.
 #[test]
 fn a_prompt_without_text_has_no_message() {
     let file =
@@ -73,7 +73,7 @@ fn a_result_is_a_value_an_error_or_a_denial() {
     }
 }
 
-/// All results of the conversation were sent again with every prompt.
+/// Regression: all results of the conversation were sent again with every prompt.
 #[test]
 fn only_the_results_at_the_end_are_new() {
     let ok = || json!({"type":"json","value":{"fields":[]}});
@@ -99,7 +99,7 @@ fn a_result_becomes_the_response_of_the_relay() {
     assert_eq!(response, r#"{"type":"snapshot_response","requestId":"req-1","fields":[]}"#);
 }
 
-/// The form of the document, before the output had a type.
+/// The form of the document, from before outputs had a type.
 #[test]
 fn an_older_result_is_a_bare_value() {
     let part = json!({"type":"tool-result","toolCallId":"c","toolName":"t","result":{"a":1}});

@@ -48,7 +48,7 @@ fn a_result_may_be_wrapped_as_the_ai_sdk_does() {
     }
 }
 
-/// A tool error became a snapshot whose fields were the error's text.
+/// Regression: a tool error became a snapshot whose fields were the error's text.
 #[test]
 fn a_tool_error_is_an_error_response_with_its_reason() {
     for (result, message) in [
@@ -74,8 +74,8 @@ fn a_response_is_read_back() {
         let response = Json::from_text(respond(tool, result.clone()).to_string()).unwrap();
         let answer = relay_response_to_tool_result(&response).unwrap();
         assert_eq!((answer.tool, &*answer.call), (Some(tool), "req-1"));
-        let told: Value = serde_json::from_str(answer.result.unwrap().get()).unwrap();
-        assert_eq!(told, result);
+        let actual: Value = serde_json::from_str(answer.result.unwrap().get()).unwrap();
+        assert_eq!(actual, result);
     }
     let failed = Json::from_text(respond("other", json!({})).to_string()).unwrap();
     let answer = relay_response_to_tool_result(&failed).unwrap();
@@ -84,9 +84,9 @@ fn a_response_is_read_back() {
     assert!(relay_response_to_tool_result(&foreign).is_none());
 }
 
-/// A result wrapped without end must not be followed without end.
+/// Nested wrappings are followed only to a limited depth.
 #[test]
-fn wrappings_have_an_end() {
+fn deeply_nested_wrappings_are_not_followed() {
     let mut wrapped = json!({"fields":[]});
     for _ in 0..1000 {
         wrapped = json!({"value":wrapped});

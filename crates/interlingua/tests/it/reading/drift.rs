@@ -1,44 +1,40 @@
-//! What agents print is known: read, or left out on purpose with a reason.
+//! Everything that agents print is known: it is read, or left out on purpose with a reason.
 
 use interlingua::dialect::{self, Ignored};
-use interlingua::{Exit, Finished, Options, ReadOptions, Source, Translator};
+use interlingua::{Exit, Options, ReadOptions};
 
-use crate::support::{self, Case};
+use crate::support::records::of_type;
+use crate::support::{self, Case, Written, translate_with};
 
-/// Reads a stream with an eye on what is not known.
-fn explained(input: &[u8], exit: &Exit) -> (Finished, String) {
+/// Translates a stream, and records the types and fields that are not known.
+fn translate_explained(input: &[u8], exit: &Exit) -> Written {
     let options = Options {
         read: ReadOptions { explain_unknown: true, ..ReadOptions::default() },
         ..Options::default()
     };
-    let mut translator =
-        Translator::new(Source::Recognise, support::dialect("events"), options).unwrap();
-    let mut events = translator.push(input, None).to_vec();
-    let finished = translator.finish(exit, None);
-    events.extend_from_slice(&finished.bytes);
-    (finished, String::from_utf8(events).unwrap())
+    translate_with(options, None, support::dialect("events"), [input], exit)
 }
 
 #[test]
 fn every_type_and_field_in_the_transcripts_is_known_or_left_out_with_a_reason() {
-    let mut news = Vec::new();
+    let mut unexplained = Vec::new();
     for case in Case::all() {
-        let (finished, events) = explained(&case.input, &case.exit);
-        let from = finished.from.unwrap();
-        let explanation = finished.explanation.unwrap();
+        let written = translate_explained(&case.input, &case.exit);
+        let from = written.from().unwrap();
+        let events = written.records();
+        let explanation = written.finished.explanation.unwrap();
         let unknown = explanation.types().chain(explanation.fields());
-        news.extend(unknown.map(|(what, seen)| format!("{}: {what}: {seen:?}", case.name)));
-        for event in events.lines().map(|line| serde_json::from_str(line).unwrap()) {
-            let event: serde_json::Value = event;
+        unexplained.extend(unknown.map(|(what, seen)| format!("{}: {what}: {seen:?}", case.name)));
+        for event in of_type(&events, "native") {
             let name = event["name"].as_str().unwrap_or_default();
-            if event["type"] == "native" && !ignored(from.ignores, name) {
-                news.push(format!("{}: `{name}` is left out, and nothing says why", case.name));
+            if !ignored(from.ignores, name) {
+                unexplained.push(format!("{}: `{name}` is left out without a reason", case.name));
             }
         }
     }
-    news.sort();
-    news.dedup();
-    assert!(news.is_empty(), "{news:#?}");
+    unexplained.sort();
+    unexplained.dedup();
+    assert!(unexplained.is_empty(), "{unexplained:#?}");
 }
 
 fn ignored(ignores: &[Ignored], what: &str) -> bool {
@@ -46,7 +42,7 @@ fn ignored(ignores: &[Ignored], what: &str) -> bool {
 }
 
 #[test]
-fn what_is_left_out_has_a_reason() {
+fn every_ignored_record_has_a_reason() {
     for dialect in dialect::ALL {
         for ignored in dialect.ignores {
             assert!(!ignored.why.is_empty() && !ignored.what.is_empty(), "{}", dialect.name);
@@ -55,7 +51,7 @@ fn what_is_left_out_has_a_reason() {
 }
 
 #[test]
-fn a_new_type_and_a_new_field_are_told_with_an_example() {
+fn a_new_type_and_a_new_field_are_reported_with_an_example() {
     let input = concat!(
         r#"{"type":"thread.started","thread_id":"t"}"#,
         "\n",
@@ -66,8 +62,8 @@ fn a_new_type_and_a_new_field_are_told_with_an_example() {
         r#"{"type":"item.completed","item":{"id":"b","type":"agent_message","text":"y","mood":"bad"}}"#,
         "\n",
     );
-    let (finished, _) = explained(input.as_bytes(), &Exit::default());
-    let explanation = finished.explanation.unwrap();
+    let written = translate_explained(input.as_bytes(), &Exit::default());
+    let explanation = written.finished.explanation.unwrap();
     let types: Vec<_> = explanation.types().collect();
     assert_eq!((types[0].0, types[0].1.count, types[0].1.line), ("turn.begun", 1, 2));
     assert!(types[0].1.example.contains(r#""effort":3"#));

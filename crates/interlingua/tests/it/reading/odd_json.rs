@@ -2,7 +2,8 @@
 
 use crate::support::{self, translate_chunks, translate_lines};
 
-/// Node prints `\ud83d` alone when it cuts a string inside an emoji; a strict reader rejects the line.
+/// Node prints `\ud83d` alone when it cuts a string inside an emoji; a strict parser rejects the
+/// line.
 #[test]
 fn half_of_a_surrogate_pair_is_replaced_and_reported() {
     let line = r#"{"type":"message","timestamp":"t","role":"assistant","content":"a\ud83d b","delta":true}"#;
@@ -16,9 +17,9 @@ fn half_of_a_surrogate_pair_is_replaced_and_reported() {
     assert!(records.iter().any(|event| event["type"] == "notice"));
 }
 
-/// Codex prints a `web_search` item with two fields named `id`; derived readers reject it.
+/// Codex prints a `web_search` item with two fields named `id`; derived parsers reject it.
 #[test]
-fn a_repeated_key_costs_nothing() {
+fn a_repeated_key_loses_nothing() {
     let item = r#""item":{"id":"item_0","type":"web_search","id":"ws_1","query":"q","action":{"type":"search","query":"q"}}"#;
     let lines = [
         format!(r#"{{"type":"item.started",{item}}}"#),
@@ -33,7 +34,7 @@ fn a_repeated_key_costs_nothing() {
 }
 
 #[test]
-fn bytes_that_are_not_utf_8_are_replaced_in_their_line_alone() {
+fn invalid_utf_8_is_replaced_only_in_its_line() {
     let input = b"{\"type\":\"item.completed\",\"item\":{\"id\":\"a\",\"type\":\"agent_message\",\"text\":\"x\xffy\"}}\n{\"type\":\"item.completed\",\"item\":{\"id\":\"b\",\"type\":\"agent_message\",\"text\":\"\xc3\xa9\"}}\n";
     let from = Some(support::dialect("codex"));
     let exit = interlingua::Exit::default();
@@ -63,16 +64,16 @@ fn two_records_on_one_line_are_two_records() {
 }
 
 #[test]
-fn fields_of_another_type_are_absent_and_nothing_fails() {
+fn fields_of_another_type_are_ignored() {
     let line = r#"{"type":"item.completed","item":{"id":7,"type":"command_execution","command":[1],"aggregated_output":{"a":1},"exit_code":"x","status":5}}"#;
     for to in support::written() {
         translate_lines("codex", to.name, &[line]);
     }
 }
 
-/// Readers reject a whole record for it, or take it for infinity.
+/// Some parsers reject the complete record because of it, others read it as infinity.
 #[test]
-fn a_number_that_no_reader_can_hold_costs_its_line_alone() {
+fn a_number_out_of_range_loses_only_its_line() {
     let lines = [
         r#"{"type":"tool_use","tool_name":"n","tool_id":"t","parameters":{"n":[1e999]}}"#,
         r#"{"type":"message","role":"assistant","content":"still here"}"#,

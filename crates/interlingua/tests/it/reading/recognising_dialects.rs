@@ -1,4 +1,4 @@
-//! `--from auto` knows each dialect by its first records.
+//! `--from auto` recognises each dialect by its first records.
 
 use crate::support::{self, Case, translate};
 
@@ -7,19 +7,19 @@ fn every_transcript_is_recognised() {
     for case in Case::all() {
         let agent = case.name.split('/').next().unwrap();
         let expected = agent.split("-2").next().unwrap();
-        let told = translate("text", &case.input, &case.exit).from();
-        assert_eq!(told.map(|dialect| dialect.name), Some(expected), "{}", case.name);
+        let recognised = translate("text", &case.input, &case.exit).from();
+        assert_eq!(recognised.map(|dialect| dialect.name), Some(expected), "{}", case.name);
     }
 }
 
 #[test]
-fn what_we_write_is_recognised() {
+fn every_dialect_that_we_write_is_recognised() {
     for case in Case::all() {
         for to in support::written().filter(|to| to.decoder.is_some()) {
             let written = translate(to.name, &case.input, &case.exit);
-            let told = translate("text", &written.bytes, &case.exit).from();
+            let recognised = translate("text", &written.bytes, &case.exit).from();
             assert_eq!(
-                told.map(|dialect| dialect.name),
+                recognised.map(|dialect| dialect.name),
                 Some(to.name),
                 "{} -> {}",
                 case.name,
@@ -32,12 +32,12 @@ fn what_we_write_is_recognised() {
 #[test]
 fn noise_in_front_does_not_hide_a_dialect() {
     let input = b"npm warn\n\x1b[2K{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n";
-    let told = translate("text", input, &interlingua::Exit::default()).from();
-    assert_eq!(told.unwrap().name, "codex");
+    let recognised = translate("text", input, &interlingua::Exit::default()).from();
+    assert_eq!(recognised.unwrap().name, "codex");
 }
 
 #[test]
-fn what_nobody_knows_is_kept() {
+fn an_unknown_stream_is_kept() {
     let input = b"{\"hello\":1}\nplain text\n";
     let written = translate("events", input, &interlingua::Exit::default());
     assert!(written.from().is_none());

@@ -1,11 +1,11 @@
-//! The kinds of records that a stream consists of: what a record is called and how it says that
-//! something ended, whatever else it says. It shares nothing with our own readers.
+//! The kinds of records in a stream: the name of a record and how it reports that something ended,
+//! without its other content. It shares no code with our decoders.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// The kinds of records in a stream of a dialect. A line that was cut short has those that its start
+/// The kinds of records in a stream of a dialect. A truncated line has the kinds that its start
 /// names.
 pub fn kinds(dialect: &str, stream: &str) -> BTreeSet<String> {
     let mut kinds = BTreeSet::new();
@@ -24,7 +24,7 @@ pub fn kinds(dialect: &str, stream: &str) -> BTreeSet<String> {
     kinds
 }
 
-/// A record, or the fields of it that are whole.
+/// A record, or its complete fields if it is truncated.
 fn read(record: &str) -> Map<String, Value> {
     let starts = record.match_indices(',').rev().map(|(at, _)| format!("{}}}", &record[..at]));
     let mut tries = std::iter::once(record.to_owned()).chain(starts);
@@ -34,10 +34,10 @@ fn read(record: &str) -> Map<String, Value> {
 /// The fields that name a kind.
 const NAMES: [&str; 5] = ["method", "type", "subtype", "sessionUpdate", "activityType"];
 
-/// The fields that say how something ended, as a word or as an object that has the word.
+/// The fields that report how something ended, as a word or as an object that contains the word.
 const ENDS: [&str; 4] = ["status", "stopReason", "finishReason", "outcome"];
 
-/// The fields in which the records of some dialects carry a record of a kind of its own.
+/// The fields in which records of some dialects contain another record with a kind of its own.
 const CARRIERS: [&str; 9] = [
     "params",
     "update",
@@ -58,7 +58,7 @@ fn collect(outer: &str, record: &Map<String, Value>, kinds: &mut BTreeSet<String
         (outer, named) => format!("{outer} > {named}"),
     };
     kinds.insert(kind.clone());
-    // What AG-UI calls raw is a record of the agent.
+    // A `RAW` event of AG-UI contains a record of the agent.
     if named == "RAW" {
         return;
     }
@@ -95,10 +95,10 @@ fn name(record: &Map<String, Value>, outermost: bool) -> String {
     words.join("/")
 }
 
-/// The kind of a line that a person reads: its mark, and the word after it where that is one of ours.
+/// The kind of a line that a person reads: its mark, and the word after it if it is one of ours.
 fn kind_of_line(line: &str) -> String {
-    let said = line.trim_start();
-    let (mark, rest) = said.split_once(' ').unwrap_or((said, ""));
+    let line = line.trim_start();
+    let (mark, rest) = line.split_once(' ').unwrap_or((line, ""));
     let mut words = rest.split(' ').map(|word| word.trim_end_matches([':', ',', '?']));
     let ours = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
     match mark {
@@ -113,7 +113,7 @@ fn kind_of_line(line: &str) -> String {
         },
         "●" | "▸" | "▹" | ">" | "+" | "~" | "|" => mark.to_owned(),
         "plan:" | "thinking:" => mark.to_owned(),
-        _ if said.starts_with('[') && said.get(2..3) == Some("]") => said[..3].to_owned(),
+        _ if line.starts_with('[') && line.get(2..3) == Some("]") => line[..3].to_owned(),
         _ => "text".to_owned(),
     }
 }

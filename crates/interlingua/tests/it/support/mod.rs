@@ -1,13 +1,15 @@
-//! What the tests share: transcripts, translation in one go, and the story that a stream tells.
+//! What the tests share: transcripts, translation in one call, and summaries of streams.
 
+pub mod ai_sdk;
 pub mod kinds;
 pub mod processor;
+pub mod records;
 pub mod rules;
-pub mod story;
+pub mod summary;
 
 use std::path::{Path, PathBuf};
 
-use interlingua::dialect::{self, Dialect, Losses};
+use interlingua::dialect::{self, Dialect, Encoder, Losses};
 use interlingua::{Exit, Finished, Options, ReadOptions, Repairs, Source, Translator};
 use processor::time;
 
@@ -17,7 +19,7 @@ pub struct Case {
     pub folder: PathBuf,
     pub input: Vec<u8>,
     pub exit: Exit,
-    /// What every writer makes of it is reviewed, not only the events.
+    /// The output of every writer is reviewed, not only the events.
     pub reviewed: bool,
 }
 
@@ -68,7 +70,7 @@ impl Case {
     }
 }
 
-/// Where the transcripts lie.
+/// The folder of the transcripts.
 pub fn transcripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transcripts")
 }
@@ -99,7 +101,7 @@ pub fn written() -> impl Iterator<Item = &'static Dialect> {
     dialect::ALL.iter().copied().filter(|dialect| dialect.encoder.is_some())
 }
 
-/// What a translator wrote, and what it reports.
+/// The output of a translator, and its report.
 pub struct Written {
     pub bytes: Vec<u8>,
     pub finished: Finished,
@@ -122,7 +124,7 @@ impl Written {
         String::from_utf8(self.bytes.clone()).unwrap()
     }
 
-    /// The records, one a line or as server-sent events.
+    /// The records, one on each line or as server-sent events.
     pub fn records(&self) -> Vec<serde_json::Value> {
         let text = self.text();
         let lines = text.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
@@ -131,7 +133,7 @@ impl Written {
     }
 }
 
-/// Translates an input that comes in some chunks.
+/// Translates an input that arrives in chunks.
 pub fn translate_chunks<'c>(
     from: Option<&'static Dialect>,
     to: &'static Dialect,
@@ -141,8 +143,9 @@ pub fn translate_chunks<'c>(
     translate_with(Options::default(), from, to, chunks, exit)
 }
 
-/// The text with the ids that a writer made replaced: UUIDs of version 8, and words of sixteen digits.
-pub fn without_made_ids(text: &str) -> String {
+/// The text with generated ids replaced: UUIDs of version 8, and words of sixteen hexadecimal
+/// digits.
+pub fn without_generated_ids(text: &str) -> String {
     without_words_of_digits(&without_uuids(text))
 }
 
@@ -165,11 +168,11 @@ fn without_uuids(text: &str) -> String {
     let mut parts = text.split('-').collect::<Vec<_>>();
     let mut at = 0;
     while at + 4 < parts.len() {
-        let is_made = parts[at + 1].len() == 4
+        let is_generated = parts[at + 1].len() == 4
             && parts[at + 2].len() == 4
             && parts[at + 2].starts_with('8')
             && parts[at + 3].len() == 4;
-        if is_made {
+        if is_generated {
             let first = parts[at];
             let last = parts[at + 4];
             if let (Some(head), Some(tail)) =
@@ -183,7 +186,7 @@ fn without_uuids(text: &str) -> String {
     parts.join("-")
 }
 
-/// Translates an input that comes in some chunks, with ids that do not depend on it.
+/// Translates an input that arrives in chunks, with generated ids that do not depend on it.
 pub fn translate_seeded<'c>(
     from: Option<&'static Dialect>,
     to: &'static Dialect,
@@ -194,7 +197,7 @@ pub fn translate_seeded<'c>(
     translate_with(Options { read, ..Options::default() }, from, to, chunks, exit)
 }
 
-/// Translates an input that comes in some chunks, as the options say.
+/// Translates an input that arrives in chunks, with options.
 pub fn translate_with<'c>(
     options: Options,
     from: Option<&'static Dialect>,
@@ -203,7 +206,15 @@ pub fn translate_with<'c>(
     exit: &Exit,
 ) -> Written {
     let from = from.map_or(Source::Recognise, Source::from);
-    let mut translator = Translator::new(from, to, options).unwrap();
+    run(Translator::new(from, to, options).unwrap(), chunks, exit)
+}
+
+/// Translates an input that arrives in chunks, with a translator of the caller.
+pub fn run<'c, E: Encoder>(
+    mut translator: Translator<E>,
+    chunks: impl IntoIterator<Item = &'c [u8]>,
+    exit: &Exit,
+) -> Written {
     let mut bytes = Vec::new();
     for chunk in chunks {
         bytes.extend_from_slice(translator.push(chunk, None));
@@ -219,13 +230,13 @@ pub fn translate(to: &str, input: &[u8], exit: &Exit) -> Written {
 }
 
 /// Translates lines of a known dialect.
-pub fn translate_lines(from: &str, to: &str, lines: &[&str]) -> Written {
-    let input = lines.iter().flat_map(|line| [line, "\n"]).collect::<String>();
+pub fn translate_lines(from: &str, to: &str, lines: &[impl AsRef<str>]) -> Written {
+    let input = lines.iter().flat_map(|line| [line.as_ref(), "\n"]).collect::<String>();
     translate_chunks(Some(dialect(from)), dialect(to), [input.as_bytes()], &Exit::default())
 }
 
-/// How property tests run: the same cases every time. With `MORE_CASES=N` there are N times as many,
-/// and others every time.
+/// The configuration of property tests: the same cases in every run. With `MORE_CASES=N` there are
+/// N times as many, and different ones in every run.
 pub fn cases(count: u32) -> proptest::test_runner::Config {
     use proptest::test_runner::{Config, RngSeed};
     let more: Option<u32> = std::env::var("MORE_CASES").ok().and_then(|times| times.parse().ok());
@@ -237,11 +248,12 @@ pub fn cases(count: u32) -> proptest::test_runner::Config {
     }
 }
 
-/// Whether work on an input that is eight times as long takes about eight times as long: at most two
-/// and a half times for each of the three doublings, where a quadratic cost would take four.
+/// Whether work on an input that is eight times as long takes about eight times as long: at most
+/// two and a half times as long for each of the three doublings, where a quadratic cost would take
+/// four.
 ///
-/// A busy machine only ever makes a run slower, so the best of some rounds is compared, and there are
-/// more rounds only while it looks bad.
+/// Load on the machine only makes a run slower, so the best of several rounds is compared. There
+/// are more rounds only while the result is bad.
 pub fn is_linear(mut short: impl FnMut(), mut long: impl FnMut()) -> bool {
     let (mut best_short, mut best_long) = (time(&mut short), time(&mut long));
     for _ in 0..12 {

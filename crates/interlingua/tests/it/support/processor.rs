@@ -1,8 +1,8 @@
-//! Time that a busy machine changes little: that of this thread on a processor.
+//! Measures the processor time of this thread, which depends little on the load of the machine.
 
 use std::time::{Duration, Instant};
 
-/// How long some work takes on the processor; where the system does not say, how much time passes.
+/// The processor time that some work takes, or the elapsed time if the system does not report it.
 pub(crate) fn time(work: impl FnOnce()) -> Duration {
     let (passed, worked) = (Instant::now(), on_processor());
     work();
@@ -13,7 +13,7 @@ pub(crate) fn time(work: impl FnOnce()) -> Duration {
 }
 
 fn on_processor() -> Option<Duration> {
-    // The system brings its count up to date when a thread lets others go first.
+    // The system updates its count when the thread yields.
     std::thread::yield_now();
     let counts = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(Duration::from_nanos(counts.split(' ').next()?.parse().ok()?))

@@ -1,4 +1,4 @@
-//! Which rules of its dialect a stream breaks.
+//! The rules of a dialect that a stream breaks.
 
 use interlingua::Exit;
 use interlingua::check::Checker;
@@ -21,10 +21,15 @@ pub fn broken_by_server_events<'e>(
 }
 
 fn broken_by(dialect: &str, stream: String) -> Vec<&'static str> {
+    let mut rules = violations(dialect, &stream);
+    rules.dedup();
+    rules
+}
+
+/// The name of the broken rule for every violation in a stream, in order.
+pub fn violations(dialect: &str, stream: &str) -> Vec<&'static str> {
     let mut checker = Checker::new(super::dialect(dialect), Limits::default());
     checker.push(stream.as_bytes());
     let findings = checker.finish(&Exit::default());
-    let mut rules: Vec<_> = findings.into_iter().map(|finding| finding.rule).collect();
-    rules.dedup();
-    rules
+    findings.into_iter().map(|finding| finding.rule).collect()
 }

@@ -166,7 +166,7 @@ impl AcpEncoder {
             || !change_facts.is_empty();
         self.write_update("tool_call_update", parent, out, fields, more, has_more);
         for _ in 0..unshown {
-            out.lost("part of a tool's output that is neither text nor a picture");
+            out.lost("parts of tool outputs that are neither text nor pictures");
         }
     }
 

@@ -104,7 +104,7 @@ impl AcpEncoder {
         out: &mut Output,
     ) {
         if block.signature.is_some() {
-            out.lost("signature");
+            out.lost("signatures");
         }
         if block.kind == BlockKind::Image {
             self.write_picture(block.content.as_ref(), parent, out);
@@ -132,7 +132,7 @@ impl AcpEncoder {
     ) {
         let picture = content.and_then(read::record_of::<Picture<'_>>).unwrap_or_default();
         let Some((data, mime)) = picture.parts() else {
-            out.lost("picture");
+            out.lost("pictures");
             return;
         };
         let fields = |update: &mut Object<'_>| {
@@ -157,7 +157,7 @@ impl AcpEncoder {
         }
         // A client would show these as messages of its user.
         if parent.is_some() {
-            out.lost("prompt of a sub-agent");
+            out.lost("prompts of sub-agents");
             return;
         }
         self.last_block = None;
@@ -166,7 +166,7 @@ impl AcpEncoder {
             return;
         }
         if !self.replay {
-            out.lost("prompt");
+            out.lost("prompts");
             return;
         }
         let fields = |update: &mut Object<'_>| {
@@ -209,7 +209,7 @@ impl AcpEncoder {
     ) {
         // A session has one plan, which that of a sub-agent would replace.
         if parent.is_some() {
-            out.lost("plan of a sub-agent");
+            out.lost("plans of sub-agents");
             return;
         }
         let fields = |update: &mut Object<'_>| {
@@ -243,7 +243,7 @@ fn chunk_kind(kind: &BlockKind, out: &mut Output) -> Option<&'static str> {
             None
         }
         _ => {
-            out.lost("block of an unknown kind");
+            out.lost("blocks of an unknown kind");
             None
         }
     }

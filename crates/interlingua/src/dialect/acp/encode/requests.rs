@@ -99,7 +99,7 @@ impl AcpEncoder {
     /// to a form of the protocol are lost.
     pub(super) fn write_question(&mut self, requested: &QuestionAsked<'_>, out: &mut Output) {
         let Some(form) = requested.questions.as_ref().and_then(Form::of) else {
-            out.lost("question");
+            out.lost("questions");
             return;
         };
         let id = self.next_request_id();

@@ -203,7 +203,7 @@ impl ClaudeEncoder {
             out.lost("signals that ended the agent");
         }
         if ended.stderr.as_ref().is_some_and(|tail| !tail.to_plain().trim().is_empty()) {
-            out.lost("standard error of the agent");
+            out.lost("standard error");
         }
     }
 }

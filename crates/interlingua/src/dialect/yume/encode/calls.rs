@@ -60,11 +60,11 @@ impl YumeEncoder {
             return;
         }
         if input.is_some_and(|input| !input.is_object()) {
-            out.lost("tool input that is not an object");
+            out.lost("tool inputs that are not objects");
         }
         let tool = translate_tool(name, kind, input);
         if tool.steps_changed {
-            out.lost("status of a plan step");
+            out.lost("statuses of plan steps");
         }
         self.queue_call(call, &tool.name, &tool.input, out);
     }
@@ -140,15 +140,15 @@ impl YumeEncoder {
         self.ensure_init(out);
         let (text, others) = content::answer_text(ended);
         for _ in 0..others {
-            out.lost("tool output that is not text");
+            out.lost("tool outputs that are not text");
         }
         if ended.structured.is_some() {
-            out.lost("structured tool output");
+            out.lost("structured tool outputs");
         }
         let failed = ended.status != ToolStatus::Completed;
         let code = ended.exit_code.filter(|code| failed && *code != 0);
         if code.is_none() && ended.exit_code.is_some() {
-            out.lost("exit code of a command");
+            out.lost("exit codes");
         }
         let text = match (code, files) {
             (Some(code), _) => with_exit_code(code, text),
@@ -166,7 +166,7 @@ impl YumeEncoder {
             written.write_answer(lines, &text, failed);
         });
         if !expected {
-            out.lost("answer after the end of its turn");
+            out.lost("answers after the end of their turn");
         }
     }
 
@@ -199,7 +199,7 @@ impl YumeEncoder {
         let id = Text::from(self.identity.named("plan-"));
         let input = claude::todo_input(&plan.items);
         if !can_display_steps(&plan.items) {
-            out.lost("status of a plan step");
+            out.lost("statuses of plan steps");
         }
         let input = shorten_input(input.get(), out);
         let parent = parent.map(|parent| names::id(parent, out));

@@ -1,10 +1,12 @@
-//! What agents do in ways of their own, where the protocol has no word: endings, refusals, prices, names.
+//! Peculiarities of single ACP agents where the protocol defines nothing: ends, refusals, prices,
+//! names.
 
 use serde_json::{Value, json};
 
+use crate::support::records::{of_type, text_of};
 use crate::support::translate_lines;
 
-fn hello(agent: &str) -> String {
+fn initialized(agent: &str) -> String {
     let info = json!({"name": agent, "version": "1"});
     json!({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": 1, "agentInfo": info}})
         .to_string()
@@ -23,16 +25,16 @@ fn chunk(kind: &str, text: &str) -> String {
     update(json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}}))
 }
 
-fn says(text: &str) -> String {
+fn text_record(text: &str) -> String {
     chunk("agent_message_chunk", text)
 }
 
-fn costs(usd: f64) -> String {
+fn cost_update(usd: f64) -> String {
     let cost = json!({"amount": usd, "currency": "USD"});
     update(json!({"sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": cost}))
 }
 
-fn asks(id: u64, call: Value) -> String {
+fn permission_request(id: u64, call: Value) -> String {
     let options = json!([
         {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
         {"optionId": "no", "name": "Reject", "kind": "reject_once"},
@@ -57,65 +59,65 @@ fn ended(tokens: Option<u64>) -> String {
 }
 
 fn read(lines: &[String]) -> Vec<Value> {
-    let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-    translate_lines("acp", "events", &lines).records()
-}
-
-fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
-    events.iter().filter(|event| event["type"] == kind).collect()
+    translate_lines("acp", "events", lines).records()
 }
 
 fn kinds(events: &[Value]) -> Vec<&str> {
-    let told = |kind: &&str| !["native", "session_started", "session_updated"].contains(kind);
-    events.iter().map(|event| event["type"].as_str().unwrap()).filter(told).collect()
-}
-
-fn said(events: &[Value]) -> String {
-    of_kind(events, "block_delta").iter().map(|it| it["text"].as_str().unwrap()).collect()
+    let is_shown = |kind: &&str| !["native", "session_started", "session_updated"].contains(kind);
+    events.iter().map(|event| event["type"].as_str().unwrap()).filter(is_shown).collect()
 }
 
 fn copilot(lines: &[String]) -> Vec<Value> {
-    read(&[&[hello("Copilot"), new_session()], lines].concat())
+    read(&[&[initialized("Copilot"), new_session()], lines].concat())
 }
 
 #[test]
-fn what_copilot_says_of_the_turn_behind_a_text_is_no_text() {
-    let events = copilot(&[says("Part. "), says("Error: Server error (HTTP 500)."), ended(None)]);
-    let end = of_kind(&events, "turn_ended")[0];
+fn a_report_on_the_turn_after_the_text_of_copilot_is_no_text() {
+    let events = copilot(&[
+        text_record("Part. "),
+        text_record("Error: Server error (HTTP 500)."),
+        ended(None),
+    ]);
+    let end = of_type(&events, "turn_ended")[0];
     assert_eq!((&end["outcome"], &end["http_status"]), (&json!("failed"), &json!(500)));
-    assert_eq!(said(&events), "Part. ");
-    let stopped = says("Info: Operation cancelled by user");
-    let events = copilot(&[says("Part. "), stopped, ended(None)]);
-    assert_eq!(of_kind(&events, "turn_ended")[0]["outcome"], "cancelled");
-    assert_eq!(said(&events), "Part. ");
-    let again = says("Info: Request failed due to a transient API error. Retrying...");
-    let events = copilot(&[says("Part. "), again, says("Whole."), ended(Some(1))]);
-    assert_eq!(of_kind(&events, "retry").len(), 1);
-    assert_eq!(of_kind(&events, "block_started").len(), 2);
-    assert_eq!(said(&events), "Part. Whole.");
-    // What was no error goes on where it was.
-    let events = copilot(&[says("Part. "), says("Error: no."), says(" More."), ended(None)]);
-    assert_eq!(of_kind(&events, "block_started").len(), 1);
-    assert_eq!(said(&events), "Part. Error: no. More.");
+    assert_eq!(text_of(&events), "Part. ");
+    let stopped = text_record("Info: Operation cancelled by user");
+    let events = copilot(&[text_record("Part. "), stopped, ended(None)]);
+    assert_eq!(of_type(&events, "turn_ended")[0]["outcome"], "cancelled");
+    assert_eq!(text_of(&events), "Part. ");
+    let again = text_record("Info: Request failed due to a transient API error. Retrying...");
+    let events = copilot(&[text_record("Part. "), again, text_record("Whole."), ended(Some(1))]);
+    assert_eq!(of_type(&events, "retry").len(), 1);
+    assert_eq!(of_type(&events, "block_started").len(), 2);
+    assert_eq!(text_of(&events), "Part. Whole.");
+    // Text that is no error continues in its block.
+    let events = copilot(&[
+        text_record("Part. "),
+        text_record("Error: no."),
+        text_record(" More."),
+        ended(None),
+    ]);
+    assert_eq!(of_type(&events, "block_started").len(), 1);
+    assert_eq!(text_of(&events), "Part. Error: no. More.");
 }
 
 #[test]
-fn an_ending_that_was_overruled_is_not_told() {
-    for said in ["Error: Authentication failed (HTTP 401).", "Info: Operation cancelled by user"] {
-        let events = copilot(&[says(said), ended(None)]);
-        assert!(of_kind(&events, "turn_ended")[0].get("reason").is_none(), "{said}");
+fn an_overruled_end_is_not_emitted() {
+    for text in ["Error: Authentication failed (HTTP 401).", "Info: Operation cancelled by user"] {
+        let events = copilot(&[text_record(text), ended(None)]);
+        assert!(of_type(&events, "turn_ended")[0].get("reason").is_none(), "{text}");
     }
 }
 
 #[test]
-fn tools_of_copilot_are_known_by_their_input() {
+fn tools_of_copilot_are_recognised_by_their_input() {
     let call = |kind: &str, input: Value| {
         let call = json!({
             "sessionUpdate": "tool_call", "toolCallId": "c", "title": "t", "kind": kind,
             "status": "pending", "rawInput": input,
         });
         let events = copilot(&[update(call)]);
-        let started = of_kind(&events, "tool_started")[0].clone();
+        let started = of_type(&events, "tool_started")[0].clone();
         (started["name"].as_str().unwrap().to_owned(), started["kind"].as_str().unwrap().to_owned())
     };
     let named = |name: &str, kind: &str| (name.to_owned(), kind.to_owned());
@@ -137,81 +139,91 @@ fn the_title_of_a_todo_is_no_thought() {
     });
     let title = chunk("agent_thought_chunk", "Research");
     let events = copilot(&[update(call), title.clone(), ended(None)]);
-    assert_eq!(of_kind(&events, "notice")[0]["text"], "Research");
-    assert_eq!(said(&events), "");
-    assert_eq!(said(&copilot(&[title, ended(None)])), "Research");
+    assert_eq!(of_type(&events, "notice")[0]["text"], "Research");
+    assert_eq!(text_of(&events), "");
+    assert_eq!(text_of(&copilot(&[title, ended(None)])), "Research");
 }
 
 #[test]
 fn tokens_of_one_request_are_not_those_of_a_turn() {
     let open_code = |lines: &[String]| {
-        let events = read(&[&[hello("OpenCode"), new_session()], lines].concat());
-        let turn = of_kind(&events, "turn_ended")[0]["usage"]["input"].as_u64();
-        let request = of_kind(&events, "usage").iter().find_map(|it| it["input"].as_u64());
+        let events = read(&[&[initialized("OpenCode"), new_session()], lines].concat());
+        let turn = of_type(&events, "turn_ended")[0]["usage"]["input"].as_u64();
+        let request = of_type(&events, "usage").iter().find_map(|it| it["input"].as_u64());
         (turn, request)
     };
     let call = json!({
         "sessionUpdate": "tool_call", "toolCallId": "c", "title": "bash", "kind": "execute",
         "status": "completed", "rawInput": {"command": "ls"},
     });
-    assert_eq!(open_code(&[says("a"), ended(Some(10))]), (Some(10), None));
-    assert_eq!(open_code(&[update(call), says("a"), ended(Some(10))]), (None, Some(10)));
+    assert_eq!(open_code(&[text_record("a"), ended(Some(10))]), (Some(10), None));
+    assert_eq!(open_code(&[update(call), text_record("a"), ended(Some(10))]), (None, Some(10)));
 }
 
 #[test]
-fn a_session_of_the_past_has_its_own_price() {
+fn a_loaded_session_has_its_earlier_cost() {
     let loaded = json!({"jsonrpc": "2.0", "id": 2, "result": {"modes": {"currentModeId": "m"}}});
     let loaded = loaded.to_string();
     let cost = |lines: &[String]| {
-        let events = read(&[&[hello("x")], lines].concat());
-        let live = of_kind(&events, "turn_ended").into_iter().rfind(|end| end["replay"] != true);
+        let events = read(&[&[initialized("x")], lines].concat());
+        let live = of_type(&events, "turn_ended").into_iter().rfind(|end| end["replay"] != true);
         live.unwrap()["cost"]["usd"].as_f64()
     };
-    let live = [says("new"), costs(1.1), ended(None)];
-    let past = [says("old"), costs(1.0), loaded.clone()];
+    let live = [text_record("new"), cost_update(1.1), ended(None)];
+    let past = [text_record("old"), cost_update(1.0), loaded.clone()];
     assert_eq!(cost(&[&past[..], &live].concat()), Some(0.1));
-    // What it had cost before is not known.
+    // The cost before that is unknown.
     assert_eq!(cost(&[&past[..1], &past[2..], &live].concat()), None);
-    // From then on it is.
-    let next = [says("next"), costs(1.3), ended(None)];
+    // From then on it is known.
+    let next = [text_record("next"), cost_update(1.3), ended(None)];
     assert_eq!(cost(&[&past[..1], &past[2..], &live, &next].concat()), Some(0.2));
     assert_eq!(cost(&[&[new_session()][..], &live].concat()), Some(1.1));
 }
 
 #[test]
-fn a_failed_turn_has_its_price() {
+fn a_failed_turn_has_its_cost() {
     let failed = json!({"jsonrpc": "2.0", "id": 3, "error": {"code": 500, "message": "no"}});
     let failed = failed.to_string();
-    let events =
-        read(&[hello("x"), new_session(), says("a"), costs(0.5), failed, says("b"), ended(None)]);
-    let ends = of_kind(&events, "turn_ended");
+    let events = read(&[
+        initialized("x"),
+        new_session(),
+        text_record("a"),
+        cost_update(0.5),
+        failed,
+        text_record("b"),
+        ended(None),
+    ]);
+    let ends = of_type(&events, "turn_ended");
     assert_eq!(ends[0]["cost"]["usd"], 0.5);
     assert!(ends[1].get("cost").is_none());
 }
 
-fn gemini_asks(id: u64) -> String {
+fn gemini_permission_request(id: u64) -> String {
     let call = format!("run_shell_command__{id}");
-    asks(id, json!({"toolCallId": call, "title": "ls", "kind": "execute", "status": "pending"}))
+    permission_request(
+        id,
+        json!({"toolCallId": call, "title": "ls", "kind": "execute", "status": "pending"}),
+    )
 }
 
 #[test]
-fn a_call_that_gemini_does_not_mention_again_was_refused() {
-    let gemini = |lines: &[String]| read(&[&[hello("gemini-cli"), new_session()], lines].concat());
-    let told = |events: &[Value], kind: &str| {
-        kinds(events).into_iter().position(|told| told == kind).unwrap()
-    };
-    let events = gemini(&[gemini_asks(0), says("Then not."), ended(None)]);
-    assert!(told(&events, "tool_ended") < told(&events, "block_delta"));
-    assert_eq!(of_kind(&events, "tool_ended")[0]["status"], "denied");
-    let resolved = of_kind(&events, "permission_resolved")[0];
+fn a_call_that_gemini_does_not_mention_again_was_denied() {
+    let gemini =
+        |lines: &[String]| read(&[&[initialized("gemini-cli"), new_session()], lines].concat());
+    let position =
+        |events: &[Value], kind: &str| kinds(events).into_iter().position(|it| it == kind).unwrap();
+    let events = gemini(&[gemini_permission_request(0), text_record("Then not."), ended(None)]);
+    assert!(position(&events, "tool_ended") < position(&events, "block_delta"));
+    assert_eq!(of_type(&events, "tool_ended")[0]["status"], "denied");
+    let resolved = of_type(&events, "permission_resolved")[0];
     assert_eq!((&resolved["decision"], &resolved["request"]), (&json!("denied"), &json!("0")));
-    // One call after the other: the next one says that the first was refused.
-    let events = gemini(&[gemini_asks(0), gemini_asks(1), ended(None)]);
+    // With one call after the other, the next one implies that the first was refused.
+    let events = gemini(&[gemini_permission_request(0), gemini_permission_request(1), ended(None)]);
     let order = kinds(&events);
     assert_eq!(order.iter().filter(|kind| **kind == "permission_resolved").count(), 2);
-    let first_end = told(&events, "tool_ended");
+    let first_end = position(&events, "tool_ended");
     assert!(first_end < order.iter().rposition(|kind| *kind == "tool_started").unwrap());
-    // One that was let run is heard of.
+    // A call that was allowed is mentioned again.
     let allowed = json!({"outcome": {"outcome": "selected", "optionId": "yes"}});
     let allowed = json!({"jsonrpc": "2.0", "id": 0, "result": allowed}).to_string();
     let done = json!({
@@ -220,45 +232,51 @@ fn a_call_that_gemini_does_not_mention_again_was_refused() {
     });
     let events = gemini(&[
         prompt(),
-        gemini_asks(0),
+        gemini_permission_request(0),
         allowed,
         chunk("agent_thought_chunk", "Hm."),
         update(done),
         ended(None),
     ]);
-    assert_eq!(of_kind(&events, "tool_ended")[0]["status"], "completed");
+    assert_eq!(of_type(&events, "tool_ended")[0]["status"], "completed");
 }
 
 #[test]
-fn the_answer_of_a_user_is_told_in_words() {
+fn the_decision_of_a_user_has_a_name() {
     let answer = |option: &str| {
         let outcome = json!({"outcome": {"outcome": "selected", "optionId": option}});
         let answer = json!({"jsonrpc": "2.0", "id": 7, "result": outcome}).to_string();
         let call = json!({"toolCallId": "c", "title": "t", "kind": "execute"});
-        let events =
-            read(&[hello("x"), new_session(), prompt(), asks(7, call), answer, ended(None)]);
-        of_kind(&events, "permission_resolved")[0].clone()
+        let events = read(&[
+            initialized("x"),
+            new_session(),
+            prompt(),
+            permission_request(7, call),
+            answer,
+            ended(None),
+        ]);
+        of_type(&events, "permission_resolved")[0].clone()
     };
     assert_eq!(answer("no")["reason"], "Reject");
     assert!(answer("yes").get("reason").is_none());
 }
 
 #[test]
-fn a_request_shows_what_the_call_was_given() {
+fn a_permission_request_shows_the_input_of_its_call() {
     let call = json!({
         "sessionUpdate": "tool_call", "toolCallId": "c", "title": "t", "kind": "edit",
         "status": "pending", "rawInput": {"path": "/f", "file_text": "a"},
     });
     let asked = json!({"toolCallId": "c", "kind": "edit", "rawInput": {"fileName": "/f"}});
-    let events = copilot(&[update(call), asks(0, asked), ended(None)]);
-    let asked = of_kind(&events, "permission_requested")[0];
+    let events = copilot(&[update(call), permission_request(0, asked), ended(None)]);
+    let asked = of_type(&events, "permission_requested")[0];
     assert_eq!(asked["tool"], "create");
     assert_eq!(asked["input"]["file_text"], "a");
 }
 
-/// Seen where OpenCode asked before it had told the command.
+/// Observed when OpenCode sent the permission request before the command.
 #[test]
-fn a_request_tells_what_the_announcement_did_not() {
+fn a_permission_request_completes_the_announcement_of_its_call() {
     let call = json!({
         "sessionUpdate": "tool_call", "toolCallId": "c", "title": "bash", "kind": "execute",
         "status": "pending", "rawInput": {"cwd": "/w"},
@@ -267,13 +285,19 @@ fn a_request_tells_what_the_announcement_did_not() {
         "toolCallId": "c", "title": "ls", "kind": "execute", "status": "pending",
         "rawInput": {"command": "ls"},
     });
-    let lines = [hello("OpenCode"), new_session(), update(call), asks(0, asked), ended(None)];
+    let lines = [
+        initialized("OpenCode"),
+        new_session(),
+        update(call),
+        permission_request(0, asked),
+        ended(None),
+    ];
     let events = read(&lines);
-    assert_eq!(of_kind(&events, "permission_requested")[0]["input"]["command"], "ls");
-    assert_eq!(of_kind(&events, "tool_input")[0]["input"]["command"], "ls");
+    assert_eq!(of_type(&events, "permission_requested")[0]["input"]["command"], "ls");
+    assert_eq!(of_type(&events, "tool_input")[0]["input"]["command"], "ls");
 }
 
-/// OpenCode and Copilot say that such a command was completed.
+/// OpenCode and Copilot report such a command as completed.
 #[test]
 fn a_command_that_exits_with_a_code_has_failed() {
     let end = |exit: i64| {
@@ -281,8 +305,8 @@ fn a_command_that_exits_with_a_code_has_failed() {
             "sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed",
             "rawOutput": {"output": "", "metadata": {"exit": exit}},
         });
-        let events = read(&[hello("OpenCode"), new_session(), update(done), ended(None)]);
-        let end = of_kind(&events, "tool_ended")[0];
+        let events = read(&[initialized("OpenCode"), new_session(), update(done), ended(None)]);
+        let end = of_type(&events, "tool_ended")[0];
         (end["status"].clone(), end["exit_code"].clone())
     };
     assert_eq!(end(3), (json!("failed"), json!(3)));
@@ -290,7 +314,7 @@ fn a_command_that_exits_with_a_code_has_failed() {
 }
 
 #[test]
-fn a_call_that_fails_after_a_stop_was_stopped() {
+fn a_call_that_fails_after_a_cancel_was_cancelled() {
     let call = json!({
         "sessionUpdate": "tool_call", "toolCallId": "c", "title": "t", "kind": "execute",
         "status": "in_progress", "rawInput": {"command": "x"},
@@ -299,16 +323,17 @@ fn a_call_that_fails_after_a_stop_was_stopped() {
         update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "failed"}));
     let stop = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}});
     let status = |lines: &[String]| {
-        let events =
-            read(&[&[hello("x"), new_session(), prompt(), update(call.clone())], lines].concat());
-        of_kind(&events, "tool_ended")[0]["status"].clone()
+        let events = read(
+            &[&[initialized("x"), new_session(), prompt(), update(call.clone())], lines].concat(),
+        );
+        of_type(&events, "tool_ended")[0]["status"].clone()
     };
     assert_eq!(status(&[stop.to_string(), failed.clone()]), "cancelled");
     assert_eq!(status(&[failed]), "failed");
 }
 
 #[test]
-fn what_a_terminal_shows_is_the_output() {
+fn the_content_of_a_terminal_is_the_output() {
     let call = json!({
         "sessionUpdate": "tool_call", "toolCallId": "c", "title": "t", "kind": "execute",
         "status": "pending", "rawInput": {"command": "x"},
@@ -321,7 +346,7 @@ fn what_a_terminal_shows_is_the_output() {
         }))
     };
     let lines = [
-        hello("@zed-industries/claude-code-acp"),
+        initialized("@zed-industries/claude-code-acp"),
         new_session(),
         update(call),
         shows("in_progress", "a\n"),
@@ -329,53 +354,58 @@ fn what_a_terminal_shows_is_the_output() {
         ended(None),
     ];
     let events = read(&lines);
-    assert_eq!(of_kind(&events, "session_started")[0]["agent"], "claude");
-    let pieces = of_kind(&events, "tool_progress");
-    assert_eq!(pieces.iter().filter_map(|it| it["output"].as_str()).collect::<String>(), "a\n");
-    let end = of_kind(&events, "tool_ended")[0];
+    assert_eq!(of_type(&events, "session_started")[0]["agent"], "claude");
+    let deltas = of_type(&events, "tool_progress");
+    assert_eq!(deltas.iter().filter_map(|it| it["output"].as_str()).collect::<String>(), "a\n");
+    let end = of_type(&events, "tool_ended")[0];
     assert_eq!((&end["output"], &end["exit_code"]), (&json!("a\nb\n"), &json!(2)));
 }
 
 #[test]
-fn plans_that_have_names_are_told() {
+fn named_plans_are_emitted() {
     let entries = json!([{"content": "a", "status": "pending", "priority": "low"}]);
     let plan = json!({"type": "items", "planId": "p", "entries": entries});
     let text = json!({"type": "markdown", "planId": "q", "content": "# a"});
     let events = read(&[
-        hello("x"),
+        initialized("x"),
         new_session(),
         update(json!({"sessionUpdate": "plan_update", "plan": plan})),
         update(json!({"sessionUpdate": "plan_update", "plan": text})),
         update(json!({"sessionUpdate": "plan_removed", "planId": "p"})),
         ended(None),
     ]);
-    let plans = of_kind(&events, "plan_updated");
+    let plans = of_type(&events, "plan_updated");
     assert_eq!(plans.len(), 2);
     assert_eq!((&plans[0]["plan"], &plans[0]["items"][0]["text"]), (&json!("p"), &json!("a")));
     assert_eq!((&plans[1]["plan"], &plans[1]["items"]), (&json!("p"), &json!([])));
-    assert!(of_kind(&events, "unknown").is_empty());
+    assert!(of_type(&events, "unknown").is_empty());
 }
 
 #[test]
-fn tokens_that_are_told_first_are_of_the_turn() {
+fn the_first_token_counts_are_those_of_the_turn() {
     let counted = json!({
         "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": ""},
         "_meta": {"usage": {"inputTokens": 10, "outputTokens": 1, "totalTokens": 11}},
     });
-    let events =
-        read(&[hello("qwen-code"), new_session(), update(counted), says("a"), ended(None)]);
+    let events = read(&[
+        initialized("qwen-code"),
+        new_session(),
+        update(counted),
+        text_record("a"),
+        ended(None),
+    ]);
     let kinds = kinds(&events);
     assert_eq!(kinds[..2], ["turn_started", "usage"]);
-    assert_eq!(of_kind(&events, "turn_ended")[0]["usage"]["input"], 10);
+    assert_eq!(of_type(&events, "turn_ended")[0]["usage"]["input"], 10);
 }
 
 #[test]
-fn sessions_tell_names_that_others_know() {
+fn sessions_have_the_model_and_mode_names_of_the_agent() {
     let model = json!({"currentModelId": "$runtime|openai|m(openai)"});
     let opened = json!({"jsonrpc": "2.0", "id": 2, "result": {"sessionId": "s", "models": model}});
     let session = |agent: &str, opened: &Value| {
-        let events = read(&[hello(agent), opened.to_string(), says("a"), ended(None)]);
-        of_kind(&events, "session_started")[0].clone()
+        let events = read(&[initialized(agent), opened.to_string(), text_record("a"), ended(None)]);
+        of_type(&events, "session_started")[0].clone()
     };
     let qwen = session("qwen-code", &opened);
     assert_eq!((&qwen["agent"], &qwen["model"]), (&json!("qwen"), &json!("m")));
@@ -394,10 +424,11 @@ fn a_padded_id_names_the_same_session() {
     let load =
         json!({"jsonrpc": "2.0", "id": 2, "method": "session/load", "params": params}).to_string();
     let loaded = json!({"jsonrpc": "2.0", "id": 2, "result": {}}).to_string();
-    let lines = [hello("gemini-cli"), load, loaded, prompt(), says("On."), ended(None)];
+    let lines =
+        [initialized("gemini-cli"), load, loaded, prompt(), text_record("On."), ended(None)];
     let lines = lines.map(|line| line.replace(r#""sessionId":"s""#, r#""sessionId":" s""#));
     let events = read(&lines);
-    let started = of_kind(&events, "session_started");
+    let started = of_type(&events, "session_started");
     assert_eq!((started.len(), &started[0]["id"]), (1, &json!("s")));
 }
 
@@ -408,13 +439,13 @@ fn history_ends_with_the_answer_that_opens_the_session() {
     let loaded = json!({"jsonrpc": "2.0", "id": 2, "result": null});
     let mode = update(json!({"sessionUpdate": "current_mode_update", "currentModeId": "code"}));
     let events = read(&[
-        hello("x"),
+        initialized("x"),
         load.to_string(),
-        says("old"),
+        text_record("old"),
         loaded.to_string(),
         mode,
         prompt(),
-        says("new"),
+        text_record("new"),
         ended(None),
     ]);
     let at = |kind: &str| events.iter().position(|event| event["type"] == kind).unwrap();
@@ -428,7 +459,7 @@ fn a_written_file_is_described_by_its_difference() {
         "content": [{"type": "diff", "path": "/f", "oldText": "", "newText": "new"}],
         "locations": [{"path": "/f"}],
     });
-    let events = read(&[hello("gemini-cli"), new_session(), asks(0, call)]);
-    let input = &of_kind(&events, "tool_started")[0]["input"];
+    let events = read(&[initialized("gemini-cli"), new_session(), permission_request(0, call)]);
+    let input = &of_type(&events, "tool_started")[0]["input"];
     assert_eq!((&input["path"], &input["content"]), (&json!("/f"), &json!("new")));
 }

@@ -1,4 +1,5 @@
-//! How ACP is read where it is not plain: history, errors as text, answers without a name.
+//! Special cases of reading ACP: replayed history, errors as text, responses without an agent's
+//! name.
 
 use serde_json::Value;
 
@@ -24,7 +25,7 @@ fn chunk(kind: &str, text: &str) -> String {
     update(&format!(r#"{{"sessionUpdate":"{kind}","content":{{"type":"text","text":{text}}}}}"#))
 }
 
-fn says(text: &str) -> String {
+fn text_record(text: &str) -> String {
     chunk("agent_message_chunk", text)
 }
 
@@ -32,17 +33,18 @@ fn events(lines: &[&str]) -> Vec<Value> {
     translate_lines("acp", "events", lines).records()
 }
 
-/// The turns of a stream: what the user and the agent said, whether it is of the past, how it ended.
+/// The turns of a stream: the text of the user and the agent, whether it is replayed, and its
+/// outcome.
 fn turns(lines: &[&str]) -> Vec<(String, bool, String)> {
     let mut turns = Vec::new();
-    let mut said = String::new();
+    let mut texts = String::new();
     for event in events(lines) {
         match event["type"].as_str().unwrap() {
-            "user_message" => said += &format!("<{}>", event["text"].as_str().unwrap()),
-            "block_delta" => said += event["text"].as_str().unwrap(),
+            "user_message" => texts += &format!("<{}>", event["text"].as_str().unwrap()),
+            "block_delta" => texts += event["text"].as_str().unwrap(),
             "turn_ended" => {
                 let outcome = event["outcome"].as_str().unwrap().to_owned();
-                turns.push((std::mem::take(&mut said), event["replay"] == true, outcome));
+                turns.push((std::mem::take(&mut texts), event["replay"] == true, outcome));
             }
             _ => {}
         }
@@ -50,26 +52,28 @@ fn turns(lines: &[&str]) -> Vec<(String, bool, String)> {
     turns
 }
 
-fn turn(said: &str, past: bool, outcome: &str) -> (String, bool, String) {
-    (said.to_owned(), past, outcome.to_owned())
+fn turn(text: &str, replayed: bool, outcome: &str) -> (String, bool, String) {
+    (text.to_owned(), replayed, outcome.to_owned())
 }
 
 #[test]
-fn what_comes_before_the_session_is_open_is_history() {
-    let (user, answer, live) = (chunk("user_message_chunk", "q"), says("old"), says("new"));
+fn updates_before_the_session_is_open_are_replayed_history() {
+    let (user, answer, live) =
+        (chunk("user_message_chunk", "q"), text_record("old"), text_record("new"));
     let lines = [OTHER, &user, &answer, LOADED, &live, END];
-    let told = [turn("<q>old", true, "completed"), turn("new", false, "completed")];
-    assert_eq!(turns(&lines), told);
-    // A stream may begin anywhere: without a handshake nothing is history.
+    let expected = [turn("<q>old", true, "completed"), turn("new", false, "completed")];
+    assert_eq!(turns(&lines), expected);
+    // A stream may begin anywhere: without a handshake, nothing is replayed history.
     assert_eq!(turns(&[&answer, END]), [turn("old", false, "completed")]);
-    // An answer that says nothing ends the history too.
+    // An empty response ends the history too.
     let empty = r#"{"jsonrpc":"2.0","id":2,"result":null}"#;
-    assert_eq!(turns(&[OTHER, &user, &answer, empty, &live, END]), told);
+    assert_eq!(turns(&[OTHER, &user, &answer, empty, &live, END]), expected);
 }
 
 #[test]
-fn gemini_tells_history_after_it_has_answered() {
-    let (user, answer, live) = (chunk("user_message_chunk", "q"), says("old"), says("new"));
+fn gemini_replays_history_after_its_response() {
+    let (user, answer, live) =
+        (chunk("user_message_chunk", "q"), text_record("old"), text_record("new"));
     let lines = [GEMINI, &user, LOADED, &answer, &user, &answer, COMMANDS, &live, END];
     assert_eq!(
         turns(&lines),
@@ -82,12 +86,13 @@ fn gemini_tells_history_after_it_has_answered() {
 }
 
 #[test]
-fn with_the_client_history_is_what_lies_outside_a_prompt() {
+fn with_the_requests_of_the_client_updates_outside_a_prompt_are_history() {
     let load = r#"{"jsonrpc":"2.0","id":2,"method":"session/load","params":{"sessionId":"s","cwd":"/w","mcpServers":[]}}"#;
     let prompt = r#"{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"go"}]}}"#;
-    let (user, answer, live) = (chunk("user_message_chunk", "q"), says("old"), says("new"));
+    let (user, answer, live) =
+        (chunk("user_message_chunk", "q"), text_record("old"), text_record("new"));
     let echo = chunk("user_message_chunk", "go");
-    // Also what comes after the answer, and the prompt is told once.
+    // The same applies to updates after the response, and the prompt is emitted once.
     let lines = [GEMINI, load, &user, LOADED, &answer, prompt, &echo, &live, END];
     assert_eq!(
         turns(&lines),
@@ -96,78 +101,84 @@ fn with_the_client_history_is_what_lies_outside_a_prompt() {
 }
 
 #[test]
-fn what_an_agent_says_unasked_is_no_failure() {
+fn text_outside_a_prompt_is_no_failure() {
     let new =
         r#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}"#;
-    let said = says("by the way");
-    assert_eq!(turns(&[OTHER, new, NEW, &said]), [turn("by the way", false, "completed")]);
+    let unasked = text_record("by the way");
+    assert_eq!(turns(&[OTHER, new, NEW, &unasked]), [turn("by the way", false, "completed")]);
 }
 
 #[test]
-fn an_error_of_copilot_is_no_answer() {
-    let failed = says("Error: Authentication failed (HTTP 401).\n  Check your key.");
+fn an_error_that_copilot_writes_as_text_fails_the_turn() {
+    let failed = text_record("Error: Authentication failed (HTTP 401).\n  Check your key.");
     let ended = events(&[COPILOT, NEW, &failed, END]);
     let ended = ended.iter().find(|event| event["type"] == "turn_ended").unwrap();
     assert_eq!(ended["outcome"], "failed");
     assert_eq!((&ended["class"], &ended["http_status"]), (&"authentication".into(), &401.into()));
-    // Even where an earlier request was counted.
+    // This holds even if an earlier request was counted.
     assert_eq!(turns(&[COPILOT, NEW, &failed, COUNTED]), [turn("", false, "failed")]);
-    // An answer that begins with the same word is one.
-    let answer = says("Error: is what the log says.");
+    // An answer that begins with the same word is an answer.
+    let answer = text_record("Error: is what the log says.");
     assert_eq!(turns(&[COPILOT, NEW, &answer, COUNTED])[0].2, "completed");
     assert_eq!(
-        turns(&[COPILOT, NEW, &answer, &says(" And more."), END]),
+        turns(&[COPILOT, NEW, &answer, &text_record(" And more."), END]),
         [turn("Error: is what the log says. And more.", false, "completed")]
     );
-    // Others say it as text.
+    // For other agents it is text.
     assert_eq!(turns(&[OTHER, NEW, &failed, END])[0].2, "completed");
 }
 
 #[test]
 fn notices_of_copilot_are_no_text() {
-    let lines =
-        [COPILOT, NEW, &says("Info: a thing"), &says("Info: no. Retrying..."), &says("Hi"), END];
+    let lines = [
+        COPILOT,
+        NEW,
+        &text_record("Info: a thing"),
+        &text_record("Info: no. Retrying..."),
+        &text_record("Hi"),
+        END,
+    ];
     assert_eq!(turns(&lines), [turn("Hi", false, "completed")]);
-    let told: Vec<_> = events(&lines).iter().map(|event| event["type"].to_string()).collect();
-    assert!(told.contains(&"\"notice\"".to_owned()) && told.contains(&"\"retry\"".to_owned()));
+    let kinds: Vec<_> = events(&lines).iter().map(|event| event["type"].to_string()).collect();
+    assert!(kinds.contains(&"\"notice\"".to_owned()) && kinds.contains(&"\"retry\"".to_owned()));
     // In the middle of an answer it is text.
-    let lines = [COPILOT, NEW, &says("So: "), &says("Info: a thing"), END];
+    let lines = [COPILOT, NEW, &text_record("So: "), &text_record("Info: a thing"), END];
     assert_eq!(turns(&lines), [turn("So: Info: a thing", false, "completed")]);
 }
 
 #[test]
-fn failures_are_told_by_their_codes() {
+fn failures_are_classified_by_their_codes() {
     let failure = |code: i64, message: &str| {
         let line = format!(
             r#"{{"jsonrpc":"2.0","id":3,"error":{{"code":{code},"message":"{message}"}}}}"#
         );
-        let told = events(&[OTHER, NEW, &line]);
-        let ended = told.iter().find(|event| event["type"] == "turn_ended").unwrap();
+        let emitted = events(&[OTHER, NEW, &line]);
+        let ended = emitted.iter().find(|event| event["type"] == "turn_ended").unwrap();
         (
             ended["outcome"].as_str().unwrap().to_owned(),
             ended["class"].as_str().unwrap_or_default().to_owned(),
             ended["http_status"].as_u64(),
         )
     };
-    let told = |outcome: &str, class: &str, status| (outcome.to_owned(), class.to_owned(), status);
-    assert_eq!(failure(429, "slow down"), told("failed", "rate_limit", Some(429)));
-    assert_eq!(failure(-32000, "log in"), told("failed", "authentication", None));
-    assert_eq!(failure(-32002, "gone"), told("failed", "not_found", None));
-    assert_eq!(failure(-32800, "stopped"), told("cancelled", "", None));
-    assert_eq!(failure(-32603, "503 try later"), told("failed", "overloaded", Some(503)));
-    assert_eq!(failure(-32603, "boom"), told("failed", "", None));
+    let ended = |outcome: &str, class: &str, status| (outcome.to_owned(), class.to_owned(), status);
+    assert_eq!(failure(429, "slow down"), ended("failed", "rate_limit", Some(429)));
+    assert_eq!(failure(-32000, "log in"), ended("failed", "authentication", None));
+    assert_eq!(failure(-32002, "gone"), ended("failed", "not_found", None));
+    assert_eq!(failure(-32800, "stopped"), ended("cancelled", "", None));
+    assert_eq!(failure(-32603, "503 try later"), ended("failed", "overloaded", Some(503)));
+    assert_eq!(failure(-32603, "boom"), ended("failed", "", None));
 }
 
 #[test]
 fn a_request_that_was_not_understood_is_no_failed_turn() {
     let line = r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"message":"no such method"}}"#;
-    assert_eq!(turns(&[OTHER, NEW, line, &says("a"), END]), [turn("a", false, "completed")]);
-    // Without a session, nothing else can come.
+    assert_eq!(turns(&[OTHER, NEW, line, &text_record("a"), END]), [turn("a", false, "completed")]);
+    // Without a session, nothing else can follow.
     assert_eq!(turns(&[OTHER, line])[0].2, "failed");
 }
 
 #[test]
-fn output_that_is_told_again_is_not_appended() {
+fn repeated_output_is_not_appended() {
     let call = r#"{"sessionUpdate":"tool_call","toolCallId":"c","title":"t","kind":"execute","status":"in_progress","rawInput":{"command":"x"}}"#;
     let shows = |text: &str| {
         let text = Value::from(text);
@@ -186,25 +197,25 @@ fn output_that_is_told_again_is_not_appended() {
         &update(ended),
         END,
     ];
-    let told = events(&lines);
-    let pieces: Vec<_> = told
+    let emitted = events(&lines);
+    let deltas: Vec<_> = emitted
         .iter()
         .filter(|event| event["type"] == "tool_progress" && event.get("output").is_some())
         .map(|event| event["output"].as_str().unwrap())
         .collect();
-    assert_eq!(pieces, ["a\n", "b\n"]);
-    let ended = told.iter().find(|event| event["type"] == "tool_ended").unwrap();
+    assert_eq!(deltas, ["a\n", "b\n"]);
+    let ended = emitted.iter().find(|event| event["type"] == "tool_ended").unwrap();
     assert_eq!(ended["output"], "a\nb\n");
 }
 
 #[test]
-fn tokens_are_apart_or_not_as_the_total_says() {
+fn the_total_decides_whether_input_includes_cached_tokens() {
     let usage = |counts: &str| {
         let end = format!(
             r#"{{"jsonrpc":"2.0","id":3,"result":{{"stopReason":"end_turn","usage":{{{counts}}}}}}}"#
         );
-        let told = events(&[OTHER, NEW, &says("a"), &end]);
-        let ended = told.iter().find(|event| event["type"] == "turn_ended").unwrap().clone();
+        let emitted = events(&[OTHER, NEW, &text_record("a"), &end]);
+        let ended = emitted.iter().find(|event| event["type"] == "turn_ended").unwrap().clone();
         let count = |name: &str| ended["usage"][name].as_u64();
         (count("input"), count("cache_read"), count("output"), count("reasoning"))
     };
@@ -224,9 +235,9 @@ fn tokens_are_apart_or_not_as_the_total_says() {
 
 #[test]
 fn the_mode_of_gemini_is_no_text() {
-    let lines = [GEMINI, NEW, &says("[MODE_UPDATE] yolo"), &says("a"), END];
+    let lines = [GEMINI, NEW, &text_record("[MODE_UPDATE] yolo"), &text_record("a"), END];
     assert_eq!(turns(&lines), [turn("a", false, "completed")]);
-    let told = events(&lines);
-    let update = told.iter().find(|event| event["type"] == "session_updated").unwrap();
+    let emitted = events(&lines);
+    let update = emitted.iter().find(|event| event["type"] == "session_updated").unwrap();
     assert_eq!(update["permission_mode"], "yolo");
 }

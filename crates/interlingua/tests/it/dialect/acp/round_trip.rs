@@ -1,10 +1,12 @@
-//! Events written as ACP and read again are the same events, as far as the protocol can carry them.
+//! Events that are written as ACP and read again are the same, as far as the protocol can carry
+//! them.
 
 use serde_json::{Value, json};
 
+use crate::support::summary::flat_text;
 use crate::support::{self, Case, translate};
 
-/// What ACP carries of an event; `None` for what it does not.
+/// The part of an event that ACP carries, or `None` if it carries nothing of it.
 fn carried(event: &Value) -> Option<Value> {
     let mut event = event.clone();
     let fields = event.as_object_mut()?;
@@ -18,16 +20,16 @@ fn carried(event: &Value) -> Option<Value> {
             fields.remove("id");
         }
         "turn_ended" => {
-            // Told in other words before, or as text.
+            // These were written in other records before, or as text.
             for field in ["final_text", "replay"] {
                 fields.remove(field);
             }
-            // Zeros are no counts in ACP.
+            // A zero is an absent count in ACP.
             let zero = |usage: &Value| usage["input"] == 0 && usage["output"] == 0;
             if fields.get("usage").is_some_and(zero) {
                 fields.remove("usage");
             }
-            // The last of them is told before the others.
+            // The last of them is written before the others.
             if let Some(errors) = fields.get_mut("errors").and_then(Value::as_array_mut) {
                 errors.sort_by_key(Value::to_string);
             }
@@ -43,11 +45,12 @@ fn carried(event: &Value) -> Option<Value> {
         }
         "tool_started" | "tool_input" => return None,
         "tool_ended" => {
-            let said = fields.remove("output").unwrap_or(Value::Null);
+            let output = fields.remove("output").unwrap_or(Value::Null);
             let error = fields.remove("error").unwrap_or(Value::Null);
             fields.remove("structured");
-            let said = if flat(&said).is_empty() { flat(&error) } else { flat(&said) };
-            fields.insert("said".to_owned(), Value::from(said));
+            let output =
+                if flat_text(&output).is_empty() { flat_text(&error) } else { flat_text(&output) };
+            fields.insert("answer".to_owned(), Value::from(output));
         }
         "plan_updated" => {
             if fields.contains_key("parent") {
@@ -78,45 +81,33 @@ fn carried(event: &Value) -> Option<Value> {
     Some(event)
 }
 
-/// What ACP carries of a stream. What the user says now the client knows, and is not told.
+/// The part of a stream that ACP carries. The client knows what its user writes, so that is not
+/// sent.
 fn all_carried(events: &[Value]) -> Vec<Value> {
-    let (mut past, mut all) = (false, Vec::new());
+    let (mut replayed, mut all) = (false, Vec::new());
     for event in events {
         if event["type"] == "turn_started" {
-            past = event["replay"] == true;
+            replayed = event["replay"] == true;
         }
-        if event["type"] != "user_message" || past {
+        if event["type"] != "user_message" || replayed {
             all.extend(carried(event));
         }
     }
     all
 }
 
-/// The calls of which a stream tells the files that they changed.
+/// The calls whose changed files a stream contains.
 fn calls_with_changes(events: &[Value]) -> Vec<&Value> {
     let changes = events.iter().filter(|event| event["type"] == "files_changed");
     changes.map(|event| &event["call"]).collect()
 }
 
-/// The text of an output, as it is shown.
-fn flat(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) if blocks.iter().all(|block| block["type"].is_string()) => {
-            let texts: Vec<_> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
-            texts.join("\n")
-        }
-        other => other.to_string(),
-    }
-}
+/// The kind of a text, its parent, and the text.
+type TextBlock = (Value, Value, String);
 
-/// What kind of text, whose, and the text.
-type Said = (Value, Value, String);
-
-/// The text of the agents, block by block, and the inputs of their calls, call by call.
-fn content(events: &[Value]) -> (Vec<Said>, Vec<(Value, Value)>) {
-    let (mut texts, mut inputs) = (Vec::<Said>::new(), Vec::new());
+/// The texts of the agents by block, and the inputs of their calls by call.
+fn content(events: &[Value]) -> (Vec<TextBlock>, Vec<(Value, Value)>) {
+    let (mut texts, mut inputs) = (Vec::<TextBlock>::new(), Vec::new());
     for event in events {
         match event["type"].as_str().unwrap() {
             "block" | "block_delta" if event["kind"] == "text" || event["kind"] == "reasoning" => {
@@ -138,7 +129,7 @@ fn content(events: &[Value]) -> (Vec<Said>, Vec<(Value, Value)>) {
 }
 
 #[test]
-fn every_transcript_goes_through() {
+fn every_transcript_survives_the_round_trip() {
     for case in Case::all() {
         let events = translate("events", &case.input, &case.exit).records();
         let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
@@ -149,11 +140,13 @@ fn every_transcript_goes_through() {
         assert_eq!(one.1, two.1, "{}: inputs", case.name);
         let one = all_carried(&events);
         let mut two = all_carried(&again);
-        // An edit is shown even where the agent says nothing of the file, and is read as a change.
-        let told = calls_with_changes(&events);
-        two.retain(|event| event["type"] != "files_changed" || told.contains(&&event["call"]));
+        // An edit is shown even if the agent does not report the file, and is read as a change.
+        let with_changes = calls_with_changes(&events);
+        two.retain(|event| {
+            event["type"] != "files_changed" || with_changes.contains(&&event["call"])
+        });
         for (one, two) in one.iter().zip(&mut two) {
-            // A request must have options: where the agent offers none, they are to allow or not.
+            // A request must have options: if the agent offers none, they are to allow and to deny.
             if one.get("options").is_none()
                 && let Some(fields) = two.as_object_mut()
             {
@@ -166,7 +159,7 @@ fn every_transcript_goes_through() {
 }
 
 #[test]
-fn what_we_say_of_a_session_is_read_again() {
+fn the_session_that_we_write_is_read_again() {
     let lines = json!({
         "interlingua": 1, "type": "session_started", "sequence": 0, "line": 1, "bytes": [0, 1],
         "id": "s", "agent": "codex", "version": "1", "model": "m", "cwd": "/w",

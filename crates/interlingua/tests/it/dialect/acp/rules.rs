@@ -1,4 +1,4 @@
-//! Every rule of ACP finds what breaks it.
+//! Every rule of ACP finds its violations.
 
 use serde_json::{Value, json};
 
@@ -45,19 +45,19 @@ fn permission(id: u64) -> Value {
     }})
 }
 
-/// The same value with another one in some place.
+/// The value with another one at some place.
 fn with(mut value: Value, place: &str, other: Value) -> Value {
     *value.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = other;
     value
 }
 
-/// What a stream of one turn breaks that has this message in it.
+/// The rules that a stream of one turn breaks if it contains this message.
 fn broken_by(message: Value) -> Vec<&'static str> {
     broken(&[session(), message, end(1)])
 }
 
 #[test]
-fn a_good_stream_breaks_nothing() {
+fn a_valid_stream_breaks_no_rule() {
     let messages = [
         session(),
         text("a"),
@@ -73,7 +73,7 @@ fn a_good_stream_breaks_nothing() {
 }
 
 #[test]
-fn messages() {
+fn messages_are_json_rpc() {
     assert_eq!(broken_by(with(text("a"), "/jsonrpc", json!("1.0"))), ["json-rpc"]);
     assert_eq!(broken_by(json!({"jsonrpc": "2.0", "result": {}})), ["message-shape"]);
     let both =
@@ -89,7 +89,7 @@ fn messages() {
 }
 
 #[test]
-fn updates() {
+fn updates_have_their_fields() {
     assert_eq!(broken_by(with(text("a"), "/params/sessionId", json!(""))), ["session-id"]);
     let unknown = with(text("a"), "/params/update/sessionUpdate", json!("agent_message"));
     assert_eq!(broken_by(unknown), ["known-update"]);
@@ -110,7 +110,7 @@ fn updates() {
 }
 
 #[test]
-fn plans() {
+fn plans_have_their_fields() {
     assert_eq!(broken_by(update(json!({"sessionUpdate": "plan"}))), ["plan-entry"]);
     for entry in [
         json!({"content": "a", "status": "pending"}),
@@ -123,7 +123,7 @@ fn plans() {
 }
 
 #[test]
-fn calls() {
+fn calls_have_their_fields() {
     let one = |message: Value| broken(&[session(), message, answer("c"), end(1)]);
     assert_eq!(one(with(call("c"), "/params/update/title", json!(""))), ["tool-call-fields"]);
     assert_eq!(one(with(call("c"), "/params/update/kind", json!("bash"))), ["tool-kind"]);
@@ -146,7 +146,7 @@ fn calls() {
 }
 
 #[test]
-fn the_order_of_calls() {
+fn calls_are_in_order() {
     assert!(broken(&[session(), answer("c"), end(1)]).contains(&"tool-known"));
     let twice = [session(), call("c"), answer("c"), answer("c"), end(1)];
     assert!(broken(&twice).contains(&"tool-answered-once"));
@@ -156,7 +156,7 @@ fn the_order_of_calls() {
 }
 
 #[test]
-fn permissions() {
+fn permission_requests_have_their_fields() {
     let options = |options: Value| broken_by(with(permission(0), "/params/options", options));
     assert!(options(json!([])).contains(&"permission-options"));
     let unknown = json!([{"optionId": "a", "name": "A", "kind": "maybe"}]);
@@ -176,7 +176,7 @@ fn permissions() {
 }
 
 #[test]
-fn questions() {
+fn questions_have_their_fields() {
     let question = json!({"jsonrpc": "2.0", "id": 0, "method": "elicitation/create", "params": {
         "sessionId": "s", "mode": "form", "message": "Which?",
         "requestedSchema": {"type": "object", "properties": {}},
@@ -188,22 +188,22 @@ fn questions() {
     assert_eq!(broken_by(formless), ["question-fields"]);
 }
 
-/// Our own writer tells one session, and marks what is of the past.
+/// Our own writer writes one session, and marks replayed history.
 #[test]
-fn what_our_own_writer_tells() {
-    let told =
+fn our_own_writer_keeps_its_own_rules() {
+    let opened =
         update(json!({"sessionUpdate": "session_info_update", "_meta": {"interlingua": {}}}));
     let other = with(text("a"), "/params/sessionId", json!("t"));
-    assert_eq!(broken(&[told.clone(), other.clone(), end(1)]), ["one-session"]);
+    assert_eq!(broken(&[opened.clone(), other.clone(), end(1)]), ["one-session"]);
     assert!(broken(&[session(), other, end(1)]).is_empty());
     let mut prompt = with(text("a"), "/params/update/sessionUpdate", json!("user_message_chunk"));
-    assert_eq!(broken(&[told.clone(), prompt.clone(), end(1)]), ["prompt-echo"]);
+    assert_eq!(broken(&[opened.clone(), prompt.clone(), end(1)]), ["prompt-echo"]);
     prompt["params"]["update"]["_meta"] = json!({"interlingua": {"replay": true}});
-    assert!(broken(&[told, prompt, end(1)]).is_empty());
+    assert!(broken(&[opened, prompt, end(1)]).is_empty());
 }
 
 #[test]
-fn answers() {
+fn responses_have_their_fields() {
     let stop = with(end(1), "/result/stopReason", json!("done"));
     assert_eq!(broken(&[session(), text("a"), stop]), ["stop-reason"]);
     let mut usage = end(1);

@@ -1,5 +1,4 @@
-//! What we write as ACP is what the published schema says: it is read with its types, and nothing of
-//! it is lost there.
+//! Our ACP output conforms to the published schema: its types can read it, and lose nothing of it.
 
 use agent_client_protocol_schema::v1::{
     CreateElicitationRequest, Error, PromptResponse, RequestPermissionRequest, SessionNotification,
@@ -11,10 +10,10 @@ use serde_json::Value;
 use crate::support::{Case, translate};
 
 #[test]
-fn every_line_that_we_write_is_of_the_schema() {
+fn every_line_that_we_write_conforms_to_the_schema() {
     for case in Case::all() {
         let written = translate("acp", &case.input, &case.exit);
-        // The records of real agents are passed on as they are.
+        // The records of real agents are passed through unchanged.
         if written.from().is_some_and(|from| from.name == "acp") {
             continue;
         }
@@ -24,29 +23,29 @@ fn every_line_that_we_write_is_of_the_schema() {
             match message["method"].as_str() {
                 Some("session/update") => {
                     assert!(message.get("id").is_none(), "{context}");
-                    same::<SessionNotification>(&message["params"], &context);
+                    assert_kept::<SessionNotification>(&message["params"], &context);
                 }
                 Some("session/request_permission") => {
                     assert!(message["id"].is_u64(), "{context}");
-                    same::<RequestPermissionRequest>(&message["params"], &context);
+                    assert_kept::<RequestPermissionRequest>(&message["params"], &context);
                 }
                 Some("elicitation/create") => {
                     assert!(message["id"].is_u64(), "{context}");
-                    same::<CreateElicitationRequest>(&message["params"], &context);
+                    assert_kept::<CreateElicitationRequest>(&message["params"], &context);
                 }
                 Some(other) => panic!("{other}: {context}"),
                 None if message.get("error").is_some() => {
-                    same::<Error>(&message["error"], &context);
+                    assert_kept::<Error>(&message["error"], &context);
                 }
-                None => same::<PromptResponse>(&message["result"], &context),
+                None => assert_kept::<PromptResponse>(&message["result"], &context),
             }
         }
     }
 }
 
-/// Reads a value with a type of the schema, and compares what the type kept of it: the types skip what
-/// they cannot read, and leave out what is the default.
-fn same<T: DeserializeOwned + Serialize>(value: &Value, context: &str) {
+/// Reads a value with a type of the schema, and compares what the type kept: the types skip what
+/// they cannot read, and leave out defaults.
+fn assert_kept<T: DeserializeOwned + Serialize>(value: &Value, context: &str) {
     let read: T =
         serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{error}: {context}"));
     let kept = serde_json::to_value(read).unwrap();
@@ -54,7 +53,7 @@ fn same<T: DeserializeOwned + Serialize>(value: &Value, context: &str) {
     assert!(lost.is_empty(), "{lost:?}: {context}");
 }
 
-/// The fields that a value has and another has not.
+/// The fields that a value has and the other does not.
 fn lost(value: &Value, kept: &Value, path: &str) -> Vec<String> {
     match (value, kept) {
         (Value::Object(fields), Value::Object(_)) => fields

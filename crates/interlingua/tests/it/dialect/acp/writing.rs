@@ -1,4 +1,4 @@
-//! What a client of ACP is shown: every test is something that was shown wrongly once.
+//! What an ACP client is shown: every test guards against something that was once shown wrongly.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,6 @@ fn written_alone(events: &[Value]) -> Written {
         event.to_string()
     });
     let lines: Vec<_> = lines.collect();
-    let lines: Vec<_> = lines.iter().map(String::as_str).collect();
     translate_lines("events", "acp", &lines)
 }
 
@@ -28,10 +27,10 @@ fn updates(written: &Written, kind: &str) -> Vec<Value> {
     updates.filter(|update| update["sessionUpdate"] == kind).collect()
 }
 
-/// The requests that the client is sent.
+/// The requests sent to the client.
 fn requests(written: &Written, method: &str) -> Vec<Value> {
-    let asked = written.records().into_iter().filter(|record| record["method"] == method);
-    asked.map(|mut record| record["params"].take()).collect()
+    let request = written.records().into_iter().filter(|record| record["method"] == method);
+    request.map(|mut record| record["params"].take()).collect()
 }
 
 fn losses(written: &Written) -> Vec<(String, u64)> {
@@ -74,7 +73,7 @@ fn the_prompt_of_a_live_turn_is_not_echoed() {
 }
 
 #[test]
-fn what_the_program_put_in_is_not_said_in_the_users_name() {
+fn text_that_the_program_injected_is_not_attributed_to_the_user() {
     let words = json!({"type": "user_message", "text": "Resume directly", "injected": true});
     let past = written_alone(&[json!({"type": "turn_started", "replay": true}), words]);
     assert_eq!(updates(&past, "user_message_chunk"), [Value::Null; 0]);
@@ -82,32 +81,32 @@ fn what_the_program_put_in_is_not_said_in_the_users_name() {
 }
 
 #[test]
-fn a_request_does_not_hide_what_would_be_done() {
+fn a_permission_request_shows_what_would_be_done() {
     let call = started("Bash", "execute", json!({"command": "rm -rf build", "description": "run"}));
-    let asked = json!({
+    let request = json!({
         "type": "permission_requested", "request": "r", "call": "c", "tool": "Bash",
         "description": "run", "input": {"command": "rm -rf build", "description": "run"},
     });
-    let told = written(&[call.clone(), asked]);
-    let request = &requests(&told, "session/request_permission")[0];
+    let stream = written(&[call.clone(), request]);
+    let request = &requests(&stream, "session/request_permission")[0];
     assert_eq!(request["toolCall"]["title"], "rm -rf build");
     assert_eq!(request["toolCall"]["content"], json!([text("run")]));
     assert_eq!(request["_meta"]["interlingua"]["description"], "run");
-    // Words that the title has say nothing more.
+    // Words that the title already contains are not repeated.
     let named = json!({
         "type": "permission_requested", "request": "r", "call": "c", "tool": "Bash",
         "description": "build", "input": {"command": "rm -rf build"},
     });
-    let told = written(&[call.clone(), named]);
-    let request = &requests(&told, "session/request_permission")[0];
+    let stream = written(&[call.clone(), named]);
+    let request = &requests(&stream, "session/request_permission")[0];
     assert_eq!(request["toolCall"].get("content"), None);
-    // What is not known of a call that is shown already stays as it is shown.
-    let asked =
+    // What is unknown about a call that is already shown does not change what is shown.
+    let request =
         json!({"type": "permission_requested", "request": "r", "call": "other", "tool": "Bash"});
-    let mut blind = asked.clone();
+    let mut blind = request.clone();
     blind["call"] = json!("c");
-    let told = written(&[call, blind, asked]);
-    let requests = requests(&told, "session/request_permission");
+    let stream = written(&[call, blind, request]);
+    let requests = requests(&stream, "session/request_permission");
     assert!(matches!(requests[0]["toolCall"]["title"].as_str(), None | Some("rm -rf build")));
     assert_eq!(requests[0]["toolCall"].get("content"), None);
     assert_eq!(requests[1]["toolCall"]["title"], "Bash");
@@ -115,47 +114,47 @@ fn a_request_does_not_hide_what_would_be_done() {
 }
 
 #[test]
-fn a_request_to_edit_shows_the_edit() {
+fn a_permission_request_for_an_edit_shows_the_edit() {
     let input = json!({"changes": [{"path": "/w/a", "kind": {"type": "add"}, "diff": "x\n"}]});
-    let asked = json!({
+    let request = json!({
         "type": "permission_requested", "request": "r", "call": "c", "tool": "file_change",
         "description": "May I?",
     });
-    let told = written(&[started("file_change", "edit", input.clone()), asked.clone()]);
-    let call = &requests(&told, "session/request_permission")[0]["toolCall"];
+    let stream = written(&[started("file_change", "edit", input.clone()), request.clone()]);
+    let call = &requests(&stream, "session/request_permission")[0]["toolCall"];
     assert_eq!(call["content"], json!([text("May I?"), diff("/w/a", None, "x\n")]));
-    // The same where the request tells the input, of a call that has none yet or was not told at all.
-    let mut alone = asked;
+    // The same holds if the request carries the input of a call that has none yet, or was not
+    // written at all.
+    let mut alone = request;
     alone["input"] = input;
     let call = json!({"type": "tool_started", "call": "c", "name": "file_change", "kind": "edit"});
-    let told = written(&[call, alone.clone()]);
-    let call = &requests(&told, "session/request_permission")[0]["toolCall"];
+    let stream = written(&[call, alone.clone()]);
+    let call = &requests(&stream, "session/request_permission")[0]["toolCall"];
     assert_eq!(call["content"], json!([text("May I?"), diff("/w/a", None, "x\n")]));
-    let told = written(&[alone]);
-    let call = &requests(&told, "session/request_permission")[0]["toolCall"];
+    let stream = written(&[alone]);
+    let call = &requests(&stream, "session/request_permission")[0]["toolCall"];
     assert_eq!(call["title"], "/w/a");
     assert_eq!(call["content"], json!([text("May I?"), diff("/w/a", None, "x\n")]));
 }
 
 #[test]
-fn a_session_keeps_the_id_that_it_was_told_under() {
-    let told = written_alone(&[
+fn a_session_keeps_the_id_that_was_written_first() {
+    let stream = written_alone(&[
         json!({"type": "session_started", "agent": "copilot"}),
         json!({"type": "turn_started"}),
         json!({"type": "block", "kind": "text", "text": "hi"}),
         json!({"type": "session_updated", "id": "real"}),
         json!({"type": "turn_ended", "outcome": "completed"}),
     ]);
-    let records = told.records();
+    let records = stream.records();
     let ids = records.iter().filter_map(|record| record["params"].get("sessionId"));
     let mut ids: Vec<_> = ids.collect();
     ids.dedup();
     assert_eq!(ids.len(), 1);
-    let facts = updates(&told, "session_info_update");
+    let facts = updates(&stream, "session_info_update");
     assert_eq!(facts[1]["_meta"]["interlingua"], json!({"sessionId": "real"}));
-    // Who reads it again learns the late name.
+    // A reader of the output learns the late name.
     let lines: Vec<String> = records.iter().map(ToString::to_string).collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let again = translate_lines("acp", "events", &lines).records();
     let named = again.iter().filter_map(|event| event.get("id")).find(|id| **id == "real");
     assert!(named.is_some(), "{again:?}");
@@ -176,7 +175,8 @@ fn an_edit_is_shown_with_the_input_and_with_the_answer() {
         ("create", "edit", json!({"path": "/a", "file_text": "y"})),
     ];
     for (name, kind, input) in inputs {
-        let told = written(&[started(name, kind, input.clone()), ended("completed", json!("ok"))]);
+        let stream =
+            written(&[started(name, kind, input.clone()), ended("completed", json!("ok"))]);
         let shown = match &input {
             input if input.get("edits").is_some() => diff("/w/a", Some("x"), "y"),
             input if input.get("diff").is_some() => diff("/a", Some("x\n"), "y\n"),
@@ -185,35 +185,35 @@ fn an_edit_is_shown_with_the_input_and_with_the_answer() {
             }
             _ => diff("/a", Some("x"), "y"),
         };
-        assert_eq!(updates(&told, "tool_call")[0]["content"], json!([shown]), "{input}");
-        let answer = &updates(&told, "tool_call_update")[0];
+        assert_eq!(updates(&stream, "tool_call")[0]["content"], json!([shown]), "{input}");
+        let answer = &updates(&stream, "tool_call_update")[0];
         assert_eq!(answer["content"], json!([text("ok"), shown]), "{input}");
-        let told = written(&[started(name, kind, input), ended("failed", json!("no"))]);
-        assert_eq!(updates(&told, "tool_call_update")[0]["content"], json!([text("no")]));
+        let stream = written(&[started(name, kind, input), ended("failed", json!("no"))]);
+        assert_eq!(updates(&stream, "tool_call_update")[0]["content"], json!([text("no")]));
     }
 }
 
 #[test]
-fn an_edit_whose_input_comes_late_is_shown_with_it() {
+fn an_edit_whose_input_arrives_late_is_shown_with_it() {
     let call = json!({"type": "tool_started", "call": "c", "name": "Write", "kind": "write"});
     let input = json!({
         "type": "tool_input", "call": "c", "input": {"file_path": "/a", "content": "y"},
     });
-    let told = written(&[call, input, ended("completed", Value::Null)]);
-    assert_eq!(updates(&told, "tool_call")[0].get("content"), None);
-    let updates = updates(&told, "tool_call_update");
+    let stream = written(&[call, input, ended("completed", Value::Null)]);
+    assert_eq!(updates(&stream, "tool_call")[0].get("content"), None);
+    let updates = updates(&stream, "tool_call_update");
     assert_eq!(updates[0]["content"], json!([diff("/a", None, "y")]));
     assert_eq!(updates[1]["content"], json!([diff("/a", None, "y")]));
 }
 
 #[test]
-fn what_changed_is_shown_in_place_of_what_was_to_change() {
+fn the_actual_change_replaces_the_announced_one() {
     let call =
         started("Edit", "edit", json!({"file_path": "/a", "old_string": "x", "new_string": "y"}));
     let shown = |change: Value| {
         let changed = json!({"type": "files_changed", "call": "c", "changes": [change]});
-        let told = written(&[call.clone(), changed, ended("completed", Value::Null)]);
-        updates(&told, "tool_call_update")[0]["content"].clone()
+        let stream = written(&[call.clone(), changed, ended("completed", Value::Null)]);
+        updates(&stream, "tool_call_update")[0]["content"].clone()
     };
     let hunks = json!([{"oldStart": 1, "lines": [" a", "-x", "+y"]}]);
     let hunks = json!({"path": "/a", "kind": "update", "diff": hunks});
@@ -227,19 +227,19 @@ fn what_changed_is_shown_in_place_of_what_was_to_change() {
 }
 
 #[test]
-fn a_change_of_several_files_says_which() {
+fn a_change_of_several_files_lists_them() {
     let input =
         json!({"changes": [{"path": "/a", "kind": "delete"}, {"path": "b", "kind": "add"}]});
-    let told = written(&[started("file_change", "edit", input)]);
-    let call = &updates(&told, "tool_call")[0];
+    let stream = written(&[started("file_change", "edit", input)]);
+    let call = &updates(&stream, "tool_call")[0];
     assert_eq!(call["title"], "/a and 1 more");
     assert_eq!(call["locations"], json!([{"path": "/a"}, {"path": "/w/b"}]));
 }
 
 #[test]
-fn blocks_that_follow_each_other_have_ids_of_their_own() {
+fn consecutive_blocks_have_different_ids() {
     let block = |kind: &str, index: u64, text: &str| json!({"type": "block", "message": "m", "index": index, "kind": kind, "text": text});
-    let told = written(&[
+    let stream = written(&[
         block("reasoning", 0, "a"),
         block("reasoning", 1, "b"),
         block("text", 2, "c"),
@@ -250,7 +250,7 @@ fn blocks_that_follow_each_other_have_ids_of_their_own() {
         block("text", 5, "f"),
     ]);
     let ids = |kind: &str| {
-        let chunks = updates(&told, kind).into_iter();
+        let chunks = updates(&stream, kind).into_iter();
         chunks.map(|mut chunk| chunk["messageId"].take()).collect::<Vec<_>>()
     };
     let thoughts = ids("agent_thought_chunk");
@@ -262,7 +262,7 @@ fn blocks_that_follow_each_other_have_ids_of_their_own() {
 }
 
 #[test]
-fn a_picture_that_a_tool_gives_back_is_shown() {
+fn an_image_in_the_output_of_a_tool_is_shown() {
     let picture = json!({"type": "image", "data": "AA==", "mimeType": "image/png"});
     let of_provider = json!({
         "type": "image",
@@ -271,34 +271,34 @@ fn a_picture_that_a_tool_gives_back_is_shown() {
     let block = json!({"type": "text", "text": "one pixel"});
     let call = started("shot", "mcp", json!({}));
     for output in [json!([block, picture]), json!([block, of_provider])] {
-        let told = written(&[call.clone(), ended("completed", output)]);
-        let answer = &updates(&told, "tool_call_update")[0];
+        let stream = written(&[call.clone(), ended("completed", output)]);
+        let answer = &updates(&stream, "tool_call_update")[0];
         let shown = json!({"type": "content", "content": picture});
         assert_eq!(answer["content"], json!([text("one pixel"), shown]));
-        assert_eq!(answer.get("rawOutput"), None, "it is all said");
-        assert_eq!(losses(&told), []);
+        assert_eq!(answer.get("rawOutput"), None, "the content is complete");
+        assert_eq!(losses(&stream), []);
     }
     let sound = json!([block, {"type": "audio", "data": "AA==", "mimeType": "audio/wav"}]);
-    let told = written(&[call, ended("completed", sound.clone())]);
-    assert_eq!(updates(&told, "tool_call_update")[0]["rawOutput"], sound);
-    let what = "part of a tool's output that is neither text nor a picture";
-    assert_eq!(losses(&told), [lost(what)]);
+    let stream = written(&[call, ended("completed", sound.clone())]);
+    assert_eq!(updates(&stream, "tool_call_update")[0]["rawOutput"], sound);
+    let what = "parts of tool outputs that are neither text nor pictures";
+    assert_eq!(losses(&stream), [lost(what)]);
 }
 
 #[test]
 fn paths_are_absolute_where_the_folder_is_known() {
     let call = started("Read", "read", json!({"file_path": "./src/app.tsx"}));
     let artifact = json!({"type": "artifact", "path": "out/a report#1.md"});
-    let told = written(&[call.clone(), artifact.clone()]);
+    let stream = written(&[call.clone(), artifact.clone()]);
     let place = json!([{"path": "/w/src/app.tsx"}]);
-    assert_eq!(updates(&told, "tool_call")[0]["locations"], place);
-    let link = &updates(&told, "agent_message_chunk")[0]["content"];
+    assert_eq!(updates(&stream, "tool_call")[0]["locations"], place);
+    let link = &updates(&stream, "agent_message_chunk")[0]["content"];
     assert_eq!(link["uri"], "file:///w/out/a%20report%231.md");
     assert_eq!(link["name"], "a report#1.md");
-    // Nobody knows where: the client is told no place.
-    let told = written_alone(&[json!({"type": "turn_started"}), call, artifact]);
-    assert_eq!(updates(&told, "tool_call")[0].get("locations"), None);
-    let link = &updates(&told, "agent_message_chunk")[0]["content"];
+    // The folder is unknown, so the client receives no location.
+    let stream = written_alone(&[json!({"type": "turn_started"}), call, artifact]);
+    assert_eq!(updates(&stream, "tool_call")[0].get("locations"), None);
+    let link = &updates(&stream, "agent_message_chunk")[0]["content"];
     assert_eq!(link["uri"], "out/a report#1.md");
 }
 
@@ -308,9 +308,9 @@ fn a_question_is_a_form() {
         {"question": "Which?", "header": "Pick", "options": [{"label": "A", "description": "a"}]},
         {"id": "many", "question": "Which ones?", "multiple": true, "options": [{"label": "B"}]},
     ]);
-    let asked = |questions: Value| json!({"type": "question_asked", "request": "q", "call": "c", "questions": questions});
-    let told = written(&[asked(questions)]);
-    let form = &requests(&told, "elicitation/create")[0];
+    let request = |questions: Value| json!({"type": "question_asked", "request": "q", "call": "c", "questions": questions});
+    let stream = written(&[request(questions)]);
+    let form = &requests(&stream, "elicitation/create")[0];
     assert_eq!(form["message"], "Which?\nWhich ones?");
     assert_eq!(form["toolCallId"], "c");
     let properties = json!({
@@ -324,16 +324,16 @@ fn a_question_is_a_form() {
         },
     });
     assert_eq!(form["requestedSchema"], json!({"type": "object", "properties": properties}));
-    let told = written(&[asked(json!({"question": "Go on?", "choices": ["yes", "no"]}))]);
-    let form = &requests(&told, "elicitation/create")[0];
+    let stream = written(&[request(json!({"question": "Go on?", "choices": ["yes", "no"]}))]);
+    let form = &requests(&stream, "elicitation/create")[0];
     let choices = &form["requestedSchema"]["properties"]["answer_1"]["oneOf"];
     assert_eq!(choices[1], json!({"const": "no", "title": "no"}));
     let own = json!({"message": "Name?", "requestedSchema": {"type": "object", "properties": {}}});
     for own in [own.clone(), json!({"method": "elicitation/create", "params": own})] {
-        let told = written(&[asked(own)]);
-        assert_eq!(requests(&told, "elicitation/create")[0]["message"], "Name?");
+        let stream = written(&[request(own)]);
+        assert_eq!(requests(&stream, "elicitation/create")[0]["message"], "Name?");
     }
-    assert_eq!(losses(&written(&[asked(json!({"odd": 1}))])), [lost("question")]);
+    assert_eq!(losses(&written(&[request(json!({"odd": 1}))])), [lost("question")]);
 }
 
 #[test]
@@ -343,19 +343,19 @@ fn steps_keep_their_priority() {
         {"text": "b", "status": "pending", "priority": "urgent"},
         {"text": "c", "status": "pending"},
     ]);
-    let told = written(&[json!({"type": "plan_updated", "items": items})]);
-    let entries = updates(&told, "plan")[0]["entries"].take();
+    let stream = written(&[json!({"type": "plan_updated", "items": items})]);
+    let entries = updates(&stream, "plan")[0]["entries"].take();
     let words: Vec<_> = entries.as_array().unwrap().iter().map(|it| &it["priority"]).collect();
     assert_eq!(words, ["high", "medium", "medium"]);
 }
 
 #[test]
-fn a_sign_of_life_that_says_nothing_is_not_told() {
+fn a_progress_event_without_content_is_not_written() {
     let call = started("Bash", "execute", json!({"command": "ls"}));
-    let told = written(&[
+    let stream = written(&[
         call,
         json!({"type": "tool_progress", "call": "c"}),
         ended("completed", json!("a")),
     ]);
-    assert_eq!(updates(&told, "tool_call_update").len(), 1);
+    assert_eq!(updates(&stream, "tool_call_update").len(), 1);
 }

@@ -1,45 +1,24 @@
-//! What `ag-ui` writes for what happens in a turn.
+//! The AG-UI events that are written for a turn.
 
 use interlingua::Exit;
-use interlingua::check::Checker;
-use interlingua::framing::Limits;
 use serde_json::{Value, json};
 
+use crate::support::records::{completed_turn, event, translate_checked, types};
 use crate::support::{self, Written, dialect, translate_lines};
 
-/// Our own events, one record each.
-fn event(kind: &str, fields: Value) -> String {
-    let mut record = json!({
-        "interlingua": 1, "type": kind, "sequence": 0, "line": 1, "bytes": [0, 1],
-    });
-    for (name, value) in fields.as_object().unwrap() {
-        record[name] = value.clone();
-    }
-    record.to_string()
-}
-
 fn written(events: &[String]) -> Written {
-    let lines: Vec<&str> = events.iter().map(String::as_str).collect();
-    let written = translate_lines("events", "ag-ui", &lines);
-    let mut checker = Checker::new(dialect("ag-ui"), Limits::default());
-    checker.push(&written.bytes);
-    let findings = checker.finish(&Exit::default());
-    assert!(findings.is_empty(), "{findings:#?}\n{}", written.text());
-    written
+    translate_checked("events", "ag-ui", events)
 }
 
-/// The events of one turn, without its frame and its steps.
+/// The events of one turn, without those that frame the run and its steps.
 fn turn(events: &[String]) -> Vec<Value> {
-    let mut all = vec![event("turn_started", json!({}))];
-    all.extend_from_slice(events);
-    all.push(event("turn_ended", json!({"outcome": "completed"})));
     let frame = ["RUN_STARTED", "STATE_DELTA", "STEP_STARTED", "STEP_FINISHED", "RUN_FINISHED"];
     let is_frame = |event: &Value| frame.contains(&event["type"].as_str().unwrap());
-    written(&all).records().into_iter().filter(|event| !is_frame(event)).collect()
-}
-
-fn kinds(events: &[Value]) -> Vec<&str> {
-    events.iter().map(|event| event["type"].as_str().unwrap()).collect()
+    written(&completed_turn(events))
+        .records()
+        .into_iter()
+        .filter(|event| !is_frame(event))
+        .collect()
 }
 
 fn call(id: &str, message: &str) -> String {
@@ -70,7 +49,7 @@ fn a_turn_is_a_run_of_server_sent_events() {
     assert!(written.text().ends_with("}\n\n") && !written.text().contains("[DONE]"));
     let records = written.records();
     assert_eq!(
-        kinds(&records),
+        types(&records),
         [
             "RUN_STARTED",
             "STATE_DELTA",
@@ -105,7 +84,7 @@ fn a_turn_is_a_run_of_server_sent_events() {
 }
 
 #[test]
-fn what_happens_between_runs_is_told_in_the_next_one() {
+fn events_between_runs_are_written_in_the_next_one() {
     let notice = |text: &str| event("notice", json!({"severity": "info", "text": text}));
     let records = written(&[
         notice("before"),
@@ -118,8 +97,8 @@ fn what_happens_between_runs_is_told_in_the_next_one() {
     ])
     .records();
     let run = ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"];
-    assert_eq!(kinds(&records)[..3], run);
-    assert_eq!(kinds(&records)[3..], ["RUN_STARTED", "STATE_DELTA", "CUSTOM", "RUN_FINISHED"]);
+    assert_eq!(types(&records)[..3], run);
+    assert_eq!(types(&records)[3..], ["RUN_STARTED", "STATE_DELTA", "CUSTOM", "RUN_FINISHED"]);
     assert_eq!(records[1]["value"]["text"], "before");
     assert_eq!(records[5]["value"]["text"], "between");
     assert_eq!(records[0]["threadId"], records[3]["threadId"]);
@@ -127,39 +106,39 @@ fn what_happens_between_runs_is_told_in_the_next_one() {
 }
 
 #[test]
-fn what_comes_after_the_last_turn_is_a_run_if_it_is_something_to_show() {
+fn events_after_the_last_turn_are_a_run_if_they_are_visible() {
     let end = [
         event("turn_started", json!({})),
         event("turn_ended", json!({"outcome": "completed"})),
         event("native", json!({"name": "n", "raw": {"type": "n"}})),
     ];
     let alone = written(&end);
-    assert_eq!(kinds(&alone.records()), ["RUN_STARTED", "RUN_FINISHED"]);
+    assert_eq!(types(&alone.records()), ["RUN_STARTED", "RUN_FINISHED"]);
     let lost: Vec<_> = alone.losses().iter().collect();
     assert_eq!(lost, [("record of the agent's own", 1)]);
     let artifact = event("artifact", json!({"path": "a.txt"}));
     let shown = written(&[&end[..], &[artifact]].concat());
     let records = shown.records();
-    assert_eq!(kinds(&records)[2..], ["RUN_STARTED", "RAW", "CUSTOM", "RUN_FINISHED"]);
+    assert_eq!(types(&records)[2..], ["RUN_STARTED", "RAW", "CUSTOM", "RUN_FINISHED"]);
     assert_eq!(records[4]["value"], json!({"path": "a.txt"}));
     assert_eq!(records[5]["metadata"], json!({"afterword": true}));
     assert!(shown.losses().is_empty());
 }
 
 #[test]
-fn how_the_process_ended_is_told_in_the_run_that_ends_with_it() {
+fn the_exit_of_the_process_is_written_in_the_run_that_it_ends() {
     let line = event("turn_started", json!({})) + "\n";
     let exit = Exit { code: Some(3), ..Exit::default() };
     let (from, to) = (Some(dialect("events")), dialect("ag-ui"));
     let written = support::translate_chunks(from, to, [line.as_bytes()], &exit);
     let records = written.records();
-    assert_eq!(kinds(&records), ["RUN_STARTED", "CUSTOM", "RUN_ERROR"]);
+    assert_eq!(types(&records), ["RUN_STARTED", "CUSTOM", "RUN_ERROR"]);
     assert_eq!(records[1]["value"]["exit_code"], 3);
     assert!(written.losses().is_empty());
 }
 
 #[test]
-fn usage_is_that_of_every_model_and_told_once() {
+fn the_usage_of_every_model_is_written_once() {
     let usage = |fields: Value| {
         let records =
             written(&[event("turn_started", json!({})), event("turn_ended", fields)]).records();
@@ -189,7 +168,7 @@ fn usage_is_that_of_every_model_and_told_once() {
 }
 
 #[test]
-fn usage_is_that_of_the_model_of_the_session_unless_it_took_another() {
+fn usage_is_attributed_to_the_model_of_the_session_unless_another_is_stated() {
     let models = |updates: &[String]| {
         let usage = json!({"scope": "turn", "input": 3, "output": 4});
         let start =
@@ -203,7 +182,7 @@ fn usage_is_that_of_the_model_of_the_session_unless_it_took_another() {
 }
 
 #[test]
-fn a_sub_agent_that_was_stopped_did_not_succeed() {
+fn a_sub_agent_that_was_stopped_is_not_reported_as_successful() {
     for (status, kind) in [("completed", "SUBAGENT_FINISHED"), ("killed", "SUBAGENT_ERROR")] {
         let events = turn(&[
             event("subagent_started", json!({"id": "a", "call": "t"})),
@@ -216,7 +195,7 @@ fn a_sub_agent_that_was_stopped_did_not_succeed() {
 }
 
 #[test]
-fn what_says_nothing_is_not_told() {
+fn events_without_content_are_not_written() {
     let events = [
         event("native", json!({"name": "turn_start"})),
         event("usage", json!({"scope": "turn", "output": 1})),
@@ -226,7 +205,7 @@ fn what_says_nothing_is_not_told() {
 }
 
 #[test]
-fn calls_hang_on_the_message_that_made_them() {
+fn calls_name_the_message_that_started_them() {
     let events = turn(&[
         event("block", json!({"message": "m", "text": "Now."})),
         call("1", "m"),
@@ -252,23 +231,23 @@ fn calls_hang_on_the_message_that_made_them() {
 }
 
 #[test]
-fn an_input_is_told_in_the_pieces_it_came_in_and_once() {
+fn an_input_is_streamed_in_its_deltas_and_written_once() {
     let started = event("tool_started", json!({"call": "c", "name": "Bash"}));
-    let whole = event("tool_input", json!({"call": "c", "input": {"a": 1}}));
-    let piece = |text: &str| event("tool_input_delta", json!({"call": "c", "text": text}));
-    let told = |events: &[String]| -> Vec<String> {
+    let complete = event("tool_input", json!({"call": "c", "input": {"a": 1}}));
+    let delta = |text: &str| event("tool_input_delta", json!({"call": "c", "text": text}));
+    let arguments = |events: &[String]| -> Vec<String> {
         let events = turn(&[events, &[answer("c")]].concat());
         let args = events.iter().filter(|event| event["type"] == "TOOL_CALL_ARGS");
         args.map(|event| event["delta"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(told(&[started.clone(), whole.clone()]), [r#"{"a":1}"#]);
-    let pieces = [started.clone(), piece(r#"{"a""#), piece(":1}"), whole];
-    assert_eq!(told(&pieces), [r#"{"a""#, ":1}"]);
-    assert_eq!(told(&[started]), ["{}"]);
+    assert_eq!(arguments(&[started.clone(), complete.clone()]), [r#"{"a":1}"#]);
+    let streamed = [started.clone(), delta(r#"{"a""#), delta(":1}"), complete];
+    assert_eq!(arguments(&streamed), [r#"{"a""#, ":1}"]);
+    assert_eq!(arguments(&[started]), ["{}"]);
 }
 
 #[test]
-fn a_result_is_text_and_says_how_the_call_went() {
+fn a_result_is_text_with_the_status_of_the_call() {
     let events = turn(&[
         call("c", "m"),
         event(
@@ -287,15 +266,15 @@ fn a_result_is_text_and_says_how_the_call_went() {
 }
 
 #[test]
-fn what_the_client_answered_between_two_runs_it_knows() {
+fn an_answer_of_the_client_between_two_runs_is_not_sent_back_to_it() {
     let call = event(
         "tool_started",
         json!({"call": "c", "name": "pick", "executor": "client", "input": {}}),
     );
-    let rests = event("turn_ended", json!({"outcome": "waiting_for_client"}));
-    let told = written(&[call, rests, answer("c"), event("block", json!({"text": "Red."}))]);
-    assert!(!kinds(&told.records()).contains(&"TOOL_CALL_RESULT"));
-    let lost: Vec<_> = told.losses().iter().map(|(what, _)| what).collect();
+    let waits = event("turn_ended", json!({"outcome": "waiting_for_client"}));
+    let stream = written(&[call, waits, answer("c"), event("block", json!({"text": "Red."}))]);
+    assert!(!types(&stream.records()).contains(&"TOOL_CALL_RESULT"));
+    let lost: Vec<_> = stream.losses().iter().map(|(what, _)| what).collect();
     assert!(lost.contains(&"answers of the client"), "{lost:?}");
 }
 
@@ -315,7 +294,7 @@ fn a_call_that_the_client_must_answer_has_no_result_when_the_run_ends() {
 }
 
 #[test]
-fn reasoning_has_a_span_a_message_and_what_it_is_signed_with() {
+fn reasoning_has_a_span_a_message_and_its_signature() {
     let events = turn(&[
         event("block", json!({"kind": "reasoning", "text": "Hm.", "signature": "sig"})),
         event("block", json!({"kind": "hidden_reasoning", "signature": "secret"})),
@@ -327,9 +306,9 @@ fn reasoning_has_a_span_a_message_and_what_it_is_signed_with() {
         "REASONING_ENCRYPTED_VALUE",
         "REASONING_END",
     ];
-    let mut told = hidden.to_vec();
-    told.insert(2, "REASONING_MESSAGE_CONTENT");
-    assert_eq!(kinds(&events), [told, hidden.to_vec()].concat());
+    let mut visible = hidden.to_vec();
+    visible.insert(2, "REASONING_MESSAGE_CONTENT");
+    assert_eq!(types(&events), [visible, hidden.to_vec()].concat());
     assert_eq!(events[4]["encryptedValue"], "sig");
     assert_eq!(events[4]["entityId"], events[1]["messageId"]);
 }
@@ -360,7 +339,7 @@ fn runs_end_as_their_turns_did() {
 }
 
 #[test]
-fn what_a_sub_agent_does_is_attributed_to_it() {
+fn events_of_a_sub_agent_are_attributed_to_it() {
     let events = turn(&[
         event("tool_started", json!({"call": "t", "name": "Task", "input": {}})),
         event("subagent_started", json!({"id": "a", "call": "t", "kind": "explore"})),
@@ -372,7 +351,7 @@ fn what_a_sub_agent_does_is_attributed_to_it() {
         answer("t"),
     ]);
     assert_eq!(
-        kinds(&events)[3..8],
+        types(&events)[3..8],
         [
             "SUBAGENT_STARTED",
             "TEXT_MESSAGE_START",
@@ -386,7 +365,7 @@ fn what_a_sub_agent_does_is_attributed_to_it() {
 }
 
 #[test]
-fn a_sub_agent_at_work_when_the_run_ends_is_suspended_and_told_again() {
+fn a_sub_agent_that_is_running_when_the_run_ends_is_suspended_and_started_again() {
     let records = written(&[
         event("turn_started", json!({})),
         event("subagent_started", json!({"id": "a", "call": "t"})),
@@ -405,17 +384,17 @@ fn a_sub_agent_at_work_when_the_run_ends_is_suspended_and_told_again() {
 }
 
 #[test]
-fn a_plan_is_an_activity_that_the_next_plan_takes_the_place_of() {
+fn a_plan_is_an_activity_that_the_next_plan_replaces() {
     let plan =
         |status: &str| event("plan_updated", json!({"items": [{"text": "one", "status": status}]}));
     let events = turn(&[plan("pending"), plan("completed")]);
-    assert_eq!(kinds(&events), ["ACTIVITY_SNAPSHOT"; 2]);
+    assert_eq!(types(&events), ["ACTIVITY_SNAPSHOT"; 2]);
     assert_eq!(events[0]["messageId"], events[1]["messageId"]);
     assert_eq!(events[1]["content"], json!({"items": [{"text": "one", "status": "completed"}]}));
 }
 
 #[test]
-fn the_error_that_ended_a_run_is_told_once_and_others_are_custom() {
+fn the_error_that_ended_a_run_is_written_once_and_others_are_custom() {
     let error = |message: &str| {
         event("error", json!({"class": "unknown", "message": message, "fatal": true}))
     };
@@ -426,12 +405,12 @@ fn the_error_that_ended_a_run_is_told_once_and_others_are_custom() {
         event("turn_ended", json!({"outcome": "failed", "cause": "boom"})),
     ])
     .records();
-    assert_eq!(kinds(&records)[1..], ["CUSTOM", "RUN_ERROR"]);
+    assert_eq!(types(&records)[1..], ["CUSTOM", "RUN_ERROR"]);
     assert_eq!(records[1]["value"]["message"], "first");
 }
 
 #[test]
-fn an_error_is_told_when_the_agent_goes_on_and_not_when_the_run_ends_of_it() {
+fn an_error_is_written_when_the_agent_continues_and_not_when_it_ends_the_run() {
     let error = event("error", json!({"class": "unknown", "message": "boom"}));
     let records = written(&[
         event("turn_started", json!({})),
@@ -441,12 +420,12 @@ fn an_error_is_told_when_the_agent_goes_on_and_not_when_the_run_ends_of_it() {
         event("turn_ended", json!({"outcome": "failed", "cause": "boom"})),
     ])
     .records();
-    assert_eq!(kinds(&records)[..3], ["RUN_STARTED", "CUSTOM", "STEP_STARTED"]);
-    assert_eq!(kinds(&records)[6..], ["STEP_FINISHED", "RUN_ERROR"]);
+    assert_eq!(types(&records)[..3], ["RUN_STARTED", "CUSTOM", "STEP_STARTED"]);
+    assert_eq!(types(&records)[6..], ["STEP_FINISHED", "RUN_ERROR"]);
 }
 
 #[test]
-fn a_record_that_nobody_knows_is_raw() {
+fn an_unknown_record_is_raw() {
     let lines = [r#"{"type":"thread.started","thread_id":"t"}"#, r#"{"type":"brand.new","x":1}"#];
     let records = translate_lines("codex", "ag-ui", &lines).records();
     let raw = records.iter().find(|event| event["type"] == "RAW").unwrap();

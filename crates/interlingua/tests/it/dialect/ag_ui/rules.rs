@@ -1,4 +1,4 @@
-//! Every rule of `ag-ui` finds what it is there for, and nothing else.
+//! Every rule of `ag-ui` finds its violations, and nothing else.
 
 use crate::support::rules::broken_by_server_events;
 
@@ -116,7 +116,7 @@ fn ids_are_used_once() {
 }
 
 #[test]
-fn messages_are_open_while_they_are_said_and_closed_when_the_run_ends() {
+fn messages_are_open_while_they_are_streamed_and_closed_when_the_run_ends() {
     assert_eq!(broken_in_a_run(&[PIECE]), ["message-open"]);
     assert_eq!(broken_in_a_run(&[TEXT, TEXT_END, PIECE]), ["message-open"]);
     assert_eq!(broken_in_a_run(&[TEXT]), ["message-closed"]);
@@ -128,7 +128,7 @@ fn messages_are_open_while_they_are_said_and_closed_when_the_run_ends() {
 }
 
 #[test]
-fn what_a_sub_agent_said_is_its_own() {
+fn messages_of_a_sub_agent_are_attributed_to_it() {
     let of_other = PIECE.replace(r#""delta""#, r#""subagentRunId":"s","delta""#);
     assert_eq!(broken_in_a_run(&[TEXT, &of_other, TEXT_END]), ["same-subagent"]);
     let end = CALL_END.replace('}', r#","subagentRunId":"s"}"#);

@@ -1,4 +1,4 @@
-//! Every rule of `agent-event` finds what it is there for, and nothing else.
+//! Every rule of `agent-event` finds its violations, and nothing else.
 
 use serde_json::{Value, json};
 
@@ -19,14 +19,14 @@ fn broken_between(records: &[Value]) -> Vec<&'static str> {
 
 fn enveloped(records: &[Value]) -> Vec<Value> {
     let with_envelope = |(number, record): (usize, &Value)| {
-        let mut whole = json!({
+        let mut complete = json!({
             "eventId":format!("e{number}"),"agentId":"a","agentType":"claude-code",
             "teamMetadata":{},"timestamp":1
         });
         for (name, value) in record.as_object().unwrap() {
-            whole[name] = value.clone();
+            complete[name] = value.clone();
         }
-        whole
+        complete
     };
     records.iter().enumerate().map(with_envelope).collect()
 }
@@ -40,7 +40,7 @@ fn completed() -> Value {
 }
 
 #[test]
-fn what_is_right_breaks_no_rule() {
+fn a_valid_stream_breaks_no_rule() {
     let records = [
         json!({"type":"text","text":"a","role":"assistant","category":"message"}),
         started(),
@@ -52,7 +52,7 @@ fn what_is_right_breaks_no_rule() {
 }
 
 #[test]
-fn the_envelope_is_whole() {
+fn the_envelope_is_complete() {
     let record = json!({"type":"session.started","eventId":"e","agentId":"a","agentType":"x","teamMetadata":{},"timestamp":1});
     let end = enveloped(&[json!({"type":"turn.completed","finishReason":"done"})]).remove(0);
     for name in ["eventId", "agentId", "agentType", "teamMetadata", "timestamp"] {
@@ -64,7 +64,7 @@ fn the_envelope_is_whole() {
 }
 
 #[test]
-fn a_type_is_known() {
+fn every_type_is_known() {
     assert_eq!(broken_between(&[json!({"type":"tool.updated"})]), ["known-type"]);
 }
 
@@ -91,7 +91,7 @@ fn a_type_has_its_fields_and_no_others() {
 }
 
 #[test]
-fn the_session_comes_first() {
+fn the_start_of_the_session_is_first() {
     let records = [
         json!({"type":"text","text":"a"}),
         json!({"type":"session.started"}),
@@ -138,13 +138,13 @@ fn a_turn_ends_with_turn_completed() {
 }
 
 #[test]
-fn a_list_is_news() {
+fn a_list_differs_from_the_one_before() {
     let list = json!({"type":"todo_list","todoId":"t","items":[]});
     assert_eq!(broken_between(&[list.clone(), list]), ["todo-list-changed"]);
 }
 
 #[test]
-fn a_failed_turn_says_why() {
+fn a_failed_turn_has_an_error() {
     let records = [
         json!({"type":"session.started"}),
         json!({"type":"turn.completed","finishReason":"error"}),

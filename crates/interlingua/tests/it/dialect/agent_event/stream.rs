@@ -1,30 +1,28 @@
-//! Everything of an `AgentEvent` stream but its todo lists, written and read.
+//! All records of an `AgentEvent` stream except todo lists, written and read.
 
-use interlingua::dialect::{self, EncodeOptions, Team};
+use interlingua::dialect::{EncodeOptions, Team};
 use interlingua::{Exit, Options, Source, Translator};
 use serde_json::{Value, json};
 
+use crate::support::{dialect, translate_lines, translate_with};
+
 fn translate(from: &str, to: &str, lines: &[&str], exit: &Exit) -> Vec<Value> {
-    let to = dialect::find(to).unwrap();
     let team =
         Team { agent_id: "a-1".into(), metadata: r#"{"teamName":"t"}"#.into(), ..Team::default() };
     let encode = EncodeOptions { team, ..EncodeOptions::default() };
     let options = Options { encode, ..Options::default() };
-    let mut translator = Translator::new(Source::named(from).unwrap(), to, options).unwrap();
-    let mut written = translator.push(lines.join("\n").as_bytes(), None).to_vec();
-    written.extend_from_slice(&translator.finish(exit, None).bytes);
-    let text = String::from_utf8(written).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let input = lines.join("\n");
+    translate_with(options, Some(dialect(from)), dialect(to), [input.as_bytes()], exit).records()
 }
 
 const CODEX_END: &str = r#"{"type":"turn.completed"}"#;
 
-/// What is written of a stream, without what every event has.
+/// The events written for a stream, without their envelopes.
 fn written(from: &str, lines: &[&str]) -> Vec<Value> {
-    bare(translate(from, "agent-event", lines, &Exit::default()))
+    without_envelopes(translate(from, "agent-event", lines, &Exit::default()))
 }
 
-fn bare(mut events: Vec<Value>) -> Vec<Value> {
+fn without_envelopes(mut events: Vec<Value>) -> Vec<Value> {
     for event in &mut events {
         let fields = event.as_object_mut().unwrap();
         for name in ["eventId", "agentId", "agentType", "teamMetadata", "timestamp"] {
@@ -34,7 +32,7 @@ fn bare(mut events: Vec<Value>) -> Vec<Value> {
     events
 }
 
-/// What is read of a stream, as parts of an AI SDK stream.
+/// A stream as it is read, in the form of AI SDK parts.
 fn read(lines: &[&str]) -> Vec<Value> {
     let parts = translate("agent-event", "ai-sdk", lines, &Exit::default());
     parts.into_iter().filter(|part| part["type"] != "stream-start").collect()
@@ -67,10 +65,9 @@ fn every_event_has_the_envelope() {
 }
 
 #[test]
-fn the_callers_time_stands_in_for_the_agents() {
-    let to = dialect::find("agent-event").unwrap();
-    let mut translator =
-        Translator::new(Source::named("codex").unwrap(), to, Options::default()).unwrap();
+fn the_time_of_the_caller_is_used_if_the_agent_states_none() {
+    let (from, to) = (dialect("codex"), dialect("agent-event"));
+    let mut translator = Translator::new(from.into(), to, Options::default()).unwrap();
     let line = b"{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n";
     let event: Value = serde_json::from_slice(translator.push(line, Some(7))).unwrap();
     assert_eq!(event["timestamp"], 7);
@@ -78,7 +75,7 @@ fn the_callers_time_stands_in_for_the_agents() {
 }
 
 #[test]
-fn text_and_reasoning_are_told_apart() {
+fn text_and_reasoning_are_distinguished() {
     let events = written(
         "codex",
         &[
@@ -99,20 +96,20 @@ fn text_and_reasoning_are_told_apart() {
 }
 
 #[test]
-fn the_final_text_is_not_said_again() {
-    let said = r#"{"type":"assistant","session_id":"s","message":{"id":"m","content":[{"type":"text","text":"Hello"}]}}"#;
+fn the_final_text_is_not_repeated() {
+    let text = r#"{"type":"assistant","session_id":"s","message":{"id":"m","content":[{"type":"text","text":"Hello"}]}}"#;
     let result = r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s","duration_api_ms":1,"result":"Hello"}"#;
     let texts = |lines: &[&str]| {
         written("claude", lines).iter().filter(|event| event["type"] == "text").count()
     };
-    assert_eq!(texts(&[said, result]), 1);
+    assert_eq!(texts(&[text, result]), 1);
     assert_eq!(texts(&[result]), 1);
 }
 
 #[test]
-fn a_sub_agents_words_are_no_part_of_the_answer() {
-    let said = r#"{"type":"assistant","session_id":"s","parent_tool_use_id":"task-1","message":{"id":"m","content":[{"type":"text","text":"Hi"}]}}"#;
-    let events = written("claude", &[said]);
+fn the_text_of_a_sub_agent_is_not_part_of_the_answer() {
+    let text = r#"{"type":"assistant","session_id":"s","parent_tool_use_id":"task-1","message":{"id":"m","content":[{"type":"text","text":"Hi"}]}}"#;
+    let events = written("claude", &[text]);
     let text = json!({"type":"text","text":"Hi","role":"assistant","category":"subagent"});
     assert_eq!(events[1], text);
 }
@@ -158,7 +155,7 @@ fn an_output_of_blocks_is_text() {
 }
 
 #[test]
-fn a_failed_turn_says_why_once() {
+fn a_failed_turn_has_its_cause_once() {
     let error = r#"{"type":"error","message":"unexpected status 401: no"}"#;
     let failed = r#"{"type":"turn.failed","error":{"message":"unexpected status 401: no"}}"#;
     let expected = [
@@ -173,16 +170,16 @@ fn a_failed_turn_says_why_once() {
 }
 
 #[test]
-fn a_process_that_died_is_an_error() {
+fn a_process_that_was_killed_is_an_error() {
     let exit = Exit { code: Some(3), ..Exit::default() };
     let line = r#"{"type":"thread.started","thread_id":"t"}"#;
-    let events = bare(translate("codex", "agent-event", &[line], &exit));
+    let events = without_envelopes(translate("codex", "agent-event", &[line], &exit));
     assert_eq!(events[1]["code"], "PROCESS_EXIT");
     assert_eq!(events[2], json!({"type":"turn.completed","finishReason":"error"}));
 }
 
 #[test]
-fn a_line_that_cannot_be_read_is_an_error_and_the_stream_goes_on() {
+fn an_unreadable_line_is_an_error_and_the_stream_continues() {
     let events = written("codex", &["{oops}", r#"{"type":"turn.completed"}"#]);
     let message = events[0]["error"].as_str().unwrap();
     assert!(message.starts_with("Failed to parse JSONL: "), "{message}");
@@ -201,7 +198,7 @@ fn a_stopped_turn_is_cancelled() {
 }
 
 #[test]
-fn a_tool_that_the_client_runs_is_not_told() {
+fn a_tool_that_the_client_runs_is_not_written() {
     let line = r#"{"type":"snapshot_request","requestId":"r"}"#;
     let events = written("giselle", &[line]);
     assert_eq!(
@@ -225,7 +222,7 @@ fn a_failure_has_the_code_of_its_class() {
 }
 
 #[test]
-fn a_notice_is_a_text_of_the_system_while_somebody_reads() {
+fn a_notice_within_a_turn_is_a_text_of_the_system() {
     let notice =
         r#"{"type":"item.completed","item":{"id":"item_9","type":"error","message":"careful"}}"#;
     let lines = [r#"{"type":"thread.started","thread_id":"t"}"#, notice, CODEX_END];
@@ -237,7 +234,7 @@ fn a_notice_is_a_text_of_the_system_while_somebody_reads() {
             json!({"type":"turn.completed","finishReason":"done"}),
         ]
     );
-    // It is read as what it was.
+    // It is read as a notice again.
     let lines: Vec<String> = translate("codex", "agent-event", &lines, &Exit::default())
         .iter()
         .map(ToString::to_string)
@@ -245,23 +242,20 @@ fn a_notice_is_a_text_of_the_system_while_somebody_reads() {
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let read = translate("agent-event", "events", &lines, &Exit::default());
     assert_eq!(read.iter().filter(|event| event["type"] == "notice").count(), 1);
-    // After the end of a turn there may be nobody to read it, and before the session nobody is there.
+    // After the end of a turn the consumer may have stopped reading, and before the session it has
+    // not started.
     let late = written("codex", &[CODEX_END, notice]);
     assert!(late.iter().all(|event| event["type"] != "text"), "{late:?}");
 }
 
 #[test]
-fn what_a_signature_and_a_denial_say_is_counted() {
-    let to = dialect::find("agent-event").unwrap();
-    let mut translator =
-        Translator::new(Source::named("claude").unwrap(), to, Options::default()).unwrap();
+fn signatures_and_denials_are_counted_as_losses() {
     let lines = [
         r#"{"type":"assistant","session_id":"s","message":{"id":"m","content":[{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"tool_use","id":"c","name":"Bash","input":{}}]}}"#,
         r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s","result":"ok"}"#,
     ];
-    translator.push(lines.join("\n").as_bytes(), None);
-    let finished = translator.finish(&Exit::default(), None);
-    let lost: Vec<_> = finished.losses.iter().map(|(what, _)| what).collect();
+    let written = translate_lines("claude", "agent-event", &lines);
+    let lost: Vec<_> = written.losses().iter().map(|(what, _)| what).collect();
     assert!(lost.contains(&"signature"), "{lost:?}");
     assert!(lost.contains(&"how a call failed (denied, cancelled, abandoned)"), "{lost:?}");
 }
@@ -305,7 +299,7 @@ fn consecutive_texts_of_one_category_are_one_block() {
 }
 
 #[test]
-fn ends_are_read() {
+fn the_ends_of_turns_are_read() {
     for (word, unified) in
         [("done", "stop"), ("error", "error"), ("cancelled", "other"), ("timeout", "error")]
     {
@@ -335,24 +329,24 @@ fn a_todo_list_is_read_and_the_leaked_result_of_its_tool_is_not_a_call() {
 }
 
 #[test]
-fn a_final_text_that_was_shipped_twice_is_read_once() {
-    let said = event(json!({"type":"text","text":"Hi","category":"assistant-message"}));
+fn a_final_text_that_was_sent_twice_is_read_once() {
+    let text = event(json!({"type":"text","text":"Hi","category":"assistant-message"}));
     let again = event(json!({"type":"text","text":"Hi","category":"result"}));
     let end = event(json!({"type":"turn.completed","finishReason":"done"}));
     let texts =
         |lines: &[&str]| read(lines).iter().filter(|part| part["type"] == "text-delta").count();
-    assert_eq!(texts(&[&said, &again, &end]), 1);
+    assert_eq!(texts(&[&text, &again, &end]), 1);
     assert_eq!(texts(&[&again, &end]), 1);
     assert_eq!(texts(&[&again]), 1);
 }
 
 #[test]
 fn the_dialect_is_recognised() {
-    let to = dialect::find("agent-event").unwrap();
+    let to = dialect("agent-event");
     let mut translator = Translator::new(Source::Recognise, to, Options::default()).unwrap();
     let line = event(json!({"type":"turn.completed","finishReason":"done"})) + "\n";
     let written = translator.push(line.as_bytes(), None).to_vec();
     assert_eq!(translator.reader().dialect().unwrap().name, "agent-event");
-    // The same dialect in and out is the identity.
+    // Translation into the same dialect is the identity.
     assert_eq!(String::from_utf8(written).unwrap(), line);
 }

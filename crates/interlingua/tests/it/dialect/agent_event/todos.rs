@@ -1,18 +1,15 @@
-//! Todo lists as `AgentEvent` tells them: the test cases of its design, and the same idea for the
-//! other agents.
+//! Todo lists in `AgentEvent` streams: the test cases of its design, and the same for the other
+//! agents.
 
-use interlingua::{Exit, Options, Source, Translator, dialect};
 use serde_json::{Value, json};
 
-/// The events of a stream in some dialect, without what every event has.
+use crate::support::records::of_type;
+use crate::support::translate_lines;
+
+/// The events written for a stream in some dialect, without their envelopes.
 fn events(from: &str, lines: &[&str]) -> Vec<Value> {
-    let to = dialect::find("agent-event").unwrap();
-    let mut translator =
-        Translator::new(Source::named(from).unwrap(), to, Options::default()).unwrap();
-    let mut written = translator.push(lines.join("\n").as_bytes(), None).to_vec();
-    written.extend_from_slice(&translator.finish(&Exit::default(), None).bytes);
-    let text = String::from_utf8(written).unwrap();
-    text.lines().map(|line| without_envelope(serde_json::from_str(line).unwrap())).collect()
+    let records = translate_lines(from, "agent-event", lines).records();
+    records.into_iter().map(without_envelope).collect()
 }
 
 fn without_envelope(mut event: Value) -> Value {
@@ -23,11 +20,7 @@ fn without_envelope(mut event: Value) -> Value {
     event
 }
 
-fn of_type(events: &[Value], kind: &str) -> Vec<Value> {
-    events.iter().filter(|event| event["type"] == kind).cloned().collect()
-}
-
-/// The items of the only list that a call to `write_todos` leads to.
+/// The items of the only list that a call of `write_todos` causes.
 fn gemini_items(todos: &Value) -> Value {
     let call = json!({
         "type":"tool_use","timestamp":"2025-01-01T00:00:00.000Z","tool_name":"write_todos",
@@ -53,7 +46,7 @@ fn tool_use_write_todos_emits_todo_list() {
             {"text":"Design the system","status":"in_progress"}
         ]
     });
-    assert_eq!(of_type(&events, "todo_list"), [expected]);
+    assert_eq!(of_type(&events, "todo_list"), [&expected]);
 }
 
 #[test]
@@ -126,14 +119,10 @@ fn a_call_without_a_list_emits_nothing() {
     assert_eq!(kinds, ["session.started", "error", "turn.completed"]);
 }
 
-/// How many calls of a todo tool were lost.
+/// The number of calls of a todo tool that were lost.
 fn lost_calls(from: &str, lines: &[&str]) -> u64 {
-    let to = dialect::find("agent-event").unwrap();
-    let mut translator =
-        Translator::new(Source::named(from).unwrap(), to, Options::default()).unwrap();
-    translator.push(lines.join("\n").as_bytes(), None);
-    let finished = translator.finish(&Exit::default(), None);
-    let lost = finished.losses.iter().find(|lost| lost.0 == "call of a todo tool without a list");
+    let written = translate_lines(from, "agent-event", lines);
+    let lost = written.losses().iter().find(|lost| lost.0 == "calls of a todo tool without a list");
     lost.map_or(0, |lost| lost.1)
 }
 
@@ -161,7 +150,7 @@ fn todo_id_is_tool_id_or_id() {
 }
 
 #[test]
-fn parameters_or_input() {
+fn the_items_are_read_from_parameters_or_input() {
     let with_input = WRITE_TODOS.replace("parameters", "input").replace("tool_name", "name");
     let one = events("gemini", &[WRITE_TODOS]);
     let two = events("gemini", &[&with_input]);
@@ -202,7 +191,7 @@ fn claude_todo_write_emits_only_todo_list() {
 }
 
 #[test]
-fn claude_task_tools_are_folded_into_the_whole_list() {
+fn claude_task_tools_are_merged_into_the_complete_list() {
     let lines = [
         claude_call("c1", "TaskCreate", &json!({"subject":"Look","description":"d"})),
         claude_answer("c1", &json!({"task":{"id":"1","subject":"Look"}})),
@@ -217,9 +206,9 @@ fn claude_task_tools_are_folded_into_the_whole_list() {
     assert_eq!(
         lists,
         [
-            list(json!([{"text":"Look","status":"pending"}])),
-            list(json!([{"text":"Look","status":"pending"},{"text":"Edit","status":"pending"}])),
-            list(json!([{"text":"Look","status":"completed"},{"text":"Edit","status":"pending"}])),
+            &list(json!([{"text":"Look","status":"pending"}])),
+            &list(json!([{"text":"Look","status":"pending"},{"text":"Edit","status":"pending"}])),
+            &list(json!([{"text":"Look","status":"completed"},{"text":"Edit","status":"pending"}])),
         ]
     );
     assert_eq!(of_type(&events, "tool.started"), [""; 0]);
@@ -238,11 +227,11 @@ fn codex_todo_list_is_one_list_that_changes() {
         let items = json!([{"text":"Look","status":first},{"text":"Edit","status":"pending"}]);
         json!({"type":"todo_list","todoId":"item_0","items":items})
     };
-    assert_eq!(of_type(&events, "todo_list"), [list("pending"), list("completed")]);
+    assert_eq!(of_type(&events, "todo_list"), [&list("pending"), &list("completed")]);
 }
 
 #[test]
-fn a_refused_list_is_put_back_under_its_id() {
+fn a_refused_list_is_replaced_by_the_list_before_it_under_its_id() {
     let refused = r#"{"type":"tool_result","tool_id":"call_2","status":"error","error":{"type":"x","message":"no"}}"#;
     let second =
         WRITE_TODOS.replace("call_123", "call_2").replace("Design the system", "Do nothing");
@@ -254,13 +243,13 @@ fn a_refused_list_is_put_back_under_its_id() {
 }
 
 #[test]
-fn a_list_that_did_not_change_is_told_once() {
-    // All its steps are invalid, and what stood before it was no list at all.
+fn an_unchanged_list_is_written_once() {
+    // All its steps are invalid, and there was no list before it.
     let call = r#"{"type":"tool_use","tool_name":"write_todos","tool_id":"c","parameters":{"todos":[{"description":"","status":"pending"}]}}"#;
     let refused = r#"{"type":"tool_result","tool_id":"c","status":"error"}"#;
     let events = events("gemini", &[call, refused]);
     let list = json!({"type":"todo_list","todoId":"c","items":[]});
-    assert_eq!(of_type(&events, "todo_list"), [list]);
+    assert_eq!(of_type(&events, "todo_list"), [&list]);
 }
 
 #[test]

@@ -1,63 +1,23 @@
-//! What AI SDK consumers are told of an agent's tools, and as tools what has no part of its own.
+//! The AI SDK parts that are written for an agent's tools, and the tool parts for events without a
+//! part of their own.
 
-use interlingua::dialect::ai_sdk::AiSdkEncoder;
-use interlingua::dialect::{self, EncodeOptions, Encoder, Output};
+use interlingua::dialect::{EncodeOptions, Encoder, Output};
 use interlingua::event::{
     Data, Event, Executor, FileChange, FilesChanged, Outcome, PlanUpdated, ToolEnded, ToolStarted,
     ToolStatus, TurnEnded,
 };
 use interlingua::json::{Json, Text};
-use interlingua::{Exit, Options, Source, Translator};
+use interlingua::{Exit, Options};
 use serde_json::{Value, json};
 
-/// The parts of a stream in some dialect.
-fn parts(from: &str, lines: &[&str]) -> Vec<Value> {
-    let to = dialect::find("ai-sdk").unwrap();
-    let mut translator =
-        Translator::new(Source::named(from).unwrap(), to, Options::default()).unwrap();
-    let mut written = translator.push(lines.join("\n").as_bytes(), None).to_vec();
-    written.extend_from_slice(&translator.finish(&Exit::default(), None).bytes);
-    read(&written)
-}
-
-/// The parts of some events, and what was lost of them.
-fn encoded(mut encoder: AiSdkEncoder, events: Vec<Data<'_>>) -> (Vec<Value>, Vec<String>) {
-    let mut out = Output::default();
-    for data in events {
-        encoder.encode(&Event::new(data), &mut out);
-    }
-    encoder.finish(&mut out);
-    let losses = out.losses().iter().map(|(what, _)| what.to_owned()).collect();
-    (read(out.bytes()), losses)
-}
-
-fn encoder() -> AiSdkEncoder {
-    AiSdkEncoder::new(&EncodeOptions::default())
-}
-
-fn read(bytes: &[u8]) -> Vec<Value> {
-    let text = std::str::from_utf8(bytes).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn of_type<'p>(parts: &'p [Value], kind: &str) -> Vec<&'p Value> {
-    parts.iter().filter(|part| part["type"] == kind).collect()
-}
-
-fn completed() -> Data<'static> {
-    Data::from(TurnEnded { outcome: Outcome::Completed, ..TurnEnded::default() })
-}
-
-/// The metadata by which the next run finds its session.
-fn of_session(id: &str) -> Value {
-    json!({"interlingua":{"sessionId":id}})
-}
-
-const CODEX_START: &str = r#"{"type":"thread.started","thread_id":"t-1"}"#;
-const CODEX_END: &str = r#"{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":4,"output_tokens":5}}"#;
+use crate::support::ai_sdk::{
+    CODEX_END, CODEX_START, completed, encode, encoder, parse, parts, session_metadata,
+};
+use crate::support::records::of_type;
+use crate::support::{dialect, translate_with};
 
 #[test]
-fn input_is_a_json_string() {
+fn the_input_is_a_json_string() {
     for (given, expected) in [
         (Some(r#"{"a":"b\n\"c\""}"#), r#"{"a":"b\n\"c\""}"#),
         (Some(r#""text""#), "{}"),
@@ -66,7 +26,7 @@ fn input_is_a_json_string() {
     ] {
         let input = given.and_then(|json| Json::from_text(json.to_owned()));
         let started = ToolStarted { call: "c".into(), input, ..ToolStarted::default() };
-        let (parts, _) = encoded(encoder(), vec![started.into(), completed()]);
+        let (parts, _) = encode(encoder(), vec![started.into(), completed()]);
         assert_eq!(of_type(&parts, "tool-call")[0]["input"], expected, "{given:?}");
     }
 }
@@ -85,7 +45,7 @@ fn agent_tools_are_provider_executed_and_dynamic() {
     let call = json!({
         "type":"tool-call","toolCallId":"item_0","toolName":"command_execution",
         "input":"{\"command\":\"false\"}","providerExecuted":true,"dynamic":true,
-        "providerMetadata":of_session("t-1")
+        "providerMetadata":session_metadata("t-1")
     });
     let result = json!({
         "type":"tool-result","toolCallId":"item_0","toolName":"command_execution",
@@ -97,7 +57,7 @@ fn agent_tools_are_provider_executed_and_dynamic() {
 }
 
 #[test]
-fn an_input_that_comes_in_pieces_is_told_in_pieces() {
+fn an_input_that_is_streamed_is_written_in_deltas() {
     let stream = |event: &str| {
         format!(r#"{{"type":"stream_event","session_id":"s","uuid":"u","event":{event}}}"#)
     };
@@ -126,7 +86,7 @@ fn an_input_that_comes_in_pieces_is_told_in_pieces() {
             json!({"type":"tool-input-delta","id":"c","delta":"{\"command\":"}),
             json!({"type":"tool-input-delta","id":"c","delta":"\"ls\"}"}),
             json!({"type":"tool-input-end","id":"c"}),
-            json!({"type":"tool-call","toolCallId":"c","toolName":"Bash","input":"{\"command\":\"ls\"}","providerExecuted":true,"dynamic":true,"providerMetadata":of_session("s")}),
+            json!({"type":"tool-call","toolCallId":"c","toolName":"Bash","input":"{\"command\":\"ls\"}","providerExecuted":true,"dynamic":true,"providerMetadata":session_metadata("s")}),
             json!({"type":"tool-result","toolCallId":"c","toolName":"Bash","result":"a.txt","dynamic":true}),
         ]
     );
@@ -135,7 +95,7 @@ fn an_input_that_comes_in_pieces_is_told_in_pieces() {
 #[test]
 fn a_result_is_never_null() {
     let result = |ended: ToolEnded<'_>| {
-        let (parts, _) = encoded(encoder(), vec![ended.into(), completed()]);
+        let (parts, _) = encode(encoder(), vec![ended.into(), completed()]);
         of_type(&parts, "tool-result")[0].clone()
     };
     let json = |text: &str| Json::from_text(text.to_owned());
@@ -155,10 +115,10 @@ fn a_result_is_never_null() {
 }
 
 #[test]
-fn a_failed_call_says_how_it_failed() {
+fn a_failed_call_states_how_it_failed() {
     let result = |ended: ToolEnded<'_>| {
         let failed = ToolEnded { status: ToolStatus::Failed, ..ended };
-        let (parts, _) = encoded(encoder(), vec![failed.into(), completed()]);
+        let (parts, _) = encode(encoder(), vec![failed.into(), completed()]);
         of_type(&parts, "tool-result")[0]["result"].clone()
     };
     let json = |text: &str| Json::from_text(text.to_owned());
@@ -177,22 +137,23 @@ fn a_failed_call_says_how_it_failed() {
 }
 
 #[test]
-fn how_a_call_failed_is_metadata() {
-    for (status, told) in [(ToolStatus::Denied, json!("denied")), (ToolStatus::Failed, Value::Null)]
+fn the_status_of_a_failed_call_is_metadata() {
+    for (status, expected) in
+        [(ToolStatus::Denied, json!("denied")), (ToolStatus::Failed, Value::Null)]
     {
         let ended = ToolEnded { status, ..ToolEnded::default() };
-        let (parts, _) = encoded(encoder(), vec![ended.into(), completed()]);
+        let (parts, _) = encode(encoder(), vec![ended.into(), completed()]);
         let result = of_type(&parts, "tool-result")[0];
         assert_eq!(result["isError"], true);
-        assert_eq!(result["providerMetadata"]["interlingua"]["status"], told);
+        assert_eq!(result["providerMetadata"]["interlingua"]["status"], expected);
     }
 }
 
 #[test]
-fn a_result_that_names_a_prototype_is_told_as_text() {
+fn a_result_that_names_a_prototype_is_written_as_text() {
     let output = Json::from_text(r#"{"a":{"__proto__":{"x":1}}}"#.to_owned());
     let ended = ToolEnded { output, ..ToolEnded::default() };
-    let (parts, _) = encoded(encoder(), vec![ended.into(), completed()]);
+    let (parts, _) = encode(encoder(), vec![ended.into(), completed()]);
     assert_eq!(of_type(&parts, "tool-result")[0]["result"], r#"{"a":{"__proto__":{"x":1}}}"#);
 }
 
@@ -211,8 +172,8 @@ fn a_clients_tool_has_no_flags_and_ends_the_stream_with_tool_calls() {
         [
             json!({"type":"text-start","id":"b1"}),
             json!({"type":"text-delta","id":"b1","delta":"Look."}),
-            json!({"type":"text-end","id":"b1","providerMetadata":of_session("s")}),
-            json!({"type":"tool-call","toolCallId":"req-1","toolName":"getFormSnapshot","input":"{\"instruction\":\"fill\"}","providerMetadata":of_session("s")}),
+            json!({"type":"text-end","id":"b1","providerMetadata":session_metadata("s")}),
+            json!({"type":"tool-call","toolCallId":"req-1","toolName":"getFormSnapshot","input":"{\"instruction\":\"fill\"}","providerMetadata":session_metadata("s")}),
             json!({
                 "type":"finish",
                 "finishReason":{"unified":"tool-calls","raw":"waiting_for_client"},
@@ -224,7 +185,7 @@ fn a_clients_tool_has_no_flags_and_ends_the_stream_with_tool_calls() {
 }
 
 #[test]
-fn a_plan_that_no_call_wrote_is_a_pair() {
+fn a_plan_without_a_call_is_written_as_a_call_and_its_result() {
     let parts = parts(
         "codex",
         &[
@@ -238,14 +199,14 @@ fn a_plan_that_no_call_wrote_is_a_pair() {
     assert_eq!(
         parts[2..4],
         [
-            json!({"type":"tool-call","toolCallId":id,"toolName":"updatePlan","input":"{\"plan\":[{\"step\":\"Look\",\"status\":\"pending\"}]}","providerExecuted":true,"dynamic":true,"providerMetadata":of_session("t-1")}),
+            json!({"type":"tool-call","toolCallId":id,"toolName":"updatePlan","input":"{\"plan\":[{\"step\":\"Look\",\"status\":\"pending\"}]}","providerExecuted":true,"dynamic":true,"providerMetadata":session_metadata("t-1")}),
             json!({"type":"tool-result","toolCallId":id,"toolName":"updatePlan","result":"ok","dynamic":true}),
         ]
     );
 }
 
 #[test]
-fn made_up_calls_of_several_runs_have_ids_of_their_own() {
+fn generated_calls_of_several_runs_have_different_ids() {
     let ids = |session: &'static str, id_seed: Option<u64>| {
         let started = format!(
             r#"{{"interlingua":1,"type":"session_started","sequence":0,"id":"{session}"}}"#
@@ -253,12 +214,10 @@ fn made_up_calls_of_several_runs_have_ids_of_their_own() {
         let change = r#"{"interlingua":1,"type":"files_changed","sequence":1,"changes":[]}"#;
         let encode = EncodeOptions { id_seed, ..EncodeOptions::default() };
         let options = Options { encode, ..Options::default() };
-        let to = dialect::find("ai-sdk").unwrap();
-        let mut translator = Translator::new(Source::Recognise, to, options).unwrap();
         let input = format!("{started}\n{change}\n{change}\n");
-        let written = String::from_utf8(translator.push(input.as_bytes(), None).to_vec()).unwrap();
-        let parts: Vec<Value> =
-            written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let to = dialect("ai-sdk");
+        let written = translate_with(options, None, to, [input.as_bytes()], &Exit::default());
+        let parts = written.records();
         let calls = of_type(&parts, "tool-call");
         calls.iter().map(|call| call["toolCallId"].to_string()).collect::<Vec<_>>()
     };
@@ -268,9 +227,9 @@ fn made_up_calls_of_several_runs_have_ids_of_their_own() {
     assert_eq!(different.len(), 6, "{all:?}");
 }
 
-/// `updatePlan {"plan":[]}` was told, which nobody had called.
+/// Regression: `updatePlan {"plan":[]}` was written, though it was never called.
 #[test]
-fn a_refused_plan_makes_up_no_call() {
+fn a_refused_plan_generates_no_call() {
     let call = r#"{"type":"tool_use","tool_name":"write_todos","tool_id":"c","parameters":{"todos":[{"description":"a","status":"pending"}]}}"#;
     let refused = r#"{"type":"tool_result","tool_id":"c","status":"error"}"#;
     let parts = parts("gemini", &[call, refused]);
@@ -286,7 +245,7 @@ fn a_sub_agents_plan_names_its_call() {
     let event = Event::new(PlanUpdated::default()).within(Some(Text::plain("task-1")));
     encoder.encode(&event, &mut out);
     let metadata = json!({"interlingua":{"parentToolCallId":"task-1"}});
-    for part in &read(out.bytes())[1..] {
+    for part in &parse(out.bytes())[1..] {
         assert_eq!(part["providerMetadata"], metadata);
     }
 }
@@ -300,14 +259,14 @@ fn a_plan_that_a_call_wrote_is_that_call() {
 }
 
 #[test]
-fn artifacts_compaction_and_file_changes_are_pairs() {
+fn artifacts_compaction_and_file_changes_are_written_as_calls_and_results() {
     let artifact =
         r#"{"type":"artifact","path":"a.png","size_bytes":3,"mime_type":"image/png","label":"A"}"#;
     let compact = r#"{"type":"system","subtype":"compact_boundary","session_id":"s","uuid":"u","compact_metadata":{"trigger":"auto","pre_tokens":9,"post_tokens":2}}"#;
     let artifact = parts("giselle", &[artifact]);
     let compaction = parts("claude", &[compact]);
     let change = FileChange { path: "a.rs".into(), ..FileChange::default() };
-    let (changes, _) = encoded(
+    let (changes, _) = encode(
         encoder(),
         vec![FilesChanged { call: None, changes: vec![change] }.into(), completed()],
     );
@@ -335,9 +294,9 @@ fn agent_tools_can_be_hidden() {
         call(Executor::Client).into(),
         Data::from(TurnEnded { outcome: Outcome::WaitingForClient, ..TurnEnded::default() }),
     ];
-    let (parts, losses) = encoded(encoder().hiding_agent_tools(), events);
+    let (parts, losses) = encode(encoder().hiding_agent_tools(), events);
     let kinds: Vec<_> = parts.iter().map(|part| part["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["stream-start", "tool-call", "finish"]);
     assert_eq!(parts[2]["finishReason"]["unified"], "tool-calls");
-    assert_eq!(losses, ["tool call of the agent"]);
+    assert_eq!(losses, ["tool calls of the agent"]);
 }

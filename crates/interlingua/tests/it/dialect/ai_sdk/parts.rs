@@ -1,60 +1,20 @@
-//! What AI SDK consumers are told of an agent's stream.
+//! The AI SDK parts that are written for an agent's stream.
 
-use interlingua::dialect::ai_sdk::{AiSdkEncoder, Specification};
-use interlingua::dialect::{self, EncodeOptions, Encoder, Output};
+use interlingua::Exit;
+use interlingua::dialect::ai_sdk::Specification;
+use interlingua::dialect::{Encoder, Output};
 use interlingua::event::{
     Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Cost, Data, Error, ErrorClass, Event,
     Notice, Outcome, SessionStarted, Severity, ToolEnded, ToolStatus, TurnEnded, Usage,
 };
 use interlingua::json::{Json, Text};
-use interlingua::{Exit, Options, Source, Translator};
-use serde_json::{Value, json};
+use serde_json::json;
 
-/// The parts of a stream in some dialect.
-fn parts(from: &str, lines: &[&str]) -> Vec<Value> {
-    let to = dialect::find("ai-sdk").unwrap();
-    let mut translator =
-        Translator::new(Source::named(from).unwrap(), to, Options::default()).unwrap();
-    let mut written = translator.push(lines.join("\n").as_bytes(), None).to_vec();
-    written.extend_from_slice(&translator.finish(&Exit::default(), None).bytes);
-    read(&written)
-}
-
-/// The parts of some events, and what was lost of them.
-fn encoded(mut encoder: AiSdkEncoder, events: Vec<Data<'_>>) -> (Vec<Value>, Vec<String>) {
-    let mut out = Output::default();
-    for data in events {
-        encoder.encode(&Event::new(data), &mut out);
-    }
-    encoder.finish(&mut out);
-    let losses = out.losses().iter().map(|(what, _)| what.to_owned()).collect();
-    (read(out.bytes()), losses)
-}
-
-fn encoder() -> AiSdkEncoder {
-    AiSdkEncoder::new(&EncodeOptions::default())
-}
-
-fn read(bytes: &[u8]) -> Vec<Value> {
-    let text = std::str::from_utf8(bytes).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn of_type<'p>(parts: &'p [Value], kind: &str) -> Vec<&'p Value> {
-    parts.iter().filter(|part| part["type"] == kind).collect()
-}
-
-fn completed() -> Data<'static> {
-    Data::from(TurnEnded { outcome: Outcome::Completed, ..TurnEnded::default() })
-}
-
-/// The metadata by which the next run finds its session.
-fn of_session(id: &str) -> Value {
-    json!({"interlingua":{"sessionId":id}})
-}
-
-const CODEX_START: &str = r#"{"type":"thread.started","thread_id":"t-1"}"#;
-const CODEX_END: &str = r#"{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":4,"output_tokens":5}}"#;
+use crate::support::ai_sdk::{
+    CODEX_END, CODEX_START, completed, encode, encoder, parse, parts, session_metadata,
+};
+use crate::support::records::of_type;
+use crate::support::{dialect, translate_chunks};
 
 #[test]
 fn a_small_stream_is_these_parts() {
@@ -78,7 +38,7 @@ fn a_small_stream_is_these_parts() {
             json!({"type":"reasoning-end","id":"b1"}),
             json!({"type":"text-start","id":"b2"}),
             json!({"type":"text-delta","id":"b2","delta":"Hello"}),
-            json!({"type":"text-end","id":"b2","providerMetadata":of_session("t-1")}),
+            json!({"type":"text-end","id":"b2","providerMetadata":session_metadata("t-1")}),
             json!({
                 "type":"finish",
                 "finishReason":{"unified":"stop","raw":"completed"},
@@ -93,7 +53,7 @@ fn a_small_stream_is_these_parts() {
 }
 
 #[test]
-fn exactly_one_finish() {
+fn a_stream_has_exactly_one_finish() {
     for lines in [&[][..], &["not json"], &[CODEX_START], &[CODEX_START, CODEX_END, CODEX_END]] {
         let parts = parts("codex", lines);
         assert_eq!(of_type(&parts, "finish").len(), 1, "{lines:?}");
@@ -126,7 +86,7 @@ fn several_turns_are_one_stream() {
 }
 
 #[test]
-fn ids_on_every_block() {
+fn every_block_has_an_id() {
     let gemini = |text: &str| {
         format!(r#"{{"type":"message","role":"assistant","content":"{text}","delta":true}}"#)
     };
@@ -153,13 +113,13 @@ fn ids_on_every_block() {
 }
 
 #[test]
-fn empty_pieces_are_left_out() {
+fn empty_deltas_are_left_out() {
     let started = BlockStarted { block: 7, ..BlockStarted::default() };
     let delta = BlockDelta { block: 7, ..BlockDelta::default() };
     let ended = BlockEnded { block: 7, ..BlockEnded::default() };
     let empty = Block { block: 8, ..Block::default() };
     let events = vec![started.into(), delta.into(), ended.into(), empty.into(), completed()];
-    let (parts, _) = encoded(encoder(), events);
+    let (parts, _) = encode(encoder(), events);
     assert_eq!(of_type(&parts, "text-start"), [&json!({"type":"text-start","id":"b7"})]);
     assert!(of_type(&parts, "text-delta").is_empty());
 }
@@ -172,7 +132,7 @@ fn a_signature_is_metadata_of_the_reasonings_end() {
         signature: Some("c2ln".into()),
         ..Block::default()
     };
-    let (parts, _) = encoded(encoder(), vec![block.into(), completed()]);
+    let (parts, _) = encode(encoder(), vec![block.into(), completed()]);
     let expected = json!({
         "type":"reasoning-end","id":"b0","providerMetadata":{"interlingua":{"signature":"c2ln"}}
     });
@@ -186,13 +146,13 @@ fn hidden_reasoning_is_lost_and_counted() {
     let delta = BlockDelta { kind: kind.clone(), text: "x".into(), ..BlockDelta::default() };
     let ended = BlockEnded { kind, ..BlockEnded::default() };
     let events = vec![started.into(), delta.into(), ended.into(), completed()];
-    let (parts, losses) = encoded(encoder(), events);
+    let (parts, losses) = encode(encoder(), events);
     assert_eq!(parts.len(), 2);
     assert_eq!(losses, ["hidden reasoning"]);
 }
 
 #[test]
-fn what_is_told_is_not_counted_as_lost() {
+fn content_that_is_written_is_not_counted_as_lost() {
     let ended = ToolEnded {
         status: ToolStatus::Failed,
         output: Json::from_text("\"no\"".to_owned()),
@@ -205,24 +165,21 @@ fn what_is_told_is_not_counted_as_lost() {
         TurnEnded { outcome: Outcome::LimitReached, cause, ..TurnEnded::default() }
     };
     let events = vec![ended.into(), error.clone().into(), limit("it was too long").into()];
-    assert_eq!(encoded(encoder(), events).1, [""; 0]);
+    assert_eq!(encode(encoder(), events).1, [""; 0]);
     let events = vec![error.into(), limit("another").into(), completed()];
     assert_eq!(
-        encoded(encoder(), events).1,
-        ["error that did not end the turn", "why a turn before the last one ended"]
+        encode(encoder(), events).1,
+        ["errors that did not end the turn", "why a turn before the last one ended"]
     );
 }
 
-/// The agent's process was killed: version 4 has a word for it.
+/// The agent's process was killed, which only version 4 can express.
 #[test]
-fn a_stream_that_was_cut_off_is_interrupted_in_version_4() {
+fn a_truncated_stream_is_interrupted_in_version_4() {
     let finish = |to: &str, exit: &Exit, lines: &[&str]| {
-        let to = dialect::find(to).unwrap();
-        let mut translator =
-            Translator::new(Source::named("codex").unwrap(), to, Options::default()).unwrap();
-        let mut written = translator.push(lines.join("\n").as_bytes(), None).to_vec();
-        written.extend_from_slice(&translator.finish(exit, None).bytes);
-        let parts = read(&written);
+        let input = lines.join("\n");
+        let codex = Some(dialect("codex"));
+        let parts = translate_chunks(codex, dialect(to), [input.as_bytes()], exit).records();
         let errors = of_type(&parts, "error").len();
         (parts.last().unwrap()["finishReason"]["unified"].clone(), errors)
     };
@@ -241,10 +198,10 @@ fn a_stream_that_was_cut_off_is_interrupted_in_version_4() {
 #[test]
 fn a_notice_is_a_custom_part_in_version_4() {
     let notice = || Data::from(Notice { severity: Severity::Warning, text: "careful".into() });
-    let (parts, losses) = encoded(encoder(), vec![notice(), completed()]);
+    let (parts, losses) = encode(encoder(), vec![notice(), completed()]);
     assert_eq!((parts.len(), losses), (2, vec!["notice".to_owned()]));
     let version_4 = encoder().in_version(Specification::V4);
-    let (parts, losses) = encoded(version_4, vec![notice(), completed()]);
+    let (parts, losses) = encode(version_4, vec![notice(), completed()]);
     let metadata = json!({"interlingua":{"severity":"warning","text":"careful"}});
     let custom = json!({"type":"custom","kind":"interlingua.notice","providerMetadata":metadata});
     assert_eq!(parts[1], custom);
@@ -265,7 +222,7 @@ fn a_failed_turn_is_an_error_and_a_finish() {
         http_status: Some(529),
         ..TurnEnded::default()
     };
-    let (parts, losses) = encoded(encoder(), vec![error.into(), ended.into()]);
+    let (parts, losses) = encode(encoder(), vec![error.into(), ended.into()]);
     assert_eq!(
         parts[1..],
         [
@@ -298,7 +255,7 @@ fn a_cancelled_turn_is_no_error() {
 
 #[test]
 fn outcomes_have_their_reasons() {
-    // What ended these three was not the model.
+    // These three were not ended by the model.
     for (outcome, unified, raw) in [
         (Outcome::Completed, "stop", "word"),
         (Outcome::LimitReached, "length", "word"),
@@ -308,13 +265,13 @@ fn outcomes_have_their_reasons() {
         (Outcome::Failed, "error", "failed"),
     ] {
         let ended = TurnEnded { outcome, stop_reason: Some("word".into()), ..TurnEnded::default() };
-        let with_reason = TurnEnded { reason: Some("told".into()), ..ended.clone() };
-        let (parts, _) = encoded(encoder(), vec![ended.into()]);
+        let with_reason = TurnEnded { reason: Some("stated".into()), ..ended.clone() };
+        let (parts, _) = encode(encoder(), vec![ended.into()]);
         let reason = json!({"unified":unified,"raw":raw});
         assert_eq!(parts.last().unwrap()["finishReason"], reason);
         assert_eq!(of_type(&parts, "error").len(), usize::from(unified == "error"));
-        let (parts, _) = encoded(encoder(), vec![with_reason.into()]);
-        let raw = if raw == "word" { raw } else { "told" };
+        let (parts, _) = encode(encoder(), vec![with_reason.into()]);
+        let raw = if raw == "word" { raw } else { "stated" };
         assert_eq!(parts.last().unwrap()["finishReason"]["raw"], raw);
     }
 }
@@ -323,7 +280,7 @@ fn outcomes_have_their_reasons() {
 fn unknown_counts_are_left_out() {
     let usage = |usage: Option<Usage<'static>>| {
         let ended = TurnEnded { outcome: Outcome::Completed, usage, ..TurnEnded::default() };
-        let (parts, _) = encoded(encoder(), vec![ended.into()]);
+        let (parts, _) = encode(encoder(), vec![ended.into()]);
         parts.last().unwrap()["usage"].clone()
     };
     assert_eq!(usage(None), json!({"inputTokens":{},"outputTokens":{}}));
@@ -335,26 +292,26 @@ fn unknown_counts_are_left_out() {
 }
 
 #[test]
-fn money_and_time_are_metadata_of_the_finish() {
+fn cost_and_duration_are_metadata_of_the_finish() {
     let turn = || {
         let cost = Some(Cost { usd: 0.1, ..Cost::default() });
         let duration_ms = Some(20);
         let outcome = Outcome::Completed;
         Data::from(TurnEnded { outcome, cost, duration_ms, ..TurnEnded::default() })
     };
-    let (parts, _) = encoded(encoder(), vec![turn(), turn(), turn()]);
+    let (parts, _) = encode(encoder(), vec![turn(), turn(), turn()]);
     let facts = &parts.last().unwrap()["providerMetadata"]["interlingua"];
     assert_eq!(*facts, json!({"outcome":"completed","costUsd":0.3,"durationMs":60}));
 }
 
 #[test]
-fn what_a_sub_agent_does_names_its_call() {
+fn parts_of_a_sub_agent_name_its_call() {
     let mut out = Output::default();
     let mut encoder = encoder();
     let block = Block { text: "hi".into(), ..Block::default() };
     let event = Event::new(block).within(Some(Text::plain("task-1")));
     encoder.encode(&event, &mut out);
-    let parts = read(out.bytes());
+    let parts = parse(out.bytes());
     let metadata = json!({"interlingua":{"parentToolCallId":"task-1"}});
     assert_eq!(parts[1]["providerMetadata"], metadata);
     assert_eq!(parts[2].get("providerMetadata"), None);
@@ -362,7 +319,7 @@ fn what_a_sub_agent_does_names_its_call() {
 }
 
 #[test]
-fn metadata_comes_again_with_news() {
+fn metadata_is_written_again_when_it_changes() {
     let parts = parts(
         "giselle",
         &[
@@ -387,7 +344,7 @@ fn a_writer_that_pauses_finishes_each_turn() {
         let outcome = Outcome::Completed;
         Data::from(TurnEnded { outcome, usage, ..TurnEnded::default() })
     };
-    let (parts, _) = encoded(encoder().finishing_each_turn(), vec![session, turn(), turn()]);
+    let (parts, _) = encode(encoder().finishing_each_turn(), vec![session, turn(), turn()]);
     let finishes = of_type(&parts, "finish");
     assert_eq!(finishes.len(), 2);
     assert_eq!(finishes[0], finishes[1]);

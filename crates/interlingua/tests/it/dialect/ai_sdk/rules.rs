@@ -1,4 +1,4 @@
-//! Every rule of `ai-sdk` finds what it is there for, and nothing else.
+//! Every rule of `ai-sdk` finds its violations, and nothing else.
 
 use crate::support::rules::broken_by_lines;
 
@@ -18,13 +18,13 @@ fn broken(parts: &[&str]) -> Vec<&'static str> {
     broken_by_lines("ai-sdk", parts)
 }
 
-/// As [`broken`], for parts between a start and a plain end.
+/// As [`broken`], for parts between a start and a normal end.
 fn broken_between(parts: &[&str]) -> Vec<&'static str> {
     broken(&[&[START], parts, &[STOP]].concat())
 }
 
 #[test]
-fn what_is_right_breaks_no_rule() {
+fn a_valid_stream_breaks_no_rule() {
     let parts = [
         r#"{"type":"response-metadata","id":"s","modelId":"m"}"#,
         r#"{"type":"text-start","id":"b0"}"#,
@@ -46,14 +46,14 @@ fn what_is_right_breaks_no_rule() {
 }
 
 #[test]
-fn stream_start_is_first_and_comes_once() {
+fn stream_start_is_first_and_occurs_once() {
     assert_eq!(broken(&[STOP]), ["stream-start-first"]);
     assert_eq!(broken(&[START, START, STOP]), ["stream-start-first"]);
     assert_eq!(broken(&[]), ["stream-start-first", "one-finish"]);
 }
 
 #[test]
-fn finish_is_last_and_comes_once() {
+fn finish_is_last_and_occurs_once() {
     assert_eq!(broken(&[START]), ["one-finish"]);
     assert_eq!(broken(&[START, STOP, STOP]), ["one-finish"]);
     let late = r#"{"type":"response-metadata"}"#;
@@ -61,7 +61,7 @@ fn finish_is_last_and_comes_once() {
 }
 
 #[test]
-fn a_part_is_known() {
+fn every_part_is_known() {
     assert_eq!(broken_between(&[r#"{"type":"ping"}"#]), ["known-part"]);
 }
 
@@ -138,7 +138,7 @@ fn tool_calls_means_that_the_client_must_answer() {
 }
 
 #[test]
-fn an_error_was_told() {
+fn a_finish_with_error_follows_an_error() {
     assert_eq!(broken(&[START, &finish("error")]), ["error-reported"]);
 }
 
@@ -158,7 +158,7 @@ fn a_finish_has_a_reason_and_counts() {
 }
 
 #[test]
-fn a_call_that_failed_says_something() {
+fn a_failed_call_has_a_message() {
     let failed = RESULT.replace(r#""dynamic""#, r#""isError":true,"dynamic""#);
     assert_eq!(broken_between(&[CALL, &failed]), ["failure-text"]);
 }

@@ -1,20 +1,17 @@
-//! The pieces of messages, as `--include-partial-messages` adds them.
+//! The deltas of messages, as `--include-partial-messages` adds them.
 
 use interlingua::dialect::EncodeOptions;
-use interlingua::{Exit, Options, Translator};
+use interlingua::{Exit, Options};
 use serde_json::{Value, json};
 
-use crate::support::{dialect, translate_lines};
+use crate::support::{dialect, translate_lines, translate_with};
 
-fn pieces(from: &str, lines: &[&str]) -> Vec<Value> {
+fn partial_records(from: &str, lines: &[&str]) -> Vec<Value> {
     let encode = EncodeOptions { partial: true, ..EncodeOptions::default() };
     let options = Options { encode, ..Options::default() };
-    let mut translator = Translator::new(dialect(from).into(), dialect("claude"), options).unwrap();
     let input: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
-    let mut bytes = translator.push(input.as_bytes(), None).to_vec();
-    bytes.extend_from_slice(&translator.finish(&Exit::default(), None).bytes);
-    let text = String::from_utf8(bytes).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let (from, to) = (Some(dialect(from)), dialect("claude"));
+    translate_with(options, from, to, [input.as_bytes()], &Exit::default()).records()
 }
 
 fn stop_reason(records: &[Value]) -> &Value {
@@ -23,11 +20,11 @@ fn stop_reason(records: &[Value]) -> &Value {
 }
 
 const START: &str = r#"{"type":"block_started","block":1,"message":"m","kind":"text"}"#;
-const PIECE: &str = r#"{"type":"block_delta","block":1,"message":"m","kind":"text","text":"half"}"#;
+const DELTA: &str = r#"{"type":"block_delta","block":1,"message":"m","kind":"text","text":"half"}"#;
 const STOP: &str = r#"{"type":"block_ended","block":1,"message":"m","kind":"text"}"#;
 
 #[test]
-fn a_message_that_was_cut_off_has_no_reason_to_stop() {
+fn a_truncated_message_has_no_stop_reason() {
     for (end, reason) in [
         (r#"{"type":"turn_ended","outcome":"completed"}"#, json!("end_turn")),
         (r#"{"type":"turn_ended","outcome":"failed","cause":"no"}"#, Value::Null),
@@ -38,28 +35,32 @@ fn a_message_that_was_cut_off_has_no_reason_to_stop() {
         ),
         (r#"{"type":"turn_ended","outcome":"refused"}"#, json!("refusal")),
     ] {
-        assert_eq!(*stop_reason(&pieces("events", &[START, PIECE, STOP, end])), reason, "{end}");
+        assert_eq!(
+            *stop_reason(&partial_records("events", &[START, DELTA, STOP, end])),
+            reason,
+            "{end}"
+        );
     }
 }
 
 #[test]
-fn a_message_whose_calls_nobody_answered_did_not_stop_for_them() {
+fn a_message_with_an_unanswered_call_has_no_stop_reason() {
     let call = r#"{"type":"tool_started","call":"c","name":"x","input":{}}"#;
     let answer = r#"{"type":"tool_ended","call":"c"}"#;
-    assert_eq!(*stop_reason(&pieces("events", &[call])), Value::Null);
-    assert_eq!(*stop_reason(&pieces("events", &[call, answer])), "tool_use");
+    assert_eq!(*stop_reason(&partial_records("events", &[call])), Value::Null);
+    assert_eq!(*stop_reason(&partial_records("events", &[call, answer])), "tool_use");
 }
 
 #[test]
-fn a_block_that_is_taken_back_is_void_and_never_whole() {
+fn a_withdrawn_block_is_void_and_never_complete() {
     let lines = [
         START,
-        PIECE,
+        DELTA,
         r#"{"type":"withdrawn","message":"m","index":0}"#,
         r#"{"type":"block","message":"n","kind":"text","text":"whole"}"#,
         r#"{"type":"turn_ended","outcome":"completed"}"#,
     ];
-    let records = pieces("events", &lines);
+    let records = partial_records("events", &lines);
     let void = records.iter().find(|record| record.get("abandoned_blocks").is_some()).unwrap();
     assert_eq!(void["event"]["type"], "message_stop");
     assert_eq!(void["abandoned_blocks"], json!({"api_message_id":"m","from_block_index":0}));
@@ -67,8 +68,8 @@ fn a_block_that_is_taken_back_is_void_and_never_whole() {
     let ids: Vec<_> = starts.map(|record| &record["event"]["message"]["id"]).collect();
     assert_eq!(ids, ["m", "n"]);
     for records in [records, translate_lines("events", "claude", &lines).records()] {
-        let said = records.iter().filter_map(|it| it["message"]["content"][0]["text"].as_str());
-        assert_eq!(said.collect::<Vec<_>>(), ["whole"]);
+        let texts = records.iter().filter_map(|it| it["message"]["content"][0]["text"].as_str());
+        assert_eq!(texts.collect::<Vec<_>>(), ["whole"]);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Questions to the user, as Claude Code asks them.
+//! Permission requests and questions to the user, written as those of Claude Code.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ const CALL: &str = r#"{"type":"tool_started","call":"c","name":"command_executio
 const ANNOUNCED: &str =
     r#"{"type":"tool_started","call":"c","name":"bash","kind":"execute","message":"m"}"#;
 
-/// What was written, and what was lost.
+/// The records written, and the names of what was lost.
 fn written(lines: &[&str]) -> (Vec<Value>, Vec<String>) {
     let written = translate_lines("events", "claude", lines);
     let lost = written.losses().iter().map(|(what, _)| what.to_owned()).collect();
@@ -19,7 +19,7 @@ fn request(records: &[Value]) -> &Value {
     &records.iter().find(|record| record["type"] == "control_request").unwrap()["request"]
 }
 
-fn place(records: &[Value], of: impl Fn(&Value) -> bool) -> usize {
+fn position_of(records: &[Value], of: impl Fn(&Value) -> bool) -> usize {
     records.iter().position(of).unwrap()
 }
 
@@ -48,7 +48,7 @@ fn a_request_without_a_call_is_about_claudes_tool_and_an_object() {
 }
 
 #[test]
-fn choices_that_claude_offers_are_handed_on() {
+fn choices_that_claude_offers_are_passed_through() {
     let asked = r#"{"type":"permission_requested","request":"r","call":"c","options":[{"type":"addRules"}]}"#;
     let (records, lost) = written(&[CALL, asked]);
     assert_eq!(request(&records)["permission_suggestions"], json!([{"type":"addRules"}]));
@@ -56,15 +56,15 @@ fn choices_that_claude_offers_are_handed_on() {
 }
 
 #[test]
-fn a_call_is_told_before_the_question_about_it_and_once() {
+fn a_call_is_written_once_before_its_permission_request() {
     let asked = r#"{"type":"permission_requested","request":"r","call":"c","tool":"bash","input":{"command":"ls"}}"#;
     let input = |input: &str| format!(r#"{{"type":"tool_input","call":"c","input":{input}}}"#);
     let same = input(r#"{"command":"ls"}"#);
     let (records, lost) = written(&[ANNOUNCED, asked, &same]);
-    let asks = place(&records, |record| record["type"] == "control_request");
-    assert!(place(&records, is_call) < asks);
+    let asks = position_of(&records, |record| record["type"] == "control_request");
+    assert!(position_of(&records, is_call) < asks);
     assert_eq!(records.iter().filter(|record| is_call(record)).count(), 1);
-    assert_eq!(records[place(&records, is_call)]["message"]["id"], "m");
+    assert_eq!(records[position_of(&records, is_call)]["message"]["id"], "m");
     assert!(lost.is_empty());
     let more = input(r#"{"command":"ls","why":"w"}"#);
     let (_, lost) = written(&[ANNOUNCED, asked, &more]);
@@ -72,7 +72,7 @@ fn a_call_is_told_before_the_question_about_it_and_once() {
 }
 
 #[test]
-fn a_request_that_lacks_the_input_leaves_the_call_to_itself() {
+fn a_request_without_the_input_does_not_delay_the_call() {
     for asked in [
         r#"{"type":"permission_requested","request":"r","call":"c","tool":"external_directory","input":{"command":"x"}}"#,
         r#"{"type":"permission_requested","request":"r","call":"c","tool":"bash","input":{"folder":"/a"}}"#,
@@ -80,20 +80,20 @@ fn a_request_that_lacks_the_input_leaves_the_call_to_itself() {
     ] {
         let input = r#"{"type":"tool_input","call":"c","input":{"command":"ls"}}"#;
         let (records, _) = written(&[ANNOUNCED, asked, input]);
-        let call = &records[place(&records, is_call)]["message"]["content"][0];
+        let call = &records[position_of(&records, is_call)]["message"]["content"][0];
         assert_eq!(call["input"], json!({"command":"ls"}), "{asked}");
     }
 }
 
 #[test]
-fn a_question_is_asked_by_claudes_tool_with_its_input() {
+fn a_question_is_written_as_a_call_of_claudes_tool() {
     let call = r#"{"type":"tool_started","call":"c","name":"ask","kind":"other"}"#;
     let asked =
         r#"{"type":"question_asked","request":"q","call":"c","questions":[{"question":"Which?"}]}"#;
     let (records, _) = written(&[call, asked]);
     let input = json!({"questions":[{"question":"Which?"}]});
     assert_eq!(request(&records)["input"], input);
-    let call = &records[place(&records, is_call)]["message"]["content"][0];
+    let call = &records[position_of(&records, is_call)]["message"]["content"][0];
     assert_eq!((&call["name"], &call["input"]), (&json!("AskUserQuestion"), &input));
     let claude = translate_lines("events", "claude", &[asked]).text();
     let lines: Vec<&str> = claude.lines().collect();
@@ -103,7 +103,7 @@ fn a_question_is_asked_by_claudes_tool_with_its_input() {
 }
 
 #[test]
-fn a_refusal_names_the_tool_of_the_call_and_has_words() {
+fn a_denial_names_the_tool_of_the_call_and_has_a_message() {
     let resolved = r#"{"type":"permission_resolved","call":"c","decision":"denied"}"#;
     let ended = r#"{"type":"tool_ended","call":"c","status":"denied"}"#;
     let (records, _) = written(&[CALL, resolved, ended]);
@@ -115,7 +115,7 @@ fn a_refusal_names_the_tool_of_the_call_and_has_words() {
 }
 
 #[test]
-fn refused_calls_that_the_agent_lists_have_claudes_names() {
+fn denied_calls_that_the_agent_lists_have_claudes_names() {
     let ended = r#"{"type":"turn_ended","outcome":"completed","denials":[{"tool_name":"run_shell_command","tool_use_id":"c","tool_input":{"command":"ls"}}]}"#;
     let (records, _) = written(&[CALL, ended]);
     let expected = json!([{"tool_name":"Bash","tool_use_id":"c","tool_input":{"command":"ls"}}]);

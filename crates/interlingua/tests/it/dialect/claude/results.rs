@@ -1,4 +1,4 @@
-//! How the end of a turn is told as Claude Code tells it.
+//! The end of a turn, written as Claude Code writes it.
 
 use interlingua::Exit;
 use serde_json::{Value, json};
@@ -7,8 +7,8 @@ use crate::support::{Case, dialect, translate_chunks, translate_lines};
 
 const TEXT: &str = r#"{"type":"block","kind":"text","text":"half"}"#;
 
-/// What `claude` says of a turn of our own events.
-fn told(lines: &[&str]) -> Vec<Value> {
+/// The records that `claude` writes for a turn of our own events.
+fn written(lines: &[&str]) -> Vec<Value> {
     translate_lines("events", "claude", lines).records()
 }
 
@@ -17,7 +17,7 @@ fn result(records: &[Value]) -> &Value {
 }
 
 fn end(lines: &[&str]) -> (Value, Value, Value) {
-    let records = told(lines);
+    let records = written(lines);
     let result = result(&records);
     let field = |name: &str| result.get(name).cloned().unwrap_or_default();
     (field("subtype"), field("terminal_reason"), field("stop_reason"))
@@ -39,7 +39,7 @@ fn every_limit_has_its_own_name() {
 }
 
 #[test]
-fn an_end_that_nobody_told_has_no_reason() {
+fn a_synthetic_end_has_no_reason() {
     let started = r#"{"type":"turn.started"}"#;
     let records = translate_lines("codex", "claude", &[started]).records();
     assert_eq!(result(&records)["subtype"], "error_during_execution");
@@ -48,7 +48,7 @@ fn an_end_that_nobody_told_has_no_reason() {
 }
 
 #[test]
-fn a_turn_is_stopped_in_a_call_or_in_its_text() {
+fn a_turn_is_stopped_during_a_call_or_during_its_text() {
     let call = r#"{"type":"tool_started","call":"c","name":"Bash","kind":"execute","input":{"command":"ls"}}"#;
     let stopped = r#"{"type":"turn_ended","outcome":"cancelled"}"#;
     assert_eq!(end(&[TEXT, stopped]).1, "aborted_streaming");
@@ -58,23 +58,26 @@ fn a_turn_is_stopped_in_a_call_or_in_its_text() {
 }
 
 #[test]
-fn a_failure_is_said_in_the_models_place() {
+fn a_failure_is_written_as_a_synthetic_message() {
     let lines = [
         r#"{"type":"error","message":"a detail","class":"rate_limit"}"#,
         r#"{"type":"turn_ended","outcome":"failed","cause":"Slow down","class":"rate_limit","http_status":429}"#,
     ];
-    let records = told(&[&[TEXT], &lines[..]].concat());
+    let records = written(&[&[TEXT], &lines[..]].concat());
     let kinds: Vec<_> = records.iter().map(|record| record["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["system", "assistant", "system", "assistant", "result"]);
     assert_eq!(
         (&records[2]["content"], &records[2]["level"]),
         (&json!("a detail"), &json!("error"))
     );
-    let said = &records[3];
-    assert_eq!(said["message"]["model"], "<synthetic>");
-    assert_eq!(said["message"]["content"], json!([{"type":"text","text":"Slow down"}]));
-    assert_eq!((&said["error"], &said["api_error_status"]), (&json!("rate_limit"), &json!(429)));
-    assert_eq!(said["is_api_error_message"], true);
+    let message = &records[3];
+    assert_eq!(message["message"]["model"], "<synthetic>");
+    assert_eq!(message["message"]["content"], json!([{"type":"text","text":"Slow down"}]));
+    assert_eq!(
+        (&message["error"], &message["api_error_status"]),
+        (&json!("rate_limit"), &json!(429))
+    );
+    assert_eq!(message["is_api_error_message"], true);
     let result = &records[4];
     assert_eq!((&result["subtype"], &result["is_error"]), (&json!("success"), &json!(true)));
     assert_eq!((&result["result"], result.get("errors")), (&json!("Slow down"), None));
@@ -82,14 +85,14 @@ fn a_failure_is_said_in_the_models_place() {
 }
 
 #[test]
-fn a_prompt_that_is_too_long_is_called_that() {
+fn a_prompt_that_is_too_long_has_its_own_reason() {
     let ended =
         r#"{"type":"turn_ended","outcome":"failed","cause":"no room","class":"context_overflow"}"#;
     assert_eq!(end(&[ended]).1, "prompt_too_long");
 }
 
-/// The end of a turn in our own events, as far as it is about why.
-fn why(events: &[u8]) -> Vec<(Value, Value, Value)> {
+/// The outcome, cause and class of the ends of turns in our own events.
+fn causes(events: &[u8]) -> Vec<(Value, Value, Value)> {
     let lines = std::str::from_utf8(events).unwrap().lines();
     let events = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
     let ends = events.filter(|event| event["type"] == "turn_ended");
@@ -104,12 +107,12 @@ fn a_failure_is_read_back_as_it_was() {
         let once = translate_chunks(Some(claude), events, [&*case.input], &case.exit).bytes;
         let written = translate_chunks(Some(events), claude, [&*once], &case.exit).bytes;
         let again = translate_chunks(Some(claude), events, [&*written], &case.exit).bytes;
-        assert_eq!(why(&once), why(&again), "{}", case.name);
+        assert_eq!(causes(&once), causes(&again), "{}", case.name);
     }
 }
 
 #[test]
-fn a_retry_is_said_once_and_with_a_code() {
+fn a_retry_is_written_once_and_with_a_code() {
     let lines = [
         r#"{"type":"turn.started"}"#,
         r#"{"type":"error","message":"Reconnecting... 1/5 (stream disconnected before completion)"}"#,
@@ -130,7 +133,7 @@ fn a_retry_is_said_once_and_with_a_code() {
 #[test]
 fn an_error_of_a_turn_that_completed_is_a_notice() {
     let error = r#"{"type":"error","message":"a warning of the provider","class":"unknown"}"#;
-    let records = told(&[TEXT, error, r#"{"type":"turn_ended","outcome":"completed"}"#]);
+    let records = written(&[TEXT, error, r#"{"type":"turn_ended","outcome":"completed"}"#]);
     let notice = records.iter().find(|record| record["subtype"] == "informational").unwrap();
     assert_eq!(
         (&notice["content"], &notice["level"]),
@@ -146,13 +149,13 @@ fn the_cause_is_the_first_of_the_errors() {
         r#"{"type":"error","message":"first","class":"network"}"#,
         r#"{"type":"turn_ended","outcome":"cancelled","cause":"stopped"}"#,
     ];
-    assert_eq!(result(&told(&lines))["errors"], json!(["stopped", "first"]));
+    assert_eq!(result(&written(&lines))["errors"], json!(["stopped", "first"]));
 }
 
 #[test]
 fn the_models_of_a_session_are_counted_together() {
     let turn = r#"{"type":"turn_ended","outcome":"completed","by_model":[{"model":"a","input":10,"output":2},{"model":"b","input":1}]}"#;
-    let records = told(&[TEXT, turn, TEXT, turn]);
+    let records = written(&[TEXT, turn, TEXT, turn]);
     let counts = |input: u64, output: u64| {
         json!({"inputTokens":input,"outputTokens":output,"cacheReadInputTokens":0,
             "cacheCreationInputTokens":0,"webSearchRequests":0,"costUSD":0.0,"contextWindow":0})
@@ -163,7 +166,7 @@ fn the_models_of_a_session_are_counted_together() {
 
 #[test]
 fn a_result_without_counts_has_an_empty_list_of_models() {
-    let records = told(&[TEXT, r#"{"type":"turn_ended","outcome":"completed"}"#]);
+    let records = written(&[TEXT, r#"{"type":"turn_ended","outcome":"completed"}"#]);
     assert_eq!(result(&records)["modelUsage"], json!({}));
 }
 
@@ -175,49 +178,50 @@ fn a_turn_is_one_request_until_a_call_is_answered() {
     let call = r#"{"type":"tool_started","call":"c","name":"x","input":{}}"#;
     let answer = r#"{"type":"tool_ended","call":"c"}"#;
     let done = r#"{"type":"turn_ended","outcome":"completed"}"#;
-    let records = told(&[&one, &two, call, answer, &three, done]);
+    let records = written(&[&one, &two, call, answer, &three, done]);
     assert_eq!(result(&records)["num_turns"], 2);
     let unknown = result(&records)["unknown_fields"].as_array().unwrap().clone();
     assert!(unknown.contains(&json!("num_turns")));
-    assert_eq!(result(&told(&[done]))["num_turns"], 1);
+    assert_eq!(result(&written(&[done]))["num_turns"], 1);
 }
 
 #[test]
-fn what_the_program_said_at_its_end_is_counted_as_lost() {
+fn the_standard_error_at_the_end_is_counted_as_lost() {
     let input = b"{\"type\":\"turn.started\"}\n{\"type\":\"turn.completed\"}\n";
     let exit = Exit { signal: Some(9), stderr: Some("oh no\n".into()), ..Exit::default() };
     let (codex, claude) = (Some(dialect("codex")), dialect("claude"));
     let written = translate_chunks(codex, claude, [&input[..]], &exit);
     let losses: Vec<_> = written.losses().iter().map(|(what, _)| what).collect();
-    assert_eq!(losses, ["signals that ended the agent", "standard error of the agent"]);
+    assert_eq!(losses, ["signals that ended the agent", "standard error"]);
     let cut = translate_chunks(codex, claude, [&input[..24]], &exit);
-    assert!(cut.losses().is_empty(), "the result says it");
+    assert!(cut.losses().is_empty(), "the result contains it");
 }
 
 #[test]
 fn a_session_that_does_not_exist_is_not_found() {
     let result = r#"{"type":"result","subtype":"error_during_execution","is_error":true,"session_id":"s","errors":["No conversation found with session ID: x"]}"#;
-    let told = translate_lines("claude", "events", &[result]).records();
-    let ended = told.iter().find(|event| event["type"] == "turn_ended").unwrap();
+    let events = translate_lines("claude", "events", &[result]).records();
+    let ended = events.iter().find(|event| event["type"] == "turn_ended").unwrap();
     assert_eq!((&ended["outcome"], &ended["class"]), (&json!("failed"), &json!("not_found")));
 }
 
 #[test]
-fn the_reason_to_stop_is_a_word_of_claudes() {
-    for (outcome, told, expected) in [
+fn the_stop_reason_is_one_of_claudes() {
+    for (outcome, stop_reason, expected) in [
         ("completed", "stop", json!("end_turn")),
         ("completed", "stop_sequence", json!("stop_sequence")),
         ("cancelled", "tool-calls", Value::Null),
         ("cancelled", "tool_use", json!("tool_use")),
     ] {
-        let ended = json!({"type":"turn_ended","outcome":outcome,"stop_reason":told}).to_string();
+        let ended =
+            json!({"type":"turn_ended","outcome":outcome,"stop_reason":stop_reason}).to_string();
         let records = translate_lines("events", "claude", &[&ended]).records();
-        assert_eq!(records.last().unwrap()["stop_reason"], expected, "{outcome} {told}");
+        assert_eq!(records.last().unwrap()["stop_reason"], expected, "{outcome} {stop_reason}");
     }
 }
 
 #[test]
-fn an_interrupt_comes_after_what_was_open_and_in_claudes_words() {
+fn an_interrupt_is_written_after_open_blocks_and_calls_with_claudes_text() {
     let lines = [
         r#"{"type":"tool_started","call":"c","name":"bash","kind":"execute","input":{"command":"ls"}}"#,
         r#"{"type":"block_started","block":1,"kind":"text"}"#,
@@ -237,7 +241,7 @@ fn an_interrupt_comes_after_what_was_open_and_in_claudes_words() {
 }
 
 #[test]
-fn a_turn_that_goes_on_was_interrupted_before() {
+fn an_interrupt_is_written_before_the_text_of_a_turn_that_continues() {
     let lines = [
         r#"{"type":"interrupted"}"#,
         r#"{"type":"block","kind":"text","text":"Hi"}"#,

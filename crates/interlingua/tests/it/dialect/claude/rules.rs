@@ -18,7 +18,7 @@ fn init() -> Value {
     json!({"type":"system","subtype":"init","session_id":"s","cwd":"/","model":"m","permissionMode":"default","tools":[]})
 }
 
-fn said() -> Value {
+fn text_record() -> Value {
     json!({"type":"assistant","session_id":"s","parent_tool_use_id":null,"message":{"id":"1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"hi"}]}})
 }
 
@@ -31,7 +31,7 @@ fn result() -> Value {
     json!({"type":"result","subtype":"success","is_error":false,"session_id":"s","num_turns":1,"duration_ms":1,"total_cost_usd":0.1,"usage":{},"modelUsage":{"m":counts},"permission_denials":[],"result":"hi"})
 }
 
-/// A record with one field changed, or taken out.
+/// The record with one field changed or removed.
 fn with(mut record: Value, pointer: &str, value: Option<Value>) -> Value {
     let (parent, field) = pointer.rsplit_once('/').unwrap();
     let fields = record.pointer_mut(parent).unwrap().as_object_mut().unwrap();
@@ -43,13 +43,13 @@ fn with(mut record: Value, pointer: &str, value: Option<Value>) -> Value {
 }
 
 #[test]
-fn a_turn_as_it_should_be_breaks_none() {
-    assert_eq!(broken(&[init(), retry(), said(), result()]), [""; 0]);
+fn a_valid_turn_breaks_no_rule() {
+    assert_eq!(broken(&[init(), retry(), text_record(), result()]), [""; 0]);
 }
 
 #[test]
 fn all_records_are_of_one_session() {
-    let other = with(said(), "/session_id", Some(json!("t")));
+    let other = with(text_record(), "/session_id", Some(json!("t")));
     assert_eq!(broken(&[init(), other, result()]), ["one-session"]);
     let second = [init(), result()].map(|it| with(it, "/session_id", Some(json!("t"))));
     assert_eq!(broken(&[&[init(), result()], &second[..]].concat()), [""; 0]);
@@ -57,7 +57,7 @@ fn all_records_are_of_one_session() {
 
 #[test]
 fn a_message_names_its_model() {
-    let nameless = with(said(), "/message/model", None);
+    let nameless = with(text_record(), "/message/model", None);
     assert_eq!(broken(&[init(), nameless, result()]), ["message"]);
 }
 
@@ -84,7 +84,7 @@ fn a_retry_has_numbers_and_a_code() {
 }
 
 fn block(kind: &str, block: Value) -> Value {
-    with(said(), "/message/content", Some(json!([block])))
+    with(text_record(), "/message/content", Some(json!([block])))
         .as_object()
         .map(|record| {
             let mut record = Value::Object(record.clone());
@@ -135,21 +135,21 @@ fn a_refusal_names_the_tool_of_the_call() {
 }
 
 #[test]
-fn an_answer_that_is_an_error_says_why() {
+fn an_answer_that_is_an_error_has_a_cause() {
     assert_eq!(broken(&[init(), call(), answer("", false), result()]), [""; 0]);
     assert_eq!(broken(&[init(), call(), answer("", true), result()]), ["error-says-why"]);
 }
 
 #[test]
-fn an_interrupt_comes_after_all_answers() {
+fn an_interrupt_follows_all_answers() {
     let stopped = block("user", json!({"type":"text","text":"[Request interrupted by user]"}));
-    let (told, end) = (answer("a", false), result());
-    assert_eq!(broken(&[init(), call(), told.clone(), stopped.clone(), end.clone()]), [""; 0]);
-    assert_eq!(broken(&[init(), call(), stopped, told, end]), ["interrupt-last"]);
+    let (answered, end) = (answer("a", false), result());
+    assert_eq!(broken(&[init(), call(), answered.clone(), stopped.clone(), end.clone()]), [""; 0]);
+    assert_eq!(broken(&[init(), call(), stopped, answered, end]), ["interrupt-last"]);
 }
 
 #[test]
-fn words_are_claudes() {
+fn values_are_those_of_claude() {
     let mode = with(init(), "/permissionMode", Some(json!("yolo")));
     assert_eq!(broken(&[mode, result()]), ["permission-mode"]);
     let stop = with(result(), "/stop_reason", Some(json!("stop")));
@@ -159,7 +159,7 @@ fn words_are_claudes() {
 }
 
 #[test]
-fn a_session_without_a_name_gets_it_with_its_result() {
+fn a_session_without_an_id_gets_it_with_its_result() {
     let named = with(result(), "/session_id", Some(json!("t")));
     assert_eq!(broken(&[init(), named.clone()]), ["one-session"]);
     let nameless = with(init(), "/unknown_fields", Some(json!(["session_id"])));

@@ -1,4 +1,4 @@
-//! What Claude's records say of the session, and when they can say it.
+//! The session in Claude's records, and when it can be written.
 
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn a_notice_before_the_session_follows_its_init() {
 }
 
 #[test]
-fn an_id_that_comes_late_is_that_of_the_result() {
+fn an_id_that_arrives_late_is_that_of_the_result() {
     let text = r#"{"type":"block","kind":"text","text":"Hi"}"#;
     let lines = [text, r#"{"type":"session_updated","id":"s"}"#, text, DONE, text, DONE];
     let written = translate_lines("events", "claude", &lines);
@@ -56,8 +56,8 @@ fn an_id_that_comes_late_is_that_of_the_result() {
 fn an_error_before_the_first_turn_follows_its_init() {
     let error = r#"{"type":"error","class":"other","message":"odd","fatal":false}"#;
     let records = translate_lines("events", "claude", &[error, DONE]).records();
-    let told = records.iter().position(|record| record["content"] == "odd");
-    assert_eq!(told, Some(1));
+    let position = records.iter().position(|record| record["content"] == "odd");
+    assert_eq!(position, Some(1));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn another_id_within_a_turn_is_that_of_the_next() {
 }
 
 #[test]
-fn init_waits_for_the_model_until_something_is_said() {
+fn init_waits_for_the_model_until_there_is_content() {
     let lines = [
         r#"{"type":"turn_started"}"#,
         r#"{"type":"session_updated","tools":["run_shell_command","write_file","invoke_agent"]}"#,
@@ -94,7 +94,7 @@ fn init_waits_for_the_model_until_something_is_said() {
 }
 
 #[test]
-fn a_message_names_the_model_that_said_it() {
+fn a_message_names_the_model_that_wrote_it() {
     let lines = [
         r#"{"type":"session_started","model":"m"}"#,
         r#"{"type":"message_started","message":"1","model":"m"}"#,
@@ -105,22 +105,22 @@ fn a_message_names_the_model_that_said_it() {
         r#"{"type":"block","kind":"text","text":"c","message":"1","index":1}"#,
     ];
     let records = translate_lines("events", "claude", &lines).records();
-    let said = records.iter().filter(|record| record["type"] == "assistant");
-    let models: Vec<_> = said.map(|record| record["message"]["model"].clone()).collect();
+    let messages = records.iter().filter(|record| record["type"] == "assistant");
+    let models: Vec<_> = messages.map(|record| record["message"]["model"].clone()).collect();
     assert_eq!(models, ["m", "n", "n", "m"]);
 }
 
 #[test]
-fn init_has_claudes_words_alone() {
+fn init_has_only_values_of_claude() {
     let text = r#"{"type":"block","kind":"text","text":"Hi"}"#;
-    for (told, mode) in [
+    for (given, mode) in [
         ("never", "default"),
         ("yolo", "bypassPermissions"),
         ("auto-edit", "acceptEdits"),
         ("plan", "plan"),
     ] {
         let started =
-            json!({"type":"session_started","agent":"a","version":"9","permission_mode":told})
+            json!({"type":"session_started","agent":"a","version":"9","permission_mode":given})
                 .to_string();
         let written = translate_lines("events", "claude", &[&started, text]);
         let init = &written.records()[0];
@@ -128,7 +128,7 @@ fn init_has_claudes_words_alone() {
         assert_eq!(init.get("claude_code_version"), None);
         let mut losses = written.losses().iter().map(|(what, _)| what);
         let lost = losses.any(|what| what == "permission modes of other agents");
-        assert_eq!(lost, told == "never");
+        assert_eq!(lost, given == "never");
     }
     let claude = r#"{"type":"session_started","agent":"claude","version":"2.1.0"}"#;
     let records = translate_lines("events", "claude", &[claude, text]).records();
@@ -136,7 +136,7 @@ fn init_has_claudes_words_alone() {
 }
 
 #[test]
-fn a_model_that_nobody_named_is_unknown_everywhere() {
+fn a_model_without_a_name_is_unknown_everywhere() {
     let lines = [r#"{"type":"block","kind":"text","text":"Hi"}"#, DONE];
     let records = translate_lines("events", "claude", &lines).records();
     assert_eq!(records[0]["model"], "unknown");
@@ -144,12 +144,12 @@ fn a_model_that_nobody_named_is_unknown_everywhere() {
 }
 
 #[test]
-fn a_record_keeps_the_time_that_the_agent_gave_it() {
+fn a_record_keeps_the_time_that_the_agent_stated() {
     let text =
         |time: Value| json!({"type":"block","time":time,"kind":"text","text":"Hi"}).to_string();
     let (iso, number) = (text(json!("2026-01-01T00:00:00Z")), text(json!(17)));
     let records = translate_lines("events", "claude", &[&iso, &number]).records();
-    let said: Vec<_> = records.iter().filter(|record| record["type"] == "assistant").collect();
-    assert_eq!(said[0]["timestamp"], "2026-01-01T00:00:00Z");
-    assert_eq!(said[1].get("timestamp"), None);
+    let messages: Vec<_> = records.iter().filter(|record| record["type"] == "assistant").collect();
+    assert_eq!(messages[0]["timestamp"], "2026-01-01T00:00:00Z");
+    assert_eq!(messages[1].get("timestamp"), None);
 }

@@ -1,5 +1,6 @@
-//! What a retry supersedes: a connection is lost in the middle of a block, and Claude Code repeats the
-//! request. Version 2.1.325 marks the blocks that it abandons; 2.1.197 goes on with another message.
+//! Blocks that a retry supersedes: a connection is lost in the middle of a block, and Claude Code
+//! repeats the request. Version 2.1.325 marks the blocks that it abandons; 2.1.197 continues with
+//! another message.
 
 use serde_json::Value;
 
@@ -16,7 +17,8 @@ fn written(to: &str, case: &Case) -> Vec<Value> {
     translate(to, &case.input, &case.exit).records()
 }
 
-/// Seen: an `assistant` record with the abandoned text, after the answer of the second try.
+/// Regression: an `assistant` record with the abandoned text was written after the answer of the
+/// second attempt.
 #[test]
 fn nothing_is_added_to_claudes_records_for_an_abandoned_block() {
     for case in cases() {
@@ -28,7 +30,7 @@ fn nothing_is_added_to_claudes_records_for_an_abandoned_block() {
 }
 
 #[test]
-fn an_abandoned_block_is_withdrawn_before_the_second_try() {
+fn an_abandoned_block_is_withdrawn_before_the_second_attempt() {
     for case in cases().iter().filter(|case| case.name.ends_with("/disconnect")) {
         let events = written("events", case);
         let place = |found: &dyn Fn(&Value) -> bool| events.iter().position(found).unwrap();
@@ -41,7 +43,7 @@ fn an_abandoned_block_is_withdrawn_before_the_second_try() {
 }
 
 #[test]
-fn an_abandoned_call_ends_before_the_second_try() {
+fn an_abandoned_call_ends_before_the_second_attempt() {
     for case in cases().iter().filter(|case| case.name.ends_with("/disconnect-call")) {
         let events = written("events", case);
         let ended = events.iter().position(|event| event["type"] == "tool_ended").unwrap();

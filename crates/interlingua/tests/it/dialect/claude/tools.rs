@@ -1,10 +1,10 @@
-//! Calls and answers of any agent, as Claude Code would have made and given them.
+//! Calls and answers of any agent, written as those of Claude Code.
 
 use serde_json::{Value, json};
 
 use crate::support::translate_lines;
 
-/// The name and the input that a call is written with.
+/// The name and the input that are written for a call.
 fn call(name: &str, kind: &str, input: Value) -> (String, Value) {
     let started =
         json!({"type":"tool_started","call":"c","name":name,"kind":kind,"input":input}).to_string();
@@ -18,7 +18,7 @@ fn call(name: &str, kind: &str, input: Value) -> (String, Value) {
     (block["name"].as_str().unwrap().to_owned(), block["input"].clone())
 }
 
-/// The answer that a call of a tool is written with, and what was lost.
+/// The answer that is written for a call of a tool, and what was lost.
 fn answer(ended: &Value) -> (Value, Value, Vec<String>) {
     let lines = [
         json!({"type":"tool_started","call":"c","name":"command_execution","kind":"execute","input":{"command":"ls"}}),
@@ -26,7 +26,6 @@ fn answer(ended: &Value) -> (Value, Value, Vec<String>) {
         json!({"type":"turn_ended","outcome":"completed"}),
     ];
     let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let written = translate_lines("events", "claude", &lines);
     let records = written.records();
     let user = records.iter().find(|record| record["type"] == "user").unwrap();
@@ -35,7 +34,7 @@ fn answer(ended: &Value) -> (Value, Value, Vec<String>) {
 }
 
 #[test]
-fn a_tool_without_what_claudes_own_needs_keeps_its_name() {
+fn a_tool_without_the_input_that_claudes_tool_requires_keeps_its_name() {
     for (name, kind, input) in [
         ("read_file", "read", json!({})),
         ("read_many_files", "read", json!({"include":["*.rs"]})),
@@ -48,7 +47,7 @@ fn a_tool_without_what_claudes_own_needs_keeps_its_name() {
 }
 
 #[test]
-fn a_tool_that_has_it_under_another_name_is_claudes() {
+fn a_tool_with_that_input_under_another_name_gets_claudes_name() {
     let listed = call("list_directory", "list", json!({"dir_path":"/a","ignore":[]}));
     assert_eq!(listed, ("LS".to_owned(), json!({"path":"/a","ignore":[]})));
     let page = call("web_fetch", "fetch", json!({"prompt":"p","url":"https://example.com"}));
@@ -62,8 +61,8 @@ fn a_tool_that_has_it_under_another_name_is_claudes() {
 fn one_changed_file_is_an_edit_and_one_new_file_a_write() {
     let change = |kind: &str| json!({"changes":[{"path":"/a","kind":kind}]});
     for (kind, name) in [("update", "Edit"), ("add", "Write")] {
-        let (told, input) = call("file_change", "edit", change(kind));
-        assert_eq!((&*told, &input["file_path"]), (name, &json!("/a")));
+        let (written, input) = call("file_change", "edit", change(kind));
+        assert_eq!((&*written, &input["file_path"]), (name, &json!("/a")));
     }
     let several = json!({"changes":[{"path":"/a","kind":"delete"},{"path":"/b","kind":"update"}]});
     for input in [change("delete"), several] {
@@ -72,7 +71,7 @@ fn one_changed_file_is_an_edit_and_one_new_file_a_write() {
 }
 
 #[test]
-fn a_change_of_files_that_gave_back_nothing_lists_them() {
+fn a_change_of_files_without_output_lists_them() {
     let lines = [
         r#"{"type":"item.started","item":{"id":"i","type":"file_change","changes":[{"path":"gone.txt","kind":"delete"},{"path":"a.txt","kind":"update"},{"path":"new.txt","kind":"add"}],"status":"in_progress"}}"#,
         r#"{"type":"item.completed","item":{"id":"i","type":"file_change","changes":[{"path":"gone.txt","kind":"delete"},{"path":"a.txt","kind":"update"},{"path":"new.txt","kind":"add"}],"status":"completed"}}"#,
@@ -83,13 +82,16 @@ fn a_change_of_files_that_gave_back_nothing_lists_them() {
 }
 
 #[test]
-fn a_command_that_failed_says_its_exit_code_once() {
+fn a_failed_command_states_its_exit_code_once() {
     let ended = |output: &str, code: u64| json!({"type":"tool_ended","call":"c","status":"failed","output":output,"exit_code":code});
     let none: [&str; 0] = [];
-    let (said, _, lost) = answer(&ended("no such file\n", 2));
-    assert_eq!((said, &*lost), (json!("Exit code 2\nno such file\n"), &none.map(String::from)[..]));
-    let (said, _, lost) = answer(&ended("Exit code 2\nno such file", 2));
-    assert_eq!((said, lost.len()), (json!("Exit code 2\nno such file"), 0));
+    let (content, _, lost) = answer(&ended("no such file\n", 2));
+    assert_eq!(
+        (content, &*lost),
+        (json!("Exit code 2\nno such file\n"), &none.map(String::from)[..])
+    );
+    let (content, _, lost) = answer(&ended("Exit code 2\nno such file", 2));
+    assert_eq!((content, lost.len()), (json!("Exit code 2\nno such file"), 0));
     assert_eq!(answer(&ended("Exit code 21", 2)).0, "Exit code 2\nExit code 21");
     assert_eq!(answer(&ended("", 4)).0, "Exit code 4");
     let fine = json!({"type":"tool_ended","call":"c","output":"","exit_code":1});
@@ -97,16 +99,16 @@ fn a_command_that_failed_says_its_exit_code_once() {
 }
 
 #[test]
-fn a_refused_call_says_so_and_is_listed() {
+fn a_denied_call_has_a_message_and_is_listed() {
     let ended = json!({"type":"tool_ended","call":"c","status":"denied"});
-    let (said, result, _) = answer(&ended);
-    assert_eq!(said, "Permission to use Bash has been denied.");
+    let (content, result, _) = answer(&ended);
+    assert_eq!(content, "Permission to use Bash has been denied.");
     let expected = json!([{"tool_name":"Bash","tool_use_id":"c","tool_input":{"command":"ls"}}]);
     assert_eq!(result["permission_denials"], expected);
 }
 
 #[test]
-fn a_refused_call_is_read_back_as_refused() {
+fn a_denied_call_is_read_back_as_denied() {
     let lines = [
         r#"{"type":"tool_started","call":"c","name":"Bash","kind":"execute","input":{"command":"ls"}}"#,
         r#"{"type":"tool_ended","call":"c","status":"denied"}"#,
@@ -119,7 +121,7 @@ fn a_refused_call_is_read_back_as_refused() {
 }
 
 #[test]
-fn a_plan_has_claudes_words_for_how_far_it_is() {
+fn a_plan_has_claudes_names_of_statuses() {
     let plan = r#"{"type":"plan_updated","items":[{"text":"a","status":"blocked"},{"text":"b","status":"cancelled"},{"text":"c","status":"odd"},{"text":"d","status":"in_progress"}]}"#;
     let written = translate_lines("events", "claude", &[plan]);
     let records = written.records();
@@ -137,7 +139,7 @@ fn a_plan_has_claudes_words_for_how_far_it_is() {
 }
 
 #[test]
-fn a_plan_that_stands_again_is_not_written_again() {
+fn a_restored_plan_is_not_written_again() {
     let lines = [
         r#"{"type":"tool_use","timestamp":"t","tool_name":"write_todos","tool_id":"a","parameters":{"todos":[{"description":"Look","status":"pending"}]}}"#,
         r#"{"type":"tool_result","timestamp":"t","tool_id":"a","status":"success"}"#,
@@ -150,7 +152,7 @@ fn a_plan_that_stands_again_is_not_written_again() {
 }
 
 #[test]
-fn what_claudes_own_tool_is_given_too_has_its_name() {
+fn inputs_that_claudes_tool_shares_have_its_names() {
     let (_, input) = call(
         "edit",
         "edit",
@@ -167,17 +169,17 @@ fn what_claudes_own_tool_is_given_too_has_its_name() {
 }
 
 #[test]
-fn a_call_that_went_wrong_without_a_word_says_so() {
+fn a_failed_call_without_output_has_a_message() {
     for (status, words) in
         [("failed", "The call failed."), ("timed_out", "The call took too long.")]
     {
-        let (said, ..) = answer(&json!({"type":"tool_ended","call":"c","status":status}));
-        assert_eq!(said, words);
+        let (content, ..) = answer(&json!({"type":"tool_ended","call":"c","status":status}));
+        assert_eq!(content, words);
     }
 }
 
 #[test]
-fn a_running_call_is_told_where_its_time_is() {
+fn the_progress_of_a_call_is_written_with_its_elapsed_time() {
     let lines = [
         r#"{"type":"tool_started","call":"t","name":"Agent","kind":"task","input":{"prompt":"p"}}"#,
         r#"{"type":"tool_started","parent":"t","call":"c","name":"bash","kind":"execute","input":{"command":"ls"}}"#,
@@ -185,9 +187,13 @@ fn a_running_call_is_told_where_its_time_is() {
         r#"{"type":"tool_progress","parent":"t","call":"c","elapsed_ms":31000}"#,
     ];
     let records = translate_lines("events", "claude", &lines).records();
-    let told: Vec<_> = records.iter().filter(|record| record["type"] == "tool_progress").collect();
-    assert_eq!(told.len(), 1);
-    assert_eq!((&told[0]["tool_name"], &told[0]["tool_use_id"]), (&json!("Bash"), &json!("c")));
-    assert_eq!(told[0]["elapsed_time_seconds"], 31);
-    assert_eq!(told[0]["parent_tool_use_id"], "t");
+    let progress: Vec<_> =
+        records.iter().filter(|record| record["type"] == "tool_progress").collect();
+    assert_eq!(progress.len(), 1);
+    assert_eq!(
+        (&progress[0]["tool_name"], &progress[0]["tool_use_id"]),
+        (&json!("Bash"), &json!("c"))
+    );
+    assert_eq!(progress[0]["elapsed_time_seconds"], 31);
+    assert_eq!(progress[0]["parent_tool_use_id"], "t");
 }

@@ -1,4 +1,4 @@
-//! What `ui-message` writes for what happens in a turn.
+//! The `ui-message` chunks that are written for a turn.
 
 use interlingua::check::Checker;
 use interlingua::dialect::EncodeOptions;
@@ -7,41 +7,18 @@ use interlingua::framing::Limits;
 use interlingua::{Exit, Options, ReadOptions, Reader, Translator, Writer};
 use serde_json::{Value, json};
 
-use crate::support::{self, Written, dialect, translate_lines};
-
-/// Our own events, one record each.
-fn event(kind: &str, fields: Value) -> String {
-    let mut record = json!({
-        "interlingua": 1, "type": kind, "sequence": 0, "line": 1, "bytes": [0, 1],
-    });
-    for (name, value) in fields.as_object().unwrap() {
-        record[name] = value.clone();
-    }
-    record.to_string()
-}
+use crate::support::records::{completed_turn, event, translate_checked, types};
+use crate::support::{self, Written, dialect, translate_with};
 
 fn written(events: &[String]) -> Written {
-    let lines: Vec<&str> = events.iter().map(String::as_str).collect();
-    let written = translate_lines("events", "ui-message", &lines);
-    let mut checker = Checker::new(dialect("ui-message"), Limits::default());
-    checker.push(&written.bytes);
-    let findings = checker.finish(&Exit::default());
-    assert!(findings.is_empty(), "{findings:#?}\n{}", written.text());
-    written
+    translate_checked("events", "ui-message", events)
 }
 
-/// The chunks of one turn, without its frame.
+/// The chunks of one turn, without those that frame the message and its steps.
 fn turn(events: &[String]) -> Vec<Value> {
-    let mut all = vec![event("turn_started", json!({}))];
-    all.extend_from_slice(events);
-    all.push(event("turn_ended", json!({"outcome": "completed"})));
-    let chunks = written(&all).records();
+    let chunks = written(&completed_turn(events)).records();
     let frame = ["start", "start-step", "finish-step", "finish"];
     chunks.into_iter().filter(|chunk| !frame.contains(&chunk["type"].as_str().unwrap())).collect()
-}
-
-fn kinds(chunks: &[Value]) -> Vec<&str> {
-    chunks.iter().map(|chunk| chunk["type"].as_str().unwrap()).collect()
 }
 
 fn call(id: &str) -> String {
@@ -52,8 +29,8 @@ fn answer(id: &str) -> String {
     event("tool_ended", json!({"call": id, "status": "completed", "output": "a"}))
 }
 
-fn text(said: &str) -> String {
-    event("block", json!({"text": said}))
+fn text(text: &str) -> String {
+    event("block", json!({"text": text}))
 }
 
 #[test]
@@ -98,18 +75,18 @@ fn a_stream_is_one_message_of_server_sent_events() {
 }
 
 #[test]
-fn a_message_has_an_id_where_the_caller_says_what_makes_it_differ() {
+fn a_message_has_an_id_if_the_caller_gives_a_seed() {
     let options = EncodeOptions { id_seed: Some(7), ..EncodeOptions::default() };
     let options = Options { encode: options, ..Options::default() };
-    let mut translator =
-        Translator::new(dialect("events").into(), dialect("ui-message"), options).unwrap();
     let line = event("turn_started", json!({})) + "\n";
-    let start = String::from_utf8(translator.push(line.as_bytes(), None).to_vec()).unwrap();
-    assert!(start.starts_with(r#"data: {"type":"start","messageId":""#), "{start}");
+    let (from, to) = (Some(dialect("events")), dialect("ui-message"));
+    let written = translate_with(options, from, to, [line.as_bytes()], &Exit::default());
+    let text = written.text();
+    assert!(text.starts_with(r#"data: {"type":"start","messageId":""#), "{text}");
 }
 
 #[test]
-fn what_becomes_known_of_the_session_later_is_told_beside_the_message() {
+fn later_facts_on_the_session_are_metadata_of_the_message() {
     let chunks = written(&[
         event("notice", json!({"severity": "info", "text": "hm"})),
         event("session_started", json!({"id": "s"})),
@@ -119,7 +96,7 @@ fn what_becomes_known_of_the_session_later_is_told_beside_the_message() {
     ])
     .records();
     assert_eq!(
-        kinds(&chunks),
+        types(&chunks),
         ["start", "data-notice", "message-metadata", "message-metadata", "finish"]
     );
     assert_eq!(chunks[2]["messageMetadata"], json!({"sessionId": "s"}));
@@ -127,13 +104,13 @@ fn what_becomes_known_of_the_session_later_is_told_beside_the_message() {
 }
 
 #[test]
-fn a_step_ends_when_all_calls_are_answered_and_the_agent_goes_on() {
+fn a_step_ends_when_all_calls_are_answered_and_the_agent_continues() {
     let steps = |events: &[String]| {
         let mut all = vec![event("turn_started", json!({}))];
         all.extend_from_slice(events);
         all.push(event("turn_ended", json!({"outcome": "completed"})));
-        let chunks = written(&all).records();
-        kinds(&chunks).iter().filter(|kind| **kind == "start-step").count()
+        let chunks = written(&completed_turn(events)).records();
+        types(&chunks).iter().filter(|kind| **kind == "start-step").count()
     };
     assert_eq!(steps(&[text("a"), text("b")]), 1);
     assert_eq!(steps(&[text("a"), call("1"), call("2"), answer("1"), answer("2"), text("b")]), 2);
@@ -166,7 +143,7 @@ fn a_call_of_the_agent_has_its_flags_on_every_chunk() {
 }
 
 #[test]
-fn a_call_that_failed_says_so_in_words() {
+fn a_failed_call_has_an_error_text() {
     let chunks = turn(&[
         call("c"),
         event(
@@ -185,9 +162,9 @@ fn a_call_that_failed_says_so_in_words() {
 }
 
 #[test]
-fn a_call_that_nobody_answers_is_answered() {
+fn a_call_without_an_answer_gets_one() {
     let chunks = turn(&[event("tool_started", json!({"call": "c", "name": "Bash"}))]);
-    assert_eq!(kinds(&chunks), ["tool-input-start", "tool-input-available", "tool-output-error"]);
+    assert_eq!(types(&chunks), ["tool-input-start", "tool-input-available", "tool-output-error"]);
     assert_eq!(chunks[1]["input"], json!({}));
     assert_eq!(chunks[2]["providerMetadata"], json!({"interlingua": {"status": "abandoned"}}));
 }
@@ -226,7 +203,7 @@ fn a_failed_turn_is_an_error_and_a_cancelled_one_an_abort() {
 }
 
 #[test]
-fn the_error_that_ended_a_turn_is_told_once_and_others_are_data() {
+fn the_error_that_ended_a_turn_is_written_once_and_others_are_data() {
     let chunks = written(&[
         event("turn_started", json!({})),
         event("error", json!({"class": "unknown", "message": "first", "fatal": true})),
@@ -234,13 +211,13 @@ fn the_error_that_ended_a_turn_is_told_once_and_others_are_data() {
         event("turn_ended", json!({"outcome": "failed", "cause": "boom"})),
     ])
     .records();
-    assert_eq!(kinds(&chunks), ["start", "data-error", "error", "finish"]);
+    assert_eq!(types(&chunks), ["start", "data-error", "error", "finish"]);
     assert_eq!(chunks[1]["data"]["message"], "first");
     assert_eq!(chunks[1]["transient"], true);
 }
 
 #[test]
-fn an_error_is_told_when_the_agent_goes_on_and_not_when_the_turn_ends_of_it() {
+fn an_error_is_written_when_the_agent_continues_and_not_when_it_ends_the_turn() {
     let error = event("error", json!({"class": "unknown", "message": "boom"}));
     let chunks = written(&[
         event("turn_started", json!({})),
@@ -250,14 +227,14 @@ fn an_error_is_told_when_the_agent_goes_on_and_not_when_the_turn_ends_of_it() {
         event("turn_ended", json!({"outcome": "failed", "cause": "boom"})),
     ])
     .records();
-    assert_eq!(kinds(&chunks)[..3], ["start", "data-error", "start-step"]);
-    assert_eq!(kinds(&chunks)[6..], ["finish-step", "error", "finish"]);
+    assert_eq!(types(&chunks)[..3], ["start", "data-error", "start-step"]);
+    assert_eq!(types(&chunks)[6..], ["finish-step", "error", "finish"]);
     let of_other = event("error", json!({"parent": "t", "message": "boom"}));
-    assert_eq!(kinds(&turn(&[of_other])), ["data-error"]);
+    assert_eq!(types(&turn(&[of_other])), ["data-error"]);
 }
 
 #[test]
-fn a_message_says_why_and_how_its_turn_ended() {
+fn a_message_has_the_outcome_and_the_cause_of_its_turn() {
     let metadata = |fields: Value| {
         let chunks =
             written(&[event("turn_started", json!({})), event("turn_ended", fields)]).records();
@@ -279,7 +256,7 @@ fn a_message_says_why_and_how_its_turn_ended() {
 }
 
 #[test]
-fn what_each_model_used_is_told_where_it_is_more_than_the_turn() {
+fn the_usage_of_each_model_is_written_if_it_adds_to_that_of_the_turn() {
     let metadata = |by_model: Value| {
         let end = json!({
             "outcome": "completed", "by_model": by_model,
@@ -297,7 +274,7 @@ fn what_each_model_used_is_told_where_it_is_more_than_the_turn() {
 }
 
 #[test]
-fn tokens_that_the_end_tells_and_signs_of_life_without_news_are_not_told() {
+fn usage_that_the_end_repeats_and_progress_without_content_are_not_written() {
     let chunks = turn(&[
         call("c"),
         event("tool_progress", json!({"call": "c"})),
@@ -307,13 +284,13 @@ fn tokens_that_the_end_tells_and_signs_of_life_without_news_are_not_told() {
         event("usage", json!({"scope": "request", "output": 1})),
         answer("c"),
     ]);
-    assert_eq!(kinds(&chunks)[1..4], ["data-tool-progress", "data-usage", "data-usage"]);
+    assert_eq!(types(&chunks)[1..4], ["data-tool-progress", "data-usage", "data-usage"]);
     assert_eq!(chunks[1]["data"]["elapsed_ms"], 1);
     assert_eq!(chunks[2]["data"]["parent"], "t");
 }
 
 #[test]
-fn an_output_of_nothing_but_text_is_a_string() {
+fn an_output_of_text_blocks_is_a_string() {
     let output = |output: Value| {
         let ended = json!({"call": "c", "status": "completed", "output": output});
         turn(&[call("c"), event("tool_ended", ended)])[1]["output"].clone()
@@ -326,7 +303,7 @@ fn an_output_of_nothing_but_text_is_a_string() {
 }
 
 #[test]
-fn the_session_is_found_again_in_what_comes_back_with_the_next_prompt() {
+fn the_session_is_found_in_the_messages_of_the_next_prompt() {
     let chunks = written(&[
         event("session_started", json!({"id": "s"})),
         event("turn_started", json!({})),
@@ -339,18 +316,18 @@ fn the_session_is_found_again_in_what_comes_back_with_the_next_prompt() {
     .records();
     let has_it = |chunk: &&Value| chunk["providerMetadata"]["interlingua"]["sessionId"] == "s";
     let stamped: Vec<Value> = chunks.iter().filter(has_it).cloned().collect();
-    assert_eq!(kinds(&stamped), ["text-end", "tool-input-available"]);
+    assert_eq!(types(&stamped), ["text-end", "tool-input-available"]);
 }
 
 #[test]
-fn a_call_that_was_not_permitted_says_so_in_words() {
+fn a_denied_call_has_an_error_text() {
     let denied = event("tool_ended", json!({"call": "c", "status": "denied"}));
     let chunks = turn(&[call("c"), denied]);
     assert_eq!(chunks[1]["errorText"], "the call was not permitted");
 }
 
 #[test]
-fn a_plan_is_data_that_the_next_plan_takes_the_place_of() {
+fn a_plan_is_data_that_the_next_plan_replaces() {
     let plan = |status: &str| {
         let items = json!([{"text": "one", "status": status}]);
         event("plan_updated", json!({"call": "c", "items": items}))
@@ -360,7 +337,7 @@ fn a_plan_is_data_that_the_next_plan_takes_the_place_of() {
         json!({"parent": "t", "items": [{"text": "two", "status": "pending"}]}),
     );
     let chunks = turn(&[plan("pending"), plan("completed"), of_other]);
-    assert_eq!(kinds(&chunks), ["data-plan"; 3]);
+    assert_eq!(types(&chunks), ["data-plan"; 3]);
     let ids: Vec<_> = chunks.iter().map(|chunk| chunk["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["plan", "plan", "plan-t"]);
     assert_eq!(chunks[1]["data"]["items"][0], json!({"text": "one", "status": "completed"}));
@@ -369,7 +346,7 @@ fn a_plan_is_data_that_the_next_plan_takes_the_place_of() {
 }
 
 #[test]
-fn a_permission_is_data_with_all_that_is_needed_to_decide() {
+fn a_permission_request_is_data_with_all_that_is_needed_to_decide() {
     let options = json!([{"optionId": "allow_once"}]);
     let chunks = turn(&[
         call("c"),
@@ -378,12 +355,12 @@ fn a_permission_is_data_with_all_that_is_needed_to_decide() {
         answer("c"),
     ]);
     let [request, decision] = ["data-permission-request", "data-permission-decision"];
-    assert_eq!(kinds(&chunks)[1..3], [request, decision]);
+    assert_eq!(types(&chunks)[1..3], [request, decision]);
     assert_eq!(chunks[1]["data"]["options"], options);
 }
 
 #[test]
-fn what_a_sub_agent_does_names_the_call_that_started_it() {
+fn chunks_of_a_sub_agent_name_the_call_that_started_it() {
     let chunks = turn(&[event("block", json!({"parent": "t", "text": "sub"}))]);
     let parent = json!({"interlingua": {"parentToolCallId": "t"}});
     assert_eq!(
@@ -394,7 +371,7 @@ fn what_a_sub_agent_does_names_the_call_that_started_it() {
 }
 
 #[test]
-fn a_picture_is_a_file() {
+fn an_image_is_a_file() {
     let source = json!({"type": "base64", "media_type": "image/gif", "data": "R0lG"});
     let chunks = turn(&[event("block", json!({"kind": "image", "content": source}))]);
     assert_eq!(
@@ -404,7 +381,7 @@ fn a_picture_is_a_file() {
 }
 
 #[test]
-fn values_that_name_a_prototype_are_told_as_text() {
+fn values_that_name_a_prototype_are_written_as_text() {
     let harmful = json!({"__proto__": {"x": 1}});
     let chunks = turn(&[
         event("tool_started", json!({"call": "c", "name": "t", "input": harmful})),
@@ -420,7 +397,7 @@ fn values_that_name_a_prototype_are_told_as_text() {
 }
 
 #[test]
-fn several_turns_are_one_message_unless_each_is_to_be_its_own() {
+fn several_turns_are_one_message_unless_the_encoder_separates_them() {
     let lines = [
         event("session_started", json!({"id": "s"})),
         event("turn_started", json!({})),
@@ -437,12 +414,10 @@ fn several_turns_are_one_message_unless_each_is_to_be_its_own() {
     let encoder = UiMessageEncoder::new(&EncodeOptions::default()).with_a_message_each_turn();
     let reader = Reader::new(dialect("events").into(), ReadOptions::default()).unwrap();
     let writer = Writer::with_encoder(encoder, &EncodeOptions::default());
-    let mut translator = Translator::with_writer(reader, writer);
+    let translator = Translator::with_writer(reader, writer);
     let input = lines.join("\n") + "\n";
-    let mut apart = translator.push(input.as_bytes(), None).to_vec();
-    let finished = translator.finish(&Exit { code: Some(0), ..Exit::default() }, None);
-    apart.extend_from_slice(&finished.bytes);
-    let apart = String::from_utf8(apart).unwrap();
+    let separate = support::run(translator, [input.as_bytes()], &support::exit("0"));
+    let apart = separate.text();
     let messages: Vec<_> = apart.split("data: [DONE]\n\n").filter(|it| !it.is_empty()).collect();
     assert_eq!(messages.len(), 2, "{apart}");
     for message in messages {
@@ -453,12 +428,12 @@ fn several_turns_are_one_message_unless_each_is_to_be_its_own() {
         checker.push(message.as_bytes());
         assert_eq!(checker.finish(&Exit::default()), []);
     }
-    let lost: Vec<_> = finished.losses.iter().collect();
-    assert_eq!(lost, [("event between two turns", 1)]);
+    let lost: Vec<_> = separate.losses().iter().collect();
+    assert_eq!(lost, [("events between turns", 1)]);
 }
 
 #[test]
-fn how_the_process_ended_is_told_with_the_message() {
+fn the_exit_of_the_process_is_metadata_of_the_message() {
     let line = event("turn_started", json!({})) + "\n";
     let exit = Exit { code: Some(3), ..Exit::default() };
     let (from, to) = (Some(dialect("events")), dialect("ui-message"));
@@ -467,7 +442,8 @@ fn how_the_process_ended_is_told_with_the_message() {
     assert_eq!(chunks.last().unwrap()["finishReason"], "error");
 }
 
-/// Clients show what `error` says, and no metadata: without it a limit looks like a whole answer.
+/// Clients show the text of `error`, and no metadata: without it, a limit looks like a complete
+/// answer.
 #[test]
 fn the_cause_of_a_limit_or_a_refusal_is_an_error() {
     for (outcome, reason) in [("limit_reached", "length"), ("refused", "content-filter")] {

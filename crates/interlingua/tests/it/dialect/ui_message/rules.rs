@@ -1,4 +1,4 @@
-//! Every rule of `ui-message` finds what it is there for, and nothing else.
+//! Every rule of `ui-message` finds its violations, and nothing else.
 
 use crate::support::rules::broken_by_server_events;
 
@@ -19,7 +19,7 @@ fn broken(chunks: &[&str]) -> Vec<&'static str> {
     broken_by_server_events("ui-message", [chunks, &["[DONE]"]].concat())
 }
 
-/// The same for chunks within one step of a message.
+/// As [`broken`], for chunks within one step of a message.
 fn broken_in_a_step(chunks: &[&str]) -> Vec<&'static str> {
     let mut all = vec![START, STEP];
     all.extend_from_slice(chunks);
@@ -63,7 +63,7 @@ fn a_message_finishes_once_and_last() {
 }
 
 #[test]
-fn an_unknown_chunk_is_one_that_kills_the_client() {
+fn an_unknown_chunk_makes_the_client_fail() {
     for kind in ["ping", "custom", "reset-step", "tool-call"] {
         let chunk = format!(r#"{{"type":"{kind}"}}"#);
         assert_eq!(broken(&[START, &chunk, STOP]), ["known-chunk"]);
@@ -97,14 +97,14 @@ fn no_field_names_a_prototype() {
 }
 
 #[test]
-fn steps_come_one_after_the_other() {
+fn steps_do_not_overlap() {
     assert_eq!(broken(&[START, STEP, STEP, STEP_END, STOP]), ["steps-in-order"]);
     assert_eq!(broken(&[START, STEP_END, STOP]), ["steps-in-order"]);
     assert_eq!(broken(&[START, STEP, STOP]), ["steps-in-order"]);
 }
 
 #[test]
-fn what_the_model_says_is_in_a_step() {
+fn content_of_the_model_is_in_a_step() {
     assert_eq!(broken(&[START, TEXT, TEXT_END, STOP]), ["in-a-step"]);
     assert_eq!(broken(&[START, CALL, OUTPUT, STOP]), ["in-a-step"]);
 }
@@ -121,7 +121,7 @@ fn blocks_are_opened_once_and_closed_before_the_step_ends() {
 }
 
 #[test]
-fn an_input_is_open_while_it_is_told() {
+fn an_input_is_open_while_it_is_streamed() {
     let delta = r#"{"type":"tool-input-delta","toolCallId":"c","inputTextDelta":"x"}"#;
     assert_eq!(broken_in_a_step(&[CALL, delta, OUTPUT]), ["input-open"]);
     assert_eq!(
@@ -131,7 +131,7 @@ fn an_input_is_open_while_it_is_told() {
 }
 
 #[test]
-fn a_call_is_made_once_with_the_same_flags_on_every_chunk() {
+fn a_call_is_started_once_with_the_same_flags_on_every_chunk() {
     assert_eq!(broken_in_a_step(&[CALL, CALL, OUTPUT]), ["fresh-call-id"]);
     assert_eq!(broken_in_a_step(&[INPUT, CLIENT_CALL, OUTPUT]), ["same-flags"]);
     let without = OUTPUT.replace(r#","dynamic":true"#, "");
@@ -152,7 +152,7 @@ fn a_call_is_answered_once() {
 }
 
 #[test]
-fn a_call_whose_approval_nobody_decided_has_no_output() {
+fn a_call_with_an_undecided_approval_has_no_output() {
     let approval = r#"{"type":"tool-approval-request","approvalId":"a","toolCallId":"c"}"#;
     assert_eq!(broken_in_a_step(&[CALL, approval, OUTPUT]), ["approval-waits"]);
     let waits = [START, STEP, CLIENT_CALL, approval, STEP_END];
@@ -161,7 +161,7 @@ fn a_call_whose_approval_nobody_decided_has_no_output() {
 }
 
 #[test]
-fn the_reason_fits_what_waits_and_what_failed() {
+fn the_finish_reason_matches_waiting_calls_and_errors() {
     let finish = |reason: &str| STOP.replace("stop", reason);
     let waiting = [START, STEP, CLIENT_CALL, STEP_END];
     let with = |reason: &str| broken(&[&waiting[..], &[&finish(reason)]].concat());

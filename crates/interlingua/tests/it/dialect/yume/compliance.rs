@@ -1,44 +1,33 @@
-//! The compliance list of the seed on protocol normalization, one test each: whatever agent is
-//! read, what is written for Yume keeps the flat contract.
+//! The compliance list of the seed on protocol normalization, one test for each item: whichever
+//! agent is read, the output for Yume keeps the flat contract.
 
+use interlingua::Exit;
 use interlingua::check::{Checker, Finding};
 use interlingua::framing::Limits;
-use interlingua::{Exit, Options, Source, Translator, dialect};
 use serde_json::{Value, json};
 
-/// Translates a stream for Yume, checks it, and gives its records.
+use crate::support::records::{of_type, types};
+use crate::support::{dialect, translate_chunks};
+
+/// Translates a stream for Yume, checks the output, and returns its records.
 fn written(from: &str, input: &str, exit: &Exit) -> Vec<Value> {
-    let yume = dialect::find("yume").unwrap();
-    let mut translator =
-        Translator::new(Source::named(from).unwrap(), yume, Options::default()).unwrap();
-    let mut bytes = translator.push(input.as_bytes(), None).to_vec();
-    bytes.extend_from_slice(&translator.finish(exit, None).bytes);
-    assert_eq!(findings(&bytes), []);
-    for line in bytes.split(|byte| *byte == b'\n') {
+    let (from, to) = (Some(dialect(from)), dialect("yume"));
+    let written = translate_chunks(from, to, [input.as_bytes()], exit);
+    assert_eq!(findings(&written.bytes), []);
+    for line in written.bytes.split(|byte| *byte == b'\n') {
         assert!(line.len() < 100_000, "a line has {} bytes", line.len());
     }
-    let lines = std::str::from_utf8(&bytes).unwrap().lines();
-    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+    written.records()
 }
 
 fn findings(bytes: &[u8]) -> Vec<Finding> {
-    let mut checker = Checker::new(dialect::find("yume").unwrap(), Limits { frame: 99_999 });
+    let mut checker = Checker::new(dialect("yume"), Limits { frame: 99_999 });
     checker.push(bytes);
     checker.finish(&Exit::default())
 }
 
 fn from_codex(input: &str) -> Vec<Value> {
     written("codex", input, &Exit::default())
-}
-
-/// The types of records, in order.
-fn types(records: &[Value]) -> Vec<&str> {
-    records.iter().map(|record| record["type"].as_str().unwrap()).collect()
-}
-
-/// The records of one type.
-fn all<'r>(records: &'r [Value], kind: &str) -> Vec<&'r Value> {
-    records.iter().filter(|record| record["type"] == kind).collect()
 }
 
 const CODEX_START: &str = concat!(
@@ -121,7 +110,7 @@ fn single_tool_call() {
 
 #[test]
 fn multiple_tool_calls() {
-    // Three commands at once, which end in another order, and words in between.
+    // Three commands at once, which end in another order, and text in between.
     let start = |id: &str| {
         format!(
             r#"{{"type":"item.started","item":{{"id":"{id}","type":"command_execution","command":"echo {id}","aggregated_output":"","exit_code":null,"status":"in_progress"}}}}"#
@@ -148,7 +137,7 @@ fn multiple_tool_calls() {
 }
 
 #[test]
-fn what_a_sub_agent_does_waits_for_the_call_that_started_it() {
+fn records_of_a_sub_agent_wait_for_the_call_that_started_it() {
     let call = |id: &str, parent: &str| {
         format!(
             r#"{{"type":"assistant","message":{{"id":"m{id}","role":"assistant","content":[{{"type":"tool_use","id":"{id}","name":"Bash","input":{{"command":"ls"}}}}]}},"parent_tool_use_id":{parent},"session_id":"s1","uuid":"u{id}"}}"#
@@ -169,7 +158,7 @@ fn what_a_sub_agent_does_waits_for_the_call_that_started_it() {
             .to_owned(),
     ];
     let records = written("claude", &lines.join("\n"), &Exit::default());
-    let ids: Vec<_> = all(&records, "tool_use").iter().map(|call| call["id"].clone()).collect();
+    let ids: Vec<_> = of_type(&records, "tool_use").iter().map(|call| call["id"].clone()).collect();
     assert_eq!(ids, [json!("task"), json!("inner")]);
 }
 
@@ -181,7 +170,7 @@ fn tool_error() {
         r#"{"type":"item.completed","item":{"id":"item_1","type":"mcp_tool_call","server":"s","tool":"t","arguments":{},"result":null,"error":{"message":"refused"},"status":"failed"}}"#,
     )));
     assert_eq!(
-        all(&records, "tool_result"),
+        of_type(&records, "tool_result"),
         [
             &json!({
                 "type": "tool_result", "tool_use_id": "item_0", "content": "Exit code 1\nno\n",
@@ -193,7 +182,7 @@ fn tool_error() {
             }),
         ]
     );
-    assert_eq!(all(&records, "result")[0]["is_error"], json!(false));
+    assert_eq!(of_type(&records, "result")[0]["is_error"], json!(false));
 }
 
 #[test]
@@ -210,18 +199,18 @@ fn interrupt_mid_stream() {
     );
     assert_eq!(records[2]["is_error"], json!(true));
     let result = &records[5];
-    // Yume forgets the session of a turn that failed.
+    // Yume forgets the session of a failed turn.
     assert_eq!((&result["is_error"], &result["subtype"]), (&json!(false), &json!("cancelled")));
     assert_eq!(
         result["errors"],
         json!(["the agent was ended by signal 2 before its turn was over"])
     );
-    // Codex counts a turn at its end.
+    // Codex counts a turn only at its end.
     assert_eq!(result["usage_estimated"], json!(true));
 }
 
 #[test]
-fn an_interrupt_that_the_agent_tells_is_told_once() {
+fn an_interrupt_that_the_agent_reports_is_written_once() {
     let input = format!(
         "{CLAUDE_INIT}{}\n{}\n",
         r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]},"parent_tool_use_id":null,"session_id":"s1","uuid":"u2"}"#,
@@ -246,10 +235,10 @@ fn auth_failure_is_a_system_error() {
 }
 
 #[test]
-fn an_auth_failure_that_the_agent_also_says_is_a_system_error() {
-    let said = r#"{"type":"assistant","error":"authentication_failed","message":{"id":"m1","role":"assistant","content":[{"type":"text","text":"Not logged in"}]},"parent_tool_use_id":null,"session_id":"s1","uuid":"u2"}"#;
+fn an_auth_failure_that_is_also_a_message_is_a_system_error() {
+    let message = r#"{"type":"assistant","error":"authentication_failed","message":{"id":"m1","role":"assistant","content":[{"type":"text","text":"Not logged in"}]},"parent_tool_use_id":null,"session_id":"s1","uuid":"u2"}"#;
     let end = r#"{"type":"result","subtype":"success","is_error":true,"result":"Not logged in","session_id":"s1","uuid":"u3"}"#;
-    let records = written("claude", &format!("{CLAUDE_INIT}{said}\n{end}\n"), &Exit::default());
+    let records = written("claude", &format!("{CLAUDE_INIT}{message}\n{end}\n"), &Exit::default());
     assert_eq!(types(&records), ["system", "system", "result", "message_stop"]);
     assert_eq!(records[2].get("result"), None);
     assert_eq!(records[2]["errors"], json!(["Not logged in"]));
@@ -276,7 +265,7 @@ fn result_even_after_errors() {
     assert_eq!(result["is_error"], json!(true));
     assert_eq!(result["subtype"], json!("error_during_execution"));
 
-    // Not even an empty stream, or one that nobody understands, leaves Yume waiting.
+    // Not even an empty stream, or one that is not understood, leaves Yume waiting.
     for input in ["", "no protocol at all\n"] {
         let records = from_codex(input);
         assert_eq!(types(&records)[0], "system");
@@ -291,11 +280,11 @@ fn a_limit_has_its_own_subtype() {
         r#"{"type":"result","subtype":"error_max_turns","is_error":true,"errors":["Reached maximum number of turns (1)"],"session_id":"s1","uuid":"u3"}"#
     );
     let records = written("claude", &input, &Exit::default());
-    assert_eq!(all(&records, "result")[0]["subtype"], json!("error_max_turns"));
+    assert_eq!(of_type(&records, "result")[0]["subtype"], json!("error_max_turns"));
 }
 
 #[test]
-fn retries_are_told_in_result_errors() {
+fn retries_are_listed_in_result_errors() {
     let items = concat!(
         r#"{"type":"error","message":"Reconnecting... 1/5 (stream disconnected before completion)"}"#,
         "\n",
@@ -319,7 +308,7 @@ fn retries_are_told_in_result_errors() {
 #[test]
 fn long_text_is_chunked_below_the_limit() {
     let text = "Zeile mit Umlaut ä, \"Zitat\" und 🧪\n".repeat(9000);
-    // As a writer of UTF-8 prints it, and as one prints it that escapes all but ASCII.
+    // The text as a writer of UTF-8 prints it, and as one prints it that escapes all but ASCII.
     let plain = serde_json::to_string(&text).unwrap();
     let escaped: String = plain
         .chars()
@@ -336,12 +325,12 @@ fn long_text_is_chunked_below_the_limit() {
         let records = from_codex(&codex(&format!(
             r#"{{"type":"item.completed","item":{{"id":"item_0","type":"agent_message","text":{literal}}}}}"#
         )));
-        let texts = all(&records, "text");
+        let texts = of_type(&records, "text");
         assert!(texts.len() > 3);
-        let said: String = texts.iter().map(|text| text["content"].as_str().unwrap()).collect();
-        assert_eq!(said, text);
-        // It would not fit beside the other fields of the result.
-        assert_eq!(all(&records, "result")[0].get("result"), None);
+        let joined: String = texts.iter().map(|text| text["content"].as_str().unwrap()).collect();
+        assert_eq!(joined, text);
+        // It would not fit next to the other fields of the result.
+        assert_eq!(of_type(&records, "result")[0].get("result"), None);
     }
 }
 
@@ -352,23 +341,23 @@ fn long_result_is_chunked() {
     let records = from_codex(&codex(&format!(
         r#"{{"type":"item.completed","item":{{"id":"item_0","type":"command_execution","command":"yes","aggregated_output":{literal},"exit_code":0,"status":"completed"}}}}"#
     )));
-    let parts = all(&records, "tool_result");
+    let parts = of_type(&records, "tool_result");
     assert_eq!(parts.len(), 4);
-    let whole: String = parts.iter().map(|part| part["content"].as_str().unwrap()).collect();
-    assert_eq!(whole, output);
+    let joined: String = parts.iter().map(|part| part["content"].as_str().unwrap()).collect();
+    assert_eq!(joined, output);
     assert!(parts[..3].iter().all(|part| part["partial"] == json!(true)));
     assert_eq!(parts[3].get("partial"), None);
 }
 
 #[test]
-fn a_long_input_is_cut_and_says_so() {
+fn a_long_input_is_shortened_and_marked() {
     let input = json!({ "file_path": "/big.txt", "content": "line\n".repeat(50_000) });
     let call = json!({
         "type": "tool_use", "timestamp": "t", "tool_name": "write_file", "tool_id": "w1",
         "parameters": input,
     });
     let records = written("gemini", &format!("{call}\n"), &Exit::default());
-    let call = all(&records, "tool_use")[0];
+    let call = of_type(&records, "tool_use")[0];
     assert_eq!(call["input"]["file_path"], json!("/big.txt"));
     assert!(call["input"]["content"].as_str().unwrap().ends_with(" bytes left out]"));
 }
@@ -392,17 +381,17 @@ fn usage_is_estimated_and_marked_when_unknown() {
     );
     let records = written("giselle", input, &Exit::default());
     let estimate = json!({ "input_tokens": 2, "output_tokens": 3, "estimated": true });
-    let result = all(&records, "result")[0];
+    let result = of_type(&records, "result")[0];
     assert_eq!(result["usage"], estimate);
     assert_eq!(result["usage_estimated"], json!(true));
-    let mut usage = all(&records, "usage")[0].clone();
+    let mut usage = of_type(&records, "usage")[0].clone();
     usage.as_object_mut().unwrap().remove("type");
     assert_eq!(usage, estimate);
 }
 
 #[test]
 fn init_first_and_once() {
-    // Claude says `init` for every turn; a log line comes before all.
+    // Claude writes `init` for every turn; here, a log line precedes everything.
     let turn = |text: &str| {
         format!(
             "{CLAUDE_INIT}{}\n{}\n",
@@ -426,27 +415,27 @@ fn init_first_and_once() {
 }
 
 #[test]
-fn another_session_id_is_told() {
+fn another_session_id_is_written() {
     let input = format!("{CLAUDE_INIT}{}", CLAUDE_INIT.replace("s1", "s2"));
     let records = written("claude", &input, &Exit::default());
-    let told = json!({ "type": "system", "subtype": "session_id", "session_id": "s2" });
-    assert_eq!(records[1], told);
-    assert_eq!(all(&records, "result")[0]["session_id"], json!("s2"));
+    let expected = json!({ "type": "system", "subtype": "session_id", "session_id": "s2" });
+    assert_eq!(records[1], expected);
+    assert_eq!(of_type(&records, "result")[0]["session_id"], json!("s2"));
 }
 
 #[test]
-fn ids_are_stable_and_every_piece_has_its_own() {
-    let piece = r#"{"type":"message","role":"assistant","content":"ha","delta":true}"#;
-    let input = format!("{piece}\n{piece}\n");
+fn ids_are_stable_and_different_for_every_delta() {
+    let delta = r#"{"type":"message","role":"assistant","content":"ha","delta":true}"#;
+    let input = format!("{delta}\n{delta}\n");
     let one = written("giselle", &input, &Exit::default());
     assert_eq!(one, written("giselle", &input, &Exit::default()));
-    let ids: Vec<_> = all(&one, "text").iter().map(|text| text["id"].clone()).collect();
+    let ids: Vec<_> = of_type(&one, "text").iter().map(|text| text["id"].clone()).collect();
     assert!(ids.iter().all(|id| id.as_str().is_some_and(|id| id.starts_with("chunk-"))));
     assert!(ids.len() == 2 && ids[0] != ids[1], "{ids:?}");
 }
 
 #[test]
-fn a_plan_is_told_as_a_call_of_todo_write() {
+fn a_plan_is_written_as_a_call_of_todo_write() {
     let records = from_codex(&codex(
         r#"{"type":"item.started","item":{"id":"item_0","type":"todo_list","items":[{"text":"Look","completed":true},{"text":"Act","completed":false}]}}"#,
     ));
@@ -479,7 +468,7 @@ fn reasoning_is_thinking() {
 }
 
 #[test]
-fn a_turn_that_rests_until_the_client_acts_is_no_error() {
+fn a_turn_that_waits_for_the_client_is_no_error() {
     let input = concat!(
         r#"{"type":"snapshot_request","requestId":"r1","instruction":"look","document":"d"}"#,
         "\n",

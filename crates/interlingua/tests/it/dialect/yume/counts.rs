@@ -1,4 +1,4 @@
-//! Counts for Yume: what the source states is written, and only what it does not is estimated.
+//! Counts for Yume: stated counts are written, and only missing ones are estimated.
 use crate::support::{Written, translate_lines};
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ fn result(written: &Written) -> Value {
     result.cloned().unwrap_or_else(|| panic!("no result in {}", written.text()))
 }
 
-/// The turn that a `result` of Yume's contract ends, as our own events tell it.
+/// The turn that a `result` of Yume's contract ends, in our own events.
 fn turn_read(result: &Value) -> Value {
     let written = translate_lines("yume", "events", &[&result.to_string()]);
     let events = written.records();
@@ -63,7 +63,7 @@ fn the_cost_of_a_turn_is_that_of_its_only_model() {
     });
     let result = result(&written);
     assert_eq!(result["modelUsage"], json!({ "claude-x": counts }));
-    // And it is read back.
+    // It is read back.
     let turn = turn_read(&result);
     let model = json!({
         "scope": "turn", "model": "claude-x", "input": 7, "cache_read": 1, "cache_write": 2,
@@ -107,7 +107,7 @@ fn the_last_request_of_opencode_is_stated_and_not_estimated() {
 }
 
 #[test]
-fn the_models_of_a_turn_that_was_cut_off_are_its_counts() {
+fn the_counts_of_a_truncated_turn_are_those_of_its_models() {
     let claude = json!({
         "type": "result", "subtype": "error_during_execution", "is_error": true, "duration_ms": 5,
         "duration_api_ms": 4, "num_turns": 1, "session_id": "s", "total_cost_usd": 0.25,
@@ -126,7 +126,7 @@ fn the_models_of_a_turn_that_was_cut_off_are_its_counts() {
 }
 
 #[test]
-fn requests_of_a_turn_that_was_stopped_are_stated_and_marked() {
+fn the_counts_of_requests_of_a_stopped_turn_are_written_and_marked() {
     let message = r#"{"interlingua":1,"type":"message_started","message":"m"}"#;
     let ended = r#"{"interlingua":1,"type":"message_ended","message":"m","usage":{"scope":"request","input":100,"output":1}}"#;
     let stopped = r#"{"interlingua":1,"type":"turn_ended","outcome":"cancelled"}"#;
@@ -136,7 +136,7 @@ fn requests_of_a_turn_that_was_stopped_are_stated_and_marked() {
 }
 
 #[test]
-fn a_count_that_is_stated_stands_beside_one_that_is_estimated() {
+fn a_stated_count_is_written_next_to_an_estimated_one() {
     let result = result(&gemini("success", &json!({"output_tokens": 310})));
     let usage = json!({"input_tokens": 1, "output_tokens": 310, "estimated": true});
     assert_eq!((&result["usage"], &result["usage_estimated"]), (&usage, &json!(true)));
@@ -156,8 +156,8 @@ fn a_cancelled_turn_without_counts_is_estimated_by_characters() {
     let usage = json!({"input_tokens": 2, "output_tokens": 2, "estimated": true});
     assert_eq!((&result["usage"], &result["usage_estimated"]), (&usage, &json!(true)));
     let records = written.records();
-    let told = records.iter().find(|record| record["type"] == "usage").unwrap();
-    assert_eq!(told["estimated"], true);
+    let usage = records.iter().find(|record| record["type"] == "usage").unwrap();
+    assert_eq!(usage["estimated"], true);
 }
 
 #[test]

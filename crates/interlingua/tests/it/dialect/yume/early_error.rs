@@ -1,11 +1,8 @@
-//! An error from before the session is named does not make up a session.
+//! An error before the session is named does not invent a session.
 
 use serde_json::Value;
 
-use crate::support::{dialect, translate_lines};
-use interlingua::Exit;
-use interlingua::check::Checker;
-use interlingua::framing::Limits;
+use crate::support::records::translate_checked;
 
 const ERROR: &str = r#"{"type":"error","message":"the configuration is odd"}"#;
 const THREAD: &str = r#"{"type":"thread.started","thread_id":"t-1"}"#;
@@ -14,16 +11,12 @@ const TEXT: &str =
 const END: &str = r#"{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}"#;
 
 fn written(from: &str, lines: &[&str]) -> Vec<Value> {
-    let written = translate_lines(from, "yume", lines);
-    let mut checker = Checker::new(dialect("yume"), Limits::default());
-    checker.push(&written.bytes);
-    assert_eq!(checker.finish(&Exit::default()), [], "{}", written.text());
-    written.records()
+    translate_checked(from, "yume", lines).records()
 }
 
-/// Seen: an `init` with an id of our own, and never the one of the agent.
+/// Regression: an `init` with a generated id was written, and the agent's id never was.
 #[test]
-fn it_waits_for_the_session() {
+fn an_early_error_waits_for_the_session() {
     let records = written("codex", &[ERROR, THREAD, TEXT, END]);
     assert_eq!(records[0]["subtype"], "init");
     assert_eq!(records[0]["session_id"], "t-1");
@@ -35,7 +28,7 @@ fn it_waits_for_the_session() {
 }
 
 #[test]
-fn it_is_written_if_there_never_is_a_session() {
+fn an_early_error_is_written_if_there_is_no_session() {
     let records = written("codex", &[ERROR]);
     assert_eq!(records[0]["subtype"], "init");
     assert_eq!(records[1]["type"], "error");
@@ -44,7 +37,7 @@ fn it_is_written_if_there_never_is_a_session() {
 }
 
 #[test]
-fn it_does_not_wait_once_the_agent_goes_on() {
+fn an_early_error_does_not_wait_once_the_agent_continues() {
     let error = r#"{"type":"error","message":"odd"}"#;
     let text = r#"{"type":"block","kind":"text","text":"Hi"}"#;
     let named = r#"{"type":"session_updated","id":"s-1"}"#;

@@ -1,19 +1,13 @@
-//! Codex changes any number of files in one call; Yume draws one `Edit` or `Write` a file.
-use crate::support::translate_lines;
-use interlingua::check::Checker;
-use interlingua::framing::Limits;
-use interlingua::{Exit, dialect};
+//! Codex changes any number of files in one call; Yume draws one `Edit` or `Write` for each file.
+
 use serde_json::{Value, json};
+
+use crate::support::records::translate_checked;
 
 /// The calls and answers that are written, in order.
 fn written(from: &str, lines: &[Value]) -> Vec<Value> {
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let written = translate_lines(from, "yume", &lines);
-    let mut checker = Checker::new(dialect::find("yume").unwrap(), Limits::default());
-    checker.push(&written.bytes);
-    assert_eq!(checker.finish(&Exit::default()), []);
-    let records = written.records();
+    let records = translate_checked(from, "yume", &lines).records();
     let tools = ["tool_use", "tool_result"];
     records.into_iter().filter(|record| tools.contains(&record["type"].as_str().unwrap())).collect()
 }
@@ -59,7 +53,7 @@ fn every_file_is_a_call_of_its_own() {
 }
 
 #[test]
-fn the_texts_come_from_the_difference() {
+fn the_texts_are_taken_from_the_diff() {
     let changes = json!([
         {"path": "/w/gone.txt", "kind": {"type": "delete"}, "diff": "gone\n"},
         {"path": "/w/hello.txt", "kind": {"type": "update", "move_path": null}, "diff": "@@ -1 +1 @@\n-hello\n+hello world\n"},
@@ -108,7 +102,7 @@ fn a_patch_that_failed_fails_for_every_file() {
 }
 
 #[test]
-fn a_list_without_files_stays_a_tool_of_its_own() {
+fn a_list_without_files_keeps_its_tool() {
     let tools = written("codex", &exec("completed", &json!([])));
     assert_eq!(tools[0]["name"], "file_change");
 }

@@ -1,9 +1,10 @@
-//! What an agent says at once is written for Yume in pieces of about 4 KB, as if it had been streamed.
+//! A text that an agent writes at once is written for Yume in deltas of about 4 KB, as if it had
+//! been streamed.
 use crate::support::translate_lines;
 use serde_json::json;
 
-/// The pieces in which a message of Codex is written.
-fn pieces(text: &str) -> Vec<String> {
+/// The deltas in which a message of Codex is written.
+fn deltas(text: &str) -> Vec<String> {
     let item = json!({"id": "m", "type": "agent_message", "text": text});
     let lines = [
         json!({"type": "thread.started", "thread_id": "t"}),
@@ -20,34 +21,34 @@ fn pieces(text: &str) -> Vec<String> {
 #[test]
 fn a_long_message_is_streamed_line_by_line() {
     let text = "A line of an answer, neither long nor short.\n".repeat(500);
-    let pieces = pieces(&text);
-    assert_eq!(pieces.concat(), text);
-    assert!(pieces.len() >= text.len() / 4096, "{}", pieces.len());
-    assert!(pieces.iter().all(|piece| piece.len() <= 4096 && piece.ends_with('\n')));
-    assert!(pieces[..pieces.len() - 1].iter().all(|piece| piece.len() > 2048));
+    let deltas = deltas(&text);
+    assert_eq!(deltas.concat(), text);
+    assert!(deltas.len() >= text.len() / 4096, "{}", deltas.len());
+    assert!(deltas.iter().all(|delta| delta.len() <= 4096 && delta.ends_with('\n')));
+    assert!(deltas[..deltas.len() - 1].iter().all(|delta| delta.len() > 2048));
 }
 
 #[test]
-fn where_no_line_ends_a_word_does() {
+fn a_text_without_line_ends_is_split_between_words() {
     let text = "words \"and\" more words ".repeat(1000);
-    let pieces = pieces(&text);
-    assert_eq!(pieces.concat(), text);
-    assert!(pieces.len() > 5 && pieces.iter().all(|piece| piece.ends_with(' ')));
+    let deltas = deltas(&text);
+    assert_eq!(deltas.concat(), text);
+    assert!(deltas.len() > 5 && deltas.iter().all(|delta| delta.ends_with(' ')));
 }
 
 #[test]
-fn no_character_is_cut() {
+fn no_character_is_split() {
     let text = "日本語のテキスト🧪".repeat(1000);
-    let pieces = pieces(&text);
-    assert_eq!(pieces.concat(), text);
+    let deltas = deltas(&text);
+    assert_eq!(deltas.concat(), text);
     assert!(
-        pieces
+        deltas
             .iter()
-            .all(|piece| (2048..=4096).contains(&piece.len()) || Some(piece) == pieces.last())
+            .all(|delta| (2048..=4096).contains(&delta.len()) || Some(delta) == deltas.last())
     );
 }
 
 #[test]
-fn a_short_message_is_one_piece() {
-    assert_eq!(pieces("Hello.\nThis is short."), ["Hello.\nThis is short."]);
+fn a_short_message_is_one_delta() {
+    assert_eq!(deltas("Hello.\nThis is short."), ["Hello.\nThis is short."]);
 }

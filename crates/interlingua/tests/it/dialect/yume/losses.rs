@@ -1,8 +1,9 @@
-//! What is shortened or left out for want of room in a line of Yume's contract is reported.
+//! Content that is shortened or left out because a line of Yume's contract is too short is reported
+//! as lost.
 use crate::support::{Written, translate_lines};
 use serde_json::{Value, json};
 
-/// Writes events of our own for Yume.
+/// The stream written for Yume from our own events.
 fn written(events: &[Value]) -> Written {
     let line = |event: &Value| {
         let mut event = event.clone();
@@ -10,13 +11,12 @@ fn written(events: &[Value]) -> Written {
         event.to_string()
     };
     let lines: Vec<String> = events.iter().map(line).collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let written = translate_lines("events", "yume", &lines);
     assert!(written.text().lines().all(|line| line.len() < 100_000));
     written
 }
 
-/// What was lost, and how often.
+/// The names of what was lost, with counts.
 fn lost(written: &Written) -> Vec<(String, u64)> {
     let losses = written.losses().iter();
     losses.map(|(what, count)| (what.to_owned(), count)).collect()
@@ -31,7 +31,7 @@ fn completed() -> Value {
 }
 
 #[test]
-fn long_names_and_ids() {
+fn long_names_and_ids_are_shortened() {
     let long = "n".repeat(600);
     let started = json!({"type": "session_started", "id": "s", "model": long});
     assert_eq!(lost(&written(&[started, completed()])), one("end of a long name"));
@@ -40,7 +40,7 @@ fn long_names_and_ids() {
 }
 
 #[test]
-fn two_long_ids_of_calls_stay_two() {
+fn two_long_call_ids_stay_different() {
     let mut events = Vec::new();
     for at in [1, 2] {
         let call = format!("{}{at}", "c".repeat(600));
@@ -61,41 +61,41 @@ fn two_long_ids_of_calls_stay_two() {
 }
 
 #[test]
-fn long_errors() {
+fn long_errors_are_shortened() {
     let message = "e".repeat(60_000);
     let error = json!({"type": "error", "class": "other", "message": message, "fatal": true});
     let ended = json!({"type": "turn_ended", "outcome": "failed", "cause": message});
-    // In its own record and in the list of the result.
+    // It is in its own record and in the list of the result.
     let expected = [("end of a long error message".to_owned(), 2)];
     assert_eq!(lost(&written(&[error, ended])), expected);
 }
 
 #[test]
-fn more_errors_than_a_result_has_room_for() {
+fn errors_beyond_the_line_limit_of_a_result_are_counted() {
     let errors: Vec<String> = (0..30).map(|at| format!("{at}{}", "e".repeat(5000))).collect();
     let ended = json!({"type": "turn_ended", "outcome": "failed", "errors": errors});
     let written = written(&[ended]);
     let records = written.records();
     let result = records.iter().find(|record| record["type"] == "result").unwrap();
-    let told = result["errors"].as_array().unwrap().len() as u64;
-    let left_out = [("error of a result over the line limit".to_owned(), 30 - told)];
+    let written_count = result["errors"].as_array().unwrap().len() as u64;
+    let left_out = [("error of a result over the line limit".to_owned(), 30 - written_count)];
     assert_eq!(lost(&written), left_out);
 }
 
 #[test]
-fn a_text_that_is_too_long_for_a_result() {
+fn a_text_that_is_too_long_for_a_result_is_left_out_of_it() {
     let text = "word ".repeat(30_000);
     let block = json!({"type": "block", "kind": "text", "text": text});
     let written = written(&[block, completed()]);
     assert_eq!(lost(&written), one("text of a result over the line limit"));
     let records = written.records();
     let texts = records.iter().filter(|record| record["type"] == "text");
-    let said: String = texts.map(|record| record["content"].as_str().unwrap()).collect();
-    assert_eq!(said, text);
+    let joined: String = texts.map(|record| record["content"].as_str().unwrap()).collect();
+    assert_eq!(joined, text);
 }
 
 #[test]
-fn more_tools_and_models_than_a_line_has_room_for() {
+fn tools_and_models_beyond_the_line_limit_are_counted() {
     let tools: Vec<String> = (0..2000).map(|at| format!("{at}-{}", "t".repeat(100))).collect();
     let started = json!({"type": "session_started", "id": "s", "tools": tools});
     let written_tools = written(&[started, completed()]);
@@ -109,13 +109,13 @@ fn more_tools_and_models_than_a_line_has_room_for() {
     let written_models = written(&[ended]);
     let records = written_models.records();
     let result = records.iter().find(|record| record["type"] == "result").unwrap();
-    let told = result["modelUsage"].as_object().unwrap().len() as u64;
-    let expected = [("counts of a model over the line limit".to_owned(), 200 - told)];
+    let written_count = result["modelUsage"].as_object().unwrap().len() as u64;
+    let expected = [("counts of a model over the line limit".to_owned(), 200 - written_count)];
     assert_eq!(lost(&written_models), expected);
 }
 
 #[test]
-fn what_fits_is_no_loss() {
+fn content_that_fits_is_not_lost() {
     let call = json!({"type": "tool_started", "call": "c", "name": "t", "input": {}});
     let ended = json!({"type": "tool_ended", "call": "c", "status": "completed", "output": "x"});
     assert_eq!(lost(&written(&[call, ended, completed()])), []);

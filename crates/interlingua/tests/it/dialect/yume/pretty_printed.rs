@@ -1,11 +1,12 @@
-//! Records of Yume's contract that are printed over several lines are read, and a broken one costs its
-//! own lines only.
+//! Records of Yume's contract that are printed on several lines are read, and a broken one loses
+//! only its own lines.
+use crate::support::records::of_type;
 use crate::support::{dialect, is_linear, translate, translate_chunks};
+use interlingua::Exit;
 use interlingua::framing::{Body, Frame, Framing, Joined, Limits};
-use interlingua::{Exit, Options, Translator};
 use serde_json::{Value, json};
 
-/// The frames of an input: the line and the text of each, or how long it was.
+/// The frames of an input: the line and the text of each, or its length.
 fn frames(input: &[u8], size: usize, limits: Limits) -> Vec<(u64, String)> {
     let mut framing = Joined::new(limits);
     let mut seen = Vec::new();
@@ -43,7 +44,7 @@ fn lines_are_joined_until_the_object_is_complete() {
 }
 
 #[test]
-fn other_lines_stay_as_they_are() {
+fn other_lines_are_unchanged() {
     let input = "log {x}\n$\n[\n{\"a\":1} {\"b\":2}\n  {\"c\":\"\n\"}\n{x\n{\"d\":tru\n";
     let expected = [
         (1, "log {x}"),
@@ -59,28 +60,28 @@ fn other_lines_stay_as_they_are() {
 }
 
 #[test]
-fn a_line_that_begins_a_record_ends_the_open_one() {
+fn a_line_that_starts_a_record_ends_the_open_one() {
     let input = "{\n  \"type\": \"tool_use\",\n  \"todos\": [\n{\"type\":\"text\"}\n";
     let open = "{\n  \"type\": \"tool_use\",\n  \"todos\": [";
     check(input, &[(1, open), (4, "{\"type\":\"text\"}")]);
-    // Also where a later line would complete it.
+    // The same holds if a later line would complete it.
     let input = "{\"a\":[\n{\"type\":\"text\"}\n]}\n";
     check(input, &[(1, "{\"a\":["), (2, "{\"type\":\"text\"}"), (3, "]}")]);
-    // An indented one is a part of it.
-    let whole = "{\"a\":[\n {\"type\":\"text\"}\n]}";
-    check(&format!("{whole}\n"), &[(1, whole)]);
+    // An indented line is a part of it.
+    let pretty = "{\"a\":[\n {\"type\":\"text\"}\n]}";
+    check(&format!("{pretty}\n"), &[(1, pretty)]);
 }
 
 #[test]
-fn a_broken_record_costs_its_own_lines_only() {
-    // Cut off in a list, and then a record that could be an item of it.
+fn a_broken_record_loses_only_its_own_lines() {
+    // The record is cut off in a list, and the next one could be an item of it.
     let second = "{\n  \"type\": \"text\"\n}";
     let input = format!("{{\n  \"todos\": [\n{second}\n{{\"type\":1}}\n");
     let expected = [(1, "{\n  \"todos\": ["), (3, second), (6, "{\"type\":1}")];
     check(&input, &expected);
     // The same at the end of the input.
     check(&format!("{{\n  \"todos\": [\n{second}\n"), &expected[..2]);
-    // Cut off between two fields: the brace cannot continue it.
+    // The record is cut off between two fields, where a brace cannot continue it.
     let input = format!("{{\n  \"a\": 1,\n{second}\nnoise\n");
     check(&input, &[(1, "{\n  \"a\": 1,"), (3, second), (6, "noise")]);
 }
@@ -125,7 +126,7 @@ fn joining_is_linear() {
 }
 
 #[test]
-fn a_stream_of_pretty_printed_records_tells_the_same_events() {
+fn a_stream_of_pretty_printed_records_gives_the_same_events() {
     let records = [
         json!({"type":"system","subtype":"init","session_id":"s","model":"m","cwd":"/","permissionMode":"default","tools":["Bash"]}),
         json!({"type":"text","content":"one\ntwo {","id":"chunk-1"}),
@@ -137,7 +138,7 @@ fn a_stream_of_pretty_printed_records_tells_the_same_events() {
     ];
     let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
     let pretty: String = records.iter().map(|record| format!("{record:#}\n")).collect();
-    let told = |input: &str| -> Vec<Value> {
+    let emitted = |input: &str| -> Vec<Value> {
         let mut events = translate("events", input.as_bytes(), &Exit::default()).records();
         for event in &mut events {
             let event = event.as_object_mut().unwrap();
@@ -146,8 +147,8 @@ fn a_stream_of_pretty_printed_records_tells_the_same_events() {
         }
         events
     };
-    // Recognised, and by name.
-    assert_eq!(told(&pretty), told(&lines));
+    // The dialect is recognised, or given by name.
+    assert_eq!(emitted(&pretty), emitted(&lines));
     let by_name = translate_chunks(
         Some(dialect("yume")),
         dialect("text"),
@@ -155,26 +156,17 @@ fn a_stream_of_pretty_printed_records_tells_the_same_events() {
         &Exit::default(),
     );
     assert_eq!(by_name.text(), translate("text", lines.as_bytes(), &Exit::default()).text());
-    // Passed on, each is a line.
+    // When passed through, each is one line.
     let passed = translate("yume", pretty.as_bytes(), &Exit::default()).records();
     assert_eq!(passed, records);
 }
 
 #[test]
-fn a_broken_record_is_reported_once_and_the_turn_goes_on() {
+fn a_broken_record_is_reported_once_and_the_turn_continues() {
     let input = "{\n  \"type\": \"text\",\n  \"content\": [\n{\"type\":\"text\",\"content\":\"Hello\"}\n{\"type\":\"result\",\"is_error\":false}\n";
-    let mut translator =
-        Translator::new(dialect("yume").into(), dialect("events"), Options::default()).unwrap();
-    let mut bytes = translator.push(input.as_bytes(), None).to_vec();
-    bytes.extend_from_slice(&translator.finish(&Exit::default(), None).bytes);
-    let events: Vec<Value> = String::from_utf8(bytes)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let of = |kind: &str| -> Vec<&Value> {
-        events.iter().filter(|event| event["type"] == kind).collect()
-    };
+    let (from, to) = (Some(dialect("yume")), dialect("events"));
+    let events = translate_chunks(from, to, [input.as_bytes()], &Exit::default()).records();
+    let of = |kind: &str| of_type(&events, kind);
     assert_eq!(of("unparsed").len(), 1);
     assert_eq!(
         (&of("unparsed")[0]["line"], &of("block_delta")[0]["text"]),

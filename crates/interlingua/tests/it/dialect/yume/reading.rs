@@ -1,10 +1,12 @@
 //! Reading the flat contract: the seed's own example, the names that Yume's programs use, and
-//! streams that are passed on as they are.
+//! streams that are passed through unchanged.
 
 use interlingua::check::Checker;
 use interlingua::event::{Data, Event, Outcome, ToolStatus};
 use interlingua::framing::Limits;
-use interlingua::{EntryRef, Exit, Options, ReadOptions, Reader, Source, Translator, dialect};
+use interlingua::{EntryRef, Exit, ReadOptions, Reader, Source, dialect};
+
+use crate::support::{self, translate_chunks};
 
 /// The example of the seed, byte by byte.
 const SEED: &str = r#"{"type":"system","subtype":"init","session_id":"sess_123","model":"gemini-1.5-pro","cwd":"/repo","permissionMode":"default","tools":["Read","Write","Edit","MultiEdit","Glob","Grep","LS","Bash"]}
@@ -31,14 +33,10 @@ fn kinds(events: &[Event<'_>]) -> Vec<&'static str> {
     events.iter().map(|event| event.data.kind()).collect()
 }
 
-fn translated(from: Option<&str>, input: &str) -> (String, Option<&'static str>) {
-    let yume = dialect::find("yume").unwrap();
-    let from = from.map_or(Source::Recognise, |name| Source::named(name).unwrap());
-    let mut translator = Translator::new(from, yume, Options::default()).unwrap();
-    let mut bytes = translator.push(input.as_bytes(), None).to_vec();
-    let finished = translator.finish(&Exit::default(), None);
-    bytes.extend_from_slice(&finished.bytes);
-    (String::from_utf8(bytes).unwrap(), finished.from.map(|dialect| dialect.name))
+fn translate_to_yume(from: Option<&str>, input: &str) -> (String, Option<&'static str>) {
+    let (from, to) = (from.map(support::dialect), support::dialect("yume"));
+    let written = translate_chunks(from, to, [input.as_bytes()], &Exit::default());
+    (written.text(), written.from().map(|dialect| dialect.name))
 }
 
 #[test]
@@ -74,22 +72,22 @@ fn the_example_of_the_seed_keeps_the_rules() {
 }
 
 #[test]
-fn the_same_protocol_is_passed_on_as_it_is() {
-    assert_eq!(translated(Some("yume"), SEED), (SEED.to_owned(), Some("yume")));
-    assert_eq!(translated(None, SEED), (SEED.to_owned(), Some("yume")));
+fn the_same_protocol_is_passed_through_unchanged() {
+    assert_eq!(translate_to_yume(Some("yume"), SEED), (SEED.to_owned(), Some("yume")));
+    assert_eq!(translate_to_yume(None, SEED), (SEED.to_owned(), Some("yume")));
     let with_nested = SEED.replace(
         "{\"type\":\"usage\"",
         "{\"type\":\"assistant\",\"message\":{\"id\":\"m\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}]}}\n$\n{\"type\":\"usage\"",
     );
-    assert_eq!(translated(Some("yume"), &with_nested).0, with_nested);
+    assert_eq!(translate_to_yume(Some("yume"), &with_nested).0, with_nested);
 }
 
 #[test]
-fn a_stream_that_was_cut_off_is_ended_and_nothing_is_said_twice() {
+fn a_truncated_stream_is_ended_and_nothing_is_written_twice() {
     let cut: String = SEED.lines().take(3).map(|line| format!("{line}\n")).collect();
     let parallel = r#"{"type":"tool_use","id":"call_2","name":"Bash","input":{"command":"ls"}}"#;
     let input = format!("{cut}{parallel}\n{{\"type\":\"text\",\"content\":\"more\"}}\n");
-    let (output, _) = translated(Some("yume"), &input);
+    let (output, _) = translate_to_yume(Some("yume"), &input);
     assert!(output.starts_with(&input));
     let added: Vec<serde_json::Value> =
         output[input.len()..].lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -100,7 +98,7 @@ fn a_stream_that_was_cut_off_is_ended_and_nothing_is_said_twice() {
 }
 
 #[test]
-fn consecutive_pieces_are_one_block() {
+fn consecutive_deltas_are_one_block() {
     let events = events(concat!(
         r#"{"type":"thinking","is_thinking":true,"thought":"a"}"#,
         "\n",
@@ -116,8 +114,8 @@ fn consecutive_pieces_are_one_block() {
     for event in &events {
         match &event.data {
             Data::BlockStarted(_) => blocks.push(String::new()),
-            Data::BlockDelta(piece) => {
-                blocks.last_mut().unwrap().push_str(&piece.text.to_plain());
+            Data::BlockDelta(delta) => {
+                blocks.last_mut().unwrap().push_str(&delta.text.to_plain());
             }
             _ => {}
         }
@@ -125,7 +123,7 @@ fn consecutive_pieces_are_one_block() {
     assert_eq!(blocks, ["ab", "cd"]);
 }
 
-/// The output of the only tool call of a stream, and how the call went.
+/// The output of the only tool call of a stream, and its status.
 fn answered(results: &str) -> (String, ToolStatus) {
     let call =
         r#"{"type":"tool_use","tool_id":"t","tool_name":"Bash","parameters":{"command":"x"}}"#;
@@ -166,16 +164,16 @@ fn an_answer_has_many_forms() {
 }
 
 #[test]
-fn the_parts_of_an_answer_are_one() {
+fn the_parts_of_an_answer_are_joined() {
     let part =
         r#"{"type":"tool_result","tool_use_id":"t","content":"one ","partial":true,"part":1}"#;
     let last = r#"{"type":"tool_result","tool_use_id":"t","content":"two"}"#;
-    let whole = (r#""one two""#.to_owned(), ToolStatus::Completed);
-    assert_eq!(answered(&format!("{part}\n{last}")), whole);
+    let joined = (r#""one two""#.to_owned(), ToolStatus::Completed);
+    assert_eq!(answered(&format!("{part}\n{last}")), joined);
     assert_eq!(answered(part), (r#""one ""#.to_owned(), ToolStatus::Abandoned));
 }
 
-/// How the turn of a stream ended.
+/// The outcome of the turn of a stream.
 fn outcome(lines: &str) -> Outcome {
     let ended = events(lines).into_iter().find_map(|event| match event.data {
         Data::TurnEnded(ended) => Some(ended.outcome),
@@ -185,7 +183,7 @@ fn outcome(lines: &str) -> Outcome {
 }
 
 #[test]
-fn a_turn_has_many_ends() {
+fn a_turn_may_end_in_many_ways() {
     let ends = [
         (r#"{"type":"result","is_error":false}"#, Outcome::Completed),
         (r#"{"type":"result","is_error":true,"subtype":"cancelled"}"#, Outcome::Cancelled),
@@ -205,7 +203,7 @@ fn a_turn_has_many_ends() {
 }
 
 #[test]
-fn usage_comes_from_the_record_before_where_the_result_has_none() {
+fn usage_is_that_of_the_record_before_a_result_without_usage() {
     for usage in [
         r#"{"type":"usage","input_tokens":3,"output_tokens":4,"estimated":true}"#,
         r#"{"type":"usage","usage":{"input_tokens":3,"output_tokens":4,"estimated":true}}"#,
@@ -244,7 +242,7 @@ fn nested_records_are_read_as_claude_writes_them() {
 }
 
 #[test]
-fn what_nobody_knows_is_kept() {
+fn an_unknown_record_is_kept() {
     let events = events(concat!(
         r#"{"type":"telepathy","x":1}"#,
         "\n",
@@ -265,8 +263,8 @@ fn what_nobody_knows_is_kept() {
 #[test]
 fn claude_and_gemini_are_not_mistaken_for_it() {
     let claude = r#"{"type":"system","subtype":"init","session_id":"s","model":"m","cwd":"/","permissionMode":"default","tools":[],"uuid":"u"}"#;
-    assert_eq!(translated(None, claude).1, Some("claude"));
+    assert_eq!(translate_to_yume(None, claude).1, Some("claude"));
     let gemini =
         r#"{"type":"tool_use","timestamp":"t","tool_name":"x","tool_id":"y","parameters":{}}"#;
-    assert_eq!(translated(None, gemini).1, Some("gemini"));
+    assert_eq!(translate_to_yume(None, gemini).1, Some("gemini"));
 }

@@ -14,18 +14,18 @@ fn broken(lines: &[&str]) -> Vec<&'static str> {
     broken_by_lines("yume", lines)
 }
 
-/// The rules that a turn breaks that has something in it.
+/// The rules that a turn with this content breaks.
 fn broken_by(content: &[&str]) -> Vec<&'static str> {
     broken(&[&[INIT], content, &[USAGE, RESULT, STOP]].concat())
 }
 
 #[test]
-fn a_turn_as_it_should_be_breaks_none() {
+fn a_valid_turn_breaks_no_rule() {
     assert_eq!(broken_by(&[r#"{"type":"text","content":"hi"}"#, CALL, ANSWER]), [""; 0]);
 }
 
 #[test]
-fn init_comes_first_and_once() {
+fn init_is_first_and_occurs_once() {
     assert_eq!(broken(&[USAGE, RESULT, STOP]), ["init-first"]);
     assert!(broken_by(&[INIT]).contains(&"init-once"));
     assert_eq!(
@@ -74,7 +74,7 @@ fn calls_have_their_fields() {
 }
 
 #[test]
-fn what_yume_would_draw_wrong_is_found() {
+fn values_that_yume_would_draw_wrongly_are_found() {
     let blocked = r#"{"type":"tool_use","id":"a","name":"TodoWrite","input":{"todos":[{"content":"x","status":"blocked"}]}}"#;
     assert_eq!(broken_by(&[blocked, ANSWER]), ["todo-status"]);
     let parent = r#"{"type":"text","content":"x","parent_tool_use_id":7}"#;
@@ -84,7 +84,7 @@ fn what_yume_would_draw_wrong_is_found() {
 }
 
 #[test]
-fn tools_come_one_after_the_other() {
+fn calls_do_not_overlap() {
     let other = CALL.replace("\"a\"", "\"b\"");
     let other_answer = ANSWER.replace("\"a\"", "\"b\"");
     let rules = broken_by(&[CALL, &other, ANSWER, &other_answer]);
@@ -117,7 +117,7 @@ fn calls_and_answers_belong_together() {
 }
 
 #[test]
-fn usage_is_told_right_before_the_end() {
+fn usage_is_written_directly_before_the_end() {
     assert_eq!(broken(&[INIT, RESULT, STOP]), ["usage-told"]);
     let text = r#"{"type":"text","content":"hi"}"#;
     assert_eq!(broken(&[INIT, USAGE, text, RESULT, STOP]), ["usage-told"]);
@@ -126,7 +126,7 @@ fn usage_is_told_right_before_the_end() {
 }
 
 #[test]
-fn the_end_is_the_end() {
+fn nothing_follows_the_end() {
     assert_eq!(broken(&[INIT, USAGE, RESULT]), ["message-stop"]);
     let error = r#"{"type":"error","message":"x"}"#;
     let rules = broken(&[INIT, USAGE, RESULT, error, STOP]);
@@ -148,7 +148,7 @@ fn a_result_has_its_fields() {
 }
 
 #[test]
-fn an_interrupt_comes_once_and_is_no_success() {
+fn an_interrupt_occurs_once_and_is_no_success() {
     let interrupt = r#"{"type":"interrupt"}"#;
     assert_eq!(broken_by(&[interrupt]), ["interrupt-result"]);
     let cancelled = r#"{"type":"result","is_error":true,"subtype":"cancelled"}"#;
@@ -157,29 +157,29 @@ fn an_interrupt_comes_once_and_is_no_success() {
 }
 
 #[test]
-fn what_yume_would_drop_is_found() {
+fn records_that_yume_would_drop_are_found() {
     let text = r#"{"type":"text","content":"ha"}"#;
     assert_eq!(broken_by(&[text, text]), ["text-unique"]);
 }
 
 #[test]
-fn only_a_turn_that_rests_may_leave_a_call_open() {
+fn only_a_turn_that_waits_may_leave_a_call_open() {
     let rests = r#"{"type":"result","is_error":false,"subtype":"waiting_for_client"}"#;
     let call = CALL.replace("\"input\"", "\"executor\":\"client\",\"input\"");
     assert_eq!(broken(&[INIT, &call, rests, STOP, ANSWER, USAGE, RESULT, STOP]), [""; 0]);
     let rules = broken(&[INIT, &call, USAGE, RESULT, STOP]);
     assert!(rules.contains(&"tool-serial"), "{rules:?}");
-    // What the agent still says before its turn rests is said; what comes before an answer is not.
+    // Text before the turn waits is allowed; text before an answer is not.
     let text = r#"{"type":"text","content":"Your turn."}"#;
     assert_eq!(broken(&[INIT, &call, text, rests, STOP, ANSWER, USAGE, RESULT, STOP]), [""; 0]);
     assert_eq!(broken(&[INIT, &call, text, ANSWER, USAGE, RESULT, STOP]), ["tool-serial"]);
-    // Only a call of the client may be left to it.
+    // Only a client call may be left open.
     let rules = broken(&[INIT, CALL, rests, STOP, ANSWER, USAGE, RESULT, STOP]);
     assert!(rules.contains(&"tool-serial"), "{rules:?}");
 }
 
 #[test]
-fn an_answer_that_is_an_error_says_why() {
+fn an_answer_that_is_an_error_has_a_cause() {
     let silent = r#"{"type":"tool_result","tool_use_id":"a","content":"","is_error":true}"#;
     assert_eq!(broken_by(&[CALL, silent]), ["error-says-why"]);
 }

@@ -1,7 +1,8 @@
 //! A sign-in that failed before the agent wrote any record is an error of the system for Yume.
 //!
-//! Without an account, Gemini CLI and Copilot CLI print nothing on standard output: Gemini exits with 41,
-//! Copilot with 1, and both explain themselves on standard error.
+//! If the user is not signed in, Gemini CLI and Copilot CLI print nothing on standard output:
+//! Gemini exits with 41, Copilot with 1, and both explain the failure on standard error.
+use crate::support::records::of_type;
 use crate::support::{dialect, translate_chunks};
 use interlingua::Exit;
 use serde_json::Value;
@@ -14,24 +15,20 @@ fn written(from: &str, to: &str, input: &str, code: i64, stderr: Option<&str>) -
     translate_chunks(Some(dialect(from)), dialect(to), [input.as_bytes()], &exit).records()
 }
 
-fn of<'r>(records: &'r [Value], kind: &str) -> Vec<&'r Value> {
-    records.iter().filter(|record| record["type"] == kind).collect()
-}
-
 #[test]
-fn yume_is_told_by_a_system_error() {
-    let told = [
+fn yume_receives_a_system_error() {
+    let cases = [
         ("gemini", 41, Some(GEMINI), "Please set an Auth method"),
         ("gemini", 41, None, "could not sign in (exit code 41)"),
         ("copilot", 1, Some(COPILOT), "No authentication information found."),
     ];
-    for (from, code, stderr, words) in told {
+    for (from, code, stderr, words) in cases {
         let records = written(from, "yume", "", code, stderr);
-        let system = of(&records, "system");
+        let system = of_type(&records, "system");
         assert_eq!((system.len(), &system[1]["subtype"]), (2, &Value::from("error")), "{from}");
         assert!(system[1]["message"].as_str().unwrap().contains(words), "{}", system[1]);
-        assert!(of(&records, "error").is_empty());
-        assert_eq!(of(&records, "result")[0]["is_error"], true);
+        assert!(of_type(&records, "error").is_empty());
+        assert_eq!(of_type(&records, "result")[0]["is_error"], true);
     }
 }
 
@@ -39,18 +36,18 @@ fn yume_is_told_by_a_system_error() {
 fn the_events_have_the_class() {
     for (from, code, stderr) in [("gemini", 41, GEMINI), ("copilot", 1, COPILOT)] {
         let events = written(from, "events", "", code, Some(stderr));
-        assert_eq!(of(&events, "turn_ended")[0]["class"], "authentication", "{from}");
+        assert_eq!(of_type(&events, "turn_ended")[0]["class"], "authentication", "{from}");
     }
 }
 
 #[test]
-fn another_exit_is_no_failure_to_sign_in() {
-    let told = [("gemini", 1, GEMINI), ("copilot", 1, "Error: no network"), ("codex", 41, "gone")];
-    for (from, code, stderr) in told {
+fn another_exit_is_no_sign_in_failure() {
+    let cases = [("gemini", 1, GEMINI), ("copilot", 1, "Error: no network"), ("codex", 41, "gone")];
+    for (from, code, stderr) in cases {
         let events = written(from, "events", "", code, Some(stderr));
-        assert_eq!(of(&events, "turn_ended")[0].get("class"), None, "{from}");
+        assert_eq!(of_type(&events, "turn_ended")[0].get("class"), None, "{from}");
         let records = written(from, "yume", "", code, Some(stderr));
-        assert_eq!((of(&records, "system").len(), of(&records, "error").len()), (1, 1));
+        assert_eq!((of_type(&records, "system").len(), of_type(&records, "error").len()), (1, 1));
     }
 }
 
@@ -62,5 +59,5 @@ fn a_turn_that_the_agent_ended_itself_keeps_its_cause() {
         "",
     ];
     let events = written("gemini", "events", &lines.join("\n"), 41, None);
-    assert_eq!(of(&events, "turn_ended")[0]["outcome"], "completed");
+    assert_eq!(of_type(&events, "turn_ended")[0]["outcome"], "completed");
 }

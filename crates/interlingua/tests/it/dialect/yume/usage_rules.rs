@@ -1,7 +1,6 @@
 //! The rules of Yume's contract on counts and on lines, and streams that break them.
-use interlingua::check::Checker;
-use interlingua::framing::Limits;
-use interlingua::{Exit, dialect};
+
+use crate::support::rules::violations;
 
 const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s","model":"m","cwd":"/","permissionMode":"default","tools":[]}"#;
 const USAGE: &str = r#"{"type":"usage","input_tokens":1,"output_tokens":1}"#;
@@ -10,13 +9,7 @@ const STOP: &str = r#"{"type":"message_stop"}"#;
 /// The names of the rules that a turn breaks with some fields in its result.
 fn broken(fields: &str) -> Vec<&'static str> {
     let result = format!(r#"{{"type":"result","is_error":false,"subtype":"success",{fields}}}"#);
-    found(&[INIT, USAGE, &result, STOP].join("\n"))
-}
-
-fn found(input: &str) -> Vec<&'static str> {
-    let mut checker = Checker::new(dialect::find("yume").unwrap(), Limits::default());
-    checker.push(input.as_bytes());
-    checker.finish(&Exit::default()).into_iter().map(|finding| finding.rule).collect()
+    violations("yume", &[INIT, USAGE, &result, STOP].join("\n"))
 }
 
 #[test]
@@ -45,7 +38,7 @@ fn an_estimate_is_marked_twice() {
 }
 
 #[test]
-fn a_record_on_several_lines_can_be_read_and_keeps_no_rule() {
+fn a_record_on_several_lines_can_be_read_and_breaks_a_rule() {
     let pretty = format!("{INIT}\n{USAGE}\n{{\n\"type\":\"result\",\"is_error\":true}}\n{STOP}\n");
-    assert!(found(&pretty).contains(&"only-records"));
+    assert!(violations("yume", &pretty).contains(&"only-records"));
 }

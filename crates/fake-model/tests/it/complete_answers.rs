@@ -3,11 +3,11 @@
 use fake_model::{Cut, Reply, Script};
 use serde_json::{Value, json};
 
-use crate::support::bodies::whole_request;
-use crate::support::{self, Said, Wire, found, post, start};
+use crate::support::bodies::request_without_stream;
+use crate::support::{self, Entry, Wire, found, post, start};
 
-fn whole(wire: Wire, script: Script) -> support::Response {
-    let (path, body) = whole_request(wire, &[Said::User("Hello")]);
+fn request_body(wire: Wire, script: Script) -> support::Response {
+    let (path, body) = request_without_stream(wire, &[Entry::User("Hello")]);
     post(&start(script.any_stream()), &path, &body)
 }
 
@@ -64,7 +64,7 @@ fn every_part_is_in_the_body() {
             ],
         ),
     ] {
-        let response = whole(wire, Script::new().reply(reply.clone()));
+        let response = request_body(wire, Script::new().reply(reply.clone()));
         let body = response.json();
         for (pointer, value) in expected {
             assert_eq!(body.pointer(pointer), Some(&value), "{wire:?} {pointer}");
@@ -76,17 +76,17 @@ fn every_part_is_in_the_body() {
 fn a_cut_halves_the_body() {
     for wire in Wire::ALL {
         let script = Script::new().reply(Reply::text("Hello").cut(Cut::InText));
-        let response = whole(wire, script);
+        let response = request_body(wire, script);
         assert!(!response.complete && !response.body.is_empty(), "{wire:?}");
         assert!(serde_json::from_str::<Value>(&response.body).is_err());
     }
 }
 
 #[test]
-fn an_error_in_the_stream_is_an_http_error_here() {
+fn an_error_in_the_stream_is_an_http_error_without_one() {
     for wire in Wire::ALL {
         let script = Script::new().reply(Reply::text("Hello").error_in_stream(529, "too much"));
-        assert_eq!(whole(wire, script).status, 529, "{wire:?}");
+        assert_eq!(request_body(wire, script).status, 529, "{wire:?}");
     }
 }
 
@@ -94,7 +94,7 @@ fn an_error_in_the_stream_is_an_http_error_here() {
 fn a_request_without_a_stream_is_found() {
     for wire in Wire::ALL {
         let model = start(Script::new().reply(Reply::text("Hello")));
-        let (path, body) = whole_request(wire, &[Said::User("Hello")]);
+        let (path, body) = request_without_stream(wire, &[Entry::User("Hello")]);
         post(&model, &path, &body);
         assert_eq!(found(&model), ["stream-unexpected"], "{wire:?}");
     }

@@ -1,12 +1,12 @@
-//! Answers of all four protocols, read back into one description.
+//! Answers of all four protocols, parsed into one description.
 
 use serde_json::{Value, json};
 
 use super::{Response, Wire};
 
-/// What an answer said.
+/// The content of an answer.
 #[derive(Debug, Default, PartialEq)]
-pub struct Story {
+pub struct ParsedAnswer {
     pub reasoning: String,
     pub text: String,
     /// Id, name, input.
@@ -28,9 +28,9 @@ fn parsed(input: &str) -> Value {
     serde_json::from_str(input).unwrap_or_else(|_| json!(input))
 }
 
-/// Reads a stream.
-pub fn story(wire: Wire, response: &Response) -> Story {
-    let mut story = Story::default();
+/// Parses a stream.
+pub fn parsed_answer(wire: Wire, response: &Response) -> ParsedAnswer {
+    let mut parsed_answer = ParsedAnswer::default();
     let mut inputs: Vec<String> = Vec::new();
     for (name, data) in response.events() {
         if data == "[DONE]" {
@@ -38,25 +38,36 @@ pub fn story(wire: Wire, response: &Response) -> Story {
         }
         let event: Value = serde_json::from_str(&data).unwrap();
         match wire {
-            Wire::Responses => responses(&name, &event, &mut story, &mut inputs),
-            Wire::Chat => chat(&event, &mut story, &mut inputs),
-            Wire::Messages => messages(&name, &event, &mut story, &mut inputs),
-            Wire::Gemini => gemini(&event, &mut story),
+            Wire::Responses => responses(&name, &event, &mut parsed_answer, &mut inputs),
+            Wire::Chat => chat(&event, &mut parsed_answer, &mut inputs),
+            Wire::Messages => messages(&name, &event, &mut parsed_answer, &mut inputs),
+            Wire::Gemini => gemini(&event, &mut parsed_answer),
         }
     }
-    for (call, input) in story.calls.iter_mut().zip(inputs) {
+    for (call, input) in parsed_answer.calls.iter_mut().zip(inputs) {
         call.2 = parsed(&input);
     }
-    story
+    parsed_answer
 }
 
-fn responses(name: &str, event: &Value, story: &mut Story, inputs: &mut Vec<String>) {
+fn responses(
+    name: &str,
+    event: &Value,
+    parsed_answer: &mut ParsedAnswer,
+    inputs: &mut Vec<String>,
+) {
     assert_eq!(text(event, "/type"), name);
     match name {
-        "response.output_text.delta" => story.text += &text(event, "/delta"),
-        "response.reasoning_summary_text.delta" => story.reasoning += &text(event, "/delta"),
+        "response.output_text.delta" => parsed_answer.text += &text(event, "/delta"),
+        "response.reasoning_summary_text.delta" => {
+            parsed_answer.reasoning += &text(event, "/delta")
+        }
         "response.output_item.added" if event.pointer("/item/call_id").is_some() => {
-            story.calls.push((text(event, "/item/call_id"), text(event, "/item/name"), json!(0)));
+            parsed_answer.calls.push((
+                text(event, "/item/call_id"),
+                text(event, "/item/name"),
+                json!(0),
+            ));
             inputs.push(String::new());
         }
         "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
@@ -69,10 +80,10 @@ fn responses(name: &str, event: &Value, story: &mut Story, inputs: &mut Vec<Stri
             assert_eq!(&text(event, "/input"), inputs.last().unwrap());
         }
         "response.completed" | "response.incomplete" => {
-            story.stop = text(event, "/response/status");
-            story.stop += &text(event, "/response/incomplete_details/reason");
+            parsed_answer.stop = text(event, "/response/status");
+            parsed_answer.stop += &text(event, "/response/incomplete_details/reason");
             let usage = &event["response"]["usage"];
-            story.usage = counts(
+            parsed_answer.usage = counts(
                 usage,
                 &[
                     "/input_tokens",
@@ -86,21 +97,21 @@ fn responses(name: &str, event: &Value, story: &mut Story, inputs: &mut Vec<Stri
     }
 }
 
-fn chat(event: &Value, story: &mut Story, inputs: &mut Vec<String>) {
-    story.text += &text(event, "/choices/0/delta/content");
-    story.reasoning += &text(event, "/choices/0/delta/reasoning_content");
-    story.stop += &text(event, "/choices/0/finish_reason");
+fn chat(event: &Value, parsed_answer: &mut ParsedAnswer, inputs: &mut Vec<String>) {
+    parsed_answer.text += &text(event, "/choices/0/delta/content");
+    parsed_answer.reasoning += &text(event, "/choices/0/delta/reasoning_content");
+    parsed_answer.stop += &text(event, "/choices/0/finish_reason");
     if let Some(call) = event.pointer("/choices/0/delta/tool_calls/0") {
         let index = usize::try_from(call["index"].as_u64().unwrap()).unwrap();
-        if index == story.calls.len() {
-            story.calls.push((text(call, "/id"), text(call, "/function/name"), json!(0)));
+        if index == parsed_answer.calls.len() {
+            parsed_answer.calls.push((text(call, "/id"), text(call, "/function/name"), json!(0)));
             inputs.push(String::new());
         }
         inputs[index] += &text(call, "/function/arguments");
     }
     if event["usage"].is_object() {
         assert_eq!(event["choices"], json!([]));
-        story.usage = counts(
+        parsed_answer.usage = counts(
             &event["usage"],
             &[
                 "/prompt_tokens",
@@ -112,39 +123,43 @@ fn chat(event: &Value, story: &mut Story, inputs: &mut Vec<String>) {
     }
 }
 
-fn messages(name: &str, event: &Value, story: &mut Story, inputs: &mut Vec<String>) {
+fn messages(name: &str, event: &Value, parsed_answer: &mut ParsedAnswer, inputs: &mut Vec<String>) {
     assert_eq!(text(event, "/type"), name);
-    story.text += &text(event, "/delta/text");
-    story.reasoning += &text(event, "/delta/thinking");
+    parsed_answer.text += &text(event, "/delta/text");
+    parsed_answer.reasoning += &text(event, "/delta/thinking");
     if text(event, "/content_block/type") == "tool_use" {
         let block = &event["content_block"];
-        story.calls.push((text(block, "/id"), text(block, "/name"), json!(0)));
+        parsed_answer.calls.push((text(block, "/id"), text(block, "/name"), json!(0)));
         inputs.push(String::new());
     }
     if text(event, "/delta/type") == "input_json_delta" {
         *inputs.last_mut().unwrap() += &text(event, "/delta/partial_json");
     }
     if name == "message_delta" {
-        story.stop = text(event, "/delta/stop_reason");
-        story.usage = counts(
+        parsed_answer.stop = text(event, "/delta/stop_reason");
+        parsed_answer.usage = counts(
             event,
             &["/usage/input_tokens", "/usage/output_tokens", "/usage/cache_read_input_tokens"],
         );
     }
 }
 
-fn gemini(event: &Value, story: &mut Story) {
+fn gemini(event: &Value, parsed_answer: &mut ParsedAnswer) {
     for part in event.pointer("/candidates/0/content/parts").unwrap().as_array().unwrap() {
         if part["thought"] == json!(true) {
-            story.reasoning += &text(part, "/text");
+            parsed_answer.reasoning += &text(part, "/text");
         } else if let Some(call) = part.get("functionCall") {
-            story.calls.push((text(call, "/id"), text(call, "/name"), call["args"].clone()));
+            parsed_answer.calls.push((
+                text(call, "/id"),
+                text(call, "/name"),
+                call["args"].clone(),
+            ));
         } else {
-            story.text += &text(part, "/text");
+            parsed_answer.text += &text(part, "/text");
         }
     }
-    story.stop += &text(event, "/candidates/0/finishReason");
-    story.usage = counts(
+    parsed_answer.stop += &text(event, "/candidates/0/finishReason");
+    parsed_answer.usage = counts(
         &event["usageMetadata"],
         &[
             "/promptTokenCount",

@@ -1,31 +1,31 @@
-//! The story that a written stream tells: its text, calls, plan and counts, read from the records by
-//! their names alone, so that it shares nothing with our own readers.
+//! The content of a written stream: its text, calls, plan and counts. They are read from the
+//! records by their names, so that nothing is shared with our own decoders.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct Story {
+pub struct Summary {
     pub text: String,
-    /// The text of every block that was not taken back, where that is told.
-    standing: Vec<(Value, String)>,
-    /// The same without what sub-agents said, where our own events tell it.
+    /// The text of every block that was not withdrawn, if the dialect reports that.
+    remaining: Vec<(Value, String)>,
+    /// The text without that of sub-agents, which only our own events mark.
     pub own_text: String,
     pub calls: BTreeMap<String, Call>,
     pub plan: Option<Plan>,
     /// Uncached input, cached input, output.
     pub usage: Option<(u64, u64, u64)>,
-    /// The same with what sub-agents used, where our own events tell it.
+    /// The counts with those of sub-agents, which only our own events contain.
     pub usage_of_models: Option<(u64, u64, u64)>,
     counts_models: bool,
-    /// The same as the agent states it of the turn, or else of its models or its requests.
+    /// The counts that the agent states for the turn, else for its models, else for its requests.
     pub usage_stated: Option<(u64, u64, u64)>,
-    /// What the requests of the turn at hand used.
+    /// The usage of the requests of the current turn.
     requests: Vec<Value>,
     pub ends: usize,
-    /// A turn of the past is being told.
-    past: bool,
+    /// The current turn is replayed history.
+    replayed: bool,
     /// The last call that wrote a plan, and the plan before it.
     replaced: Option<(String, Option<Plan>)>,
 }
@@ -36,44 +36,44 @@ pub type Plan = Vec<(String, String)>;
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Call {
     pub name: String,
-    /// Its tool keeps the plan, as our own events tell.
+    /// Its tool keeps the plan, which only our own events state.
     pub plans: bool,
     pub input: Value,
     pub output: Option<String>,
     pub failed: bool,
 }
 
-impl Story {
+impl Summary {
     pub fn of(dialect: &str, records: &[Value]) -> Self {
-        let mut story = Self::default();
+        let mut summary = Self::default();
         for record in records {
             match dialect {
-                "claude" => story.claude(record),
-                "yume" => story.yume(record),
-                "giselle" => story.giselle(record),
-                "ai-sdk" | "ai-sdk-v4" => story.ai_sdk(record),
-                "ui-message" => story.ui_message(record),
-                "ag-ui" => story.ag_ui(record),
-                "agent-event" => story.agent_event(record),
-                "acp" => story.acp(record),
-                "events" => story.events(record),
-                other => panic!("no story is told in {other}"),
+                "claude" => summary.claude(record),
+                "yume" => summary.yume(record),
+                "giselle" => summary.giselle(record),
+                "ai-sdk" | "ai-sdk-v4" => summary.ai_sdk(record),
+                "ui-message" => summary.ui_message(record),
+                "ag-ui" => summary.ag_ui(record),
+                "agent-event" => summary.agent_event(record),
+                "acp" => summary.acp(record),
+                "events" => summary.events(record),
+                other => panic!("{other} has no summary"),
             }
         }
-        // Calls that the writer made up to tell the plan are no part of the story.
-        let made_up = ["plan-", "artifact-", "compaction-", "file-change-"];
-        story.calls.retain(|id, _| !made_up.iter().any(|start| id.starts_with(start)));
-        // So are those for all files but the first that a call changes.
-        story.calls.retain(|id, _| !id.contains("#file-"));
-        for call in story.calls.values_mut() {
+        // Calls that the writer generated, for instance to carry the plan, are left out.
+        let generated = ["plan-", "artifact-", "compaction-", "file-change-"];
+        summary.calls.retain(|id, _| !generated.iter().any(|start| id.starts_with(start)));
+        // So are the calls for all files but the first that one call changes.
+        summary.calls.retain(|id, _| !id.contains("#file-"));
+        for call in summary.calls.values_mut() {
             call.output = call.output.take().map(normal);
         }
-        story
+        summary
     }
 
-    /// The text without what was taken back.
-    pub fn standing_text(&self) -> String {
-        self.standing.iter().map(|(_, text)| &**text).collect()
+    /// The text that was not withdrawn.
+    pub fn remaining_text(&self) -> String {
+        self.remaining.iter().map(|(_, text)| &**text).collect()
     }
 
     fn call(&mut self, id: &Value, name: &Value, input: Value) {
@@ -83,14 +83,14 @@ impl Story {
             self.replaced = Some((string(id), self.plan.replace(steps(list))));
         }
         let call = Call { name, input, ..Call::default() };
-        assert!(self.calls.insert(string(id), call).is_none(), "a call is made twice: {id}");
+        assert!(self.calls.insert(string(id), call).is_none(), "a call is started twice: {id}");
     }
 
     fn answer(&mut self, id: &Value, output: String, failed: bool) {
         let call = self.calls.get_mut(&string(id)).unwrap_or_else(|| panic!("no call {id}"));
         call.output = Some(call.output.take().unwrap_or_default() + &output);
         call.failed = failed;
-        // A plan whose call failed does not stand.
+        // If the call failed, the plan before it is valid again.
         if failed && let Some((_, before)) = self.replaced.take_if(|(call, _)| id == &**call) {
             self.plan = Some(before.unwrap_or_default());
         }
@@ -102,7 +102,7 @@ impl Story {
 
     fn claude(&mut self, record: &Value) {
         match record["type"].as_str().unwrap_or_default() {
-            // What the program says in the model's place is an error, not text.
+            // A message that the program writes in place of the model is an error, not text.
             "assistant" if record.get("error").is_some() => {}
             "assistant" => {
                 for block in record["message"]["content"].as_array().into_iter().flatten() {
@@ -119,13 +119,13 @@ impl Story {
                 for block in record["message"]["content"].as_array().into_iter().flatten() {
                     if block["type"] == "tool_result" {
                         let failed = block["is_error"] == true;
-                        self.answer(&block["tool_use_id"], flat(&block["content"]), failed);
+                        self.answer(&block["tool_use_id"], flat_text(&block["content"]), failed);
                     }
                 }
             }
             "result" => {
                 self.ends += 1;
-                // Claude Code prints an answer in a shape that was asked for only here.
+                // Claude Code prints a structured answer only here.
                 let answer = record["result"].as_str().unwrap_or_default();
                 if record.get("structured_output").is_some() && !self.text.ends_with(answer) {
                     self.text += answer;
@@ -150,7 +150,7 @@ impl Story {
             "tool_use" => self.call(&record["id"], &record["name"], record["input"].clone()),
             "tool_result" => {
                 let failed = record["is_error"] == true;
-                self.answer(&record["tool_use_id"], flat(&record["content"]), failed);
+                self.answer(&record["tool_use_id"], flat_text(&record["content"]), failed);
             }
             "result" => {
                 self.ends += 1;
@@ -176,8 +176,11 @@ impl Story {
                 self.call(&record["tool_id"], &record["tool_name"], record["parameters"].clone());
             }
             "tool_result" => {
-                let said = answered(flat(&record["output"]), flat(&record["error"]["message"]));
-                self.answer(&record["tool_id"], said, record["status"] != "success");
+                let output = answer_text(
+                    flat_text(&record["output"]),
+                    flat_text(&record["error"]["message"]),
+                );
+                self.answer(&record["tool_id"], output, record["status"] != "success");
             }
             "snapshot_request" => {
                 let mut input = serde_json::Map::new();
@@ -206,7 +209,7 @@ impl Story {
             }
             "tool-result" => {
                 let failed = part["isError"] == true;
-                self.answer(&part["toolCallId"], flat(&part["result"]), failed);
+                self.answer(&part["toolCallId"], flat_text(&part["result"]), failed);
             }
             "finish" => {
                 self.ends += 1;
@@ -229,10 +232,10 @@ impl Story {
                 self.call(&chunk["toolCallId"], &chunk["toolName"], chunk["input"].clone());
             }
             "tool-output-available" => {
-                self.answer(&chunk["toolCallId"], flat(&chunk["output"]), false);
+                self.answer(&chunk["toolCallId"], flat_text(&chunk["output"]), false);
             }
             "tool-output-error" => {
-                self.answer(&chunk["toolCallId"], flat(&chunk["errorText"]), true);
+                self.answer(&chunk["toolCallId"], flat_text(&chunk["errorText"]), true);
             }
             "data-plan" => {
                 let items = chunk["data"]["items"].as_array().map(|list| steps(list));
@@ -263,7 +266,7 @@ impl Story {
                 call.input = Value::from(so_far + event["delta"].as_str().unwrap());
             }
             "TOOL_CALL_END" => {
-                // Its input was told in pieces: now that it is whole, it is made again.
+                // The input was streamed in deltas. Now that it is complete, the call is parsed again.
                 let call = self.calls.remove(event["toolCallId"].as_str().unwrap()).unwrap();
                 let text = call.input.as_str().unwrap();
                 let input = serde_json::from_str(text).unwrap_or_else(|_| serde_json::json!({}));
@@ -271,7 +274,7 @@ impl Story {
             }
             "TOOL_CALL_RESULT" => {
                 let failed = event["metadata"]["status"] != "completed";
-                self.answer(&event["toolCallId"], flat(&event["content"]), failed);
+                self.answer(&event["toolCallId"], flat_text(&event["content"]), failed);
             }
             "ACTIVITY_SNAPSHOT" if event["activityType"] == "PLAN" => {
                 self.plan = event["content"]["items"].as_array().map(|list| steps(list));
@@ -303,11 +306,11 @@ impl Story {
                 self.call(&event["toolId"], &event["toolName"], event["input"].clone())
             }
             "tool.completed" => {
-                let (said, error) = (flat(&event["output"]), flat(&event["error"]));
+                let (output, error) = (flat_text(&event["output"]), flat_text(&event["error"]));
                 let failed = event.get("error").is_some();
-                let code_only = error.starts_with("Exit code: ") && !said.is_empty();
-                let said = if code_only { said } else { answered(said, error) };
-                self.answer(&event["toolId"], said, failed);
+                let code_only = error.starts_with("Exit code: ") && !output.is_empty();
+                let output = if code_only { output } else { answer_text(output, error) };
+                self.answer(&event["toolId"], output, failed);
             }
             "todo_list" => self.plan = Some(steps(event["items"].as_array().unwrap())),
             "turn.completed" => self.ends += 1,
@@ -338,9 +341,9 @@ impl Story {
                     let texts: Vec<_> =
                         parts.filter_map(|part| part["content"]["text"].as_str()).collect();
                     let failed = update["status"] == "failed";
-                    let error = flat(&update["_meta"]["interlingua"]["error"]);
-                    let said = answered(texts.join("\n"), error);
-                    self.answer(&update["toolCallId"], said, failed);
+                    let error = flat_text(&update["_meta"]["interlingua"]["error"]);
+                    let output = answer_text(texts.join("\n"), error);
+                    self.answer(&update["toolCallId"], output, failed);
                 }
             }
             "plan" => {
@@ -359,11 +362,15 @@ impl Story {
             let ours = &message["error"]["data"]["interlingua"];
             let ours =
                 if ours.is_object() { ours } else { &message["result"]["_meta"]["interlingua"] };
-            let (told, usage) = (&message["result"]["usage"], &ours["usage"]);
-            if told.is_object() {
-                let thought = told["thoughtTokens"].as_u64().unwrap_or(0);
-                let output = told["outputTokens"].as_u64().map(|output| output + thought);
-                self.count(told["inputTokens"].as_u64(), told["cachedReadTokens"].as_u64(), output);
+            let (standard, usage) = (&message["result"]["usage"], &ours["usage"]);
+            if standard.is_object() {
+                let thought = standard["thoughtTokens"].as_u64().unwrap_or(0);
+                let output = standard["outputTokens"].as_u64().map(|output| output + thought);
+                self.count(
+                    standard["inputTokens"].as_u64(),
+                    standard["cachedReadTokens"].as_u64(),
+                    output,
+                );
             } else {
                 let (input, cached) = (usage["input"].as_u64(), usage["cacheRead"].as_u64());
                 self.count(input, cached, usage["output"].as_u64());
@@ -373,23 +380,24 @@ impl Story {
 
     fn events(&mut self, event: &Value) {
         let kind = event["type"].as_str().unwrap_or_default();
-        self.past |= kind == "turn_started" && event["replay"] == true;
-        if self.past {
-            self.past = kind != "turn_ended";
+        self.replayed |= kind == "turn_started" && event["replay"] == true;
+        if self.replayed {
+            self.replayed = kind != "turn_ended";
             return;
         }
         match event["type"].as_str().unwrap_or_default() {
             "block" | "block_delta" if event["kind"] == "text" => {
                 let text = event["text"].as_str().unwrap();
                 self.text += text;
-                self.standing.push((event["block"].clone(), text.to_owned()));
+                self.remaining.push((event["block"].clone(), text.to_owned()));
                 if event.get("parent").is_none() {
                     self.own_text += text;
                 }
             }
             "withdrawn" => {
                 let gone = event["blocks"].as_array().unwrap();
-                self.standing.retain(|(block, _)| !gone.iter().any(|gone| gone["block"] == *block));
+                self.remaining
+                    .retain(|(block, _)| !gone.iter().any(|gone| gone["block"] == *block));
             }
             "tool_started" | "tool_input" => {
                 if let Some(input) = event.get("input") {
@@ -403,8 +411,8 @@ impl Story {
                 }
             }
             "tool_ended" => {
-                let said = answered(flat(&event["output"]), flat(&event["error"]));
-                self.answer(&event["call"], said, event["status"] != "completed");
+                let output = answer_text(flat_text(&event["output"]), flat_text(&event["error"]));
+                self.answer(&event["call"], output, event["status"] != "completed");
             }
             "plan_updated" => {
                 let items = event["items"].as_array().map(|list| steps(list));
@@ -422,7 +430,7 @@ impl Story {
                 self.usage = counted(self.usage, &event["usage"]);
                 self.count_stated(event);
                 let models = event["by_model"].as_array();
-                // An agent that counts by model has counted what a turn without them used.
+                // An agent that counts by model has already counted a turn without such counts.
                 if models.is_none() && (!self.counts_models || event.get("synthetic").is_some()) {
                     self.usage_of_models = counted(self.usage_of_models, &event["usage"]);
                 }
@@ -436,8 +444,8 @@ impl Story {
     }
 }
 
-impl Story {
-    /// Counts what an agent states of a turn, where it is no estimate.
+impl Summary {
+    /// Adds the counts that an agent states for a turn, unless they are estimates.
     fn count_stated(&mut self, ended: &Value) {
         let requests = std::mem::take(&mut self.requests);
         let own = ended.get("usage").cloned().into_iter().collect();
@@ -451,8 +459,8 @@ impl Story {
             return;
         };
         let (input, output) = (of(&stated, "input"), of(&stated, "output"));
-        let cut_off = stated == requests && ended["outcome"] != "completed";
-        let estimated = cut_off || stated.iter().any(|usage| usage["estimated"] == true);
+        let truncated = stated == requests && ended["outcome"] != "completed";
+        let estimated = truncated || stated.iter().any(|usage| usage["estimated"] == true);
         let zero = input == Some(0) && output == Some(0);
         if input.is_some() && output.is_some() && !estimated && !zero {
             let cached = of(&stated, "cache_read");
@@ -472,7 +480,7 @@ fn sum(before: Counts, input: Option<u64>, cached: Option<u64>, output: Option<u
     Some((before.0 + input, before.1 + cached, before.2 + output))
 }
 
-/// The counts with those of our own events.
+/// The counts, increased by those of one of our own events.
 fn counted(before: Counts, usage: &Value) -> Counts {
     let count = |name: &str| usage[name].as_u64();
     sum(before, count("input"), count("cache_read"), count("output"))
@@ -483,7 +491,7 @@ fn string(value: &Value) -> String {
 }
 
 /// The text of an output: a string as it is, blocks joined line by line, anything else as JSON.
-fn flat(value: &Value) -> String {
+pub fn flat_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -495,12 +503,12 @@ fn flat(value: &Value) -> String {
     }
 }
 
-/// What was said of a call: what it gave back, and what went wrong where that says more.
-fn answered(said: String, error: String) -> String {
+/// The answer to a call: its output, and its error unless the output contains it.
+fn answer_text(output: String, error: String) -> String {
     match () {
-        () if error.contains(&said) => error,
-        () if said.contains(&error) => said,
-        () => format!("{said}\n{error}"),
+        () if error.contains(&output) => error,
+        () if output.contains(&error) => output,
+        () => format!("{output}\n{error}"),
     }
 }
 
@@ -523,10 +531,10 @@ fn normal(text: String) -> String {
     }
 }
 
-/// Whether this is a step of a plan: it says what to do, and how far it is.
+/// Whether this is a step of a plan: it has a description and a status.
 fn is_step(step: &Value) -> bool {
-    let says = |names: &[&str]| names.iter().any(|name| step.get(name).is_some());
-    says(&["content", "description", "text", "step"]) && says(&["status", "completed"])
+    let has = |names: &[&str]| names.iter().any(|name| step.get(name).is_some());
+    has(&["content", "description", "text", "step"]) && has(&["status", "completed"])
 }
 
 fn steps(list: &[Value]) -> Plan {

@@ -1,4 +1,4 @@
-//! What an agent leaves out and the stream has told before, the grammar fills in.
+//! The grammar fills in what an agent leaves out and the stream has stated before.
 
 use interlingua::event::{
     Data, Decision, Error, Event, MessageEnded, MessageStarted, Outcome, PermissionRequested,
@@ -8,14 +8,14 @@ use interlingua::event::{
 use interlingua::json::{Json, Text};
 use interlingua::{EntryRef, Exit, ReadOptions, Reader, Source};
 
-/// What the grammar makes of some events, up to the end of the input.
-fn events(told: Vec<Event<'_>>) -> Vec<Event<'static>> {
+/// The events that the grammar emits for some events, up to the end of the input.
+fn events(given: Vec<Event<'_>>) -> Vec<Event<'static>> {
     let source = Source::named("events").unwrap();
     let mut reader = Reader::new(source, ReadOptions::default()).unwrap();
     let mut events = Vec::new();
     let mut keep = |entry: EntryRef<'_>| events.push(entry.event.clone().into_owned());
     reader.emit(Event::new(TurnStarted::default()), None, &mut keep).unwrap();
-    for event in told {
+    for event in given {
         reader.emit(event, None, &mut keep).unwrap();
     }
     reader.finish(&Exit::default(), None, &mut keep).unwrap();
@@ -53,7 +53,7 @@ fn end(outcome: Outcome) -> Event<'static> {
 }
 
 #[test]
-fn a_question_about_a_call_says_what_the_call_is() {
+fn a_permission_request_describes_its_call() {
     let call = Some(Text::plain("c"));
     let request = PermissionRequested { call: call.clone(), ..PermissionRequested::default() };
     let resolved = PermissionResolved {
@@ -61,7 +61,7 @@ fn a_question_about_a_call_says_what_the_call_is() {
         decision: Decision::Allowed,
         ..PermissionResolved::default()
     };
-    let told = PermissionRequested {
+    let complete = PermissionRequested {
         call,
         tool: Some(Text::plain("other")),
         input: json("[2]"),
@@ -73,14 +73,14 @@ fn a_question_about_a_call_says_what_the_call_is() {
             started("c", json("[1]")),
             Event::new(request.clone()),
             Event::new(resolved.clone()),
-            Event::new(told.clone()),
+            Event::new(complete.clone()),
         ]),
         events(vec![
             started("c", None),
             Event::new(later),
             Event::new(request.clone()),
             Event::new(resolved),
-            Event::new(told),
+            Event::new(complete),
         ]),
     ] {
         let asked = all!(events, PermissionRequested);
@@ -94,7 +94,7 @@ fn a_question_about_a_call_says_what_the_call_is() {
         );
         assert_eq!(all!(events, PermissionResolved)[0].tool, Some("bash".into()));
     }
-    // A call that takes the room of another one does not take its input.
+    // A call that replaces another one does not inherit its input.
     let events = events(vec![
         started("a", json("[1]")),
         ended("a", ToolStatus::Completed),
@@ -105,7 +105,7 @@ fn a_question_about_a_call_says_what_the_call_is() {
 }
 
 #[test]
-fn a_message_that_did_not_end_ends_with_its_turn() {
+fn an_open_message_ends_with_its_turn() {
     let message = |id| Some(Text::plain(id));
     let begin = |id| Event::new(MessageStarted { message: message(id), ..Default::default() });
     let events = events(vec![
@@ -127,7 +127,7 @@ fn a_message_that_did_not_end_ends_with_its_turn() {
 }
 
 #[test]
-fn any_number_of_messages_may_never_end() {
+fn any_number_of_messages_may_lack_an_end() {
     let ids: Vec<String> = (0..1_000).map(|id| id.to_string()).collect();
     let begin = |id| MessageStarted { message: Some(Text::plain(id)), ..MessageStarted::default() };
     let events = events(ids.iter().map(|id| Event::new(begin(id))).collect());
@@ -145,10 +145,10 @@ fn message_used(usage: Usage<'_>) -> Event<'_> {
 }
 
 #[test]
-fn a_turn_that_was_cut_off_has_used_what_its_requests_used() {
+fn the_usage_of_a_truncated_turn_is_that_of_its_requests() {
     let cut_off = events(vec![
         message_used(request(100, 20)),
-        // A sub-agent has a turn of its own, and a count of a turn is no count of a request.
+        // A sub-agent has a turn of its own, and the count of a turn is not the count of a request.
         message_used(request(7, 7)).within(Some(Text::plain("call"))),
         Event::new(Usage { scope: Scope::Turn, ..request(9, 9) }),
         Event::new(request(50, 10)),
@@ -159,8 +159,8 @@ fn a_turn_that_was_cut_off_has_used_what_its_requests_used() {
         events(vec![message_used(request(150, 30)), Event::new(MessageStarted::default())]);
     let at_least = Usage { estimated: true, ..expected };
     assert_eq!(all!(in_a_message, TurnEnded)[0].usage, Some(at_least));
-    let told = events(vec![message_used(request(150, 30)), end(Outcome::Cancelled)]);
-    assert_eq!(all!(told, TurnEnded)[0].usage, None);
+    let events = events(vec![message_used(request(150, 30)), end(Outcome::Cancelled)]);
+    assert_eq!(all!(events, TurnEnded)[0].usage, None);
 }
 
 fn progress<'a>(call: &'a str, output: &'a str) -> Event<'a> {
@@ -169,7 +169,7 @@ fn progress<'a>(call: &'a str, output: &'a str) -> Event<'a> {
 }
 
 #[test]
-fn what_a_call_showed_before_it_was_stopped_is_its_output() {
+fn the_progress_of_a_cancelled_call_is_its_output() {
     let events = events(vec![
         started("a", json("{}")),
         started("b", json("{}")),
@@ -185,22 +185,22 @@ fn what_a_call_showed_before_it_was_stopped_is_its_output() {
         Event::new(ToolEnded {
             call: Text::plain("c"),
             status: ToolStatus::Cancelled,
-            output: json("\"told\""),
+            output: json("\"stated\""),
             ..ToolEnded::default()
         }),
     ]);
     let outputs = all!(events, ToolEnded).into_iter().map(|ended| ended.output);
-    let expected = [json(r#""one\ntwo \"\n""#), None, json("\"told\""), json("\"z\"")];
+    let expected = [json(r#""one\ntwo \"\n""#), None, json("\"stated\""), json("\"z\"")];
     assert_eq!(outputs.collect::<Vec<_>>(), expected);
 }
 
 #[test]
-fn of_much_output_the_end_is_kept() {
-    let piece = "é".repeat(1_000);
-    let mut told = vec![started("a", json("{}"))];
-    told.extend((0..1_000).map(|_| progress("a", &piece)));
-    told.extend([progress("a", "!"), ended("a", ToolStatus::Cancelled)]);
-    let output = all!(events(told), ToolEnded)[0].output.clone().unwrap();
+fn only_the_end_of_long_progress_is_kept() {
+    let delta = "é".repeat(1_000);
+    let mut given = vec![started("a", json("{}"))];
+    given.extend((0..1_000).map(|_| progress("a", &delta)));
+    given.extend([progress("a", "!"), ended("a", ToolStatus::Cancelled)]);
+    let output = all!(events(given), ToolEnded)[0].output.clone().unwrap();
     let output = output.as_text().unwrap().to_string();
     assert!(output.ends_with("é!") && (60_000..200_000).contains(&output.len()));
 }
@@ -217,19 +217,19 @@ fn the_message_of_a_call_may_become_known_later() {
         input: json("{}"),
         ..ToolInput::default()
     };
-    for told in [
+    for given in [
         vec![started("c", None), of_message(started("c", json("{}")))],
         vec![started("c", None), of_message(started("c", None)), Event::new(input(None))],
         vec![started("c", None), Event::new(input(Some(Text::plain("m"))))],
         vec![of_message(started("c", None)), started("c", json("{}"))],
     ] {
-        let inputs = all!(events(told), ToolInput);
+        let inputs = all!(events(given), ToolInput);
         assert_eq!((inputs.len(), inputs[0].message.clone()), (1, Some("m".into())));
     }
 }
 
 #[test]
-fn what_was_tried_again_is_an_error_only_where_the_turn_failed() {
+fn the_cause_of_a_retry_is_an_error_only_if_the_turn_failed() {
     let retry = |text| Retry { message: Some(Text::plain(text)), ..Retry::default() };
     let error = |text| Error { message: Text::plain(text), ..Error::default() };
     let turn = |outcome| {
