@@ -16,7 +16,7 @@ run((record) => {
       ];
     case "stream_event":
       inPieces = true;
-      return piece(record.event);
+      return partsOfDelta(record.event);
     case "assistant":
       return record.message.content.flatMap(partsOfBlock);
     case "user":
@@ -28,7 +28,7 @@ run((record) => {
   }
 });
 
-function piece(event) {
+function partsOfDelta(event) {
   const id = `b${blocks}`;
   if (event.type === "content_block_start" && event.content_block.type === "text") {
     blocks += 1;

@@ -46,9 +46,9 @@ async fn a_consumer_that_accepts_a_byte_at_a_time_loses_nothing() {
 
 #[tokio::test]
 async fn a_consumer_that_stalls_loses_nothing() {
-    let piece = "x".repeat(2000);
+    let filler = "x".repeat(2000);
     let many = format!(
-        r#"i=0; while [ $i -lt 2000 ]; do echo "{{\"type\":\"item.completed\",\"item\":{{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"${{i}}{piece}\"}}}}"; i=$((i+1)); done"#
+        r#"i=0; while [ $i -lt 2000 ]; do echo "{{\"type\":\"item.completed\",\"item\":{{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"${{i}}{filler}\"}}}}"; i=$((i+1)); done"#
     );
     let done = Fifo::new();
     let launch = script(&[BEGINS, &many, COMPLETES, &done.signal_command()]);
@@ -63,7 +63,7 @@ async fn a_consumer_that_stalls_loses_nothing() {
     stalled.open();
     let ended = within(run).await.unwrap().unwrap();
     let received = text(&consumer.events());
-    let expected: String = (0..2000).map(|number| format!("{number}{piece}")).collect();
+    let expected: String = (0..2000).map(|number| format!("{number}{filler}")).collect();
     assert_eq!((ended.code(), received.len(), received == expected), (0, expected.len(), true));
 }
 

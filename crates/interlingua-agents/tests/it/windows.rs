@@ -270,8 +270,8 @@ async fn an_exit_code_that_contradicts_the_stream_is_reported() {
 #[tokio::test]
 async fn reading_does_not_move_the_write_position() {
     let (ended, events) = run(agent("talks", ""), options()).await;
-    let (said, expected) = (text(&events), (0..RECORDS).map(long).collect::<String>());
-    assert_eq!((ended.code(), said.len(), said == expected), (0, expected.len(), true));
+    let (received, expected) = (text(&events), (0..RECORDS).map(long).collect::<String>());
+    assert_eq!((ended.code(), received.len(), received == expected), (0, expected.len(), true));
 }
 
 #[tokio::test]

@@ -154,12 +154,12 @@ fn claude_deltas(stream: &mut Stream) {
     let mut complete = String::new();
     for _ in 0..DELTAS {
         let length = 8 + stream.below(24);
-        let delta = stream.text(length);
+        let text = stream.text(length);
         let delta = format!(
-            r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{delta}"}}}}"#,
+            r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}}"#,
         );
         claude_event(stream, &id, &delta);
-        complete.push_str(&delta);
+        complete.push_str(&text);
     }
     claude_assistant(stream, &id, &format!(r#"{{"type":"text","text":"{complete}"}}"#));
     claude_message_end(stream, &id, "end_turn");

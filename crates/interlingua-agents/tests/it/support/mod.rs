@@ -72,13 +72,13 @@ pub(crate) fn options() -> Options {
 #[derive(Clone)]
 pub(crate) struct Consumer {
     kept: Arc<Mutex<Vec<u8>>>,
-    pieces: mpsc::UnboundedSender<()>,
+    signals: mpsc::UnboundedSender<()>,
 }
 
 impl Consumer {
     pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<()>) {
-        let (pieces, chunks) = mpsc::unbounded_channel();
-        (Self { kept: Arc::default(), pieces }, chunks)
+        let (signals, chunks) = mpsc::unbounded_channel();
+        (Self { kept: Arc::default(), signals }, chunks)
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
@@ -95,7 +95,7 @@ impl Consumer {
 impl Write for Consumer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.kept.lock().unwrap().extend_from_slice(bytes);
-        let _ = self.pieces.send(());
+        let _ = self.signals.send(());
         Ok(bytes.len())
     }
 
