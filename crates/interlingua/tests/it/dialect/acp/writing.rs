@@ -66,7 +66,7 @@ fn the_prompt_of_a_live_turn_is_not_echoed() {
     let prompt = json!({"type": "user_message", "text": "hi"});
     let live = written(std::slice::from_ref(&prompt));
     assert_eq!(updates(&live, "user_message_chunk"), [Value::Null; 0]);
-    assert!(losses(&live).contains(&lost("prompt")));
+    assert!(losses(&live).contains(&lost("prompts")));
     let past = written_alone(&[json!({"type": "turn_started", "replay": true}), prompt]);
     assert_eq!(updates(&past, "user_message_chunk")[0]["content"]["text"], "hi");
     assert_eq!(losses(&past), []);
@@ -333,7 +333,7 @@ fn a_question_is_a_form() {
         let stream = written(&[request(own)]);
         assert_eq!(requests(&stream, "elicitation/create")[0]["message"], "Name?");
     }
-    assert_eq!(losses(&written(&[request(json!({"odd": 1}))])), [lost("question")]);
+    assert_eq!(losses(&written(&[request(json!({"odd": 1}))])), [lost("questions")]);
 }
 
 #[test]

@@ -256,7 +256,7 @@ fn signatures_and_denials_are_counted_as_losses() {
     ];
     let written = translate_lines("claude", "agent-event", &lines);
     let lost: Vec<_> = written.losses().iter().map(|(what, _)| what).collect();
-    assert!(lost.contains(&"signature"), "{lost:?}");
+    assert!(lost.contains(&"signatures"), "{lost:?}");
     assert!(lost.contains(&"how a call failed (denied, cancelled, abandoned)"), "{lost:?}");
 }
 

@@ -199,7 +199,7 @@ fn a_truncated_stream_is_interrupted_in_version_4() {
 fn a_notice_is_a_custom_part_in_version_4() {
     let notice = || Data::from(Notice { severity: Severity::Warning, text: "careful".into() });
     let (parts, losses) = encode(encoder(), vec![notice(), completed()]);
-    assert_eq!((parts.len(), losses), (2, vec!["notice".to_owned()]));
+    assert_eq!((parts.len(), losses), (2, vec!["notices".to_owned()]));
     let version_4 = encoder().in_version(Specification::V4);
     let (parts, losses) = encode(version_4, vec![notice(), completed()]);
     let metadata = json!({"interlingua":{"severity":"warning","text":"careful"}});
