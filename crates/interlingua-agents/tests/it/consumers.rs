@@ -85,7 +85,7 @@ impl interlingua_agents::Consumer for Closed {}
 #[tokio::test]
 async fn an_agent_whose_consumer_is_closed_is_stopped() {
     let (_controls, none) = mpsc::channel(1);
-    let launch = script(&[BEGINS, SAYS, "sleep 1000"]);
+    let launch = script(&[BEGINS, MESSAGE, "sleep 1000"]);
     let ended =
         within(interlingua_agents::run(launch, options(), Box::new(Closed), none)).await.unwrap();
     assert_eq!((ended.stop.as_ref(), ended.code()), (Some(&Stop::ConsumerGone), 130));
@@ -133,8 +133,9 @@ async fn a_consumer_that_stalls_does_not_make_the_agent_silent() {
 /// Background work produces results of its own: the run ends when the process exits.
 #[tokio::test]
 async fn several_results_are_one_run() {
-    let again = SAYS.replace("item_0", "item_2").replace("hello", " and more");
-    let lines = [BEGINS, SAYS, COMPLETES, r#"echo '{"type":"turn.started"}'"#, &again, COMPLETES];
+    let again = MESSAGE.replace("item_0", "item_2").replace("hello", " and more");
+    let lines =
+        [BEGINS, MESSAGE, COMPLETES, r#"echo '{"type":"turn.started"}'"#, &again, COMPLETES];
     let (ended, events) = run(script(&lines), options()).await;
     assert_eq!((ended.code(), text(&events)), (0, "hello and more".to_owned()));
     let ends = kinds(&events).into_iter().filter(|kind| *kind == "turn_ended").count();

@@ -11,7 +11,7 @@ use crate::support::*;
 async fn silence_during_a_turn_ends_it() {
     let mut options = options();
     options.deadlines.silence = Some(Duration::from_millis(300));
-    let (ended, events) = run(script(&[BEGINS, SAYS, "sleep 1000"]), options).await;
+    let (ended, events) = run(script(&[BEGINS, MESSAGE, "sleep 1000"]), options).await;
     assert_eq!(ended.code(), 124);
     let end = turn_end(&events);
     assert_eq!(end["outcome"], "timed_out");
@@ -33,7 +33,7 @@ async fn a_run_has_a_deadline() {
     let mut options = options();
     options.deadlines.run = Some(Duration::from_millis(300));
     // The agent is never silent for long; the test depends on real time.
-    let talk = format!("while :; do {SAYS}; sleep 0.05; done");
+    let talk = format!("while :; do {MESSAGE}; sleep 0.05; done");
     let (ended, events) = run(script(&[BEGINS, &talk]), options).await;
     assert_eq!(ended.code(), 124);
     assert!(turn_end(&events)["cause"].as_str().unwrap().contains("longer than 300 ms"));
@@ -43,7 +43,7 @@ async fn a_run_has_a_deadline() {
 async fn an_agent_that_does_not_exit_after_its_turn_is_ended_and_has_not_failed() {
     let mut options = options();
     options.deadlines.exit_after_turn = Duration::from_millis(200);
-    let (ended, events) = run(script(&[BEGINS, SAYS, COMPLETES, "sleep 1000"]), options).await;
+    let (ended, events) = run(script(&[BEGINS, MESSAGE, COMPLETES, "sleep 1000"]), options).await;
     assert_eq!((ended.code(), &turn_end(&events)["outcome"]), (0, &"completed".into()));
     assert!(!kinds(&events).contains(&"error"));
 }

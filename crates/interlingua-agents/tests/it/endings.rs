@@ -6,7 +6,7 @@ use crate::support::*;
 
 #[tokio::test]
 async fn a_completed_turn() {
-    let (ended, events) = run(script(&[BEGINS, SAYS, COMPLETES]), options()).await;
+    let (ended, events) = run(script(&[BEGINS, MESSAGE, COMPLETES]), options()).await;
     assert_eq!((ended.code(), ended.orphans), (0, 0));
     assert_eq!(text(&events), "hello");
     assert_eq!(turn_end(&events)["outcome"], "completed");
@@ -15,13 +15,13 @@ async fn a_completed_turn() {
 
 #[tokio::test]
 async fn standard_input_is_closed() {
-    let (ended, events) = run(script(&[BEGINS, "cat", SAYS, COMPLETES]), options()).await;
+    let (ended, events) = run(script(&[BEGINS, "cat", MESSAGE, COMPLETES]), options()).await;
     assert_eq!((ended.code(), text(&events)), (0, "hello".to_owned()));
 }
 
 #[tokio::test]
 async fn an_exit_without_a_result_is_a_failure() {
-    let lines = [BEGINS, SAYS, "echo 'first words' >&2; echo 'last words' >&2", "exit 0"];
+    let lines = [BEGINS, MESSAGE, "echo 'first words' >&2; echo 'last words' >&2", "exit 0"];
     let (ended, events) = run(script(&lines), options()).await;
     assert_eq!(ended.code(), 1);
     let end = turn_end(&events);
@@ -50,7 +50,7 @@ async fn a_killed_agent_has_failed() {
 #[tokio::test]
 async fn an_exit_code_that_contradicts_the_stream_is_reported() {
     let (ended, events) =
-        run(script(&[BEGINS, SAYS, COMPLETES, "echo why >&2; exit 3"]), options()).await;
+        run(script(&[BEGINS, MESSAGE, COMPLETES, "echo why >&2; exit 3"]), options()).await;
     assert_eq!(ended.code(), 1);
     assert_eq!(turn_end(&events)["outcome"], "completed");
     let error = events.iter().find(|event| event["type"] == "error").unwrap();
@@ -69,7 +69,7 @@ async fn the_end_is_reported_at_once() {
 
 #[tokio::test]
 async fn standard_error_is_not_parsed() {
-    let lines = [BEGINS, &format!("{{ {SAYS}; }} >&2"), COMPLETES];
+    let lines = [BEGINS, &format!("{{ {MESSAGE}; }} >&2"), COMPLETES];
     let (ended, events) = run(script(&lines), options()).await;
     assert_eq!((ended.code(), text(&events)), (0, String::new()));
     assert!(ended.exit.stderr.unwrap().contains("agent_message"));

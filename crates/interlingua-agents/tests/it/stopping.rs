@@ -11,7 +11,7 @@ use crate::support::*;
 
 #[tokio::test]
 async fn an_interrupt_ends_the_turn_as_cancelled() {
-    let lines = ["trap 'exit 1' INT", BEGINS, SAYS, "sleep 1000 & wait"];
+    let lines = ["trap 'exit 1' INT", BEGINS, MESSAGE, "sleep 1000 & wait"];
     let mut run = Watched::start(script(&lines), options());
     run.until(|event| event["type"] == "block").await;
     run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
@@ -25,7 +25,7 @@ async fn an_interrupt_ends_the_turn_as_cancelled() {
 #[tokio::test]
 async fn an_interrupt_can_be_the_end_of_the_input() {
     let driver = Box::new(PlainDriver::new(Interrupt::CloseInput));
-    let lines = [BEGINS, SAYS, "cat", "exit 7"];
+    let lines = [BEGINS, MESSAGE, "cat", "exit 7"];
     let mut run = Watched::start(with_driver(&lines, "codex", Input::Open, driver), options());
     run.until(|event| event["type"] == "block").await;
     run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
@@ -35,7 +35,7 @@ async fn an_interrupt_can_be_the_end_of_the_input() {
 
 #[tokio::test]
 async fn an_agent_that_will_not_stop_is_killed() {
-    let lines = ["trap '' INT TERM", BEGINS, SAYS, "while :; do sleep 1000; done"];
+    let lines = ["trap '' INT TERM", BEGINS, MESSAGE, "while :; do sleep 1000; done"];
     let mut run = Watched::start(script(&lines), options());
     run.until(|event| event["type"] == "block").await;
     run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
@@ -83,7 +83,7 @@ async fn a_signal_reaches_processes_that_moved_away() {
         BEGINS,
         &away,
         &received.wait_command(),
-        SAYS,
+        MESSAGE,
         "sleep 1000 & wait",
     ];
     let mut options = options();
@@ -99,7 +99,7 @@ async fn a_signal_reaches_processes_that_moved_away() {
 #[tokio::test]
 async fn a_run_continues_without_a_controlling_caller() {
     let seen = Fifo::new();
-    let launch = script(&[BEGINS, &seen.wait_command(), SAYS, COMPLETES]);
+    let launch = script(&[BEGINS, &seen.wait_command(), MESSAGE, COMPLETES]);
     let mut run = Watched::start(launch, options());
     // The run has not begun yet, so it never has a controlling caller.
     run.controls = mpsc::channel(1).0;

@@ -48,7 +48,7 @@ fn a_directory_is_not_read() {
 fn an_empty_input_is_a_failed_turn() {
     let ran = run(&["translate", "--to", "text"], b"");
     assert_eq!(ran.code, Some(0));
-    assert_eq!(ran.stdout, "— failed: the output ended and did not say how the turn ended\n");
+    assert_eq!(ran.stdout, "— failed: the output ended without reporting how the turn ended\n");
     assert_eq!(ran.stderr, "interlingua: warning: the input is empty (<stdin>)\n");
 }
 

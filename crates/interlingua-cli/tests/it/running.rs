@@ -9,7 +9,7 @@ use crate::support::{command, run};
 
 const BEGINS: &str =
     r#"echo '{"type":"thread.started","thread_id":"t"}'; echo '{"type":"turn.started"}'"#;
-const SAYS: &str =
+const MESSAGE: &str =
     r#"echo '{"type":"item.completed","item":{"id":"0","type":"agent_message","text":"Hello."}}'"#;
 const ENDS: &str = r#"echo '{"type":"turn.completed","usage":{"input_tokens":5,"cached_input_tokens":0,"output_tokens":2}}'"#;
 
@@ -29,7 +29,7 @@ fn described(name: &str, lines: &[&str]) -> String {
 
 #[test]
 fn an_agent_is_run_and_translated() {
-    let agent = described("plain", &["cat > /dev/null", BEGINS, SAYS, ENDS]);
+    let agent = described("plain", &["cat > /dev/null", BEGINS, MESSAGE, ENDS]);
     let ran = run(&["run", &agent, "do it", "--to", "text"], b"");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout.contains("Hello."), "{}", ran.stdout);
@@ -97,7 +97,7 @@ fn invalid_arguments_are_reported_before_anything_is_started() {
 
 #[test]
 fn a_recording_can_be_translated() {
-    let agent = described("recorded", &[BEGINS, SAYS, ENDS]);
+    let agent = described("recorded", &[BEGINS, MESSAGE, ENDS]);
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("recorded.jsonl");
     let file = file.display().to_string();
     let ran = run(&["run", &agent, "do it", "--record", &file], b"");
@@ -112,8 +112,8 @@ fn a_recording_can_be_translated() {
 #[test]
 fn a_closed_output_ends_the_agent() {
     let pid = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("left.pid");
-    let says_who = format!("echo $$ > {}", pid.display());
-    let agent = described("left", &[&says_who, BEGINS, SAYS, "exec sleep 1000"]);
+    let prints_pid = format!("echo $$ > {}", pid.display());
+    let agent = described("left", &[&prints_pid, BEGINS, MESSAGE, "exec sleep 1000"]);
     let mut child = command(&["run", &agent, "do it"]).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     out.read_line(&mut String::new()).unwrap();
@@ -184,7 +184,8 @@ fn no_process_survives_a_killed_command() {
     // Both hold the pipe open for as long as they live, so its end means that both have ended.
     let holds = format!("exec 3> {}", alive.display());
     let moves_away = "setsid sh -c 'echo away >&3; exec sleep 1000' &";
-    let agent = described("killed", &[&holds, BEGINS, moves_away, "echo here >&3", SAYS, "wait"]);
+    let agent =
+        described("killed", &[&holds, BEGINS, moves_away, "echo here >&3", MESSAGE, "wait"]);
     let mut running = command(&["run", &agent, "do it"]).spawn().unwrap();
     let (sender, lines) = mpsc::channel();
     std::thread::spawn(move || {

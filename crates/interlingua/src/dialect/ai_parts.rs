@@ -192,7 +192,7 @@ pub(crate) fn failure<'a>(ended: &'a TurnEnded<'_>) -> Text<'a> {
     match &ended.cause {
         Some(cause) => cause.borrowed(),
         None if ended.outcome == Outcome::TimedOut => Text::plain("the turn took too long"),
-        None => Text::plain("the turn failed, and the agent does not say why"),
+        None => Text::plain("the turn failed, and the agent reported no reason"),
     }
 }
 

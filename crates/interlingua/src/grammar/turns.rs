@@ -241,7 +241,7 @@ impl Turns {
             ),
             (Some(code), None) => (
                 unless_stopped(Outcome::Failed),
-                format!("the agent exited with code {code} and did not say how its turn ended"),
+                format!("the agent exited with code {code} without reporting how its turn ended"),
                 Reason::ProcessEnded,
             ),
             (None, None) if end.cut_off => (
@@ -251,7 +251,7 @@ impl Turns {
             ),
             (None, None) => (
                 unless_stopped(Outcome::Failed),
-                "the output ended and did not say how the turn ended".to_owned(),
+                "the output ended without reporting how the turn ended".to_owned(),
                 Reason::InputEnded,
             ),
         };

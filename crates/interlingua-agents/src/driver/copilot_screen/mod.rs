@@ -103,9 +103,9 @@ impl CopilotScreenDriver {
     /// Reads the screen. If it is calm, its contents are complete.
     fn look(&mut self, calm: bool, steps: &mut Vec<Step>) {
         let mut seen = Seen::on(&self.terminal.rows());
-        if let Some(says) = seen.sign_in.take().filter(|_| seen.idle) {
+        if let Some(reason) = seen.sign_in.take().filter(|_| seen.idle) {
             self.phase = Phase::Closed;
-            steps.push(Step::GiveUp(says));
+            steps.push(Step::GiveUp(reason));
             return;
         }
         if seen.prompt_visible && !std::mem::replace(&mut self.prompt_seen, true) {

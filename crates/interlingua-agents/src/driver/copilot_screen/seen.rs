@@ -103,10 +103,10 @@ impl Seen {
     fn read_status(&mut self, rows: &[Row]) {
         let below = rows.iter().rposition(|row| is_rule(&row.text)).unwrap_or(0);
         let status = rows.get(below + 1..).unwrap_or_default();
-        let says = |word: &str| status.iter().any(|row| row.text.contains(word));
-        self.working = says("interrupt");
-        self.confirms_interrupt = says("again to interrupt");
-        self.idle = below > 0 && !self.working && says("/ commands");
+        let has = |word: &str| status.iter().any(|row| row.text.contains(word));
+        self.working = has("interrupt");
+        self.confirms_interrupt = has("again to interrupt");
+        self.idle = below > 0 && !self.working && has("/ commands");
     }
 
     fn read_timeline(&mut self, rows: &[Row]) {

@@ -25,7 +25,7 @@ pub(crate) use fifo::Fifo;
 pub(crate) const BEGINS: &str =
     r#"echo '{"type":"thread.started","thread_id":"t1"}'; echo '{"type":"turn.started"}'"#;
 /// A message of the model.
-pub(crate) const SAYS: &str = r#"echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"hello"}}'"#;
+pub(crate) const MESSAGE: &str = r#"echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"hello"}}'"#;
 /// The last record.
 pub(crate) const COMPLETES: &str = r#"echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'"#;
 /// A command starts.

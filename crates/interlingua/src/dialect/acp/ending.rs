@@ -25,7 +25,9 @@ pub(super) fn write_prompt_response(id: Option<u64>, ended: &TurnEnded<'_>, out:
                 None if ended.outcome == Outcome::TimedOut => {
                     error.string("message", "the turn took too long")
                 }
-                None => error.string("message", "the turn failed, and the agent does not say why"),
+                None => {
+                    error.string("message", "the turn failed, and the agent reported no reason")
+                }
             };
             error.object("data", |data| {
                 data.object("interlingua", |facts| write_facts(facts, ended, true));

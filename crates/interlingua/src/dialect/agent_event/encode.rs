@@ -416,7 +416,7 @@ impl AgentEventEncoder {
             None if ended.outcome == Outcome::WaitingForClient => {
                 Text::plain("the agent waits for a tool of the client")
             }
-            None => Text::plain("the turn failed, and the agent does not say why"),
+            None => Text::plain("the turn failed, and the agent reported no reason"),
         };
         self.problem(&cause, code_of(ended, event).as_ref(), out);
     }

@@ -232,7 +232,7 @@ impl ClaudeRules {
             let content = block.get("content");
             let failed = block.get("is_error") == Some(&Value::Bool(true));
             let empty = content.is_none_or(|content| content == "");
-            findings.require(!failed || !empty, "error-says-why", "an error has no text");
+            findings.require(!failed || !empty, "error-text", "an error has no text");
             let fits = content.is_none_or(|content| content.is_string() || content.is_array());
             let message = "the content of a tool_result is neither text nor blocks";
             findings.require(fits, "content", message);

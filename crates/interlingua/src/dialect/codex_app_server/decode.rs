@@ -150,7 +150,7 @@ impl CodexAppServerDecoder {
             "turn/plan/updated" => emit_plan(params, out),
             "turn/diff/updated" => match params.diff.take() {
                 Some(diff) if !out.is_nested() => self.files.emit_new_changes(&diff, out),
-                _ => out.native("turn/diff/updated that says nothing new"),
+                _ => out.native("turn/diff/updated without changes"),
             },
             "thread/started" => self.read_thread_started(params, method, out),
             "thread/tokenUsage/updated" => self.read_usage(params, out),

@@ -37,7 +37,7 @@ impl ReportedFiles {
                 return out.emit(FilesChanged { call: None, changes: new });
             }
         }
-        out.native("turn/diff/updated that says nothing new");
+        out.native("turn/diff/updated without changes");
     }
 
     /// Whether the change of a file was emitted. The diff contains its path relative to the root of

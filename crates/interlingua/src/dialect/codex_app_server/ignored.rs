@@ -71,7 +71,7 @@ pub(super) const IGNORED: &[Ignored] = &[
         why: "exchanges between the program and its client; the fate of the call shows the decision",
     },
     Ignored {
-        what: &["turn/diff/updated that says nothing new"],
+        what: &["turn/diff/updated without changes"],
         why: "all changes of the turn so far as one text; each is emitted with the call that made it",
     },
     Ignored {
@@ -83,8 +83,8 @@ pub(super) const IGNORED: &[Ignored] = &[
             "thread/started *",
             "turn/started of a sub-agent",
             "thread/compacted",
-            "thread/tokenUsage/updated that says nothing new",
-            "account/rateLimits/updated that says nothing new",
+            "thread/tokenUsage/updated without changes",
+            "account/rateLimits/updated without changes",
             "mcpServer/startupStatus/updated that is well",
         ],
         why: "emitted before, emitted when it completes, or without content; a review is emitted as a message",

@@ -260,7 +260,7 @@ impl CodexAppServerDecoder {
     }
 
     pub(super) fn read_usage<'a>(&mut self, params: &Params<'a>, out: &mut Emitter<'_, 'a>) {
-        let repeated = "thread/tokenUsage/updated that says nothing new";
+        let repeated = "thread/tokenUsage/updated without changes";
         let Some(usage) = &params.usage else { return out.native(repeated) };
         // The request is completed, so its messages can no longer be retracted.
         self.messages.forget(out.parent.as_ref());
@@ -290,7 +290,7 @@ impl CodexAppServerDecoder {
         let is_empty = !(stated.iter().any(|it| it.is_some()) || limits.reached.is_some());
         let details = limit_details(&limits);
         if is_empty || details.get() == self.last_limits {
-            return out.native("account/rateLimits/updated that says nothing new");
+            return out.native("account/rateLimits/updated without changes");
         }
         details.get().clone_into(&mut self.last_limits);
         let window = limits.primary.as_ref().and_then(read::record_of::<Window<'_>>);

@@ -103,7 +103,7 @@ impl Rules for YumeRules {
             findings.add("tool-answered", format!("call {id} has no `tool_result`"));
         }
         findings.require(!self.turn.after_result, "message-stop", "`message_stop` is missing");
-        findings.require(!self.turn.content, "result-told", "the last turn has no `result`");
+        findings.require(!self.turn.content, "result-present", "the last turn has no `result`");
         findings.require(self.init, "init-first", "there is no `system` `init`");
     }
 }
@@ -216,7 +216,7 @@ impl YumeRules {
         }
         let failed = record.get("is_error") == Some(&Value::Bool(true));
         let empty = record.get("content").is_some_and(|content| content == "");
-        findings.require(!failed || !empty, "error-says-why", "an error has no text");
+        findings.require(!failed || !empty, "error-text", "an error has no text");
         let open = self.open.as_deref() == Some(id);
         let of_client = self.of_client.iter().position(|call| call == id);
         let waits = open || of_client.is_some() || self.deferred.remove(id);
@@ -268,9 +268,9 @@ impl YumeRules {
         findings.require(!completed || !none, "usage-not-zero", message);
         let has_usage = self.turn.usages > 0;
         let message = "a completed turn must have a `usage` before its `result`";
-        findings.require(!completed || has_usage, "usage-told", message);
+        findings.require(!completed || has_usage, "usage-reported", message);
         let right_before = !has_usage || self.turn.after_usage;
-        findings.require(right_before, "usage-told", "`usage` must directly precede `result`");
+        findings.require(right_before, "usage-reported", "`usage` must directly precede `result`");
         let waits_for_client = string_field(record, "subtype") == "waiting_for_client";
         let stopped = failed == Some(true)
             || waits_for_client

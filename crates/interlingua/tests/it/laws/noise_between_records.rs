@@ -46,7 +46,11 @@ proptest! {
             let clean = translate_seeded(from, to, [&*case.input], &case.exit);
             let noisy_output = translate_seeded(from, to, [noisy.as_bytes()], &case.exit);
             prop_assert_eq!(comparable(&clean, to.name), comparable(&noisy_output, to.name), "{} -> {}", case.name, to.name);
-            prop_assert!(noisy_output.repairs() != clean.repairs() || lines.is_empty());
+            // Goose prints plain text around its records, so a line before its banner is a log line.
+            if from.is_some_and(|from| from.name == "goose") {
+                continue;
+            }
+            prop_assert!(noisy_output.repairs() != clean.repairs());
             let unreadable = |written: &support::Written| {
                 let mut counts = written.repairs().counts();
                 counts.find(|(kind, _)| *kind == RepairKind::Unreadable).map_or(0, |(_, count)| count)

@@ -217,7 +217,7 @@ fn a_failure_has_the_code_of_its_class() {
     assert_eq!(events[1]["code"], "CONTEXT_OVERFLOW");
     let result = r#"{"type":"result","status":"error"}"#;
     let events = written("gemini", &[result]);
-    assert_eq!(events[1]["error"], "the turn failed, and the agent does not say why");
+    assert_eq!(events[1]["error"], "the turn failed, and the agent reported no reason");
     assert_eq!(events[2], json!({"type":"turn.completed","finishReason":"error"}));
 }
 

@@ -137,7 +137,7 @@ fn a_refusal_names_the_tool_of_the_call() {
 #[test]
 fn an_answer_that_is_an_error_has_a_cause() {
     assert_eq!(broken(&[init(), call(), answer("", false), result()]), [""; 0]);
-    assert_eq!(broken(&[init(), call(), answer("", true), result()]), ["error-says-why"]);
+    assert_eq!(broken(&[init(), call(), answer("", true), result()]), ["error-text"]);
 }
 
 #[test]

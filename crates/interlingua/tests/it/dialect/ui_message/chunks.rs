@@ -199,7 +199,7 @@ fn a_failed_turn_is_an_error_and_a_cancelled_one_an_abort() {
     let stopped = end(json!({"outcome": "cancelled", "cause": "stop"}));
     assert_eq!(stopped, (json!({"type": "abort", "reason": "stop"}), json!("other")));
     let unknown = end(json!({"outcome": "failed"}));
-    assert!(unknown.0["errorText"].as_str().unwrap().contains("does not say why"));
+    assert!(unknown.0["errorText"].as_str().unwrap().contains("reported no reason"));
 }
 
 #[test]

@@ -118,9 +118,9 @@ fn calls_and_answers_belong_together() {
 
 #[test]
 fn usage_is_written_directly_before_the_end() {
-    assert_eq!(broken(&[INIT, RESULT, STOP]), ["usage-told"]);
+    assert_eq!(broken(&[INIT, RESULT, STOP]), ["usage-reported"]);
     let text = r#"{"type":"text","content":"hi"}"#;
-    assert_eq!(broken(&[INIT, USAGE, text, RESULT, STOP]), ["usage-told"]);
+    assert_eq!(broken(&[INIT, USAGE, text, RESULT, STOP]), ["usage-reported"]);
     let partly = r#"{"type":"usage","input_tokens":1}"#;
     assert_eq!(broken(&[INIT, partly, RESULT, STOP]), ["usage-fields"]);
 }
@@ -132,7 +132,7 @@ fn nothing_follows_the_end() {
     let rules = broken(&[INIT, USAGE, RESULT, error, STOP]);
     assert_eq!(rules, ["result-last", "message-stop"]);
     let rules = broken(&[INIT, r#"{"type":"text","content":"hi"}"#]);
-    assert!(rules.contains(&"result-told"), "{rules:?}");
+    assert!(rules.contains(&"result-present"), "{rules:?}");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn only_a_turn_that_waits_may_leave_a_call_open() {
 #[test]
 fn an_answer_that_is_an_error_has_a_cause() {
     let silent = r#"{"type":"tool_result","tool_use_id":"a","content":"","is_error":true}"#;
-    assert_eq!(broken_by(&[CALL, silent]), ["error-says-why"]);
+    assert_eq!(broken_by(&[CALL, silent]), ["error-text"]);
 }
 
 #[test]
