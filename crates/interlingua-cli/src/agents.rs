@@ -1,71 +1,179 @@
 //! `interlingua agents`: which agents are installed, and how to install the others.
 
 use std::io::{self, Write};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use interlingua_agents::agent::{ALL, Agent, HostEnvironment, SignIn};
+use serde_json::{Value, json};
 
 use crate::SUCCESS;
+use crate::arguments::AgentsArguments;
 use crate::report::on_one_line;
 
-/// How long a program may take to print its version.
-const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long all programs together may take to print their versions.
+const VERSION_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// How often it is checked whether a program has printed its version.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Runs the command; returns its exit code.
-pub(crate) fn run() -> Result<u8> {
+pub(crate) fn run(arguments: &AgentsArguments) -> Result<u8> {
     let host = HostEnvironment::current();
     let mut out = io::stdout().lock();
-    for agent in ALL {
-        for line in about(agent, &host) {
-            writeln!(out, "{line}")?;
+    for found in find_all(&host) {
+        if arguments.json {
+            writeln!(out, "{}", found.to_json())?;
+        } else {
+            found.lines().into_iter().try_for_each(|line| writeln!(out, "{line}"))?;
         }
     }
     Ok(SUCCESS)
 }
 
-fn about(agent: &Agent, host: &HostEnvironment) -> Vec<String> {
-    let Some(program) = agent.installed() else {
-        return vec![
-            format!("{:10} {}: not installed", agent.name, agent.title),
-            format!("{:10} {}", "", agent.install),
-        ];
-    };
-    let version = version(&program).unwrap_or_else(|| "version unknown".to_owned());
-    let sign_in = match (agent.signed_in)(host) {
-        SignIn::Found(where_from) => format!("signed in, according to {where_from}"),
-        SignIn::NotFound(how) => format!("no sign-in was found: {how}"),
-    };
-    vec![
-        format!("{:10} {}: {version}", agent.name, agent.title),
-        format!("{:10} {}", "", program.display()),
-        format!("{:10} {sign_in}", ""),
-    ]
+/// What is known of an agent on this machine.
+struct Found {
+    agent: &'static Agent,
+    /// The program and its version, if the agent is installed.
+    installed: Option<(PathBuf, Option<String>)>,
+    sign_in: SignIn,
 }
 
-/// The version of a program: the first line of its output that contains a digit.
-fn version(program: &Path) -> Option<String> {
-    let mut child = Command::new(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
+/// Finds all agents. Programs that must be run for their version run at the same time.
+fn find_all(host: &HostEnvironment) -> Vec<Found> {
     let until = Instant::now() + VERSION_TIMEOUT;
-    while child.try_wait().ok()?.is_none() {
-        if Instant::now() > until {
-            // The program hangs, so its exit status is irrelevant.
-            let _ = child.kill();
-            let _ = child.wait();
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(10));
+    let started: Vec<_> = ALL
+        .iter()
+        .map(|agent| (*agent, agent.installed().map(|program| (Version::of(&program), program))))
+        .collect();
+    let found = started.into_iter().map(|(agent, installed)| Found {
+        agent,
+        installed: installed.map(|(version, program)| (program, version.known_by(until))),
+        sign_in: (agent.signed_in)(host),
+    });
+    found.collect()
+}
+
+impl Found {
+    fn lines(&self) -> Vec<String> {
+        let Self { agent, installed, sign_in } = self;
+        let Some((program, version)) = installed else {
+            return vec![
+                format!("{:10} {}: not installed", agent.name, agent.title),
+                format!("{:10} {}", "", agent.install),
+            ];
+        };
+        let sign_in = match sign_in {
+            SignIn::Found(place) => format!("signed in, according to {place}"),
+            SignIn::NotFound(how) => format!("no sign-in was found: {how}"),
+        };
+        let version = version.as_deref().unwrap_or("version unknown");
+        vec![
+            format!("{:10} {}: {version}", agent.name, agent.title),
+            format!("{:10} {}", "", program.display()),
+            format!("{:10} {sign_in}", ""),
+        ]
     }
-    let output = child.wait_with_output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text.lines().find(|line| line.contains(|it: char| it.is_ascii_digit()))?;
-    Some(on_one_line(line.trim()))
+
+    fn to_json(&self) -> Value {
+        let Self { agent, installed, sign_in } = self;
+        let (program, version) = match installed {
+            Some((program, version)) => (Some(program.to_string_lossy()), version.as_deref()),
+            None => (None, None),
+        };
+        let sign_in = match sign_in {
+            SignIn::Found(place) => json!({"found": true, "place": place}),
+            SignIn::NotFound(how) => json!({"found": false, "how": how}),
+        };
+        json!({
+            "name": agent.name,
+            "title": agent.title,
+            "installed": installed.is_some(),
+            "program": program,
+            "version": version,
+            "install": agent.install,
+            "sign_in": sign_in,
+        })
+    }
+}
+
+/// The version of a program, which may still be running to print it.
+enum Version {
+    Known(String),
+    Running(Child),
+    Unknown,
+}
+
+impl Version {
+    /// Looks for the package that a program belongs to; without one, starts the program.
+    fn of(program: &Path) -> Self {
+        if let Some(version) = packaged_version(program) {
+            return Self::Known(version);
+        }
+        let child = Command::new(program)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        child.map_or(Self::Unknown, Self::Running)
+    }
+
+    fn known_by(self, until: Instant) -> Option<String> {
+        let mut child = match self {
+            Self::Known(version) => return Some(version),
+            Self::Running(child) => child,
+            Self::Unknown => return None,
+        };
+        while child.try_wait().ok()?.is_none() {
+            if Instant::now() > until {
+                // The program hangs, so its exit status is irrelevant.
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        let output = child.wait_with_output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let line = text.lines().find(|line| line.contains(|it: char| it.is_ascii_digit()))?;
+        Some(on_one_line(line.trim()))
+    }
+}
+
+/// The version in the npm package that a program is part of. Starting a Node program only to ask for
+/// its version takes about a second.
+fn packaged_version(program: &Path) -> Option<String> {
+    let program = program.canonicalize().ok()?;
+    let folders = program.ancestors().skip(1);
+    // A package ends at the folder that packages are installed into.
+    let within = folders.take_while(|folder| !folder.ends_with("node_modules"));
+    let manifest = within.map(|folder| folder.join("package.json")).find(|path| path.is_file())?;
+    if !manifest.components().any(|part| part.as_os_str() == "node_modules") {
+        return None;
+    }
+    let manifest: Value = serde_json::from_slice(&std::fs::read(manifest).ok()?).ok()?;
+    manifest.get("version")?.as_str().map(on_one_line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_a_package_is_read_from_its_manifest() {
+        let folder = tempfile::tempdir().unwrap();
+        let package = folder.path().join("node_modules/@a/agent");
+        std::fs::create_dir_all(package.join("bin")).unwrap();
+        std::fs::write(package.join("bin/agent.js"), "").unwrap();
+        std::fs::write(package.join("package.json"), r#"{"name":"@a/agent","version":"1.2.3"}"#)
+            .unwrap();
+        assert_eq!(packaged_version(&package.join("bin/agent.js")).as_deref(), Some("1.2.3"));
+        // A program next to somebody's own manifest is not part of that package.
+        std::fs::write(folder.path().join("agent"), "").unwrap();
+        std::fs::write(folder.path().join("package.json"), r#"{"version":"9"}"#).unwrap();
+        assert_eq!(packaged_version(&folder.path().join("agent")), None);
+    }
 }

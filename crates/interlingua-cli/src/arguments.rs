@@ -30,11 +30,18 @@ Examples:
   interlingua check --as claude claude.jsonl
   interlingua dialects";
 
+/// List the agents: which are installed, their versions, and how to install the others.
+#[derive(Debug, Args)]
+pub(crate) struct AgentsArguments {
+    /// Print one JSON object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<RunArguments>),
-    /// List the agents: which are installed, their versions, and how to install the others.
-    Agents,
+    Agents(AgentsArguments),
     Translate(TranslateArguments),
     Check(CheckArguments),
     Dialects(DialectsArguments),

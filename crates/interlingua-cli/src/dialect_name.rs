@@ -7,6 +7,8 @@ use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 use interlingua::dialect::{self, Dialect};
 
+use crate::suggest;
+
 /// Parses a dialect name, for a use that not every dialect supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DialectName {
@@ -50,51 +52,12 @@ impl DialectName {
 }
 
 fn unknown(name: &str) -> String {
-    let near = near_matches(name);
+    let near = suggest::similar(name, dialect::ALL.iter().map(|known| (known.name, known.aliases)));
     let advice = "`interlingua dialects` lists all";
     if near.is_empty() {
         return format!("no dialect is called `{name}`\n\n{advice}");
     }
     format!("no dialect is called `{name}`; did you mean {}?\n\n{advice}", near.join(" or "))
-}
-
-/// The dialects with similar names, the most similar first.
-fn near_matches(name: &str) -> Vec<String> {
-    let name = name.to_lowercase();
-    let mut near: Vec<(usize, &str)> = dialect::ALL
-        .iter()
-        .filter_map(|dialect| {
-            let names = std::iter::once(&dialect.name).chain(dialect.aliases);
-            let nearest = names.map(|known| distance(&name, known)).min()?;
-            Some((nearest, dialect.name))
-        })
-        .filter(|(distance, _)| *distance <= 2)
-        .collect();
-    near.sort_unstable();
-    near.into_iter().map(|(_, name)| format!("`{name}`")).collect()
-}
-
-/// The edit distance of two names; a substring counts as distance 1.
-fn distance(typed: &str, known: &str) -> usize {
-    if typed.len() > 2 && known.contains(typed) {
-        return 1;
-    }
-    let known: Vec<char> = known.chars().collect();
-    let mut row: Vec<usize> = (0..=known.len()).collect();
-    for (index, letter) in typed.chars().enumerate() {
-        let mut above_left = index;
-        let mut left = index + 1;
-        for (place, other) in row.iter_mut().skip(1).zip(&known) {
-            let changed = above_left + usize::from(letter != *other);
-            above_left = *place;
-            left = changed.min(left + 1).min(*place + 1);
-            *place = left;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = index + 1;
-        }
-    }
-    row.last().copied().unwrap_or(usize::MAX)
 }
 
 impl TypedValueParser for DialectName {
@@ -160,15 +123,6 @@ impl TypedValueParser for SourceName {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_similar_if_one_or_two_letters_differ() {
-        assert_eq!(distance("cluade", "claude"), 2);
-        assert_eq!(distance("codx", "codex"), 1);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(near_matches("Codx"), ["`codex`"]);
-        assert!(near_matches("something").is_empty());
-    }
 
     #[test]
     fn a_dialect_is_rejected_for_an_unsupported_use() {

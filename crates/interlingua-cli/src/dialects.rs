@@ -31,18 +31,43 @@ fn print(text: &[u8]) -> Result<u8> {
     Ok(SUCCESS)
 }
 
+/// The width of a terminal that the list must fit.
+const WIDTH: usize = 80;
+
 fn table(dialects: &[&Dialect]) -> String {
-    let heading = ["NAME", "READ", "WRITTEN", "ABOUT", "CANNOT EXPRESS"].map(str::to_owned);
-    let rows = dialects.iter().map(|dialect| {
-        [
+    let heading = ["NAME", "READ", "WRITTEN", "ABOUT"].map(str::to_owned);
+    let names = dialects.iter().map(|dialect| dialect.name.len()).max().unwrap_or_default();
+    let before_about = names + "  READ  WRITTEN  ".len();
+    let rows = dialects.iter().flat_map(|dialect| {
+        let mut about = wrapped(dialect.about, WIDTH - before_about).into_iter();
+        let first = [
             dialect.name.to_owned(),
             yes(dialect.decoder.is_some()).to_owned(),
             yes(dialect.encoder.is_some()).to_owned(),
-            dialect.about.to_owned(),
-            cannot_express(dialect),
-        ]
+            about.next().unwrap_or_default(),
+        ];
+        let rest = about.map(|line| ["", "", "", &line].map(str::to_owned));
+        std::iter::once(first).chain(rest).collect::<Vec<_>>()
     });
-    aligned(&std::iter::once(heading).chain(rows).collect::<Vec<_>>())
+    let list = aligned(&std::iter::once(heading).chain(rows).collect::<Vec<_>>());
+    format!(
+        "{list}\n`interlingua dialects NAME` shows what a dialect cannot express, and its guide.\n"
+    )
+}
+
+/// Wraps a text at words.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 fn details(dialect: &Dialect) -> String {

@@ -13,6 +13,7 @@ mod input;
 mod report;
 mod run;
 mod size;
+mod suggest;
 mod translate;
 
 use std::process::ExitCode;
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match &arguments.command {
         Command::Run(arguments) => run::run(arguments),
-        Command::Agents => agents::run(),
+        Command::Agents(arguments) => agents::run(arguments),
         Command::Translate(arguments) => translate::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Dialects(arguments) => dialects::run(arguments),

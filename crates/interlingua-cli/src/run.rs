@@ -15,7 +15,7 @@ use interlingua_agents::{
 use tokio::sync::mpsc;
 
 use crate::arguments::RunArguments;
-use crate::{answers, report};
+use crate::{answers, report, suggest};
 
 /// The number of lines of standard error that are shown for an agent without output.
 const STDERR_LINES: usize = 8;
@@ -93,8 +93,13 @@ fn launch(arguments: &RunArguments, mode: Mode, prompt: String) -> Result<Launch
         return Program::read(path)?.launch(&request).map_err(with_advice);
     }
     let known: Vec<_> = ALL.iter().map(|agent| agent.name).collect();
+    let near = suggest::similar(name, known.iter().map(|known| (*known, &[][..])));
+    let meant = match near.as_slice() {
+        [] => ".".to_owned(),
+        near => format!("; did you mean {}?", near.join(" or ")),
+    };
     bail!(
-        "no agent is called `{name}`; the agents are {}, and any program that a .toml file describes",
+        "no agent is called `{name}`{meant} The agents are {}, and any program that a .toml file describes",
         known.join(", ")
     )
 }

@@ -6,8 +6,9 @@ use crate::support::run;
 fn all_dialects_are_listed() {
     let ran = run(&["dialects"], b"");
     assert_eq!(ran.code, Some(0));
-    let names: Vec<&str> =
-        ran.stdout.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    let list = ran.stdout.lines().skip(1).take_while(|line| !line.is_empty());
+    let rows = list.filter(|line| !line.starts_with(' '));
+    let names: Vec<&str> = rows.filter_map(|line| line.split_whitespace().next()).collect();
     let all: Vec<&str> = interlingua::dialect::ALL.iter().map(|dialect| dialect.name).collect();
     assert_eq!(names, all);
 }
@@ -38,4 +39,11 @@ fn help_has_examples() {
         assert!(ran.stdout.contains("Example"), "{arguments:?}");
     }
     assert!(run(&["--version"], b"").stdout.starts_with("interlingua "));
+}
+
+#[test]
+fn the_list_of_dialects_fits_a_terminal() {
+    let ran = run(&["dialects"], b"");
+    let longest = ran.stdout.lines().map(|line| line.chars().count()).max();
+    assert!(longest.is_some_and(|longest| longest <= 80), "{}", ran.stdout);
 }

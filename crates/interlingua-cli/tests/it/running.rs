@@ -77,7 +77,7 @@ fn invalid_arguments_are_reported_before_anything_is_started() {
     };
     rejects(
         &["run", "unknown", "do it"],
-        "no agent is called `unknown`; the agents are claude, codex",
+        "no agent is called `unknown`. The agents are claude, codex",
     );
     rejects(&["run", "./none.toml", "do it"], "none.toml");
     rejects(
@@ -172,6 +172,30 @@ fn agents_are_listed_with_how_to_install_them() {
     let out = String::from_utf8(output.stdout).unwrap();
     assert!(out.contains("Claude Code: not installed"), "{out}");
     assert!(out.contains("npm install --global @openai/codex"), "{out}");
+}
+
+/// A program that hangs costs the others nothing.
+#[cfg(unix)]
+#[test]
+fn agents_are_queried_concurrently_and_listed_as_json() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("queried");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, script) in [("claude", "exec sleep 1000"), ("codex", "echo codex-cli 1.2.3")] {
+        let program = folder.join(name);
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:/bin:/usr/bin", folder.display());
+    let output = command(&["agents", "--json"]).env("PATH", path).output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let agents: Vec<serde_json::Value> =
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let agent = |name: &str| agents.iter().find(|agent| agent["name"] == name).unwrap();
+    assert_eq!(agent("claude")["installed"], true);
+    assert_eq!(agent("claude")["version"], serde_json::Value::Null);
+    assert_eq!(agent("codex")["version"], "codex-cli 1.2.3");
+    assert_eq!(agent("codex")["program"], folder.join("codex").to_str().unwrap());
 }
 
 /// A killed process cannot clean up: the guard does, even for processes in another session.
