@@ -12,9 +12,11 @@ mod record;
 mod sidecar;
 mod steps;
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::process::ExitStatus;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use interlingua::dialect::Dialect;
@@ -83,6 +85,15 @@ impl Options {
 pub struct Question {
     /// The request.
     pub request: PermissionRequest,
+    /// Alive for as long as the run waits for a decision.
+    pending: Weak<()>,
+}
+
+impl Question {
+    /// Whether the run still waits for a decision: the request may time out, or be withdrawn.
+    pub fn is_pending(&self) -> bool {
+        self.pending.strong_count() > 0
+    }
 }
 
 /// A command from the caller to a run.
@@ -185,6 +196,7 @@ pub async fn run(
         outbox: Outbox::new(output),
         policy: options.policy,
         questions: options.questions,
+        pending: HashMap::new(),
         record: options.record,
         max_unread: options.max_unread,
         clock: Clock::new(options.deadlines, Instant::now()),
@@ -208,6 +220,8 @@ struct Run {
     outbox: Outbox,
     policy: Policy,
     questions: Option<mpsc::UnboundedSender<Question>>,
+    /// The questions that the user has not answered yet, by the ids of their requests.
+    pending: HashMap<String, Arc<()>>,
     record: Option<Recorder>,
     max_unread: u64,
     clock: Clock,
@@ -312,9 +326,7 @@ impl Run {
                 Observation::PermissionRequested(request) => {
                     self.permission_requested(request).await
                 }
-                Observation::PermissionResolved(request) => {
-                    self.clock.permission_resolved(&request)
-                }
+                Observation::PermissionResolved(request) => self.permission_resolved(&request),
                 Observation::TurnStarted => self.clock.turn_started(),
                 Observation::TurnEnded(outcome) => {
                     self.outcome = outcome;
@@ -337,17 +349,28 @@ impl Run {
         };
         let decision = match (verdict, &self.questions) {
             (Verdict::Decided(decision), _) => decision,
-            (Verdict::AskUser, Some(questions)) if questions.send(Question { request }).is_ok() => {
-                self.clock.permission_requested(id, Instant::now());
-                return;
+            (Verdict::AskUser, Some(questions)) => {
+                let pending = Arc::new(());
+                let question = Question { request, pending: Arc::downgrade(&pending) };
+                if questions.send(question).is_ok() {
+                    self.clock.permission_requested(id.clone(), Instant::now());
+                    self.pending.insert(id, pending);
+                    return;
+                }
+                no_user()
             }
-            (Verdict::AskUser, _) => Decision::Deny("no user is available to allow it".to_owned()),
+            (Verdict::AskUser, None) => no_user(),
         };
         self.decide(&id, &decision).await;
     }
 
-    async fn decide(&mut self, request: &str, decision: &Decision) {
+    fn permission_resolved(&mut self, request: &str) {
         self.clock.permission_resolved(request);
+        self.pending.remove(request);
+    }
+
+    async fn decide(&mut self, request: &str, decision: &Decision) {
+        self.permission_resolved(request);
         self.call_driver(|driver, steps| driver.decide(request, decision, steps));
         // The decision may have completed an event, for example the end of a turn.
         Box::pin(self.handle_observations()).await;
@@ -403,6 +426,10 @@ impl Run {
             None => {}
         }
     }
+}
+
+fn no_user() -> Decision {
+    Decision::Deny("no user is available to allow it".to_owned())
 }
 
 /// Sleeps until an instant; without one, forever.

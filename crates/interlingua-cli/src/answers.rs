@@ -4,25 +4,21 @@ use std::io::{self, BufRead, IsTerminal};
 use std::sync::Arc;
 use std::sync::Mutex;
 
-use interlingua_agents::permission::{Decision, PermissionRequest};
+use interlingua_agents::permission::Decision;
 use interlingua_agents::{Control, Question};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use crate::report;
+use crate::{question, report, terminal_input};
 
 /// Starts to answer, and returns the sender for questions. It must not be used if standard input
-/// provides the prompt. If the output is `shown` at the same terminal, the request is already
-/// visible there.
-pub(crate) fn answer(
-    controls: mpsc::Sender<Control>,
-    shown: bool,
-) -> mpsc::UnboundedSender<Question> {
+/// provides the prompt.
+pub(crate) fn answer(controls: mpsc::Sender<Control>) -> mpsc::UnboundedSender<Question> {
     let (questions, asked) = mpsc::unbounded_channel();
     let at_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
     std::thread::spawn(move || {
         if at_terminal {
-            at_the_terminal(asked, &controls, shown);
+            at_the_terminal(asked, &controls);
         } else {
             on_standard_input(asked, &controls);
         }
@@ -31,32 +27,45 @@ pub(crate) fn answer(
 }
 
 /// Asks the user, one question after the other.
-fn at_the_terminal(
-    mut asked: mpsc::UnboundedReceiver<Question>,
-    controls: &mpsc::Sender<Control>,
-    shown: bool,
-) {
-    while let Some(Question { request }) = asked.blocking_recv() {
-        if !shown {
-            report::print_line(&describe(&request));
-        }
-        report::ask("Allow it? [y/N]");
-        let mut line = String::new();
-        let read = io::stdin().lock().read_line(&mut line);
-        let yes = read.is_ok() && matches!(line.trim(), "y" | "Y" | "yes" | "Yes");
-        let decision =
-            if yes { Decision::Allow } else { Decision::Deny("the user denied it".to_owned()) };
-        if controls.blocking_send(Control::Decide { request: request.id, decision }).is_err() {
+fn at_the_terminal(mut asked: mpsc::UnboundedReceiver<Question>, controls: &mpsc::Sender<Control>) {
+    while let Some(question) = asked.blocking_recv() {
+        let Some(decision) = ask(&question) else { continue };
+        let request = question.request.id;
+        if controls.blocking_send(Control::Decide { request, decision }).is_err() {
             return;
         }
     }
 }
 
-fn describe(request: &PermissionRequest) -> String {
-    let tool = if request.tool.is_empty() { "a tool" } else { &request.tool };
-    let what = request.description.as_deref().unwrap_or_default();
-    let input = request.input.as_deref().unwrap_or_default();
-    format!("The agent requests permission to use {tool}. {what} {input}")
+/// Asks one question, until the user answers it or the answer is no longer needed.
+fn ask(question: &Question) -> Option<Decision> {
+    let shown = question::Question::new(&question.request);
+    shown.short().iter().for_each(|line| report::print_shown(line));
+    // Input from before the question appeared is not an answer to it.
+    terminal_input::discard();
+    loop {
+        report::ask("Allow? [y]es, [n]o, [e]xplain:");
+        let Some(line) = terminal_input::line_while(|| question.is_pending()) else {
+            if question.is_pending() {
+                return Some(denied());
+            }
+            report::print_line("");
+            report::print_line("The request no longer needs an answer.");
+            return None;
+        };
+        match line.trim() {
+            "y" | "Y" | "yes" | "Yes" => return Some(Decision::Allow),
+            "n" | "N" | "no" | "No" => return Some(denied()),
+            "e" | "E" | "explain" => {
+                shown.complete().iter().for_each(|line| report::print_shown(line));
+            }
+            _ => report::print_line("Please answer y, n or e."),
+        }
+    }
+}
+
+fn denied() -> Decision {
+    Decision::Deny("the user denied it".to_owned())
 }
 
 #[derive(Deserialize)]
@@ -82,7 +91,7 @@ fn on_standard_input(
     let open: Arc<Mutex<Option<Vec<String>>>> = Arc::new(Mutex::new(Some(Vec::new())));
     let (seen, sender) = (open.clone(), controls.clone());
     std::thread::spawn(move || {
-        while let Some(Question { request }) = asked.blocking_recv() {
+        while let Some(Question { request, .. }) = asked.blocking_recv() {
             match seen.lock().as_deref_mut() {
                 Ok(Some(open)) => open.push(request.id),
                 _ => deny(&sender, request.id),

@@ -10,10 +10,12 @@ mod check;
 mod dialect_name;
 mod dialects;
 mod input;
+mod question;
 mod report;
 mod run;
 mod size;
 mod suggest;
+mod terminal_input;
 mod translate;
 
 use std::process::ExitCode;

@@ -27,6 +27,11 @@ pub(crate) fn print_line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", on_one_line(text));
 }
 
+/// Writes a line to standard error whose hidden characters are visible already.
+pub(crate) fn print_shown(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
 /// Asks the user at the terminal, who answers on the same line.
 pub(crate) fn ask(question: &str) {
     let mut stderr = io::stderr().lock();

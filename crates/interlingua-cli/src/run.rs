@@ -40,8 +40,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
     let ended = runtime.block_on(async {
         let (controls, taken) = mpsc::channel(16);
         if !from_stdin {
-            let shown = options.to.name == "text" && io::stdout().is_terminal();
-            options.questions = Some(answers::answer(controls.clone(), shown));
+            options.questions = Some(answers::answer(controls.clone()));
         }
         watch_consumer(controls.clone());
         tokio::spawn(forward_signals(controls));

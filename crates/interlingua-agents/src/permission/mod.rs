@@ -1,10 +1,12 @@
 //! Permissions: a mode, rules that take precedence over it, and decisions.
 
 mod rules;
+mod visible;
 
 use interlingua::event::ToolKind;
 
 pub use rules::{BadRule, Effect, Rule, Rules};
+pub use visible::visible;
 
 /// How a permission request is decided if no rule matches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

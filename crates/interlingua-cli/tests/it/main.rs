@@ -4,6 +4,8 @@
 
 mod support;
 
+#[cfg(target_os = "linux")]
+mod asking;
 mod checking;
 mod inputs;
 mod listing;

@@ -1,0 +1,50 @@
+//! Lines that a user types at the terminal.
+
+use std::io::{self, BufRead};
+
+/// Discards what was typed and not read yet.
+pub(crate) fn discard() {
+    #[cfg(unix)]
+    {
+        use rustix::termios::{QueueSelector, tcflush};
+        // Standard input may not be a terminal any more; then there is nothing to discard.
+        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+    }
+}
+
+/// Reads a line for as long as it is needed. Returns `None` if it is needed no more, or at the end
+/// of the input.
+pub(crate) fn line_while(is_needed: impl Fn() -> bool) -> Option<String> {
+    if !wait_while(is_needed) {
+        return None;
+    }
+    let mut line = String::new();
+    match io::stdin().lock().read_line(&mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(line),
+    }
+}
+
+/// Waits for input. Returns `false` if it is needed no more.
+#[cfg(unix)]
+fn wait_while(is_needed: impl Fn() -> bool) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    // Nothing wakes a thread that waits for a terminal, so it looks up from time to time.
+    const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    let stdin = io::stdin();
+    while is_needed() {
+        let mut watched = [PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut watched, Some(&INTERVAL)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            // An error is reported by the read that follows.
+            Ok(_) | Err(_) => return true,
+        }
+    }
+    false
+}
+
+/// Other systems cannot wait for a terminal with a time limit.
+#[cfg(not(unix))]
+fn wait_while(is_needed: impl Fn() -> bool) -> bool {
+    is_needed()
+}

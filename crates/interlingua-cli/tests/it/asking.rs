@@ -1,0 +1,134 @@
+//! Permission requests at a terminal: what the user sees, and which input counts as an answer.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::support::command;
+
+/// A command whose standard input and standard error are a terminal.
+struct AtTerminal {
+    master: File,
+    child: Child,
+    seen: String,
+}
+
+impl AtTerminal {
+    /// Starts Claude Code, played by a script, with `typed` waiting in the terminal.
+    fn start(name: &str, script: &[&str], arguments: &[&str], typed: &str) -> Self {
+        let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.sh"));
+        std::fs::write(&program, format!("#!/bin/sh\n{}\n", script.join("\n"))).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let path = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+        let side = || File::options().read(true).write(true).open(&path).unwrap();
+        let mut master = File::from(master);
+        let (stdin, stderr) = (side(), side());
+        master.write_all(typed.as_bytes()).unwrap();
+        let child = command(&["run", "claude", "do it", "--to", "events", "--program"])
+            .arg(program)
+            .args(arguments)
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .unwrap();
+        Self { master, child, seen: String::new() }
+    }
+
+    /// Reads the terminal until these words appear; returns what appeared up to them.
+    fn until(&mut self, words: &str) -> String {
+        let mut buffer = [0; 4096];
+        loop {
+            if let Some(at) = self.seen.find(words) {
+                let rest = self.seen.split_off(at + words.len());
+                return std::mem::replace(&mut self.seen, rest);
+            }
+            let length = self.master.read(&mut buffer).unwrap();
+            self.seen.push_str(&String::from_utf8_lossy(buffer.get(..length).unwrap()));
+        }
+    }
+
+    fn answer(&mut self, line: &str) {
+        self.master.write_all(line.as_bytes()).unwrap();
+    }
+
+    /// The decisions in the stream, in their order.
+    fn decisions(self) -> Vec<String> {
+        let output = self.child.wait_with_output().unwrap();
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let events = stdout.lines().map(|line| serde_json::from_str(line).unwrap());
+        let decision = |event: serde_json::Value| match event.get("type")?.as_str()? {
+            "permission_resolved" => event.get("decision")?.as_str().map(str::to_owned),
+            _ => None,
+        };
+        events.filter_map(decision).collect()
+    }
+}
+
+/// A request for permission to run a command, which is a JSON string literal.
+fn request(id: &str, command: &str) -> String {
+    let request = format!(
+        r#"{{"type":"control_request","request_id":"{id}","request":{{"subtype":"can_use_tool","tool_name":"Bash","input":{{"command":{command}}},"tool_use_id":"{id}"}}}}"#
+    );
+    format!("cat <<'END'\n{request}\nEND\nread answer")
+}
+
+const RESULT: &str = r#"echo '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s","uuid":"u3"}'; cat > /dev/null"#;
+
+#[test]
+fn the_whole_command_is_shown_before_it_is_allowed() {
+    let words = "x ".repeat(200);
+    let asks = request("r1", &format!(r#""git status {words}; \\\nrm b.txt\u202e\r""#));
+    let mut run = AtTerminal::start("whole", &["read prompt", &asks, RESULT], &[], "");
+    let question = run.until("Allow? [y]es, [n]o, [e]xplain:").replace("\r\n", "\n");
+    let expected = format!("  $ git status {words}; \\\n  > rm b.txt\\u{{202e}}\\r\n");
+    assert!(question.contains(&expected), "{question}");
+    run.answer("what\n");
+    run.until("Please answer y, n or e.");
+    run.answer("y\n");
+    assert_eq!(run.decisions(), ["allowed"]);
+}
+
+#[test]
+fn a_long_request_is_shown_on_demand() {
+    let lines: String = (0..60).map(|line| format!("echo {line}\\n")).collect();
+    let asks = request("r1", &format!("\"{lines}\""));
+    let mut run = AtTerminal::start("long", &["read prompt", &asks, RESULT], &[], "");
+    let short = run.until("[e]xplain:");
+    assert!(short.contains("more lines would be allowed too") && !short.contains("echo 59"));
+    run.answer("e\n");
+    assert!(run.until("[e]xplain:").contains("  > echo 59"));
+    run.answer("n\n");
+    assert_eq!(run.decisions(), ["denied"]);
+}
+
+#[test]
+fn input_from_before_the_question_is_no_answer() {
+    let asks = request("r1", r#""rm x""#);
+    let mut run = AtTerminal::start("early", &["read prompt", &asks, RESULT], &[], "y\ny\ny\n");
+    run.until("[e]xplain:");
+    run.answer("n\n");
+    assert_eq!(run.decisions(), ["denied"]);
+}
+
+#[test]
+fn a_question_that_timed_out_leaves_the_next_answer_alone() {
+    let config = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("timed-out.toml");
+    std::fs::write(&config, "[permissions]\nanswer-within-seconds = 1\n").unwrap();
+    let (first, second) = (request("r1", r#""rm x""#), request("r2", r#""ls""#));
+    let script = ["read prompt", &first, &second, RESULT];
+    let arguments = ["--config", config.to_str().unwrap()];
+    let mut run = AtTerminal::start("timed-out", &script, &arguments, "");
+    run.until("[e]xplain:");
+    run.until("The request no longer needs an answer.");
+    run.until("[e]xplain:");
+    run.answer("y\n");
+    assert_eq!(run.decisions(), ["denied", "allowed"]);
+}
