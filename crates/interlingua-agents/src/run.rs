@@ -173,7 +173,7 @@ pub async fn run(
     options.translate.encode.id_seed = Some(seed);
     // Records of the target dialect are passed through.
     options.translate.read.raw_records = RawRecords::KeepOf(options.to);
-    let outlets = Outlets::new(&options, launch.command.terminal.is_some())?;
+    let outlets = Outlets::new(&options, &launch.command)?;
     let reader = Reader::new(launch.dialect.into(), options.translate.read)?;
     let (process, spool) = launch.start()?;
     let mut run = Run {
@@ -337,11 +337,15 @@ impl Run {
         };
         let decision = match (verdict, &self.questions) {
             (Verdict::Decided(decision), _) => decision,
-            (Verdict::AskUser, Some(questions)) if questions.send(Question { request }).is_ok() => {
+            (Verdict::AskUser { .. }, Some(questions))
+                if questions.send(Question { request }).is_ok() =>
+            {
                 self.clock.permission_requested(id, Instant::now());
                 return;
             }
-            (Verdict::AskUser, _) => Decision::Deny("no user is available to allow it".to_owned()),
+            (Verdict::AskUser { .. }, _) => {
+                Decision::Deny("no user is available to allow it".to_owned())
+            }
         };
         self.decide(&id, &decision).await;
     }
