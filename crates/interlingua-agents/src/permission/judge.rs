@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use interlingua::event::ToolKind;
+
 use super::paths::{Folder, Place};
 use super::rules::{Effect, Match, Pattern, Ruling};
 use super::shell::read_only::{self, View};
@@ -56,8 +58,7 @@ impl Judge<'_> {
     fn other(&self, subject: &str) -> Finding {
         let compare = |_, pattern: &Pattern| yes(pattern.matches(subject));
         let ruling = self.policy.rules.apply(|rule| rule.is_for(&self.names()), compare);
-        let reading =
-            self.request.kind.as_str() == "fetch" || self.request.kind.as_str() == "web_search";
+        let reading = matches!(self.request.kind, ToolKind::Fetch | ToolKind::WebSearch);
         self.finding(ruling, reading, self.policy.mode == Mode::Auto, || self.request.tool.clone())
     }
 
@@ -181,8 +182,7 @@ impl Judge<'_> {
         };
         let ruling = self.policy.rules.apply(|rule| rule.is_for(&self.names()), compare);
         let view = base.map(|base| View { folder: self.folder, base });
-        let reads = || view.is_some_and(|view| read_only::is_read_only(command, &view));
-        let reading = reads();
+        let reading = view.is_some_and(|view| read_only::is_read_only(command, &view));
         let free = self.policy.mode == Mode::Auto || reading;
         self.finding(ruling, reading, free, || match &indirection {
             Some(reason) => reason.clone(),
@@ -283,12 +283,7 @@ fn compare_strictly(
         Some(_) => Match::Maybe,
         None if forms.iter().any(|form| pattern.could_match(form)) => Match::Maybe,
         // The name is literal, and what it names may run anything.
-        None if runs_others(command) => Match::Maybe,
+        None if command.assigns || shell::may_run_others(command) => Match::Maybe,
         None => Match::No,
     }
-}
-
-/// Whether a command with unknown arguments may run others, whatever they are.
-fn runs_others(command: &SimpleCommand) -> bool {
-    command.assigns || shell::may_run_others(command)
 }

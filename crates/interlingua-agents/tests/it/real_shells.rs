@@ -331,7 +331,7 @@ fn programs() -> impl Strategy<Value = String> {
             inner.clone().prop_map(|a| format!("{{ {a}; }}")).boxed(),
             inner.clone().prop_map(|a| format!("! {a}")).boxed(),
             inner.clone().prop_map(|a| format!("{a} # bad\n")).boxed(),
-            inner.clone().prop_map(|a| format!("while ! {a}; do {a}; done")).boxed(),
+            inner.clone().prop_map(|a| format!("until good; do {a}; done")).boxed(),
             inner.prop_map(|a| format!("{{ {a}; }} >x")).boxed(),
         ])
     })
@@ -341,7 +341,7 @@ fn programs() -> impl Strategy<Value = String> {
 fn harmless_programs() -> impl Strategy<Value = String> {
     let argument =
         one_of(&["a", "'b c'", "\"d e\"", "f\\ g", "-h", "--i=j", "'$(bad)'", "\"it's\"", "p#q"]);
-    let suffix = one_of(&["", "", " >/dev/null", " 2>&1", " <<'E'\n$(bad)\nE\n", " <<< a"]);
+    let suffix = one_of(&["", "", " >/dev/null", " 2>&1", " <<'E'\nbad; $x\nE\n", " <<< a"]);
     let simple = (proptest::collection::vec(argument, 0..3), suffix).prop_map(|(words, suffix)| {
         let words: String = words.iter().map(|word| format!(" {word}")).collect();
         format!("good{words}{suffix}")

@@ -31,6 +31,9 @@ pub(super) fn unparsable(line: &str) -> Option<&'static str> {
     if !has_plain_delimiters(&joined) {
         return Some("it has a here-document with an unusual delimiter");
     }
+    if mixes_documents_and_expansions(&joined) {
+        return Some("it has a here-document and expansions");
+    }
     if has_oversized_descriptor(&joined) {
         return Some("it redirects a descriptor that does not exist");
     }
@@ -64,12 +67,29 @@ fn has_plain_delimiters(line: &str) -> bool {
     let mut rest = line;
     while let Some((_, found)) = rest.split_once("<<") {
         rest = found.trim_start_matches('<');
-        // `<<<` is a here-string.
-        if rest.len() == found.len() && !starts_with_plain_delimiter(rest) {
+        let plain = match found.len() - rest.len() {
+            0 => starts_with_plain_delimiter(rest),
+            // `<<<` is a here-string.
+            1 => true,
+            _ => false,
+        };
+        if !plain {
             return false;
         }
     }
     true
+}
+
+/// Whether there is an expansion before a here-document, or on the same line: for an unfinished one,
+/// as in `a <<E $(b #`, the parser panics. The text of a document may contain anything.
+fn mixes_documents_and_expansions(line: &str) -> bool {
+    let is_document = |at: &usize| !line.get(..*at).is_some_and(|before| before.ends_with('<'));
+    let starts = line.match_indices("<<").map(|(at, _)| at).filter(is_document);
+    let documents = starts.filter(|at| !line.get(at + 2..).is_some_and(|it| it.starts_with('<')));
+    let Some(last) = documents.last() else { return false };
+    let end = line.get(last..).and_then(|rest| rest.find('\n')).map_or(line.len(), |at| last + at);
+    let command = line.get(..end).unwrap_or(line);
+    ["$(", "${", "$[", "`", "<(", ">("].iter().any(|opener| command.contains(opener))
 }
 
 fn starts_with_plain_delimiter(text: &str) -> bool {
@@ -124,6 +144,7 @@ mod tests {
             "a <<E'F'",
             "a << \\E",
             "a <<",
+            "a <<<<<'E'",
             "a <<''",
             "a <<'E",
             "a <<E\\\n$(",
@@ -132,6 +153,23 @@ mod tests {
             assert!(unparsable(line).is_some(), "{line}");
         }
         for line in ["a <<E\nx\nE", "a <<-'E' | b", "a << \"E\";b", "a <<<x", "a <<< $(b)", "a<b"] {
+            assert_eq!(unparsable(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn expansions_around_documents_are_found() {
+        let mixed = [
+            "9<<E>x${x:-$x(${x}#<\nE\n",
+            "a <<E $(b\nE",
+            "$(a <<E\nE\n)",
+            "$(\na <<E\nE",
+            "`a <<E\nE",
+        ];
+        for line in mixed {
+            assert!(unparsable(line).is_some(), "{line}");
+        }
+        for line in ["a <<E\n$(b) ${c\nE", "a <<E $b\nE", "a <<< $(b)"] {
             assert_eq!(unparsable(line), None, "{line}");
         }
     }

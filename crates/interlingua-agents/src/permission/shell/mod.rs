@@ -34,6 +34,9 @@ pub(crate) const MAX_EXPANSIONS: usize = 3;
 /// them, with two openers each, fit into 2 MiB in a build without optimization.
 const STACK_SIZE: usize = 32 * 1024 * 1024;
 
+/// The parser panicked, or there was no thread for it.
+const FAILED: &str = "the parser failed";
+
 /// Lists the commands of a line of sh or bash.
 pub(crate) fn parse(line: &str) -> Script {
     if let Some(reason) = lines::unparsable(line) {
@@ -44,7 +47,7 @@ pub(crate) fn parse(line: &str) -> Script {
     let parse = move || walk::walk(&line);
     let thread = std::thread::Builder::new().stack_size(STACK_SIZE).spawn(parse);
     let parsed = thread.ok().and_then(|thread| thread.join().ok());
-    parsed.unwrap_or_else(|| Script::unknown("it could not be parsed"))
+    parsed.unwrap_or_else(|| Script::unknown(FAILED))
 }
 
 #[cfg(test)]

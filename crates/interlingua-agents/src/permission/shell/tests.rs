@@ -169,3 +169,89 @@ fn nested_and_long_lines_end_quickly() {
     assert!(parse(&"a".repeat(MAX_LENGTH + 1)).unresolved.is_some());
     assert!(parse(&"(".repeat(MAX_OPENERS + 1)).unresolved.is_some());
 }
+
+/// The parser panics on some input, which must not reach it: a release build would abort.
+#[test]
+fn no_line_makes_the_parser_panic() {
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+    let pieces = [
+        "a",
+        "b",
+        " ",
+        " ",
+        "\n",
+        ";",
+        "&&",
+        "|",
+        "|&",
+        "(",
+        ")",
+        "{ ",
+        "; }",
+        "$(",
+        ")",
+        "`",
+        "\"",
+        "'",
+        "\\",
+        "\\\n",
+        "$",
+        "$'",
+        "${x:-",
+        "}",
+        "$((",
+        "))",
+        "[[ ",
+        " ]]",
+        " #",
+        "<<E",
+        "\nE\n",
+        "<<'E'",
+        "<<-E",
+        "<<<",
+        "<(",
+        ">(",
+        ">",
+        "<",
+        ">&",
+        "&>",
+        "x=1 ",
+        "!",
+        "~",
+        "~9",
+        "*",
+        "[",
+        "]",
+        "if ",
+        "; then ",
+        "; fi",
+        "; do ",
+        "; done",
+        "for i in a",
+        "case x in x) ",
+        ";; esac",
+        "f() ",
+        "coproc ",
+        "99999999999",
+        "a[",
+        "$[",
+        "${a[",
+        "é",
+        "\u{a0}",
+        "{fd}>",
+        "a=(",
+        "()",
+        ";;",
+        "<&-",
+    ];
+    let piece = proptest::sample::select(pieces.to_vec());
+    let lines = proptest::collection::vec(piece, 1..60).prop_map(|pieces| pieces.concat());
+    let config = Config { cases: 2000, failure_persistence: None, ..Config::default() };
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &[3; 32]);
+    let tested = TestRunner::new_with_rng(config, random).run(&lines, |line| {
+        prop_assert_ne!(parse(&line).unresolved, Some(FAILED));
+        Ok(())
+    });
+    tested.unwrap();
+}
