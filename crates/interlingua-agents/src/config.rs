@@ -10,6 +10,8 @@
 //! pattern = "git *"      # the subject: a command, a path, an address
 //! effect = "allow"       # or deny, or ask
 //! ```
+//!
+//! Deny beats ask, and ask beats allow; the order of the rules does not matter.
 
 use std::path::Path;
 use std::time::Duration;
@@ -96,5 +98,7 @@ mod tests {
         assert!(wrong("[permissions]\nmode = 'yolo'").contains("accept-edits"));
         assert!(wrong("[permission]").contains("permission"));
         assert!(wrong("[[permissions.rules]]\ntool='['\neffect='deny'").contains("not a pattern"));
+        let empty = "[[permissions.rules]]\ntool='Bash'\npattern=''\neffect='allow'";
+        assert!(wrong(empty).contains("empty"));
     }
 }

@@ -184,7 +184,7 @@ pub async fn run(
     options.translate.encode.id_seed = Some(seed);
     // Records of the target dialect are passed through.
     options.translate.read.raw_records = RawRecords::KeepOf(options.to);
-    let outlets = Outlets::new(&options, launch.command.terminal.is_some())?;
+    let outlets = Outlets::new(&options, &launch.command)?;
     let reader = Reader::new(launch.dialect.into(), options.translate.read)?;
     let (process, spool) = launch.start()?;
     let mut run = Run {
@@ -349,7 +349,7 @@ impl Run {
         };
         let decision = match (verdict, &self.questions) {
             (Verdict::Decided(decision), _) => decision,
-            (Verdict::AskUser, Some(questions)) => {
+            (Verdict::AskUser { .. }, Some(questions)) => {
                 let pending = Arc::new(());
                 let question = Question { request, pending: Arc::downgrade(&pending) };
                 if questions.send(question).is_ok() {
@@ -359,7 +359,7 @@ impl Run {
                 }
                 no_user()
             }
-            (Verdict::AskUser, None) => no_user(),
+            (Verdict::AskUser { .. }, None) => no_user(),
         };
         self.decide(&id, &decision).await;
     }

@@ -1,5 +1,7 @@
 //! Observes the entries on their way to the writer, for the events that a run has to act on.
 
+use std::path::PathBuf;
+
 use interlingua::event::{Data, Event, Outcome, PermissionRequested, ToolKind};
 use interlingua::json::{Json, Text};
 
@@ -23,14 +25,20 @@ pub(crate) enum Observation {
 }
 
 /// The state that is derived from the entries so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Watch {
+    /// The folder in which the agent works.
+    folder: PathBuf,
     observations: Vec<Observation>,
     /// The open calls, with the kinds of their tools.
     calls: Vec<(String, ToolKind)>,
 }
 
 impl Watch {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder, observations: Vec::new(), calls: Vec::new() }
+    }
+
     /// The observations since the last call.
     pub(crate) fn take_observations(&mut self) -> Vec<Observation> {
         std::mem::take(&mut self.observations)
@@ -90,6 +98,7 @@ impl Watch {
             kind: kind.unwrap_or_default(),
             input: asked.input.as_ref().map(|input: &Json<'_>| input.get().to_owned()),
             description: text(&asked.description),
+            folder: self.folder.clone(),
         }
     }
 }

@@ -24,7 +24,9 @@ impl Question {
             "" => "a tool".to_owned(),
             tool => visible(tool).replace('\n', "\\n"),
         };
-        let mut lines = vec![format!("The agent requests permission to use {tool}:")];
+        let folder = request.folder.to_string_lossy();
+        let folder = visible(&folder).replace('\n', "\\n");
+        let mut lines = vec![format!("The agent requests permission to use {tool} in {folder}:")];
         match request.input.as_deref().map(serde_json::from_str) {
             Some(Ok(Value::Object(mut fields))) => {
                 // The command first: it is what would run.
@@ -121,6 +123,7 @@ mod tests {
             kind: ToolKind::default(),
             input: Some(input.to_string()),
             description: None,
+            folder: "/w".into(),
         })
     }
 
@@ -130,7 +133,7 @@ mod tests {
         let question =
             question("Bash", &serde_json::json!({"command": command, "timeout": 5, "cwd": "/w"}));
         let expected = [
-            "The agent requests permission to use Bash:".to_owned(),
+            "The agent requests permission to use Bash in /w:".to_owned(),
             format!("  $ git status --short {}; \\", "x".repeat(500)),
             "  > rm b.txt\\u{202e}\\r".to_owned(),
             "  cwd: /w".to_owned(),
@@ -168,7 +171,7 @@ mod tests {
         let question =
             question("Read\n  $ ls", &serde_json::json!({"a\nb": "c", "d": {"e": "f\u{1b}[2J"}}));
         let shown = question.complete();
-        assert_eq!(shown[0], "The agent requests permission to use Read\\n  $ ls:");
+        assert_eq!(shown[0], "The agent requests permission to use Read\\n  $ ls in /w:");
         assert!(shown.contains(&"  a\\nb: c".to_owned()), "{shown:?}");
         assert!(shown.iter().all(|line| !line.contains('\u{1b}')));
     }

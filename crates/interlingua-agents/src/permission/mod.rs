@@ -1,26 +1,43 @@
 //! Permissions: a mode, rules that take precedence over it, and decisions.
+//!
+//! A request is taken apart (`subject`), a command line into the simple commands that it would run
+//! (`shell`), and each part is judged by the rules and the mode (`judge`). The user's guide is
+//! `docs/permissions.md`. Nothing here knows an agent's protocol or runs a process; the file system
+//! is only asked where links lead (`paths`).
 
+mod judge;
+mod names;
+mod paths;
 mod rules;
+mod shell;
+mod subject;
 mod visible;
+
+use std::path::PathBuf;
 
 use interlingua::event::ToolKind;
 
+use judge::Finding;
 pub use rules::{BadRule, Effect, Rule, Rules};
 pub use visible::visible;
 
 /// How a permission request is decided if no rule matches it.
+///
+/// In every mode, reading inside of the folder is allowed, except for secrets: by tools that read,
+/// search or list files, and by commands that are known to only read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// The user is asked.
+    /// For everything but reading, the user is asked.
     #[default]
     Ask,
-    /// Reading and changing files is allowed; for everything else, the user is asked.
+    /// Changing files inside of the folder is allowed too, except for secrets and for settings that
+    /// make other programs run commands; for everything else, the user is asked.
     AcceptEdits,
-    /// Every request is allowed.
+    /// Every request is allowed, unless a rule denies it, or may deny it.
     Auto,
-    /// Every request is denied.
+    /// Everything that the user would be asked about is denied.
     Deny,
-    /// The agent only makes a plan, if it has such a mode; every request is denied.
+    /// The agent only makes a plan: everything but reading is denied, even if a rule allows it.
     Plan,
 }
 
@@ -59,6 +76,8 @@ pub struct PermissionRequest {
     pub input: Option<String>,
     /// The agent's description of the request, for the user.
     pub description: Option<String>,
+    /// The folder in which the agent works.
+    pub folder: PathBuf,
 }
 
 /// The decision about a permission request.
@@ -76,11 +95,18 @@ pub enum Decision {
 
 /// The result of applying a policy to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
     /// The policy decides the request.
     Decided(Decision),
     /// The user has to decide it.
-    AskUser,
+    AskUser {
+        /// Why the policy does not decide it.
+        reason: String,
+        /// Whether a rule may deny the request, which is not known well enough to tell. Only the
+        /// user may allow it, looking at this request; nothing may do so automatically.
+        may_be_denied: bool,
+    },
 }
 
 /// A mode, and the rules that take precedence over it.
@@ -95,80 +121,23 @@ pub struct Policy {
 impl Policy {
     /// Applies the policy to a request.
     pub fn judge(&self, request: &PermissionRequest) -> Verdict {
-        match self.rules.judge(request) {
-            Some(Effect::Allow) => return Verdict::Decided(Decision::Allow),
-            Some(Effect::Deny) => {
-                let why = format!("a permission rule denies {}", request.tool);
-                return Verdict::Decided(Decision::Deny(why));
-            }
-            Some(Effect::Ask) => return Verdict::AskUser,
-            None => {}
-        }
-        let edits = matches!(request.kind, ToolKind::Read | ToolKind::Write | ToolKind::Edit);
+        let deny = |reason: String| Verdict::Decided(Decision::Deny(reason));
+        let (reason, may_be_denied) = match judge::judge(self, request) {
+            Finding::Allowed => return Verdict::Decided(Decision::Allow),
+            Finding::Denied(reason) => return deny(reason),
+            Finding::MayBeDenied(reason) if self.mode == Mode::Auto => return deny(reason),
+            Finding::MayBeDenied(reason) => (reason, true),
+            Finding::Asked(reason) | Finding::Undecided(reason) => (reason, false),
+        };
         match self.mode {
-            Mode::Auto => Verdict::Decided(Decision::Allow),
-            Mode::AcceptEdits if edits => Verdict::Decided(Decision::Allow),
-            Mode::Ask | Mode::AcceptEdits => Verdict::AskUser,
-            Mode::Deny => Verdict::Decided(Decision::Deny(
-                "the permission mode `deny` denies every request".to_owned(),
-            )),
-            Mode::Plan => Verdict::Decided(Decision::Deny(
-                "the permission mode `plan` allows no changes".to_owned(),
-            )),
+            Mode::Ask | Mode::AcceptEdits | Mode::Auto => {
+                Verdict::AskUser { reason, may_be_denied }
+            }
+            Mode::Deny => deny(format!("the permission mode `deny` allows only reading: {reason}")),
+            Mode::Plan => deny(format!("the permission mode `plan` allows no changes: {reason}")),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_decision_has_a_stable_form() {
-        let forms = [
-            (Decision::Allow, r#"{"decision":"allow"}"#),
-            (Decision::Deny("no".into()), r#"{"decision":"deny","reason":"no"}"#),
-        ];
-        for (decision, form) in forms {
-            assert_eq!(serde_json::to_string(&decision).unwrap(), form);
-            assert_eq!(serde_json::from_str::<Decision>(form).unwrap(), decision);
-        }
-    }
-
-    fn request(tool: &str, kind: ToolKind) -> PermissionRequest {
-        let (id, tool) = ("1".to_owned(), tool.to_owned());
-        PermissionRequest { id, tool, kind, input: None, description: None }
-    }
-
-    #[test]
-    fn each_mode_decides_as_documented() {
-        let (edit, shell) = (request("Edit", ToolKind::Edit), request("Bash", ToolKind::Execute));
-        let judge = |mode, request| Policy { mode, rules: Rules::default() }.judge(request);
-        let allowed = Verdict::Decided(Decision::Allow);
-        assert_eq!(judge(Mode::Ask, &edit), Verdict::AskUser);
-        assert_eq!(judge(Mode::AcceptEdits, &edit), allowed);
-        assert_eq!(judge(Mode::AcceptEdits, &shell), Verdict::AskUser);
-        assert_eq!(judge(Mode::Auto, &shell), allowed);
-        for mode in [Mode::Deny, Mode::Plan] {
-            assert!(matches!(judge(mode, &edit), Verdict::Decided(Decision::Deny(_))), "{mode}");
-        }
-    }
-
-    #[test]
-    fn a_rule_takes_precedence_over_the_mode() {
-        let rules = Rules::new(vec![
-            Rule::new("Bash", Some("git *"), Effect::Allow).unwrap(),
-            Rule::new("Bash", None, Effect::Deny).unwrap(),
-        ]);
-        let policy = Policy { mode: Mode::Ask, rules };
-        let mut git = request("Bash", ToolKind::Execute);
-        git.input = Some(r#"{"command":"git status"}"#.to_owned());
-        assert_eq!(policy.judge(&git), Verdict::Decided(Decision::Allow));
-        let denied = policy.judge(&request("Bash", ToolKind::Execute));
-        assert_eq!(
-            denied,
-            Verdict::Decided(Decision::Deny("a permission rule denies Bash".into()))
-        );
-        assert_eq!(policy.judge(&request("Edit", ToolKind::Edit)), Verdict::AskUser);
-    }
-}
+mod tests;

@@ -1,12 +1,10 @@
 //! Rules that allow or deny a request by its tool and its subject, without asking the user.
 //!
-//! The first rule that matches decides. A pattern is compared with the subject of a tool call: its
-//! command, its path, its address, or else its complete input.
+//! Deny beats ask, and ask beats allow, in any order. A pattern is compared with the subject of a
+//! tool call: each of its commands, each of its paths, its address, or else its complete input.
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::Deserialize;
-
-use super::PermissionRequest;
 
 /// The effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -24,7 +22,7 @@ pub enum Effect {
 #[derive(Debug, Clone)]
 pub struct Rule {
     tool: GlobMatcher,
-    pattern: Option<GlobMatcher>,
+    pattern: Option<Pattern>,
     effect: Effect,
 }
 
@@ -39,53 +37,192 @@ pub struct BadRule {
 impl Rule {
     /// Creates a rule for tools whose name or kind matches `tool`, and whose subject matches
     /// `pattern`.
+    ///
+    /// `*` stands for any text, also for none, and `?` for one character; a pattern that ends in
+    /// ` *` also matches without them, so `git *` matches `git`.
     pub fn new(tool: &str, pattern: Option<&str>, effect: Effect) -> Result<Self, BadRule> {
-        Ok(Self { tool: matcher(tool)?, pattern: pattern.map(matcher).transpose()?, effect })
+        Ok(Self { tool: matcher(tool)?, pattern: pattern.map(Pattern::new).transpose()?, effect })
     }
 
-    fn matches(&self, request: &PermissionRequest) -> bool {
-        let tool = self.tool.is_match(&request.tool) || self.tool.is_match(request.kind.as_str());
-        let subject = |pattern: &GlobMatcher| pattern.is_match(subject_of(request));
-        tool && self.pattern.as_ref().is_none_or(subject)
+    /// Whether the rule is about a tool with one of these names.
+    pub(super) fn is_for(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.tool.is_match(name))
+    }
+}
+
+/// What a rule compares with the subject of a tool call.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern {
+    text: String,
+    glob: GlobMatcher,
+}
+
+impl Pattern {
+    fn new(text: &str) -> Result<Self, BadRule> {
+        Ok(Self { text: text.to_owned(), glob: matcher(text)? })
+    }
+
+    /// Whether a subject that is completely known matches.
+    pub(super) fn matches(&self, subject: &str) -> bool {
+        let without_arguments = || self.text.strip_suffix(" *") == Some(subject);
+        self.glob.is_match(subject) || without_arguments()
+    }
+
+    /// Whether a subject of which only the start is known could match.
+    pub(super) fn could_match(&self, start: &str) -> bool {
+        let fixed = self.text.split(['*', '?', '[', '{', '\\']).next().unwrap_or_default();
+        fixed.starts_with(start) || start.starts_with(fixed) || start == fixed.trim_end()
     }
 }
 
 fn matcher(pattern: &str) -> Result<GlobMatcher, BadRule> {
+    let bad = |problem: String| BadRule { pattern: pattern.to_owned(), problem };
+    if pattern.trim().is_empty() {
+        return Err(bad(
+            "it is empty, and would match nothing; leave it out, or use `*`".to_owned()
+        ));
+    }
     let glob = GlobBuilder::new(pattern).literal_separator(false).build();
-    glob.map(|glob| glob.compile_matcher())
-        .map_err(|problem| BadRule { pattern: pattern.to_owned(), problem: problem.to_string() })
+    glob.map(|glob| glob.compile_matcher()).map_err(|problem| bad(problem.to_string()))
 }
 
-/// The subject of a tool call, which patterns are compared with.
-fn subject_of(request: &PermissionRequest) -> String {
-    let Some(input) = &request.input else { return String::new() };
-    let Ok(fields) = serde_json::from_str::<serde_json::Value>(input) else { return input.clone() };
-    const SUBJECTS: [&str; 7] = ["command", "cmd", "file_path", "filePath", "path", "url", "query"];
-    let subject = SUBJECTS.iter().find_map(|name| match fields.get(name)? {
-        serde_json::Value::String(text) => Some(text.clone()),
-        serde_json::Value::Array(words) => {
-            let words: Vec<_> = words.iter().filter_map(|word| word.as_str()).collect();
-            Some(words.join(" "))
-        }
-        _ => None,
-    });
-    subject.unwrap_or_else(|| input.clone())
+/// Whether a pattern matches a subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Match {
+    No,
+    /// The subject is not known well enough to rule it out.
+    Maybe,
+    Yes,
 }
 
-/// An ordered list of rules.
+/// What the rules say about a subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ruling {
+    /// A rule denies it; with the rule's pattern.
+    Denied(Option<String>),
+    /// A rule could deny it, but the subject is not known well enough.
+    MayBeDenied,
+    /// A rule asks the user, or could.
+    Asked,
+    /// A rule allows it.
+    Allowed,
+    /// No rule matches.
+    Unmatched,
+}
+
+/// A set of rules.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
 }
 
 impl Rules {
-    /// Creates a list of rules, of which the first that matches decides.
+    /// Creates a set of rules. Their order does not matter.
     pub fn new(rules: Vec<Rule>) -> Self {
         Self { rules }
     }
 
-    /// The effect of the first rule that matches.
-    pub fn judge(&self, request: &PermissionRequest) -> Option<Effect> {
-        self.rules.iter().find(|rule| rule.matches(request)).map(|rule| rule.effect)
+    /// Applies the rules that are `relevant`. A rule without a pattern matches everything that it
+    /// is relevant for.
+    pub(super) fn apply(
+        &self,
+        relevant: impl Fn(&Rule) -> bool,
+        compare: impl Fn(Effect, &Pattern) -> Match,
+    ) -> Ruling {
+        let mut ruling = Ruling::Unmatched;
+        for rule in self.rules.iter().filter(|rule| relevant(rule)) {
+            let found = match &rule.pattern {
+                Some(pattern) => compare(rule.effect, pattern),
+                None => Match::Yes,
+            };
+            let says = match (rule.effect, found) {
+                (_, Match::No) | (Effect::Allow, Match::Maybe) => Ruling::Unmatched,
+                (Effect::Allow, Match::Yes) => Ruling::Allowed,
+                (Effect::Ask, Match::Maybe | Match::Yes) => Ruling::Asked,
+                (Effect::Deny, Match::Maybe) => Ruling::MayBeDenied,
+                (Effect::Deny, Match::Yes) => {
+                    Ruling::Denied(rule.pattern.as_ref().map(|pattern| pattern.text.clone()))
+                }
+            };
+            if says.rank() > ruling.rank() {
+                ruling = says;
+            }
+        }
+        ruling
+    }
+}
+
+impl Ruling {
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Unmatched => 0,
+            Self::Allowed => 1,
+            Self::Asked => 2,
+            Self::MayBeDenied => 3,
+            Self::Denied(_) => 4,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        Pattern::new(text).unwrap()
+    }
+
+    #[test]
+    fn a_star_matches_any_text_and_none() {
+        let git = pattern("git *");
+        for subject in ["git", "git status", "git log a\nb", "git a/b", "git "] {
+            assert!(git.matches(subject), "{subject:?}");
+        }
+        for subject in ["gitfoo", "agit x", " git x", ""] {
+            assert!(!git.matches(subject), "{subject:?}");
+        }
+        assert!(pattern("git*").matches("gitfoo"));
+        assert!(pattern("git").matches("git") && !pattern("git").matches("git x"));
+    }
+
+    #[test]
+    fn an_unknown_end_could_match() {
+        let push = pattern("git push*");
+        for start in ["", "g", "git ", "git push ", "git push --f"] {
+            assert!(push.could_match(start), "{start:?}");
+        }
+        for start in ["rm", "git status ", "git pull"] {
+            assert!(!push.could_match(start), "{start:?}");
+        }
+        assert!(pattern("*").could_match("x") && pattern("git *").could_match("git"));
+    }
+
+    #[test]
+    fn the_order_of_rules_does_not_matter() {
+        let rule = |effect| Rule::new("Bash", Some("a*"), effect).unwrap();
+        let (allow, ask, deny) = (rule(Effect::Allow), rule(Effect::Ask), rule(Effect::Deny));
+        let apply = |rules: &[&Rule], found| {
+            let rules = Rules::new(rules.iter().map(|rule| (*rule).clone()).collect());
+            rules.apply(|rule| rule.is_for(&["Bash"]), |_, _| found)
+        };
+        let denied = Ruling::Denied(Some("a*".to_owned()));
+        for rules in [[&allow, &ask, &deny], [&deny, &ask, &allow], [&ask, &deny, &allow]] {
+            assert_eq!(apply(&rules, Match::Yes), denied);
+            assert_eq!(apply(&rules, Match::Maybe), Ruling::MayBeDenied);
+            assert_eq!(apply(&rules, Match::No), Ruling::Unmatched);
+        }
+        assert_eq!(apply(&[&allow, &ask], Match::Yes), Ruling::Asked);
+        assert_eq!(apply(&[&ask, &allow], Match::Maybe), Ruling::Asked);
+        assert_eq!(apply(&[&allow], Match::Yes), Ruling::Allowed);
+        assert_eq!(apply(&[&allow], Match::Maybe), Ruling::Unmatched);
+    }
+
+    #[test]
+    fn an_empty_pattern_is_rejected() {
+        for text in ["", " ", "\t\n"] {
+            let bad = Rule::new("Bash", Some(text), Effect::Allow).unwrap_err().to_string();
+            assert!(bad.contains("empty"), "{bad}");
+            assert!(Rule::new(text, None, Effect::Deny).is_err());
+        }
     }
 }

@@ -7,6 +7,7 @@ use interlingua::{EntryRef, Error, Flow, Sink, Writer};
 
 use super::Options;
 use super::record::Recorder;
+use crate::process::Command;
 use crate::watch::Watch;
 
 /// The consumers of entries.
@@ -27,8 +28,9 @@ struct Recording {
 }
 
 impl Outlets {
-    pub(super) fn new(options: &Options, records_entries: bool) -> Result<Self, Error> {
-        let recording = if records_entries {
+    pub(super) fn new(options: &Options, command: &Command) -> Result<Self, Error> {
+        // An agent that has a terminal is read from its screen.
+        let recording = if command.terminal.is_some() {
             let events = interlingua::dialect::named("events")?;
             let writer = Writer::new(events, &options.translate.encode)?;
             Some(Recording { writer, bytes: Vec::new() })
@@ -36,7 +38,8 @@ impl Outlets {
             None
         };
         let writer = Writer::new(options.to, &options.translate.encode)?;
-        Ok(Self { watch: Watch::default(), writer, bytes: Vec::new(), recording })
+        let watch = Watch::new(command.folder.clone());
+        Ok(Self { watch, writer, bytes: Vec::new(), recording })
     }
 
     /// Whether entries are recorded instead of the agent's output.

@@ -17,6 +17,8 @@ mod deadlines;
 mod endings;
 #[cfg(target_os = "linux")]
 mod permissions;
+#[cfg(target_os = "linux")]
+mod real_shells;
 #[cfg(unix)]
 mod screens;
 #[cfg(target_os = "linux")]

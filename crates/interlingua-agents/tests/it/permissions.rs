@@ -14,8 +14,8 @@ use crate::support::*;
 
 /// A script that requests a permission like Claude Code, and prints the answer as its text.
 fn requests_permission() -> Launch {
-    let call = r#"echo '{"type":"assistant","message":{"id":"m1","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls"}}]},"session_id":"s","uuid":"u1"}'"#;
-    let requests_permission = r#"echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t1"}}'"#;
+    let call = r#"echo '{"type":"assistant","message":{"id":"m1","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"touch x"}}]},"session_id":"s","uuid":"u1"}'"#;
+    let requests_permission = r#"echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"touch x"},"tool_use_id":"t1"}}'"#;
     let answered = r#"
 case $answer in
   *'"behavior":"allow"'*) result='"content":"ran"';;

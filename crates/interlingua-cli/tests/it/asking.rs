@@ -98,13 +98,13 @@ fn the_whole_command_is_shown_before_it_is_allowed() {
 
 #[test]
 fn a_long_request_is_shown_on_demand() {
-    let lines: String = (0..60).map(|line| format!("echo {line}\\n")).collect();
+    let lines: String = (0..60).map(|line| format!("touch {line}\\n")).collect();
     let asks = request("r1", &format!("\"{lines}\""));
     let mut run = AtTerminal::start("long", &["read prompt", &asks, RESULT], &[], "");
     let short = run.until("[e]xplain:");
-    assert!(short.contains("more lines would be allowed too") && !short.contains("echo 59"));
+    assert!(short.contains("more lines would be allowed too") && !short.contains("touch 59"));
     run.answer("e\n");
-    assert!(run.until("[e]xplain:").contains("  > echo 59"));
+    assert!(run.until("[e]xplain:").contains("  > touch 59"));
     run.answer("n\n");
     assert_eq!(run.decisions(), ["denied"]);
 }
@@ -122,7 +122,7 @@ fn input_from_before_the_question_is_no_answer() {
 fn a_question_that_timed_out_leaves_the_next_answer_alone() {
     let config = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("timed-out.toml");
     std::fs::write(&config, "[permissions]\nanswer-within-seconds = 1\n").unwrap();
-    let (first, second) = (request("r1", r#""rm x""#), request("r2", r#""ls""#));
+    let (first, second) = (request("r1", r#""rm x""#), request("r2", r#""touch y""#));
     let script = ["read prompt", &first, &second, RESULT];
     let arguments = ["--config", config.to_str().unwrap()];
     let mut run = AtTerminal::start("timed-out", &script, &arguments, "");

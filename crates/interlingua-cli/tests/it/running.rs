@@ -129,7 +129,7 @@ fn a_permission_is_requested_and_answered_in_records() {
     let script = folder.join("asks.sh");
     let lines = [
         "read prompt",
-        r#"echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t1"}}'"#,
+        r#"echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"touch x"},"tool_use_id":"t1"}}'"#,
         "read answer",
         r#"case $answer in *'"allow"'*) word=yes;; *) word=no;; esac"#,
         r#"echo '{"type":"assistant","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"'$word'"}]},"session_id":"s","uuid":"u"}'"#,

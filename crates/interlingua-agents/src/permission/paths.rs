@@ -1,0 +1,286 @@
+//! Paths: whether they are inside of a folder, and which of them are secrets.
+//!
+//! Links are followed as far as the path exists, since the text of a path does not tell where it
+//! leads. A link that is made between the decision and the access is not seen, and neither are hard
+//! links.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::names::Names;
+
+/// The number of entries that are looked at in search of a secret.
+const MAX_ENTRIES: usize = 20_000;
+
+/// A path, as it was written and as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The path as it was written.
+    pub(crate) written: String,
+    /// The absolute path, without links and `..`; absent if it cannot be determined.
+    pub(crate) resolved: Option<PathBuf>,
+    /// The part of `resolved` below the folder, if it is inside.
+    pub(crate) below: Option<PathBuf>,
+    /// The written path below the folder, whose names count as well as those of `below`.
+    named: PathBuf,
+}
+
+/// The folder in which an agent works, and which bounds what it may read and change unasked.
+#[derive(Debug, Clone)]
+pub(crate) struct Folder {
+    root: Option<PathBuf>,
+}
+
+impl Folder {
+    pub(crate) fn new(root: &Path) -> Self {
+        Self { root: root.canonicalize().ok() }
+    }
+
+    /// Finds a path, starting from `base` if it is relative.
+    pub(crate) fn place(&self, base: &Path, written: &str) -> Place {
+        let resolved = resolve(base, written);
+        let below = match (&resolved, &self.root) {
+            (Some(path), Some(root)) => path.strip_prefix(root).ok().map(Path::to_owned),
+            _ => None,
+        };
+        let named = match &self.root {
+            Some(root) => Path::new(written).strip_prefix(root).unwrap_or(Path::new(written)),
+            None => Path::new(written),
+        };
+        let named = if named.is_absolute() { PathBuf::new() } else { named.to_owned() };
+        Place { written: written.to_owned(), resolved, below, named }
+    }
+}
+
+impl Place {
+    /// Whether the path is inside of the folder and not a secret, so that it may be read.
+    pub(crate) fn is_readable(&self) -> bool {
+        let below = self.below.as_ref();
+        below.is_some_and(|below| !is_secret(&self.named) && !is_secret(below))
+    }
+
+    /// Whether the path may be read with everything below it.
+    pub(crate) fn is_readable_recursively(&self, hidden: bool) -> bool {
+        self.is_readable()
+            && self.resolved.as_ref().is_some_and(|path| !contains_secret(path, hidden))
+    }
+
+    /// Whether the path is an ordinary file inside of the folder, so that an edit does not need to
+    /// be asked for.
+    pub(crate) fn is_editable(&self) -> bool {
+        let below = self.below.as_ref();
+        let protected = |below| is_protected(&self.named) || is_protected(below);
+        self.is_readable() && below.is_some_and(|below| !protected(below))
+    }
+
+    /// The forms of the path that an allow rule is compared with: only where it really is.
+    pub(crate) fn real_forms(&self) -> Vec<String> {
+        let forms = [self.below.as_ref(), self.resolved.as_ref()];
+        forms.into_iter().flatten().map(|path| path.display().to_string()).collect()
+    }
+
+    /// The forms of the path that a deny rule is compared with.
+    pub(crate) fn all_forms(&self) -> Vec<String> {
+        let mut forms = self.real_forms();
+        forms.push(self.written.clone());
+        forms.extend(self.written.strip_prefix("./").map(str::to_owned));
+        forms
+    }
+}
+
+/// Follows a path from left to right, as the system would. What does not exist is no link.
+fn resolve(base: &Path, written: &str) -> Option<PathBuf> {
+    if written.is_empty() || written.contains('\0') {
+        return None;
+    }
+    let mut at = base.canonicalize().ok()?;
+    for part in Path::new(written).components() {
+        match part {
+            Component::Prefix(_) | Component::RootDir => at.push(part),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                at.pop();
+            }
+            Component::Normal(name) => {
+                at.push(name);
+                match at.symlink_metadata() {
+                    Ok(found) if found.is_symlink() => at = at.canonicalize().ok()?,
+                    Ok(_) => {}
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(_) => return None,
+                }
+            }
+        }
+    }
+    Some(at)
+}
+
+/// File names that are templates of secrets.
+const TEMPLATES: Names = Names(".env.example .env.sample .env.template .env.dist .env.defaults");
+
+/// Names of files and folders that contain secrets.
+const SECRET_NAMES: Names = Names(
+    "\
+    .aws .azure .bash_history .credentials.json .docker .dockercfg .env .envrc \
+    .git-credentials .gnupg .htpasswd .kube .my.cnf .netrc .npmrc .pgpass .pypirc .secrets \
+    .ssh .yarnrc.yml .zsh_history _netrc auth.json credentials credentials.json gcloud",
+);
+
+const SECRET_STARTS: Names =
+    Names(".env. id_dsa id_ecdsa id_ed25519 id_rsa secrets. terraform.tfstate");
+
+const SECRET_ENDS: Names = Names(".env .jks .kdbx .key .keystore .p12 .pem .pfx .ppk .tfvars");
+
+/// Whether a path is, or is inside of, what usually is a secret.
+fn is_secret(path: &Path) -> bool {
+    path.iter().any(|name| {
+        // A name that is not UTF-8 cannot be compared.
+        let Some(name) = name.to_str() else { return true };
+        let name = name.to_ascii_lowercase();
+        !TEMPLATES.contains(&name)
+            && (SECRET_NAMES.contains(&name)
+                || SECRET_STARTS.iter().any(|start| name.starts_with(start))
+                || SECRET_ENDS.iter().any(|end| name.ends_with(end)))
+    })
+}
+
+/// Names of files and folders that make agents, git, editors or shells run programs.
+const PROTECTED_NAMES: Names = Names(
+    "\
+    .agents .bash_profile .bashrc .claude .claude.json .codex .copilot .cursor .devcontainer \
+    .gemini .git .gitconfig .gitmodules .hg .husky .idea .jj .mcp.json .opencode .profile \
+    .qwen .ripgreprc .svn .vscode .zprofile .zshenv .zshrc opencode.json opencode.jsonc",
+);
+
+/// Whether a change of this path would change what runs later, without a question.
+fn is_protected(path: &Path) -> bool {
+    path.iter().any(|name| {
+        let Some(name) = name.to_str() else { return true };
+        PROTECTED_NAMES.contains(&name.to_ascii_lowercase())
+    })
+}
+
+/// Whether there is a secret below a folder, or whether that would take too long to find out. With
+/// `hidden`, names that start with a dot count too. The folder `.git` is not looked into.
+fn contains_secret(path: &Path, hidden: bool) -> bool {
+    let (mut folders, mut seen) = (vec![path.to_owned()], 0);
+    while let Some(folder) = folders.pop() {
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            // A file, or nothing at all.
+            Err(_) if folder == path && !folder.is_dir() => return false,
+            Err(_) => return true,
+        };
+        for entry in entries {
+            let Ok(entry) = entry else { return true };
+            let name = entry.file_name();
+            seen += 1;
+            if seen > MAX_ENTRIES {
+                return true;
+            }
+            if name == ".git" || (!hidden && name.as_encoded_bytes().starts_with(b".")) {
+                continue;
+            }
+            if is_secret(Path::new(&name)) {
+                return true;
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(entry.path());
+            }
+        }
+    }
+    false
+}
+
+/// Whether a folder looks like a bare git repository, whose configuration git would trust.
+pub(crate) fn looks_like_bare_repository(folder: &Path) -> bool {
+    ["HEAD", "objects", "refs"].iter().all(|name| folder.join(name).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_known_by_their_names() {
+        let secrets = [
+            ".env",
+            ".ENV",
+            ".env.local",
+            "prod.env",
+            "a/.env",
+            "server.pem",
+            "x.key",
+            "id_rsa",
+            "id_rsa.pub",
+            "id_ed25519",
+            ".npmrc",
+            ".netrc",
+            ".aws/config",
+            ".ssh/known_hosts",
+            ".git-credentials",
+            "a/.docker/config.json",
+            "secrets.yml",
+        ];
+        for path in secrets {
+            assert!(is_secret(Path::new(path)), "{path}");
+        }
+        let ordinary =
+            [".env.example", "src/main.rs", "environment.ts", "key.rs", "README.md", ".git"];
+        for path in ordinary {
+            assert!(!is_secret(Path::new(path)), "{path}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed() {
+        use std::os::unix::fs::symlink;
+        let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = inside.path();
+        std::fs::create_dir(root.join("sub")).unwrap();
+        std::fs::write(root.join("a"), "").unwrap();
+        std::fs::write(root.join(".env"), "").unwrap();
+        symlink(outside.path(), root.join("out")).unwrap();
+        symlink(root.join("sub"), root.join("in")).unwrap();
+        symlink(root.join(".env"), root.join("notes.txt")).unwrap();
+        symlink(outside.path().join("missing"), root.join("dangling")).unwrap();
+        let folder = Folder::new(root);
+        let readable = |path: &str| folder.place(root, path).is_readable();
+        for path in ["a", "./a", "sub/../a", "in/x", "new", "new/deeper", "in/../a", "."] {
+            assert!(readable(path), "{path}");
+        }
+        let absolute = root.join("a").display().to_string();
+        assert!(readable(&absolute));
+        for path in ["..", "../x", "/etc/passwd", "out/x", "out/../a", "notes.txt", "dangling", ""]
+        {
+            assert!(!readable(path), "{path}");
+        }
+        assert!(!readable("sub/../../x") && !readable("new/../../x"));
+    }
+
+    #[test]
+    fn settings_that_run_programs_are_not_edited_unasked() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::new(root.path());
+        let editable = |path: &str| folder.place(root.path(), path).is_editable();
+        assert!(editable("src/main.rs") && editable(".github/x.yml"));
+        for path in [".git/config", ".claude/settings.json", ".vscode/tasks.json", ".env", "../x"] {
+            assert!(!editable(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_folder_with_a_secret_is_not_read_recursively() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("a/b")).unwrap();
+        std::fs::write(root.path().join("a/b/c"), "").unwrap();
+        let folder = Folder::new(root.path());
+        let readable =
+            |path: &str, hidden| folder.place(root.path(), path).is_readable_recursively(hidden);
+        assert!(readable(".", true) && readable("a/b/c", true));
+        std::fs::write(root.path().join("a/.env"), "").unwrap();
+        assert!(!readable(".", true) && readable(".", false) && readable("a/b", true));
+        std::fs::write(root.path().join("a/b/x.pem"), "").unwrap();
+        assert!(!readable(".", false) && !readable("a", false));
+    }
+}

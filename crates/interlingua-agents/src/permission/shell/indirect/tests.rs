@@ -1,0 +1,147 @@
+//! Which commands no pattern allows.
+
+use super::*;
+use crate::permission::shell::parse;
+
+fn is_indirect(line: &str) -> bool {
+    let script = parse(line);
+    assert_eq!((script.unresolved, script.commands.len()), (None, 1), "{line}");
+    indirection(&script.commands[0]).is_some()
+}
+
+#[test]
+fn commands_that_run_others_are_known() {
+    let lines = [
+        "env rm x",
+        "/usr/bin/env rm x",
+        "ENV rm x",
+        "\\env rm x",
+        "sudo rm x",
+        "nohup rm x",
+        "xargs rm",
+        "timeout 5 rm x",
+        "find . -exec rm {} +",
+        "find . -ok rm",
+        "find . -delete",
+        "find . -fprintf x y",
+        "bash -c 'rm x'",
+        "sh x.sh",
+        "eval 'rm x'",
+        ". ./x",
+        "source x",
+        "command rm x",
+        "exec rm x",
+        "builtin eval rm",
+        "ssh host rm x",
+        "git -c a=b status",
+        "git -C /x status",
+        "git --exec-path=/x status",
+        "git -ccore.pager=x log",
+        "git --git-dir=/x status",
+        "git config alias.x '!rm'",
+        "git bisect run rm",
+        "git submodule foreach rm",
+        "git rebase -x rm",
+        "git rebase --exec=rm main",
+        "git diff --output=x",
+        "git diff --outp=x",
+        "git fetch --upload-pack=rm",
+        "git fetch --upload-p=rm x",
+        "git clone -u rm x",
+        "git grep -Orm x",
+        "git difftool -x rm",
+        "git clone 'ext::sh -c rm'",
+        "python -c 'x'",
+        "python3 -c x",
+        "python3.11 -m timeit x",
+        "python",
+        "python -",
+        "python /dev/stdin",
+        "perl -e x",
+        "ruby -e x",
+        "node -e x",
+        "node --eval x",
+        "awk 'BEGIN{system(\"rm\")}'",
+        "sed 's/a/b/e' x",
+        "sed -i 1p x",
+        "sed -n '1e rm' x",
+        "sed -n 1p x -i",
+        "test -v 'a[$(rm x)]'",
+        "[ -v x ]",
+        "let a=1",
+        "printf -v 'a[$(rm)]' x",
+        "read x",
+        "unset x",
+        "declare x",
+        "export PATH",
+        "typeset x",
+        "local x",
+        "readonly x",
+        "mapfile x",
+        "trap x EXIT",
+        "alias git=rm",
+        "hash -p /x git",
+        "enable -f x y",
+        "set -x",
+        "shopt -s x",
+        "bind -x x",
+        "complete -C x",
+        "jobs -x rm",
+        "a=1 git status",
+        "a=1",
+        "'git status' x",
+        "./scripts/../rm x",
+        "tar -xf a -I rm",
+        "tar xIf rm a",
+        "tar --to-command=rm -xf a",
+        "tar --checkpoint-act=exec=rm",
+        "rsync -ae rm a b",
+        "npx rm",
+        "npm exec rm",
+        "uv run rm",
+        "make --eval=x",
+        "make 'A=$(shell rm)'",
+        "make -fx",
+        "/lib64/ld-linux-x86-64.so.2 /bin/rm x",
+        "sort --compress-program=rm x",
+        "rg --pre rm x",
+        "busybox rm x",
+        "deno eval x",
+        "cargo --config x test",
+        "go test -exec rm",
+    ];
+    for line in lines {
+        assert!(is_indirect(line), "{line}");
+    }
+}
+
+#[test]
+fn ordinary_commands_are_not_indirect() {
+    let lines = [
+        "git",
+        "git status",
+        "git --no-pager log",
+        "git switch -c x",
+        "git commit -m 'a b'",
+        "git pull -u",
+        "find . -name x",
+        "python manage.py test",
+        "node --version",
+        "python3 -V",
+        "sed -n 1,20p x",
+        "sed -n '$p' x",
+        "printf %s a",
+        "make test",
+        "cargo test",
+        "npm run x",
+        "tar -xf a",
+        "tar xf a",
+        "./scripts/x",
+        "../x",
+        "rg x",
+        "echo env",
+    ];
+    for line in lines {
+        assert!(!is_indirect(line), "{line}");
+    }
+}

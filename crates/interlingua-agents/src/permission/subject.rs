@@ -1,0 +1,319 @@
+//! The subject of a request: the command, the files or the address that it is about.
+//!
+//! Agents name the fields of a tool's input differently. The names that are known are collected
+//! here; a request that has none of them has an unknown subject.
+
+use interlingua::event::ToolKind;
+use serde_json::{Map, Value};
+
+use super::PermissionRequest;
+use super::shell::{self, Script, SimpleCommand, Word};
+
+/// What a request is about.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Subject {
+    /// A command line.
+    Command(CommandLine),
+    /// Files that are read, searched, listed or changed.
+    Files {
+        access: Access,
+        /// The paths; absent if they are not known completely.
+        paths: Option<Vec<String>>,
+    },
+    /// Anything else: an address, a query, or the complete input.
+    Other(String),
+}
+
+/// A command line, with the folder that the request names for it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct CommandLine {
+    pub(super) script: Script,
+    /// `bash -c SCRIPT` around the script, if the agent chose to use it.
+    pub(super) wrapper: Option<SimpleCommand>,
+    /// The folder in which the command runs.
+    pub(super) folder: Option<String>,
+}
+
+/// What is done with files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Their contents are read.
+    Read,
+    /// Everything below them is searched.
+    Search,
+    /// Their names are listed.
+    List,
+    /// They are changed.
+    Write,
+}
+
+impl Subject {
+    pub(super) fn of(request: &PermissionRequest) -> Self {
+        let text = request.input.as_deref().unwrap_or_default();
+        let fields = match serde_json::from_str(text) {
+            Ok(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        };
+        let access = match request.kind {
+            ToolKind::Execute => return Self::Command(command_line(&fields, request)),
+            ToolKind::Read => Access::Read,
+            ToolKind::Search => Access::Search,
+            ToolKind::Glob | ToolKind::List => Access::List,
+            ToolKind::Write | ToolKind::Edit => Access::Write,
+            // Tools of which nothing is known may still run commands.
+            _ if command_of(&fields).is_some() => {
+                return Self::Command(command_line(&fields, request));
+            }
+            _ => return Self::Other(other(&fields, text)),
+        };
+        Self::Files { access, paths: paths(&fields, access) }
+    }
+}
+
+/// An address, a query, or the complete input.
+fn other(fields: &Map<String, Value>, text: &str) -> String {
+    let named = ["file_path", "filePath", "path", "url", "query"];
+    let subject = named.iter().find_map(|name| fields.get(*name)?.as_str());
+    subject.unwrap_or(text).to_owned()
+}
+
+fn command_of(fields: &Map<String, Value>) -> Option<&Value> {
+    let command = fields.get("command").or_else(|| fields.get("cmd"));
+    command.filter(|command| command.is_string() || command.is_array())
+}
+
+fn command_line(fields: &Map<String, Value>, request: &PermissionRequest) -> CommandLine {
+    let folders = ["cwd", "workdir", "directory", "dir_path", "working_directory"];
+    let folder = folders.iter().find_map(|name| fields.get(*name)?.as_str()).map(str::to_owned);
+    let script = match command_of(fields) {
+        Some(Value::String(line)) => shell::parse(line),
+        Some(Value::Array(words)) => program(words),
+        _ => unknown("the request does not tell its command"),
+    };
+    if let Some(shell) = other_shell(fields, request) {
+        return CommandLine { script: unknown(shell), wrapper: None, folder };
+    }
+    // Codex wraps every command. Other agents do so only if their model wrote it.
+    let by_agent = request.tool == "command_execution";
+    match unwrapped(&script) {
+        Some(inner) => {
+            let wrapper = script.commands.into_iter().next().filter(|_| !by_agent);
+            CommandLine { script: inner, wrapper, folder }
+        }
+        None => CommandLine { script, wrapper: None, folder },
+    }
+}
+
+fn unknown(reason: &'static str) -> Script {
+    Script { commands: Vec::new(), unresolved: Some(reason) }
+}
+
+/// A program and its arguments, which no shell reads.
+fn program(words: &[Value]) -> Script {
+    let literal = |word: &Value| word.as_str().map(|word| Word::Literal(word.to_owned()));
+    match words.iter().map(literal).collect::<Option<Vec<_>>>() {
+        Some(words) if !words.is_empty() => {
+            let command = SimpleCommand { words, ..SimpleCommand::default() };
+            Script { commands: vec![command], unresolved: None }
+        }
+        _ => unknown("the request does not tell its command"),
+    }
+}
+
+/// Whether the request names a shell whose language is not known here.
+fn other_shell(fields: &Map<String, Value>, request: &PermissionRequest) -> Option<&'static str> {
+    const REASON: &str = "it is for a shell other than sh and bash";
+    let known = |shell: &str| matches!(shell::base_name(shell), "sh" | "bash");
+    match fields.get("shell") {
+        Some(Value::String(shell)) if known(shell) => return None,
+        Some(Value::String(_)) => return Some(REASON),
+        _ => {}
+    }
+    let tool = request.tool.to_ascii_lowercase();
+    let others = ["powershell", "pwsh", "zsh", "fish", "cmd.exe"];
+    // On Windows, agents use PowerShell or cmd unless they name another shell.
+    let windows = cfg!(windows) && request.tool != "Bash";
+    (windows || others.iter().any(|other| tool.contains(other)) || tool == "cmd").then_some(REASON)
+}
+
+/// The script of `bash -c SCRIPT` or `bash -lc SCRIPT`, if that is the whole line.
+fn unwrapped(script: &Script) -> Option<Script> {
+    let [command] = &*script.commands else { return None };
+    if script.unresolved.is_some() || command.assigns || !command.redirections.is_empty() {
+        return None;
+    }
+    match &*command.literal_words()? {
+        [shell, "-c" | "-lc", line] => match *shell {
+            "bash" | "sh" | "/bin/bash" | "/bin/sh" | "/usr/bin/bash" | "/usr/bin/sh" => {
+                Some(shell::parse(line))
+            }
+            "zsh" | "/bin/zsh" | "/usr/bin/zsh" => {
+                Some(unknown("it is for a shell other than sh and bash"))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The paths that a request names; absent if some of them may be missing.
+fn paths(fields: &Map<String, Value>, access: Access) -> Option<Vec<String>> {
+    const NAMES: [&str; 10] = [
+        "file_path",
+        "filePath",
+        "filepath",
+        "path",
+        "fileName",
+        "absolute_path",
+        "notebook_path",
+        "dir_path",
+        "directory",
+        "target_file",
+    ];
+    let mut paths = Vec::new();
+    for name in NAMES {
+        match fields.get(name) {
+            Some(Value::String(path)) => paths.push(path.clone()),
+            Some(Value::Null) | None => {}
+            Some(_) => return None,
+        }
+    }
+    for name in ["paths", "include", "file_paths"] {
+        match fields.get(name) {
+            // A search with `include` filters the names of files.
+            Some(Value::String(_)) if name == "include" && access != Access::Read => {}
+            Some(Value::Array(several)) => {
+                for path in several {
+                    // Some agents read all files that match a pattern.
+                    let literal = path.as_str().filter(|path| !path.contains(['*', '?', '[', '{']));
+                    paths.push(literal?.to_owned());
+                }
+            }
+            Some(Value::Null) | None => {}
+            Some(_) => return None,
+        }
+    }
+    for name in ["changes", "fileChanges"] {
+        if let Some(changes) = fields.get(name) {
+            collect_changes(changes, &mut paths)?;
+        }
+    }
+    match access {
+        // Without a path, the working folder is searched.
+        Access::Search | Access::List if paths.is_empty() => Some(vec![".".to_owned()]),
+        _ if paths.is_empty() => None,
+        _ => Some(paths),
+    }
+}
+
+/// The paths of a list of changes, or of changes by path.
+fn collect_changes(changes: &Value, paths: &mut Vec<String>) -> Option<()> {
+    match changes {
+        Value::Array(changes) => {
+            for change in changes {
+                paths.push(change.get("path")?.as_str()?.to_owned());
+                collect_destination(change, paths);
+            }
+        }
+        Value::Object(changes) => {
+            for (path, change) in changes {
+                paths.push(path.clone());
+                collect_destination(change, paths);
+            }
+        }
+        Value::Null => {}
+        _ => return None,
+    }
+    Some(())
+}
+
+/// The path that a change moves a file to, at any depth of its description.
+fn collect_destination(change: &Value, paths: &mut Vec<String>) {
+    let Value::Object(fields) = change else { return };
+    for (name, value) in fields {
+        match value {
+            Value::String(path) if matches!(&**name, "move_path" | "movePath" | "newPath") => {
+                paths.push(path.clone());
+            }
+            value => collect_destination(value, paths),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(tool: &str, kind: ToolKind, input: &str) -> Subject {
+        let (id, tool, folder) = ("1".to_owned(), tool.to_owned(), "/w".into());
+        let input = Some(input.to_owned());
+        Subject::of(&PermissionRequest { id, tool, kind, input, description: None, folder })
+    }
+
+    fn command(tool: &str, input: &str) -> CommandLine {
+        match subject(tool, ToolKind::Execute, input) {
+            Subject::Command(line) => line,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    #[cfg(not(windows))]
+    fn the_shell_around_a_script_is_removed() {
+        let plain = shell::parse("git status; rm x");
+        let wrapped = [
+            r#"{"command":"/bin/bash -lc 'git status; rm x'","cwd":"/w"}"#,
+            r#"{"command":"bash -c \"git status; rm x\""}"#,
+            r#"{"command":["bash","-lc","git status; rm x"]}"#,
+        ];
+        for input in wrapped {
+            assert_eq!(command("command_execution", input).script, plain, "{input}");
+            assert!(command("command_execution", input).wrapper.is_none());
+            assert!(command("Bash", input).wrapper.is_some());
+        }
+        let others = [
+            r#"{"command":"./bash -c 'git status; rm x'"}"#,
+            r#"{"command":"bash -c 'git status; rm x' y"}"#,
+            r#"{"command":"bash -ic 'git status; rm x'"}"#,
+            r#"{"command":"x=1 bash -c 'git status; rm x'"}"#,
+            r#"{"command":"bash -c \"$x\""}"#,
+        ];
+        for input in others {
+            assert_ne!(command("Bash", input).script, plain, "{input}");
+        }
+    }
+
+    #[test]
+    fn other_shells_are_unresolved() {
+        let unresolved = |tool, input| command(tool, input).script.unresolved.is_some();
+        assert!(unresolved("Bash", r#"{"command":"zsh -lc ls"}"#));
+        assert!(unresolved("PowerShell", r#"{"command":"ls"}"#));
+        assert!(unresolved("Bash", r#"{"command":"ls","shell":"/usr/bin/fish"}"#));
+        assert!(unresolved("Bash", "{}"));
+        assert!(unresolved("Bash", r#"{"command":7}"#));
+        assert!(unresolved("Bash", r#"{"command":["a",1]}"#));
+        assert!(!unresolved("Bash", r#"{"command":"ls","shell":"/bin/bash"}"#));
+    }
+
+    #[test]
+    fn the_paths_of_file_tools_are_found() {
+        let inputs = [
+            (r#"{"file_path":"a"}"#, Some(vec!["a"])),
+            (r#"{"path":"a","content":"b"}"#, Some(vec!["a"])),
+            (r#"{"changes":[{"path":"a","kind":{"move_path":"b"}}]}"#, Some(vec!["a", "b"])),
+            (r#"{"fileChanges":{"a":{},"b":{}}}"#, Some(vec!["a", "b"])),
+            (r#"{"patch":"x"}"#, None),
+            (r#"{"path":["a"]}"#, None),
+            ("{}", None),
+        ];
+        for (input, expected) in inputs {
+            let expected = expected.map(|it| it.into_iter().map(str::to_owned).collect());
+            let files = Subject::Files { access: Access::Write, paths: expected };
+            assert_eq!(subject("Edit", ToolKind::Edit, input), files, "{input}");
+        }
+        let search = Subject::Files { access: Access::Search, paths: Some(vec![".".to_owned()]) };
+        assert_eq!(subject("Grep", ToolKind::Search, r#"{"pattern":"x"}"#), search);
+        let many = Subject::Files { access: Access::Read, paths: None };
+        assert_eq!(subject("read", ToolKind::Read, r#"{"paths":["*.rs"]}"#), many);
+    }
+}

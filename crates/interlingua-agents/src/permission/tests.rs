@@ -1,0 +1,416 @@
+//! What a policy decides: modes, rules, and whatever an attacker would try.
+
+use std::path::Path;
+
+use super::*;
+
+#[test]
+fn a_decision_has_a_stable_form() {
+    let forms = [
+        (Decision::Allow, r#"{"decision":"allow"}"#),
+        (Decision::Deny("no".into()), r#"{"decision":"deny","reason":"no"}"#),
+    ];
+    for (decision, form) in forms {
+        assert_eq!(serde_json::to_string(&decision).unwrap(), form);
+        assert_eq!(serde_json::from_str::<Decision>(form).unwrap(), decision);
+    }
+}
+
+/// The verdict in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Allow,
+    Ask,
+    /// Asked, and only the user may allow it.
+    AskOnly,
+    Deny,
+}
+
+fn word(verdict: &Verdict) -> Word {
+    match verdict {
+        Verdict::Decided(Decision::Allow) => Word::Allow,
+        Verdict::Decided(Decision::Deny(_)) => Word::Deny,
+        Verdict::AskUser { may_be_denied: false, .. } => Word::Ask,
+        Verdict::AskUser { may_be_denied: true, .. } => Word::AskOnly,
+    }
+}
+
+fn request(
+    folder: &Path,
+    tool: &str,
+    kind: ToolKind,
+    input: serde_json::Value,
+) -> PermissionRequest {
+    PermissionRequest {
+        id: "1".to_owned(),
+        tool: tool.to_owned(),
+        kind,
+        input: Some(input.to_string()),
+        description: None,
+        folder: folder.to_owned(),
+    }
+}
+
+/// A policy with rules of the form `allow Bash git *`; the pattern may be missing.
+fn policy(mode: Mode, rules: &[&str]) -> Policy {
+    let rule = |text: &&str| {
+        let mut parts = text.splitn(3, ' ');
+        let effect = match parts.next().unwrap() {
+            "allow" => Effect::Allow,
+            "ask" => Effect::Ask,
+            "deny" => Effect::Deny,
+            other => panic!("{other}"),
+        };
+        Rule::new(parts.next().unwrap(), parts.next(), effect).unwrap()
+    };
+    Policy { mode, rules: Rules::new(rules.iter().map(rule).collect()) }
+}
+
+/// A folder to be judged in.
+struct Scene {
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", ".env", "src/main.rs"] {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        Self { folder }
+    }
+
+    fn run(&self, policy: &Policy, line: &str) -> Word {
+        let input = serde_json::json!({ "command": line });
+        let request = request(self.folder.path(), "Bash", ToolKind::Execute, input);
+        word(&policy.judge(&request))
+    }
+
+    fn file(&self, policy: &Policy, tool: &str, kind: ToolKind, path: &str) -> Word {
+        let input = serde_json::json!({ "file_path": path });
+        word(&policy.judge(&request(self.folder.path(), tool, kind, input)))
+    }
+}
+
+#[test]
+fn a_chain_is_allowed_only_if_all_its_parts_are() {
+    let scene = Scene::new();
+    let git = policy(Mode::Ask, &["allow Bash git *"]);
+    let allowed = [
+        "git",
+        "git push",
+        "git push && git fetch",
+        "git push; git fetch\ngit pull",
+        "(git push)",
+        "git push | git fetch",
+        "git push &",
+        "if git push; then git fetch; fi",
+        "git push 2>&1",
+        "git push >/dev/null 2>/dev/null",
+        "git push < a",
+        "git push && ls",
+        "cd . && git push",
+        "git commit -m 'a; rm b'",
+        "git commit -F - <<'E'\n$(rm x)\nE",
+        "git push # ; rm x",
+        "bash -c 'git push; git fetch'",
+        "! git push",
+        "git commit -m \"it's\"",
+        "{ git push; }",
+    ];
+    for line in allowed {
+        assert_eq!(scene.run(&git, line), Word::Allow, "{line}");
+    }
+    let asked = [
+        "git push; rm x",
+        "git push\nrm x",
+        "git push && rm x",
+        "git push || rm x",
+        "git push | rm x",
+        "git push & rm x",
+        "git push $(rm x)",
+        "git push `rm x`",
+        "git push \"$(rm x)\"",
+        "git push <(rm x)",
+        "git push > x",
+        "git push >> x",
+        "git push &> x",
+        "git push >& x",
+        "git push 3<> x",
+        "> x git push",
+        "git push < /etc/passwd",
+        "git push < .env",
+        "git push $x",
+        "git push *",
+        "git push ~/x",
+        "git push {a,b}",
+        "$x push",
+        "g*t push",
+        "git\tpush\r",
+        "git push\0",
+        "GIT_PAGER=rm git push",
+        "x=1",
+        "x=1; git push",
+        "git() { rm x; }; git push",
+        "alias git=rm\ngit push",
+        "git -c alias.x='!rm' x",
+        "git -C / push",
+        "env git push",
+        "command git push",
+        "exec git push",
+        "eval git push",
+        "sudo git push",
+        "time git push",
+        "xargs git push",
+        "bash -c 'git push; rm x'",
+        "bash -c \"$x\"",
+        "zsh -c 'git push'",
+        "gitfoo",
+        "./git push",
+        "/tmp/git push",
+        "'git push'",
+        "'git /../x' y",
+        "[[ -v 'a[$(rm x)]' ]]; git push",
+        "coproc git push",
+        "for x in a; do git push; done",
+        "git push <<E\n$(rm x)\nE",
+        "git push <<< $(rm x)",
+        "git {PATH}>/dev/null push",
+        "hash -p /x git; git push",
+        "cd src && git push",
+        "f() { git push; }",
+        "git push $'\\'; rm x #'",
+        "git push; # x\nrm x",
+        "case $(rm x) in a) git push;; esac",
+        "trap 'rm x' EXIT; git push",
+        "git push \\\n; rm x",
+        "select x in a; do git push; done",
+        "git push ${x:-$(rm x)}",
+        "((git push))",
+        "git push 'a",
+        "",
+        "# nothing",
+        "git push |& rm x",
+        "git\u{a0}push",
+    ];
+    for line in asked {
+        assert_eq!(scene.run(&git, line), Word::Ask, "{line}");
+    }
+}
+
+#[test]
+fn no_pattern_allows_a_command_that_runs_others() {
+    let scene = Scene::new();
+    let all = policy(Mode::Ask, &["allow Bash *"]);
+    for line in
+        ["env rm x", "sudo rm", "find . -delete", "python -c x", "x=1 rm", "bash x", "test -v x"]
+    {
+        assert_eq!(scene.run(&all, line), Word::Ask, "{line}");
+    }
+    assert_eq!(scene.run(&all, "rm x"), Word::Allow);
+    // A rule without a pattern is about the tool, whatever it runs.
+    let tool = policy(Mode::Ask, &["allow Bash"]);
+    for line in ["env rm x", "$x > y", "a 'b", "x=1", "rm x > y"] {
+        assert_eq!(scene.run(&tool, line), Word::Allow, "{line}");
+    }
+}
+
+#[test]
+fn deny_beats_ask_and_ask_beats_allow_in_any_order() {
+    let scene = Scene::new();
+    let rules = ["allow Bash git *", "ask Bash git push*", "deny Bash git push --force*"];
+    let mut orders = vec![rules.to_vec(), rules.iter().rev().copied().collect()];
+    orders.push(vec![rules[1], rules[2], rules[0]]);
+    for order in orders {
+        let policy = policy(Mode::Auto, &order);
+        let lines = [
+            ("git fetch", Word::Allow),
+            ("git push", Word::Ask),
+            ("git fetch && git push", Word::Ask),
+            ("git push --force", Word::Deny),
+            ("git fetch; git push --force x", Word::Deny),
+            ("echo $(git push --force)", Word::Deny),
+            ("/usr/bin/git push --force", Word::Deny),
+        ];
+        for (line, expected) in lines {
+            assert_eq!(scene.run(&policy, line), expected, "{line}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_known_counts_as_denied() {
+    let scene = Scene::new();
+    let unknown = [
+        "$x y",
+        "$(echo rm) x",
+        "r* x",
+        "python -c 'x'",
+        "env rm x",
+        "a 'b",
+        "[[ a ]]",
+        "x=1 git status",
+        "find . -delete",
+        "sh x.sh",
+        "git -c a=b status",
+        "f() { a; }",
+        "git push $x",
+        "r$x y",
+    ];
+    for line in unknown {
+        assert_eq!(scene.run(&policy(Mode::Auto, &["deny Bash rm *"]), line), Word::Deny, "{line}");
+        assert_eq!(
+            scene.run(&policy(Mode::Ask, &["deny Bash rm *"]), line),
+            Word::AskOnly,
+            "{line}"
+        );
+        assert_eq!(scene.run(&policy(Mode::Deny, &["deny Bash rm *"]), line), Word::Deny, "{line}");
+        // There is nothing that it could match.
+        assert_eq!(scene.run(&policy(Mode::Auto, &[]), line), Word::Allow, "{line}");
+        assert_eq!(
+            scene.run(&policy(Mode::Auto, &["allow Bash git *"]), line),
+            Word::Allow,
+            "{line}"
+        );
+        assert_eq!(scene.run(&policy(Mode::Auto, &["ask Bash rm *"]), line), Word::Ask, "{line}");
+    }
+    let auto = policy(Mode::Auto, &["deny Bash rm *"]);
+    // An unknown argument does not make it another command.
+    for line in ["echo $x", "touch a b", "cargo test", "mkdir $x"] {
+        assert_eq!(scene.run(&auto, line), Word::Allow, "{line}");
+    }
+    for line in ["rm", "rm x", "\\rm x", "/bin/rm x", "RM x", "\"r\"m x", "r\\\nm x", "a && (rm x)"]
+    {
+        assert_eq!(scene.run(&auto, line), Word::Deny, "{line}");
+        assert_eq!(
+            scene.run(&policy(Mode::Ask, &["deny Bash rm *", "allow Bash"]), line),
+            Word::Deny,
+            "{line}"
+        );
+    }
+    assert_eq!(scene.run(&policy(Mode::Ask, &["deny Bash bash *"]), "bash -c ls"), Word::Deny);
+}
+
+#[test]
+fn redirections_are_judged_as_files() {
+    let scene = Scene::new();
+    let rules = ["allow Bash git *", "allow write out/*", "deny read secret*"];
+    let ask = policy(Mode::Ask, &rules);
+    let lines = [
+        ("git log > out/x", Word::Allow),
+        ("git log > ./out/x", Word::Allow),
+        ("git log > out/../x", Word::Ask),
+        ("git log > x", Word::Ask),
+        ("git log > $x", Word::Ask),
+        ("git log < a", Word::Allow),
+        ("git log < secret", Word::Deny),
+        ("git log < ./secret", Word::Deny),
+        ("git log < $x", Word::AskOnly),
+        ("cd /; git log > out/x", Word::Ask),
+    ];
+    for (line, expected) in lines {
+        assert_eq!(scene.run(&ask, line), expected, "{line}");
+    }
+    let deny = policy(Mode::Auto, &["deny edit a"]);
+    assert_eq!(scene.run(&deny, "echo x > a"), Word::Deny);
+    assert_eq!(scene.run(&deny, "echo x > b"), Word::Allow);
+    assert_eq!(scene.run(&deny, "{ echo x; } > src/../a"), Word::Deny);
+    let edits = policy(Mode::AcceptEdits, &[]);
+    assert_eq!(scene.run(&edits, "echo x > b"), Word::Allow);
+    assert_eq!(scene.run(&edits, "echo x > ../b"), Word::Ask);
+    assert_eq!(scene.run(&edits, "echo x > .git/config"), Word::Ask);
+}
+
+#[test]
+fn each_mode_decides_as_documented() {
+    let scene = Scene::new();
+    use Word::{Allow, Ask, Deny};
+    //                     default, accept-edits, auto, deny, plan
+    let modes = [Mode::Ask, Mode::AcceptEdits, Mode::Auto, Mode::Deny, Mode::Plan];
+    let commands = [
+        ("ls", [Allow; 5]),
+        ("git status && cat a", [Allow; 5]),
+        ("cat .env", [Ask, Ask, Allow, Deny, Deny]),
+        ("cat /etc/passwd", [Ask, Ask, Allow, Deny, Deny]),
+        ("rm a", [Ask, Ask, Allow, Deny, Deny]),
+        ("touch a", [Ask, Ask, Allow, Deny, Deny]),
+        ("ls > b", [Ask, Allow, Allow, Deny, Deny]),
+        ("ls $x", [Ask, Ask, Allow, Deny, Deny]),
+    ];
+    for (line, expected) in commands {
+        let found = modes.map(|mode| scene.run(&policy(mode, &[]), line));
+        assert_eq!(found, expected, "{line}");
+    }
+    let files = [
+        (ToolKind::Read, "a", [Allow; 5]),
+        (ToolKind::Read, ".env", [Ask, Ask, Allow, Deny, Deny]),
+        (ToolKind::Read, "../x", [Ask, Ask, Allow, Deny, Deny]),
+        (ToolKind::List, ".", [Allow; 5]),
+        (ToolKind::Search, "src", [Allow; 5]),
+        (ToolKind::Search, ".", [Ask, Ask, Allow, Deny, Deny]),
+        (ToolKind::Edit, "a", [Ask, Allow, Allow, Deny, Deny]),
+        (ToolKind::Write, "new/file", [Ask, Allow, Allow, Deny, Deny]),
+        (ToolKind::Write, "/etc/x", [Ask, Ask, Allow, Deny, Deny]),
+        (ToolKind::Edit, ".env", [Ask, Ask, Allow, Deny, Deny]),
+        (ToolKind::Edit, ".git/hooks/x", [Ask, Ask, Allow, Deny, Deny]),
+        (ToolKind::Fetch, "x", [Ask, Ask, Allow, Deny, Deny]),
+    ];
+    for (kind, path, expected) in files {
+        let found = modes.map(|mode| scene.file(&policy(mode, &[]), "Tool", kind.clone(), path));
+        assert_eq!(found, expected, "{kind:?} {path}");
+    }
+}
+
+#[test]
+fn a_plan_changes_nothing_whatever_rules_allow() {
+    let scene = Scene::new();
+    let plan = policy(Mode::Plan, &["allow *", "deny Read a"]);
+    assert_eq!(scene.run(&plan, "rm a"), Word::Deny);
+    assert_eq!(scene.file(&plan, "Edit", ToolKind::Edit, "a"), Word::Deny);
+    assert_eq!(scene.file(&plan, "Read", ToolKind::Read, "/etc/passwd"), Word::Allow);
+    assert_eq!(scene.file(&plan, "Read", ToolKind::Read, "a"), Word::Deny);
+    assert_eq!(scene.file(&plan, "WebFetch", ToolKind::Fetch, "x"), Word::Allow);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_rule_sees_where_a_path_leads() {
+    let scene = Scene::new();
+    let root = scene.folder.path();
+    std::os::unix::fs::symlink("/etc", root.join("src/out")).unwrap();
+    let rules = policy(Mode::Ask, &["allow Edit src/*", "deny Read /etc/*"]);
+    let edit = |path: &str| scene.file(&rules, "Edit", ToolKind::Edit, path);
+    assert_eq!(edit("src/main.rs"), Word::Allow);
+    assert_eq!(edit(&root.join("src/main.rs").display().to_string()), Word::Allow);
+    for path in ["src/../a", "src/out/passwd", "src/../../x"] {
+        assert_eq!(edit(path), Word::Ask, "{path}");
+    }
+    assert_eq!(scene.file(&rules, "Read", ToolKind::Read, "src/out/passwd"), Word::Deny);
+    assert_eq!(scene.run(&rules, "ls < src/out/passwd"), Word::Deny);
+}
+
+#[test]
+fn a_request_without_its_files_may_be_any() {
+    let scene = Scene::new();
+    let judge = |policy: &Policy| {
+        let input = serde_json::json!({ "patch": "x" });
+        word(&policy.judge(&request(scene.folder.path(), "Edit", ToolKind::Edit, input)))
+    };
+    assert_eq!(judge(&policy(Mode::AcceptEdits, &[])), Word::Ask);
+    assert_eq!(judge(&policy(Mode::AcceptEdits, &["allow Edit *"])), Word::Ask);
+    assert_eq!(judge(&policy(Mode::AcceptEdits, &["allow Edit"])), Word::Allow);
+    assert_eq!(judge(&policy(Mode::Auto, &["deny Edit *.lock"])), Word::Deny);
+}
+
+#[test]
+fn a_folder_that_the_request_names_counts() {
+    let scene = Scene::new();
+    let run = |folder: &str| {
+        let input = serde_json::json!({ "command": "cat main.rs", "cwd": folder });
+        let request = request(scene.folder.path(), "shell", ToolKind::Execute, input);
+        word(&policy(Mode::Ask, &[]).judge(&request))
+    };
+    assert_eq!((run("src"), run("/etc"), run("..")), (Word::Allow, Word::Ask, Word::Ask));
+}

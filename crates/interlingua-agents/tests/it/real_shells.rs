@@ -1,0 +1,405 @@
+//! Whatever runs more than the allowed command in a real shell was not allowed.
+//!
+//! Command lines are generated, judged, and run in bash and sh, in an empty folder and with a path
+//! that contains only stubs: `good` is allowed by a rule, `bad` is not. Each stub appends its name
+//! to a log. The shells run only lines that were allowed, and their restricted builtins cannot leave
+//! the folder: a line that is not allowed proves nothing.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use interlingua::event::ToolKind;
+use interlingua_agents::permission::{
+    Decision, Effect, Mode, PermissionRequest, Policy, Rule, Rules, Verdict,
+};
+use proptest::prelude::*;
+use proptest::strategy::Union;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+/// A folder to run lines in, the stubs, and what they log.
+struct Stage {
+    _root: tempfile::TempDir,
+    stubs: PathBuf,
+    log: PathBuf,
+    folder: PathBuf,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let [stubs, folder] = ["stubs", "folder"].map(|name| root.path().join(name));
+        let log = root.path().join("log");
+        fs::create_dir(&stubs).unwrap();
+        fs::create_dir(&folder).unwrap();
+        for name in ["good", "bad"] {
+            let path = stubs.join(name);
+            fs::write(&path, format!("#!/bin/sh\necho {name} >> '{}'\n", log.display())).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        Self { stubs, log, folder, _root: root }
+    }
+
+    /// The policy that allows `good`, with any arguments, and nothing else.
+    fn allows(&self, line: &str) -> bool {
+        let rule = Rule::new("Bash", Some("good *"), Effect::Allow).unwrap();
+        let policy = Policy { mode: Mode::Ask, rules: Rules::new(vec![rule]) };
+        let request = PermissionRequest {
+            id: "1".to_owned(),
+            tool: "Bash".to_owned(),
+            kind: ToolKind::Execute,
+            input: Some(serde_json::json!({ "command": line }).to_string()),
+            description: None,
+            folder: self.folder.clone(),
+        };
+        policy.judge(&request) == Verdict::Decided(Decision::Allow)
+    }
+
+    /// Runs a line, and returns what it did besides running `good`.
+    fn misdeeds(&self, shell: &str, line: &str) -> Vec<String> {
+        let _ = fs::remove_file(&self.log);
+        let mut child = Command::new(shell)
+            .args(["-c", line])
+            .env_clear()
+            .env("PATH", &self.stubs)
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while child.try_wait().unwrap().is_none() {
+            if Instant::now() > deadline {
+                // A loop whose condition is always true.
+                child.kill().unwrap();
+                child.wait().unwrap();
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let logged = fs::read_to_string(&self.log).unwrap_or_default();
+        let mut found: Vec<String> = logged
+            .lines()
+            .filter(|name| *name != "good")
+            .map(|name| format!("ran {name}"))
+            .collect();
+        for entry in fs::read_dir(&self.folder).unwrap() {
+            let path = entry.unwrap().path();
+            found.push(format!("wrote {}", path.display()));
+            remove(&path);
+        }
+        found
+    }
+}
+
+fn remove(path: &Path) {
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    removed.unwrap();
+}
+
+/// Runs a test on generated lines, always the same ones.
+fn for_each_line(cases: u32, lines: impl Strategy<Value = String>, test: impl Fn(&str)) {
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let mut runner = TestRunner::new_with_rng(config, random);
+    let tested = runner.run(&lines, |line| {
+        test(&line);
+        Ok(())
+    });
+    tested.unwrap();
+}
+
+fn one_of(words: &'static [&'static str]) -> impl Strategy<Value = String> {
+    proptest::sample::select(words).prop_map(str::to_owned)
+}
+
+/// Pieces that an attacker would put together, without any grammar.
+fn fragments() -> impl Strategy<Value = String> {
+    let piece = one_of(&[
+        "good",
+        "good",
+        "good",
+        "bad",
+        "bad",
+        " ",
+        " ",
+        " ",
+        "\n",
+        "\t",
+        ";",
+        "&",
+        "&&",
+        "||",
+        "|",
+        "|&",
+        "(",
+        ")",
+        "{",
+        "}",
+        "{ ",
+        "; }",
+        "$(",
+        ")",
+        "`",
+        "\"",
+        "'",
+        "\\",
+        "\\\n",
+        "$",
+        "$'",
+        "$\"",
+        "${x:-",
+        "}",
+        "$((",
+        "))",
+        "((",
+        "[[ ",
+        " ]]",
+        "#",
+        " #",
+        "<<E",
+        "\nE\n",
+        "<<'E'",
+        "<<-E",
+        "<<<",
+        "<(",
+        ">(",
+        ">",
+        ">>",
+        "<",
+        ">&",
+        "2>&1",
+        "&>",
+        ">/dev/null",
+        ">x",
+        "<>",
+        "x=1 ",
+        "x",
+        "=",
+        "!",
+        "! ",
+        "~",
+        "*",
+        "?",
+        "[",
+        "]",
+        "{a,b}",
+        "if ",
+        "; then ",
+        "; fi",
+        "while ",
+        "; do ",
+        "; done",
+        "for i in a",
+        "case x in x) ",
+        ";; esac",
+        "f() ",
+        "function f ",
+        "time ",
+        "coproc ",
+        "exec ",
+        "eval ",
+        "command ",
+        "env ",
+        "test ",
+        "1",
+        "a[",
+        "E",
+        "'E'",
+        ",",
+        "@(",
+        "!(",
+        "\u{a0}",
+        "\r",
+        "$x",
+        "${x}",
+        "$@",
+        "$[",
+        "-",
+        "--",
+        "{fd}>",
+        "in ",
+        "then",
+        "do",
+    ]);
+    proptest::collection::vec(piece, 1..10).prop_map(|pieces| format!("good {}", pieces.concat()))
+}
+
+/// Valid lines in which each command may be the wrong one.
+fn programs() -> impl Strategy<Value = String> {
+    let argument = one_of(&[
+        "a",
+        "'b c'",
+        "\"d e\"",
+        "f\\ g",
+        "''",
+        "-h",
+        "--i=j",
+        "\"k'l\"",
+        "'m\"n'",
+        "#o",
+        "p#q",
+        "HEAD~1",
+        "'$(bad)'",
+        "'`bad`'",
+        "\"\\$(bad)\"",
+        "\\$x",
+        "'; bad'",
+        "\";bad\"",
+        "\\;",
+        "'\nbad\n'",
+        "\\\n",
+        "$(bad)",
+        "`bad`",
+        "\"$(bad)\"",
+        "\"`bad`\"",
+        "`good \"\\$(bad)\"`",
+        "<(bad)",
+        "$x",
+        "*",
+        "~",
+        "{r,s}",
+        "$'\\'; bad #'",
+        "${x:-$(bad)}",
+        "$((1))",
+        "$'t'",
+        "'u",
+        "é",
+        "if",
+        "then",
+        "{",
+        "}",
+        "!",
+        "[[",
+        "((",
+        "in",
+        "case",
+        "=v",
+        "w=x",
+    ]);
+    let redirection = one_of(&[
+        "",
+        "",
+        "",
+        "",
+        " >/dev/null",
+        " 2>&1",
+        " 2>/dev/null",
+        " >x",
+        " >>x",
+        " &>x",
+        " >&x",
+        " >|x",
+        " <>x",
+        " 3>x",
+        " <<< a",
+        " <<'E'\nbad\n$(bad)\nE\n",
+        " <<E\nbad\nE\n",
+        " <<E\n$(bad)\nE\n",
+        " <<E\na\\\nE\ngood <<Z\nE\nbad\nZ\n",
+        " {v}>/dev/null",
+        " <<-E\n\tbad\n\tE\n",
+        " <<\"E F\"\nbad\nE F\n",
+    ]);
+    let name = prop_oneof![8 => Just("good".to_owned()), 1 => one_of(&[
+        "bad", "b\\ad", "'bad'", "ba\\\nd", "$(echo bad)", "good; bad", "env bad", "command bad", "eval bad", "exec bad",
+        "x=1 good", "bad=1", "good() { bad; }; good", "alias good=bad\ngood", ". bad", "PATH=. good", "./bad", "! bad",
+        "time bad", "coproc bad", "trap bad EXIT; good", "hash -p bad good; good", "[[ a > x ]]", "((bad))", "builtin eval bad",
+    ])];
+    let simple = (name, proptest::collection::vec(argument, 0..3), redirection).prop_map(
+        |(name, arguments, redirection)| {
+            let arguments: String =
+                arguments.iter().map(|argument| format!(" {argument}")).collect();
+            format!("{name}{arguments}{redirection}")
+        },
+    );
+    simple.prop_recursive(3, 8, 2, |inner| {
+        let two = (inner.clone(), inner.clone());
+        Union::new(vec![
+            two.clone().prop_map(|(a, b)| format!("{a}; {b}")).boxed(),
+            two.clone().prop_map(|(a, b)| format!("{a}\n{b}")).boxed(),
+            two.clone().prop_map(|(a, b)| format!("{a} && {b}")).boxed(),
+            two.clone().prop_map(|(a, b)| format!("{a} || {b}")).boxed(),
+            two.clone().prop_map(|(a, b)| format!("{a} | {b}")).boxed(),
+            two.clone().prop_map(|(a, b)| format!("{a} & {b}")).boxed(),
+            two.clone().prop_map(|(a, b)| format!("if {a}; then {b}; fi")).boxed(),
+            two.prop_map(|(a, b)| format!("case a in a) {a};; *) {b};; esac")).boxed(),
+            inner.clone().prop_map(|a| format!("({a})")).boxed(),
+            inner.clone().prop_map(|a| format!("{{ {a}; }}")).boxed(),
+            inner.clone().prop_map(|a| format!("! {a}")).boxed(),
+            inner.clone().prop_map(|a| format!("{a} # bad\n")).boxed(),
+            inner.clone().prop_map(|a| format!("until good; do {a}; done")).boxed(),
+            inner.prop_map(|a| format!("{{ {a}; }} >x")).boxed(),
+        ])
+    })
+}
+
+/// Lines of allowed commands, with literal words.
+fn harmless_programs() -> impl Strategy<Value = String> {
+    let argument =
+        one_of(&["a", "'b c'", "\"d e\"", "f\\ g", "-h", "--i=j", "'$x; bad'", "\"it's\"", "p#q"]);
+    let suffix = one_of(&["", "", " >/dev/null", " 2>&1", " <<'E'\nbad; $x\nE\n", " <<< a"]);
+    let simple = (proptest::collection::vec(argument, 0..3), suffix).prop_map(|(words, suffix)| {
+        let words: String = words.iter().map(|word| format!(" {word}")).collect();
+        format!("good{words}{suffix}")
+    });
+    simple.prop_recursive(3, 8, 2, |inner| {
+        let joined = one_of(&["; ", "\n", " && ", " || ", " | ", " & "]);
+        Union::new(vec![
+            // A here-document ends with a newline, after which no operator may stand; and `((` would
+            // be arithmetic.
+            (inner.clone(), joined, inner.clone())
+                .prop_map(|(a, operator, b)| format!("( {a}\n){operator}{b}"))
+                .boxed(),
+            (inner.clone(), inner.clone())
+                .prop_map(|(a, b)| format!("if {a}\nthen {b}\nfi"))
+                .boxed(),
+            inner.prop_map(|a| format!("{{ {a}\n}}")).boxed(),
+        ])
+    })
+}
+
+fn allowed_lines_do_nothing_else(cases: u32, lines: impl Strategy<Value = String>) {
+    let stage = Stage::new();
+    let allowed = std::cell::Cell::new(0);
+    for_each_line(cases, lines, |line| {
+        if !stage.allows(line) {
+            return;
+        }
+        allowed.set(allowed.get() + 1);
+        for shell in ["/bin/bash", "/bin/sh"] {
+            assert_eq!(stage.misdeeds(shell, line), [""; 0], "{shell}: {line:?}");
+        }
+    });
+    // Otherwise, nothing was tested.
+    assert!(allowed.get() > 50, "{} of {cases} lines were allowed", allowed.get());
+}
+
+#[test]
+fn fragments_that_are_allowed_run_nothing_else() {
+    allowed_lines_do_nothing_else(3_000, fragments());
+}
+
+#[test]
+fn programs_that_are_allowed_run_nothing_else() {
+    allowed_lines_do_nothing_else(1_200, programs());
+}
+
+#[test]
+fn programs_of_allowed_commands_are_allowed() {
+    let stage = Stage::new();
+    for_each_line(500, harmless_programs(), |line| assert!(stage.allows(line), "{line:?}"));
+}
+
+#[test]
+fn the_stage_notices_what_a_line_does() {
+    let stage = Stage::new();
+    for shell in ["/bin/bash", "/bin/sh"] {
+        assert_eq!(stage.misdeeds(shell, "good; (good)"), [""; 0]);
+        assert_eq!(stage.misdeeds(shell, "good $(bad)"), ["ran bad"]);
+        assert_eq!(stage.misdeeds(shell, "good >x").len(), 1);
+    }
+}
