@@ -89,7 +89,9 @@ impl Place {
 
 /// Follows a path from left to right, as the system would. What does not exist is no link.
 fn resolve(base: &Path, written: &str) -> Option<PathBuf> {
-    if written.is_empty() || written.contains('\0') {
+    // Some tools expand a tilde, and accept addresses.
+    let expanded = written.starts_with('~') || written.starts_with("file:");
+    if written.is_empty() || written.contains('\0') || expanded || written.contains("://") {
         return None;
     }
     let mut at = base.canonicalize().ok()?;
@@ -251,8 +253,18 @@ mod tests {
         }
         let absolute = root.join("a").display().to_string();
         assert!(readable(&absolute));
-        for path in ["..", "../x", "/etc/passwd", "out/x", "out/../a", "notes.txt", "dangling", ""]
-        {
+        for path in [
+            "..",
+            "../x",
+            "/etc/passwd",
+            "out/x",
+            "out/../a",
+            "notes.txt",
+            "dangling",
+            "~/x",
+            "file:///etc/passwd",
+            "",
+        ] {
             assert!(!readable(path), "{path}");
         }
         assert!(!readable("sub/../../x") && !readable("new/../../x"));

@@ -198,6 +198,11 @@ fn paths(fields: &Map<String, Value>, access: Access) -> Option<Vec<String>> {
             collect_changes(changes, &mut paths)?;
         }
     }
+    // The pattern of a search for names may lead out of the folder that is searched.
+    let pattern = fields.get("pattern").and_then(Value::as_str).filter(|_| access == Access::List);
+    if pattern.is_some_and(|it| it.starts_with(['/', '~', '\\']) || it.contains("..")) {
+        return None;
+    }
     match access {
         // Without a path, the working folder is searched.
         Access::Search | Access::List if paths.is_empty() => Some(vec![".".to_owned()]),
@@ -313,6 +318,8 @@ mod tests {
         }
         let search = Subject::Files { access: Access::Search, paths: Some(vec![".".to_owned()]) };
         assert_eq!(subject("Grep", ToolKind::Search, r#"{"pattern":"x"}"#), search);
+        let names = Subject::Files { access: Access::List, paths: None };
+        assert_eq!(subject("Glob", ToolKind::Glob, r#"{"pattern":"/etc/*"}"#), names);
         let many = Subject::Files { access: Access::Read, paths: None };
         assert_eq!(subject("read", ToolKind::Read, r#"{"paths":["*.rs"]}"#), many);
     }

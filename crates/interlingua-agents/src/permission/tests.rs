@@ -413,4 +413,10 @@ fn a_folder_that_the_request_names_counts() {
         word(&policy(Mode::Ask, &[]).judge(&request))
     };
     assert_eq!((run("src"), run("/etc"), run("..")), (Word::Allow, Word::Ask, Word::Ask));
+    let listed = |folder: &str| {
+        let input = serde_json::json!({ "command": "ls", "cwd": folder });
+        let request = request(scene.folder.path(), "shell", ToolKind::Execute, input);
+        word(&policy(Mode::Ask, &[]).judge(&request))
+    };
+    assert_eq!((listed("src"), listed("/etc")), (Word::Allow, Word::Ask));
 }

@@ -137,9 +137,8 @@ pub(super) fn is_read_only(words: &[&str], view: &View<'_>) -> bool {
     let Some(arguments) = Arguments::read(words, &subcommand.options) else { return false };
     // `%G` in a format runs gpg.
     let signature = arguments.values().iter().any(|value| value.contains("%G"));
-    let safe_folder =
-        view.place(".").is_readable() && !paths::looks_like_bare_repository(view.base);
-    !signature && safe_folder && operands(&subcommand.operands, &arguments, view)
+    let bare = paths::looks_like_bare_repository(view.base);
+    !signature && !bare && operands(&subcommand.operands, &arguments, view)
 }
 
 fn operands(allowed: &Operands, arguments: &Arguments<'_>, view: &View<'_>) -> bool {

@@ -41,13 +41,14 @@ impl View<'_> {
 
 /// Whether a command only reads, and only what may be read. Its redirections are judged elsewhere.
 pub(crate) fn is_read_only(command: &SimpleCommand, view: &View<'_>) -> bool {
-    if command.assigns {
+    // Without operands, many commands read the folder in which they run.
+    if command.assigns || !view.place(".").is_readable() {
         return false;
     }
     let Some(words) = command.literal_words() else { return false };
     let Some((name, words)) = words.split_first() else { return false };
     match *name {
-        "cd" => stays(command, view.base) && view.place(".").is_readable(),
+        "cd" => stays(command, view.base),
         // Prints where a program is; without the option, it would run it.
         "command" => matches!(words, ["-v" | "-V", names @ ..] if no_options(names)),
         "find" => finds(words, view),
