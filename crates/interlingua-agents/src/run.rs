@@ -175,7 +175,11 @@ pub async fn run(
     options.translate.read.raw_records = RawRecords::KeepOf(options.to);
     let outlets = Outlets::new(&options, launch.command.terminal.is_some())?;
     let reader = Reader::new(launch.dialect.into(), options.translate.read)?;
-    let (process, spool) = launch.start()?;
+    launch.prepare()?;
+    let (process, spool) = launch.command.start().await.map_err(|problem| {
+        let program = launch.command.program.display().to_string();
+        Error::NotStarted { program, problem }
+    })?;
     let mut run = Run {
         process,
         spool,

@@ -10,6 +10,7 @@ use interlingua::Exit;
 use interlingua::dialect::{Dialect, FramingKind, Team};
 use interlingua::json::Json;
 use interlingua_agents::permission::Mode;
+use interlingua_agents::process::Isolation;
 
 use crate::dialect_name::{DialectName, Source, SourceName};
 use crate::size::Size;
@@ -39,12 +40,6 @@ pub(crate) enum Command {
     Check(CheckArguments),
     Dialects(DialectsArguments),
     Completions(CompletionsArguments),
-    /// Wait for the end of standard input, then end the remaining processes of a run.
-    #[command(hide = true)]
-    Guard {
-        /// The mark of the run.
-        mark: String,
-    },
 }
 
 /// Run an installed agent, and write its events in any dialect as they happen.
@@ -95,6 +90,10 @@ pub(crate) struct RunArguments {
     /// The agent's program, if it is not the one on PATH.
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
+    /// How the processes that the agent starts are kept together, so that none survives the run; by
+    /// default the strongest way that this machine allows.
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = IsolationName)]
+    pub(crate) isolation: Isolation,
     /// A file with permission settings.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -142,6 +141,30 @@ fn variable(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, value) = parts.ok_or("the form must be NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// The name of a mechanism of isolation.
+#[derive(Debug, Clone, Copy)]
+struct IsolationName;
+
+impl TypedValueParser for IsolationName {
+    type Value = Isolation;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Isolation, clap::Error> {
+        let names = PossibleValuesParser::new(Isolation::ALL.map(Isolation::as_str));
+        let name = names.parse_ref(command, argument, value)?;
+        Ok(Isolation::find(&name).unwrap_or_default())
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let names = Isolation::ALL.into_iter().map(Isolation::as_str);
+        Some(Box::new(names.map(PossibleValue::new)))
+    }
 }
 
 /// The name of a permission mode.

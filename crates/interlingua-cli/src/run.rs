@@ -15,7 +15,7 @@ use interlingua_agents::{
 use tokio::sync::mpsc;
 
 use crate::arguments::RunArguments;
-use crate::{answers, report};
+use crate::{GUARD, answers, report};
 
 /// The number of lines of standard error that are shown for an agent without output.
 const STDERR_LINES: usize = 8;
@@ -29,11 +29,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
     let mode = arguments.permission_mode.or(config.mode).unwrap_or_default();
     let (prompt, from_stdin) = prompt(arguments)?;
     let mut launch = launch(arguments, mode, prompt)?;
-    if cfg!(target_os = "linux") {
-        let program = std::env::current_exe().ok();
-        let guard = |program| Guard { program, arguments: vec!["guard".into()] };
-        launch.command.guard = program.map(guard);
-    }
+    launch.command.isolation = arguments.isolation;
+    launch.command.guard = guard();
     let mut options = options(arguments, mode, config)?;
     adopt_orphans();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -49,6 +46,12 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
     })?;
     report_end(&ended);
     Ok(ended.code())
+}
+
+/// The guard of a run: this program, started once more.
+pub(crate) fn guard() -> Option<Guard> {
+    let program = std::env::current_exe().ok()?;
+    Some(Guard { program, arguments: vec![GUARD.into()] })
 }
 
 /// The prompt, and whether it was read from standard input.

@@ -1,11 +1,13 @@
 //! Runs the command as a process, and checks its output and its exit code. One program, with a
 //! module per behaviour.
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "all of this is a test")]
 
 mod support;
 
 mod checking;
 mod inputs;
+#[cfg(target_os = "linux")]
+mod isolation;
 mod listing;
 mod outcomes;
 mod running;

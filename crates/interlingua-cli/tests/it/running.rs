@@ -114,7 +114,9 @@ fn a_closed_output_ends_the_agent() {
     let pid = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("left.pid");
     let says_who = format!("echo $$ > {}", pid.display());
     let agent = described("left", &[&says_who, BEGINS, SAYS, "exec sleep 1000"]);
-    let mut child = command(&["run", &agent, "do it"]).spawn().unwrap();
+    // In a PID namespace the agent would have another process id than here.
+    let arguments = ["run", &agent, "do it", "--isolation", "tree"];
+    let mut child = command(&arguments).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     out.read_line(&mut String::new()).unwrap();
     drop(out);
