@@ -137,6 +137,8 @@ pub struct Ended {
     pub exit_overdue: bool,
     /// The agent printed nothing at all.
     pub silent: bool,
+    /// The agent truncated its own output, so that some of it may be missing.
+    pub truncated: bool,
     /// The number of processes that the agent left behind; they were killed.
     pub orphans: usize,
 }
@@ -152,11 +154,10 @@ impl Ended {
         }
     }
 
-    /// Whether the process reports a failure although the stream reports success.
+    /// Whether there was a failure although the stream reports success.
     fn contradicts(&self) -> bool {
-        self.stop.is_none()
-            && !self.exit_overdue
-            && (self.exit.signal.is_some() || self.exit.code.is_some_and(|code| code != 0))
+        let failed = self.exit.signal.is_some() || self.exit.code.is_some_and(|code| code != 0);
+        self.truncated || (self.stop.is_none() && !self.exit_overdue && failed)
     }
 }
 

@@ -2,19 +2,19 @@
 //!
 //! A program prints into a file that is followed. Through a pipe, a slow reader or a program that
 //! exits before its pipe is drained would lose output, and the exit code would still be 0; a file
-//! loses nothing. The files are unnamed, or deleted by the system when they are closed, so nothing
-//! of them is left however the run ends.
+//! loses nothing. The file is unnamed, or deleted by the system when it is closed, so nothing of it
+//! is left however the run ends. Only the end of standard error is kept.
 
 mod follow;
 mod guard;
 mod isolation;
 mod spool;
+mod stderr;
 mod terminal;
 mod tree;
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, PipeWriter, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 
@@ -24,13 +24,11 @@ use tokio::sync::mpsc;
 pub use guard::{Guard, guard};
 pub use isolation::Isolation;
 pub use spool::Spool;
+use stderr::Stderr;
 use terminal::Copier;
 pub use terminal::Size;
 use tree::Tree;
 pub use tree::adopt_orphans;
-
-/// The number of bytes of standard error that are kept, counted from its end.
-const STDERR_KEPT: u64 = 64 << 10;
 
 /// The environment variable that marks the descendants of a run, wherever they have moved.
 const MARK: &str = "INTERLINGUA_RUN";
@@ -76,7 +74,7 @@ pub struct Process {
     tree: Tree,
     /// The queue for its standard input, which is closed once the queue is drained.
     stdin: Option<mpsc::UnboundedSender<Vec<u8>>>,
-    stderr: File,
+    stderr: Stderr,
     /// The task that copies the output of the pseudoterminal.
     copier: Option<Copier>,
 }
@@ -109,8 +107,8 @@ impl Command {
     /// the process and its output.
     pub async fn start(&self) -> io::Result<(Process, Spool)> {
         let spool = Spool::new()?;
-        let stderr = tempfile::tempfile()?;
-        let streams = Streams { spool: &spool, stderr: &stderr };
+        let (stderr, writer) = Stderr::open()?;
+        let streams = Streams { spool: &spool, stderr: writer };
         let mut unavailable = None;
         for &isolation in self.isolation.candidates() {
             match self.start_isolated(isolation, &streams).await {
@@ -242,7 +240,7 @@ impl Command {
 /// Where a program prints.
 struct Streams<'a> {
     spool: &'a Spool,
-    stderr: &'a File,
+    stderr: PipeWriter,
 }
 
 /// A started program, the queue for its standard input, and the task that copies its terminal.
@@ -297,30 +295,20 @@ impl Process {
         self.tree.signal(signal)
     }
 
-    /// Kills all remaining processes, and waits until all terminal output is in the spool. Returns
-    /// how many processes remained.
+    /// Kills all remaining processes, and waits until all that they printed was copied. Returns how
+    /// many processes remained.
     pub async fn sweep(&mut self) -> usize {
         let left = self.tree.sweep().await;
         if let Some(copier) = self.copier.take() {
             copier.done().await;
         }
+        self.stderr.ended().await;
         left
     }
 
     /// The last lines of its standard error.
-    pub fn stderr_tail(&mut self) -> Option<String> {
-        let length = self.stderr.metadata().ok()?.len();
-        let from = length.saturating_sub(STDERR_KEPT);
-        let mut tail = Vec::new();
-        self.stderr.seek(SeekFrom::Start(from)).ok()?;
-        io::Read::read_to_end(&mut self.stderr, &mut tail).ok()?;
-        let text = String::from_utf8_lossy(&tail);
-        // An incomplete first line is dropped.
-        let text = match text.split_once('\n') {
-            Some((_, whole)) if from > 0 => whole,
-            _ => &*text,
-        };
-        Some(text.to_owned()).filter(|text| !text.trim().is_empty())
+    pub fn stderr_tail(&self) -> Option<String> {
+        self.stderr.tail()
     }
 }
 

@@ -34,6 +34,10 @@ impl Run {
         self.call_driver(|driver, steps| driver.ended(exit.code, steps));
         self.handle_observations().await;
         self.emit_contradiction(&exit);
+        let truncated = self.spool.was_truncated();
+        if truncated {
+            self.emit_error("the agent truncated its standard output; some of it may be missing");
+        }
         let (exit_overdue, silent) = (self.clock.exit_was_overdue(), self.spool.is_empty());
         let Self { mut outbox, stop, mut outcome, reader, mut outlets, mut record, .. } = self;
         let Ok(_) = reader.finish(&exit, Some(now_ms()), &mut outlets);
@@ -47,7 +51,7 @@ impl Run {
             () = outbox.drained() => {}
             () = stopped_again(controls) => {}
         }
-        Ended { outcome, exit, stop, exit_overdue, silent, orphans }
+        Ended { outcome, exit, stop, exit_overdue, silent, truncated, orphans }
     }
 
     /// Waits for capacity at the consumer. Returns `false` if waiting is pointless.
@@ -96,9 +100,13 @@ impl Run {
         if let Some(last) = exit.stderr.as_deref().and_then(|tail| tail.trim_end().lines().last()) {
             message = format!("{message}; last line of standard error: {last}");
         }
-        let error = Error { message: Text::from(message), ..Error::default() };
-        let contradiction = Event::new(error);
-        self.read(|reader, outlets| reader.emit(contradiction, Some(now_ms()), outlets));
+        self.emit_error(&message);
+    }
+
+    fn emit_error(&mut self, message: &str) {
+        let error = Error { message: Text::from(message.to_owned()), ..Error::default() };
+        let event = Event::new(error);
+        self.read(|reader, outlets| reader.emit(event, Some(now_ms()), outlets));
     }
 }
 
