@@ -106,6 +106,8 @@ pub enum Stop {
     Interrupted,
     /// The consumer accepts no more output.
     ConsumerGone,
+    /// The output could not be written; why.
+    OutputFailed(String),
     /// A time limit was exceeded; which one.
     TimedOut(String),
     /// The agent cannot do what was requested; why.
@@ -117,6 +119,9 @@ impl Stop {
         let (outcome, cause) = match self {
             Self::Interrupted => (Outcome::Cancelled, "the run was interrupted".to_owned()),
             Self::ConsumerGone => (Outcome::Cancelled, "the consumer closed the output".to_owned()),
+            Self::OutputFailed(why) => {
+                (Outcome::Failed, format!("the output could not be written: {why}"))
+            }
             Self::TimedOut(what) => (Outcome::TimedOut, what.clone()),
             Self::GaveUp(why) => (Outcome::Failed, why.clone()),
         };
@@ -137,10 +142,12 @@ pub struct Ended {
     pub exit_overdue: bool,
     /// The agent printed nothing at all.
     pub silent: bool,
-    /// The agent truncated its own output, so that some of it may be missing.
+    /// Some of the agent's output may be missing: the agent truncated it, or the disk is full.
     pub truncated: bool,
     /// The number of processes that the agent left behind; they were killed.
     pub orphans: usize,
+    /// Why the recording is incomplete, if it is.
+    pub recording: Option<String>,
 }
 
 impl Ended {
@@ -149,6 +156,7 @@ impl Ended {
         match (&self.stop, &self.outcome) {
             (Some(Stop::TimedOut(_)), _) | (_, Outcome::TimedOut) => 124,
             (Some(Stop::Interrupted | Stop::ConsumerGone), _) => 130,
+            (Some(Stop::OutputFailed(_)), _) => 1,
             (_, Outcome::Completed | Outcome::WaitingForClient) if !self.contradicts() => 0,
             _ => 1,
         }
@@ -157,7 +165,9 @@ impl Ended {
     /// Whether there was a failure although the stream reports success.
     fn contradicts(&self) -> bool {
         let failed = self.exit.signal.is_some() || self.exit.code.is_some_and(|code| code != 0);
-        self.truncated || (self.stop.is_none() && !self.exit_overdue && failed)
+        self.truncated
+            || self.recording.is_some()
+            || (self.stop.is_none() && !self.exit_overdue && failed)
     }
 }
 
@@ -250,7 +260,8 @@ impl Run {
                 Some(control) = controls.recv() => self.control(control).await,
                 change = self.outbox.changed() => {
                     if change == ConsumerChange::Closed && self.stop.is_none() {
-                        self.stop(Stop::ConsumerGone).await;
+                        let stop = self.consumer_closed();
+                        self.stop(stop).await;
                     }
                 }
                 () = tokio::time::sleep_until(not_before.into()), if printed && room => {}
@@ -382,6 +393,11 @@ impl Run {
         if !interrupted {
             self.send_signal(Signal::Interrupt);
         }
+    }
+
+    /// Why the consumer accepts no more output.
+    fn consumer_closed(&self) -> Stop {
+        self.outbox.failure().map_or(Stop::ConsumerGone, Stop::OutputFailed)
     }
 
     /// Handles a deadline that has expired.

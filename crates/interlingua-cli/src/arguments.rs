@@ -1,5 +1,6 @@
 //! The command line arguments.
 
+use std::env::VarError;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -84,8 +85,9 @@ pub(crate) struct RunArguments {
     /// request is pending.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) idle_timeout: Option<Duration>,
-    /// An environment variable for the agent; may be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    /// An environment variable for the agent; may be repeated. Without a value, it has the one that
+    /// it has here, which keeps secrets out of the list of processes.
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
     /// The agent's program, if it is not the one on PATH.
     #[arg(long, value_name = "FILE")]
@@ -101,6 +103,9 @@ pub(crate) struct RunArguments {
     /// each piece in FILE.times.jsonl.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+    /// Overwrite the files of --record if they exist.
+    #[arg(long, requires = "record")]
+    pub(crate) force: bool,
     /// Use the agent's protocol for unattended runs, if it has one (`codex exec --json`).
     #[arg(long)]
     pub(crate) exec: bool,
@@ -138,9 +143,28 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
-    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, value) = parts.ok_or("the form must be NAME=VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, value.to_owned()),
+        None => (text, inherited(text)?),
+    };
+    if name.is_empty() {
+        return Err("the form must be NAME=VALUE or NAME".to_owned());
+    }
+    Ok((name.to_owned(), value))
+}
+
+/// The value that a variable has here.
+fn inherited(name: &str) -> Result<String, String> {
+    // The system has no variables with such names, and asking for one panics on some.
+    if name.is_empty() || name.contains('\0') {
+        return Ok(String::new());
+    }
+    std::env::var(name).map_err(|problem| match problem {
+        VarError::NotPresent => {
+            format!("there is no variable {name} here; give its value as {name}=VALUE")
+        }
+        VarError::NotUnicode(_) => format!("the value of {name} is not valid UTF-8"),
+    })
 }
 
 /// The name of a mechanism of isolation.

@@ -129,8 +129,11 @@ fn options(arguments: &RunArguments, mode: Mode, config: Config) -> Result<Optio
         options.deadlines.answer = answer;
     }
     if let Some(path) = &arguments.record {
-        let recorder = Recorder::create(path).with_context(|| path.display().to_string())?;
-        options.record = Some(recorder);
+        let create = if arguments.force { Recorder::replace } else { Recorder::create };
+        options.record = Some(create(path).map_err(|problem| match problem.kind() {
+            io::ErrorKind::AlreadyExists => anyhow::anyhow!("{problem} (--force overwrites it)"),
+            _ => problem.into(),
+        })?);
     }
     Ok(options)
 }
@@ -214,11 +217,17 @@ fn watch_consumer(controls: mpsc::Sender<Control>) {
 
 /// Reports why the run ended, for dialects that cannot express it.
 fn report_end(ended: &Ended) {
+    if let Some(why) = &ended.recording {
+        report::say(&format!("interlingua: the recording is incomplete: {why}"));
+    }
     match &ended.stop {
         Some(Stop::GaveUp(why)) => {
             report::say(&format!("interlingua: the run was given up: {why}"))
         }
         Some(Stop::TimedOut(what)) => report::say(&format!("interlingua: {what}")),
+        Some(Stop::OutputFailed(why)) => {
+            report::say(&format!("interlingua: the output could not be written: {why}"));
+        }
         Some(Stop::Interrupted | Stop::ConsumerGone) => {}
         None if ended.code() != 0 && ended.silent => {
             report::say(

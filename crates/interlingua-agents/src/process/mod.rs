@@ -106,7 +106,7 @@ impl Command {
     /// Starts the program, with the first of the mechanisms of isolation that is available. Returns
     /// the process and its output.
     pub async fn start(&self) -> io::Result<(Process, Spool)> {
-        let spool = Spool::new()?;
+        let spool = Spool::new().map_err(temporary)?;
         let (stderr, writer) = Stderr::open()?;
         let streams = Streams { spool: &spool, stderr: writer };
         let mut unavailable = None;
@@ -228,13 +228,22 @@ impl Command {
             Input::Closed => Stdio::null(),
             Input::Open => Stdio::piped(),
             Input::Text(text) => {
-                let mut file = tempfile::tempfile()?;
-                file.write_all(text.as_bytes())?;
+                let mut file = tempfile::tempfile().map_err(temporary)?;
+                file.write_all(text.as_bytes()).map_err(temporary)?;
                 file.seek(SeekFrom::Start(0))?;
                 Stdio::from(file)
             }
         })
     }
+}
+
+/// Names the temporary folder as the cause of an error.
+fn temporary(problem: io::Error) -> io::Error {
+    let folder = std::env::temp_dir();
+    io::Error::other(format!(
+        "the temporary folder {} cannot be used: {problem}; set TMPDIR to another one",
+        folder.display()
+    ))
 }
 
 /// Where a program prints.

@@ -28,6 +28,9 @@ pub struct Spool {
 impl Spool {
     pub(super) fn new() -> io::Result<Self> {
         let (file, writer) = open_pair()?;
+        if free_space(&file) == Some(0) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         let follow = Follow::new(&file)?;
         protect(&file);
         let chunk = vec![0; CHUNK];
@@ -69,6 +72,11 @@ impl Spool {
     /// can do so only where the file cannot be protected.
     pub fn was_truncated(&self) -> bool {
         self.truncated
+    }
+
+    /// Whether the disk has hardly any space for more output.
+    pub fn is_disk_full(&self) -> bool {
+        free_space(&self.file).is_some_and(|free| free < CHUNK as u64)
     }
 
     /// Whether nothing was ever printed.
@@ -128,6 +136,21 @@ fn open_pair() -> io::Result<(File, File)> {
     })?;
     let writer = File::options().append(true).open(named.path())?;
     Ok((named.into_file(), writer))
+}
+
+/// The bytes that this user can still store in a file system, if it reports them.
+#[cfg(unix)]
+fn free_space(file: &File) -> Option<u64> {
+    let space = rustix::fs::fstatvfs(file).ok()?;
+    let is_root = rustix::process::geteuid().is_root();
+    let free = if is_root { space.f_bfree } else { space.f_bavail };
+    (space.f_blocks > 0).then(|| free.saturating_mul(space.f_frsize))
+}
+
+/// Elsewhere, a full disk is noticed by the agent only.
+#[cfg(not(unix))]
+fn free_space(_file: &File) -> Option<u64> {
+    None
 }
 
 /// Prevents that the program opens the file again through `/dev/stdout`, which would truncate it.

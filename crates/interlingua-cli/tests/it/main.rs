@@ -5,6 +5,8 @@
 mod support;
 
 mod checking;
+#[cfg(target_os = "linux")]
+mod disks;
 mod inputs;
 #[cfg(target_os = "linux")]
 mod isolation;
