@@ -29,7 +29,7 @@ use crate::permission::{Decision, PermissionRequest, Policy, Verdict};
 use crate::process::{Process, Signal, Spool};
 use crate::watch::Observation;
 pub use deadlines::Deadlines;
-use deadlines::{Clock, Due};
+use deadlines::{Clock, Due, Limit};
 pub use outbox::Consumer;
 use outbox::{ConsumerChange, Outbox};
 use outlets::Outlets;
@@ -90,6 +90,10 @@ pub struct Question {
 pub enum Control {
     /// Stop the run. A second command escalates at once.
     Stop(Stop),
+    /// Suspend all processes of the run, until it is resumed. The sender is told when that was done.
+    Suspend(mpsc::Sender<()>),
+    /// Resume them. Time limits do not include the time between.
+    Resume,
     /// The user decided a permission request.
     Decide {
         /// The id of the request.
@@ -373,7 +377,19 @@ impl Run {
         match control {
             Control::Decide { request, decision } => self.decide(&request, &decision).await,
             Control::Stop(stop) => self.stop(stop).await,
+            Control::Suspend(done) => {
+                self.process.signal(Signal::Suspend);
+                self.clock.suspended(Instant::now());
+                // Whoever waits for it may have ended.
+                let _ = done.try_send(());
+            }
+            Control::Resume => self.resume(),
         }
+    }
+
+    fn resume(&mut self) {
+        self.process.signal(Signal::Resume);
+        self.clock.resumed(Instant::now());
     }
 
     /// Stops the agent: first in its own way, then by signals of increasing severity.
@@ -383,6 +399,10 @@ impl Run {
         if !first {
             self.clock.escalate_now(Instant::now());
             return;
+        }
+        if self.clock.is_suspended() {
+            // A suspended process would not notice.
+            self.resume();
         }
         self.clock.stopping(Instant::now());
         let (mut steps, mut interrupted) = (Vec::new(), false);
@@ -410,6 +430,11 @@ impl Run {
             Some(Due::Stop(why)) => {
                 let what = self.clock.describe(why);
                 self.stop(Stop::TimedOut(what)).await;
+                if why == Limit::Run {
+                    // The limit includes everything but the last period of grace.
+                    self.process.signal(Signal::Terminate);
+                    self.clock.signalled(Signal::Terminate, Instant::now());
+                }
             }
             Some(Due::ExitOverdue) => {
                 // The output is complete; only the process has not exited.

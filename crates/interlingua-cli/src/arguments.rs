@@ -134,12 +134,22 @@ Examples:
 In a pipe, each permission request is answered with a line on standard input:
   {\"request\":\"ID\",\"decision\":\"allow\"}   or   {\"request\":\"ID\",\"decision\":\"deny\",\"reason\":\"...\"}";
 
+/// The longest time limit: about a hundred years.
+const LONGEST: Duration = Duration::from_secs(3_000_000_000);
+
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().map_err(|_| "this is not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|time| !time.is_zero())
-        .ok_or_else(|| "the limit must be more than zero".to_owned())
+    if seconds.is_nan() {
+        return Err("this is not a number of seconds".to_owned());
+    }
+    if seconds <= 0.0 {
+        return Err("the limit must be more than zero".to_owned());
+    }
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if time.is_zero() => Err("the limit must be at least a nanosecond".to_owned()),
+        Ok(time) if time <= LONGEST => Ok(time),
+        _ => Err(format!("this is too long; the longest limit is {} s", LONGEST.as_secs())),
+    }
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {

@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
             options.questions = Some(answers::answer(controls.clone(), shown));
         }
         watch_consumer(controls.clone());
-        tokio::spawn(forward_signals(controls));
+        forward_signals(controls);
         interlingua_agents::run(launch, options, Box::new(Stdout(io::stdout())), taken).await
     })?;
     report_end(&ended);
@@ -170,11 +170,20 @@ impl Consumer for Stdout {
 }
 
 /// Stops the run on SIGINT, SIGTERM or SIGHUP (Ctrl-C on Windows).
-async fn forward_signals(controls: mpsc::Sender<Control>) {
+///
+/// The signals are caught before the agent is started. A shell lets its background jobs ignore
+/// SIGINT, which the agent would inherit; a signal that is caught here has its default action there.
+fn forward_signals(controls: mpsc::Sender<Control>) {
     #[cfg(unix)]
     {
+        use interlingua_agents::process::is_hangup_ignored;
         use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
+        // With `nohup`, the run has to survive its terminal.
+        if !is_hangup_ignored() {
+            kinds.push(SignalKind::hangup());
+        }
+        tokio::spawn(suspend_with_us(controls.clone()));
         for kind in kinds {
             let (Ok(mut signals), controls) = (signal(kind), controls.clone()) else { continue };
             tokio::spawn(async move {
@@ -187,10 +196,31 @@ async fn forward_signals(controls: mpsc::Sender<Control>) {
         }
     }
     #[cfg(not(unix))]
-    while tokio::signal::ctrl_c().await.is_ok() {
-        if controls.send(Control::Stop(Stop::Interrupted)).await.is_err() {
-            return;
+    tokio::spawn(async move {
+        while tokio::signal::ctrl_c().await.is_ok() {
+            if controls.send(Control::Stop(Stop::Interrupted)).await.is_err() {
+                return;
+            }
         }
+    });
+}
+
+/// Suspends the run when Ctrl-Z suspends this process, and resumes it with this process.
+#[cfg(unix)]
+async fn suspend_with_us(controls: mpsc::Sender<Control>) {
+    use rustix::process::{Signal, getpid, kill_process};
+    use tokio::signal::unix::{SignalKind, signal};
+    let stop = SignalKind::from_raw(Signal::TSTP.as_raw());
+    let Ok(mut signals) = signal(stop) else { return };
+    while signals.recv().await.is_some() {
+        let (done, mut suspended) = mpsc::channel(1);
+        // Without a run, only this process is suspended.
+        if controls.send(Control::Suspend(done)).await.is_ok() {
+            let _ = suspended.recv().await;
+        }
+        // This call returns when the process is continued.
+        let _ = kill_process(getpid(), Signal::STOP);
+        let _ = controls.send(Control::Resume).await;
     }
 }
 

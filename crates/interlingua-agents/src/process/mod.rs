@@ -7,6 +7,7 @@
 
 mod follow;
 mod guard;
+mod ignored;
 mod isolation;
 mod spool;
 mod stderr;
@@ -22,6 +23,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 pub use guard::{Guard, guard};
+pub use ignored::is_hangup_ignored;
 pub use isolation::Isolation;
 pub use spool::Spool;
 use stderr::Stderr;
@@ -88,6 +90,10 @@ pub enum Signal {
     Terminate,
     /// SIGKILL.
     Kill,
+    /// SIGSTOP, as Ctrl-Z at a terminal has its effect.
+    Suspend,
+    /// SIGCONT.
+    Resume,
 }
 
 /// Environment variables may be secrets, so only their names are shown.

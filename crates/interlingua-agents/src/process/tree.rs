@@ -64,6 +64,8 @@ impl super::Signal {
             Self::Interrupt => rustix::process::Signal::INT,
             Self::Terminate => rustix::process::Signal::TERM,
             Self::Kill => rustix::process::Signal::KILL,
+            Self::Suspend => rustix::process::Signal::STOP,
+            Self::Resume => rustix::process::Signal::CONT,
         }
     }
 }

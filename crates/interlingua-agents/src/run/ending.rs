@@ -144,7 +144,7 @@ async fn stopped_again(controls: &mut mpsc::Receiver<Control>) {
     loop {
         match controls.recv().await {
             Some(Control::Stop(_)) => return,
-            Some(Control::Decide { .. }) => {}
+            Some(Control::Decide { .. } | Control::Suspend(_) | Control::Resume) => {}
             None => std::future::pending().await,
         }
     }

@@ -301,7 +301,7 @@ fn a_program_with_a_screen_controls_its_terminal() {
 /// A shell lets its background jobs ignore SIGINT, and an ignored signal is inherited.
 #[test]
 fn an_agent_in_the_background_of_a_shell_can_be_interrupted() {
-    for (user, mechanism) in combinations() {
+    for (user, mechanism) in combinations().chain([(User::Current, "none")]) {
         // An ignored signal cannot be trapped in a shell, so the trap shows that it is not.
         let lines = ["exec 3> alive", "trap 'echo interrupted >&3; exit' INT", BEGINS];
         let agent = Agent::new(&[&lines[..], &["echo here >&3", "sleep 1000 & wait"]].concat());

@@ -13,4 +13,6 @@ mod isolation;
 mod listing;
 mod outcomes;
 mod running;
+#[cfg(target_os = "linux")]
+mod shells;
 mod streaming;

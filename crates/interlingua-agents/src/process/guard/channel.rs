@@ -163,11 +163,14 @@ impl Signal {
             Self::Interrupt => b'i',
             Self::Terminate => b't',
             Self::Kill => b'k',
+            Self::Suspend => b's',
+            Self::Resume => b'r',
         }
     }
 
     /// The signal that an order asks for.
     pub(super) fn of_order(order: u8) -> Option<Self> {
-        [Self::Interrupt, Self::Terminate, Self::Kill].into_iter().find(|it| it.order() == order)
+        let all = [Self::Interrupt, Self::Terminate, Self::Kill, Self::Suspend, Self::Resume];
+        all.into_iter().find(|signal| signal.order() == order)
     }
 }

@@ -2,7 +2,7 @@
 //! and at the end kills what is left.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
@@ -14,6 +14,7 @@ use tokio::net::unix::pipe;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::super::ignored::is_hangup_ignored;
 use super::super::tree::{POLL_INTERVAL, SWEEP_TIMEOUT, descendants, pid};
 use super::cgroup::Cgroup;
 use super::channel::{Ends, Report};
@@ -133,7 +134,7 @@ fn catch_signals() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     let mut all = vec![Signal::INT, Signal::QUIT, Signal::TERM];
     // These would stop this process, and nobody would supervise the others.
     all.extend([Signal::TSTP, Signal::TTIN, Signal::TTOU]);
-    if !is_ignored(Signal::HUP) {
+    if !is_hangup_ignored() {
         all.push(Signal::HUP);
     }
     for number in all {
@@ -144,15 +145,6 @@ fn catch_signals() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
         });
     }
     Ok(received)
-}
-
-/// Whether this process ignores a signal.
-fn is_ignored(signal: Signal) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
-    let bit = u32::try_from(signal.as_raw() - 1).ok().and_then(|bit| 1_u64.checked_shl(bit));
-    bit.is_some_and(|bit| mask & bit != 0)
 }
 
 /// Closes the agent's standard streams in this process, so that an end of them is seen when the
