@@ -1,7 +1,7 @@
 //! How the processes of a run are kept together, so that none of them survives it.
 //!
 //! This module names the mechanisms and their order of preference. How each works is known by
-//! [`guard`](super::guard) and its modules.
+//! the modules of `guard`.
 
 use std::fmt;
 use std::io;

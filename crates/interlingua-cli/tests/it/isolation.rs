@@ -229,6 +229,30 @@ fn nothing_survives_a_killed_command() {
     nothing_survives(End::Killed);
 }
 
+/// The kernel ends a namespace with its first process, and that one with its parent.
+#[test]
+fn nothing_survives_a_killed_guard_in_a_namespace() {
+    for user in User::all() {
+        let begins = ["exec 3> alive", BEGINS, ESCAPES, "read line < started"];
+        let agent = Agent::new(&[&begins[..], &["echo here >&3", "sleep 1000"]].concat());
+        let lines = agent.lines();
+        let mut running = agent.command(user, "namespace").spawn().unwrap();
+        if first_line(&lines, &mut running, user, "namespace").is_none() {
+            continue;
+        }
+        let next = || lines.recv_timeout(Duration::from_secs(30));
+        assert_eq!(next(), Ok("here".to_owned()));
+        let children = format!("/proc/{0}/task/{0}/children", running.id());
+        let guard = fs::read_to_string(children).unwrap().trim().parse().unwrap();
+        kill_process(Pid::from_raw(guard).unwrap(), Signal::KILL).unwrap();
+        let output = running.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{user:?}");
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert!(stdout.contains("\"signal\":9"), "{user:?}: {stdout}");
+        assert_eq!(next(), Err(mpsc::RecvTimeoutError::Disconnected), "{user:?}");
+    }
+}
+
 #[test]
 fn the_exit_status_of_the_agent_is_reported_through_its_guard() {
     for (user, mechanism) in combinations() {
