@@ -31,7 +31,7 @@ use crate::permission::{Decision, PermissionRequest, Policy, Verdict};
 use crate::process::{Process, Signal, Spool};
 use crate::watch::Observation;
 pub use deadlines::Deadlines;
-use deadlines::{Clock, Due};
+use deadlines::{Clock, Due, Limit};
 pub use outbox::Consumer;
 use outbox::{ConsumerChange, Outbox};
 use outlets::Outlets;
@@ -101,6 +101,10 @@ impl Question {
 pub enum Control {
     /// Stop the run. A second command escalates at once.
     Stop(Stop),
+    /// Suspend all processes of the run, until it is resumed. The sender is told when that was done.
+    Suspend(mpsc::Sender<()>),
+    /// Resume them. Time limits do not include the time between.
+    Resume,
     /// The user decided a permission request.
     Decide {
         /// The id of the request.
@@ -117,6 +121,8 @@ pub enum Stop {
     Interrupted,
     /// The consumer accepts no more output.
     ConsumerGone,
+    /// The output could not be written; why.
+    OutputFailed(String),
     /// A time limit was exceeded; which one.
     TimedOut(String),
     /// The agent cannot do what was requested; why.
@@ -128,6 +134,9 @@ impl Stop {
         let (outcome, cause) = match self {
             Self::Interrupted => (Outcome::Cancelled, "the run was interrupted".to_owned()),
             Self::ConsumerGone => (Outcome::Cancelled, "the consumer closed the output".to_owned()),
+            Self::OutputFailed(why) => {
+                (Outcome::Failed, format!("the output could not be written: {why}"))
+            }
             Self::TimedOut(what) => (Outcome::TimedOut, what.clone()),
             Self::GaveUp(why) => (Outcome::Failed, why.clone()),
         };
@@ -148,8 +157,12 @@ pub struct Ended {
     pub exit_overdue: bool,
     /// The agent printed nothing at all.
     pub silent: bool,
+    /// Some of the agent's output may be missing: the agent truncated it, or the disk is full.
+    pub truncated: bool,
     /// The number of processes that the agent left behind; they were killed.
     pub orphans: usize,
+    /// Why the recording is incomplete, if it is.
+    pub recording: Option<String>,
 }
 
 impl Ended {
@@ -158,16 +171,18 @@ impl Ended {
         match (&self.stop, &self.outcome) {
             (Some(Stop::TimedOut(_)), _) | (_, Outcome::TimedOut) => 124,
             (Some(Stop::Interrupted | Stop::ConsumerGone), _) => 130,
+            (Some(Stop::OutputFailed(_)), _) => 1,
             (_, Outcome::Completed | Outcome::WaitingForClient) if !self.contradicts() => 0,
             _ => 1,
         }
     }
 
-    /// Whether the process reports a failure although the stream reports success.
+    /// Whether there was a failure although the stream reports success.
     fn contradicts(&self) -> bool {
-        self.stop.is_none()
-            && !self.exit_overdue
-            && (self.exit.signal.is_some() || self.exit.code.is_some_and(|code| code != 0))
+        let failed = self.exit.signal.is_some() || self.exit.code.is_some_and(|code| code != 0);
+        self.truncated
+            || self.recording.is_some()
+            || (self.stop.is_none() && !self.exit_overdue && failed)
     }
 }
 
@@ -186,7 +201,11 @@ pub async fn run(
     options.translate.read.raw_records = RawRecords::KeepOf(options.to);
     let outlets = Outlets::new(&options, &launch.command)?;
     let reader = Reader::new(launch.dialect.into(), options.translate.read)?;
-    let (process, spool) = launch.start()?;
+    launch.prepare()?;
+    let (process, spool) = launch.command.start().await.map_err(|problem| {
+        let program = launch.command.program.display().to_string();
+        Error::NotStarted { program, problem }
+    })?;
     let mut run = Run {
         process,
         spool,
@@ -259,7 +278,8 @@ impl Run {
                 Some(control) = controls.recv() => self.control(control).await,
                 change = self.outbox.changed() => {
                     if change == ConsumerChange::Closed && self.stop.is_none() {
-                        self.stop(Stop::ConsumerGone).await;
+                        let stop = self.consumer_closed();
+                        self.stop(stop).await;
                     }
                 }
                 () = tokio::time::sleep_until(not_before.into()), if printed && room => {}
@@ -380,7 +400,19 @@ impl Run {
         match control {
             Control::Decide { request, decision } => self.decide(&request, &decision).await,
             Control::Stop(stop) => self.stop(stop).await,
+            Control::Suspend(done) => {
+                self.process.signal(Signal::Suspend);
+                self.clock.suspended(Instant::now());
+                // Whoever waits for it may have ended.
+                let _ = done.try_send(());
+            }
+            Control::Resume => self.resume(),
         }
+    }
+
+    fn resume(&mut self) {
+        self.process.signal(Signal::Resume);
+        self.clock.resumed(Instant::now());
     }
 
     /// Stops the agent: first in its own way, then by signals of increasing severity.
@@ -390,6 +422,10 @@ impl Run {
         if !first {
             self.clock.escalate_now(Instant::now());
             return;
+        }
+        if self.clock.is_suspended() {
+            // A suspended process would not notice.
+            self.resume();
         }
         self.clock.stopping(Instant::now());
         let (mut steps, mut interrupted) = (Vec::new(), false);
@@ -402,6 +438,11 @@ impl Run {
         }
     }
 
+    /// Why the consumer accepts no more output.
+    fn consumer_closed(&self) -> Stop {
+        self.outbox.failure().map_or(Stop::ConsumerGone, Stop::OutputFailed)
+    }
+
     /// Handles a deadline that has expired.
     async fn due(&mut self, due: Option<Due>) {
         match due {
@@ -412,6 +453,11 @@ impl Run {
             Some(Due::Stop(why)) => {
                 let what = self.clock.describe(why);
                 self.stop(Stop::TimedOut(what)).await;
+                if why == Limit::Run {
+                    // The limit includes everything but the last period of grace.
+                    self.process.signal(Signal::Terminate);
+                    self.clock.signalled(Signal::Terminate, Instant::now());
+                }
             }
             Some(Due::ExitOverdue) => {
                 // The output is complete; only the process has not exited.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use interlingua_agents::agent::{ALL, Agent, HostEnvironment, SignIn};
+use interlingua_agents::process::Isolation;
 use serde_json::{Value, json};
 
 use crate::SUCCESS;
@@ -30,7 +31,31 @@ pub(crate) fn run(arguments: &AgentsArguments) -> Result<u8> {
             found.lines().into_iter().try_for_each(|line| writeln!(out, "{line}"))?;
         }
     }
+    if !arguments.json {
+        isolation()?.into_iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    }
     Ok(SUCCESS)
+}
+
+/// What keeps the processes of a run together on this machine.
+fn isolation() -> Result<Vec<String>> {
+    if !cfg!(target_os = "linux") {
+        return Ok(Vec::new());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (strongest, unavailable) = match crate::run::guard() {
+        Some(guard) => runtime.block_on(guard.strongest()),
+        None => (Isolation::None, Vec::new()),
+    };
+    let what = match strongest {
+        Isolation::Namespace => "runs have their own PID namespace",
+        Isolation::Cgroup => "runs have their own cgroup",
+        Isolation::Tree => "orphans of a run are adopted by its guard",
+        _ => "processes that an agent leaves behind may survive",
+    };
+    let mut lines = vec![format!("{:10} {strongest}: {what}", "isolation")];
+    lines.extend(unavailable.into_iter().map(|(_, why)| format!("{:10} {why}", "")));
+    Ok(lines)
 }
 
 /// What is known of an agent on this machine.

@@ -1,5 +1,6 @@
 //! The command line arguments.
 
+use std::env::VarError;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use interlingua::Exit;
 use interlingua::dialect::{Dialect, FramingKind, Team};
 use interlingua::json::Json;
 use interlingua_agents::permission::Mode;
+use interlingua_agents::process::Isolation;
 
 use crate::dialect_name::{DialectName, Source, SourceName};
 use crate::size::Size;
@@ -46,12 +48,6 @@ pub(crate) enum Command {
     Check(CheckArguments),
     Dialects(DialectsArguments),
     Completions(CompletionsArguments),
-    /// Wait for the end of standard input, then end the remaining processes of a run.
-    #[command(hide = true)]
-    Guard {
-        /// The mark of the run.
-        mark: String,
-    },
 }
 
 /// Run an installed agent, and write its events in any dialect as they happen.
@@ -96,12 +92,17 @@ pub(crate) struct RunArguments {
     /// request is pending.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) idle_timeout: Option<Duration>,
-    /// An environment variable for the agent; may be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    /// An environment variable for the agent; may be repeated. Without a value, it has the one that
+    /// it has here, which keeps secrets out of the list of processes.
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
     /// The agent's program, if it is not the one on PATH.
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
+    /// How the processes that the agent starts are kept together, so that none survives the run; by
+    /// default the strongest way that this machine allows.
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = IsolationName)]
+    pub(crate) isolation: Isolation,
     /// A file with permission settings.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -109,6 +110,9 @@ pub(crate) struct RunArguments {
     /// each chunk in FILE.times.jsonl.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+    /// Overwrite the files of --record if they exist.
+    #[arg(long, requires = "record")]
+    pub(crate) force: bool,
     /// Use the agent's protocol for unattended runs, if it has one (`codex exec --json`).
     #[arg(long)]
     pub(crate) exec: bool,
@@ -137,18 +141,71 @@ Examples:
 In a pipe, each permission request is answered with a line on standard input:
   {\"request\":\"ID\",\"decision\":\"allow\"}   or   {\"request\":\"ID\",\"decision\":\"deny\",\"reason\":\"...\"}";
 
+/// The longest time limit: about a hundred years.
+const LONGEST: Duration = Duration::from_secs(3_000_000_000);
+
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().map_err(|_| "this is not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|time| !time.is_zero())
-        .ok_or_else(|| "the limit must be more than zero".to_owned())
+    if seconds.is_nan() {
+        return Err("this is not a number of seconds".to_owned());
+    }
+    if seconds <= 0.0 {
+        return Err("the limit must be more than zero".to_owned());
+    }
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if time.is_zero() => Err("the limit must be at least a nanosecond".to_owned()),
+        Ok(time) if time <= LONGEST => Ok(time),
+        _ => Err(format!("this is too long; the longest limit is {} s", LONGEST.as_secs())),
+    }
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
-    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, value) = parts.ok_or("the form must be NAME=VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, value.to_owned()),
+        None => (text, inherited(text)?),
+    };
+    if name.is_empty() {
+        return Err("the form must be NAME=VALUE or NAME".to_owned());
+    }
+    Ok((name.to_owned(), value))
+}
+
+/// The value that a variable has here.
+fn inherited(name: &str) -> Result<String, String> {
+    // The system has no variables with such names, and asking for one panics on some.
+    if name.is_empty() || name.contains('\0') {
+        return Ok(String::new());
+    }
+    std::env::var(name).map_err(|problem| match problem {
+        VarError::NotPresent => {
+            format!("there is no variable {name} here; give its value as {name}=VALUE")
+        }
+        VarError::NotUnicode(_) => format!("the value of {name} is not valid UTF-8"),
+    })
+}
+
+/// The name of a mechanism of isolation.
+#[derive(Debug, Clone, Copy)]
+struct IsolationName;
+
+impl TypedValueParser for IsolationName {
+    type Value = Isolation;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Isolation, clap::Error> {
+        let names = PossibleValuesParser::new(Isolation::ALL.map(Isolation::as_str));
+        let name = names.parse_ref(command, argument, value)?;
+        Ok(Isolation::find(&name).unwrap_or_default())
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let names = Isolation::ALL.into_iter().map(Isolation::as_str);
+        Some(Box::new(names.map(PossibleValue::new)))
+    }
 }
 
 /// The name of a permission mode.

@@ -18,11 +18,15 @@ mod suggest;
 mod terminal_input;
 mod translate;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use arguments::{Arguments, Command};
+
+/// The first argument of a process that guards a run; `interlingua` starts it itself.
+const GUARD: &str = "guard";
 
 /// The command succeeded.
 const SUCCESS: u8 = 0;
@@ -32,6 +36,11 @@ const FINDINGS: u8 = 1;
 const UNUSABLE: u8 = 2;
 
 fn main() -> ExitCode {
+    let mut given = std::env::args_os().skip(1);
+    // A guard does nothing before it has entered its namespace.
+    if given.next().is_some_and(|first| first == GUARD) {
+        return guard(given);
+    }
     let arguments = Arguments::parse();
     let done = match &arguments.command {
         Command::Run(arguments) => run::run(arguments),
@@ -40,10 +49,16 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(arguments),
         Command::Dialects(arguments) => dialects::run(arguments),
         Command::Completions(arguments) => dialects::completions(arguments),
-        Command::Guard { mark } => {
-            interlingua_agents::process::guard(mark).map(|()| SUCCESS).map_err(Into::into)
-        }
     };
+    exit(done)
+}
+
+fn guard(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    exit(interlingua_agents::process::guard(arguments).map_err(Into::into))
+}
+
+/// Reports an error.
+fn exit(done: anyhow::Result<u8>) -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(error) if report::is_closed_pipe(&error) => ExitCode::from(SUCCESS),

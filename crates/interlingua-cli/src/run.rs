@@ -15,7 +15,7 @@ use interlingua_agents::{
 use tokio::sync::mpsc;
 
 use crate::arguments::RunArguments;
-use crate::{answers, report, suggest};
+use crate::{GUARD, answers, report, suggest};
 
 /// The number of lines of standard error that are shown for an agent without output.
 const STDERR_LINES: usize = 8;
@@ -29,11 +29,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
     let mode = arguments.permission_mode.or(config.mode).unwrap_or_default();
     let (prompt, from_stdin) = prompt(arguments)?;
     let mut launch = launch(arguments, mode, prompt)?;
-    if cfg!(target_os = "linux") {
-        let program = std::env::current_exe().ok();
-        let guard = |program| Guard { program, arguments: vec!["guard".into()] };
-        launch.command.guard = program.map(guard);
-    }
+    launch.command.isolation = arguments.isolation;
+    launch.command.guard = guard();
     let mut options = options(arguments, mode, config)?;
     adopt_orphans();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -43,11 +40,17 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
             options.questions = Some(answers::answer(controls.clone()));
         }
         watch_consumer(controls.clone());
-        tokio::spawn(forward_signals(controls));
+        forward_signals(controls);
         interlingua_agents::run(launch, options, Box::new(Stdout(io::stdout())), taken).await
     })?;
     report_end(&ended);
     Ok(ended.code())
+}
+
+/// The guard of a run: this program, started once more.
+pub(crate) fn guard() -> Option<Guard> {
+    let program = std::env::current_exe().ok()?;
+    Some(Guard { program, arguments: vec![GUARD.into()] })
 }
 
 /// The prompt, and whether it was read from standard input.
@@ -130,8 +133,11 @@ fn options(arguments: &RunArguments, mode: Mode, config: Config) -> Result<Optio
         options.deadlines.answer = answer;
     }
     if let Some(path) = &arguments.record {
-        let recorder = Recorder::create(path).with_context(|| path.display().to_string())?;
-        options.record = Some(recorder);
+        let create = if arguments.force { Recorder::replace } else { Recorder::create };
+        options.record = Some(create(path).map_err(|problem| match problem.kind() {
+            io::ErrorKind::AlreadyExists => anyhow::anyhow!("{problem} (--force overwrites it)"),
+            _ => problem.into(),
+        })?);
     }
     Ok(options)
 }
@@ -168,11 +174,20 @@ impl Consumer for Stdout {
 }
 
 /// Stops the run on SIGINT, SIGTERM or SIGHUP (Ctrl-C on Windows).
-async fn forward_signals(controls: mpsc::Sender<Control>) {
+///
+/// The signals are caught before the agent is started. A shell lets its background jobs ignore
+/// SIGINT, which the agent would inherit; a signal that is caught here has its default action there.
+fn forward_signals(controls: mpsc::Sender<Control>) {
     #[cfg(unix)]
     {
+        use interlingua_agents::process::is_hangup_ignored;
         use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
+        // With `nohup`, the run has to survive its terminal.
+        if !is_hangup_ignored() {
+            kinds.push(SignalKind::hangup());
+        }
+        tokio::spawn(suspend_with_us(controls.clone()));
         for kind in kinds {
             let (Ok(mut signals), controls) = (signal(kind), controls.clone()) else { continue };
             tokio::spawn(async move {
@@ -185,10 +200,31 @@ async fn forward_signals(controls: mpsc::Sender<Control>) {
         }
     }
     #[cfg(not(unix))]
-    while tokio::signal::ctrl_c().await.is_ok() {
-        if controls.send(Control::Stop(Stop::Interrupted)).await.is_err() {
-            return;
+    tokio::spawn(async move {
+        while tokio::signal::ctrl_c().await.is_ok() {
+            if controls.send(Control::Stop(Stop::Interrupted)).await.is_err() {
+                return;
+            }
         }
+    });
+}
+
+/// Suspends the run when Ctrl-Z suspends this process, and resumes it with this process.
+#[cfg(unix)]
+async fn suspend_with_us(controls: mpsc::Sender<Control>) {
+    use rustix::process::{Signal, getpid, kill_process};
+    use tokio::signal::unix::{SignalKind, signal};
+    let stop = SignalKind::from_raw(Signal::TSTP.as_raw());
+    let Ok(mut signals) = signal(stop) else { return };
+    while signals.recv().await.is_some() {
+        let (done, mut suspended) = mpsc::channel(1);
+        // Without a run, only this process is suspended.
+        if controls.send(Control::Suspend(done)).await.is_ok() {
+            let _ = suspended.recv().await;
+        }
+        // This call returns when the process is continued.
+        let _ = kill_process(getpid(), Signal::STOP);
+        let _ = controls.send(Control::Resume).await;
     }
 }
 
@@ -215,11 +251,17 @@ fn watch_consumer(controls: mpsc::Sender<Control>) {
 
 /// Reports why the run ended, for dialects that cannot express it.
 fn report_end(ended: &Ended) {
+    if let Some(why) = &ended.recording {
+        report::print_line(&format!("interlingua: the recording is incomplete: {why}"));
+    }
     match &ended.stop {
         Some(Stop::GaveUp(why)) => {
             report::print_line(&format!("interlingua: the run was given up: {why}"))
         }
         Some(Stop::TimedOut(what)) => report::print_line(&format!("interlingua: {what}")),
+        Some(Stop::OutputFailed(why)) => {
+            report::print_line(&format!("interlingua: the output could not be written: {why}"));
+        }
         Some(Stop::Interrupted | Stop::ConsumerGone) => {}
         None if ended.code() != 0 && ended.silent => {
             report::print_line(

@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 use crate::driver::{AcpDriver, Driver, PlainDriver, SCREEN, SIZE, Session};
 use crate::error::Error;
-use crate::process::{Command, Input, Process, Spool};
+use crate::process::{Command, Input};
 use crate::request::Request;
 
 /// All known agents.
@@ -166,16 +166,13 @@ impl Launch {
         Self { command, dialect, driver, files: Vec::new(), scratch: None }
     }
 
-    /// Prepares the working folder, and starts the program.
-    pub(crate) fn start(&self) -> Result<(Process, Spool), Error> {
+    /// Prepares the working folder.
+    pub(crate) fn prepare(&self) -> Result<(), Error> {
         for (path, text) in &self.files {
             let path = self.command.folder.join(path);
             prepare(&path, text).map_err(|problem| Error::NotPrepared { path, problem })?;
         }
-        self.command.start().map_err(|problem| Error::NotStarted {
-            program: self.command.program.display().to_string(),
-            problem,
-        })
+        Ok(())
     }
 }
 
@@ -240,8 +237,15 @@ impl Plan {
         };
         let (folder, input) = (request.folder.clone(), self.input);
         let terminal = self.at_terminal.then_some(SIZE);
-        let guard = None;
-        let command = Command { program, arguments, environment, folder, input, terminal, guard };
+        let command = Command {
+            program,
+            arguments,
+            environment,
+            folder,
+            input,
+            terminal,
+            ..Command::default()
+        };
         Ok(Launch { scratch: self.scratch, ..Launch::new(command, dialect, self.driver) })
     }
 }

@@ -150,12 +150,12 @@ impl Program {
             environment: own.chain(request.environment.iter().cloned()).collect(),
             folder: request.folder.clone(),
             terminal: self.screen.then_some(SIZE),
-            guard: None,
             input: match self.prompt {
                 Prompt::Stdin => Input::Text(request.prompt.clone()),
                 Prompt::Argument => Input::Closed,
                 Prompt::Protocol => Input::Open,
             },
+            ..Command::default()
         };
         let files = self.files.clone().into_iter().collect();
         Ok(Launch { files, ..Launch::new(command, dialect, self.driver(request)) })

@@ -2,34 +2,35 @@
 //!
 //! A program prints into a file that is followed. Through a pipe, a slow reader or a program that
 //! exits before its pipe is drained would lose output, and the exit code would still be 0; a file
-//! loses nothing. The files are unnamed, or deleted by the system when they are closed, so nothing
-//! of them is left however the run ends.
+//! loses nothing. The file is unnamed, or deleted by the system when it is closed, so nothing of it
+//! is left however the run ends. Only the end of standard error is kept.
 
 mod follow;
 mod guard;
+mod ignored;
+mod isolation;
 mod spool;
+mod stderr;
 mod terminal;
 mod tree;
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, PipeWriter, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::process::Child;
 use tokio::sync::mpsc;
 
 pub use guard::{Guard, guard};
+pub use ignored::is_hangup_ignored;
+pub use isolation::Isolation;
 pub use spool::Spool;
+use stderr::Stderr;
 use terminal::Copier;
 pub use terminal::Size;
 use tree::Tree;
 pub use tree::adopt_orphans;
-
-/// The number of bytes of standard error that are kept, counted from its end.
-const STDERR_KEPT: u64 = 64 << 10;
 
 /// The environment variable that marks the descendants of a run, wherever they have moved.
 const MARK: &str = "INTERLINGUA_RUN";
@@ -62,7 +63,9 @@ pub struct Command {
     /// The size of the pseudoterminal, for a program that has only a screen. Its input is then what
     /// is typed there.
     pub terminal: Option<Size>,
-    /// The guard that ends the program if `interlingua` itself is killed.
+    /// How its descendants are kept together.
+    pub isolation: Isolation,
+    /// The guard that keeps them together. Without one, only [`Isolation::None`] is available.
     pub guard: Option<Guard>,
 }
 
@@ -73,10 +76,9 @@ pub struct Process {
     tree: Tree,
     /// The queue for its standard input, which is closed once the queue is drained.
     stdin: Option<mpsc::UnboundedSender<Vec<u8>>>,
-    stderr: File,
+    stderr: Stderr,
     /// The task that copies the output of the pseudoterminal.
     copier: Option<Copier>,
-    guard: Option<Child>,
 }
 
 /// A signal that asks a program to stop, or forces it to.
@@ -88,6 +90,10 @@ pub enum Signal {
     Terminate,
     /// SIGKILL.
     Kill,
+    /// SIGSTOP, as Ctrl-Z at a terminal has its effect.
+    Suspend,
+    /// SIGCONT.
+    Resume,
 }
 
 /// Environment variables may be secrets, so only their names are shown.
@@ -103,31 +109,124 @@ impl std::fmt::Debug for Command {
 }
 
 impl Command {
-    /// Starts the program in its own process group. Returns the process and its output.
-    pub fn start(&self) -> io::Result<(Process, Spool)> {
-        let spool = Spool::new()?;
-        let stderr = tempfile::tempfile()?;
-        let (mark, folder) = (mark(), std::path::absolute(&self.folder)?);
+    /// Starts the program, with the first of the mechanisms of isolation that is available. Returns
+    /// the process and its output.
+    pub async fn start(&self) -> io::Result<(Process, Spool)> {
+        let spool = Spool::new().map_err(temporary)?;
+        let (stderr, writer) = Stderr::open()?;
+        let streams = Streams { spool: &spool, stderr: writer };
+        let mut unavailable = None;
+        for &isolation in self.isolation.candidates() {
+            match self.start_isolated(isolation, &streams).await {
+                Ok((tree, stdin, copier)) => {
+                    return Ok((Process { tree, stdin, stderr, copier }, spool));
+                }
+                Err(why) if why.kind() == io::ErrorKind::Unsupported => unavailable = Some(why),
+                Err(problem) => return Err(problem),
+            }
+        }
+        Err(unavailable.unwrap_or_else(|| io::ErrorKind::Unsupported.into()))
+    }
+
+    /// Starts the program with one mechanism; `Unsupported` if it is not available.
+    async fn start_isolated(
+        &self,
+        isolation: Isolation,
+        streams: &Streams<'_>,
+    ) -> io::Result<Started> {
+        if isolation == Isolation::None {
+            return self.start_directly(streams);
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(guard) = &self.guard {
+            return self.start_guarded(guard, isolation, streams).await;
+        }
+        let why = match cfg!(target_os = "linux") {
+            true => "no program was named that could guard the run",
+            false => "it exists only on Linux",
+        };
+        Err(isolation.unavailable(why))
+    }
+
+    fn start_directly(&self, streams: &Streams<'_>) -> io::Result<Started> {
+        let mark = mark();
         let mut command = tokio::process::Command::new(&self.program);
+        command.args(&self.arguments).kill_on_drop(true);
+        self.prepare(&mut command, &mark)?;
+        if let Some(size) = self.terminal {
+            let (tree, stdin, copier) = terminal::start(command, mark, size, streams)?;
+            return Ok((tree, Some(stdin), Some(copier)));
+        }
+        self.redirect(&mut command, streams)?;
+        let mut tree = Tree::start(command, mark)?;
+        let stdin = tree.stdin().map(spawn_writer);
+        Ok((tree, stdin, None))
+    }
+
+    #[cfg(target_os = "linux")]
+    async fn start_guarded(
+        &self,
+        guard: &Guard,
+        isolation: Isolation,
+        streams: &Streams<'_>,
+    ) -> io::Result<Started> {
+        use guard::{Channel, Terminal};
+        let terminal = if self.terminal.is_some() { Terminal::Yes } else { Terminal::No };
+        let program = (self.program.clone().into_os_string(), self.arguments.clone());
+        let (mut channel, arguments) = Channel::open(isolation, terminal, Some(program))?;
+        // It is not killed when it is dropped, because it ends the others when its channel closes.
+        let mut command = tokio::process::Command::new(&guard.program);
+        command.args(&guard.arguments).args(arguments);
+        let mark = mark();
+        self.prepare(&mut command, &mark)?;
+        let mut copied = None;
+        if let Some(size) = self.terminal {
+            let (pty, pts) = terminal::open(size)?;
+            terminal::redirect(&mut command, &pts, streams)?;
+            copied = Some(pty);
+        } else {
+            self.redirect(&mut command, streams)?;
+            command.process_group(0);
+        }
+        let not_guarded =
+            |problem| isolation.unavailable(&format!("{}: {problem}", guard.program.display()));
+        let mut child = command.spawn().map_err(not_guarded)?;
+        // The command holds the agent's end of a terminal, which would never be closed.
+        drop(command);
+        // Waiting for the guard, as is done next, would close it.
+        let stdin = child.stdin.take();
+        channel.first_report(&mut child, isolation).await?.into_result(isolation)?;
+        let tree = Tree::guarded(child, channel, mark);
+        let (stdin, copier) = match copied {
+            Some(pty) => {
+                let (stdin, copier) = terminal::copy(pty, streams)?;
+                (Some(stdin), Some(copier))
+            }
+            None => (stdin.map(spawn_writer), None),
+        };
+        Ok((tree, stdin, copier))
+    }
+
+    /// Sets the environment and the working folder.
+    fn prepare(&self, command: &mut tokio::process::Command, mark: &str) -> io::Result<()> {
+        let folder = std::path::absolute(&self.folder)?;
         command
-            .args(&self.arguments)
             .current_dir(&folder)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             // Some programs trust this variable more than the system call.
             .env("PWD", &folder)
-            .env(MARK, &mark)
-            .kill_on_drop(true);
-        // The guard has to be running before the program starts; a run without one still works.
-        let guard = self.guard.as_ref().and_then(|guard| guard.start(&mark).ok());
-        if let Some(size) = self.terminal {
-            let (tree, stdin, copier) = terminal::start(command, mark, size, &spool, &stderr)?;
-            let (stdin, copier) = (Some(stdin), Some(copier));
-            return Ok((Process { tree, stdin, stderr, copier, guard }, spool));
-        }
-        command.stdin(self.stdin()?).stdout(spool.writer()?).stderr(stderr.try_clone()?);
-        let mut tree = Tree::start(command, mark)?;
-        let stdin = tree.stdin().map(spawn_writer);
-        Ok((Process { tree, stdin, stderr, copier: None, guard }, spool))
+            .env(MARK, mark);
+        Ok(())
+    }
+
+    fn redirect(
+        &self,
+        command: &mut tokio::process::Command,
+        streams: &Streams<'_>,
+    ) -> io::Result<()> {
+        command.stdin(self.stdin()?);
+        command.stdout(streams.spool.writer()?).stderr(streams.stderr.try_clone()?);
+        Ok(())
     }
 
     fn stdin(&self) -> io::Result<Stdio> {
@@ -135,14 +234,32 @@ impl Command {
             Input::Closed => Stdio::null(),
             Input::Open => Stdio::piped(),
             Input::Text(text) => {
-                let mut file = tempfile::tempfile()?;
-                file.write_all(text.as_bytes())?;
+                let mut file = tempfile::tempfile().map_err(temporary)?;
+                file.write_all(text.as_bytes()).map_err(temporary)?;
                 file.seek(SeekFrom::Start(0))?;
                 Stdio::from(file)
             }
         })
     }
 }
+
+/// Names the temporary folder as the cause of an error.
+fn temporary(problem: io::Error) -> io::Error {
+    let folder = std::env::temp_dir();
+    io::Error::other(format!(
+        "the temporary folder {} cannot be used: {problem}; set TMPDIR to another one",
+        folder.display()
+    ))
+}
+
+/// Where a program prints.
+struct Streams<'a> {
+    spool: &'a Spool,
+    stderr: PipeWriter,
+}
+
+/// A started program, the queue for its standard input, and the task that copies its terminal.
+type Started = (Tree, Option<mpsc::UnboundedSender<Vec<u8>>>, Option<Copier>);
 
 /// Spawns a task that writes to a program's input, which may be read slowly or never.
 fn spawn_writer(
@@ -193,34 +310,20 @@ impl Process {
         self.tree.signal(signal)
     }
 
-    /// Kills all remaining processes, and waits until all terminal output is in the spool. Returns
-    /// how many processes remained.
+    /// Kills all remaining processes, and waits until all that they printed was copied. Returns how
+    /// many processes remained.
     pub async fn sweep(&mut self) -> usize {
         let left = self.tree.sweep().await;
         if let Some(copier) = self.copier.take() {
             copier.done().await;
         }
-        if let Some(mut guard) = self.guard.take() {
-            // The guard may have exited already.
-            let _ = guard.kill().await;
-        }
+        self.stderr.ended().await;
         left
     }
 
     /// The last lines of its standard error.
-    pub fn stderr_tail(&mut self) -> Option<String> {
-        let length = self.stderr.metadata().ok()?.len();
-        let from = length.saturating_sub(STDERR_KEPT);
-        let mut tail = Vec::new();
-        self.stderr.seek(SeekFrom::Start(from)).ok()?;
-        io::Read::read_to_end(&mut self.stderr, &mut tail).ok()?;
-        let text = String::from_utf8_lossy(&tail);
-        // An incomplete first line is dropped.
-        let text = match text.split_once('\n') {
-            Some((_, whole)) if from > 0 => whole,
-            _ => &*text,
-        };
-        Some(text.to_owned()).filter(|text| !text.trim().is_empty())
+    pub fn stderr_tail(&self) -> Option<String> {
+        self.stderr.tail()
     }
 }
 

@@ -20,14 +20,21 @@ pub struct Spool {
     follow: Follow,
     read: u64,
     reclaimed: u64,
+    /// Whether the program truncated the file.
+    truncated: bool,
     chunk: Vec<u8>,
 }
 
 impl Spool {
     pub(super) fn new() -> io::Result<Self> {
         let (file, writer) = open_pair()?;
+        if free_space(&file) == Some(0) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         let follow = Follow::new(&file)?;
-        Ok(Self { file, writer, follow, read: 0, reclaimed: 0, chunk: vec![0; CHUNK] })
+        protect(&file);
+        let chunk = vec![0; CHUNK];
+        Ok(Self { file, writer, follow, read: 0, reclaimed: 0, truncated: false, chunk })
     }
 
     /// The handle that the program writes to.
@@ -37,7 +44,12 @@ impl Spool {
 
     /// The next chunk of unread output; empty if everything was read.
     pub fn read(&mut self) -> io::Result<&[u8]> {
-        let length = read_at(&self.file, &mut self.chunk, self.read)?;
+        let mut length = read_at(&self.file, &mut self.chunk, self.read)?;
+        if length == 0 && self.file.metadata()?.len() < self.read {
+            // What is there now was printed after the file was truncated.
+            (self.truncated, self.read, self.reclaimed) = (true, 0, 0);
+            length = read_at(&self.file, &mut self.chunk, self.read)?;
+        }
         self.read += length as u64;
         if self.read - self.reclaimed >= RECLAIM_SIZE {
             reclaim(&self.file, self.reclaimed, self.read - self.reclaimed);
@@ -54,6 +66,17 @@ impl Spool {
     /// The size of the unread output.
     pub fn unread(&self) -> u64 {
         self.file.metadata().map_or(0, |file| file.len().saturating_sub(self.read))
+    }
+
+    /// Whether the program truncated its own output, so that some of it may be missing. On Linux it
+    /// can do so only where the file cannot be protected.
+    pub fn was_truncated(&self) -> bool {
+        self.truncated
+    }
+
+    /// Whether the disk has hardly any space for more output.
+    pub fn is_disk_full(&self) -> bool {
+        free_space(&self.file).is_some_and(|free| free < CHUNK as u64)
     }
 
     /// Whether nothing was ever printed.
@@ -115,13 +138,57 @@ fn open_pair() -> io::Result<(File, File)> {
     Ok((named.into_file(), writer))
 }
 
+/// The bytes that this user can still store in a file system, if it reports them.
+#[cfg(unix)]
+fn free_space(file: &File) -> Option<u64> {
+    let space = rustix::fs::fstatvfs(file).ok()?;
+    let is_root = rustix::process::geteuid().is_root();
+    let free = if is_root { space.f_bfree } else { space.f_bavail };
+    (space.f_blocks > 0).then(|| free.saturating_mul(space.f_frsize))
+}
+
+/// Elsewhere, a full disk is noticed by the agent only.
+#[cfg(not(unix))]
+fn free_space(_file: &File) -> Option<u64> {
+    None
+}
+
+/// Prevents that the program opens the file again through `/dev/stdout`, which would truncate it.
+/// The program gets an error instead.
+///
+/// A mode without permissions is enough for ordinary users. Root ignores it, but may protect a file
+/// as append-only, where the file system has this attribute.
+#[cfg(target_os = "linux")]
+fn protect(file: &File) {
+    use rustix::fs::{IFlags, Mode};
+    // A truncation that cannot be prevented is noticed by the reader.
+    let _ = rustix::fs::fchmod(file, Mode::empty());
+    let _ = set_flag(file, IFlags::APPEND, true);
+}
+
+#[cfg(target_os = "linux")]
+fn set_flag(file: &File, flag: rustix::fs::IFlags, on: bool) -> io::Result<()> {
+    let mut flags = rustix::fs::ioctl_getflags(file)?;
+    flags.set(flag, on);
+    Ok(rustix::fs::ioctl_setflags(file, flags)?)
+}
+
+/// Elsewhere, `/dev/stdout` is the open file itself.
+#[cfg(not(target_os = "linux"))]
+fn protect(_file: &File) {}
+
 /// Frees the disk space of the part that was read, while the file is still being written.
 #[cfg(target_os = "linux")]
 fn reclaim(file: &File, from: u64, length: u64) {
-    use rustix::fs::FallocateFlags;
+    use rustix::fs::{FallocateFlags, IFlags};
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    // An append-only file has no holes, so it is not append-only for this moment.
+    let protected = set_flag(file, IFlags::APPEND, false).is_ok();
     // A file system without this feature keeps the bytes until the file is closed.
     let _ = rustix::fs::fallocate(file, flags, from, length);
+    if protected {
+        let _ = set_flag(file, IFlags::APPEND, true);
+    }
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -3,12 +3,11 @@
 //! Its output is copied into the same kind of spool as that of other programs, and followed in the
 //! same way. This module does not interpret the bytes.
 
-use std::fs::File;
 use std::io;
 
 use tokio::sync::mpsc;
 
-use super::{Spool, Tree};
+use super::{Streams, Tree};
 
 /// The size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,21 +40,51 @@ mod unix {
     /// How long copying the remaining output may take.
     const COPY_TIMEOUT: Duration = Duration::from_secs(1);
 
+    /// Starts a program as the leader of a session at a new terminal.
     pub(in crate::process) fn start(
         mut command: tokio::process::Command,
         mark: String,
         size: Size,
-        spool: &Spool,
-        stderr: &File,
+        streams: &Streams<'_>,
     ) -> io::Result<(Tree, Keys, Copier)> {
-        let problem = |problem: pty_process::Error| io::Error::other(problem.to_string());
+        let (pty, pts) = open(size)?;
+        set_kind(&mut command);
+        let command = pty_process::Command::from(command).stderr(streams.stderr.try_clone()?);
+        let tree = Tree::of(command.spawn(pts).map_err(problem)?, mark);
+        let (typed, copier) = copy(pty, streams)?;
+        Ok((tree, typed, copier))
+    }
+
+    /// Opens a terminal.
+    pub(in crate::process) fn open(size: Size) -> io::Result<(pty_process::Pty, pty_process::Pts)> {
         let (pty, pts) = pty_process::open().map_err(problem)?;
         pty.resize(pty_process::Size::new(size.rows, size.columns)).map_err(problem)?;
-        command.env("TERM", "xterm-256color").env_remove("COLUMNS").env_remove("LINES");
-        let command = pty_process::Command::from(command).stderr(stderr.try_clone()?);
-        let tree = Tree::of(command.spawn(pts).map_err(problem)?, mark);
+        Ok((pty, pts))
+    }
+
+    /// Lets a program use the terminal, which it has to make its own.
+    #[cfg(target_os = "linux")]
+    pub(in crate::process) fn redirect(
+        command: &mut tokio::process::Command,
+        pts: &pty_process::Pts,
+        streams: &Streams<'_>,
+    ) -> io::Result<()> {
+        use std::os::fd::AsFd;
+        set_kind(command);
+        command
+            .stdin(pts.as_fd().try_clone_to_owned()?)
+            .stdout(pts.as_fd().try_clone_to_owned()?)
+            .stderr(streams.stderr.try_clone()?);
+        Ok(())
+    }
+
+    /// Copies what is drawn at the terminal, and returns the queue of keys to type.
+    pub(in crate::process) fn copy(
+        pty: pty_process::Pty,
+        streams: &Streams<'_>,
+    ) -> io::Result<(Keys, Copier)> {
         let (mut output, typed) = pty.into_split();
-        let mut copy = spool.writer()?;
+        let mut copy = streams.spool.writer()?;
         let task = tokio::spawn(async move {
             let mut piece = vec![0; 16 << 10];
             // The end is reported as an error, because no process has the other side open any more.
@@ -65,7 +94,15 @@ mod unix {
                 }
             }
         });
-        Ok((tree, super::super::spawn_writer(typed), Copier { task }))
+        Ok((super::super::spawn_writer(typed), Copier { task }))
+    }
+
+    fn set_kind(command: &mut tokio::process::Command) {
+        command.env("TERM", "xterm-256color").env_remove("COLUMNS").env_remove("LINES");
+    }
+
+    fn problem(problem: pty_process::Error) -> io::Error {
+        io::Error::other(problem.to_string())
     }
 
     impl Copier {
@@ -81,14 +118,15 @@ mod unix {
 
 #[cfg(unix)]
 pub(super) use unix::start;
+#[cfg(target_os = "linux")]
+pub(super) use unix::{copy, open, redirect};
 
 #[cfg(not(unix))]
 pub(super) fn start(
     _command: tokio::process::Command,
     _mark: String,
     _size: Size,
-    _spool: &Spool,
-    _stderr: &File,
+    _streams: &Streams<'_>,
 ) -> io::Result<(Tree, Keys, Copier)> {
     Err(io::Error::other(
         "programs that have only a screen cannot be run on this system: there is no pseudoterminal",

@@ -2,8 +2,8 @@
 //!
 //! Agents start commands in separate sessions, which signals to the program's group do not reach,
 //! and may exit before them. Each system has its own way of finding such processes, and its own
-//! file: a mark and a subreaper on Linux, a job on Windows. Other systems have only the process
-//! group.
+//! file: a guard on Linux, or else a mark and a subreaper; a job on Windows. Other systems have only
+//! the process group.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -17,7 +17,7 @@ pub(super) use linux::Tree;
 #[cfg(target_os = "linux")]
 pub use linux::adopt_orphans;
 #[cfg(target_os = "linux")]
-pub(super) use linux::kill_marked;
+pub(super) use linux::{descendants, pid};
 #[cfg(all(unix, not(target_os = "linux")))]
 pub(super) use unix::Tree;
 #[cfg(windows)]
@@ -25,21 +25,17 @@ pub(super) use windows::Tree;
 
 /// How long to wait for killed processes to disappear.
 #[cfg(any(target_os = "linux", windows))]
-const SWEEP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
+pub(super) const SWEEP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// The interval between two checks for remaining processes.
 #[cfg(any(target_os = "linux", windows))]
-const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(2);
+pub(super) const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(2);
 
 /// Makes this process the parent of orphaned descendants, on systems that support it.
 #[cfg(not(target_os = "linux"))]
 pub fn adopt_orphans() {}
 
-/// Kills all processes that carry a mark, on systems that can find them.
-#[cfg(not(target_os = "linux"))]
-pub(super) async fn kill_marked(_mark: String) {}
-
-#[cfg(unix)]
+#[cfg(all(unix, not(target_os = "linux")))]
 impl Tree {
     /// Starts a program in its own process group.
     pub(super) fn start(
@@ -63,11 +59,13 @@ impl Tree {
 
 #[cfg(unix)]
 impl super::Signal {
-    fn number(self) -> rustix::process::Signal {
+    pub(super) fn number(self) -> rustix::process::Signal {
         match self {
             Self::Interrupt => rustix::process::Signal::INT,
             Self::Terminate => rustix::process::Signal::TERM,
             Self::Kill => rustix::process::Signal::KILL,
+            Self::Suspend => rustix::process::Signal::STOP,
+            Self::Resume => rustix::process::Signal::CONT,
         }
     }
 }

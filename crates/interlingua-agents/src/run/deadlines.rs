@@ -71,6 +71,8 @@ pub(super) struct Clock {
     /// The next signal, once the process has to end.
     next_signal: Option<(Signal, Instant)>,
     exit_overdue: bool,
+    /// Since when the run is suspended.
+    suspended: Option<Instant>,
 }
 
 impl Clock {
@@ -84,6 +86,28 @@ impl Clock {
             turn_ended: false,
             next_signal: None,
             exit_overdue: false,
+            suspended: None,
+        }
+    }
+
+    /// The run was suspended: nothing is due until it is resumed.
+    pub(super) fn suspended(&mut self, now: Instant) {
+        self.suspended.get_or_insert(now);
+    }
+
+    pub(super) fn is_suspended(&self) -> bool {
+        self.suspended.is_some()
+    }
+
+    /// The run continues: everything is due later by the time between.
+    pub(super) fn resumed(&mut self, now: Instant) {
+        let Some(since) = self.suspended.take() else { return };
+        let pause = now.saturating_duration_since(since);
+        let pending = self.pending.iter_mut().map(|(_, at)| at);
+        let signal = self.next_signal.iter_mut().map(|(_, at)| at);
+        let times = [&mut self.started, &mut self.last_output].into_iter();
+        for time in times.chain(&mut self.retrying).chain(pending).chain(signal) {
+            *time += pause;
         }
     }
 
@@ -149,30 +173,38 @@ impl Clock {
     /// The next action, and when it is due. An agent may be silent while a tool runs, or while its
     /// output is not being read.
     pub(super) fn next(&self, may_be_silent: bool) -> Option<(Due, Instant)> {
+        if self.suspended.is_some() {
+            return None;
+        }
         if let Some((signal, at)) = self.next_signal {
             return Some((Due::Signal(signal), at));
         }
         let Deadlines { run, silence, retries, exit_after_turn, answer, .. } = &self.deadlines;
         let mut next: Option<(Due, Instant)> = None;
-        let mut consider = |due: Due, at: Instant| {
-            if next.as_ref().is_none_or(|(_, first)| at < *first) {
+        let mut consider = |due: Due, since: Instant, limit: Duration| {
+            // A limit that is beyond the clock never expires.
+            if let Some(at) = since.checked_add(limit)
+                && next.as_ref().is_none_or(|(_, first)| at < *first)
+            {
                 next = Some((due, at));
             }
         };
         if let Some(run) = run {
-            consider(Due::Stop(Limit::Run), self.started + *run);
+            // After a completed turn, only the process is late.
+            let due = if self.turn_ended { Due::ExitOverdue } else { Due::Stop(Limit::Run) };
+            consider(due, self.started, *run);
         }
         for (id, at) in &self.pending {
-            consider(Due::Unanswered(id.clone()), *at + *answer);
+            consider(Due::Unanswered(id.clone()), *at, *answer);
         }
         if self.turn_ended {
-            consider(Due::ExitOverdue, self.last_output + *exit_after_turn);
+            consider(Due::ExitOverdue, self.last_output, *exit_after_turn);
         } else if let Some(silence) = silence.filter(|_| !may_be_silent && self.pending.is_empty())
         {
-            consider(Due::Stop(Limit::Silence), self.last_output + silence);
+            consider(Due::Stop(Limit::Silence), self.last_output, silence);
         }
         if let (Some(retries), Some(since)) = (retries, self.retrying) {
-            consider(Due::Stop(Limit::Retries), since + *retries);
+            consider(Due::Stop(Limit::Retries), since, *retries);
         }
         next
     }
@@ -226,6 +258,23 @@ mod tests {
         assert_eq!(clock.next(false), Some(due));
         clock.permission_resolved("r1");
         assert!(matches!(clock.next(false), Some((Due::Stop(_), _))));
+    }
+
+    #[test]
+    fn a_suspended_run_has_more_time() {
+        let (mut clock, now) = clock();
+        let (_, due) = clock.next(false).unwrap();
+        clock.suspended(now);
+        assert_eq!(clock.next(false), None);
+        clock.resumed(now + Duration::from_secs(3600));
+        assert_eq!(clock.next(false).unwrap().1, due + Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn a_limit_beyond_the_clock_never_expires() {
+        let deadlines =
+            Deadlines { run: Some(Duration::MAX), silence: None, ..Deadlines::default() };
+        assert_eq!(Clock::new(deadlines, Instant::now()).next(false), None);
     }
 
     #[test]

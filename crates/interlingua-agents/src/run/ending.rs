@@ -8,7 +8,7 @@ use interlingua::json::Text;
 use tokio::sync::mpsc;
 
 use super::outbox::ConsumerChange;
-use super::{Control, Ended, Run, Stop, now_ms};
+use super::{Control, Ended, Recorder, Run, Stop, now_ms};
 use crate::watch::Observation;
 
 impl Run {
@@ -34,8 +34,9 @@ impl Run {
         self.call_driver(|driver, steps| driver.ended(exit.code, steps));
         self.handle_observations().await;
         self.emit_contradiction(&exit);
+        let truncated = self.emit_lost_output(&exit);
         let (exit_overdue, silent) = (self.clock.exit_was_overdue(), self.spool.is_empty());
-        let Self { mut outbox, stop, mut outcome, reader, mut outlets, mut record, .. } = self;
+        let Self { mut outbox, mut stop, mut outcome, reader, mut outlets, mut record, .. } = self;
         let Ok(_) = reader.finish(&exit, Some(now_ms()), &mut outlets);
         let mut watch = outlets.finish(record.as_mut(), |bytes| outbox.put(bytes));
         for observation in watch.take_observations() {
@@ -47,7 +48,11 @@ impl Run {
             () = outbox.drained() => {}
             () = stopped_again(controls) => {}
         }
-        Ended { outcome, exit, stop, exit_overdue, silent, orphans }
+        if let Some(why) = outbox.failure() {
+            stop.get_or_insert(Stop::OutputFailed(why));
+        }
+        let recording = record.and_then(Recorder::finish);
+        Ended { outcome, exit, stop, exit_overdue, silent, truncated, orphans, recording }
     }
 
     /// Waits for capacity at the consumer. Returns `false` if waiting is pointless.
@@ -58,7 +63,8 @@ impl Run {
         tokio::select! {
             change = self.outbox.changed() => {
                 if change == ConsumerChange::Closed {
-                    self.stop.get_or_insert(Stop::ConsumerGone);
+                    let stop = self.consumer_closed();
+                    self.stop.get_or_insert(stop);
                 }
                 change == ConsumerChange::Ready
             }
@@ -96,9 +102,28 @@ impl Run {
         if let Some(last) = exit.stderr.as_deref().and_then(|tail| tail.trim_end().lines().last()) {
             message = format!("{message}; last line of standard error: {last}");
         }
-        let error = Error { message: Text::from(message), ..Error::default() };
-        let contradiction = Event::new(error);
-        self.read(|reader, outlets| reader.emit(contradiction, Some(now_ms()), outlets));
+        self.emit_error(&message);
+    }
+
+    /// Emits an error if the spool may not have everything that the agent printed. Returns whether
+    /// that is so.
+    fn emit_lost_output(&mut self, exit: &Exit) -> bool {
+        let failed = exit.code != Some(0) || self.outcome != Outcome::Completed;
+        let why = if self.spool.was_truncated() {
+            "the agent truncated its standard output".to_owned()
+        } else if failed && self.stop.is_none() && self.spool.is_disk_full() {
+            format!("the temporary folder {} is full", std::env::temp_dir().display())
+        } else {
+            return false;
+        };
+        self.emit_error(&format!("{why}; some of the agent's output may be missing"));
+        true
+    }
+
+    fn emit_error(&mut self, message: &str) {
+        let error = Error { message: Text::from(message.to_owned()), ..Error::default() };
+        let event = Event::new(error);
+        self.read(|reader, outlets| reader.emit(event, Some(now_ms()), outlets));
     }
 }
 
@@ -119,7 +144,7 @@ async fn stopped_again(controls: &mut mpsc::Receiver<Control>) {
     loop {
         match controls.recv().await {
             Some(Control::Stop(_)) => return,
-            Some(Control::Decide { .. }) => {}
+            Some(Control::Decide { .. } | Control::Suspend(_) | Control::Resume) => {}
             None => std::future::pending().await,
         }
     }

@@ -6,9 +6,9 @@
 //! each of them costs more than everything else.
 
 use std::collections::VecDeque;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -43,6 +43,8 @@ pub(super) struct Outbox {
     /// Chunks for which the queue had no capacity.
     waiting: VecDeque<Vec<u8>>,
     written: Option<oneshot::Receiver<()>>,
+    /// Why the thread stopped writing.
+    problem: Arc<OnceLock<io::Error>>,
 }
 
 impl Outbox {
@@ -52,9 +54,12 @@ impl Outbox {
         let (pieces, mut taken) = mpsc::channel::<Vec<u8>>(CAPACITY);
         let (done, written) = oneshot::channel();
         let (output, count) = (consumer.clone(), in_flight.clone());
+        let problem = Arc::new(OnceLock::new());
+        let failure = problem.clone();
         std::thread::spawn(move || {
             while let Some(piece) = taken.blocking_recv() {
-                if !write(&output, &piece) {
+                if let Err(why) = write(&output, &piece) {
+                    let _ = failure.set(why);
                     return;
                 }
                 count.fetch_sub(1, Ordering::Release);
@@ -63,7 +68,13 @@ impl Outbox {
             let _ = done.send(());
         });
         let (pieces, written) = (Some(pieces), Some(written));
-        Self { consumer, pieces, in_flight, waiting: VecDeque::new(), written }
+        Self { consumer, pieces, in_flight, waiting: VecDeque::new(), written, problem }
+    }
+
+    /// Why the consumer is closed, unless it closed itself.
+    pub(super) fn failure(&self) -> Option<String> {
+        let problem = self.problem.get()?;
+        (problem.kind() != io::ErrorKind::BrokenPipe).then(|| problem.to_string())
     }
 
     /// Queues bytes for the consumer.
@@ -83,7 +94,7 @@ impl Outbox {
         }
         let ready = self.consumer.lock().is_ok_and(|consumer| consumer.is_ready());
         // If the write fails after all, the thread detects it.
-        ready && write(&self.consumer, bytes)
+        ready && write(&self.consumer, bytes).is_ok()
     }
 
     /// Queues as many waiting chunks as there is capacity for.
@@ -142,7 +153,8 @@ impl Outbox {
     }
 }
 
-fn write(consumer: &Mutex<Box<dyn Consumer>>, piece: &[u8]) -> bool {
-    let Ok(mut consumer) = consumer.lock() else { return false };
-    consumer.write_all(piece).and_then(|()| consumer.flush()).is_ok()
+fn write(consumer: &Mutex<Box<dyn Consumer>>, piece: &[u8]) -> io::Result<()> {
+    let poisoned = |_| io::Error::other("the consumer panicked");
+    let mut consumer = consumer.lock().map_err(poisoned)?;
+    consumer.write_all(piece).and_then(|()| consumer.flush())
 }

@@ -24,6 +24,8 @@ mod screens;
 #[cfg(target_os = "linux")]
 mod sidecar_files;
 #[cfg(target_os = "linux")]
+mod standard_streams;
+#[cfg(target_os = "linux")]
 mod stopping;
 #[cfg(windows)]
 mod windows;

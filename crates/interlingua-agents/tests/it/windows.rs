@@ -197,7 +197,7 @@ fn driven(part: &str, door: &str, input: Input, driver: PlainDriver) -> Launch {
         folder: std::env::temp_dir(),
         input,
         terminal: None,
-        guard: None,
+        ..Command::default()
     };
     Launch::new(command, dialect::find("codex").unwrap(), Box::new(driver))
 }

@@ -1,14 +1,20 @@
 //! Runs the command as a process, and checks its output and its exit code. One program, with a
 //! module per behaviour.
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "all of this is a test")]
 
 mod support;
 
 #[cfg(target_os = "linux")]
 mod asking;
 mod checking;
+#[cfg(target_os = "linux")]
+mod disks;
 mod inputs;
+#[cfg(target_os = "linux")]
+mod isolation;
 mod listing;
 mod outcomes;
 mod running;
+#[cfg(target_os = "linux")]
+mod shells;
 mod streaming;

@@ -91,7 +91,8 @@ fn invalid_arguments_are_reported_before_anything_is_started() {
     );
     rejects(&["run", "codex", "do it", "--permission-mode", "yolo"], "accept-edits");
     rejects(&["run", "codex", "do it", "--timeout", "soon"], "number of seconds");
-    rejects(&["run", "codex", "do it", "--env", "novalue"], "NAME=VALUE");
+    rejects(&["run", "codex", "do it", "--env", "NO_SUCH"], "there is no variable NO_SUCH here");
+    rejects(&["run", "codex", "do it", "--env", "=value"], "NAME=VALUE");
     rejects(&["run", "codex", "do it", "--resume=-x"], "cannot be the name of a session");
 }
 
@@ -100,7 +101,7 @@ fn a_recording_can_be_translated() {
     let agent = described("recorded", &[BEGINS, MESSAGE, ENDS]);
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("recorded.jsonl");
     let file = file.display().to_string();
-    let ran = run(&["run", &agent, "do it", "--record", &file], b"");
+    let ran = run(&["run", &agent, "do it", "--record", &file, "--force"], b"");
     let again = run(&["translate", "--to", "text", &file], b"");
     assert_eq!((ran.code, again.code), (Some(0), Some(0)));
     assert!(again.stdout.contains("Hello."), "{}", again.stdout);
@@ -114,7 +115,9 @@ fn a_closed_output_ends_the_agent() {
     let pid = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("left.pid");
     let prints_pid = format!("echo $$ > {}", pid.display());
     let agent = described("left", &[&prints_pid, BEGINS, MESSAGE, "exec sleep 1000"]);
-    let mut child = command(&["run", &agent, "do it"]).spawn().unwrap();
+    // In a PID namespace the agent would have another process id than here.
+    let arguments = ["run", &agent, "do it", "--isolation", "tree"];
+    let mut child = command(&arguments).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     out.read_line(&mut String::new()).unwrap();
     drop(out);

@@ -1,27 +1,45 @@
-//! The processes of a run on Linux: all that descend from the program, or carry the mark of the
-//! run.
+//! The processes of a run on Linux.
 //!
-//! Every process of a run inherits the mark in its environment, and orphans are reparented to us
-//! because we are their subreaper, so all of them are found.
+//! If the program was started by a guard, the guard knows its processes. Otherwise they are those
+//! that descend from the program, or carry the mark of the run in their environment. A process that
+//! cleared its environment is found while its parents live, and not as an orphan.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::Instant;
 
 use rustix::process::{Pid, WaitOptions, kill_process, kill_process_group, waitpid};
-use tokio::process::Child;
+use tokio::process::{Child, ChildStdin};
 
+use super::super::guard::{Channel, Report};
 use super::super::{MARK, Signal};
 use super::{POLL_INTERVAL, SWEEP_TIMEOUT};
 
 /// The processes of a run.
 #[derive(Debug)]
 pub(in crate::process) struct Tree {
-    pub(super) program: Child,
-    members: Members,
+    /// The program, or its guard.
+    program: Child,
+    control: Control,
 }
 
-/// The members of a run.
+/// Who knows the processes.
+#[derive(Debug)]
+enum Control {
+    Members(Members),
+    Guard {
+        channel: Channel,
+        /// How many processes the program left behind, according to its guard. They have ended.
+        orphans: Option<usize>,
+        /// Those that are found if the guard itself was killed.
+        members: Members,
+    },
+}
+
+/// The processes of a program that was started without a guard.
 #[derive(Debug)]
 struct Members {
     /// The program, while it is alive.
@@ -39,27 +57,62 @@ pub fn adopt_orphans() {
 }
 
 impl Tree {
+    /// Starts a program in its own process group.
+    pub(in crate::process) fn start(
+        mut command: tokio::process::Command,
+        mark: String,
+    ) -> io::Result<Self> {
+        command.process_group(0);
+        Ok(Self::of(command.spawn()?, mark))
+    }
+
     /// Wraps a program that was started as the leader of its process group.
     pub(in crate::process) fn of(program: Child, mark: String) -> Self {
         let members = Members { root: program.id(), mark, seen: HashSet::new() };
-        Self { program, members }
+        Self { program, control: Control::Members(members) }
+    }
+
+    /// Wraps the guard of a program.
+    pub(in crate::process) fn guarded(guard: Child, channel: Channel, mark: String) -> Self {
+        let members = Members { root: None, mark, seen: HashSet::new() };
+        Self { program: guard, control: Control::Guard { channel, orphans: None, members } }
+    }
+
+    /// The program's standard input, if it is a pipe.
+    pub(in crate::process) fn stdin(&mut self) -> Option<ChildStdin> {
+        self.program.stdin.take()
+    }
+
+    /// Waits until the program has exited. A guard exits after all processes of the run have ended.
+    pub(in crate::process) async fn ended(&mut self) -> io::Result<ExitStatus> {
+        let status = self.program.wait().await?;
+        if let Control::Guard { channel, orphans, .. } = &mut self.control
+            && let Some(Report::Ended { status, orphans: left }) = channel.next_report()
+        {
+            *orphans = Some(left);
+            return Ok(ExitStatus::from_raw(status));
+        }
+        // A guard that was killed could not report.
+        Ok(status)
     }
 
     pub(in crate::process) fn signal(&mut self, signal: Signal) -> bool {
-        self.members.signal(signal);
+        match &mut self.control {
+            Control::Members(members) => members.signal(signal),
+            Control::Guard { channel, .. } => channel.order(signal),
+        }
         true
     }
 
     /// Kills the remaining processes until there are none, and returns how many there were. The
     /// program itself must have exited.
     pub(in crate::process) async fn sweep(&mut self) -> usize {
-        self.members.sweep().await
+        match &mut self.control {
+            Control::Members(members) => members.sweep().await,
+            Control::Guard { orphans: Some(orphans), .. } => *orphans,
+            Control::Guard { members, .. } => members.sweep().await,
+        }
     }
-}
-
-/// Kills all processes that carry a mark.
-pub(in crate::process) async fn kill_marked(mark: String) {
-    Members { root: None, mark, seen: HashSet::new() }.sweep().await;
 }
 
 impl Members {
@@ -105,20 +158,9 @@ impl Members {
     /// The live members, without the program itself.
     fn members(&self) -> Vec<Member> {
         let all = processes();
-        let descends = |process: &Member| {
-            let mut at = process.parent;
-            // The bound prevents an endless loop if the snapshot contains a cycle.
-            for _ in 0..all.len() {
-                if Some(at) == self.root {
-                    return true;
-                }
-                let Some(parent) = all.get(&at) else { return false };
-                at = parent.parent;
-            }
-            false
-        };
         let is_member = |process: &&Member| {
-            Some(process.pid) != self.root && (descends(process) || self.has_mark(process.pid))
+            let descends = self.root.is_some_and(|root| descends(&all, process, root));
+            Some(process.pid) != self.root && (descends || self.has_mark(process.pid))
         };
         all.values().filter(is_member).copied().collect()
     }
@@ -130,15 +172,36 @@ impl Members {
     }
 }
 
-fn pid(pid: u32) -> Option<Pid> {
+pub(in crate::process) fn pid(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
+/// A live process.
 #[derive(Debug, Clone, Copy)]
-struct Member {
-    pid: u32,
+pub(in crate::process) struct Member {
+    pub(in crate::process) pid: u32,
     parent: u32,
-    group: i32,
+    /// Its process group.
+    pub(in crate::process) group: i32,
+}
+
+/// The live descendants of a process.
+pub(in crate::process) fn descendants(root: u32) -> Vec<Member> {
+    let all = processes();
+    all.values().filter(|process| descends(&all, process, root)).copied().collect()
+}
+
+fn descends(all: &HashMap<u32, Member>, process: &Member, root: u32) -> bool {
+    let mut at = process.parent;
+    // The bound prevents an endless loop if the snapshot contains a cycle.
+    for _ in 0..all.len() {
+        if at == root {
+            return true;
+        }
+        let Some(parent) = all.get(&at) else { return false };
+        at = parent.parent;
+    }
+    false
 }
 
 /// All live processes by their process id.

@@ -77,7 +77,7 @@ impl Tree {
     /// Ends the job if the signal is `Terminate` or `Kill`. Returns whether the signal is
     /// supported.
     pub(in crate::process) fn signal(&mut self, signal: Signal) -> bool {
-        let ends = signal != Signal::Interrupt;
+        let ends = matches!(signal, Signal::Terminate | Signal::Kill);
         if ends {
             self.end();
         }

@@ -52,7 +52,7 @@ pub(crate) fn with_driver(
         folder: std::env::temp_dir(),
         input,
         terminal: None,
-        guard: None,
+        ..Command::default()
     };
     Launch::new(command, dialect::find(from).unwrap(), driver)
 }
