@@ -25,6 +25,9 @@ fn signed_in(host: &HostEnvironment) -> SignIn {
     )
 }
 
+/// Makes Claude ask, even if a hook in the settings of the project allows the tool.
+const ASK: &str = r#"{"permissions":{"ask":["Bash","Edit","Write","NotebookEdit"]}}"#;
+
 fn plan(request: &Request) -> Result<Plan, Error> {
     let mut arguments = words(&[
         "--print",
@@ -39,12 +42,15 @@ fn plan(request: &Request) -> Result<Plan, Error> {
         "stdio",
     ]);
     let mode = match request.mode {
-        Mode::AcceptEdits => "acceptEdits",
         Mode::Plan => "plan",
-        // The agent asks before every action, and the policy decides.
-        Mode::Ask | Mode::Auto | Mode::Deny => "default",
+        // The agent asks before every action, and the policy decides. Claude's own `acceptEdits`
+        // also runs commands such as `rm` inside the folder.
+        Mode::Ask | Mode::AcceptEdits | Mode::Auto | Mode::Deny => "default",
     };
     arguments.extend(words(&["--permission-mode", mode]));
+    if request.mode != Mode::Auto {
+        arguments.extend(words(&["--settings", ASK]));
+    }
     if let Some(model) = &request.model {
         arguments.extend(words(&["--model", model]));
     }

@@ -43,7 +43,13 @@ fn app_server(request: &Request, sandbox: &'static str) -> Plan {
         resume: request.resume.clone(),
         folder: absolute(&request.folder),
         model: request.model.clone(),
-        approvals: if request.mode == Mode::Auto { "never" } else { "on-request" },
+        approvals: match request.mode {
+            Mode::Auto => "never",
+            // Codex asks before every command and change, and the policy decides; with
+            // `on-request` it would act unasked inside its sandbox.
+            Mode::Ask | Mode::AcceptEdits => "untrusted",
+            Mode::Deny | Mode::Plan => "on-request",
+        },
         sandbox,
     };
     let driver = CodexDriver::new(request.prompt.clone(), thread);

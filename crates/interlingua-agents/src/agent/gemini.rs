@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Agent, HostEnvironment, Plan, SignIn, arguments, session};
+use super::{Agent, HostEnvironment, Plan, SignIn, arguments, scratch_file, session};
 use crate::driver::{AcpDriver, GeminiDriver, Session};
 use crate::error::Error;
 use crate::permission::Mode;
@@ -32,7 +32,7 @@ fn signed_in(host: &HostEnvironment) -> SignIn {
 
 fn plan(request: &Request) -> Result<Plan, Error> {
     Ok(match request.mode {
-        Mode::Ask | Mode::AcceptEdits | Mode::Deny if !request.exec => acp(request),
+        Mode::Ask | Mode::AcceptEdits | Mode::Deny if !request.exec => acp(request)?,
         Mode::Auto => stream(request, "yolo"),
         Mode::AcceptEdits => stream(request, "auto_edit"),
         Mode::Plan => stream(request, "plan"),
@@ -60,9 +60,20 @@ fn logs(request: &Request) -> Option<PathBuf> {
     home.map(|home| PathBuf::from(home).join(".gemini/tmp"))
 }
 
-fn acp(request: &Request) -> Plan {
-    let mode = (request.mode == Mode::AcceptEdits).then_some("autoEdit");
-    let arguments = arguments(&["--acp"], &[("--model", &request.model)]);
+/// A policy that makes Gemini ask before it uses these tools, whatever the settings of the project
+/// allow.
+fn policy(tools: &str) -> String {
+    format!("[[rule]]\ntoolName = [{tools}]\ndecision = \"ask_user\"\npriority = 900\n")
+}
+
+fn acp(request: &Request) -> Result<Plan, Error> {
+    let (mode, tools) = match request.mode {
+        Mode::AcceptEdits => (Some("autoEdit"), r#""run_shell_command""#),
+        _ => (None, r#""run_shell_command", "replace", "write_file""#),
+    };
+    let mut arguments = arguments(&["--acp"], &[("--model", &request.model)]);
+    let (scratch, policy) = scratch_file("policy.toml", &policy(tools))?;
+    arguments.extend(["--policy".into(), policy.into_os_string()]);
     let resume = request.resume.as_deref().map(padded);
     let session = Session { mode, resume, late_history: true, ..session(request) };
     let plan = match logs(request) {
@@ -73,7 +84,7 @@ fn acp(request: &Request) -> Plan {
         }
         None => Plan::acp(request, arguments, session),
     };
-    plan.with(NO_RELAUNCH, "true")
+    Ok(Plan { scratch: Some(scratch), ..plan.with(NO_RELAUNCH, "true") })
 }
 
 /// A session id that keeps Gemini from overwriting the session's file.

@@ -176,6 +176,15 @@ impl Launch {
     }
 }
 
+/// Writes a file for the agent into a temporary folder, which must exist as long as the agent.
+fn scratch_file(name: &str, text: &str) -> Result<(TempDir, PathBuf), Error> {
+    let failed = |path: &Path, problem| Error::NotPrepared { path: path.to_owned(), problem };
+    let folder = tempfile::tempdir().map_err(|problem| failed(&std::env::temp_dir(), problem))?;
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).map_err(|problem| failed(&path, problem))?;
+    Ok((folder, path))
+}
+
 /// Writes a file, unless it exists.
 fn prepare(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {

@@ -1,6 +1,6 @@
 //! Qwen Code: a JSON stream if no permission has to be requested, otherwise ACP.
 
-use super::{Agent, HostEnvironment, Plan, SignIn, arguments, session};
+use super::{Agent, HostEnvironment, Plan, SignIn, arguments, scratch_file, session};
 use crate::driver::Session;
 use crate::error::Error;
 use crate::permission::Mode;
@@ -27,7 +27,7 @@ fn signed_in(host: &HostEnvironment) -> SignIn {
 
 fn plan(request: &Request) -> Result<Plan, Error> {
     Ok(match request.mode {
-        Mode::Ask | Mode::AcceptEdits | Mode::Deny if !request.exec => acp(request),
+        Mode::Ask | Mode::AcceptEdits | Mode::Deny if !request.exec => acp(request)?,
         Mode::Auto => stream(request, "yolo"),
         Mode::AcceptEdits => stream(request, "auto-edit"),
         Mode::Plan => stream(request, "plan"),
@@ -42,11 +42,29 @@ fn stream(request: &Request, approvals: &str) -> Plan {
     Plan::stream("qwen", arguments(&fixed, &options), Input::Text(request.prompt.clone()))
 }
 
-fn acp(request: &Request) -> Plan {
+/// The variable that names the settings which take precedence over those of a project.
+const SYSTEM_SETTINGS: &str = "QWEN_CODE_SYSTEM_SETTINGS_PATH";
+
+/// Makes Qwen ask, even if the settings of the project allow the tool. In Qwen Code 0.24.4 a project
+/// can still allow edits.
+const ASK: &str = r#"{"permissions":{"ask":["Bash","Edit","Write"]}}"#;
+const ASK_ABOUT_COMMANDS: &str = r#"{"permissions":{"ask":["Bash"]}}"#;
+
+fn acp(request: &Request) -> Result<Plan, Error> {
     // Its default mode is `auto`, in which a model decides instead of the user.
-    let mode = if request.mode == Mode::AcceptEdits { "auto-edit" } else { "default" };
+    let (mode, asks) = match request.mode {
+        Mode::AcceptEdits => (Some("auto-edit"), ASK_ABOUT_COMMANDS),
+        _ => (Some("default"), ASK),
+    };
     let arguments = arguments(&["--acp"], &[("--model", &request.model)]);
-    Plan::acp(request, arguments, Session { mode: Some(mode), ..session(request) })
+    let plan = Plan::acp(request, arguments, Session { mode, ..session(request) });
+    // An administrator's own settings take precedence.
+    if request.variable(SYSTEM_SETTINGS).is_some() {
+        return Ok(plan);
+    }
+    let (scratch, settings) = scratch_file("settings.json", asks)?;
+    let settings = settings.to_string_lossy().into_owned();
+    Ok(Plan { scratch: Some(scratch), ..plan.with(SYSTEM_SETTINGS, &settings) })
 }
 
 #[cfg(test)]

@@ -172,7 +172,7 @@ impl AcpDriver {
                 let mut params = json!({"cwd": self.session.folder, "mcpServers": []});
                 let method = match &self.session.resume {
                     Some(session) => {
-                        set(&mut params, "sessionId", session);
+                        set(&mut params, "sessionId", session.as_str());
                         "session/load"
                     }
                     None => "session/new",

@@ -25,7 +25,7 @@ pub struct Thread {
     pub folder: String,
     /// The model.
     pub model: Option<String>,
-    /// The approval policy: `on-request` or `never`.
+    /// The approval policy: `untrusted`, `on-request` or `never`.
     pub approvals: &'static str,
     /// What commands may do without approval: `read-only`, `workspace-write` or
     /// `danger-full-access`.
@@ -150,12 +150,17 @@ impl CodexDriver {
     fn start_thread(&self) -> Step {
         let Thread { resume, folder, model, approvals, sandbox } = &self.thread;
         let mut params = json!({"cwd": folder, "approvalPolicy": approvals, "sandbox": sandbox});
+        if *approvals != "never" {
+            // Otherwise Codex marks the folder as trusted in the user's configuration, unasked, and
+            // applies the rules that the folder contains.
+            set(&mut params, "config", json!({"projects": {folder: {"trust_level": "untrusted"}}}));
+        }
         if let Some(model) = model {
-            set(&mut params, "model", model);
+            set(&mut params, "model", model.as_str());
         }
         let method = match resume {
             Some(thread) => {
-                set(&mut params, "threadId", thread);
+                set(&mut params, "threadId", thread.as_str());
                 "thread/resume"
             }
             None => "thread/start",
@@ -266,7 +271,7 @@ mod tests {
             (&opened[0]["method"], &opened[1]["method"]),
             (&json!("initialized"), &json!("thread/start"))
         );
-        let params = json!({"cwd":"/project","approvalPolicy":"on-request","sandbox":"workspace-write","model":"m"});
+        let params = json!({"cwd":"/project","approvalPolicy":"on-request","sandbox":"workspace-write","model":"m","config":{"projects":{"/project":{"trust_level":"untrusted"}}}});
         assert_eq!(opened[1]["params"], params);
         assert_eq!(
             replies(&mut driver, r#"{"method":"thread/started","params":{}}"#),

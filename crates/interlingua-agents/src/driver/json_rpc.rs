@@ -83,7 +83,7 @@ pub(super) fn client_info() -> Value {
 }
 
 /// Adds a field to an object.
-pub(super) fn set(object: &mut Value, name: &str, value: &str) {
+pub(super) fn set(object: &mut Value, name: &str, value: impl Into<Value>) {
     if let Some(fields) = object.as_object_mut() {
         fields.insert(name.to_owned(), value.into());
     }
