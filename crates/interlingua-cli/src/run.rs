@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use interlingua::dialect::{self, Dialect, EncodeOptions};
@@ -28,10 +29,11 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
     };
     let mode = arguments.permission_mode.or(config.mode).unwrap_or_default();
     let (prompt, from_stdin) = prompt(arguments)?;
-    let mut launch = launch(arguments, mode, prompt)?;
+    let policy = Policy { mode, rules: config.rules };
+    let mut launch = launch(arguments, policy.launch_mode(), prompt)?;
     launch.command.isolation = arguments.isolation;
     launch.command.guard = guard();
-    let mut options = options(arguments, mode, config)?;
+    let mut options = options(arguments, policy, config.answer)?;
     adopt_orphans();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
@@ -117,9 +119,9 @@ fn with_advice(error: Error) -> anyhow::Error {
     anyhow::anyhow!("{error} ({advice})")
 }
 
-fn options(arguments: &RunArguments, mode: Mode, config: Config) -> Result<Options> {
+fn options(arguments: &RunArguments, policy: Policy, answer: Option<Duration>) -> Result<Options> {
     let mut options = Options::new(target(arguments)?);
-    options.policy = Policy { mode, rules: config.rules };
+    options.policy = policy;
     options.translate.encode = EncodeOptions {
         partial: arguments.partial,
         team: arguments.team.team(),
@@ -129,7 +131,7 @@ fn options(arguments: &RunArguments, mode: Mode, config: Config) -> Result<Optio
     if let Some(silence) = arguments.idle_timeout {
         options.deadlines.silence = Some(silence);
     }
-    if let Some(answer) = config.answer {
+    if let Some(answer) = answer {
         options.deadlines.answer = answer;
     }
     if let Some(path) = &arguments.record {

@@ -119,6 +119,16 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// The mode in which the agent has to be started. In [`Mode::Auto`] most agents request nothing,
+    /// so no rule could deny anything: with such rules, the agent is started so that it asks, and
+    /// the policy allows the rest.
+    pub fn launch_mode(&self) -> Mode {
+        match self.mode {
+            Mode::Auto if self.rules.restrict() => Mode::Ask,
+            mode => mode,
+        }
+    }
+
     /// Applies the policy to a request.
     pub fn judge(&self, request: &PermissionRequest) -> Verdict {
         let deny = |reason: String| Verdict::Decided(Decision::Deny(reason));

@@ -122,6 +122,11 @@ impl Rules {
         Self { rules }
     }
 
+    /// Whether a rule denies something, or asks the user about it.
+    pub(super) fn restrict(&self) -> bool {
+        self.rules.iter().any(|rule| rule.effect != Effect::Allow)
+    }
+
     /// Applies the rules that are `relevant`. A rule without a pattern matches everything that it
     /// is relevant for.
     pub(super) fn apply(

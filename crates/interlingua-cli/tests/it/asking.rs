@@ -118,6 +118,31 @@ fn input_from_before_the_question_is_no_answer() {
     assert_eq!(run.decisions(), ["denied"]);
 }
 
+/// In `auto`, Gemini would be started with `--approval-mode yolo`, and would request nothing.
+#[test]
+fn a_rule_that_denies_makes_the_agent_ask_in_auto() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (program, seen) = (folder.join("gemini.sh"), folder.join("gemini.arguments"));
+    std::fs::write(&program, format!("#!/bin/sh\necho \"$@\" > {}\n", seen.display())).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let started_with = |config: &str| {
+        let path = folder.join("auto.toml");
+        std::fs::write(&path, config).unwrap();
+        let arguments = ["run", "gemini", "do it", "--permission-mode", "auto", "--config"];
+        let run = command(&arguments).arg(&path).arg("--program").arg(&program).output();
+        run.unwrap();
+        std::fs::read_to_string(&seen).unwrap()
+    };
+    let rule = |effect: &str| {
+        format!(
+            "[[permissions.rules]]\ntool = \"Bash\"\npattern = \"rm *\"\neffect = \"{effect}\"\n"
+        )
+    };
+    assert!(started_with(&rule("allow")).contains("yolo"));
+    assert!(started_with(&rule("deny")).contains("--acp"));
+    assert!(started_with(&rule("ask")).contains("--acp"));
+}
+
 #[test]
 fn a_question_that_timed_out_leaves_the_next_answer_alone() {
     let config = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("timed-out.toml");
