@@ -101,7 +101,7 @@ impl Question {
 pub enum Control {
     /// Stop the run. A second command escalates at once.
     Stop(Stop),
-    /// Suspend all processes of the run, until it is resumed. The sender is told when that was done.
+    /// Suspend all processes of the run, until it is resumed. The sender is notified once they are.
     Suspend(mpsc::Sender<()>),
     /// Resume them. Time limits do not include the time between.
     Resume,

@@ -65,7 +65,7 @@ fn screen(request: &Request) -> Result<Plan, Error> {
     arguments.push(format!("--interactive={}", request.prompt).into());
     arguments.extend(allowed_and_resumed(request));
     let driver = CopilotScreenDriver::new(request.prompt.clone());
-    // The screen is parsed by its colours, which Copilot omits if it assumes that nobody is
+    // The screen is parsed by its colours, which Copilot omits if it assumes that no user is
     // watching.
     Ok(Plan::screen(arguments, driver).with("FORCE_COLOR", "1"))
 }

@@ -182,7 +182,8 @@ impl Driver for GeminiDriver {
         if !self.log.found {
             self.log.place = None;
         }
-        // The wait is over: this line is released, and so are those that wait for nothing.
+        // The log is not awaited any longer: this line is released, and so are the following ones
+        // that need no log entry.
         self.log.message_pending = false;
         if let Some(bytes) = self.held.front() {
             let line = Line::of(bytes);

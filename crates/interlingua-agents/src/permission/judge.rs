@@ -143,7 +143,7 @@ impl Judge<'_> {
                 findings.push(self.redirection(redirection, base.as_deref()));
             }
         }
-        // A line of comments runs nothing, but nobody writes one.
+        // A line of comments runs nothing; an agent has no reason to request one.
         findings.into_iter().max().unwrap_or(Finding::Undecided("it has no command".to_owned()))
     }
 

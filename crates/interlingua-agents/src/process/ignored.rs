@@ -1,7 +1,7 @@
 //! Signals that this process ignores since its start.
 //!
 //! A program is started with some signals ignored for a reason, as by `nohup`, and has to respect
-//! that. The system call that tells is `unsafe`, so it is read from `/proc`.
+//! that. The system call for it is `unsafe`, so it is read from `/proc`.
 
 /// Whether the program was started to survive its terminal, as with `nohup`. Where that cannot be
 /// determined, it was not.

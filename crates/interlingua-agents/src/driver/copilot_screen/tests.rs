@@ -202,7 +202,7 @@ fn an_incomplete_text_is_not_emitted() {
     assert_eq!(watched.texts(), ["I will write."], "not even after a pause");
 }
 
-/// Copilot omits colours when it assumes that nobody is watching, for example in CI.
+/// Copilot omits colours when it assumes that no user is watching, for example in CI.
 #[test]
 fn without_colours_the_models_words_are_text() {
     let mut watched = Watched::new();

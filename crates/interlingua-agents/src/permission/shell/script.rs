@@ -1,4 +1,4 @@
-//! What a command line would run, as far as its text tells: simple commands, their literal words
+//! What a command line would run, as far as its text shows: simple commands, their literal words
 //! and their redirections.
 
 /// The simple commands of a command line, wherever they stand in it.

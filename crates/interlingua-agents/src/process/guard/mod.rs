@@ -9,7 +9,7 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `setup` | what the guard is told on its command line |
+//! | `setup` | the command line of the guard |
 //! | `channel` | orders to the guard, and its reports |
 //! | `namespace` | how a PID namespace is entered without threads, `fork` or `unsafe` |
 //! | `cgroup` | how a cgroup is created, entered and killed |

@@ -1,4 +1,4 @@
-//! What a guard is told on its command line: the mechanism, its channel, and the agent's program.
+//! The command line of a guard: the mechanism, its channel, and the agent's program.
 
 use std::ffi::OsString;
 use std::io;

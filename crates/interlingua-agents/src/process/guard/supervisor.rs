@@ -132,7 +132,7 @@ fn start_agent(setup: &Setup, members: &Members) -> io::Result<Start> {
 fn catch_signals() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     let (sender, received) = mpsc::unbounded_channel();
     let mut all = vec![Signal::INT, Signal::QUIT, Signal::TERM];
-    // These would stop this process, and nobody would supervise the others.
+    // These would stop this process, and the others would not be supervised.
     all.extend([Signal::TSTP, Signal::TTIN, Signal::TTOU]);
     if !is_hangup_ignored() {
         all.push(Signal::HUP);

@@ -1,7 +1,7 @@
 //! Commands that only read, and only inside of the folder.
 //!
 //! The list is small on purpose, and each command has a list of the options that it may have, not
-//! of those that it may not: an option that is not listed is one that nobody has looked at. All
+//! of those that it may not: an option that is not listed is one that was not examined. All
 //! words must be literal. Paths must be inside of the folder, with links followed, and not be
 //! secrets; a command that reads whole folders must not find a secret in them.
 
