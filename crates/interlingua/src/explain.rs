@@ -25,7 +25,8 @@ const MAX_LISTED: usize = 1000;
 #[derive(Debug, Clone, Copy)]
 pub struct Ignored {
     /// Types of records with all their fields, or fields by their path: `type`, or
-    /// `type: field.inner`. A `*` matches any text.
+    /// `type: field.inner`. A `*` matches any text. Of a type with a `?` after it, only some records
+    /// are left out, so its fields are not.
     pub what: &'static [&'static str],
     /// Why nothing is lost.
     pub why: &'static str,
@@ -99,13 +100,19 @@ impl Explanation {
     /// Counts the fields of the current record that its decoder does not read.
     pub(crate) fn count_unread_fields(&mut self) {
         let Some((text, line)) = self.current.take() else { return };
-        let Ok(value) = serde_json::from_str::<Value>(&text) else { return };
-        let name = name_of(&value);
-        if self.is_ignored(&name) {
-            return;
-        }
+        let Ok(mut value) = serde_json::from_str::<Value>(&text) else { return };
         let shape = (self.dialect.reads)();
-        self.count_unknown(&value, shape, &mut format!("{name}: "), line);
+        if let Some((event, shape)) = take_event(&mut value, shape) {
+            self.count_unread_fields_of(&event, shape, line);
+        }
+        self.count_unread_fields_of(&value, shape, line);
+    }
+
+    fn count_unread_fields_of(&mut self, record: &Value, shape: Shape, line: u64) {
+        let name = name_of(record);
+        if !self.dialect.ignores.iter().any(|ignored| ignored.covers_all_of(&name)) {
+            self.count_unknown(record, shape, &mut format!("{name}: "), line);
+        }
     }
 
     fn count_unknown(&mut self, value: &Value, shape: Shape, path: &mut String, line: u64) {
@@ -147,7 +154,12 @@ impl Explanation {
 impl Ignored {
     /// Whether this covers a type, or the field at a path.
     pub fn covers(&self, what: &str) -> bool {
-        self.what.iter().any(|pattern| matches(pattern, what))
+        self.what.iter().any(|pattern| matches(pattern.strip_suffix('?').unwrap_or(pattern), what))
+    }
+
+    /// Whether this covers every record of a type.
+    fn covers_all_of(&self, name: &str) -> bool {
+        self.what.iter().any(|pattern| matches(pattern, name))
     }
 }
 
@@ -170,6 +182,13 @@ fn matches(pattern: &str, text: &str) -> bool {
         }
     }
     true
+}
+
+/// Takes an event of another stream out of the message that contains it, if the dialect reads it.
+/// The paths of its fields are those of that stream.
+fn take_event(message: &mut Value, shape: Shape) -> Option<(Value, Shape)> {
+    let shape = shape.of_field("params")?.of_field("event")?;
+    message.pointer_mut("/params/event").map(|event| (event.take(), shape))
 }
 
 /// The type of a record, from any of the fields in which protocols put it.

@@ -70,7 +70,8 @@
 //! 6. **Every turn ends exactly once,** with an outcome and a cause. If the agent does not report
 //!    the end, the [grammar] adds it and marks it as synthetic. A success is never invented.
 //! 7. **Every tool call is answered exactly once.** A call without an answer is closed as
-//!    abandoned.
+//!    abandoned. Every permission request and every question to the user is resolved exactly once:
+//!    by its answer, by the end of its call, or by the end of its turn, which withdraws it.
 //! 8. **Nothing is emitted twice, and nothing is dropped because its id was used before.** Deltas
 //!    and the whole block that repeats them are one text. A block is identified by its parent call,
 //!    message id and index within an epoch, and it repeats another one only if its whole content
@@ -111,7 +112,7 @@ pub use account::{Account, EventCounts, FrameCounts};
 pub use entry::{Entry, EntryRef, Flow, Origin, Raw, RawRef, Sink};
 pub use error::{Error, Fault};
 pub use grammar::{Exit, Repair, RepairKind, Repairs, Stopped};
-pub use reader::{RawRecords, ReadOptions, ReadReport, Reader, Source, StreamEnd};
+pub use reader::{HostFacts, RawRecords, ReadOptions, ReadReport, Reader, Source, StreamEnd};
 pub use translate::{Finished, Options, Translator};
 pub use writer::Writer;
 

@@ -16,7 +16,7 @@ use crate::explain::Explanation;
 use crate::framing::{FrameText, Framing, Limits};
 use crate::grammar::{Exit, Grammar, Outlet, Repairs};
 use crate::json::Mender;
-pub use options::{RawRecords, ReadOptions, Source};
+pub use options::{HostFacts, RawRecords, ReadOptions, Source};
 use recognition::Recognition;
 use stream::{Core, Intake, SeededOutlet, Stream};
 
@@ -84,6 +84,7 @@ impl Reader {
         if let Some(usage) = options.usage_before {
             grammar.set_usage_before(usage);
         }
+        grammar.set_host(options.host);
         let mut core = Core {
             grammar,
             kept: None,
@@ -164,6 +165,14 @@ impl Reader {
             reader.core.begin("", outlet);
             reader.core.grammar.push_from_caller(event, outlet);
         })
+    }
+
+    /// Sets whether the agent owes a turn. It owes one from the start of a stream, and from then on
+    /// whenever the caller has sent it another prompt. If the stream ends before that turn has
+    /// started, the turn is added, and it has failed. An agent that waits for its first prompt owes
+    /// nothing.
+    pub fn expect_turn(&mut self, expected: bool) {
+        self.core.grammar.expect_turn(expected);
     }
 
     /// Ends the current stream but not the session: reads the rest of the stream, and ends what is

@@ -38,7 +38,9 @@ pub(crate) fn output_text<'a>(output: &'a Json<'_>) -> (Text<'a>, usize) {
 }
 
 /// The text to show for an answered call: its output, or its error.
-pub(crate) fn answer_text<'a>(ended: &'a crate::event::ToolEnded<'_>) -> (Text<'a>, usize) {
+///
+/// The second value is the number of content blocks that are not text.
+pub fn answer_text<'a>(ended: &'a crate::event::ToolEnded<'_>) -> (Text<'a>, usize) {
     let (text, others) = match &ended.output {
         Some(output) if !output.is_null() => output_text(output),
         _ => (Text::default(), 0),

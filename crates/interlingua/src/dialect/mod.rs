@@ -15,6 +15,7 @@ pub mod claude;
 pub mod codex;
 pub mod codex_app_server;
 pub mod copilot;
+pub mod copilot_headless;
 pub mod events;
 pub mod gemini;
 pub mod giselle;
@@ -35,6 +36,7 @@ mod held_errors;
 mod json_rpc;
 mod patch;
 mod probe;
+mod questions;
 mod sse;
 mod steps;
 mod time;
@@ -61,6 +63,7 @@ pub static ALL: &[&Dialect] = &[
     &codex_app_server::DIALECT,
     &gemini::DIALECT,
     &copilot::DIALECT,
+    &copilot_headless::DIALECT,
     &opencode::DIALECT,
     &qwen::DIALECT,
     &goose::DIALECT,

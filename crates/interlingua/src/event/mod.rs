@@ -213,10 +213,10 @@ data! {
     PermissionRequested(PermissionRequested) = "permission_requested" boxed,
     /// A permission request was allowed or denied.
     PermissionResolved(PermissionResolved) = "permission_resolved" boxed,
-    /// The agent asks the user a question.
-    QuestionAsked(QuestionAsked) = "question_asked",
-    /// The user answered a question.
-    QuestionAnswered(QuestionAnswered) = "question_answered",
+    /// The agent asks the user one or several questions, or to fill in a form.
+    QuestionAsked(QuestionAsked) = "question_asked" boxed,
+    /// The user answered questions, or declined to.
+    QuestionAnswered(QuestionAnswered) = "question_answered" boxed,
     /// Tokens were used.
     Usage(Usage) = "usage" boxed,
     /// The agent reported a limit of the account.
@@ -257,6 +257,11 @@ pub(crate) fn own_usage(usage: Usage<'_>) -> Usage<'static> {
 /// A copy of the plan that does not borrow from the frame.
 pub(crate) fn own_plan(plan: PlanUpdated<'_>) -> PlanUpdated<'static> {
     plan.own()
+}
+
+/// A copy of the questions that does not borrow from the frame.
+pub(crate) fn own_questions(questions: Vec<Question<'_>>) -> Vec<Question<'static>> {
+    questions.own()
 }
 
 /// A copy of what is known of a session that does not borrow from the frame.

@@ -43,7 +43,7 @@ payload! {
 }
 
 payload! {
-    /// The agent asks the user a question.
+    /// The agent asks the user one or several questions, or to fill in a form.
     pub struct QuestionAsked<'a> {
         /// The request's id, which the answer has to contain.
         pub request: Text<'a>,
@@ -51,18 +51,78 @@ payload! {
         pub call: Option<Text<'a>>,
         /// The agent's own id for the call, if the call was renamed.
         pub native_call: Option<Text<'a>>,
-        /// The questions, as the agent wrote them.
-        pub questions: Option<Json<'a>>,
+        /// The text that introduces all questions, if there is one: the message of an MCP server, or
+        /// a plan to approve.
+        pub message: Option<Text<'a>>,
+        /// Who asks, if it is not the agent itself: the name of an MCP server.
+        pub server: Option<Text<'a>>,
+        /// The questions, in the order in which they are asked.
+        pub questions: Vec<Question<'a>>,
+        /// The JSON schema of a form. The answer is then an object that fits it.
+        pub schema: Option<Json<'a>>,
+        /// The address that the user has to open.
+        pub url: Option<Text<'a>>,
     }
 }
 
 payload! {
-    /// The user answered a question.
+    /// One question.
+    pub struct Question<'a> {
+        /// The key under which the agent expects the answer: an id, the text of the question, or its
+        /// index.
+        pub id: Text<'a>,
+        /// A title of a few words.
+        pub header: Option<Text<'a>>,
+        /// The question.
+        pub text: Text<'a>,
+        /// The possible answers. Without any, the answer is free text.
+        pub options: Vec<QuestionOption<'a>>,
+        /// Several options can be chosen.
+        pub multiple: bool,
+        /// An answer outside the options is allowed.
+        pub free_text: bool,
+        /// The answer is a secret, which is neither shown nor part of an event.
+        pub secret: bool,
+    }
+}
+
+payload! {
+    /// A possible answer to a question.
+    pub struct QuestionOption<'a> {
+        /// The text to choose, which is also the answer.
+        pub label: Text<'a>,
+        /// What the option means.
+        pub description: Option<Text<'a>>,
+        /// An example of what the option leads to.
+        pub preview: Option<Text<'a>>,
+    }
+}
+
+payload! {
+    /// The user answered questions, or declined to.
     pub struct QuestionAnswered<'a> {
         /// The request's id.
         pub request: Text<'a>,
-        /// The answers.
-        pub answers: Option<Json<'a>>,
+        /// The call that waited for the answer; completed by the grammar.
+        pub call: Option<Text<'a>>,
+        /// The answers, in the order of the questions, as far as they are known.
+        pub answers: Vec<QuestionAnswer<'a>>,
+        /// The content of a form.
+        pub form: Option<Json<'a>>,
+        /// The questions were not answered: the user declined, or the agent no longer asks.
+        pub declined: bool,
+        /// The cause, for a person to read.
+        pub reason: Option<Text<'a>>,
+    }
+}
+
+payload! {
+    /// The answer to one question.
+    pub struct QuestionAnswer<'a> {
+        /// The id of the question.
+        pub question: Text<'a>,
+        /// What was chosen or typed; left out if the answer is a secret.
+        pub values: Vec<Text<'a>>,
     }
 }
 

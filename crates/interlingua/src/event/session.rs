@@ -24,6 +24,9 @@ payload! {
         pub permission_mode: Option<Text<'a>>,
         /// The names of its tools: a JSON array of strings.
         pub tools: Option<Json<'a>>,
+        /// The names of the fields that the host of the agent knew and the agent did not report;
+        /// completed by the grammar.
+        pub host_fields: Vec<Text<'a>>,
     }
 }
 

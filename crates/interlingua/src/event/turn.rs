@@ -48,6 +48,9 @@ payload! {
         pub cost: Option<Cost<'a>>,
         /// The duration of the turn.
         pub duration_ms: Option<u64>,
+        /// The agent did not report the duration: it is the time between the arrival of the start and
+        /// of the end of the turn; completed by the grammar.
+        pub duration_measured: bool,
         /// The duration of the requests to the model.
         pub api_duration_ms: Option<u64>,
         /// The number of steps, as the agent counts them.

@@ -1,19 +1,23 @@
-//! Lines or server-sent events, detected from the start of the stream.
+//! Lines, server-sent events or messages with their length, detected from the start of the stream.
 //!
 //! Some agents print their records as lines and also serve them as server-sent events. The first
-//! field name decides which of the two a stream is; until it is complete, a few bytes are held
-//! back. A first line that is only a brace begins a record that is printed over several lines, and
-//! then all records may be.
+//! field name decides which of them a stream is; until it is complete, a few bytes are held back. A
+//! stream that starts with a length is neither: each of its messages has one. A first line that is
+//! only a brace begins a record that is printed over several lines, and then all records may be.
 
 use super::{Frame, Framing, FramingKind, Limits};
 
 /// How a stream of server-sent events can start: with a field, or with a comment.
 const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
 
+/// How a stream of messages with their length starts.
+const LENGTH: &[u8] = b"Content-Length:";
+
 /// The number of bytes of empty lines after which the decision is made.
 const MAX_UNDECIDED: usize = 4096;
 
-/// Cuts a stream into the data of its events if it looks like server-sent events, else into lines.
+/// Cuts a stream into the data of its events if it looks like server-sent events, into messages if
+/// it starts with a length, else into lines.
 pub struct LinesOrSse {
     limits: Limits,
     state: State,
@@ -79,11 +83,15 @@ fn kind_of(start: &[u8]) -> Option<FramingKind> {
     if FIELDS.iter().any(|field| text.starts_with(field)) {
         return Some(FramingKind::Sse);
     }
+    if text.starts_with(LENGTH) {
+        return Some(FramingKind::ContentLength);
+    }
     let after_brace = text.strip_prefix(b"{").map(|rest| {
         let blank = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
         rest.get(blank..).unwrap_or_default()
     });
-    let may_become = FIELDS.iter().any(|field| field.starts_with(text));
+    let mut starts = FIELDS.iter().copied().chain([LENGTH]);
+    let may_become = starts.any(|start| start.starts_with(text));
     let may_be_mark = b"\xEF\xBB\xBF".starts_with(start);
     match after_brace {
         Some([b'\n', ..]) => Some(FramingKind::Joined),
@@ -115,7 +123,9 @@ mod tests {
 
     #[test]
     fn the_first_field_decides_in_any_split() {
-        let streams: [(&[u8], &[&str]); 7] = [
+        let streams: [(&[u8], &[&str]); 9] = [
+            (b"Content-Length: 7\r\n\r\n{\"a\":1}", &["|{\"a\":1}"]),
+            (b"Content {\"a\":1}\n", &["Content |{\"a\":1}"]),
             (b"{\r\n  \"a\": 1\n}\n{\"b\":2}\n", &["|{\r\n  \"a\": 1\n}", "|{\"b\":2}"]),
             (b"{ \"a\":\n1}\n", &["|{ \"a\":", "|1}"]),
             (b"data: {\"a\":1}\n\ndata: {\"b\":2}\n\n", &["|{\"a\":1}", "|{\"b\":2}"]),

@@ -1,14 +1,15 @@
 //! Cuts bytes into frames, without knowing what they mean.
 //!
 //! A frame is the text of what should be one JSON record, with its position in the input. Framing
-//! knows lines, server-sent events and loose objects; it does not know the records of any protocol.
-//! It never fails: bytes that cannot be framed are a frame too, which states why.
+//! knows lines, server-sent events, lengths and loose objects; it does not know the records of any
+//! protocol. It never fails: bytes that cannot be framed are a frame too, which states why.
 //!
 //! Every framing obeys the same three laws: any split of the input into chunks gives the same
 //! frames, each byte is read a bounded number of times, and at most [`Limits::frame`] bytes are
 //! held back.
 
 mod candidate;
+mod content_length;
 mod either;
 mod joined;
 mod lines;
@@ -17,6 +18,7 @@ mod sse;
 
 use std::ops::Range;
 
+pub use content_length::ContentLength;
 pub use either::LinesOrSse;
 pub use joined::Joined;
 pub use lines::Lines;
@@ -32,10 +34,13 @@ pub enum FramingKind {
     Joined,
     /// Server-sent events.
     Sse,
-    /// Lines or server-sent events, detected from the start of the stream.
+    /// Lines, server-sent events or messages with their length, detected from the start of the
+    /// stream.
     LinesOrSse,
     /// Objects anywhere in the stream.
     Objects,
+    /// Messages that are preceded by their length, as in the Language Server Protocol.
+    ContentLength,
 }
 
 impl FramingKind {
@@ -54,6 +59,7 @@ impl FramingKind {
             Self::Sse => Box::new(Sse::new(limits)),
             Self::LinesOrSse => Box::new(LinesOrSse::new(limits)),
             Self::Objects => Box::new(Objects::new(limits)),
+            Self::ContentLength => Box::new(ContentLength::new(limits)),
         }
     }
 }

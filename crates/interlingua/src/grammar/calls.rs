@@ -20,7 +20,7 @@ use crate::event::{
     Data, Event, Executor, Native, Reason, ToolEnded, ToolInput, ToolStarted, ToolStatus,
 };
 use crate::fingerprint::FingerprintHasher;
-use crate::json::Text;
+use crate::json::{Json, Text};
 
 /// The number of closed calls whose allocations are reused.
 const MAX_SPARE: usize = 16;
@@ -296,32 +296,29 @@ impl Calls {
     }
 
     /// Completes a permission request with the tool and the input of its call.
-    pub(super) fn permission(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {
-        let mut event = event;
+    pub(super) fn complete_request(&mut self, event: &mut Event<'_>) {
         // A closed call can no longer be allowed or denied, so the request does not refer to it.
-        if let Data::PermissionRequested(request) = &mut event.data
-            && request.call.as_ref().is_some_and(|call| !self.awaits_answer(call))
-        {
-            request.call = None;
-        }
-        let call = match &event.data {
-            Data::PermissionRequested(request) => request.call.clone(),
-            Data::PermissionResolved(resolved) => resolved.call.clone(),
-            _ => None,
-        };
-        if let Some(open) = call.and_then(|call| self.find_open(&call)) {
-            match &mut event.data {
-                Data::PermissionRequested(request) => {
-                    request.tool = request.tool.take().or_else(|| open.known_name());
-                    request.input = request.input.take().or_else(|| open.known_input());
-                }
-                Data::PermissionResolved(resolved) => {
-                    resolved.tool = resolved.tool.take().or_else(|| open.known_name());
-                }
-                _ => {}
+        let call = match &mut event.data {
+            Data::PermissionRequested(request) => &mut request.call,
+            Data::QuestionAsked(asked) => &mut asked.call,
+            Data::PermissionResolved(resolved) => {
+                let open = resolved.call.as_ref().and_then(|call| self.find_open(call));
+                let name = open.and_then(|open| open.known_name().map(Text::into_owned));
+                resolved.tool = resolved.tool.take().or(name);
+                return;
             }
+            _ => return,
+        };
+        if call.as_ref().is_some_and(|call| !self.awaits_answer(call)) {
+            *call = None;
         }
-        stream.emit_decoded(&mut event, emit);
+        if let Data::PermissionRequested(request) = &mut event.data
+            && let Some(open) = request.call.as_ref().and_then(|call| self.find_open(call))
+        {
+            let (tool, input) = (open.known_name(), open.known_input());
+            request.tool = request.tool.take().or(tool.map(Text::into_owned));
+            request.input = request.input.take().or(input.map(Json::into_owned));
+        }
     }
 
     fn answer(&mut self, event: Event<'_>, stream: &mut Stream, emit: Emit<'_>) {

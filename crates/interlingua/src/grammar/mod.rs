@@ -15,6 +15,7 @@ mod pieces;
 mod plans;
 mod renamed;
 mod repair;
+mod requests;
 mod retractable;
 mod session;
 mod stream;
@@ -27,11 +28,13 @@ use crate::event::{
     Data, ErrorClass, Event, Outcome, Reason, TextFlaw, ToolEnded, ToolStarted, TurnEnded, Unparsed,
 };
 use crate::json::Text;
+use crate::reader::HostFacts;
 use blocks::Blocks;
 use calls::Calls;
 use messages::Messages;
 use plans::Plans;
 pub use repair::{Repair, RepairKind, Repairs};
+use requests::Requests;
 use session::Session;
 pub(crate) use stream::Outlet;
 use stream::{Emit, Stream};
@@ -69,6 +72,7 @@ pub(crate) struct Grammar {
     blocks: Blocks,
     calls: Calls,
     plans: Plans,
+    requests: Requests,
     cut_off: bool,
     repeated_start: RepeatedStart,
     /// Classifies the failure that an agent's exit reports.
@@ -166,6 +170,14 @@ impl Grammar {
         self.turns.set_usage_before(usage);
     }
 
+    /// Sets what the host knows of the session.
+    pub(crate) fn set_host(&mut self, host: HostFacts) {
+        if host != HostFacts::default() {
+            self.turns.measure();
+        }
+        self.session.set_host(host);
+    }
+
     /// What was repaired so far.
     pub(crate) fn repairs(&self) -> &Repairs {
         &self.stream.repairs
@@ -237,12 +249,20 @@ impl Grammar {
                 // Plans are emitted only within a turn.
                 let refused = self.plans.refused_by(&event).filter(|_| self.turns.is_open());
                 self.blocks.begin_step(event.parent.is_none());
+                if let Data::ToolEnded(ended) = &event.data {
+                    self.requests.end_call(ended, stream, emit);
+                }
                 self.calls.push(event, stream, emit);
                 self.plans.restore(refused, stream, emit);
             }
             Data::PlanUpdated(_) => self.plans.push(event, stream, emit),
-            Data::PermissionRequested(_) | Data::PermissionResolved(_) => {
-                self.calls.permission(event, stream, emit);
+            Data::PermissionRequested(_) | Data::QuestionAsked(_) => {
+                self.calls.complete_request(&mut event);
+                self.requests.ask(event, stream, emit);
+            }
+            Data::PermissionResolved(_) | Data::QuestionAnswered(_) => {
+                self.calls.complete_request(&mut event);
+                self.requests.resolve(event, stream, emit);
             }
             Data::Retry(_) | Data::Error(_) | Data::Interrupted(_) | Data::Usage(_) => {
                 self.turns.record(&event);
@@ -259,6 +279,11 @@ impl Grammar {
         self.session.end(&exit, &mut self.stream, emit);
     }
 
+    /// Sets whether the current stream has to contain another turn.
+    pub(crate) fn expect_turn(&mut self, expected: bool) {
+        self.turns.expect(expected);
+    }
+
     /// Ends one stream of the session. Without an exit, the open turn continues in the next stream.
     pub(crate) fn end_stream(&mut self, exit: Option<&Exit>, ending: Ending, emit: Emit<'_>) {
         let Some(exit) = exit else {
@@ -267,7 +292,7 @@ impl Grammar {
             return;
         };
         let exit = self.session.exit(exit);
-        if self.turns.is_open() || !self.turns.has_live_turn() {
+        if self.turns.is_open() || self.turns.is_expected() {
             self.ensure_turn(emit);
             let clean = ending == Ending::Implied
                 && !self.cut_off
@@ -297,6 +322,7 @@ impl Grammar {
         self.stream.epoch += 1;
         self.blocks.begin_epoch();
         self.calls.begin_epoch();
+        self.requests.begin_epoch();
         self.turns.begin_epoch();
         self.session.begin_epoch();
         self.cut_off = false;
@@ -336,6 +362,10 @@ impl Grammar {
         self.blocks.final_text(ended, &mut self.stream, emit);
         self.blocks.end_turn(reason.clone(), &mut self.stream, emit);
         self.messages.end_turn(&reason, &mut self.stream, emit);
+        // A request that waits for the client stays open as its call does.
+        if !waiting {
+            self.requests.end_turn(&reason, &mut self.stream, emit);
+        }
         self.calls.end_turn(waiting, reason, &mut self.stream, emit);
         self.turns.end(event, added, &mut self.stream, emit);
     }

@@ -4,7 +4,7 @@
 //! empty one identifies nothing, and a writer that passes it on breaks the contract of its
 //! protocol.
 
-use crate::event::{Data, Event, SessionStarted, SessionUpdated};
+use crate::event::{Data, Event, QuestionAsked, SessionStarted, SessionUpdated};
 use crate::json::Text;
 
 /// Removes the empty names of an event.
@@ -26,7 +26,11 @@ pub(super) fn remove_empty(event: &mut Event<'_>) {
         Data::PermissionResolved(resolved) => {
             [&mut resolved.call, &mut resolved.tool].into_iter().for_each(remove_if_empty);
         }
-        Data::QuestionAsked(asked) => remove_if_empty(&mut asked.call),
+        Data::QuestionAsked(asked) => {
+            let QuestionAsked { call, message, server, url, .. } = &mut **asked;
+            [call, message, server, url].into_iter().for_each(remove_if_empty);
+        }
+        Data::QuestionAnswered(answered) => remove_if_empty(&mut answered.call),
         Data::FilesChanged(files) => remove_if_empty(&mut files.call),
         Data::PlanUpdated(plan) => {
             [&mut plan.plan, &mut plan.call].into_iter().for_each(remove_if_empty)

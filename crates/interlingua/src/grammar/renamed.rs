@@ -75,6 +75,7 @@ impl Renamed {
             Data::ToolProgress(progress) => rename(&mut progress.call),
             Data::ToolEnded(ended) => rename(&mut ended.call),
             Data::PermissionResolved(resolved) => resolved.call.iter_mut().for_each(rename),
+            Data::QuestionAnswered(answered) => answered.call.iter_mut().for_each(rename),
             Data::FilesChanged(files) => files.call.iter_mut().for_each(rename),
             Data::PlanUpdated(plan) => plan.call.iter_mut().for_each(rename),
             Data::SubagentStarted(started) => started.call.iter_mut().for_each(rename),

@@ -1,11 +1,12 @@
 //! Ensures that the session starts once and ends once. A repeated start becomes an update, or is
-//! dropped.
+//! dropped. The start has what the host knows and the agent did not report.
 
 use super::Exit;
 use super::stream::{Emit, Stream};
 use crate::dialect::{self, Dialect};
 use crate::event::{Data, Event, Reason, SessionEnded, SessionStarted, SessionUpdated};
 use crate::json::{Json, Text};
+use crate::reader::HostFacts;
 
 #[derive(Debug, Default)]
 pub(super) struct Session {
@@ -16,6 +17,8 @@ pub(super) struct Session {
     announced: bool,
     ended: bool,
     reported_exit: Exit,
+    /// What the host knows; empty once the session has started.
+    host: HostFacts,
     id: Option<Text<'static>>,
     agent: Option<Text<'static>>,
     version: Option<Text<'static>>,
@@ -29,6 +32,10 @@ impl Session {
     pub(super) fn set_dialect(&mut self, dialect: &'static Dialect) {
         // Interlingua's own events may come from any agent.
         self.dialect = (*dialect != dialect::events::DIALECT).then_some(dialect.name);
+    }
+
+    pub(super) fn set_host(&mut self, host: HostFacts) {
+        self.host = host;
     }
 
     /// Begins a new epoch, which has an exit of its own.
@@ -53,8 +60,9 @@ impl Session {
         let Event { parent, time, synthetic, data } = event;
         self.announced |= matches!(data, Data::SessionStarted(_));
         let update = match data {
-            Data::SessionStarted(started) if !self.started => {
+            Data::SessionStarted(mut started) if !self.started => {
                 self.started = true;
+                self.complete(&mut started);
                 self.remember(&started);
                 let started = Event::new(*started).within(parent).at(time).because(synthetic);
                 stream.emit_decoded(&mut { started }, emit);
@@ -78,10 +86,26 @@ impl Session {
         if !self.started {
             self.started = true;
             let agent = self.dialect.map(Text::plain);
-            self.agent.clone_from(&agent);
-            let started = SessionStarted { agent, ..SessionStarted::default() };
+            let mut started = SessionStarted { agent, ..SessionStarted::default() };
+            self.complete(&mut started);
+            self.remember(&started);
             stream.emit_added(&mut Event::new(started), Reason::Implied, emit);
         }
+    }
+
+    /// Adds what the host knows and the agent did not report.
+    fn complete(&mut self, started: &mut SessionStarted<'_>) {
+        let HostFacts { cwd, model, permission_mode } = std::mem::take(&mut self.host);
+        let SessionStarted { host_fields, .. } = started;
+        let mut fill = |name, field: &mut Option<Text<'_>>, known: Option<String>| {
+            if let (None, Some(known)) = (&field, known) {
+                *field = Some(Text::from(known));
+                host_fields.push(Text::plain(name));
+            }
+        };
+        fill("cwd", &mut started.cwd, cwd);
+        fill("model", &mut started.model, model);
+        fill("permission_mode", &mut started.permission_mode, permission_mode);
     }
 
     /// Records the end of the session that the stream itself reports.

@@ -13,8 +13,10 @@ const MAX_ERRORS: usize = 100;
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     open: Option<OpenTurn>,
-    /// A live (not replayed) turn has started in this epoch.
+    /// A live (not replayed) turn has started in this epoch, or since one was last expected.
     has_live_turn: bool,
+    /// The times at which records arrive are those of the agent's work, since its host reads them.
+    measures: bool,
     /// What the session had used at the end of the previous turn.
     usage_so_far: Usage<'static>,
     cost_so_far: f64,
@@ -28,7 +30,10 @@ struct OpenTurn {
     interrupted: Option<Text<'static>>,
     implied: bool,
     replay: bool,
+    /// The sequence number of its start.
     started_at: u64,
+    /// When its start arrived.
+    start_received_at: Option<u64>,
     /// What the requests of the main agent have used so far.
     requests: Option<Usage<'static>>,
     /// The totals of the turn for each model, where they are reported before its end.
@@ -53,9 +58,19 @@ impl Turns {
         self.open.as_ref().is_some_and(|turn| turn.replay)
     }
 
-    /// Whether a live (not replayed) turn has started in this epoch.
-    pub(super) fn has_live_turn(&self) -> bool {
-        self.has_live_turn
+    /// Whether a turn has to follow that has not started yet.
+    pub(super) fn is_expected(&self) -> bool {
+        !self.has_live_turn
+    }
+
+    /// Measures the duration of turns whose agent reports none.
+    pub(super) fn measure(&mut self) {
+        self.measures = true;
+    }
+
+    /// Sets whether a turn has to follow.
+    pub(super) fn expect(&mut self, expected: bool) {
+        self.has_live_turn = !expected;
     }
 
     pub(super) fn begin_epoch(&mut self) {
@@ -102,8 +117,10 @@ impl Turns {
 
     fn begin(&mut self, implied: bool, replay: bool, stream: &Stream) {
         self.has_live_turn |= !replay;
-        let started_at = stream.sequence;
-        self.open = Some(OpenTurn { implied, replay, started_at, ..OpenTurn::default() });
+        let (started_at, start_received_at) = (stream.sequence, stream.received_at);
+        let turn =
+            OpenTurn { implied, replay, started_at, start_received_at, ..OpenTurn::default() };
+        self.open = Some(turn);
     }
 
     /// Records what the end of the turn has to report.
@@ -151,6 +168,10 @@ impl Turns {
         errors.extend(others);
         ended.errors = errors;
         ended.replay = turn.replay;
+        if ended.duration_ms.is_none() && self.measures {
+            ended.duration_ms = turn.measured_duration(stream);
+            ended.duration_measured = ended.duration_ms.is_some();
+        }
         if ended.outcome != Outcome::Completed {
             let stopped = turn
                 .interrupted
@@ -294,6 +315,12 @@ impl OpenTurn {
         } else if self.errors.len() < MAX_ERRORS {
             self.errors.push(TurnError { text: message.clone().into_owned(), retried });
         }
+    }
+
+    /// The time between the arrival of its start and now. A replayed turn took place earlier.
+    fn measured_duration(&self, stream: &Stream) -> Option<u64> {
+        let start = self.start_received_at.filter(|_| !self.replay)?;
+        stream.received_at?.checked_sub(start)
     }
 
     /// Adds the usage of a request, or keeps the total of the turn.

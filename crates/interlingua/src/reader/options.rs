@@ -47,6 +47,21 @@ pub struct ReadOptions {
     pub resumed: bool,
     /// Whether the agent's own records are kept in the entries.
     pub raw_records: RawRecords,
+    /// What the host of the agent knows of the session.
+    pub host: HostFacts,
+}
+
+/// What the host of an agent knows of the session, because it started the agent. These facts
+/// complete the start of the session, where the agent does not report them, and are marked there
+/// ([`SessionStarted::host_fields`](crate::event::SessionStarted::host_fields)).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostFacts {
+    /// The working directory of the agent.
+    pub cwd: Option<String>,
+    /// The model that was requested.
+    pub model: Option<String>,
+    /// The permission mode, as the host names it.
+    pub permission_mode: Option<String>,
 }
 
 /// Whether the agent's own records are kept in the entries. If they are, a record that adds nothing

@@ -14,6 +14,7 @@ mod support;
 
 /// Framing: splitting bytes into frames.
 mod framing {
+    mod content_length;
     mod long_line;
     mod noise;
     mod objects;
@@ -38,6 +39,7 @@ mod laws {
     mod long_lines_and_limits;
     mod noise_between_records;
     mod orphan_tool_call;
+    mod requests_are_resolved_once;
     mod same_content_in_every_dialect;
     mod secrets_stay_secret;
     mod turn_never_ended;
@@ -54,7 +56,10 @@ mod reading {
 
 /// The events that the grammar adds, completes and withdraws.
 mod grammar {
+    mod expected_turn;
     mod filled_in_fields;
+    mod host_facts;
+    mod open_requests;
     mod refused_plan;
     mod structured_answer;
     mod withdrawn_text;
@@ -94,6 +99,7 @@ mod dialect {
         mod tools;
     }
     mod codex_app_server_reading;
+    mod copilot_headless_reading;
     mod copilot_reading;
     mod events_schema;
     mod giselle_stream;
@@ -101,6 +107,7 @@ mod dialect {
     mod goose_plan;
     mod opencode_events;
     mod pi_turns;
+    mod questions;
     mod qwen_reading;
     mod text_lines;
     mod text_view;

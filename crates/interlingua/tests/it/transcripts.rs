@@ -45,6 +45,7 @@ agents! {
     codex = "codex",
     codex_app_server = "codex-app-server",
     copilot = "copilot",
+    copilot_headless = "copilot-headless",
     gemini = "gemini",
     giselle = "giselle",
     goose = "goose",

@@ -11,6 +11,7 @@ mod other_updates;
 mod output;
 mod permissions;
 mod plan;
+mod questions;
 mod responses;
 mod running_output;
 mod session;
@@ -20,13 +21,14 @@ use self::agent::Agent;
 use self::calls::Calls;
 use self::messages::Streaming;
 use self::permissions::Choice;
+use self::questions::PendingQuestion;
 use self::session::{Session, SessionStage};
 use self::turns::{SessionCost, Turn};
 use super::wire::{Message, Params, Update};
 use super::wire_meta::Meta;
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, EventSink, each_record, unknown};
-use crate::event::{Event, Interrupted, Native, QuestionAnswered, QuestionAsked, Usage};
+use crate::event::{Event, Interrupted, Native, Usage};
 use crate::framing::FrameText;
 use crate::json::read;
 use crate::json::{Json, Text};
@@ -76,7 +78,7 @@ enum ClientRequest {
 #[derive(Debug, Clone, PartialEq)]
 enum AgentRequest {
     Permission { call: Text<'static>, choices: Vec<Choice> },
-    Question,
+    Question(PendingQuestion),
     Other,
 }
 
@@ -126,7 +128,9 @@ impl AcpDecoder {
                 self.enter_turn(false, false, params.session.as_ref(), sink);
                 self.read_permission_request(message.id.as_ref(), params, sink);
             }
-            "elicitation/create" => self.read_question(message.id.as_ref(), own, sink),
+            "elicitation/create" | "session/elicitation" => {
+                self.read_form(message.id.as_ref(), params, sink);
+            }
             _ => self.read_other_method(method, message.id.as_ref(), params, own, sink),
         }
     }
@@ -164,6 +168,7 @@ impl AcpDecoder {
             "authenticate"
             | "logout"
             | "session/set_mode"
+            | "session/set_model"
             | "session/set_config_option"
             | "session/list"
             | "session/close"
@@ -239,19 +244,6 @@ impl AcpDecoder {
         }
     }
 
-    fn read_question(&mut self, id: Option<&Json<'_>>, own: Own<'_>, sink: &mut dyn EventSink) {
-        let request = id.map(request_id).unwrap_or_default();
-        if let Some(id) = id {
-            self.remember_agent_request(id, AgentRequest::Question);
-        }
-        sink.event(Event::new(QuestionAsked {
-            native_call: None,
-            request,
-            call: None,
-            questions: own.json(),
-        }));
-    }
-
     /// The client's request that a response answers. It is unknown without the client's direction.
     fn take_client_request(&mut self, id: &Json<'_>) -> Option<ClientRequest> {
         let at = self.client_requests.iter().rposition(|(pending, _)| pending == id.get())?;
@@ -277,10 +269,4 @@ fn is_replay(meta: Option<&Meta<'_>>) -> bool {
 /// The id of a request as text.
 fn request_id<'a>(id: &'a Json<'_>) -> Text<'a> {
     id.as_text().unwrap_or_else(|| Text::plain(id.get()))
-}
-
-/// Emits the user's answer to a question of the agent.
-fn emit_question_answered(id: &Json<'_>, own: Own<'_>, sink: &mut dyn EventSink) {
-    let request = request_id(id);
-    sink.event(Event::new(QuestionAnswered { request, answers: own.json() }));
 }

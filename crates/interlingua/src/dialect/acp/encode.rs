@@ -6,7 +6,6 @@
 
 mod calls;
 mod diffs;
-mod form;
 mod messages;
 mod paths;
 mod requests;
@@ -263,6 +262,7 @@ impl AcpEncoder {
             cwd: own(&update.cwd, known.cwd),
             permission_mode: own(&update.permission_mode, known.permission_mode),
             tools: update.tools.clone().map(Json::into_owned).or(known.tools),
+            host_fields: Vec::new(),
         };
         self.session_info_due &= self.facts.id.is_none();
         if !self.session_info_due && self.facts != SessionStarted::default() {

@@ -16,6 +16,7 @@ pub(super) const IGNORED: &[Ignored] = &[
             "session/load",
             "session/resume",
             "session/set_mode",
+            "session/set_model",
             "session/set_config_option",
             "session/list",
             "session/close",

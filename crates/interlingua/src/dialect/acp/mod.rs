@@ -19,6 +19,7 @@
 mod decode;
 mod encode;
 mod ending;
+mod form;
 mod ignored;
 mod rules;
 mod tools;

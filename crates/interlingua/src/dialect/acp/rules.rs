@@ -82,6 +82,7 @@ const METHODS_OF_AGENT: &[&str] = &[
     "session/prompt",
     "session/cancel",
     "session/set_mode",
+    "session/set_model",
     "session/set_config_option",
     "session/list",
     "session/delete",

@@ -21,6 +21,11 @@ pub(super) struct Params<'a> {
     pub(super) prompt: Option<Json<'a>>,
     pub(super) cwd: Option<Text<'a>>,
     pub(super) meta: Option<Json<'a>>,
+    /// The fields of a form.
+    pub(super) call_id: Option<Text<'a>>,
+    pub(super) message: Option<Text<'a>>,
+    pub(super) schema: Option<Json<'a>>,
+    pub(super) url: Option<Text<'a>>,
 }
 
 impl<'a> Record<'a> for Params<'a> {
@@ -34,6 +39,10 @@ impl<'a> Record<'a> for Params<'a> {
             "prompt" => self.prompt = value.json()?,
             "cwd" => self.cwd = value.text()?,
             "_meta" => self.meta = value.json()?,
+            "toolCallId" => self.call_id = value.text()?,
+            "message" => self.message = value.text()?,
+            "requestedSchema" => self.schema = value.json()?,
+            "url" => self.url = value.text()?,
             _ => value.skip()?,
         }
         Ok(())
@@ -49,6 +58,10 @@ impl<'a> Record<'a> for Params<'a> {
             "cwd",
             "modeId",
             "_meta" => Meta,
+            "toolCallId",
+            "message",
+            "requestedSchema",
+            "url",
         )
     }
 }
@@ -220,6 +233,8 @@ record! {
         usage: record<WireUsage> "usage",
         outcome: record<Selected> "outcome",
         action: text "action",
+        content: json "content",
+        answers: json "answers",
         meta: record<Meta> "_meta",
     }
 }

@@ -35,6 +35,9 @@ record! {
         plan: record<Named> "qwenTodoPlan",
         terminal_output: record<TerminalOutput> "terminal_output",
         terminal_exit: record<TerminalExit> "terminal_exit",
+        // A permission request of Qwen that is a question.
+        interaction: text "qwenInteractionKind",
+        questions: json "qwenQuestions",
     }
 }
 
@@ -113,6 +116,9 @@ record! {
         request: text "requestId",
         description: text "description",
         options: json "options",
+        message: text "message",
+        server: text "server",
+        questions: json "questions",
         call: text "toolCallId",
         plan: text "planId",
         id: text "id",

@@ -1,13 +1,10 @@
-//! Decodes the answers to tool calls: the status of a call, the files that it changed, and the
-//! decision on its permission request. It knows no message and no block.
+//! Decodes the answers to tool calls: the status of a call, and the files that it changed. It knows
+//! no message and no block.
 
-use std::collections::BTreeMap;
-
-use super::wire::{Content, ControlResponse, HostAnswer, PermissionDecision, ResultMeta};
+use super::requests::Requests;
+use super::wire::{Content, ResultMeta};
 use crate::dialect::Emitter;
-use crate::event::{
-    Decision, FileChange, FileChangeKind, FilesChanged, PermissionResolved, ToolEnded, ToolStatus,
-};
+use crate::event::{FileChange, FileChangeKind, FilesChanged, ToolEnded, ToolStatus};
 use crate::json::read;
 use crate::json::{Json, Text, record};
 
@@ -20,69 +17,7 @@ record! {
     }
 }
 
-/// The permission requests without a decision, by call.
-#[derive(Debug, Default)]
-pub(super) struct PermissionRequests {
-    requests: BTreeMap<String, Text<'static>>,
-}
-
-impl PermissionRequests {
-    /// Remembers the request for a call.
-    pub(super) fn add(&mut self, call: Option<&Text<'_>>, request: &Text<'_>) {
-        if let Some(call) = call {
-            self.requests.insert(call.to_string(), request.clone().into_owned());
-        }
-    }
-
-    /// The decision of the host, for a stream that also contains what the host sends.
-    pub(super) fn resolve_by_host<'a>(
-        &mut self,
-        response: Option<ControlResponse<'a>>,
-    ) -> Option<PermissionResolved<'a>> {
-        let ControlResponse { request_id, answer } = response?;
-        let (request, HostAnswer { behavior, message }) = (request_id?, answer?.record);
-        let decision = match behavior?.body() {
-            "allow" => Decision::Allowed,
-            _ => Decision::Denied,
-        };
-        let call = self.requests.iter().find(|(_, pending)| **pending == request)?.0.clone();
-        self.requests.remove(&call);
-        Some(PermissionResolved {
-            request: Some(request),
-            call: Some(Text::from(call)),
-            decision,
-            reason: message,
-            ..PermissionResolved::default()
-        })
-    }
-
-    /// The decision on a call that had a permission request. Older versions do not state it, so it
-    /// follows from the status of the answer.
-    fn resolve_by_answer<'a>(
-        &mut self,
-        status: &ToolStatus,
-        call: &Text<'a>,
-        decision: Option<PermissionDecision<'a>>,
-    ) -> Option<PermissionResolved<'a>> {
-        if self.requests.is_empty() {
-            return None;
-        }
-        let request = self.requests.remove(&*call.to_plain())?;
-        let decision = decision.unwrap_or_default();
-        let accepted = match decision.decision.as_ref().map(Text::body) {
-            Some(decision) => decision == "accept",
-            None => *status != ToolStatus::Denied,
-        };
-        Some(PermissionResolved {
-            request: Some(request),
-            call: Some(call.clone()),
-            tool: None,
-            decision: if accepted { Decision::Allowed } else { Decision::Denied },
-            by: decision.source,
-            reason: decision.reason,
-        })
-    }
-
+impl Requests {
     /// Emits the answer to a call, after the decision on its permission and the files it changed.
     pub(super) fn emit_answer<'a>(
         &mut self,
@@ -92,13 +27,8 @@ impl PermissionRequests {
         out: &mut Emitter<'_, 'a>,
     ) {
         let meta = meta.unwrap_or_default();
-        let call = content.tool_use_id.clone().unwrap_or_default();
         let ended = answer(content, meta.non_execution_kind, structured);
-        if let Some(resolved) =
-            self.resolve_by_answer(&ended.status, &call, meta.permission_decision)
-        {
-            out.emit(resolved);
-        }
+        self.emit_resolved_by_answer(&ended, meta.permission_decision, out);
         if let Some(changed) = files_changed(&ended) {
             out.emit(changed);
         }

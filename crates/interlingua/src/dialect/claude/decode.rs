@@ -1,17 +1,18 @@
 //! Decodes Claude Code's stream: selects the meaning of a record by its type, and decodes messages.
 //! Other modules decode the end of a turn, answers to calls, and the records of the program.
 
-use super::answers::{PermissionRequests, provider_answer};
+use super::answers::provider_answer;
 use super::ended::{Endings, counts};
-use super::system::{Subagents, emit_control_request, failure, limit};
+use super::requests::Requests;
+use super::system::{Subagents, failure, limit};
 use super::tasks::Tasks;
 use super::thread::{Thread, tool_started};
 use super::wire::{Content, Line, Message};
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, Emitter, EventSink, each_record, tools};
 use crate::event::{
-    Block, BlockKind, Decision, Event, Interrupted, MessageEnded, MessageStarted,
-    PermissionResolved, PlanUpdated, Scope, SessionStarted, ToolProgress, UserMessage, Withdrawn,
+    Block, BlockKind, Event, Interrupted, MessageEnded, MessageStarted, PlanUpdated, Scope,
+    SessionStarted, ToolProgress, UserMessage, Withdrawn,
 };
 use crate::framing::FrameText;
 use crate::json::Text;
@@ -23,7 +24,7 @@ pub struct ClaudeDecoder {
     /// The threads of the main agent and of each sub-agent.
     threads: Vec<Thread>,
     tasks: Tasks,
-    permissions: PermissionRequests,
+    requests: Requests,
     subagents: Subagents,
     endings: Endings,
     /// The start of the session was emitted.
@@ -63,18 +64,17 @@ impl ClaudeDecoder {
             }
             "tool_progress" => emit_progress(std::mem::take(line), &mut out),
             "control_request" => {
-                emit_control_request(std::mem::take(line), &mut self.permissions, &mut out);
+                self.requests.emit_request(std::mem::take(line), &mut out);
             }
-            "control_cancel_request" => out.emit(PermissionResolved {
-                request: line.request_id.take(),
-                decision: Decision::Withdrawn,
-                ..PermissionResolved::default()
-            }),
+            "control_cancel_request" => {
+                self.requests.emit_cancelled(line.request_id.take(), &mut out);
+            }
             "rate_limit_event" => out.emit(limit(line.rate_limit_info.take())),
-            "control_response" => match self.permissions.resolve_by_host(line.response.take()) {
-                Some(resolved) => out.emit(resolved),
-                None => out.native(kind.unwrap_or_default()),
-            },
+            "control_response" => {
+                if !self.requests.emit_host_answer(line.response.take(), &mut out) {
+                    out.native(kind.unwrap_or_default());
+                }
+            }
             "command_lifecycle" | "keep_alive" | "auth_status" | "prompt_suggestion"
             | "tool_use_summary" | "conversation_reset" | "active_goal" => {
                 out.native(kind.unwrap_or_default());
@@ -200,7 +200,7 @@ impl ClaudeDecoder {
                     let structured = line.tool_use_result.clone();
                     let failed = content.is_error == Some(true);
                     let plan = self.tasks.apply_answer(&id, failed, structured.as_ref());
-                    self.permissions.emit_answer(std::mem::take(content), meta, structured, out);
+                    self.requests.emit_answer(std::mem::take(content), meta, structured, out);
                     if let Some(plan) = plan {
                         out.emit(plan);
                     }

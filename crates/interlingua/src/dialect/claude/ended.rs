@@ -79,6 +79,7 @@ impl Endings {
             by_model,
             cost,
             duration_ms: line.duration_ms.filter(|_| known("duration_ms")),
+            duration_measured: false,
             api_duration_ms: self.api_duration_of_turn(api_duration_ms, line.duration_ms),
             steps: line.num_turns.filter(|_| known("num_turns")),
             denials: line.permission_denials,

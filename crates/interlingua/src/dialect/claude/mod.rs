@@ -17,6 +17,7 @@ pub(super) mod ended;
 mod ignored;
 pub(super) mod modes;
 mod partial;
+mod requests;
 pub(super) mod result;
 mod rules;
 mod system;
@@ -30,6 +31,7 @@ use crate::json::read::Record;
 
 pub use decode::ClaudeDecoder;
 pub use encode::ClaudeEncoder;
+pub use requests::{APPROVE_PLAN, KEEP_PLANNING};
 
 /// The dialect `claude`.
 pub static DIALECT: Dialect = Dialect {

@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 use super::wire::{Line, McpServer, Message};
 use crate::dialect::Emitter;
 use crate::event::{
-    Compacted, Decision, Error, ErrorClass, Limit, Notice, PermissionRequested, PermissionResolved,
-    QuestionAsked, Retry, SessionStarted, SessionUpdated, Severity, SubagentEnded, SubagentStarted,
-    TurnStarted,
+    Compacted, Decision, Error, ErrorClass, Limit, Notice, PermissionResolved, Retry,
+    SessionStarted, SessionUpdated, Severity, SubagentEnded, SubagentStarted, TurnStarted,
 };
 use crate::json::read::{self, Shaped};
 use crate::json::{Json, Text, record};
@@ -121,6 +120,7 @@ fn emit_session_start<'a>(line: Line<'a>, out: &mut Emitter<'_, 'a>) {
         cwd: line.cwd,
         permission_mode: line.permission_mode,
         tools: line.tools,
+        host_fields: Vec::new(),
     });
     out.emit(TurnStarted::default());
     for server in line.mcp_servers {
@@ -136,46 +136,6 @@ fn unavailable_message(server: McpServer<'_>) -> Option<Text<'static>> {
     let known = matches!(status.body(), "failed" | "needs-auth" | "disabled");
     let name = server.name.unwrap_or_default();
     known.then(|| Text::from(format!("the MCP server {name} cannot be used: {status}")))
-}
-
-record! {
-    struct Questions<'a> {
-        questions: json "questions",
-    }
-}
-
-/// Emits a request of the program to its host.
-pub(super) fn emit_control_request<'a>(
-    line: Line<'a>,
-    permissions: &mut super::answers::PermissionRequests,
-    out: &mut Emitter<'_, 'a>,
-) {
-    let request = line.request.unwrap_or_default();
-    let id = line.request_id.unwrap_or_default();
-    let is_about_tool = request.subtype.as_ref().is_some_and(|subtype| *subtype == "can_use_tool");
-    if !is_about_tool {
-        out.native("control_request");
-    } else if request.tool_name.as_ref().is_some_and(|tool| *tool == "AskUserQuestion") {
-        let questions = request.input.as_ref().and_then(read::record_of::<Questions<'_>>);
-        let questions = questions.and_then(|input| input.questions).map(Json::into_owned);
-        out.emit(QuestionAsked {
-            native_call: None,
-            request: id,
-            call: request.tool_use_id,
-            questions: questions.or(request.input),
-        });
-    } else {
-        permissions.add(request.tool_use_id.as_ref(), &id);
-        out.emit(PermissionRequested {
-            native_call: None,
-            request: id,
-            call: request.tool_use_id,
-            tool: request.tool_name,
-            description: request.description,
-            input: request.input,
-            options: request.suggestions,
-        });
-    }
 }
 
 record! {

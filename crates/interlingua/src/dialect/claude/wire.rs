@@ -187,6 +187,11 @@ record! {
         description: text "description",
         input: json "input",
         suggestions: json "permission_suggestions",
+        // A form of an MCP server.
+        server: text "mcp_server_name",
+        message: text "message",
+        schema: json "requested_schema",
+        url: text "url",
     }
 }
 
@@ -195,14 +200,26 @@ record! {
     pub(super) struct ControlResponse<'a> {
         request_id: text "request_id",
         answer: whole<HostAnswer> "response",
+        error: text "error",
     }
 }
 
 record! {
-    /// The decision of the host on a call.
+    /// The decision of the host on a call, or its answer to a form.
     pub(super) struct HostAnswer<'a> {
         behavior: text "behavior",
         message: text "message",
+        updated_input: record<AnsweredInput> "updatedInput",
+        action: text "action",
+        content: json "content",
+    }
+}
+
+record! {
+    /// The input of a question, to which the host has added the answers.
+    pub(super) struct AnsweredInput<'a> {
+        answers: json "answers",
+        annotations: json "annotations",
     }
 }
 

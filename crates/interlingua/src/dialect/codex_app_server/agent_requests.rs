@@ -4,11 +4,11 @@
 //! decision is inferred from the fate of the call.
 
 use super::calls::{self, Calls};
-use super::wire::{Params, ResponseResult};
+use super::questions;
+use super::wire::{ElicitationMeta, Params, ResponseResult};
 use crate::dialect::Emitter;
 use crate::event::{
-    Decision, PermissionRequested, PermissionResolved, QuestionAnswered, QuestionAsked, ToolEnded,
-    ToolStatus,
+    Decision, PermissionRequested, PermissionResolved, QuestionAnswered, ToolEnded, ToolStatus,
 };
 use crate::json::{Json, Text};
 
@@ -31,9 +31,17 @@ struct AgentRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Permission,
+    /// A permission request for a tool of an MCP server, which has the form of a question.
+    McpApproval,
     Question,
     /// A request between the program and its client. The agent reports its result.
     Other,
+}
+
+impl AgentRequest {
+    fn is_permission(&self) -> bool {
+        matches!(self.kind, Kind::Permission | Kind::McpApproval)
+    }
 }
 
 /// The id of a request as text; it may be a number.
@@ -48,9 +56,16 @@ impl AgentRequests {
         method: &str,
         id: &Json<'_>,
         params: &Params<'_>,
+        calls: &Calls,
         out: &mut Emitter<'_, '_>,
     ) -> bool {
         let id = request_id(id);
+        if method == "mcpServer/elicitation/request"
+            && let Some(meta) = params.meta.as_ref().filter(|meta| is_approval(meta))
+        {
+            self.emit_mcp_approval(&id, params, meta, calls, out);
+            return true;
+        }
         let (kind, tool) = match method {
             "item/commandExecution/requestApproval" | "execCommandApproval" => {
                 (Kind::Permission, "command_execution")
@@ -67,7 +82,7 @@ impl AgentRequests {
             _ => return false,
         };
         match kind {
-            Kind::Permission => out.emit(PermissionRequested {
+            Kind::Permission | Kind::McpApproval => out.emit(PermissionRequested {
                 native_call: None,
                 request: id.borrowed(),
                 call: params.item_id.clone(),
@@ -76,12 +91,7 @@ impl AgentRequests {
                 input: input(params),
                 options: params.decisions.clone(),
             }),
-            Kind::Question => out.emit(QuestionAsked {
-                native_call: None,
-                request: id.borrowed(),
-                call: params.item_id.clone(),
-                questions: questions(params),
-            }),
+            Kind::Question => out.emit(questions::asked(id.borrowed(), params)),
             Kind::Other => out.native(method.to_owned()),
         }
         self.pending.push(AgentRequest {
@@ -92,6 +102,42 @@ impl AgentRequests {
             parent: out.parent.clone().map(Text::into_owned),
         });
         true
+    }
+
+    /// Emits the request for the approval of a call of an MCP tool. It does not name the call, which
+    /// is the one of the same server with the same input.
+    fn emit_mcp_approval(
+        &mut self,
+        id: &Text<'_>,
+        params: &Params<'_>,
+        meta: &ElicitationMeta<'_>,
+        calls: &Calls,
+        out: &mut Emitter<'_, '_>,
+    ) {
+        let server = params.server.clone().unwrap_or_default();
+        let awaits_none = |call: &str| {
+            self.pending.iter().all(|it| it.call.as_ref().is_none_or(|known| *known != *call))
+        };
+        let open = calls.of_mcp_server(&server, meta.params.as_ref(), awaits_none);
+        let call = open.map(|open| Text::plain(&open.id).into_owned());
+        let tool = open.map(|open| Text::from(open.name.to_string()));
+        let tool = tool.unwrap_or_else(|| Text::from(format!("mcp__{server}")));
+        out.emit(PermissionRequested {
+            native_call: None,
+            request: id.borrowed(),
+            call: call.clone(),
+            tool: Some(tool.borrowed()),
+            description: params.message.clone(),
+            input: meta.params.clone(),
+            options: None,
+        });
+        self.pending.push(AgentRequest {
+            id: id.clone().into_owned(),
+            call,
+            tool,
+            kind: Kind::McpApproval,
+            parent: out.parent.clone().map(Text::into_owned),
+        });
     }
 
     /// Emits the response of the client, if it answers a pending request.
@@ -108,15 +154,14 @@ impl AgentRequests {
                 let (decision, reason) = decision_of(result);
                 self.resolve(at, decision, Some("client"), reason, out);
             }
+            Some(Kind::McpApproval) if result.action.is_some() => {
+                let (decision, reason) = decision_of_action(result);
+                self.resolve(at, decision, Some("client"), reason, out);
+            }
             Some(Kind::Question) if result.answers.is_some() || result.action.is_some() => {
                 let request = self.pending.remove(at);
-                let action = || result.action.as_ref().map(Json::from);
-                let answers = result.answers.clone().or_else(|| result.content.clone());
                 out.parent = request.parent;
-                out.emit(QuestionAnswered {
-                    request: request.id,
-                    answers: answers.or_else(action),
-                });
+                out.emit(questions::answered(request.id, result));
             }
             Some(Kind::Other) if result.content_items.is_some() => {
                 self.pending.remove(at);
@@ -139,27 +184,39 @@ impl AgentRequests {
         out: &mut Emitter<'_, '_>,
     ) -> bool {
         let Some(at) = self.find(&request_id(id)) else { return false };
-        let permission = self.pending.get(at).is_some_and(|it| it.kind == Kind::Permission);
-        if permission {
-            let reason = reason.map(|reason| reason.clone().into_owned());
-            self.resolve(at, Decision::Denied, Some("client"), reason, out);
-        } else {
-            self.pending.remove(at);
-            out.native("response");
+        let reason = reason.map(|reason| reason.clone().into_owned());
+        match self.pending.get(at).map(|request| request.kind) {
+            Some(Kind::Permission | Kind::McpApproval) => {
+                self.resolve(at, Decision::Denied, Some("client"), reason, out);
+            }
+            Some(Kind::Question) => {
+                let request = self.pending.remove(at);
+                out.parent = request.parent;
+                out.emit(QuestionAnswered {
+                    request: request.id,
+                    declined: true,
+                    reason,
+                    ..QuestionAnswered::default()
+                });
+            }
+            _ => {
+                self.pending.remove(at);
+                out.native("response");
+            }
         }
         true
     }
 
     /// Reads that a request is resolved. A decision about a call shows later.
     pub(super) fn emit_resolved(&mut self, id: &Json<'_>, out: &mut Emitter<'_, '_>) {
-        let position = self.find(&request_id(id)).filter(|at| {
-            self.pending.get(*at).is_some_and(|request| request.kind != Kind::Permission)
-        });
+        let position = self
+            .find(&request_id(id))
+            .filter(|at| self.pending.get(*at).is_some_and(|request| !request.is_permission()));
         match position.map(|at| self.pending.remove(at)) {
             Some(request) if request.kind == Kind::Question => {
                 out.parent = request.parent;
                 let request = request.id;
-                out.emit(QuestionAnswered { request, answers: None });
+                out.emit(QuestionAnswered { request, ..QuestionAnswered::default() });
             }
             _ => out.native("serverRequest/resolved"),
         }
@@ -172,12 +229,17 @@ impl AgentRequests {
         status: Option<&ToolStatus>,
         out: &mut Emitter<'_, '_>,
     ) {
-        while let Some(at) = self.pending.iter().position(|request| {
-            request.kind == Kind::Permission && request.call.as_ref() == Some(call)
-        }) {
+        while let Some(at) = self
+            .pending
+            .iter()
+            .position(|request| request.is_permission() && request.call.as_ref() == Some(call))
+        {
             let denied = status == Some(&ToolStatus::Denied);
             let decision = if denied { Decision::Denied } else { Decision::Allowed };
             self.resolve(at, decision, None, None, out);
+        }
+        if status.is_some() {
+            self.denied.retain(|denied| denied.call.as_ref() != Some(call));
         }
     }
 
@@ -188,7 +250,7 @@ impl AgentRequests {
         calls: &mut Calls,
         out: &mut Emitter<'_, '_>,
     ) {
-        while let Some(at) = self.pending.iter().position(|it| it.kind == Kind::Permission) {
+        while let Some(at) = self.pending.iter().position(AgentRequest::is_permission) {
             if completed {
                 self.resolve(at, Decision::Allowed, None, None, out);
             } else {
@@ -251,15 +313,9 @@ fn input(params: &Params<'_>) -> Option<Json<'static>> {
     }))
 }
 
-/// The questions, or the form of an MCP server.
-fn questions<'a>(params: &Params<'a>) -> Option<Json<'a>> {
-    params.questions.clone().or_else(|| {
-        Some(Json::object(|fields| {
-            fields.json_if("serverName", params.server.as_ref());
-            fields.text_if("message", params.message.as_ref());
-            fields.json_if("requestedSchema", params.schema.as_ref());
-        }))
-    })
+/// Whether a form of an MCP server is Codex's own request for the approval of a call.
+fn is_approval(meta: &ElicitationMeta<'_>) -> bool {
+    meta.approval.as_ref().is_some_and(|kind| *kind == "mcp_tool_call")
 }
 
 /// The client's decision, and its own value for it if that contains more than yes or no.
@@ -280,5 +336,18 @@ fn decision_of(result: &ResponseResult<'_>) -> (Decision, Option<Text<'static>>)
             (Decision::Denied, Some(Text::plain("the client cancelled the turn")))
         }
         _ => (Decision::Denied, Some(value.into_owned())),
+    }
+}
+
+/// The client's decision about a call of an MCP tool, and for how long it holds.
+fn decision_of_action(result: &ResponseResult<'_>) -> (Decision, Option<Text<'static>>) {
+    match result.action.as_ref().map_or("", Text::body) {
+        "accept" => {
+            let persist = result.meta.as_ref().and_then(|meta| meta.persist.as_ref());
+            let persist = persist.and_then(Json::as_text).map(Text::into_owned);
+            (Decision::Allowed, persist)
+        }
+        "cancel" => (Decision::Denied, Some(Text::plain("the client cancelled the call"))),
+        _ => (Decision::Denied, None),
     }
 }

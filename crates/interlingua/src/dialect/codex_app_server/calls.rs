@@ -17,8 +17,17 @@ use crate::json::{Json, Text};
 /// The calls in progress.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    /// The ids of calls that were started and not yet completed.
-    open: Vec<Box<str>>,
+    /// The calls that were started and not yet completed.
+    open: Vec<OpenCall>,
+}
+
+#[derive(Debug)]
+pub(super) struct OpenCall {
+    pub(super) id: Box<str>,
+    /// The name of the tool.
+    pub(super) name: Box<str>,
+    /// The MCP server that has the tool, and the input. Requests for approval name only these.
+    mcp: Option<(Text<'static>, Option<Json<'static>>)>,
 }
 
 /// A tool: its name, its kind, and its executor.
@@ -36,13 +45,19 @@ impl Calls {
         if spawns_agent(item) {
             threads.begin_spawn(&id);
         }
-        self.open.push(id.to_plain().into());
+        let mcp = item.server.clone().filter(|_| tool.1 == ToolKind::Mcp);
+        self.open.push(OpenCall {
+            id: id.to_plain().into(),
+            name: tool.0.to_plain().into(),
+            mcp: mcp
+                .map(|server| (server.into_owned(), item.arguments.clone().map(Json::into_owned))),
+        });
         out.emit(tool_started(tool, item, false));
     }
 
     /// Closes a call; returns whether it was open.
     fn take(&mut self, id: &Text<'_>) -> bool {
-        let at = self.open.iter().position(|call| *id == **call);
+        let at = self.open.iter().position(|call| *id == *call.id);
         at.map(|at| self.open.remove(at)).is_some()
     }
 
@@ -51,7 +66,7 @@ impl Calls {
     pub(super) fn cancel_all(&mut self, out: &mut Emitter<'_, '_>) {
         for call in self.open.drain(..) {
             out.emit(ToolEnded {
-                call: Text::plain(&call),
+                call: Text::plain(&call.id),
                 status: ToolStatus::Cancelled,
                 error: Some(Text::plain("the turn was stopped while this call ran")),
                 ..ToolEnded::default()
@@ -61,7 +76,21 @@ impl Calls {
 
     /// Removes a call that was answered in another way.
     pub(super) fn forget(&mut self, call: &Text<'_>) {
-        self.open.retain(|open| *call != **open);
+        self.open.retain(|open| *call != *open.id);
+    }
+
+    /// The oldest open call of a tool of an MCP server with this input that `filter` selects.
+    pub(super) fn of_mcp_server(
+        &self,
+        server: &Text<'_>,
+        input: Option<&Json<'_>>,
+        filter: impl Fn(&str) -> bool,
+    ) -> Option<&OpenCall> {
+        self.open.iter().filter(|call| filter(&call.id)).find(|call| {
+            call.mcp.as_ref().is_some_and(|(own, arguments)| {
+                own == server && is_same_input(arguments.as_ref(), input)
+            })
+        })
     }
 
     pub(super) fn clear(&mut self) {
@@ -105,6 +134,12 @@ impl CodexAppServerDecoder {
         changes.iter().for_each(|change| self.files.add(&change.path));
         out.emit(FilesChanged { call: item.id.clone(), changes });
     }
+}
+
+/// Whether two inputs are the same. An empty input may be absent.
+fn is_same_input(one: Option<&Json<'_>>, other: Option<&Json<'_>>) -> bool {
+    let is_empty = |input: Option<&Json<'_>>| input.is_none_or(|input| input.get() == "{}");
+    one == other || (is_empty(one) && is_empty(other))
 }
 
 fn spawns_agent(item: &Item<'_>) -> bool {
@@ -154,6 +189,7 @@ fn search_input(item: &Item<'_>) -> Json<'static> {
 fn tool_ended<'a>(item: &mut Item<'a>) -> ToolEnded<'a> {
     let status = match item.status.as_ref().map_or("completed", Text::body) {
         "completed" => ToolStatus::Completed,
+        "failed" if is_rejected(item) => ToolStatus::Denied,
         "failed" => ToolStatus::Failed,
         "declined" => ToolStatus::Denied,
         // The item is completed, but the call never finished.
@@ -173,6 +209,13 @@ fn tool_ended<'a>(item: &mut Item<'a>) -> ToolEnded<'a> {
         exit_code: item.exit_code,
         ..ToolEnded::default()
     }
+}
+
+/// Whether the user did not allow a call of an MCP tool, which has no status of its own.
+fn is_rejected(item: &Item<'_>) -> bool {
+    let message = item.error.as_ref().and_then(|error| error.message.as_ref());
+    item.server.is_some()
+        && message.is_some_and(|message| *message == "user rejected MCP tool call")
 }
 
 /// The error of a call whose agent reports none.

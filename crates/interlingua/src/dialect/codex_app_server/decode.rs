@@ -187,7 +187,7 @@ impl CodexAppServerDecoder {
         params: &mut Params<'a>,
         out: &mut Emitter<'_, 'a>,
     ) {
-        if !self.agent_requests.emit_request(name, id, params, out) {
+        if !self.agent_requests.emit_request(name, id, params, &self.calls, out) {
             self.read_client_request(name, &request_id(id), params, out);
         }
     }

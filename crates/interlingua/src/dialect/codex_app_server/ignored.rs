@@ -91,6 +91,7 @@ pub(super) const IGNORED: &[Ignored] = &[
     },
     Ignored {
         what: &[
+            "thread/readState/changed",
             "thread/status/changed",
             "item/autoApprovalReview/started",
             "autoApprovalReview/*",
@@ -172,9 +173,12 @@ pub(super) const IGNORED: &[Ignored] = &[
     },
     Ignored {
         what: &[
+            "item/*: params.item.appContext",
             "item/*: params.item.commandActions",
+            "item/*: params.item.mcpAppUi",
             "item/*: params.item.pluginId",
             "item/*: params.item.processId",
+            "item/*: params.item.readOnlyHint",
             "item/*: params.item.scriptPath",
             "item/*: params.item.source",
         ],
@@ -193,6 +197,18 @@ pub(super) const IGNORED: &[Ignored] = &[
             "item/*/requestApproval: params.proposed*",
         ],
         why: "the command, the reason and the available decisions are read",
+    },
+    Ignored {
+        what: &[
+            "mcpServer/elicitation/request: params._meta.tool_description",
+            "mcpServer/elicitation/request: params._meta.tool_params_display",
+            "mcpServer/elicitation/request: params.mode",
+        ],
+        why: "the message, and the schema or the input of the tool are read",
+    },
+    Ignored {
+        what: &["mcpServer/startupStatus/updated: params.failureReason"],
+        why: "the status of a server is read",
     },
     Ignored {
         what: &["thread/tokenUsage/updated: *totalTokens", "thread/tokenUsage/updated: *Window"],

@@ -29,6 +29,7 @@ mod failures;
 mod ignored;
 mod items;
 mod messages;
+mod questions;
 mod threads;
 mod tools;
 mod turns;

@@ -90,6 +90,7 @@ impl CodexAppServerDecoder {
             cwd: result.cwd.take().or(thread.cwd.take()),
             permission_mode: result.approval_policy.take(),
             tools: None,
+            host_fields: Vec::new(),
         });
         // History is not replayed in the middle of a live turn.
         for turn in &mut thread.turns {

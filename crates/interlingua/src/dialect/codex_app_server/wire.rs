@@ -39,7 +39,9 @@ record! {
         permissions: json "permissions",
         questions: json "questions",
         schema: json "requestedSchema",
-        server: json "serverName",
+        server: text "serverName",
+        url: text "url",
+        meta: record<ElicitationMeta> "_meta",
         tool: text "tool",
         arguments: json "arguments",
         review: record<Review> "review",
@@ -48,6 +50,17 @@ record! {
         // The status of an MCP server.
         name: text "name",
         status: text "status",
+    }
+}
+
+record! {
+    /// The metadata of a form. Codex asks for the approval of an MCP tool call with a form, which
+    /// only its metadata distinguishes from one of the server.
+    pub(super) struct ElicitationMeta<'a> {
+        approval: text "codex_approval_kind",
+        params: json "tool_params",
+        // In a response of the client: how long an approval holds.
+        persist: json "persist",
     }
 }
 
@@ -64,6 +77,7 @@ record! {
         answers: json "answers",
         action: text "action",
         content: json "content",
+        meta: record<ElicitationMeta> "_meta",
         content_items: json "contentItems",
         // In responses of either side.
         secret: json "accessToken" | "authToken" | "apiKey" | "token",

@@ -37,8 +37,9 @@ pub(super) fn started<'a>(details: &mut Details<'a>) -> ToolStarted<'a> {
     requested(request, None)
 }
 
-/// Emits the answer of a call, with its file changes and a denial.
-pub(super) fn ended<'a>(details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
+/// Emits the answer of a call, with its file changes, and with a denial unless that was decided in
+/// a record of its own.
+pub(super) fn ended<'a>(details: &mut Details<'a>, decided: bool, out: &mut Emitter<'_, 'a>) {
     let call = details.call.take().unwrap_or_default();
     let result = details.result.take().unwrap_or_default();
     let error = match std::mem::take(&mut details.error) {
@@ -56,7 +57,7 @@ pub(super) fn ended<'a>(details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
         None if exit_code.is_some_and(|code| code != 0) => ToolStatus::Failed,
         None => ToolStatus::Completed,
     };
-    if status == ToolStatus::Denied {
+    if status == ToolStatus::Denied && !decided {
         out.emit(PermissionResolved {
             call: Some(call.clone()),
             decision: Decision::Denied,
@@ -128,25 +129,66 @@ fn change_kind(word: &str) -> FileChangeKind {
 
 /// A permission request.
 pub(super) fn permission_requested<'a>(details: &mut Details<'a>) -> PermissionRequested<'a> {
-    let input = details.permission.take();
-    let permission = input.as_ref().and_then(read::record_of::<Permission<'_>>).unwrap_or_default();
-    let owned = |text: Option<Text<'_>>| text.map(Text::into_owned);
+    let raw = details.permission.take();
+    let permission = raw.as_ref().and_then(read::record_of::<Permission<'_>>).unwrap_or_default();
+    let owned = |text: &Option<Text<'_>>| text.clone().map(Text::into_owned);
+    let input = subject(&permission);
     PermissionRequested {
         native_call: None,
         request: details.request.take().unwrap_or_default(),
-        call: owned(permission.call),
-        tool: owned(permission.tool.or(permission.kind)),
-        description: owned(permission.intention),
+        call: owned(&permission.call),
+        // The call has the name of the tool; the kind of the request is less precise.
+        tool: owned(&permission.tool).or_else(|| match permission.call {
+            Some(_) => None,
+            None => owned(&permission.kind),
+        }),
+        description: owned(&permission.intention),
         options: None,
-        input,
+        input: input.or(raw),
     }
+}
+
+/// What a permission is requested for, with the names that the tools of most agents have for it. The
+/// file of a change is only the first of those that it changes.
+fn subject(permission: &Permission<'_>) -> Option<Json<'static>> {
+    let kind = permission.kind.as_ref().map_or("", Text::body);
+    if !matches!(kind, "shell" | "read" | "write" | "url") {
+        return None;
+    }
+    Some(Json::object(|fields| {
+        fields.text_if("command", permission.command.as_ref());
+        fields.text_if("cwd", permission.folder.as_ref());
+        fields.text_if("path", permission.path.as_ref());
+        fields.text_if("url", permission.url.as_ref());
+        if kind == "write" {
+            fields.objects("changes", changed_paths(permission), |change, path| {
+                change.text("path", path);
+            });
+            fields.text_if("diff", permission.diff.as_ref());
+        }
+    }))
+}
+
+fn changed_paths<'p, 'a>(permission: &'p Permission<'a>) -> Vec<&'p Text<'a>> {
+    let versions = permission.edits.iter().flat_map(|edit| [&edit.before, &edit.after]);
+    let mut paths: Vec<&Text<'_>> = Vec::new();
+    for path in versions.flatten().filter_map(|version| version.path.as_ref()) {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    paths
 }
 
 /// The decision about a permission request.
 pub(super) fn permission_resolved<'a>(details: &mut Details<'a>) -> PermissionResolved<'a> {
     let result = details.result.take().unwrap_or_default();
     let kind = result.kind.as_ref().map_or("", Text::body);
-    let decision = if kind.starts_with("approved") { Decision::Allowed } else { Decision::Denied };
+    let decision = match kind {
+        "cancelled" => Decision::Withdrawn,
+        kind if kind.starts_with("approved") => Decision::Allowed,
+        _ => Decision::Denied,
+    };
     PermissionResolved {
         request: details.request.take(),
         call: details.call.take(),

@@ -1,21 +1,27 @@
 //! Decodes Copilot's stream.
 
+use std::collections::VecDeque;
+
 use super::calls;
 use super::ended::{self, TurnState};
 use super::ignored::IGNORED;
+use super::questions;
 use super::thread::{InputDelta, REASONING, TEXT, Thread};
 use super::tools;
 use super::wire::{Details, Line, McpServer};
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, Emitter, EventSink, each_record};
 use crate::event::{
-    Block, BlockKind, Compacted, Interrupted, MessageEnded, MessageStarted, Notice,
-    QuestionAnswered, QuestionAsked, SessionStarted, Severity, SubagentEnded, SubagentStarted,
-    ToolEnded, ToolInputDelta, ToolProgress, ToolStarted, ToolStatus, TurnStarted, UserMessage,
+    Block, BlockKind, Compacted, Decision, Interrupted, MessageEnded, MessageStarted, Notice,
+    SessionStarted, Severity, SubagentEnded, SubagentStarted, ToolEnded, ToolInputDelta,
+    ToolProgress, ToolStarted, ToolStatus, TurnEnded, TurnStarted, Usage, UserMessage,
 };
 use crate::framing::FrameText;
 use crate::json::read::Shaped;
 use crate::json::{Json, Text};
+
+/// The number of calls that have ended and are remembered.
+const MAX_ENDED: usize = 64;
 
 /// The decoder of `copilot`.
 #[derive(Debug, Default)]
@@ -26,6 +32,10 @@ pub struct CopilotDecoder {
     agents: Vec<(Text<'static>, Text<'static>)>,
     /// The calls that were running when the turn was stopped. Copilot never answers them.
     stopped_calls: Vec<String>,
+    /// The calls whose denial was emitted when it was decided.
+    denied_calls: Vec<Text<'static>>,
+    /// The calls that ended last. A command that was moved to the background goes on printing.
+    ended_calls: VecDeque<Text<'static>>,
     turn: TurnState,
 }
 
@@ -47,7 +57,13 @@ impl Decoder for CopilotDecoder {
 }
 
 impl CopilotDecoder {
-    fn line<'a>(&mut self, line: &mut Line<'a>, own: Own<'a>, sink: &mut dyn EventSink) {
+    /// Reads one event of the program.
+    pub(in crate::dialect) fn line<'a>(
+        &mut self,
+        line: &mut Line<'a>,
+        own: Own<'a>,
+        sink: &mut dyn EventSink,
+    ) {
         let kind = line.kind.take();
         let mut none = Details::default();
         let details = line.data.as_mut().unwrap_or(&mut none);
@@ -60,6 +76,9 @@ impl CopilotDecoder {
             "assistant.message_delta" => self.text_delta(details, &mut out),
             "assistant.reasoning_delta" => self.reasoning_delta(details, &mut out),
             "assistant.tool_call_delta" => self.call_input_delta(details, &mut out),
+            "tool.shell_output" if self.has_ended(details.call.as_ref()) => {
+                out.native(kind.unwrap_or_default());
+            }
             "tool.shell_output" => out.emit(ToolProgress {
                 call: details.call.take().unwrap_or_default(),
                 output: details.text.take(),
@@ -74,7 +93,13 @@ impl CopilotDecoder {
                 out.emit(started);
                 out.native(kind.unwrap_or_default());
             }
-            "tool.execution_complete" => calls::ended(details, &mut out),
+            "tool.execution_complete" => {
+                let denied = &mut self.denied_calls;
+                let decided = denied.iter().position(|call| details.call.as_ref() == Some(call));
+                let decided = decided.map(|at| denied.swap_remove(at)).is_some();
+                self.note_ended(details.call.as_ref());
+                calls::ended(details, decided, &mut out);
+            }
             "tool.execution_progress" => out.emit(ToolProgress {
                 call: details.call.take().unwrap_or_default(),
                 ..ToolProgress::default()
@@ -112,7 +137,11 @@ impl CopilotDecoder {
             "session.tools_updated"
             | "session.start"
             | "session.resume"
-            | "session.model_change" => out.emit(session(details)),
+            | "session.model_change"
+                if out.parent.is_none() =>
+            {
+                out.emit(session(details));
+            }
             "session.mcp_servers_loaded" => {
                 let unusable = details.servers.drain(..).filter_map(unusable_server);
                 for text in unusable.collect::<Vec<_>>() {
@@ -136,13 +165,18 @@ impl CopilotDecoder {
             "subagent.started" | "subagent.completed" | "subagent.failed" => {
                 self.subagent(&kind, details, agent, out);
             }
-            "permission.requested" => out.emit(calls::permission_requested(details)),
-            "permission.completed" => out.emit(calls::permission_resolved(details)),
-            "user_input.requested" => out.emit(question(details)),
-            "user_input.completed" => out.emit(QuestionAnswered {
-                request: details.request.take().unwrap_or_default(),
-                answers: details.answer.take(),
-            }),
+            "permission.requested" if details.resolved_by_hook != Some(true) => {
+                out.emit(calls::permission_requested(details));
+            }
+            "permission.completed" => {
+                let resolved = calls::permission_resolved(details);
+                let denied =
+                    resolved.call.as_ref().filter(|_| resolved.decision == Decision::Denied);
+                self.denied_calls.extend(denied.map(|call| call.clone().into_owned()));
+                out.emit(resolved);
+            }
+            "user_input.requested" => out.emit(questions::asked(details)),
+            "user_input.completed" => out.emit(questions::answered(details)),
             _ => self.native_record(kind, details, out),
         }
     }
@@ -185,6 +219,39 @@ impl CopilotDecoder {
         } else {
             out.unknown(kind);
         }
+    }
+
+    /// Whether a turn has begun, or failed before it had.
+    pub(in crate::dialect) fn has_turn(&self) -> bool {
+        self.turn.open || self.turn.failed || self.turn.stopped.is_some()
+    }
+
+    /// Ends the turn, because the agent waits for the next prompt.
+    pub(in crate::dialect) fn became_idle(
+        &mut self,
+        aborted: bool,
+        usage: Option<Usage<'static>>,
+        out: &mut Emitter<'_, '_>,
+    ) {
+        if aborted && self.turn.open && self.turn.stopped.is_none() {
+            self.turn_stopped(None, out);
+        }
+        self.end_stopped_calls(out);
+        self.denied_calls.clear();
+        self.ended_calls.clear();
+        let ended = self.turn.ended(Some(0), out.time.as_ref());
+        out.emit(TurnEnded { usage, ..ended });
+    }
+
+    fn has_ended(&self, call: Option<&Text<'_>>) -> bool {
+        call.is_some_and(|call| self.ended_calls.iter().any(|ended| ended == call))
+    }
+
+    fn note_ended(&mut self, call: Option<&Text<'_>>) {
+        if self.ended_calls.len() == MAX_ENDED {
+            self.ended_calls.pop_front();
+        }
+        self.ended_calls.extend(call.map(|call| call.clone().into_owned()));
     }
 
     fn text_delta<'a>(&mut self, details: &mut Details<'a>, out: &mut Emitter<'_, 'a>) {
@@ -408,17 +475,4 @@ fn unusable_server(server: McpServer<'_>) -> Option<Text<'static>> {
     let name = server.name.unwrap_or_default();
     let why = server.error.unwrap_or(status);
     known.then(|| Text::from(format!("the MCP server {name} cannot be used: {why}")))
-}
-
-fn question<'a>(details: &mut Details<'a>) -> QuestionAsked<'a> {
-    let questions = Json::object(|fields| {
-        fields.text_if("question", details.question.as_ref());
-        fields.json_if("choices", details.choices.as_ref());
-    });
-    QuestionAsked {
-        native_call: None,
-        request: details.request.take().unwrap_or_default(),
-        call: details.call.take(),
-        questions: Some(questions),
-    }
 }

@@ -44,7 +44,8 @@ impl TurnState {
     /// Counts a finished request. Failed requests are not counted, as in the agent's own total.
     pub(super) fn add_request(&mut self, details: &Details<'_>) {
         if details.outcome.as_ref().is_some_and(|outcome| *outcome == "success") {
-            self.requests_ms += details.request_ms.unwrap_or(0);
+            // Some are printed with a fraction.
+            self.requests_ms += details.request_ms.unwrap_or(0.0).max(0.0).round() as u64;
         }
     }
 

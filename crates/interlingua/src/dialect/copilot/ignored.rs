@@ -2,7 +2,7 @@
 
 use crate::dialect::Ignored;
 
-pub(super) const IGNORED: &[Ignored] = &[
+pub(in crate::dialect) const IGNORED: &[Ignored] = &[
     Ignored {
         what: &["session.background_tasks_changed", "session.todos_changed"],
         why: "it has no content; only calls report what changed, if anything does",
@@ -23,12 +23,25 @@ pub(super) const IGNORED: &[Ignored] = &[
         why: "the retry or the error that follows reports it",
     },
     Ignored {
-        what: &["agent.interrupted", "abort"],
+        what: &["session.model_change?", "session.tools_updated?"],
+        why: "the model of a sub-agent, or that of the session once more; the session's is emitted",
+    },
+    Ignored {
+        what: &["tool.shell_output?"],
+        why: "the output of a command in the background, whose call has ended; the call that reads \
+              it has it",
+    },
+    Ignored {
+        what: &["permission.requested?"],
+        why: "a hook of the user has decided this request already; the decision is emitted",
+    },
+    Ignored {
+        what: &["agent.interrupted", "abort?"],
         why: "the record `abort` of the main agent reports it; the calls that it names are emitted \
               as cancelled",
     },
     Ignored {
-        what: &["tool.execution_start"],
+        what: &["tool.execution_start?"],
         why: "a call starts to run; the message or this record has started it already",
     },
     Ignored {
@@ -36,11 +49,11 @@ pub(super) const IGNORED: &[Ignored] = &[
         why: "it repeats the output of the command so far, which was streamed as deltas",
     },
     Ignored {
-        what: &["assistant.reasoning"],
+        what: &["assistant.reasoning?"],
         why: "reasoning that was streamed as deltas, or that its message contains",
     },
     Ignored {
-        what: &["session.info"],
+        what: &["session.info?"],
         why: "a notice of a retry, an interruption or a new file, which other records report",
     },
     Ignored {
@@ -128,6 +141,10 @@ pub(super) const IGNORED: &[Ignored] = &[
             "*: data.toolType",
         ],
         why: "labels of a call for the screen; its name and its input are read",
+    },
+    Ignored {
+        what: &["tool.execution_start: data.shellToolInfo"],
+        why: "the program's guess at the files of a command, whose text is emitted",
     },
     Ignored {
         what: &["tool.execution_complete: data.toolTelemetry"],

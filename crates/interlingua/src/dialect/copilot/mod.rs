@@ -20,10 +20,11 @@
 mod calls;
 mod decode;
 mod ended;
-mod ignored;
+pub(super) mod ignored;
+mod questions;
 mod thread;
 mod tools;
-mod wire;
+pub(super) mod wire;
 
 use super::{Confidence, Dialect, Probe};
 use crate::event::ErrorClass;

@@ -4,7 +4,7 @@ use crate::json::record;
 
 record! {
     /// One line: the envelope of an event, or `result`, which has none.
-    pub(super) struct Line<'a> {
+    pub(in crate::dialect) struct Line<'a> {
         kind: text "type",
         data: record<Details> "data",
         timestamp: json "timestamp",
@@ -17,7 +17,7 @@ record! {
 
 record! {
     /// The data of an event: the fields of all types, of which each type has some.
-    pub(super) struct Details<'a> {
+    pub(in crate::dialect) struct Details<'a> {
         // The most frequent fields are first, since names are compared in this order.
         message: text "messageId",
         delta: text "deltaContent",
@@ -52,7 +52,7 @@ record! {
         aborted: flag "aborted",
         // model.call_finished
         outcome: text "outcome",
-        request_ms: number "dispatchDurationMs",
+        request_ms: float "dispatchDurationMs",
         stopped_calls: json "toolCallIds",
         // injected messages and sub-agents
         source: text "source",
@@ -70,13 +70,21 @@ record! {
         permission: json "permissionRequest",
         question: text "question",
         choices: json "choices",
+        free_text: flag "allowFreeform",
         answer: json "answer",
+        resolved_by_hook: flag "resolvedByHook",
+        // assistant.usage
+        input_tokens: number "inputTokens",
+        output_tokens: number "outputTokens",
+        cache_read_tokens: number "cacheReadTokens",
+        cache_write_tokens: number "cacheWriteTokens",
+        reasoning_tokens: number "reasoningTokens",
     }
 }
 
 record! {
     /// A call in a message.
-    pub(super) struct ToolRequest<'a> {
+    pub(in crate::dialect) struct ToolRequest<'a> {
         call: text "toolCallId",
         name: text "name",
         arguments: json "arguments",
@@ -86,17 +94,17 @@ record! {
 
 record! {
     /// The output of a tool, for the model and for the screen, or the decision about a permission.
-    pub(super) struct ToolResult<'a> {
+    pub(in crate::dialect) struct ToolResult<'a> {
         content: json "content",
         shown: json "detailedContent",
         kind: text "kind",
-        feedback: text "feedback",
+        feedback: text "feedback" | "reason",
     }
 }
 
 record! {
     /// Why something failed.
-    pub(super) struct Failure<'a> {
+    pub(in crate::dialect) struct Failure<'a> {
         message: text "message",
         code: text "code",
     }
@@ -104,7 +112,7 @@ record! {
 
 record! {
     /// The end of a command.
-    pub(super) struct ShellExecution<'a> {
+    pub(in crate::dialect) struct ShellExecution<'a> {
         exit_code: integer "exitCode",
         _signal: json "signal",
     }
@@ -112,7 +120,7 @@ record! {
 
 record! {
     /// A file that a tool changed.
-    pub(super) struct FileEdit<'a> {
+    pub(in crate::dialect) struct FileEdit<'a> {
         path: text "path",
         kind: text "kind",
     }
@@ -120,14 +128,14 @@ record! {
 
 record! {
     /// The environment of a session.
-    pub(super) struct Context<'a> {
+    pub(in crate::dialect) struct Context<'a> {
         cwd: text "cwd",
     }
 }
 
 record! {
     /// An MCP server.
-    pub(super) struct McpServer<'a> {
+    pub(in crate::dialect) struct McpServer<'a> {
         name: text "name",
         status: text "status",
         error: text "error",
@@ -135,11 +143,32 @@ record! {
 }
 
 record! {
-    /// A permission request.
-    pub(super) struct Permission<'a> {
+    /// A permission request: the fields of all kinds, of which each kind has some.
+    pub(in crate::dialect) struct Permission<'a> {
         call: text "toolCallId",
         kind: text "kind",
         tool: text "toolName",
         intention: text "intention",
+        command: text "fullCommandText",
+        folder: text "resolvedWorkingDirectory",
+        path: text "fileName" | "path",
+        diff: text "diff",
+        edits: records<ProposedEdit> "fileEdits",
+        url: text "url",
+    }
+}
+
+record! {
+    /// A change to a file for which permission is requested.
+    pub(in crate::dialect) struct ProposedEdit<'a> {
+        before: record<FileVersion> "before",
+        after: record<FileVersion> "after",
+    }
+}
+
+record! {
+    /// A file before or after a change.
+    pub(in crate::dialect) struct FileVersion<'a> {
+        path: text "path",
     }
 }

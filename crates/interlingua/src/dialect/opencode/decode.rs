@@ -24,6 +24,8 @@ pub struct OpencodeDecoder {
     pub(super) parts: Parts,
     pub(super) calls: Calls,
     pub(super) requests: Requests,
+    /// A prompt was sent, and its turn has not started.
+    pub(super) prompted: bool,
     /// The current compaction was started by the program, not by the user.
     pub(super) automatic_compaction: Option<bool>,
     /// The records are lines of `run`, which has no record for the end of a turn.
@@ -37,6 +39,9 @@ impl Decoder for OpencodeDecoder {
             // Both are large, so they are borrowed and not moved.
             match &mut line.properties {
                 Some(properties) => self.read_event(&kind, properties, line.id.as_ref(), own, sink),
+                None if line.method.is_some() && line.path.is_some() => {
+                    self.read_request(line, sink);
+                }
                 None => self.read_line(&kind, line, own, sink),
             }
         });
@@ -139,6 +144,7 @@ impl OpencodeDecoder {
 
     pub(super) fn begin_turn(&mut self, time: Option<&Json<'_>>, sink: &mut dyn EventSink) {
         if !std::mem::replace(&mut self.turn.open, true) {
+            self.prompted = false;
             sink.event(Event::new(TurnStarted::default()).at(time.map(Json::borrowed)));
         }
     }

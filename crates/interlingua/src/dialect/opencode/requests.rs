@@ -3,6 +3,7 @@
 use super::calls::Calls;
 use super::wire::Properties;
 use crate::dialect::EventSink;
+use crate::dialect::questions::{AnswerKey, read_answer_lists, read_questions};
 use crate::event::{
     Decision, Event, PermissionRequested, PermissionResolved, QuestionAnswered, QuestionAsked,
 };
@@ -19,6 +20,8 @@ struct PendingRequest {
     request: String,
     call: Option<Text<'static>>,
     tool: Option<Text<'static>>,
+    /// The reason of the decision that was sent.
+    reason: Option<Text<'static>>,
 }
 
 impl Requests {
@@ -35,6 +38,7 @@ impl Requests {
             request: request.to_plain().into_owned(),
             call: call.clone().map(Text::into_owned),
             tool: properties.permission.clone().map(Text::into_owned),
+            reason: None,
         });
         let patterns = properties.patterns.as_ref().and_then(Json::read::<Vec<String>>);
         let event = PermissionRequested {
@@ -49,6 +53,13 @@ impl Requests {
         sink.event(Event::new(event).within(parent));
     }
 
+    /// Keeps the reason of a decision until the server confirms it.
+    pub(super) fn set_reason(&mut self, request: &str, reason: Text<'_>) {
+        if let Some(pending) = self.pending.iter_mut().find(|pending| pending.request == request) {
+            pending.reason = Some(reason.into_owned());
+        }
+    }
+
     /// Emits the user's reply to a permission request.
     pub(super) fn emit_permission_reply(
         &mut self,
@@ -59,9 +70,9 @@ impl Requests {
     ) {
         let request = properties.request.unwrap_or_default();
         let at = self.pending.iter().position(|pending| request == *pending.request);
-        let (call, tool) = match at.map(|at| self.pending.swap_remove(at)) {
-            Some(pending) => (pending.call, pending.tool),
-            None => (None, None),
+        let (call, tool, reason) = match at.map(|at| self.pending.swap_remove(at)) {
+            Some(pending) => (pending.call, pending.tool, pending.reason),
+            None => (None, None, None),
         };
         let rejected = properties.reply.as_ref().is_some_and(|reply| *reply == "reject");
         if let Some(call) = call.as_ref().filter(|_| rejected) {
@@ -73,9 +84,10 @@ impl Requests {
             tool,
             decision: if rejected { Decision::Denied } else { Decision::Allowed },
             by: Some(Text::plain("user")),
-            reason: properties.reply.filter(|reply| *reply == "always").map(|_| {
+            reason: reason.or_else(|| {
                 // opencode does not ask again.
-                Text::plain("for the rest of the session")
+                let is_always = properties.reply.is_some_and(|reply| reply == "always");
+                is_always.then(|| Text::plain("for the rest of the session"))
             }),
         };
         sink.event(Event::new(event).within(parent));
@@ -106,28 +118,32 @@ fn options(always: Option<&Json<'_>>) -> Option<Json<'static>> {
     ])
 }
 
-/// Emits a question to the user.
+/// Emits questions to the user. Their answers are a list in the same order.
 pub(super) fn emit_question(
     properties: Properties<'_>,
     parent: Option<Text<'static>>,
     sink: &mut dyn EventSink,
 ) {
     let event = QuestionAsked {
-        native_call: None,
         request: properties.id.unwrap_or_default(),
         call: properties.tool.and_then(|tool| tool.call),
-        questions: properties.questions,
+        questions: read_questions(properties.questions.as_ref(), AnswerKey::Index, true),
+        ..QuestionAsked::default()
     };
     sink.event(Event::new(event).within(parent));
 }
 
-/// Emits the user's answer to a question, or its rejection.
+/// Emits the user's answers to questions, or their rejection.
 pub(super) fn emit_answer(
     properties: Properties<'_>,
     parent: Option<Text<'static>>,
     sink: &mut dyn EventSink,
 ) {
-    let request = properties.request.unwrap_or_default();
-    let event = QuestionAnswered { request, answers: properties.answers };
+    let event = QuestionAnswered {
+        request: properties.request.unwrap_or_default(),
+        declined: properties.answers.is_none(),
+        answers: properties.answers.as_ref().map(read_answer_lists).unwrap_or_default(),
+        ..QuestionAnswered::default()
+    };
     sink.event(Event::new(event).within(parent));
 }

@@ -7,7 +7,7 @@ use super::failure::error_of;
 use super::parts::PartRef;
 use super::requests;
 use super::sessions::Owner;
-use super::wire::{Info, Properties, Status};
+use super::wire::{Failure, Info, Line, Properties, Status};
 use crate::dialect::EventSink;
 use crate::dialect::decode::Own;
 use crate::dialect::tools::plan_items;
@@ -112,7 +112,7 @@ impl OpencodeDecoder {
             }
             "session.idle" => self.read_idle(name, own, sink),
             "session.error" => {
-                self.fail(properties.error.take().unwrap_or_default(), None, own, sink)
+                self.read_error(properties.error.take().unwrap_or_default(), own, sink)
             }
             "session.created" => emit_ignored("again", name, own, sink),
             "session.diff" | "session.deleted" | "message.removed" | "message.part.removed" => {
@@ -158,12 +158,16 @@ impl OpencodeDecoder {
             return false;
         }
         self.sessions.owner_of(Some(&id));
+        let model = info.model.take().and_then(|model| model.id);
+        if let (Some(session_state), Some(model)) = (self.sessions.get_mut(0), &model) {
+            session_state.model = model.to_plain().into_owned();
+        }
         sink.event(Event::new(SessionStarted {
             id: Some(id),
             agent: Some(Text::plain("opencode")),
             version: info.version.take(),
             cwd: info.directory.take(),
-            model: info.model.take().and_then(|model| model.id),
+            model,
             ..SessionStarted::default()
         }));
         true
@@ -188,6 +192,7 @@ impl OpencodeDecoder {
     fn read_status(&mut self, status: Status<'_>, own: Own<'_>, sink: &mut dyn EventSink) {
         match status.kind.as_ref().map_or("", Text::body) {
             "busy" if self.turn.open && !self.turn.idle => {
+                self.turn.busy = true;
                 emit_ignored("again", "session.status", own, sink);
             }
             "busy" => {
@@ -196,6 +201,7 @@ impl OpencodeDecoder {
                     self.end_turn(sink);
                 }
                 self.begin_turn(None, sink);
+                self.turn.busy = true;
             }
             "idle" => self.read_idle("session.status", own, sink),
             other => {
@@ -205,15 +211,49 @@ impl OpencodeDecoder {
         }
     }
 
-    /// Reads that the session is idle. If its message is open, its last records will follow.
+    /// Reads that the session is idle. If its message is open, its last records will follow. If the
+    /// turn has not been busy, the record is the second one of the previous turn.
     fn read_idle(&mut self, name: &str, own: Own<'_>, sink: &mut dyn EventSink) {
         let has_open_message =
             self.sessions.get(0).is_some_and(|session_state| session_state.message_open);
-        if self.turn.open && !has_open_message {
+        let is_of_turn = self.turn.open && self.turn.busy;
+        if is_of_turn && !has_open_message {
             self.end_turn(sink);
         } else {
-            self.turn.idle = self.turn.open;
+            self.turn.idle = is_of_turn;
             emit_ignored("again", name, own, sink);
+        }
+    }
+
+    /// Reads an error of the session. A prompt that is rejected before its turn has started, for
+    /// example because of an unknown agent, has no other record. The server repeats an error after
+    /// the turn that failed of it.
+    fn read_error(&mut self, failure: Failure<'_>, own: Own<'_>, sink: &mut dyn EventSink) {
+        if self.turn.open {
+            self.fail(failure, None, own, sink);
+        } else if take(&mut self.prompted) {
+            self.fail(failure, None, own, sink);
+            self.end_turn(sink);
+        } else {
+            emit_ignored("again", "session.error", own, sink);
+        }
+    }
+
+    /// Reads a request that was sent to the server: it contains the reason of a decision, which the
+    /// server does not repeat.
+    pub(super) fn read_request(&mut self, request: &mut Line<'_>, sink: &mut dyn EventSink) {
+        let path = request.path.as_ref().map(Text::to_plain).unwrap_or_default();
+        let reason = request.body.take().and_then(|body| body.reason);
+        let reply = path.strip_prefix("/permission/").and_then(|rest| rest.strip_suffix("/reply"));
+        match (reply, reason) {
+            (Some(id), Some(reason)) => {
+                self.requests.set_reason(id, reason);
+                sink.deferred();
+            }
+            _ => {
+                self.prompted |= path.ends_with("/prompt_async");
+                sink.ignored("a request to the server, whose events report what it did");
+            }
         }
     }
 
@@ -223,11 +263,14 @@ impl OpencodeDecoder {
         let Some(session_state) = self.sessions.get_mut(at) else { return };
         let id = info.id.clone().unwrap_or_default();
         if info.role.as_ref().is_some_and(|role| *role == "user") {
-            if id == *session_state.user_message || at > 0 || self.turn.open {
+            // An earlier message is reported again when its turn has ended. Ids begin with a time.
+            let is_new = *id.to_plain() > *session_state.user_message;
+            if is_new {
                 session_state.user_message = id.to_plain().into_owned();
+            }
+            if !is_new || at > 0 || self.turn.open {
                 emit_ignored("again", "message.updated", own, sink);
             } else {
-                session_state.user_message = id.to_plain().into_owned();
                 let created = info.time.unwrap_or_default().created;
                 self.turn.started = created.as_ref().and_then(Json::read);
                 self.begin_turn(created.as_ref(), sink);
@@ -248,15 +291,21 @@ impl OpencodeDecoder {
         if is_new && !self.turn.open && at == 0 {
             self.begin_turn(time.created.as_ref(), sink);
         }
+        self.turn.busy |= at == 0 && self.turn.open;
         if is_new {
             let started = MessageStarted { message: Some(id), model: info.model_id, usage: None };
             sink.event(Event::new(started).within(parent).at(time.created));
-        } else if at == 0 && ended && self.turn.idle {
-            if let Some(error) = info.error.filter(|_| self.turn.failure.is_none()) {
-                self.fail(error, time.ended, own, sink);
-            }
+        }
+        // An error of a sub-agent is the result of the call that spawned it.
+        let is_first_failure = at == 0 && self.turn.open && self.turn.failure.is_none();
+        let error = info.error.filter(|_| is_first_failure);
+        let has_failed = error.is_some();
+        if let Some(error) = error {
+            self.fail(error, time.ended, own, sink);
+        }
+        if at == 0 && ended && self.turn.idle {
             self.end_turn(sink);
-        } else {
+        } else if !is_new && !has_failed {
             emit_ignored("again", "message.updated", own, sink);
         }
     }
@@ -271,6 +320,7 @@ impl OpencodeDecoder {
         session_state.begin_message(message);
         session_state.message_open = true;
         self.begin_turn(None, sink);
+        self.turn.busy = true;
         let message = Some(message.borrowed());
         sink.event(Event::new(MessageStarted { message, ..MessageStarted::default() }));
     }

@@ -29,6 +29,9 @@ pub(super) fn input_is_read(tool: &str) -> bool {
 /// The prefix of the error of a call that a rule forbids.
 const FORBIDDEN: &str = "The user has specified a rule which prevents you";
 
+/// The error of a question that the user did not answer.
+const DISMISSED: &str = "The user dismissed this question";
+
 /// Whether a rule forbids a call. The turn continues, since the model receives the error.
 pub(super) fn is_forbidden(error: &Text<'_>) -> bool {
     without_prefix(error.body()).starts_with(FORBIDDEN)
@@ -48,14 +51,17 @@ pub(super) fn status_of(
     message: &str,
 ) -> ToolStatus {
     let message = without_prefix(message);
-    let is_denied =
-        message.starts_with("The user rejected permission") || message.starts_with(FORBIDDEN);
+    let is_denied = message.starts_with("The user rejected permission")
+        || message == DISMISSED
+        || message.starts_with(FORBIDDEN);
     if denied || reported == "error" && is_denied {
         return ToolStatus::Denied;
     }
     // The text is compared in the form that is escaped in JSON.
     let aborted = message.ends_with(r"User aborted the command\n</shell_metadata>")
-        || message.starts_with("Tool execution aborted");
+        || message.starts_with("Tool execution aborted")
+        // A sub-agent was aborted with its parent.
+        || message == "Task cancelled";
     if aborted {
         return ToolStatus::Cancelled;
     }

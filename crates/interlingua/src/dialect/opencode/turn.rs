@@ -8,6 +8,8 @@ use crate::json::Text;
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     pub(super) open: bool,
+    /// The session was reported busy, or its message has started.
+    pub(super) busy: bool,
     /// The session was reported idle while its message was open.
     pub(super) idle: bool,
     /// A call was denied, which ends a turn.

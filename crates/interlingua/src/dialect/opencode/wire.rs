@@ -4,7 +4,8 @@
 use crate::json::record;
 
 record! {
-    /// A line or an event. An event has all fields but its type and its id in `properties`.
+    /// A line, an event, or a request that was sent to the server. An event has all fields but its
+    /// type and its id in `properties`.
     pub(super) struct Line<'a> {
         kind: text "type",
         properties: record<Properties> "properties",
@@ -13,6 +14,17 @@ record! {
         session: text "sessionID",
         part: record<Part> "part",
         error: record<Failure> "error",
+        method: text "method",
+        path: text "path",
+        body: record<Body> "body",
+    }
+}
+
+record! {
+    /// The body of a request that was sent to the server. Other fields of it are reported by the
+    /// server.
+    pub(super) struct Body<'a> {
+        reason: text "message",
     }
 }
 

@@ -81,6 +81,9 @@ impl Encoder for TextEncoder {
                 self.plan(plan, refused, nested, out);
             }
             Data::PermissionResolved(resolved) if self.answer_reports(resolved) => {}
+            // The end of the call or of the turn, which follows, shows what an added one means.
+            Data::PermissionResolved(_) | Data::QuestionAnswered(_)
+                if event.synthetic.as_ref().is_some_and(|why| *why != Reason::Elsewhere) => {}
             Data::UserMessage(message) => self.user_message(message, nested, out),
             Data::TurnStarted(_) => {}
             Data::TurnEnded(ended) => self.turn_ended(ended, out),

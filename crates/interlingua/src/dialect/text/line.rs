@@ -63,6 +63,35 @@ pub(super) struct Call {
     pub(super) more: bool,
 }
 
+/// The most important value of a call's input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyValue<'a> {
+    /// The field that contains it; empty if the value is the whole input, or a question.
+    pub field: &'static str,
+    /// The value: a text, or JSON.
+    pub text: Text<'a>,
+}
+
+/// Finds the value that describes a call best: its command, its path, its pattern.
+pub fn key_value<'a>(input: &'a Json<'_>) -> Option<KeyValue<'a>> {
+    if matches!(input.get(), "{}" | "null") {
+        return None;
+    }
+    let summary = read::record_of::<InputSummary<'_>>(input).unwrap_or_default();
+    let (field, json) = match &summary.best {
+        Some((rank, value)) => (KEY_FIELDS.get(*rank).copied().unwrap_or_default(), value.get()),
+        None => match summary.first_question() {
+            Some(question) => {
+                return Some(KeyValue { field: "", text: question.clone().into_owned() });
+            }
+            None => ("", input.get()),
+        },
+    };
+    let value = Json::from_text(json.to_owned())?;
+    let text = value.as_text().unwrap_or(Text::plain(value.get())).into_owned();
+    Some(KeyValue { field, text })
+}
+
 /// Formats a call: the name of the tool and the most important value of the input.
 pub(super) fn call(name: &str, kind: &ToolKind, input: Option<&Json<'_>>) -> Call {
     let name_alone = || Call { line: one_line(name, CALL), files: None, more: false };
@@ -97,7 +126,7 @@ record! {
 
 record! {
     /// A question to the user, in the forms that agents use.
-    pub(super) struct Question<'a> {
+    struct Question<'a> {
         question: text "question" | "text" | "prompt",
     }
 }
@@ -189,7 +218,7 @@ pub(super) fn word(word: &str) -> String {
 }
 
 /// The tokens that were used, if they are known.
-pub(super) fn tokens(usage: &Usage<'_>) -> Option<String> {
+pub fn tokens(usage: &Usage<'_>) -> Option<String> {
     let about = if usage.estimated { "about " } else { "" };
     let cached = usage.cache_read.filter(|cached| *cached > 0);
     let cached = cached.map(|it| format!(" ({} cached)", grouped(it))).unwrap_or_default();
@@ -217,8 +246,8 @@ fn grouped(number: u64) -> String {
     grouped
 }
 
-/// A duration.
-pub(super) fn duration(ms: u64) -> String {
+/// A duration, for a person to read.
+pub fn duration(ms: u64) -> String {
     let (tenths, seconds) = (ms.saturating_add(50) / 100, ms.saturating_add(500) / 1000);
     match ms {
         0..1_000 => format!("{ms} ms"),
@@ -246,6 +275,20 @@ mod tests {
         assert_eq!(line_of("mcp__sum", r#"{"a":1,"b":[2]}"#), r#"mcp__sum: {"a":1,"b":[2]}"#);
         assert_eq!(line_of("Now", "{}"), "Now");
         assert_eq!(line_of("Bash", r#"{"command":["a","b"]}"#), r#"Bash: ["a","b"]"#);
+    }
+
+    #[test]
+    fn the_most_important_value_has_the_name_of_its_field() {
+        let value = |input: &str| {
+            let input = Json::from_text(input.to_owned()).unwrap();
+            key_value(&input).map(|it| (it.field, it.text.to_string()))
+        };
+        let command = value(r#"{"description":"d","command":"a\nb"}"#);
+        assert_eq!(command, Some(("command", "a\nb".to_owned())));
+        let question = value(r#"{"questions":[{"question":"Which?"}]}"#);
+        assert_eq!(question, Some(("", "Which?".to_owned())));
+        assert_eq!(value(r#"{"a":1}"#), Some(("", r#"{"a":1}"#.to_owned())));
+        assert_eq!(value("{}"), None);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! and input that could not be read with `?`. The log is abridged on purpose, and what it leaves
 //! out is counted. Control characters and escape sequences are removed, so that an agent's text
 //! cannot control the terminal.
+//!
+//! The parts from which its lines are made are public, for programs that show entries themselves.
 
 mod encode;
 mod line;
@@ -13,7 +15,10 @@ mod screen;
 
 use super::Dialect;
 
+pub use super::content::answer_text;
 pub use encode::TextEncoder;
+pub use line::{KeyValue, duration, key_value, tokens};
+pub use screen::TerminalFilter;
 
 /// The dialect `text`.
 pub static DIALECT: Dialect = Dialect {

@@ -1,15 +1,14 @@
 //! The lines of less frequent events: `!` for notices, `?` for input that could not be read, `|`
 //! for output of the agent outside its records.
 
-use super::line::{self, LINE, Question, one_line};
+use super::line::{self, LINE, one_line};
 use crate::dialect::Output;
 use crate::dialect::tools::kind_of;
 use crate::event::{
     Artifact, Compacted, Data, Error, ErrorClass, Event, Limit, PermissionRequested,
-    PermissionResolved, QuestionAsked, Retry, SessionStarted, SessionUpdated, SubagentEnded,
-    SubagentStarted, Unparsed,
+    PermissionResolved, Question, QuestionAnswered, QuestionAsked, Retry, SessionStarted,
+    SessionUpdated, SubagentEnded, SubagentStarted, Unparsed,
 };
-use crate::json::read;
 use crate::json::{Json, Text};
 
 /// The lines of an event. An event that is of no use to a person has none; it is counted as lost,
@@ -22,10 +21,7 @@ pub(super) fn of(event: &Event<'_>, out: &mut Output) -> Vec<String> {
         Data::PermissionRequested(request) => vec![permission_requested(request)],
         Data::PermissionResolved(resolved) => vec![permission_resolved(resolved)],
         Data::QuestionAsked(asked) => questions(asked),
-        Data::QuestionAnswered(answered) => vec![match &answered.answers {
-            Some(answers) => format!("! answer: {}", answers_text(answers)),
-            None => "! the question was answered".to_owned(),
-        }],
+        Data::QuestionAnswered(answered) => vec![question_answered(answered)],
         Data::Limit(limit) => limit_line(limit, out).into_iter().collect(),
         Data::Retry(retry) => vec![retry_line(retry)],
         Data::Error(error) => vec![error_line(error)],
@@ -105,25 +101,52 @@ fn permission_resolved(resolved: &PermissionResolved<'_>) -> String {
     format!("! permission {}{tool}{reason}", line::word(resolved.decision.as_str()))
 }
 
+/// The lines of questions: each question, and its options with their numbers.
 fn questions(asked: &QuestionAsked<'_>) -> Vec<String> {
-    let list = asked.questions.as_ref().and_then(read::records_of::<Question<'_>>);
-    let texts: Vec<String> = list
-        .into_iter()
-        .flatten()
-        .filter_map(|it| it.question)
-        .map(|question| format!("! question: {question}"))
-        .collect();
-    if texts.is_empty() { vec!["! the agent asks a question".to_owned()] } else { texts }
+    let server = asked.server.as_ref().filter(|server| !server.is_empty());
+    let server = server.map(|server| format!(" of {server}")).unwrap_or_default();
+    let mut lines = Vec::new();
+    if let Some(message) = asked.message.as_ref().filter(|message| !message.is_empty()) {
+        lines.push(format!("! question{server}: {message}"));
+    }
+    for question in &asked.questions {
+        lines.push(format!("! question{server}: {}{}", question.text, how_to_answer(question)));
+        for (number, option) in (1..).zip(&question.options) {
+            let label = one_line(&option.label.to_plain(), LINE / 2);
+            let description = option.description.as_ref().filter(|text| !text.is_empty());
+            let description = description.map(|text| format!(" ({text})")).unwrap_or_default();
+            lines.push(format!("! {number}. {label}{description}"));
+        }
+    }
+    if let Some(url) = &asked.url {
+        lines.push(format!("! open {url}"));
+    }
+    if lines.is_empty() { vec!["! the agent asks a question".to_owned()] } else { lines }
 }
 
-/// The answers to questions as text. Most agents state a list of answers for each question.
-fn answers_text(answers: &Json<'_>) -> String {
-    let lists = answers.read::<Vec<Vec<Text<'_>>>>();
-    let words = lists.map(|lists| lists.into_iter().flatten().collect());
-    let words: Option<Vec<Text<'_>>> = words.or_else(|| answers.read());
-    match words {
-        Some(words) => words.iter().map(Text::to_plain).collect::<Vec<_>>().join(", "),
-        None => answers.as_text().map_or(answers.get().to_owned(), |text| text.to_string()),
+/// How a question can be answered, if that is not one of its options.
+fn how_to_answer(question: &Question<'_>) -> &'static str {
+    match (question.secret, question.multiple, question.free_text) {
+        (true, _, _) => " (the answer is a secret)",
+        (_, true, true) => " (several answers, or your own)",
+        (_, true, false) => " (several answers)",
+        (_, false, true) if !question.options.is_empty() => " (or your own answer)",
+        _ => "",
+    }
+}
+
+fn question_answered(answered: &QuestionAnswered<'_>) -> String {
+    let reason = answered.reason.as_ref().filter(|reason| !reason.is_empty());
+    let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    if answered.declined {
+        return format!("! the question was not answered{reason}");
+    }
+    let values = answered.answers.iter().flat_map(|answer| &answer.values);
+    let values: Vec<_> = values.map(Text::to_plain).collect();
+    match &answered.form {
+        Some(form) => format!("! answer: {}{reason}", form.get()),
+        None if values.is_empty() => format!("! the question was answered{reason}"),
+        None => format!("! answer: {}{reason}", values.join(", ")),
     }
 }
 

@@ -35,6 +35,19 @@ pub(super) struct Screen {
     escape: Escape,
 }
 
+/// Removes what would control a terminal from a text that is streamed in pieces: control
+/// characters, and escape sequences, which may be split between pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TerminalFilter(Escape);
+
+impl TerminalFilter {
+    /// The next character of the text, if it may be written to a terminal. Line feeds and tabs are
+    /// the only control characters that may.
+    pub fn shown(&mut self, character: char) -> Option<char> {
+        self.0.shown(character)
+    }
+}
+
 /// The position in an escape sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Escape {

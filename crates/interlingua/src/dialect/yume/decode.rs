@@ -192,6 +192,7 @@ impl YumeDecoder {
                     cwd: line.cwd,
                     permission_mode: line.permission_mode,
                     tools: line.tools,
+                    host_fields: Vec::new(),
                 });
                 self.ending.begin();
                 out.emit(TurnStarted::default());

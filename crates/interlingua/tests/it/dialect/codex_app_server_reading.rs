@@ -493,9 +493,21 @@ fn a_question_and_its_answer_are_emitted() {
     let emitted = turn(&[asks.clone(), answers, resolved.clone()]);
     assert_eq!(of_type(&emitted, "question_asked")[0]["request"], "r1");
     let answered = of_type(&emitted, "question_answered");
-    assert_eq!((answered.len(), &answered[0]["answers"]["q"]["answers"][0]), (1, &json!("this")));
+    assert_eq!(answered.len(), 1);
+    assert_eq!(answered[0]["answers"], json!([{"question": "q", "values": ["this"]}]));
     let alone = turn(&[asks, resolved]);
     assert_eq!(of_type(&alone, "question_answered").len(), 1);
+}
+
+/// The request itself contains nothing about the change.
+#[test]
+fn a_request_to_change_files_contains_the_diff() {
+    let events = translate("events", &transcript("approval-cancel").input, &Default::default());
+    let requested = events.records();
+    let [requested] = &*of_type(&requested, "permission_requested") else { panic!() };
+    let change = &requested["input"]["changes"][0];
+    assert!(change["path"].is_string() && change["kind"].is_object(), "{requested}");
+    assert!(change["diff"].as_str().is_some_and(|diff| !diff.is_empty()), "{requested}");
 }
 
 #[test]

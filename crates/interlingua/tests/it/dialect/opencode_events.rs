@@ -480,3 +480,86 @@ fn a_turn_of_the_server_has_its_time_and_duration() {
     let end = of_type(&events, "turn_ended")[0];
     assert_eq!((&end["time"], &end["duration_ms"]), (&json!(4500), &json!(3500)));
 }
+
+const PROMPT: &str =
+    r#"{"id":1,"method":"POST","path":"/session/ses_1/prompt_async","body":{"parts":[]}}"#;
+
+fn served(events: &[Value]) -> Vec<u8> {
+    events.iter().flat_map(|event| format!("{event}\n").into_bytes()).collect()
+}
+
+fn reading() -> interlingua::Translator {
+    let options = interlingua::Options::default();
+    interlingua::Translator::new(dialect("opencode").into(), dialect("events"), options).unwrap()
+}
+
+fn emitted(bytes: &[u8]) -> Vec<Value> {
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let events = lines.map(|line| serde_json::from_slice::<Value>(line).unwrap());
+    events.filter(|event| event["type"] != "native").collect()
+}
+
+#[test]
+fn the_reason_that_was_sent_is_that_of_the_decision() {
+    let mut reader = reading();
+    let asked = event("permission.asked", json!({"id": "per_1", "permission": "bash"}));
+    reader.push(&served(&[status("busy"), asked]), None);
+    let reply = r#"{"id":2,"method":"POST","path":"/permission/per_1/reply","body":{"reply":"reject","message":"not now"}}"#;
+    assert_eq!(reader.push_sent(reply, None), b"", "the server confirms it");
+    let replied = event("permission.replied", json!({"requestID": "per_1", "reply": "reject"}));
+    let events = emitted(reader.push(&served(&[replied]), None));
+    assert_eq!(events[0]["type"], "permission_resolved");
+    assert_eq!(
+        (&events[0]["decision"], &events[0]["reason"]),
+        (&json!("denied"), &json!("not now"))
+    );
+}
+
+/// An unknown agent: the server sends the error twice, and nothing else.
+#[test]
+fn a_prompt_that_is_rejected_before_its_turn_fails_once() {
+    let mut reader = reading();
+    reader.push(&served(&[event("session.created", json!({"info": {"id": "s"}}))]), None);
+    assert_eq!(reader.push_sent(PROMPT, None), b"");
+    let error = event(
+        "session.error",
+        json!({"error": {"name": "UnknownError", "data": {"message": "Agent not found"}}}),
+    );
+    let events = emitted(reader.push(&served(&[error.clone(), error]), None));
+    let kinds: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["turn_started", "error", "turn_ended"]);
+    assert_eq!(
+        (&events[2]["outcome"], &events[2]["cause"]),
+        (&json!("failed"), &json!("Agent not found"))
+    );
+}
+
+/// `session.idle` is sent twice after an abort, and the next prompt may overtake the second one.
+#[test]
+fn an_idle_of_the_previous_turn_does_not_end_the_next() {
+    let user = event(
+        "message.updated",
+        json!({"info": {"id": "msg_2", "role": "user", "time": {"created": 5}}}),
+    );
+    let events =
+        read_served(&[user, event("session.idle", json!({})), status("busy"), status("idle")]);
+    let turns: Vec<_> = events
+        .iter()
+        .filter_map(|event| event["type"].as_str().filter(|kind| kind.starts_with("turn_")))
+        .collect();
+    assert_eq!(turns, ["turn_started", "turn_ended"]);
+    let ended = events.iter().find(|event| event["type"] == "turn_ended").unwrap();
+    assert_eq!(ended["line"], 7, "the fourth record");
+}
+
+#[test]
+fn an_earlier_prompt_that_is_reported_again_starts_no_turn() {
+    let user = |id: &str| {
+        let info = json!({"id": id, "role": "user", "time": {"created": 5}});
+        event("message.updated", json!({"info": info}))
+    };
+    let events =
+        read_served(&[user("msg_1"), status("busy"), user("msg_2"), status("idle"), user("msg_1")]);
+    let started = events.iter().filter(|event| event["type"] == "turn_started").count();
+    assert_eq!(started, 1);
+}

@@ -250,17 +250,28 @@ fn a_permission_request_shows_its_subject_and_reason() {
 #[test]
 fn questions_and_answers_are_shown_as_text() {
     let call = r#"{"type":"tool_started","call":"c","name":"question","input":{"questions":[{"question":"Which?"}]}}"#;
-    let answer = |answers: &str| {
-        format!(r#"{{"type":"question_answered","request":"q","answers":{answers}}}"#)
+    let asked = r#"{"type":"question_asked","request":"q","questions":[{"id":"0","text":"Which?","options":[{"label":"A","description":"the\nfirst"},{"label":"B"}],"multiple":true},{"id":"1","text":"Key?","secret":true}]}"#;
+    let shown_with = |answer: &str| {
+        let answer = format!(r#"{{"type":"question_answered","request":"q",{answer}}}"#);
+        shown("events", &[call, asked, &answer])
     };
-    let shown = |answers: &str| shown("events", &[call, &answer(answers)]);
-    assert!(shown("null").contains("▸ question: Which?\n"), "{}", shown("null"));
-    for (answers, words) in
-        [(r#"[["A"],["B","C"]]"#, "A, B, C"), (r#"["A"]"#, "A"), (r#""A""#, "A"), ("{}", "{}")]
-    {
-        let shown = shown(answers);
-        assert!(shown.contains(&format!("! answer: {words}\n")), "{shown}");
+    let lines = "▸ question: Which?\n! question: Which? (several answers)\n! 1. A (the first)\n! 2. B\n! question: Key? (the answer is a secret)\n";
+    for (answer, line) in [
+        (r#""answers":[{"question":"0","values":["A","B"]}]"#, "answer: A, B"),
+        (r#""answers":[{"question":"1","values":["s3cret"]}]"#, "the question was answered"),
+        (r#""declined":true,"reason":"later""#, "the question was not answered (later)"),
+        (r#""form":{"a":1}"#, r#"answer: {"a":1}"#),
+    ] {
+        let shown = shown_with(answer);
+        assert!(shown.contains(&format!("{lines}! {line}\n")), "{shown}");
     }
+}
+
+#[test]
+fn a_form_and_an_address_are_shown() {
+    let asked = r#"{"type":"question_asked","request":"q","message":"Sign in","server":"s","url":"https://a.b"}"#;
+    let shown = shown("events", &[asked]);
+    assert!(shown.contains("! question of s: Sign in\n! open https://a.b\n"), "{shown}");
 }
 
 #[test]

@@ -133,15 +133,23 @@ fn restore_long_inputs(summary: &Summary, other: &mut Summary) {
     }
 }
 
-/// The inputs are the same, except for Claude's names of paths, agents and texts of files.
+/// The inputs are the same, except for Claude's names of paths, agents, texts of files and flags of
+/// questions.
 fn same_input(one: &Value, two: &Value) -> bool {
     let (Some(one), Some(two)) = (one.as_object(), two.as_object()) else { return one == two };
     one.iter().all(|(key, value)| {
+        if let ("questions", Some(questions), Some(others)) =
+            (key.as_str(), value.as_array(), two.get(key).and_then(Value::as_array))
+        {
+            let mut pairs = questions.iter().zip(others);
+            return questions.len() == others.len() && pairs.all(|(one, two)| same_input(one, two));
+        }
         let other = match key.as_str() {
             "agent_name" | "agent_type" => "subagent_type",
             "oldString" | "oldText" | "old_str" => "old_string",
             "newString" | "newText" | "new_str" => "new_string",
             "replaceAll" => "replace_all",
+            "multiple" => "multiSelect",
             "file_text" => "content",
             key if key.to_ascii_lowercase().contains("path") => "file_path",
             key => key,

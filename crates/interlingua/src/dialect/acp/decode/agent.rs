@@ -1,8 +1,9 @@
 //! The peculiarities of single agents: their names, models, modes and tools.
 
+use super::output::content_block;
 use crate::dialect::acp::wire::{CopilotInput, Update};
 use crate::json::Text;
-use crate::json::read;
+use crate::json::read::{self, Shaped};
 
 /// An agent whose peculiarities are known, or any other one.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -73,9 +74,31 @@ pub(super) fn copilot_tool(update: &Update<'_>) -> Option<&'static str> {
     }
 }
 
+/// The folder in which a command of Gemini runs, which a permission request states in a text before
+/// the model's own description. The model chooses the folder too, so it can imitate the text around
+/// it: a text that could be read in two ways is not taken apart.
+pub(super) fn gemini_folder(update: &Update<'_>, cwd: Option<&Text<'_>>) -> Option<Text<'static>> {
+    let Shaped::List(parts) = &update.content else { return None };
+    let block = parts.iter().find_map(content_block)?;
+    let details = block.text?;
+    let details = details.to_plain();
+    if let Some(rest) = details.strip_prefix("[current working directory ")
+        && let Some(cwd) = cwd.map(Text::to_plain)
+        && rest.strip_prefix(&*cwd).is_some_and(|rest| rest.starts_with(']'))
+    {
+        return Some(Text::from(cwd.into_owned()));
+    }
+    let rest = details.strip_prefix("[current working directory ");
+    let (folder, description) = rest.or_else(|| details.strip_prefix("[in "))?.split_once(']')?;
+    let description = description.strip_suffix(" [background]").unwrap_or(description);
+    let is_clear = !description.contains(']');
+    Some(Text::from(if is_clear { folder.to_owned() } else { details.into_owned() }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Json;
 
     #[test]
     fn agents_have_the_names_of_their_dialects() {
@@ -98,5 +121,30 @@ mod tests {
         assert_eq!(Agent::Other.model(Text::plain("a(b)")), "a(b)");
         assert_eq!(mode(Text::plain("https://a.b/c#plan")), "plan");
         assert_eq!(mode(Text::plain("yolo")), "yolo");
+    }
+
+    #[test]
+    fn the_folder_of_a_command_is_taken_only_from_a_clear_text() {
+        let folder = |details: &str, cwd: Option<&str>| {
+            let text = Json::from(&Text::plain(details));
+            let update = format!(
+                r#"{{"content":[{{"type":"content","content":{{"type":"text","text":{}}}}}]}}"#,
+                text.get()
+            );
+            let update = Json::from_text(update).unwrap();
+            let update = read::record_of::<Update<'_>>(&update).unwrap();
+            let cwd = cwd.map(Text::plain);
+            gemini_folder(&update, cwd.as_ref()).map(|folder| folder.to_string())
+        };
+        let is = |folder: &str| Some(folder.to_owned());
+        assert_eq!(folder("[current working directory /w] (list)", None), is("/w"));
+        assert_eq!(
+            folder("[current working directory /w/a]b] (list)", Some("/w/a]b")),
+            is("/w/a]b")
+        );
+        assert_eq!(folder("[in sub] (list) [background]", None), is("sub"));
+        let imitated = "[in safe] (list) [x] (list)";
+        assert_eq!(folder(imitated, None), is(imitated));
+        assert_eq!(folder("words of the model", None), None);
     }
 }

@@ -44,6 +44,8 @@ pub(super) struct OpenCall {
     /// The input so far, which may still grow until it is emitted.
     pub(super) input: Option<Json<'static>>,
     title: Option<Text<'static>>,
+    /// The folder in which its command runs.
+    folder: Option<Text<'static>>,
     locations: Option<Json<'static>>,
     /// The diffs of the call.
     changes: Vec<FileChange<'static>>,
@@ -231,7 +233,10 @@ impl OpenCall {
 
     /// Keeps what a permission request reports, unless better information is known. An input that
     /// was announced while it could still grow is not better: OpenCode announces only the folder.
-    pub(super) fn learn_from_request(&mut self, update: &Update<'_>) {
+    pub(super) fn learn_from_request(&mut self, update: &Update<'_>, cwd: Option<&Text<'_>>) {
+        if self.titled_by_command {
+            self.folder = agent::gemini_folder(update, cwd);
+        }
         if !self.input_emitted || !self.input.as_ref().is_some_and(is_meaningful) {
             self.learn(update, None, false);
         }
@@ -293,7 +298,8 @@ impl OpenCall {
         let title_name = if self.titled_by_command { "command" } else { "title" };
         let sides = self.sides();
         Some(Json::object(|fields| {
-            fields.text_if(title_name, title).text_if("path", path.as_ref());
+            fields.text_if(title_name, title).text_if("cwd", self.folder.as_ref());
+            fields.text_if("path", path.as_ref());
             match self.kind {
                 ToolKind::Write => fields.json_if("content", sides.new.as_ref()),
                 ToolKind::Edit => fields

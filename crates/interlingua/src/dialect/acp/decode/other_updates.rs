@@ -43,6 +43,7 @@ impl AcpDecoder {
                         cwd: ours.cwd.clone(),
                         permission_mode: ours.permission_mode.clone(),
                         tools: ours.tools.clone(),
+                        host_fields: Vec::new(),
                     }));
                     return;
                 }

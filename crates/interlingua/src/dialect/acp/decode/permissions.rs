@@ -41,8 +41,12 @@ impl AcpDecoder {
         // request starts none.
         let is_ours = ours.request.is_some();
         if !is_ours {
-            call.learn_from_request(&update);
+            call.learn_from_request(&update, self.session.cwd.as_ref());
             call.emit_input(false, sink);
+        }
+        if !is_ours && self.is_question(&meta) {
+            self.ask(id, call, &meta, params.options.as_ref(), sink);
+            return;
         }
         let options = ours.options.or(params.options);
         let request = ours.request.or(id.map(request_id)).unwrap_or_default();
@@ -75,10 +79,15 @@ impl AcpDecoder {
         &mut self,
         id: &Json<'_>,
         selected: &Selected<'_>,
+        answers: Option<&Json<'_>>,
         sink: &mut dyn EventSink,
     ) {
         let (call, choices) = match self.take_agent_request(id) {
             Some(AgentRequest::Permission { call, choices }) => (Some(call), choices),
+            Some(AgentRequest::Question(question)) => {
+                self.read_question_response(question, selected, answers, sink);
+                return;
+            }
             _ => (None, Vec::new()),
         };
         let option = selected.option.as_ref();
@@ -131,6 +140,13 @@ impl AcpDecoder {
     }
 }
 
+impl Choice {
+    /// Whether the user chose this option, and it denies what was requested.
+    pub(super) fn denies(&self, option: Option<&Text<'_>>) -> bool {
+        self.denies && option == Some(&self.id)
+    }
+}
+
 impl OpenCall {
     /// Emits that the user denied the call, unless the response to the request was already emitted.
     pub(super) fn emit_denial(&self, reason: Option<Text<'_>>, sink: &mut dyn EventSink) {
@@ -149,7 +165,7 @@ impl OpenCall {
     }
 }
 
-fn choices(options: Option<&Json<'_>>) -> Vec<Choice> {
+pub(super) fn choices(options: Option<&Json<'_>>) -> Vec<Choice> {
     let options = options.and_then(read::records_of::<PermissionOption<'_>>).unwrap_or_default();
     let choice = |option: PermissionOption<'_>| {
         Some(Choice {

@@ -2,7 +2,7 @@
 //! decided.
 
 use super::agent::Agent;
-use super::{AcpDecoder, AgentRequest, ClientRequest, emit_question_answered};
+use super::{AcpDecoder, AgentRequest, ClientRequest};
 use crate::dialect::EventSink;
 use crate::dialect::acp::wire::{FailureData, Message, ResponseResult};
 use crate::dialect::acp::wire_meta::{
@@ -31,7 +31,7 @@ impl AcpDecoder {
         }
         let mut result = message.result.take().unwrap_or_default();
         if let Some(selected) = result.outcome.take() {
-            self.read_permission_response(&id, &selected, sink);
+            self.read_permission_response(&id, &selected, result.answers.as_ref(), sink);
             return;
         }
         if result.stop.is_some() {
@@ -42,8 +42,8 @@ impl AcpDecoder {
         let request = self.take_client_request(&id);
         if request.is_none() && self.client_seen {
             match self.take_agent_request(&id) {
-                Some(AgentRequest::Question) => {
-                    emit_question_answered(&id, own, sink);
+                Some(AgentRequest::Question(question)) => {
+                    question.emit_form_answer(&result, sink);
                     return;
                 }
                 Some(_) => {

@@ -131,6 +131,7 @@ impl AcpDecoder {
             cwd: borrowed(&session.cwd),
             permission_mode: borrowed(&session.mode),
             tools: None,
+            host_fields: Vec::new(),
         }));
     }
 }

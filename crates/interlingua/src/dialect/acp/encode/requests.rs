@@ -2,10 +2,9 @@
 
 use super::AcpEncoder;
 use super::calls::{write_list, write_text_content};
-use super::form::Form;
 use super::subject::Subject;
 use crate::dialect::Output;
-use crate::dialect::acp::tools;
+use crate::dialect::acp::{form, tools};
 use crate::event::{PermissionRequested, QuestionAsked, ToolKind};
 use crate::json::read;
 use crate::json::write::{Bytes, Object};
@@ -95,25 +94,40 @@ impl AcpEncoder {
         }
     }
 
-    /// Writes a question. The questions of agents have many forms; those that cannot be converted
-    /// to a form of the protocol are lost.
-    pub(super) fn write_question(&mut self, requested: &QuestionAsked<'_>, out: &mut Output) {
-        let Some(form) = requested.questions.as_ref().and_then(Form::of) else {
+    /// Writes questions as a form. Options that may be left aside, previews and the name of an MCP
+    /// server are only in the metadata.
+    pub(super) fn write_question(&mut self, asked: &QuestionAsked<'_>, out: &mut Output) {
+        let schema = match &asked.schema {
+            Some(schema) if schema.is_object() => Some(schema.borrowed()),
+            _ if asked.questions.is_empty() => None,
+            _ => Some(form::schema(&asked.questions)),
+        };
+        if schema.is_none() && asked.url.is_none() {
             out.lost("questions");
             return;
-        };
+        }
         let id = self.next_request_id();
         let mut request = Object::open(out.bytes());
         request.fixed(r#""jsonrpc":"2.0""#).number("id", id);
         request.fixed(r#""method":"elicitation/create""#);
         request.object("params", |params| {
             params.raw_bytes("sessionId", &self.session_id);
-            params.text_if("toolCallId", requested.call.as_ref());
-            params.fixed(r#""mode":"form""#).text("message", &form.message);
-            params.raw_bytes("requestedSchema", &form.schema);
+            params.text_if("toolCallId", asked.call.as_ref());
+            params.string("mode", if asked.url.is_some() { "url" } else { "form" });
+            params.text("message", &form::message(asked));
+            match &asked.url {
+                Some(url) => params.text("elicitationId", &asked.request).text("url", url),
+                None => params.json_if("requestedSchema", schema.as_ref()),
+            };
             params.object("_meta", |meta| {
                 meta.object("interlingua", |facts| {
-                    facts.text("requestId", &requested.request);
+                    facts.text("requestId", &asked.request);
+                    facts.text_if("message", asked.message.as_ref());
+                    facts.text_if("server", asked.server.as_ref());
+                    if !asked.questions.is_empty() {
+                        let questions = Json::from_serialize(&asked.questions);
+                        facts.json_if("questions", questions.as_ref());
+                    }
                 });
             });
         });

@@ -36,6 +36,12 @@ impl ClaudeEncoder {
             }
             Data::PermissionResolved(resolved) => self.write_decision(resolved, out),
             Data::QuestionAsked(question) => self.write_question(question, event, out),
+            // A question that the agent no longer asks is cancelled.
+            Data::QuestionAnswered(answered) if answered.declined && event.synthetic.is_some() => {
+                let mut record = out.record("control_cancel_request");
+                record.text("request_id", &answered.request);
+                record.end();
+            }
             Data::SubagentStarted(started) => self.write_subagent_started(started, out),
             Data::SubagentEnded(ended) => self.write_subagent_ended(ended, out),
             Data::Limit(limit) => {

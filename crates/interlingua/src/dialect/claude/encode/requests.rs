@@ -6,7 +6,7 @@
 //! that the request states.
 
 use super::ClaudeEncoder;
-use crate::dialect::claude::tools;
+use crate::dialect::claude::{APPROVE_PLAN, KEEP_PLANNING, tools};
 use crate::dialect::{Output, tools as any_agents};
 use crate::event::{
     Decision, Event, PermissionRequested, PermissionResolved, QuestionAsked, ToolInput, ToolKind,
@@ -17,6 +17,9 @@ use crate::json::{Json, Text, record};
 
 /// Claude's tool for questions to the user.
 static QUESTION: Text<'static> = Text::plain("AskUserQuestion");
+
+/// Claude's tool that asks the user to approve a plan.
+static PLAN: Text<'static> = Text::plain("ExitPlanMode");
 
 /// The number of remembered calls whose input is incomplete.
 const MAX_PENDING: usize = 64;
@@ -144,34 +147,40 @@ impl ClaudeEncoder {
         record.end();
     }
 
+    /// Writes questions as a call of Claude's tool, and the form of an MCP server as its request.
     pub(super) fn write_question(
         &mut self,
-        question: &QuestionAsked<'_>,
+        asked: &QuestionAsked<'_>,
         event: &Event<'_>,
         out: &mut Output,
     ) {
-        let input = match &question.questions {
-            Some(questions) if questions.is_object() => questions.borrowed(),
-            questions => Json::object(|fields| {
-                match questions {
-                    Some(list) => fields.json("questions", list),
-                    None => fields.raw("questions", "[]"),
-                };
-            }),
+        if asked.schema.is_some() || asked.url.is_some() {
+            write_form(asked, out);
+            return;
+        }
+        let (tool, input) = match plan_of(asked) {
+            Some(plan) => (
+                &PLAN,
+                Json::object(|fields| {
+                    fields.text("plan", plan);
+                }),
+            ),
+            None => (&QUESTION, question_input(asked, out)),
         };
-        if let Some(call) = &question.call
+        if let Some(call) = &asked.call
             && let Some(pending) = self.pending.unwritten_mut(call)
         {
             pending.written = true;
             let message = pending.message();
-            let tool = (call, &QUESTION, &ToolKind::Unspecified);
-            self.write_call(tool, Some(&input), message.as_ref(), event, out);
+            let called = (call, tool, &ToolKind::Unspecified);
+            self.write_call(called, Some(&input), message.as_ref(), event, out);
         }
         let mut record = out.record("control_request");
-        record.text("request_id", &question.request);
+        record.text("request_id", &asked.request);
         record.object("request", |fields| {
-            fields.raw("subtype", "\"can_use_tool\"").text("tool_name", &QUESTION);
-            fields.json("input", &input).text_if("tool_use_id", question.call.as_ref());
+            fields.raw("subtype", "\"can_use_tool\"").text("tool_name", tool);
+            fields.json("input", &input).text_if("tool_use_id", asked.call.as_ref());
+            fields.raw("requires_user_interaction", "true");
         });
         record.end();
     }
@@ -207,6 +216,52 @@ impl ClaudeEncoder {
             call.and_then(|call| self.calls.written(call)).and_then(|written| written.name);
         written.or_else(|| tool.map(|tool| tools::translate_name(tool, &any_agents::kind_of(tool))))
     }
+}
+
+/// The plan that a question asks to approve, if it is Claude's question for that.
+fn plan_of<'q>(asked: &'q QuestionAsked<'_>) -> Option<&'q Text<'q>> {
+    let [question] = &*asked.questions else { return None };
+    let [first, second] = &*question.options else { return None };
+    let is_own = first.label == APPROVE_PLAN && second.label == KEEP_PLANNING;
+    asked.message.as_ref().filter(|_| is_own)
+}
+
+/// The input of Claude's tool for questions.
+fn question_input(asked: &QuestionAsked<'_>, out: &mut Output) -> Json<'static> {
+    if asked.message.is_some() {
+        out.lost("introductions of questions");
+    }
+    if asked.questions.iter().any(|question| question.secret) {
+        out.lost("marks of secret answers");
+    }
+    Json::object(|fields| {
+        fields.objects("questions", &asked.questions, |field, question| {
+            field.text("question", &question.text).text_if("header", question.header.as_ref());
+            field.objects("options", &question.options, |field, option| {
+                field.text("label", &option.label);
+                field.text_if("description", option.description.as_ref());
+                field.text_if("preview", option.preview.as_ref());
+            });
+            if question.multiple {
+                field.flag("multiSelect", true);
+            }
+        });
+    })
+}
+
+/// Writes the form of an MCP server, or the address that it asks the user to open.
+fn write_form(asked: &QuestionAsked<'_>, out: &mut Output) {
+    let mut record = out.record("control_request");
+    record.text("request_id", &asked.request);
+    record.object("request", |fields| {
+        fields.raw("subtype", "\"elicitation\"");
+        fields.text("mcp_server_name", asked.server.as_ref().unwrap_or(&Text::plain("")));
+        fields.text("message", asked.message.as_ref().unwrap_or(&Text::plain("")));
+        fields.string("mode", if asked.url.is_some() { "url" } else { "form" });
+        fields.text_if("url", asked.url.as_ref());
+        fields.json_if("requested_schema", asked.schema.as_ref());
+    });
+    record.end();
 }
 
 record! {

@@ -47,6 +47,7 @@ impl ClaudeEncoder {
             cwd: update.cwd.clone(),
             permission_mode: update.permission_mode.clone(),
             tools: update.tools.clone(),
+            host_fields: Vec::new(),
         });
         if self.turn.open && self.init_written {
             self.write_update(&news, out);
@@ -60,6 +61,7 @@ impl ClaudeEncoder {
             cwd: news.cwd.or(known.cwd),
             permission_mode: news.permission_mode.or(known.permission_mode),
             tools: news.tools.or(known.tools),
+            host_fields: known.host_fields,
         };
         if update.sandbox.is_some() || update.snapshot.is_some() || update.relay.is_some() {
             out.lost("host facts (sandbox, relay)");

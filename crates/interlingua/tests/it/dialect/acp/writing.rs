@@ -305,14 +305,15 @@ fn paths_are_absolute_where_the_folder_is_known() {
 #[test]
 fn a_question_is_a_form() {
     let questions = json!([
-        {"question": "Which?", "header": "Pick", "options": [{"label": "A", "description": "a"}]},
-        {"id": "many", "question": "Which ones?", "multiple": true, "options": [{"label": "B"}]},
+        {"id": "Which?", "text": "Which?", "header": "Pick", "options": [{"label": "A", "description": "a"}]},
+        {"id": "many", "text": "Which ones?", "multiple": true, "options": [{"label": "B"}]},
+        {"id": "0", "text": "Key?", "free_text": true, "secret": true},
     ]);
-    let request = |questions: Value| json!({"type": "question_asked", "request": "q", "call": "c", "questions": questions});
-    let stream = written(&[request(questions)]);
+    let asked = json!({"type": "question_asked", "request": "q", "call": "c", "message": "First:", "questions": questions});
+    let stream = written(&[asked]);
     let form = &requests(&stream, "elicitation/create")[0];
-    assert_eq!(form["message"], "Which?\nWhich ones?");
-    assert_eq!(form["toolCallId"], "c");
+    assert_eq!(form["message"], "First:\nWhich?\nWhich ones?\nKey?");
+    assert_eq!((&form["toolCallId"], &form["mode"]), (&json!("c"), &json!("form")));
     let properties = json!({
         "answer_1": {
             "type": "string", "title": "Pick", "description": "Which?",
@@ -322,18 +323,26 @@ fn a_question_is_a_form() {
             "type": "array", "description": "Which ones?",
             "items": {"anyOf": [{"const": "B", "title": "B"}]},
         },
+        "answer_3": {"type": "string", "description": "Key?", "format": "password", "writeOnly": true},
     });
     assert_eq!(form["requestedSchema"], json!({"type": "object", "properties": properties}));
-    let stream = written(&[request(json!({"question": "Go on?", "choices": ["yes", "no"]}))]);
+    let asked = json!({"type": "question_asked", "request": "q"});
+    assert_eq!(losses(&written(&[asked])), [lost("answer to a question"), lost("questions")]);
+}
+
+#[test]
+fn a_form_or_an_address_of_a_server_is_passed_on() {
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let asked = json!({"type": "question_asked", "request": "q", "message": "Name?", "server": "s", "schema": schema});
+    let stream = written(&[asked]);
     let form = &requests(&stream, "elicitation/create")[0];
-    let choices = &form["requestedSchema"]["properties"]["answer_1"]["oneOf"];
-    assert_eq!(choices[1], json!({"const": "no", "title": "no"}));
-    let own = json!({"message": "Name?", "requestedSchema": {"type": "object", "properties": {}}});
-    for own in [own.clone(), json!({"method": "elicitation/create", "params": own})] {
-        let stream = written(&[request(own)]);
-        assert_eq!(requests(&stream, "elicitation/create")[0]["message"], "Name?");
-    }
-    assert_eq!(losses(&written(&[request(json!({"odd": 1}))])), [lost("questions")]);
+    assert_eq!((&form["message"], &form["requestedSchema"]), (&json!("Name?"), &schema));
+    let asked = json!({"type": "question_asked", "request": "q", "message": "Sign in", "url": "https://a.b"});
+    let stream = written(&[asked]);
+    let opened = &requests(&stream, "elicitation/create")[0];
+    let expected = (&json!("url"), &json!("https://a.b"), &json!("q"));
+    assert_eq!((&opened["mode"], &opened["url"], &opened["elicitationId"]), expected);
+    assert_eq!(opened["requestedSchema"], Value::Null);
 }
 
 #[test]

@@ -88,10 +88,11 @@ fn a_request_without_the_input_does_not_delay_the_call() {
 #[test]
 fn a_question_is_written_as_a_call_of_claudes_tool() {
     let call = r#"{"type":"tool_started","call":"c","name":"ask","kind":"other"}"#;
-    let asked =
-        r#"{"type":"question_asked","request":"q","call":"c","questions":[{"question":"Which?"}]}"#;
-    let (records, _) = written(&[call, asked]);
-    let input = json!({"questions":[{"question":"Which?"}]});
+    let asked = r#"{"type":"question_asked","request":"q","call":"c","questions":[{"id":"Which?","text":"Which?","header":"h","options":[{"label":"A","description":"a","preview":"p"}],"multiple":true,"free_text":true}]}"#;
+    let (records, lost) = written(&[call, asked]);
+    assert!(lost.is_empty());
+    let options = json!([{"label":"A","description":"a","preview":"p"}]);
+    let input = json!({"questions":[{"question":"Which?","header":"h","options":options,"multiSelect":true}]});
     assert_eq!(request(&records)["input"], input);
     let call = &records[position_of(&records, is_call)]["message"]["content"][0];
     assert_eq!((&call["name"], &call["input"]), (&json!("AskUserQuestion"), &input));
@@ -99,7 +100,29 @@ fn a_question_is_written_as_a_call_of_claudes_tool() {
     let lines: Vec<&str> = claude.lines().collect();
     let events = translate_lines("claude", "events", &lines).records();
     let read = events.iter().find(|event| event["type"] == "question_asked").unwrap();
-    assert_eq!(read["questions"], input["questions"]);
+    let asked: Value = serde_json::from_str(asked).unwrap();
+    assert_eq!(read["questions"], asked["questions"]);
+}
+
+#[test]
+fn a_plan_and_a_form_are_written_as_claudes_requests() {
+    let options = json!([{"label":"Approve"},{"label":"Keep planning"}]);
+    let plan = json!({"type":"question_asked","request":"q","message":"# Plan","questions":[{"id":"plan","text":"Approve the plan?","options":options,"free_text":true}]});
+    let (records, lost) = written(&[&plan.to_string()]);
+    let expected = json!({"subtype":"can_use_tool","tool_name":"ExitPlanMode","input":{"plan":"# Plan"},"requires_user_interaction":true});
+    assert_eq!((request(&records), lost.len()), (&expected, 0));
+    let form = json!({"type":"question_asked","request":"q","message":"Name?","server":"s","schema":{"type":"object"}});
+    let (records, lost) = written(&[&form.to_string()]);
+    let expected = json!({"subtype":"elicitation","mcp_server_name":"s","message":"Name?","mode":"form","requested_schema":{"type":"object"}});
+    assert_eq!((request(&records), lost.len()), (&expected, 0));
+    for asked in [plan, form] {
+        let lines: Vec<_> = written(&[&asked.to_string()]).0.iter().map(Value::to_string).collect();
+        let events = translate_lines("claude", "events", &lines).records();
+        let read = events.into_iter().find(|event| event["type"] == "question_asked").unwrap();
+        for (name, value) in asked.as_object().unwrap() {
+            assert_eq!(&read[name], value);
+        }
+    }
 }
 
 #[test]
