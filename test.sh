@@ -3,7 +3,7 @@
 # published clients that read what we write, and real agents that we run. With --quick, all but other targets
 # and the real agents.
 #
-# It needs Rust and nothing else. Missing components of Rust are installed with rustup, npm with apt, and
+# It needs Rust and nothing else. Missing components of Rust are installed with rustup, npm and tmux with apt, and
 # the clients (with a newer Node, if need be) with npm. What cannot be installed is named, and the checks
 # that need it are reported as skipped.
 set -euo pipefail
@@ -31,11 +31,16 @@ have_target() {
   command -v rustup >/dev/null && timeout 300 rustup target add "$1" >/dev/null 2>&1
 }
 
-have_npm() {
-  command -v npm >/dev/null && return
+# Whether a program is here, or can be installed from the Debian package of the same name.
+have_program() {
+  command -v "$1" >/dev/null && return
   [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null || return
-  { apt-get update -qq && apt-get install -y -qq --no-install-recommends npm; } >/dev/null 2>&1 &&
-    command -v npm >/dev/null
+  { apt-get update -qq && apt-get install -y -qq --no-install-recommends "$1"; } >/dev/null 2>&1 &&
+    command -v "$1" >/dev/null
+}
+
+have_npm() {
+  have_program npm
 }
 
 command -v cargo >/dev/null || { echo "cargo is not here: install Rust 1.95 or newer from rustup.rs"; exit 1; }
@@ -73,6 +78,7 @@ step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 
 step "tests"
+have_program tmux || skipped+=("what a terminal shows: tmux is not here and cannot be installed")
 # Each crate has one test program, `it`, with a module for each behaviour. The real agents are skipped here.
 cargo test --workspace --lib --bins --tests --locked
 

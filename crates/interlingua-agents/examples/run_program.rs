@@ -1,17 +1,17 @@
-//! Runs an agent that a file describes, and prints the events of the run.
+//! Runs an agent that a file describes, and prints the events of the session.
 //!
 //! ```sh
 //! cargo run --example run_program -- crates/interlingua-agents/examples/greeter.toml "Say hello"
 //! ```
 
 use std::error::Error;
-use std::io::{self, Stdout, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
-use interlingua::dialect;
+use interlingua::Writer;
+use interlingua::dialect::{self, EncodeOptions};
 use interlingua_agents::agent::program::Program;
-use interlingua_agents::{Consumer, Options, Request, run};
-use tokio::sync::mpsc;
+use interlingua_agents::{Agent, Options, Request, Session};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -19,27 +19,22 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (Some(file), Some(prompt)) = (arguments.next(), arguments.next()) else {
         return Err("usage: run_program FILE.toml PROMPT".into());
     };
-    let launch = Program::read(Path::new(&file))?.launch(&Request::new(prompt))?;
-    // Nobody can be asked for a permission here, so whatever needs one is denied.
-    let options = Options::new(dialect::named("events")?);
-    // A caller that keeps the sender can interrupt the run, or decide about permissions.
-    let (_controls, controlled) = mpsc::channel(1);
-    let ended = run(launch, options, Box::new(Printer(io::stdout())), controlled).await?;
-    writeln!(io::stderr(), "the turn ended as: {}", ended.outcome.as_str())?;
+    let agent = Program::read(Path::new(&file))?.prepare(&Request::default())?;
+    // No user can be asked for a permission here, so whatever needs one is denied.
+    let session = Box::new(agent).start(Options::default()).await?;
+    let Session { handle, mut entries, id_seed } = session;
+    // Prompts are queued: a second one would have its turn after the first.
+    handle.prompt(prompt).await?;
+    handle.finish().await?;
+    let options = EncodeOptions { id_seed: Some(id_seed), ..EncodeOptions::default() };
+    let mut writer = Writer::new(dialect::named("events")?, &options)?;
+    let mut bytes = Vec::new();
+    while let Some(batch) = entries.next().await {
+        batch.iter().for_each(|entry| writer.write(entry.borrowed(), &mut bytes));
+        io::stdout().write_all(&bytes)?;
+        bytes.clear();
+    }
+    let outcome = entries.end().await.and_then(|ended| ended.outcome);
+    writeln!(io::stderr(), "the turn ended as: {outcome:?}")?;
     Ok(())
 }
-
-/// Prints what the run writes. A thread of its own writes, so a slow terminal does not stop the agent.
-struct Printer(Stdout);
-
-impl Write for Printer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-impl Consumer for Printer {}

@@ -10,9 +10,6 @@ use crate::permission::Mode;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The prompt is empty.
-    #[error("the prompt is empty: describe what the agent should do")]
-    EmptyPrompt,
     /// The folder does not exist.
     #[error("there is no folder {}: create it, or name another one", .0.display())]
     NoFolder(PathBuf),
@@ -69,6 +66,17 @@ pub enum Error {
         /// The error of the operating system.
         problem: std::io::Error,
     },
+    /// The agent takes its prompt as an argument, into which this one does not fit.
+    #[error(
+        "a prompt of {length} bytes does not fit into an argument of the agent: shorten it, or use a protocol that takes prompts of any length"
+    )]
+    PromptNotDelivered {
+        /// The length of the prompt.
+        length: usize,
+    },
+    /// The agent has exited, and cannot be started again.
+    #[error("the agent has exited, and cannot be started again for another prompt")]
+    NotRestarted,
     /// The program could not be started.
     #[error("{program} could not be started: {problem}")]
     NotStarted {
@@ -83,11 +91,11 @@ impl Error {
     /// Whose fault the error is.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::EmptyPrompt
-            | Self::NoFolder(_)
+            Self::NoFolder(_)
             | Self::InvalidName { .. }
-            | Self::InvalidFile { .. } => Fault::Caller,
-            Self::NoMode { .. } | Self::NoScreen { .. } => Fault::Unsupported,
+            | Self::InvalidFile { .. }
+            | Self::PromptNotDelivered { .. } => Fault::Caller,
+            Self::NoMode { .. } | Self::NoScreen { .. } | Self::NotRestarted => Fault::Unsupported,
             Self::NotInstalled { .. } | Self::NotPrepared { .. } | Self::NotStarted { .. } => {
                 Fault::Transport
             }

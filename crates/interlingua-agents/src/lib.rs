@@ -7,8 +7,9 @@
 //! | [`driver`] | what is sent *to* an agent, and when: state machines without I/O, one file per protocol |
 //! | [`permission`] | what an agent may do: modes, rules, decisions |
 //! | [`process`] | processes: complete output, signals, no survivors. It knows nothing of agents or protocols |
-//! | [`Config`] | the user's settings for every run, from a file |
-//! | [`run()`] | one run, from the start of the agent to the end of its last process |
+//! | [`Config`] | the user's settings for every session, from a file |
+//! | [`Session`] | a live session: commands go in, entries come out. It knows no protocol and no process |
+//! | [`ProcessAgent`] | a session with a process, from its first prompt to the end of its last process |
 //!
 //! The output of an agent is read by the crate `interlingua`. This crate parses only the requests that
 //! a driver has to answer, and the files that an agent writes in addition to its stream.
@@ -19,14 +20,23 @@ pub mod driver;
 mod error;
 pub mod permission;
 pub mod process;
+mod process_agent;
+mod record;
+mod redaction;
 mod request;
-mod run;
+mod session;
 mod watch;
 
 pub use config::Config;
 pub use error::Error;
+pub use process_agent::ProcessAgent;
+pub use record::Recorder;
+pub use redaction::Redacted;
 pub use request::Request;
-pub use run::{Consumer, Control, Deadlines, Ended, Options, Question, Recorder, Stop, run};
+pub use session::{
+    Agent, Deadlines, Ended, Entries, Handle, InputRequest, Options, Prompt, Question,
+    QuestionRequest, Refused, Session, Starting, Stop, Wanted,
+};
 
 /// Compiles the example of the README as a doc test.
 #[cfg(doctest)]

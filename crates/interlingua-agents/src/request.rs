@@ -1,16 +1,16 @@
-//! The request to an agent, checked before anything is started.
+//! What is requested of an agent before its first prompt, checked before anything is started.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::agent::Relaunch;
 use crate::error::Error;
 use crate::permission::Mode;
+use crate::process::{Guard, Isolation};
 
-/// What an agent is asked to do.
+/// How an agent is to be started.
 #[derive(Clone)]
 pub struct Request {
-    /// The prompt.
-    pub prompt: String,
     /// The model, by the agent's name for it.
     pub model: Option<String>,
     /// The working folder.
@@ -29,6 +29,29 @@ pub struct Request {
     pub exec: bool,
     /// Read the agent's screen instead of a protocol. The result is a guess.
     pub screen: bool,
+    /// How the processes that the agent starts are kept together.
+    pub isolation: Isolation,
+    /// The guard that keeps them together.
+    pub guard: Option<Guard>,
+}
+
+impl Default for Request {
+    /// An agent in the current folder, with its own defaults.
+    fn default() -> Self {
+        Self {
+            model: None,
+            folder: PathBuf::from("."),
+            resume: None,
+            mode: Mode::default(),
+            environment: Vec::new(),
+            program: None,
+            flags: Vec::new(),
+            exec: false,
+            screen: false,
+            isolation: Isolation::default(),
+            guard: None,
+        }
+    }
 }
 
 /// Environment variables may be secrets, so only their names are shown.
@@ -47,20 +70,10 @@ impl std::fmt::Debug for Request {
 }
 
 impl Request {
-    /// Creates a request with a prompt for the current folder, and defaults for the rest.
-    pub fn new(prompt: impl Into<String>) -> Self {
-        Self {
-            prompt: prompt.into(),
-            model: None,
-            folder: PathBuf::from("."),
-            resume: None,
-            mode: Mode::default(),
-            environment: Vec::new(),
-            program: None,
-            flags: Vec::new(),
-            exec: false,
-            screen: false,
-        }
+    /// The same request with what has changed since the agent was first started.
+    pub(crate) fn with(&self, next: &Relaunch) -> Self {
+        let Relaunch { resume, model, mode } = next.clone();
+        Self { resume, model, mode, ..self.clone() }
     }
 
     /// The value of an environment variable, as the agent will see it.
@@ -71,9 +84,6 @@ impl Request {
 
     /// Rejects a request that no agent could carry out.
     pub fn check(&self) -> Result<(), Error> {
-        if self.prompt.trim().is_empty() {
-            return Err(Error::EmptyPrompt);
-        }
         if !self.folder.is_dir() {
             return Err(Error::NoFolder(self.folder.clone()));
         }
@@ -100,9 +110,8 @@ mod tests {
 
     #[test]
     fn invalid_requests_are_rejected() {
-        let fine = Request::new("do it");
+        let fine = Request::default();
         assert!(fine.check().is_ok());
-        assert!(matches!(Request::new(" \n").check(), Err(Error::EmptyPrompt)));
         let nowhere = Request { folder: "/no/such/folder".into(), ..fine.clone() };
         assert!(matches!(nowhere.check(), Err(Error::NoFolder(_))));
         for name in ["", "-x", "a\nb"] {
@@ -119,12 +128,7 @@ mod tests {
     #[test]
     fn a_variable_is_shown_without_its_value() {
         let environment = vec![("API_KEY".to_owned(), "hunter2".to_owned())];
-        let shown = format!("{:?}", Request { environment, ..Request::new("do it") });
+        let shown = format!("{:?}", Request { environment, ..Request::default() });
         assert!(shown.contains("API_KEY") && !shown.contains("hunter2"), "{shown}");
-    }
-
-    #[test]
-    fn a_prompt_may_look_like_a_flag() {
-        assert!(Request::new("--help me").check().is_ok());
     }
 }

@@ -1,23 +1,27 @@
-//! Observes the entries on their way to the writer, for the events that a run has to act on.
+//! Observes the entries on their way to the consumer, for the events that a session has to act on.
 
 use std::path::PathBuf;
 
-use interlingua::event::{Data, Event, Outcome, PermissionRequested, ToolKind};
+use interlingua::EntryRef;
+use interlingua::event::{self, Data, Outcome, PermissionRequested, QuestionAsked, ToolKind};
 use interlingua::json::{Json, Text};
 
 use crate::permission::PermissionRequest;
+use crate::session::{Question, QuestionRequest, Wanted};
 
-/// An event that a run has to act on.
+/// An event that a session has to act on.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Observation {
-    /// The agent requests a permission.
-    PermissionRequested(PermissionRequest),
-    /// The request was withdrawn, or answered by someone else.
-    PermissionResolved(String),
+    /// The agent requests a permission, or asks a question, with the sequence number of the entry.
+    Wanted(Wanted, u64),
+    /// The request was withdrawn, or answered.
+    Resolved(String),
     /// A live (non-replayed) turn ended with this outcome.
     TurnEnded(Outcome),
     /// A live turn started.
     TurnStarted,
+    /// The agent reported its own id for the session.
+    SessionId(String),
     /// A request to the model failed, and is retried.
     Retrying,
     /// The model made progress: it emitted text, or a tool call.
@@ -49,51 +53,56 @@ impl Watch {
         !self.calls.is_empty()
     }
 
-    pub(crate) fn observe(&mut self, event: &Event<'_>) {
-        match &event.data {
+    pub(crate) fn observe(&mut self, entry: EntryRef<'_>) {
+        let observation = match &entry.event.data {
             Data::PermissionRequested(asked) => {
-                let observation = Observation::PermissionRequested(self.permission_request(asked));
-                self.observations.push(observation);
+                let wanted = Wanted::Permission(self.permission_request(asked));
+                Observation::Wanted(wanted, entry.sequence)
             }
-            Data::PermissionResolved(resolved) => {
-                self.observations.extend(
-                    resolved
-                        .request
-                        .as_ref()
-                        .map(|id| Observation::PermissionResolved(id.to_string())),
-                );
+            Data::QuestionAsked(asked) => {
+                Observation::Wanted(Wanted::Answer(question_request(asked)), entry.sequence)
             }
+            Data::PermissionResolved(resolved) => match &resolved.request {
+                Some(id) => Observation::Resolved(id.to_string()),
+                None => return,
+            },
+            Data::QuestionAnswered(answered) => Observation::Resolved(answered.request.to_string()),
             Data::ToolStarted(started) => {
                 self.calls.push((started.call.to_string(), started.kind.clone()));
-                self.observations.push(Observation::Progress);
+                Observation::Progress
             }
             Data::ToolEnded(ended) => {
                 self.calls.retain(|(call, _)| ended.call != **call);
-                self.observations.push(Observation::Progress);
+                Observation::Progress
             }
-            Data::TurnStarted(started) if !started.replay => {
-                self.observations.push(Observation::TurnStarted)
-            }
+            Data::TurnStarted(started) if !started.replay => Observation::TurnStarted,
             Data::TurnEnded(ended) if !ended.replay => {
                 self.calls.clear();
-                self.observations.push(Observation::TurnEnded(ended.outcome.clone()));
+                Observation::TurnEnded(ended.outcome.clone())
             }
-            Data::Retry(_) => self.observations.push(Observation::Retrying),
-            Data::BlockDelta(_) | Data::Block(_) | Data::BlockStarted(_)
-                if self.observations.last() != Some(&Observation::Progress) =>
-            {
-                self.observations.push(Observation::Progress);
-            }
-            _ => {}
+            Data::SessionStarted(started) => match &started.id {
+                Some(id) => Observation::SessionId(id.to_string().trim().to_owned()),
+                None => return,
+            },
+            Data::SessionUpdated(updated) => match &updated.id {
+                Some(id) => Observation::SessionId(id.to_string().trim().to_owned()),
+                None => return,
+            },
+            Data::Retry(_) => Observation::Retrying,
+            Data::BlockDelta(_) | Data::Block(_) | Data::BlockStarted(_) => Observation::Progress,
+            _ => return,
+        };
+        if observation != Observation::Progress || self.observations.last() != Some(&observation) {
+            self.observations.push(observation);
         }
     }
 
     fn permission_request(&self, asked: &PermissionRequested<'_>) -> PermissionRequest {
         let call = asked.call.as_ref().map(ToString::to_string).unwrap_or_default();
         let kind = self.calls.iter().find(|(open, _)| *open == call).map(|(_, kind)| kind.clone());
-        let text = |text: &Option<Text<'_>>| text.as_ref().map(ToString::to_string);
         PermissionRequest {
             id: asked.request.to_string(),
+            call: calls([&asked.call, &asked.native_call]),
             tool: text(&asked.tool).unwrap_or_default(),
             kind: kind.unwrap_or_default(),
             input: asked.input.as_ref().map(|input: &Json<'_>| input.get().to_owned()),
@@ -101,4 +110,38 @@ impl Watch {
             folder: self.folder.clone(),
         }
     }
+}
+
+fn question_request(asked: &QuestionAsked<'_>) -> QuestionRequest {
+    QuestionRequest {
+        id: asked.request.to_string(),
+        call: calls([&asked.call, &asked.native_call]),
+        message: text(&asked.message),
+        server: text(&asked.server),
+        questions: asked.questions.iter().map(question).collect(),
+        schema: asked.schema.as_ref().and_then(|schema| serde_json::from_str(schema.get()).ok()),
+        url: text(&asked.url),
+    }
+}
+
+fn question(asked: &event::Question<'_>) -> Question {
+    let options = asked.options.iter();
+    Question {
+        id: asked.id.to_string(),
+        header: text(&asked.header),
+        text: asked.text.to_string(),
+        options: options.map(|it| (it.label.to_string(), text(&it.description))).collect(),
+        multiple: asked.multiple,
+        free_text: asked.free_text,
+        secret: asked.secret,
+    }
+}
+
+/// The ids of a call.
+fn calls(ids: [&Option<Text<'_>>; 2]) -> Vec<String> {
+    ids.into_iter().filter_map(text).collect()
+}
+
+fn text(text: &Option<Text<'_>>) -> Option<String> {
+    text.as_ref().map(ToString::to_string)
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use interlingua_agents::agent::{ALL, Agent, HostEnvironment, SignIn};
+use interlingua_agents::agent::{ALL, HostEnvironment, KnownAgent, SignIn};
 use interlingua_agents::process::Isolation;
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ fn isolation() -> Result<Vec<String>> {
 
 /// What is known of an agent on this machine.
 struct Found {
-    agent: &'static Agent,
+    agent: &'static KnownAgent,
     /// The program and its version, if the agent is installed.
     installed: Option<(PathBuf, Option<String>)>,
     sign_in: SignIn,

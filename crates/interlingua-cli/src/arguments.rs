@@ -43,6 +43,7 @@ pub(crate) struct AgentsArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<RunArguments>),
+    Chat(Box<ChatArguments>),
     Agents(AgentsArguments),
     Translate(TranslateArguments),
     Check(CheckArguments),
@@ -57,8 +58,8 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArguments {
-    /// The agent (`interlingua agents` lists them), or a .toml file that describes a program.
-    pub(crate) agent: String,
+    #[command(flatten)]
+    pub(crate) session: SessionArguments,
     /// The prompt; `-`, or nothing, reads it from standard input.
     pub(crate) prompt: Option<String>,
     /// The prompt, if it looks like a flag: --prompt='--help me'.
@@ -69,9 +70,40 @@ pub(crate) struct RunArguments {
         allow_hyphen_values = true
     )]
     pub(crate) asked: Option<String>,
+}
+
+/// Talk to an installed agent, one prompt after another.
+///
+/// At a terminal, lines are edited, and /help lists the commands. Ctrl-C stops a turn and, at an
+/// empty line, quits. In a pipe, commands are read from standard input as by `run --input json`.
+#[derive(Debug, Args)]
+#[command(after_help = CHAT_EXAMPLES)]
+pub(crate) struct ChatArguments {
+    #[command(flatten)]
+    pub(crate) session: SessionArguments,
+    /// Continue the last session that this agent had in this folder.
+    #[arg(long = "continue", conflicts_with = "resume")]
+    pub(crate) continues: bool,
+}
+
+const CHAT_EXAMPLES: &str = "\
+Examples:
+  interlingua chat claude
+  interlingua chat codex --continue --permission-mode accept-edits
+  printf '%s\\n' '{\"prompt\":\"hello\"}' '{\"prompt\":\"and again\"}' | interlingua chat gemini --to ai-sdk";
+
+/// The arguments of a session with an agent.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SessionArguments {
+    /// The agent (`interlingua agents` lists them), or a .toml file that describes a program.
+    pub(crate) agent: String,
     /// The dialect to write; by default `text` at a terminal, else `events`.
     #[arg(long, value_name = "NAME", value_parser = DialectName::Written)]
     pub(crate) to: Option<&'static Dialect>,
+    /// The form of standard input: `json` for commands, one per line. A prompt that is given makes
+    /// it the default.
+    #[arg(long, value_name = "FORM")]
+    pub(crate) input: Option<InputForm>,
     /// The model, by the agent's name for it.
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
@@ -124,11 +156,21 @@ pub(crate) struct RunArguments {
     /// (claude).
     #[arg(long)]
     pub(crate) partial: bool,
+    /// At a terminal, show everything: whole outputs and diffs, all reasoning, and the agent's log.
+    #[arg(long)]
+    pub(crate) verbose: bool,
     /// Flags for the agent itself, passed on unchanged.
     #[arg(last = true, value_name = "FLAG")]
     pub(crate) flags: Vec<String>,
     #[command(flatten)]
     pub(crate) team: TeamArguments,
+}
+
+/// The form of standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputForm {
+    /// A command per line.
+    Json,
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -138,8 +180,11 @@ Examples:
   interlingua run gemini --to ai-sdk --permission-mode auto 'what is in this folder?'
   interlingua run ./my-agent.toml 'hello' -- --its-own-flag
 
-In a pipe, each permission request is answered with a line on standard input:
-  {\"request\":\"ID\",\"decision\":\"allow\"}   or   {\"request\":\"ID\",\"decision\":\"deny\",\"reason\":\"...\"}";
+In a pipe, commands are read from standard input, one per line:
+  {\"prompt\":\"and now the docs\"}
+  {\"request\":\"ID\",\"decision\":\"allow\"}    \"deny\" with a \"reason\", \"always\" with a \"pattern\"
+  {\"request\":\"ID\",\"answer\":\"Blue\"}
+  {\"interrupt\":true}, {\"model\":\"NAME\"}, {\"mode\":\"plan\"}, {\"close\":true}";
 
 /// The longest time limit: about a hundred years.
 const LONGEST: Duration = Duration::from_secs(3_000_000_000);
@@ -251,6 +296,9 @@ pub(crate) struct TranslateArguments {
     /// (claude).
     #[arg(long)]
     pub(crate) partial: bool,
+    /// At a terminal, show everything: whole outputs and diffs, all reasoning, and the agent's log.
+    #[arg(long)]
+    pub(crate) verbose: bool,
     /// At the end, report on standard error what the target could not express and what was
     /// repaired.
     #[arg(long)]
@@ -309,7 +357,7 @@ pub(crate) struct CheckArguments {
 }
 
 /// The identity of the agent, for dialects that carry it in every record (agent-event).
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct TeamArguments {
     /// The id of the agent (agent-event).
     #[arg(long, value_name = "ID")]

@@ -4,19 +4,28 @@
 //! `interlingua` does.
 
 mod agents;
-mod answers;
 mod arguments;
+mod asking;
+mod chat;
 mod check;
+mod commands;
+mod conversation;
 mod dialect_name;
 mod dialects;
 mod input;
+mod output;
 mod question;
+mod recent;
 mod report;
 mod run;
+mod signals;
 mod size;
 mod suggest;
+mod tally;
 mod terminal_input;
+mod transcript;
 mod translate;
+mod view;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -44,6 +53,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match &arguments.command {
         Command::Run(arguments) => run::run(arguments),
+        Command::Chat(arguments) => chat::run(arguments),
         Command::Agents(arguments) => agents::run(arguments),
         Command::Translate(arguments) => translate::run(arguments),
         Command::Check(arguments) => check::run(arguments),

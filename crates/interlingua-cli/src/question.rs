@@ -1,9 +1,11 @@
-//! A permission request as a user sees it: everything that would be allowed, line by line.
+//! What an agent wants, as a user sees it: everything that would be allowed, line by line, and the
+//! options of a question.
 //!
 //! The text comes from a model. It is shown with every hidden character escaped, and nothing of it
 //! is left out without saying so.
 
 use interlingua_agents::permission::{PermissionRequest, visible};
+use interlingua_agents::{Question as AgentQuestion, QuestionRequest};
 use serde_json::Value;
 
 /// The number of lines that are shown before the user asks for the rest.
@@ -22,10 +24,9 @@ impl Question {
     pub(crate) fn new(request: &PermissionRequest) -> Self {
         let tool = match &*request.tool {
             "" => "a tool".to_owned(),
-            tool => visible(tool).replace('\n', "\\n"),
+            tool => one_line(tool),
         };
-        let folder = request.folder.to_string_lossy();
-        let folder = visible(&folder).replace('\n', "\\n");
+        let folder = one_line(&request.folder.to_string_lossy());
         let mut lines = vec![format!("The agent requests permission to use {tool} in {folder}:")];
         match request.input.as_deref().map(serde_json::from_str) {
             Some(Ok(Value::Object(mut fields))) => {
@@ -43,7 +44,12 @@ impl Question {
             Some(Err(_)) => push_text("  ", request.input.as_deref().unwrap_or(""), &mut lines),
             None => lines.push("  The request does not state its input.".to_owned()),
         }
-        if let Some(description) = request.description.as_deref().filter(|it| !it.is_empty()) {
+        // Claude repeats a field of the input as the description.
+        let is_new = |text: &&str| {
+            let repeated = format!("  description: {}", visible(text));
+            !text.is_empty() && !lines.contains(&repeated)
+        };
+        if let Some(description) = request.description.as_deref().filter(is_new) {
             lines.push("  The agent's own description:".to_owned());
             push_text("    ", description, &mut lines);
         }
@@ -85,8 +91,44 @@ fn push_command(command: &Value, lines: &mut Vec<String>) {
     }
 }
 
+/// The lines that introduce questions of the agent.
+pub(crate) fn introduction(request: &QuestionRequest) -> Vec<String> {
+    let mut lines = vec![match &request.server {
+        Some(server) => format!("The MCP server {} asks:", one_line(server)),
+        None => "The agent asks:".to_owned(),
+    }];
+    if let Some(message) = &request.message {
+        push_text("  ", message, &mut lines);
+    }
+    if let Some(url) = &request.url {
+        push_text("  open ", url, &mut lines);
+    }
+    if let Some(schema) = &request.schema {
+        lines.push("  The answer has this form:".to_owned());
+        push_text("    ", &text_of(schema), &mut lines);
+    }
+    lines
+}
+
+/// The lines of one question: its text, and its numbered options.
+pub(crate) fn lines(question: &AgentQuestion) -> Vec<String> {
+    let mut lines = Vec::new();
+    push_text("  ", &question.text, &mut lines);
+    for (number, (label, description)) in question.options.iter().enumerate() {
+        let description = description.as_ref().map(|text| format!(" – {}", one_line(text)));
+        let label = one_line(label);
+        lines.push(format!("    {}. {label}{}", number + 1, description.unwrap_or_default()));
+    }
+    lines
+}
+
+/// Text that must not draw lines of its own.
+fn one_line(text: &str) -> String {
+    visible(text).replace('\n', "\\n")
+}
+
 fn push_field(name: &str, value: &Value, lines: &mut Vec<String>) {
-    let name = visible(name).replace('\n', "\\n");
+    let name = one_line(name);
     let text = text_of(value);
     if text.contains('\n') {
         lines.push(format!("  {name}:"));
@@ -119,6 +161,7 @@ mod tests {
     fn question(tool: &str, input: &Value) -> Question {
         Question::new(&PermissionRequest {
             id: "1".to_owned(),
+            call: Vec::new(),
             tool: tool.to_owned(),
             kind: ToolKind::default(),
             input: Some(input.to_string()),

@@ -1,52 +1,178 @@
 //! `interlingua run`: runs an agent with a prompt.
 
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use interlingua::dialect::{self, Dialect, EncodeOptions};
+use interlingua::{RawRecords, Writer};
 use interlingua_agents::agent::program::Program;
-use interlingua_agents::agent::{ALL, Agent, Launch};
+use interlingua_agents::agent::{ALL, KnownAgent};
 use interlingua_agents::permission::{Mode, Policy};
 use interlingua_agents::process::{Guard, adopt_orphans};
 use interlingua_agents::{
-    Config, Consumer, Control, Ended, Error, Options, Recorder, Request, Stop,
+    Agent, Config, Ended, Error, Options, ProcessAgent, Recorder, Request, Stop,
 };
 use tokio::sync::mpsc;
 
-use crate::arguments::RunArguments;
-use crate::{GUARD, answers, report, suggest};
+use crate::arguments::{InputForm, RunArguments, SessionArguments};
+use crate::conversation::{Answers, Conversation, Display, Until};
+use crate::signals::{OnInterrupt, Signals};
+use crate::{GUARD, report, suggest};
 
 /// The number of lines of standard error that are shown for an agent without output.
 const STDERR_LINES: usize = 8;
 
 /// Runs the command; returns its exit code.
 pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
-    let config = match &arguments.config {
-        Some(path) => Config::read(path)?,
-        None => Config::default(),
-    };
-    let mode = arguments.permission_mode.or(config.mode).unwrap_or_default();
-    let (prompt, from_stdin) = prompt(arguments)?;
-    let policy = Policy { mode, rules: config.rules };
-    let mut launch = launch(arguments, policy.launch_mode(), prompt)?;
-    launch.command.isolation = arguments.isolation;
-    launch.command.guard = guard();
-    let mut options = options(arguments, policy, config.answer)?;
-    adopt_orphans();
+    let input = Input::of(arguments)?;
+    let started = Started::new(&arguments.session)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(async {
-        let (controls, taken) = mpsc::channel(16);
-        if !from_stdin {
-            options.questions = Some(answers::answer(controls.clone()));
-        }
-        watch_consumer(controls.clone());
-        forward_signals(controls);
-        interlingua_agents::run(launch, options, Box::new(Stdout(io::stdout())), taken).await
-    })?;
+    let ended = runtime.block_on(converse(started, input))?;
+    // A thread may still wait for a line of standard input.
+    runtime.shutdown_background();
     report_end(&ended);
     Ok(ended.code())
+}
+
+async fn converse(started: Started, input: Input) -> Result<Ended> {
+    let stdin = match &input {
+        Input::Stdin(_) => StdinUse::Prompt,
+        Input::Prompt(_) => StdinUse::Answers,
+        Input::Commands => StdinUse::Commands,
+    };
+    let mut conversation = started.start(stdin, OnInterrupt::Stop).await?;
+    if let Input::Stdin(prompt) | Input::Prompt(prompt) = input {
+        conversation.handle.prompt(prompt).await?;
+        // Another prompt on standard input takes this back.
+        conversation.handle.finish().await?;
+    }
+    conversation.show(Until::End).await;
+    conversation.end().await.context("the session was aborted")
+}
+
+/// What standard input is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StdinUse {
+    /// It was the prompt, so no one can answer.
+    Prompt,
+    /// Answers and further commands. Without another prompt, the session ends with its first one.
+    Answers,
+    /// Commands, until it ends.
+    Commands,
+}
+
+/// Where prompts come from.
+enum Input {
+    /// Standard input is the prompt, so no one can answer.
+    Stdin(String),
+    /// The prompt is an argument.
+    Prompt(String),
+    /// Standard input has commands, and the prompts are among them.
+    Commands,
+}
+
+impl Input {
+    fn of(arguments: &RunArguments) -> Result<Self> {
+        let prompt = match (&arguments.asked, arguments.prompt.as_deref()) {
+            (Some(prompt), _) => prompt.clone(),
+            (None, Some("-")) => return Self::from_stdin(),
+            (None, Some(prompt)) => prompt.to_owned(),
+            (None, None) if arguments.session.input == Some(InputForm::Json) => {
+                return Ok(Self::Commands);
+            }
+            (None, None) if io::stdin().is_terminal() => bail!(
+                "the prompt is missing: give it as an argument, or use `-` to type it and end it with Ctrl-D"
+            ),
+            (None, None) => return Self::from_stdin(),
+        };
+        if prompt.trim().is_empty() {
+            bail!(
+                "the prompt is empty: describe what the agent should do (`-` reads it from standard input)"
+            );
+        }
+        Ok(Self::Prompt(prompt))
+    }
+
+    fn from_stdin() -> Result<Self> {
+        let mut prompt = String::new();
+        io::stdin().lock().read_to_string(&mut prompt).context("standard input")?;
+        if prompt.trim().is_empty() {
+            bail!(
+                "the prompt is empty: describe what the agent should do (it was read from standard input)"
+            );
+        }
+        Ok(Self::Stdin(prompt))
+    }
+}
+
+/// A session that can be started: the agent, its options, and how its entries are shown.
+pub(crate) struct Started {
+    agent: ProcessAgent,
+    options: Options,
+    /// The dialect to write; without one, the session is shown to a person at the terminal.
+    to: Option<&'static Dialect>,
+    verbose: bool,
+    encode: EncodeOptions,
+}
+
+impl Started {
+    /// Checks the arguments. Nothing is started yet.
+    pub(crate) fn new(arguments: &SessionArguments) -> Result<Self> {
+        let config = match &arguments.config {
+            Some(path) => Config::read(path)?,
+            None => Config::default(),
+        };
+        let mode = arguments.permission_mode.or(config.mode).unwrap_or_default();
+        let policy = Policy { mode, rules: config.rules };
+        let agent = agent(arguments, policy.mode)?;
+        let to = target(arguments)?;
+        let mut options = Options { policy, record: recorder(arguments)?, ..Options::default() };
+        if let Some(to) = to {
+            // Records of the target dialect are passed through.
+            options.read.raw_records = RawRecords::KeepOf(to);
+        }
+        options.deadlines.run = arguments.timeout;
+        if let Some(silence) = arguments.idle_timeout {
+            options.deadlines.silence = Some(silence);
+        }
+        if let Some(answer) = config.answer {
+            options.deadlines.answer = answer;
+        }
+        let encode = EncodeOptions {
+            partial: arguments.partial,
+            team: arguments.team.team(),
+            ..EncodeOptions::default()
+        };
+        Ok(Self { agent, options, to, verbose: arguments.verbose, encode })
+    }
+
+    /// Starts the agent.
+    pub(crate) async fn start(
+        self,
+        stdin: StdinUse,
+        on_interrupt: OnInterrupt,
+    ) -> Result<Conversation> {
+        let Self { agent, mut options, to, verbose, mut encode } = self;
+        adopt_orphans();
+        let signals = Signals::catch();
+        let answers = match stdin {
+            StdinUse::Prompt => Answers::NoOne,
+            StdinUse::Answers | StdinUse::Commands => {
+                let (requests, asked) = mpsc::unbounded_channel();
+                options.input_requests = Some(requests);
+                Answers::from_stdin(asked, stdin == StdinUse::Answers)
+            }
+        };
+        let session = Box::new(agent).start(options).await?;
+        signals.pass_on(&session.handle, on_interrupt);
+        encode.id_seed = Some(session.id_seed);
+        let display = match to {
+            Some(to) => Display::Records(Box::new(Writer::new(to, &encode)?)),
+            None => Display::at_terminal(verbose),
+        };
+        Ok(Conversation::new(session, display, answers))
+    }
 }
 
 /// The guard of a run: this program, started once more.
@@ -55,27 +181,7 @@ pub(crate) fn guard() -> Option<Guard> {
     Some(Guard { program, arguments: vec![GUARD.into()] })
 }
 
-/// The prompt, and whether it was read from standard input.
-fn prompt(arguments: &RunArguments) -> Result<(String, bool)> {
-    if let Some(prompt) = &arguments.asked {
-        return Ok((prompt.clone(), false));
-    }
-    match arguments.prompt.as_deref() {
-        Some("-") | None => {
-            if arguments.prompt.is_none() && io::stdin().is_terminal() {
-                bail!(
-                    "the prompt is missing: give it as an argument, or use `-` to type it and end it with Ctrl-D"
-                );
-            }
-            let mut prompt = String::new();
-            io::stdin().lock().read_to_string(&mut prompt).context("standard input")?;
-            Ok((prompt, true))
-        }
-        Some(prompt) => Ok((prompt.to_owned(), false)),
-    }
-}
-
-fn launch(arguments: &RunArguments, mode: Mode, prompt: String) -> Result<Launch> {
+fn agent(arguments: &SessionArguments, mode: Mode) -> Result<ProcessAgent> {
     let request = Request {
         model: arguments.model.clone(),
         folder: arguments.cwd.clone(),
@@ -86,15 +192,16 @@ fn launch(arguments: &RunArguments, mode: Mode, prompt: String) -> Result<Launch
         flags: arguments.flags.clone(),
         exec: arguments.exec,
         screen: arguments.screen,
-        ..Request::new(prompt)
+        isolation: arguments.isolation,
+        guard: guard(),
     };
     let name = &*arguments.agent;
-    if let Some(agent) = Agent::find(name) {
-        return agent.launch(&request).map_err(with_advice);
+    if let Some(agent) = KnownAgent::find(name) {
+        return agent.prepare(&request).map_err(with_advice);
     }
     let path = Path::new(name);
     if path.extension().is_some_and(|ending| ending == "toml") {
-        return Program::read(path)?.launch(&request).map_err(with_advice);
+        return Program::read(path)?.prepare(&request).map_err(with_advice);
     }
     let known: Vec<_> = ALL.iter().map(|agent| agent.name).collect();
     let near = suggest::similar(name, known.iter().map(|known| (*known, &[][..])));
@@ -111,7 +218,6 @@ fn launch(arguments: &RunArguments, mode: Mode, prompt: String) -> Result<Launch
 /// Adds the argument that corrects an error.
 fn with_advice(error: Error) -> anyhow::Error {
     let advice = match &error {
-        Error::EmptyPrompt => "`-` reads it from standard input",
         Error::NoFolder(_) => "set it with --cwd",
         Error::NoScreen { .. } => "leave out --screen",
         _ => return error.into(),
@@ -119,140 +225,29 @@ fn with_advice(error: Error) -> anyhow::Error {
     anyhow::anyhow!("{error} ({advice})")
 }
 
-fn options(arguments: &RunArguments, policy: Policy, answer: Option<Duration>) -> Result<Options> {
-    let mut options = Options::new(target(arguments)?);
-    options.policy = policy;
-    options.translate.encode = EncodeOptions {
-        partial: arguments.partial,
-        team: arguments.team.team(),
-        ..EncodeOptions::default()
-    };
-    options.deadlines.run = arguments.timeout;
-    if let Some(silence) = arguments.idle_timeout {
-        options.deadlines.silence = Some(silence);
-    }
-    if let Some(answer) = answer {
-        options.deadlines.answer = answer;
-    }
-    if let Some(path) = &arguments.record {
-        let create = if arguments.force { Recorder::replace } else { Recorder::create };
-        options.record = Some(create(path).map_err(|problem| match problem.kind() {
-            io::ErrorKind::AlreadyExists => anyhow::anyhow!("{problem} (--force overwrites it)"),
-            _ => problem.into(),
-        })?);
-    }
-    Ok(options)
+fn recorder(arguments: &SessionArguments) -> Result<Option<Recorder>> {
+    let Some(path) = &arguments.record else { return Ok(None) };
+    let create = if arguments.force { Recorder::replace } else { Recorder::create };
+    let recorder = create(path).map_err(|problem| match problem.kind() {
+        io::ErrorKind::AlreadyExists => anyhow::anyhow!("{problem} (--force overwrites it)"),
+        _ => problem.into(),
+    })?;
+    Ok(Some(recorder))
 }
 
-/// The dialect to write: `text` at a terminal, else `events`.
-fn target(arguments: &RunArguments) -> Result<&'static Dialect> {
-    let default = if io::stdout().is_terminal() { "text" } else { "events" };
-    arguments.to.or_else(|| dialect::find(default)).context("no dialect to write")
-}
-
-/// The standard output of this process.
-struct Stdout(io::Stdout);
-
-impl Write for Stdout {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+/// The dialect to write. At a terminal, `text` is replaced by a view of it, and is the default; in a
+/// pipe, `events` is.
+fn target(arguments: &SessionArguments) -> Result<Option<&'static Dialect>> {
+    match arguments.to {
+        Some(to) if to.name == "text" && io::stdout().is_terminal() => Ok(None),
+        None if io::stdout().is_terminal() => Ok(None),
+        Some(to) => Ok(Some(to)),
+        None => Ok(Some(dialect::named("events")?)),
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-impl Consumer for Stdout {
-    /// A pipe that is writable has room for the 4096 bytes that are required here.
-    #[cfg(unix)]
-    fn is_ready(&self) -> bool {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let mut watched = [PollFd::new(&self.0, PollFlags::OUT)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut watched, Some(&now)).is_ok()
-            && watched.iter().any(|it| it.revents() == PollFlags::OUT)
-    }
-}
-
-/// Stops the run on SIGINT, SIGTERM or SIGHUP (Ctrl-C on Windows).
-///
-/// The signals are caught before the agent is started. A shell lets its background jobs ignore
-/// SIGINT, which the agent would inherit; a signal that is caught here has its default action there.
-fn forward_signals(controls: mpsc::Sender<Control>) {
-    #[cfg(unix)]
-    {
-        use interlingua_agents::process::is_hangup_ignored;
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
-        // With `nohup`, the run has to survive its terminal.
-        if !is_hangup_ignored() {
-            kinds.push(SignalKind::hangup());
-        }
-        tokio::spawn(suspend_with_us(controls.clone()));
-        for kind in kinds {
-            let (Ok(mut signals), controls) = (signal(kind), controls.clone()) else { continue };
-            tokio::spawn(async move {
-                while signals.recv().await.is_some() {
-                    if controls.send(Control::Stop(Stop::Interrupted)).await.is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-    }
-    #[cfg(not(unix))]
-    tokio::spawn(async move {
-        while tokio::signal::ctrl_c().await.is_ok() {
-            if controls.send(Control::Stop(Stop::Interrupted)).await.is_err() {
-                return;
-            }
-        }
-    });
-}
-
-/// Suspends the run when Ctrl-Z suspends this process, and resumes it with this process.
-#[cfg(unix)]
-async fn suspend_with_us(controls: mpsc::Sender<Control>) {
-    use rustix::process::{Signal, getpid, kill_process};
-    use tokio::signal::unix::{SignalKind, signal};
-    let stop = SignalKind::from_raw(Signal::TSTP.as_raw());
-    let Ok(mut signals) = signal(stop) else { return };
-    while signals.recv().await.is_some() {
-        let (done, mut suspended) = mpsc::channel(1);
-        // Without a run, only this process is suspended.
-        if controls.send(Control::Suspend(done)).await.is_ok() {
-            let _ = suspended.recv().await;
-        }
-        // This call returns when the process is continued.
-        let _ = kill_process(getpid(), Signal::STOP);
-        let _ = controls.send(Control::Resume).await;
-    }
-}
-
-/// Stops the run when the reader of a pipe closes it, even while there is nothing to write.
-fn watch_consumer(controls: mpsc::Sender<Control>) {
-    #[cfg(unix)]
-    if !io::stdout().is_terminal() {
-        std::thread::spawn(move || {
-            use rustix::event::{PollFd, PollFlags, poll};
-            let stdout = io::stdout();
-            let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
-            // No events are requested, so only an error or a hang-up is reported.
-            let polled = poll(&mut watched, None);
-            let closed = PollFlags::ERR | PollFlags::HUP;
-            if polled.is_ok() && watched.iter().any(|it| it.revents().intersects(closed)) {
-                // The run may have ended already.
-                let _ = controls.blocking_send(Control::Stop(Stop::ConsumerGone));
-            }
-        });
-    }
-    #[cfg(not(unix))]
-    drop(controls);
 }
 
 /// Reports why the run ended, for dialects that cannot express it.
-fn report_end(ended: &Ended) {
+pub(crate) fn report_end(ended: &Ended) {
     if let Some(why) = &ended.recording {
         report::print_line(&format!("interlingua: the recording is incomplete: {why}"));
     }
@@ -264,7 +259,7 @@ fn report_end(ended: &Ended) {
         Some(Stop::OutputFailed(why)) => {
             report::print_line(&format!("interlingua: the output could not be written: {why}"));
         }
-        Some(Stop::Interrupted | Stop::ConsumerGone) => {}
+        Some(_) => {}
         None if ended.code() != 0 && ended.silent => {
             report::print_line(
                 "interlingua: the agent exited without output; the end of its standard error:",

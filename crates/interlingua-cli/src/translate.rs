@@ -1,27 +1,31 @@
 //! `interlingua translate`: translates bytes as they arrive, and reports on the translation at the
 //! end.
 
-use std::io::{self, Write};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::io::{self, IsTerminal, Write};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
-use interlingua::dialect::{Dialect, EncodeOptions};
+use interlingua::dialect::{Dialect, EncodeOptions, Losses};
 use interlingua::event::Outcome;
+use interlingua::explain::Explanation;
 use interlingua::framing::Limits;
-use interlingua::{Finished, Options, ReadOptions, Repairs, Source, Stopped, Translator};
+use interlingua::{
+    EntryRef, Exit, Options, ReadOptions, Reader, Repairs, Source, Stopped, Translator,
+};
 
 use crate::arguments::TranslateArguments;
 use crate::input::{self, Input};
 use crate::report::{self, Progress};
+use crate::view::{self, Terminal, View};
 use crate::{FINDINGS, SUCCESS};
 
 /// Runs the command; returns its exit code.
 pub(crate) fn run(arguments: &TranslateArguments) -> Result<u8> {
     let mut input = Input::open(arguments.file.as_deref())?;
     let from = arguments.from.dialect().map_or(Source::Recognise, Source::from);
-    let translator = Translator::new(from, arguments.to, options(arguments))?;
+    let target = Target::new(from, arguments)?;
     let seen = Seen { max_line: arguments.agent.max_line.0, ..Seen::default() };
-    let mut run = Run { arguments, translator, seen };
+    let mut run = Run { arguments, target, seen };
     let read = run.translate(&mut input)?;
     let (report, stderr) = run.finish()?;
     // An error in the input or in the standard error file is returned only after everything was
@@ -44,9 +48,83 @@ fn options(arguments: &TranslateArguments) -> Options {
     Options { read, encode }
 }
 
+/// Where the events go.
+enum Target {
+    /// To a dialect.
+    Dialect(Box<Translator>),
+    /// To a person at a terminal, who sees more than the dialect `text` can express.
+    Terminal { reader: Box<Reader>, view: Box<View>, size: (u16, u16), bytes: Vec<u8> },
+}
+
+impl Target {
+    fn new(from: Source, arguments: &TranslateArguments) -> Result<Self> {
+        let options = options(arguments);
+        // What a dialect cannot express is counted only when it is written.
+        let counts_losses = arguments.loss_report || arguments.strict;
+        if arguments.to.name == "text" && io::stdout().is_terminal() && !counts_losses {
+            let reader = Box::new(Reader::new(from, options.read)?);
+            let terminal = Terminal::of_stdout(arguments.verbose);
+            let (size, view) = ((terminal.width, terminal.height), View::new(terminal));
+            return Ok(Self::Terminal { reader, view: Box::new(view), size, bytes: Vec::new() });
+        }
+        Ok(Self::Dialect(Box::new(Translator::new(from, arguments.to, options)?)))
+    }
+
+    fn reader(&self) -> &Reader {
+        match self {
+            Self::Dialect(translator) => translator.reader(),
+            Self::Terminal { reader, .. } => reader,
+        }
+    }
+
+    fn push(&mut self, chunk: &[u8], now: Option<u64>) -> &[u8] {
+        match self {
+            Self::Dialect(translator) => translator.push(chunk, now),
+            Self::Terminal { reader, view, size, bytes } => {
+                bytes.clear();
+                // An agent may be at work while the window changes.
+                let (width, height) = view::size();
+                if std::mem::replace(size, (width, height)) != (width, height) {
+                    view.resize(width, height);
+                }
+                let mut sink = |entry: EntryRef<'_>| view.entry(entry, Instant::now(), bytes);
+                let Ok(_) = reader.push(chunk, now, &mut sink);
+                bytes
+            }
+        }
+    }
+
+    fn finish(self, exit: &Exit, now: Option<u64>) -> (Vec<u8>, Finished) {
+        match self {
+            Self::Dialect(translator) => {
+                let interlingua::Finished { bytes, from, losses, repairs, explanation, .. } =
+                    translator.finish(exit, now);
+                (bytes, Finished { from, losses, repairs, explanation })
+            }
+            Self::Terminal { reader, mut view, mut bytes, .. } => {
+                bytes.clear();
+                let mut sink = |entry: EntryRef<'_>| view.entry(entry, Instant::now(), &mut bytes);
+                let Ok(report) = reader.finish(exit, now, &mut sink);
+                view.finish(&mut bytes);
+                let (from, losses) = (report.dialect, Losses::default());
+                let (repairs, explanation) = (report.repairs, report.explanation);
+                (bytes, Finished { from, losses, repairs, explanation })
+            }
+        }
+    }
+}
+
+/// What is known at the end of the input.
+struct Finished {
+    from: Option<&'static Dialect>,
+    losses: Losses,
+    repairs: Repairs,
+    explanation: Option<Explanation>,
+}
+
 struct Run<'a> {
     arguments: &'a TranslateArguments,
-    translator: Translator,
+    target: Target,
     seen: Seen,
 }
 
@@ -63,8 +141,8 @@ impl<'a> Run<'a> {
             };
             self.seen.look(chunk);
             let now = self.now();
-            write(self.translator.push(chunk, now))?;
-            let reader = self.translator.reader();
+            write(self.target.push(chunk, now))?;
+            let reader = self.target.reader();
             self.seen.compare(reader.dialect(), reader.repairs());
             if let Some(progress) = &mut progress {
                 progress.advance(chunk.len(), &mut io::stderr().lock());
@@ -90,8 +168,8 @@ impl<'a> Run<'a> {
             None => {}
         }
         let now = self.now();
-        let finished = self.translator.finish(&exit, now);
-        write(&finished.bytes)?;
+        let (bytes, finished) = self.target.finish(&exit, now);
+        write(&bytes)?;
         self.seen.end();
         self.seen.compare(finished.from, &finished.repairs);
         Ok((Report { arguments: self.arguments, seen: self.seen, finished }, stderr_read))

@@ -1,13 +1,11 @@
 //! Claude Code: stream-json in both directions, with permission requests to the host.
 
-use super::{Agent, HostEnvironment, Plan, SignIn, words};
-use crate::driver::ClaudeDriver;
+use super::{HostEnvironment, KnownAgent, Plan, SignIn, words};
+use crate::driver::{ClaudeDriver, claude_mode_name};
 use crate::error::Error;
-use crate::permission::Mode;
-use crate::process::Input;
 use crate::request::Request;
 
-pub(super) const AGENT: Agent = Agent {
+pub(super) const AGENT: KnownAgent = KnownAgent {
     name: "claude",
     title: "Claude Code",
     program: "claude",
@@ -41,22 +39,13 @@ fn plan(request: &Request) -> Result<Plan, Error> {
         "--permission-prompt-tool",
         "stdio",
     ]);
-    let mode = match request.mode {
-        Mode::Plan => "plan",
-        // The agent asks before every action, and the policy decides. Claude's own `acceptEdits`
-        // also runs commands such as `rm` inside the folder.
-        Mode::Ask | Mode::AcceptEdits | Mode::Auto | Mode::Deny => "default",
-    };
-    arguments.extend(words(&["--permission-mode", mode]));
-    if request.mode != Mode::Auto {
-        arguments.extend(words(&["--settings", ASK]));
-    }
+    arguments.extend(words(&["--permission-mode", claude_mode_name(request.mode)]));
+    arguments.extend(words(&["--settings", ASK]));
     if let Some(model) = &request.model {
         arguments.extend(words(&["--model", model]));
     }
     if let Some(session) = &request.resume {
         arguments.extend(words(&["--resume", session]));
     }
-    let driver = ClaudeDriver::new(request.prompt.clone());
-    Ok(Plan::new("claude", arguments, Input::Open, driver))
+    Ok(Plan::live("claude", arguments, ClaudeDriver::default()))
 }

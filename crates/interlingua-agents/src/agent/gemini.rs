@@ -1,15 +1,16 @@
-//! Gemini CLI: a JSON stream if no permission has to be requested, otherwise ACP.
+//! Gemini CLI: ACP; its JSON stream on request.
 
 use std::path::PathBuf;
 
-use super::{Agent, HostEnvironment, Plan, SignIn, arguments, scratch_file, session};
-use crate::driver::{AcpDriver, GeminiDriver, Session};
+use super::{
+    Delivery, HostEnvironment, KnownAgent, Plan, SignIn, arguments, scratch_file, session,
+};
+use crate::driver::{AcpDriver, AcpSession, GeminiDriver, ModeNames};
 use crate::error::Error;
 use crate::permission::Mode;
-use crate::process::Input;
 use crate::request::Request;
 
-pub(super) const AGENT: Agent = Agent {
+pub(super) const AGENT: KnownAgent = KnownAgent {
     name: "gemini",
     title: "Gemini CLI",
     program: "gemini",
@@ -31,26 +32,25 @@ fn signed_in(host: &HostEnvironment) -> SignIn {
 }
 
 fn plan(request: &Request) -> Result<Plan, Error> {
-    Ok(match request.mode {
-        Mode::Ask | Mode::AcceptEdits | Mode::Deny if !request.exec => acp(request)?,
-        Mode::Auto => stream(request, "yolo"),
-        Mode::AcceptEdits => stream(request, "auto_edit"),
-        Mode::Plan => stream(request, "plan"),
-        // In this mode, tools that need a permission are not available.
-        Mode::Ask | Mode::Deny => stream(request, "default"),
-    })
+    let plan = if request.exec { stream(request) } else { acp(request)? };
+    Ok(plan.with(NO_RELAUNCH, "true"))
 }
 
-fn stream(request: &Request, approvals: &str) -> Plan {
+fn stream(request: &Request) -> Plan {
+    let approvals = match request.mode {
+        Mode::Auto => "yolo",
+        Mode::AcceptEdits => "auto_edit",
+        Mode::Plan => "plan",
+        // In this mode, tools that need a permission are not available.
+        Mode::Ask | Mode::Deny => "default",
+    };
     let fixed = ["--output-format", "stream-json", "--approval-mode", approvals];
     let options = [("--model", &request.model), ("--resume", &request.resume)];
-    let input = Input::Text(request.prompt.clone());
-    let arguments = arguments(&fixed, &options);
-    let plan = match logs(request) {
-        Some(logs) => Plan::new("gemini", arguments, input, GeminiDriver::stream(logs)),
-        None => Plan::stream("gemini", arguments, input),
-    };
-    plan.with(NO_RELAUNCH, "true")
+    let plan = Plan::stream("gemini", arguments(&fixed, &options), Delivery::Input);
+    match logs(request) {
+        Some(logs) => plan.driven_by(GeminiDriver::stream(logs)),
+        None => plan,
+    }
 }
 
 /// The folder that contains the logs of its sessions.
@@ -61,30 +61,31 @@ fn logs(request: &Request) -> Option<PathBuf> {
 }
 
 /// A policy that makes Gemini ask before it uses these tools, whatever the settings of the project
-/// allow.
-fn policy(tools: &str) -> String {
-    format!("[[rule]]\ntoolName = [{tools}]\ndecision = \"ask_user\"\npriority = 900\n")
-}
+/// allow. Reading is left to Gemini, which refuses it outside of the folder.
+const POLICY: &str = r#"[[rule]]
+toolName = ["run_shell_command", "replace", "write_file"]
+decision = "ask_user"
+priority = 900
+"#;
+
+const MODES: ModeNames = ModeNames { ask: "default", plan: "plan", starts_asking: true };
 
 fn acp(request: &Request) -> Result<Plan, Error> {
-    let (mode, tools) = match request.mode {
-        Mode::AcceptEdits => (Some("autoEdit"), r#""run_shell_command""#),
-        _ => (None, r#""run_shell_command", "replace", "write_file""#),
-    };
     let mut arguments = arguments(&["--acp"], &[("--model", &request.model)]);
-    let (scratch, policy) = scratch_file("policy.toml", &policy(tools))?;
+    let (scratch, policy) = scratch_file("policy.toml", POLICY)?;
     arguments.extend(["--policy".into(), policy.into_os_string()]);
     let resume = request.resume.as_deref().map(padded);
-    let session = Session { mode, resume, late_history: true, ..session(request) };
+    let mode_names = Some(MODES);
+    let session = AcpSession { resume, mode_names, late_history: true, ..session(request) };
+    let acp = AcpDriver::new(session);
     let plan = match logs(request) {
         Some(logs) => {
-            let acp = AcpDriver::new(request.prompt.clone(), session);
             let driver = GeminiDriver::acp(logs, acp, request.resume.as_deref());
-            Plan::new("acp", arguments, Input::Open, driver)
+            Plan::live("acp", arguments, driver)
         }
-        None => Plan::acp(request, arguments, session),
+        None => Plan::live("acp", arguments, acp),
     };
-    Ok(Plan { scratch: Some(scratch), ..plan.with(NO_RELAUNCH, "true") })
+    Ok(Plan { scratch: Some(scratch), ..plan })
 }
 
 /// A session id that keeps Gemini from overwriting the session's file.
@@ -105,7 +106,8 @@ mod tests {
     #[test]
     fn a_session_is_loaded_without_overwriting_its_file() {
         let resume = Some("old".to_owned());
-        let mut plan = plan(&Request { resume, ..Request::new("do it") }).unwrap();
+        let mut plan = plan(&Request { resume, ..Request::default() }).unwrap();
+        plan.driver.prompt("do it", &mut Vec::new());
         let loads = replies(plan.driver.as_mut(), r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
         assert_eq!(loads[0]["method"], "session/load");
         assert_eq!(loads[0]["params"]["sessionId"], " old");

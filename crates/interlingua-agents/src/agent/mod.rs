@@ -1,10 +1,13 @@
 //! How each agent is started: one file per agent, and a registry.
 //!
-//! A launch consists of a checked request, the files that the working folder must have, a command,
-//! the driver that speaks to the agent, and the dialect of the agent's output. If the output is
-//! written in the same dialect, every record is passed through unchanged.
+//! A launch consists of the files that the working folder must have, a command, the driver that
+//! speaks to the agent, how prompts reach it, and the dialect of the agent's output. A session may
+//! need several launches: where an agent takes one prompt per process, each prompt is one.
 //!
-//! **To add an agent**, add a file here with an [`Agent`], and its line to [`ALL`]. Any other
+//! In every mode, an agent is started so that it asks before it acts, and the session's policy
+//! decides. Only the protocols for unattended runs (`exec`) depend on the agent's own modes.
+//!
+//! **To add an agent**, add a file here with a [`KnownAgent`], and its line to [`ALL`]. Any other
 //! program is started from a description in a small file ([`program`]).
 
 mod claude;
@@ -14,6 +17,7 @@ mod gemini;
 mod opencode;
 pub mod program;
 mod qwen;
+mod sign_in;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -22,13 +26,16 @@ use std::path::{Path, PathBuf};
 use interlingua::dialect::Dialect;
 use tempfile::TempDir;
 
-use crate::driver::{AcpDriver, Driver, PlainDriver, SCREEN, SIZE, Session};
+use crate::driver::{AcpDriver, AcpSession, Driver, PlainDriver, SCREEN, SIZE};
 use crate::error::Error;
-use crate::process::{Command, Input};
+use crate::permission::Mode;
+use crate::process::{Command, Input, Server};
+use crate::process_agent::ProcessAgent;
 use crate::request::Request;
+pub use sign_in::{HostEnvironment, KEY_VARIABLES, SignIn};
 
 /// All known agents.
-pub const ALL: &[&Agent] = &[
+pub const ALL: &[&KnownAgent] = &[
     &claude::AGENT,
     &codex::AGENT,
     &gemini::AGENT,
@@ -37,9 +44,9 @@ pub const ALL: &[&Agent] = &[
     &qwen::AGENT,
 ];
 
-/// The facts about an agent.
+/// What is known of an agent before it is started.
 #[derive(Debug)]
-pub struct Agent {
+pub struct KnownAgent {
     /// Its name on the command line.
     pub name: &'static str,
     /// Its display name.
@@ -58,84 +65,68 @@ pub struct Agent {
 
 type MakePlan = fn(&Request) -> Result<Plan, Error>;
 
-/// Whether the user is signed in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SignIn {
-    /// A sign-in was found here. Only the provider knows whether it is still valid.
-    Found(String),
-    /// No sign-in was found; this is how to sign in.
-    NotFound(&'static str),
-}
-
-/// What is visible of the machine without starting anything.
-#[derive(Debug, Clone)]
-pub struct HostEnvironment {
-    home: PathBuf,
-}
-
-impl HostEnvironment {
-    /// The state of this machine, as seen by this process.
-    pub fn current() -> Self {
-        let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
-        Self { home: home.map(PathBuf::from).unwrap_or_default() }
-    }
-
-    /// The first of these that exists: environment variables, or files below the home folder. Their
-    /// contents are never read.
-    fn first_of(&self, variables: &[&str], files: &[&str]) -> Option<String> {
-        let set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        if let Some(name) = variables.iter().find(set) {
-            return Some(format!("${name}"));
-        }
-        let file = files.iter().find(|file| self.home.join(file).is_file());
-        file.map(|file| format!("~/{file}"))
-    }
-
-    fn sign_in(&self, variables: &[&str], files: &[&str], how: &'static str) -> SignIn {
-        self.first_of(variables, files).map_or(SignIn::NotFound(how), SignIn::Found)
-    }
-}
-
 /// How an agent is started for one request.
 #[derive(Debug)]
 struct Plan {
     arguments: Vec<OsString>,
     environment: Vec<(&'static str, String)>,
+    /// Variables that replace those of the request.
+    overrides: Vec<(&'static str, String)>,
     input: Input,
     dialect: &'static str,
     driver: Box<dyn Driver>,
+    delivery: Delivery,
+    input_framing: InputFraming,
     scratch: Option<TempDir>,
     /// The agent is started at a pseudoterminal.
     at_terminal: bool,
+    /// The agent is a server.
+    server: Option<Server>,
 }
 
 impl Plan {
-    /// An agent with a dialect and a driver.
-    fn new(
+    /// An agent that takes any number of prompts through its driver.
+    fn live(
         dialect: &'static str,
         arguments: Vec<OsString>,
-        input: Input,
         driver: impl Driver + 'static,
     ) -> Self {
-        let (environment, driver) = (Vec::new(), Box::new(driver));
-        let (scratch, at_terminal) = (None, false);
-        Self { arguments, environment, input, dialect, driver, scratch, at_terminal }
+        Self {
+            arguments,
+            environment: Vec::new(),
+            overrides: Vec::new(),
+            input: Input::Open,
+            dialect,
+            driver: Box::new(driver),
+            delivery: Delivery::Driver,
+            input_framing: InputFraming::Lines,
+            scratch: None,
+            at_terminal: false,
+            server: None,
+        }
     }
 
-    /// An agent that receives everything when it is started, and prints a stream.
-    fn stream(dialect: &'static str, arguments: Vec<OsString>, input: Input) -> Self {
-        Self::new(dialect, arguments, input, PlainDriver::default())
+    /// An agent that receives one prompt when it is started, and prints a stream.
+    fn stream(dialect: &'static str, arguments: Vec<OsString>, delivery: Delivery) -> Self {
+        let input = Input::Closed;
+        Self { delivery, input, ..Self::live(dialect, arguments, PlainDriver::default()) }
     }
 
     /// An agent that speaks ACP.
-    fn acp(request: &Request, arguments: Vec<OsString>, session: Session) -> Self {
-        let driver = AcpDriver::new(request.prompt.clone(), session);
-        Self::new("acp", arguments, Input::Open, driver)
+    fn acp(arguments: Vec<OsString>, session: AcpSession) -> Self {
+        Self::live("acp", arguments, AcpDriver::new(session))
     }
 
     /// An agent whose screen is read; its driver emits all events.
     fn screen(arguments: Vec<OsString>, driver: impl Driver + 'static) -> Self {
-        Self { at_terminal: true, ..Self::new(SCREEN.name, arguments, Input::Closed, driver) }
+        let (at_terminal, input, delivery) = (true, Input::Closed, Delivery::Argument);
+        Self { at_terminal, input, delivery, ..Self::live(SCREEN.name, arguments, driver) }
+    }
+
+    /// The same plan with another driver.
+    fn driven_by(mut self, driver: impl Driver + 'static) -> Self {
+        self.driver = Box::new(driver);
+        self
     }
 
     /// Sets an environment variable.
@@ -145,7 +136,48 @@ impl Plan {
     }
 }
 
-/// Everything that is needed to run an agent once.
+/// How a prompt reaches an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// Through its driver: any number of prompts.
+    Driver,
+    /// Through its driver, once: the agent exits after its turn.
+    DriverOnce,
+    /// On its standard input, which is then closed.
+    Input,
+    /// In its arguments, in place of [`PROMPT`].
+    Argument,
+}
+
+/// How a record to an agent is delimited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InputFraming {
+    /// By a line feed after it.
+    #[default]
+    Lines,
+    /// By a header with its length before it, as in the Language Server Protocol.
+    ContentLength,
+}
+
+impl InputFraming {
+    /// The bytes of a record.
+    pub(crate) fn frame(self, record: &str) -> Vec<u8> {
+        let framed = match self {
+            Self::Lines => format!("{record}\n"),
+            Self::ContentLength => format!("Content-Length: {}\r\n\r\n{record}", record.len()),
+        };
+        framed.into_bytes()
+    }
+}
+
+/// Stands for the prompt in the arguments of an agent. No argument can contain this character.
+pub const PROMPT: &str = "\0";
+
+/// The longest prompt that fits into an argument: systems limit a single one to 128 KiB.
+const LONGEST_ARGUMENT: usize = 100 << 10;
+
+/// Everything that is needed to start an agent.
 #[derive(Debug)]
 pub struct Launch {
     /// The command.
@@ -154,6 +186,12 @@ pub struct Launch {
     pub dialect: &'static Dialect,
     /// The driver that speaks to the agent.
     pub driver: Box<dyn Driver>,
+    /// How prompts reach the agent.
+    pub delivery: Delivery,
+    /// How the records to the agent are delimited.
+    pub input_framing: InputFraming,
+    /// The model that the agent is started with, if one was requested.
+    pub model: Option<String>,
     /// Files that the working folder must have; they are written if they are missing.
     pub files: Vec<(PathBuf, String)>,
     /// A temporary folder for the files that the agent writes, deleted with the run.
@@ -161,9 +199,45 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Creates a launch from a command, the dialect of its output, and its driver.
+    /// Creates a launch from a command, the dialect of its output, and its driver, which delivers
+    /// the prompts.
     pub fn new(command: Command, dialect: &'static Dialect, driver: Box<dyn Driver>) -> Self {
-        Self { command, dialect, driver, files: Vec::new(), scratch: None }
+        Self {
+            command,
+            dialect,
+            driver,
+            delivery: Delivery::Driver,
+            input_framing: InputFraming::default(),
+            model: None,
+            files: Vec::new(),
+            scratch: None,
+        }
+    }
+
+    /// Whether one process takes any number of prompts.
+    pub(crate) fn takes_many_prompts(&self) -> bool {
+        self.delivery == Delivery::Driver
+    }
+
+    /// Puts a prompt where an agent expects it that receives it when it is started.
+    pub(crate) fn deliver(&mut self, prompt: &str) -> Result<(), Error> {
+        match self.delivery {
+            Delivery::Driver | Delivery::DriverOnce => {}
+            Delivery::Input => self.command.input = Input::Text(prompt.to_owned()),
+            Delivery::Argument if prompt.len() > LONGEST_ARGUMENT || prompt.contains('\0') => {
+                return Err(Error::PromptNotDelivered { length: prompt.len() });
+            }
+            Delivery::Argument => {
+                for argument in &mut self.command.arguments {
+                    if let Some(text) = argument.to_str()
+                        && text.contains(PROMPT)
+                    {
+                        *argument = text.replace(PROMPT, prompt).into();
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Prepares the working folder.
@@ -197,7 +271,18 @@ fn prepare(path: &Path, text: &str) -> io::Result<()> {
     }
 }
 
-impl Agent {
+/// What may change between two launches of one session.
+#[derive(Debug, Clone, Default)]
+pub struct Relaunch {
+    /// The session to resume, by the agent's own id.
+    pub resume: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// What the agent may do.
+    pub mode: Mode,
+}
+
+impl KnownAgent {
     /// Finds an agent by its name.
     pub fn find(name: &str) -> Option<&'static Self> {
         ALL.iter().find(|agent| agent.name == name).copied()
@@ -208,7 +293,13 @@ impl Agent {
         find_on_path(self.program)
     }
 
-    /// Prepares a launch for a request.
+    /// Prepares the agent for a request. It is started with [`Agent::start`](crate::Agent::start).
+    pub fn prepare(&'static self, request: &Request) -> Result<ProcessAgent, Error> {
+        let (first, request) = (self.launch(request)?, request.clone());
+        Ok(ProcessAgent::new(first).relaunched(move |next| self.launch(&request.with(next))))
+    }
+
+    /// Prepares one launch for a request.
     pub fn launch(&self, request: &Request) -> Result<Launch, Error> {
         request.check()?;
         let not_installed = || Error::NotInstalled {
@@ -237,8 +328,11 @@ impl Plan {
     fn launch(self, program: PathBuf, request: &Request) -> Result<Launch, Error> {
         let mut arguments = self.arguments;
         arguments.extend(request.flags.iter().map(OsString::from));
-        let own = self.environment.into_iter().map(|(name, value)| (name.to_owned(), value));
-        let environment = own.chain(request.environment.iter().cloned()).collect();
+        let named = |(name, value): (&str, String)| (name.to_owned(), value);
+        let defaults = self.environment.into_iter().map(named);
+        let overrides = self.overrides.into_iter().map(named);
+        let requested = request.environment.iter().cloned();
+        let environment = defaults.chain(requested).chain(overrides).collect();
         let dialect = match interlingua::dialect::find(self.dialect) {
             _ if self.at_terminal => &SCREEN,
             Some(dialect) => dialect,
@@ -253,20 +347,24 @@ impl Plan {
             folder,
             input,
             terminal,
-            ..Command::default()
+            server: self.server,
+            isolation: request.isolation,
+            guard: request.guard.clone(),
         };
-        Ok(Launch { scratch: self.scratch, ..Launch::new(command, dialect, self.driver) })
+        let Self { delivery, input_framing, scratch, driver, .. } = self;
+        let (model, launch) = (request.model.clone(), Launch::new(command, dialect, driver));
+        Ok(Launch { delivery, input_framing, scratch, model, ..launch })
     }
 }
 
-/// The ACP session of a request; the agent's own file adds its model and its mode.
-fn session(request: &Request) -> Session {
+/// The ACP session of a request; the agent's own file adds its model and the names of its modes.
+fn session(request: &Request) -> AcpSession {
     let (resume, folder) = (request.resume.clone(), absolute(&request.folder));
-    Session { resume, folder, ..Session::default() }
+    AcpSession { resume, folder, mode: request.mode, ..AcpSession::default() }
 }
 
 /// The folder of a request, as an absolute path.
-fn absolute(folder: &Path) -> String {
+pub(crate) fn absolute(folder: &Path) -> String {
     let absolute = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     absolute.display().to_string()
 }
@@ -314,35 +412,62 @@ fn words(words: &[&str]) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::permission::Mode;
 
     #[test]
     fn every_agent_can_be_read_in_every_supported_mode() {
         for agent in ALL {
             for mode in Mode::ALL {
                 for exec in [false, true] {
-                    let request = Request { mode, exec, ..Request::new("-x") };
+                    let request = Request { mode, exec, ..Request::default() };
                     match (agent.plan)(&request) {
                         Ok(plan) => {
                             let dialect = interlingua::dialect::find(plan.dialect).unwrap();
                             assert!(dialect.decoder.is_some(), "{}", agent.name);
-                            assert!(!plan.arguments.contains(&"-x".into()), "{}", agent.name);
+                            // A prompt that looks like a flag must not be taken for one.
+                            assert!(!plan.arguments.contains(&PROMPT.into()), "{}", agent.name);
                         }
                         Err(Error::NoMode { .. }) => {}
                         Err(other) => panic!("{}: {other}", agent.name),
                     }
                 }
             }
-            let auto = Request { mode: Mode::Auto, ..Request::new("do it") };
+            let auto = Request { mode: Mode::Auto, ..Request::default() };
             assert!((agent.plan)(&auto).is_ok(), "{}", agent.name);
-            assert_eq!(Agent::find(agent.name).map(|found| found.title), Some(agent.title));
+            assert_eq!(KnownAgent::find(agent.name).map(|found| found.title), Some(agent.title));
         }
     }
 
     #[test]
+    fn a_prompt_is_delivered_where_the_agent_expects_it() {
+        let launch = |delivery| {
+            let arguments = vec!["--prompt=\0".into(), "-x".into()];
+            let command = Command { arguments, ..Command::default() };
+            let driver = Box::<PlainDriver>::default();
+            Launch { delivery, ..Launch::new(command, &SCREEN, driver) }
+        };
+        let mut argument = launch(Delivery::Argument);
+        argument.deliver("--help me").unwrap();
+        assert_eq!(argument.command.arguments, ["--prompt=--help me", "-x"]);
+        let mut input = launch(Delivery::Input);
+        input.deliver("do it").unwrap();
+        assert_eq!(input.command.input, Input::Text("do it".to_owned()));
+        for prompt in ["x".repeat(LONGEST_ARGUMENT + 1), "a\0b".to_owned()] {
+            let refused = launch(Delivery::Argument).deliver(&prompt).unwrap_err();
+            assert!(matches!(refused, Error::PromptNotDelivered { .. }));
+        }
+    }
+
+    #[test]
+    fn a_record_is_framed_as_the_agent_expects_it() {
+        assert_eq!(InputFraming::Lines.frame("{}"), b"{}\n");
+        let framed = InputFraming::ContentLength.frame(r#"{"a":"é"}"#);
+        assert_eq!(framed, "Content-Length: 10\r\n\r\n{\"a\":\"é\"}".as_bytes());
+    }
+
+    #[test]
     fn a_missing_program_is_reported_with_how_to_install_it() {
-        let agent = Agent { program: "no-such-agent-here", ..claude::AGENT };
-        let refused = agent.launch(&Request::new("do it")).unwrap_err().to_string();
+        let agent = KnownAgent { program: "no-such-agent-here", ..claude::AGENT };
+        let refused = agent.launch(&Request::default()).unwrap_err().to_string();
         assert!(refused.contains("no-such-agent-here") && refused.contains("npm"), "{refused}");
     }
 }

@@ -1,13 +1,15 @@
-//! OpenCode: a JSON stream if no permission has to be requested, otherwise ACP.
+//! OpenCode: its server; its JSON stream on request.
 
-use super::{Agent, HostEnvironment, Plan, SignIn, arguments, session};
-use crate::driver::Session;
+use serde_json::{Map, Value};
+
+use super::{Delivery, HostEnvironment, KnownAgent, Plan, SignIn, arguments};
+use crate::driver::{OpencodeDriver, ServerSession, permission_setting};
 use crate::error::Error;
 use crate::permission::Mode;
-use crate::process::Input;
+use crate::process::{Input, Server};
 use crate::request::Request;
 
-pub(super) const AGENT: Agent = Agent {
+pub(super) const AGENT: KnownAgent = KnownAgent {
     name: "opencode",
     title: "OpenCode",
     program: "opencode",
@@ -25,26 +27,101 @@ fn signed_in(host: &HostEnvironment) -> SignIn {
     )
 }
 
-/// By default it runs commands without asking; this setting makes it ask.
-const ASK: &str = r#"{"edit":"ask","bash":"ask","webfetch":"ask","external_directory":"ask"}"#;
+const SERVER: Server = Server {
+    announcement: "opencode server listening on ",
+    events: "/event",
+    heartbeat: "server.heartbeat",
+    user: "opencode",
+    password_variable: "OPENCODE_SERVER_PASSWORD",
+};
 
 fn plan(request: &Request) -> Result<Plan, Error> {
-    Ok(match request.mode {
-        Mode::Auto => stream(request, None),
-        Mode::Plan => stream(request, Some("plan")),
-        Mode::Ask | Mode::AcceptEdits | Mode::Deny => acp(request),
-    })
+    Ok(if request.exec { stream(request) } else { serve(request) })
 }
 
-fn stream(request: &Request, agent: Option<&str>) -> Plan {
-    let agent = agent.map(str::to_owned);
+fn stream(request: &Request) -> Plan {
+    let agent = (request.mode == Mode::Plan).then(|| "plan".to_owned());
     let options =
         [("--agent", &agent), ("--model", &request.model), ("--session", &request.resume)];
     let arguments = arguments(&["run", "--format", "json", "--thinking"], &options);
-    Plan::stream("opencode", arguments, Input::Text(request.prompt.clone()))
+    Plan::stream("opencode", arguments, Delivery::Input)
 }
 
-fn acp(request: &Request) -> Plan {
-    let session = Session { model: request.model.clone(), ..session(request) };
-    Plan::acp(request, arguments(&["acp"], &[]), session).with("OPENCODE_PERMISSION", ASK)
+fn serve(request: &Request) -> Plan {
+    let driver = OpencodeDriver::new(ServerSession {
+        resume: request.resume.clone(),
+        model: request.model.clone(),
+        plan: request.mode == Mode::Plan,
+    });
+    let arguments = arguments(&["serve", "--hostname", "127.0.0.1", "--port", "0"], &[]);
+    let mut plan = Plan::live("opencode", arguments, driver)
+        // By default it runs commands without asking.
+        .with("OPENCODE_PERMISSION", &permission_setting())
+        .with("OPENCODE_ENABLE_QUESTION_TOOL", "1");
+    plan.overrides.push(("OPENCODE_SERVER_USERNAME", SERVER.user.to_owned()));
+    if let Some(settings) = settings(request) {
+        plan.overrides.push((SETTINGS, settings));
+    }
+    Plan { server: Some(SERVER), input: Input::Closed, ..plan }
+}
+
+/// The variable with settings that take precedence over those in files.
+const SETTINGS: &str = "OPENCODE_CONFIG_CONTENT";
+
+/// Our settings, added to those that the user has in the environment. If the latter are not plain
+/// JSON, they are left as they are.
+fn settings(request: &Request) -> Option<String> {
+    let user = request.variable(SETTINGS).filter(|text| !text.is_empty());
+    let mut settings: Map<String, Value> = match user {
+        Some(text) => serde_json::from_str(text.to_str()?).ok()?,
+        None => Map::new(),
+    };
+    // A refusal, also one without a reason, must not end the turn.
+    let experimental = settings.entry("experimental").or_insert_with(|| Map::new().into());
+    experimental.as_object_mut()?.insert("continue_loop_on_deny".to_owned(), true.into());
+    serde_json::to_string(&settings).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn settings_with(user: &str) -> Option<Value> {
+        let environment = vec![(SETTINGS.to_owned(), user.to_owned())];
+        let settings = settings(&Request { environment, ..Request::default() })?;
+        serde_json::from_str(&settings).ok()
+    }
+
+    #[test]
+    fn the_settings_of_the_user_are_kept() {
+        let ours = json!({"continue_loop_on_deny": true});
+        assert_eq!(settings_with(""), Some(json!({"experimental": ours})));
+        let user =
+            r#"{"model":"a/b","experimental":{"mcp_timeout":5,"continue_loop_on_deny":false}}"#;
+        let both = json!({"mcp_timeout": 5, "continue_loop_on_deny": true});
+        assert_eq!(settings_with(user), Some(json!({"model": "a/b", "experimental": both})));
+        assert_eq!(settings_with("{} // a comment"), None);
+    }
+
+    #[test]
+    fn merged_settings_replace_those_of_the_request() {
+        let environment = vec![(SETTINGS.to_owned(), r#"{"model":"a/b"}"#.to_owned())];
+        let request = Request { environment, ..Request::default() };
+        let launch = serve(&request).launch("opencode".into(), &request).unwrap();
+        let all = launch.command.environment.iter().rev();
+        let last = all.into_iter().find(|(name, _)| name == SETTINGS).unwrap();
+        assert!(last.1.contains("a/b") && last.1.contains("continue_loop_on_deny"), "{last:?}");
+    }
+
+    #[test]
+    fn only_unattended_runs_do_without_the_server() {
+        for mode in Mode::ALL {
+            for exec in [false, true] {
+                let plan = plan(&Request { mode, exec, ..Request::default() }).unwrap();
+                assert_eq!(plan.server.is_some(), !exec, "{mode:?}");
+            }
+        }
+    }
 }

@@ -22,13 +22,14 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::{Launch, find_on_path};
+use super::{Delivery, Launch, PROMPT, find_on_path};
 use crate::driver::{
-    AcpDriver, ClaudeDriver, CodexDriver, Driver, Interrupt, PlainDriver, PlainScreenDriver,
-    SCREEN, SIZE, Session, Thread,
+    AcpDriver, AcpSession, ClaudeDriver, CodexDriver, Driver, Interrupt, PlainDriver,
+    PlainScreenDriver, SCREEN, SIZE, Thread,
 };
 use crate::error::Error;
 use crate::process::{Command, Input};
+use crate::process_agent::ProcessAgent;
 use crate::request::Request;
 
 /// A program that speaks a known dialect, or has only a screen.
@@ -130,7 +131,15 @@ impl Program {
         Ok(program)
     }
 
-    /// Prepares a launch for a request.
+    /// Prepares the program for a request. It is started with
+    /// [`Agent::start`](crate::Agent::start).
+    pub fn prepare(&self, request: &Request) -> Result<ProcessAgent, Error> {
+        let (first, program) = (self.launch(request)?, self.clone());
+        let request = request.clone();
+        Ok(ProcessAgent::new(first).relaunched(move |next| program.launch(&request.with(next))))
+    }
+
+    /// Prepares one launch for a request.
     pub fn launch(&self, request: &Request) -> Result<Launch, Error> {
         request.check()?;
         let program = find_on_path(&self.command).ok_or_else(|| Error::NotInstalled {
@@ -151,35 +160,41 @@ impl Program {
             folder: request.folder.clone(),
             terminal: self.screen.then_some(SIZE),
             input: match self.prompt {
-                Prompt::Stdin => Input::Text(request.prompt.clone()),
-                Prompt::Argument => Input::Closed,
+                Prompt::Stdin | Prompt::Argument => Input::Closed,
                 Prompt::Protocol => Input::Open,
             },
-            ..Command::default()
+            server: None,
+            isolation: request.isolation,
+            guard: request.guard.clone(),
+        };
+        let delivery = match self.prompt {
+            Prompt::Stdin if self.screen => Delivery::DriverOnce,
+            Prompt::Stdin => Delivery::Input,
+            Prompt::Argument => Delivery::Argument,
+            Prompt::Protocol => Delivery::Driver,
         };
         let files = self.files.clone().into_iter().collect();
-        Ok(Launch { files, ..Launch::new(command, dialect, self.driver(request)) })
+        let takes_model = self.prompt == Prompt::Protocol
+            || self.arguments.iter().any(|argument| argument.contains("{model}"));
+        let model = request.model.clone().filter(|_| takes_model);
+        Ok(Launch { files, delivery, model, ..Launch::new(command, dialect, self.driver(request)) })
     }
 
     fn driver(&self, request: &Request) -> Box<dyn Driver> {
-        let (prompt, resume) = (request.prompt.clone(), request.resume.clone());
-        let (folder, model) = (super::absolute(&request.folder), request.model.clone());
+        let (resume, model, mode) = (request.resume.clone(), request.model.clone(), request.mode);
+        let folder = super::absolute(&request.folder);
         match &*self.dialect {
             _ if self.screen => {
                 let types_prompt = self.prompt == Prompt::Stdin;
-                Box::new(PlainScreenDriver::new(self.command.clone(), prompt, types_prompt))
+                Box::new(PlainScreenDriver::new(self.command.clone(), types_prompt))
             }
             _ if self.prompt != Prompt::Protocol => Box::new(PlainDriver::new(self.interrupt)),
-            "claude" => Box::new(ClaudeDriver::new(prompt)),
-            "acp" => Box::new(AcpDriver::new(
-                prompt,
-                Session { resume, folder, model, ..Session::default() },
-            )),
-            _ => {
-                let (approvals, sandbox) = ("on-request", "workspace-write");
-                let thread = Thread { resume, folder, model, approvals, sandbox };
-                Box::new(CodexDriver::new(prompt, thread))
+            "claude" => Box::<ClaudeDriver>::default(),
+            "acp" => {
+                let session = AcpSession { resume, folder, model, mode, ..AcpSession::default() };
+                Box::new(AcpDriver::new(session))
             }
+            _ => Box::new(CodexDriver::new(Thread { resume, folder, model, mode })),
         }
     }
 
@@ -187,9 +202,9 @@ impl Program {
     fn arguments(&self, request: &Request) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         let facts = [
-            ("{prompt}", Some(&request.prompt)),
-            ("{model}", request.model.as_ref()),
-            ("{session}", request.resume.as_ref()),
+            ("{prompt}", Some(PROMPT)),
+            ("{model}", request.model.as_deref()),
+            ("{session}", request.resume.as_deref()),
         ];
         for argument in &self.arguments {
             let named = facts.iter().find(|(name, _)| argument.contains(name));
@@ -222,15 +237,15 @@ mod tests {
             prompt = "argument"
         "#;
         let program = Program::parse(text).unwrap();
-        let request = Request::new("do it");
-        assert_eq!(program.arguments(&request), ["-c", "do it"]);
+        let request = Request::default();
+        assert_eq!(program.arguments(&request), ["-c", PROMPT]);
         let request = Request {
             model: Some("m".into()),
             resume: Some("s".into()),
             flags: vec!["--own".into()],
             ..request
         };
-        let all = ["-c", "--model", "m", "--resume=s", "do it", "--own"];
+        let all = ["-c", "--model", "m", "--resume=s", PROMPT, "--own"];
         assert_eq!(program.arguments(&request), all);
     }
 

@@ -1,48 +1,74 @@
 //! Any agent that speaks the Agent Client Protocol: JSON-RPC 2.0 lines.
 //!
 //! The client sends `initialize`, `session/new` or `session/load`, optionally `session/set_mode`
-//! and `session/set_model`, and `session/prompt`. The agent requests permissions, each with its own
-//! options. Every other request is refused, because the client advertised no further capabilities.
-//! `session/cancel` stops a turn.
+//! and `session/set_model`, and a `session/prompt` for every prompt. The agent requests permissions,
+//! each with its own options; Qwen also asks questions that way. Every other request is refused,
+//! because the client advertised no further capabilities. `session/cancel` stops a turn.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use super::json_rpc::{Envelope, Message, client_info, error_text, set};
 use super::lines::Records;
-use super::{Driver, Step};
-use crate::permission::Decision;
+use super::{Answer, Applied, Driver, Step};
+use crate::permission::{Decision, Mode};
 
 /// The parameters with which a session is started.
 #[derive(Debug, Clone, Default)]
-pub struct Session {
+pub struct AcpSession {
     /// The session to resume.
     pub resume: Option<String>,
     /// The working folder, as an absolute path.
     pub folder: String,
     /// The model, if it is selected through the protocol.
     pub model: Option<String>,
-    /// The mode, by the agent's name for it.
-    pub mode: Option<&'static str>,
+    /// What the agent may do.
+    pub mode: Mode,
+    /// The agent's names for its modes.
+    pub mode_names: Option<ModeNames>,
+    /// The agent accepts only a few models through the protocol, so another one needs a restart.
+    pub restarts_for_model: bool,
     /// The agent replays the history of a resumed session after it has reported the session as
     /// loaded, and then lists its commands. A prompt sent earlier would appear in the middle of the
     /// history.
     pub late_history: bool,
 }
 
+/// An agent's names for its modes. Except for planning it is set to the mode in which it asks, and
+/// the policy decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModeNames {
+    /// The mode in which it asks before it acts.
+    pub ask: &'static str,
+    /// The mode in which it plans.
+    pub plan: &'static str,
+    /// New sessions are in the mode in which it asks.
+    pub starts_asking: bool,
+}
+
+impl ModeNames {
+    fn name(self, mode: Mode) -> &'static str {
+        if mode == Mode::Plan { self.plan } else { self.ask }
+    }
+}
+
 /// The driver of an agent that speaks ACP.
 #[derive(Debug)]
 pub struct AcpDriver {
-    prompt: String,
-    session: Session,
+    session: AcpSession,
     records: Records,
     phase: Phase,
-    /// The pending permission requests by their id: the id as it was sent, and the options.
-    pending: HashMap<String, (Box<RawValue>, Vec<Choice>)>,
+    /// The prompt that waits until the session is ready.
+    prompt: Option<String>,
+    /// The pending requests of the agent by their id.
+    pending: HashMap<String, Pending>,
+    /// The settings that were requested, by the id of the request.
+    changes: HashMap<u64, String>,
+    last_request: u64,
     interrupted: bool,
 }
 
@@ -56,14 +82,28 @@ enum Phase {
         session: String,
         settling: bool,
     },
+    /// The mode and the model of the session are being set; with the number of missing answers.
     Settling {
         session: String,
-        answers: u8,
+        missing: u8,
+    },
+    Idle {
+        session: String,
     },
     InTurn {
         session: String,
     },
     Closed,
+}
+
+/// A request of the agent.
+#[derive(Debug)]
+struct Pending {
+    /// The id as it was sent.
+    id: Box<RawValue>,
+    options: Vec<Choice>,
+    /// It is a question, not a request for a permission.
+    is_question: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -95,6 +135,20 @@ struct Update {
 struct PermissionParams {
     #[serde(default)]
     options: Vec<Choice>,
+    #[serde(rename = "toolCall", default)]
+    call: PermissionCall,
+}
+
+#[derive(Default, Deserialize)]
+struct PermissionCall {
+    #[serde(rename = "_meta", default)]
+    meta: Option<PermissionMeta>,
+}
+
+#[derive(Deserialize)]
+struct PermissionMeta {
+    #[serde(rename = "qwenInteractionKind", default)]
+    interaction: Option<String>,
 }
 
 /// The silence after which a replay counts as complete.
@@ -103,21 +157,20 @@ const REPLAY_SETTLED: Duration = Duration::from_millis(100);
 
 const INITIALIZE: u64 = 0;
 const OPEN: u64 = 1;
-const PROMPT: u64 = 2;
-const MODE: u64 = 3;
-const MODEL: u64 = 4;
 
 const ENVELOPE: Envelope = Envelope::Standard;
 
 impl AcpDriver {
-    /// Creates a driver that opens a session with this prompt.
-    pub fn new(prompt: String, session: Session) -> Self {
+    /// Creates a driver that opens or resumes a session.
+    pub fn new(session: AcpSession) -> Self {
         Self {
-            prompt,
             session,
             records: Records::default(),
             phase: Phase::Initializing,
+            prompt: None,
             pending: HashMap::new(),
+            changes: HashMap::new(),
+            last_request: OPEN,
             interrupted: false,
         }
     }
@@ -125,7 +178,7 @@ impl AcpDriver {
     fn take(&mut self, record: &str, steps: &mut Vec<Step>) {
         let Some(message) = Message::of(record) else { return };
         match (&message.method, message.id) {
-            (Some(method), Some(id)) => self.request(method, id, &message, steps),
+            (Some(method), Some(id)) => self.requested(method, id, &message, steps),
             (Some(method), None) if method == "session/update" => {
                 let update = message.params.and_then(|it| serde_json::from_str(it.get()).ok());
                 if let (Phase::Replaying { settling, .. }, Some(Updated { update })) =
@@ -137,8 +190,8 @@ impl AcpDriver {
             (None, Some(id)) => {
                 let Ok(number) = id.get().parse::<u64>() else { return };
                 match (message.result, message.error) {
-                    (_, Some(error)) => self.failure(number, error, steps),
-                    (Some(result), None) => self.answer(number, result, steps),
+                    (_, Some(error)) => self.failed(number, error, steps),
+                    (Some(result), None) => self.answered(number, result, steps),
                     (None, None) => {}
                 }
             }
@@ -146,7 +199,8 @@ impl AcpDriver {
         }
     }
 
-    fn request(
+    /// The agent sent a request.
+    fn requested(
         &mut self,
         method: &str,
         id: &RawValue,
@@ -157,15 +211,19 @@ impl AcpDriver {
             steps.push(ENVELOPE.not_supported(id, method));
             return;
         }
-        let pending = message
+        let params = message
             .params
             .and_then(|params| serde_json::from_str::<PermissionParams>(params.get()).ok());
-        if let (Some(name), Some(pending)) = (message.id_text(), pending) {
-            self.pending.insert(name, (id.to_owned(), pending.options));
+        if let (Some(name), Some(PermissionParams { options, call })) = (message.id_text(), params)
+        {
+            let interaction = call.meta.and_then(|meta| meta.interaction);
+            let is_question = interaction.as_deref() == Some("user_question");
+            self.pending.insert(name, Pending { id: id.to_owned(), options, is_question });
         }
     }
 
-    fn answer(&mut self, number: u64, result: &RawValue, steps: &mut Vec<Step>) {
+    /// The agent answered a request of this driver.
+    fn answered(&mut self, number: u64, result: &RawValue, steps: &mut Vec<Step>) {
         match (number, self.phase.clone()) {
             (INITIALIZE, Phase::Initializing) => {
                 self.phase = Phase::Opening;
@@ -192,66 +250,86 @@ impl AcpDriver {
                     self.settle(session, steps);
                 }
             }
-            (MODE | MODEL, Phase::Settling { session, answers }) => {
-                self.settled(session, answers, steps);
-            }
+            (number, _) if self.changes.remove(&number).is_some() => self.settled(steps),
             _ => {}
         }
     }
 
-    /// Sets the mode and the model of the session, then sends the prompt.
+    /// Sets the mode and the model of the session.
     fn settle(&mut self, session: String, steps: &mut Vec<Step>) {
-        let mut answers = 0;
-        if let Some(mode) = self.session.mode {
-            answers += 1;
-            steps.push(ENVELOPE.request(
-                MODE,
-                "session/set_mode",
-                &json!({"sessionId": session, "modeId": mode}),
-            ));
+        self.phase = Phase::Settling { session, missing: 1 };
+        let mode = self.session.mode;
+        let names = self.session.mode_names;
+        if names.is_some_and(|names| !names.starts_asking || mode == Mode::Plan) {
+            self.set_mode(mode, steps);
         }
-        if let Some(model) = &self.session.model {
-            answers += 1;
-            steps.push(ENVELOPE.request(
-                MODEL,
-                "session/set_model",
-                &json!({"sessionId": session, "modelId": model}),
-            ));
+        if let Some(model) = self.session.model.clone() {
+            self.set_model(&model, steps);
         }
-        self.settled(session, answers + 1, steps);
+        self.settled(steps);
     }
 
-    fn settled(&mut self, session: String, answers: u8, steps: &mut Vec<Step>) {
-        if answers > 1 {
-            self.phase = Phase::Settling { session, answers: answers - 1 };
+    /// One setting fewer is missing; the last one makes the session ready.
+    fn settled(&mut self, steps: &mut Vec<Step>) {
+        let Phase::Settling { session, missing } = &mut self.phase else { return };
+        *missing = missing.saturating_sub(1);
+        if *missing > 0 {
             return;
         }
-        let prompt = json!([{"type": "text", "text": self.prompt}]);
-        steps.push(ENVELOPE.request(
-            PROMPT,
-            "session/prompt",
-            &json!({"sessionId": session, "prompt": prompt}),
-        ));
-        self.prompt.clear();
-        self.phase = Phase::InTurn { session };
-        if self.interrupted {
-            self.interrupt(steps);
+        self.phase = Phase::Idle { session: session.clone() };
+        if let Some(prompt) = self.prompt.take() {
+            self.prompt(&prompt, steps);
         }
     }
 
-    fn failure(&mut self, number: u64, error: &RawValue, steps: &mut Vec<Step>) {
-        // The stream itself reports how a prompt failed.
-        if number != PROMPT && self.phase != Phase::Closed {
-            self.phase = Phase::Closed;
-            let words = error_text(error);
-            steps.push(Step::GiveUp(match &self.session.resume {
-                // Some agents only report that something went wrong.
-                Some(session) if number == OPEN => {
-                    format!("the session {} cannot be resumed: {words}", session.trim())
-                }
-                _ => words,
-            }));
+    /// Requests a change of the session. `what` describes it, in case that it is not accepted.
+    fn change(
+        &mut self,
+        what: String,
+        method: &str,
+        (name, value): (&str, &str),
+        steps: &mut Vec<Step>,
+    ) {
+        let session = match &mut self.phase {
+            Phase::Settling { session, missing } => {
+                *missing = missing.saturating_add(1);
+                session.clone()
+            }
+            Phase::Idle { session } | Phase::InTurn { session } => session.clone(),
+            Phase::Initializing | Phase::Opening | Phase::Replaying { .. } | Phase::Closed => {
+                return;
+            }
+        };
+        let mut params = json!({"sessionId": session});
+        set(&mut params, name, value);
+        steps.push(self.request(method, &params));
+        self.changes.insert(self.last_request, what);
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> Step {
+        self.last_request += 1;
+        ENVELOPE.request(self.last_request, method, params)
+    }
+
+    fn failed(&mut self, number: u64, error: &RawValue, steps: &mut Vec<Step>) {
+        let words = error_text(error);
+        if let Some(what) = self.changes.remove(&number) {
+            steps.push(Step::warn(format!("the agent did not accept {what}: {words}")));
+            self.settled(steps);
+            return;
         }
+        // The stream itself reports how a prompt failed.
+        if number > OPEN || self.phase == Phase::Closed {
+            return;
+        }
+        self.phase = Phase::Closed;
+        steps.push(Step::GiveUp(match &self.session.resume {
+            // Some agents only report that something went wrong.
+            Some(session) if number == OPEN => {
+                format!("the session {} cannot be resumed: {words}", session.trim())
+            }
+            _ => words,
+        }));
     }
 }
 
@@ -269,20 +347,75 @@ impl Driver for AcpDriver {
         self.records = records;
     }
 
+    fn prompt(&mut self, prompt: &str, steps: &mut Vec<Step>) {
+        let Phase::Idle { session } = &self.phase else {
+            self.prompt = Some(prompt.to_owned());
+            return;
+        };
+        let session = session.clone();
+        let content = json!([{"type": "text", "text": prompt}]);
+        let params = json!({"sessionId": session, "prompt": content});
+        steps.push(self.request("session/prompt", &params));
+        self.phase = Phase::InTurn { session };
+        if std::mem::replace(&mut self.interrupted, false) {
+            self.interrupt(steps);
+        }
+    }
+
     fn decide(&mut self, request: &str, decision: &Decision, steps: &mut Vec<Step>) {
-        let Some((id, choices)) = self.pending.remove(request) else { return };
+        let Some(Pending { id, options, .. }) = self.pending.remove(request) else { return };
         let kinds = match decision {
             Decision::Allow => ["allow_once", "allow_always"],
             Decision::Deny(_) => ["reject_once", "reject_always"],
         };
         let choice =
-            kinds.iter().find_map(|kind| choices.iter().find(|choice| choice.kind == *kind));
+            kinds.iter().find_map(|kind| options.iter().find(|choice| choice.kind == *kind));
         // If an agent offers no option to reject, a cancelled request counts as a rejection.
         let outcome = match choice {
             Some(choice) => json!({"outcome": "selected", "optionId": choice.id}),
             None => json!({"outcome": "cancelled"}),
         };
         steps.push(ENVELOPE.result(&id, &json!({"outcome": outcome})));
+    }
+
+    fn answer(&mut self, request: &str, answer: &Answer, steps: &mut Vec<Step>) {
+        let Some(Pending { id, options, is_question }) = self.pending.remove(request) else {
+            return;
+        };
+        // Declining would end the turn, so the reason is given as the answer.
+        let texts: Vec<_> = match answer {
+            Answer::Chosen(chosen) => chosen.iter().map(|texts| texts.join(", ")).collect(),
+            Answer::Declined(reason) => vec![reason.clone()],
+            Answer::Form(_) => Vec::new(),
+        };
+        let submit = options.iter().find(|choice| choice.kind.starts_with("allow"));
+        let (Some(submit), true) = (submit, is_question) else {
+            steps.push(ENVELOPE.result(&id, &json!({"outcome": {"outcome": "cancelled"}})));
+            return;
+        };
+        let texts = texts.into_iter().enumerate();
+        let answers: Map<_, _> = texts.map(|(at, text)| (at.to_string(), json!(text))).collect();
+        let outcome = json!({"outcome": "selected", "optionId": submit.id});
+        steps.push(ENVELOPE.result(&id, &json!({"outcome": outcome, "answers": answers})));
+    }
+
+    fn set_model(&mut self, model: &str, steps: &mut Vec<Step>) -> Applied {
+        if self.session.restarts_for_model {
+            return Applied::AtRestart;
+        }
+        self.session.model = Some(model.to_owned());
+        let change = ("modelId", model);
+        self.change(format!("the model {model}"), "session/set_model", change, steps);
+        Applied::Now
+    }
+
+    fn set_mode(&mut self, mode: Mode, steps: &mut Vec<Step>) -> Applied {
+        self.session.mode = mode;
+        if let Some(names) = self.session.mode_names {
+            let change = ("modeId", names.name(mode));
+            self.change(format!("the permission mode {mode}"), "session/set_mode", change, steps);
+        }
+        Applied::Now
     }
 
     fn wake_after(&self) -> Option<Duration> {
@@ -299,26 +432,35 @@ impl Driver for AcpDriver {
         }
     }
 
-    fn turn_ended(&mut self, steps: &mut Vec<Step>) {
+    fn turn_ended(&mut self, _steps: &mut Vec<Step>) {
+        self.pending.clear();
+        if let Phase::InTurn { session } = &self.phase {
+            self.phase = Phase::Idle { session: session.clone() };
+        }
+    }
+
+    fn close(&mut self, steps: &mut Vec<Step>) {
         self.phase = Phase::Closed;
         steps.push(Step::CloseInput);
     }
 
     fn interrupt(&mut self, steps: &mut Vec<Step>) -> bool {
-        self.interrupted = true;
         match &self.phase {
             Phase::InTurn { session } => {
                 let params = json!({"sessionId": session});
                 steps.push(ENVELOPE.notification("session/cancel", Some(&params)));
                 // The protocol requires pending requests to be answered as cancelled.
-                for (_, (id, _)) in self.pending.drain() {
+                for (_, Pending { id, .. }) in self.pending.drain() {
                     let result = json!({"outcome": {"outcome": "cancelled"}});
                     steps.push(ENVELOPE.result(&id, &result));
                 }
                 true
             }
-            Phase::Replaying { .. } | Phase::Settling { .. } => true,
-            Phase::Initializing | Phase::Opening | Phase::Closed => false,
+            Phase::Replaying { .. } | Phase::Settling { .. } => {
+                self.interrupted = true;
+                true
+            }
+            Phase::Initializing | Phase::Opening | Phase::Idle { .. } | Phase::Closed => false,
         }
     }
 }
@@ -327,14 +469,15 @@ impl Driver for AcpDriver {
 mod tests {
     use super::super::testing::{replies, sent};
     use super::*;
-    use serde_json::Value;
 
-    fn driver(session: Session) -> AcpDriver {
-        AcpDriver::new("do it".to_owned(), session)
+    fn driver(session: AcpSession) -> AcpDriver {
+        let mut driver = AcpDriver::new(session);
+        driver.prompt("do it", &mut Vec::new());
+        driver
     }
 
     fn in_turn() -> AcpDriver {
-        let mut driver = driver(Session::default());
+        let mut driver = driver(AcpSession::default());
         replies(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#);
         replies(&mut driver, r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#);
         driver
@@ -344,11 +487,12 @@ mod tests {
 
     #[test]
     fn a_session_is_opened_configured_and_prompted() {
-        let session = Session {
+        let session = AcpSession {
             folder: "/project".to_owned(),
             model: Some("m".to_owned()),
-            mode: Some("autoEdit"),
-            ..Session::default()
+            mode: Mode::AcceptEdits,
+            mode_names: Some(ModeNames { ask: "default", plan: "plan", starts_asking: false }),
+            ..AcpSession::default()
         };
         let mut driver = driver(session);
         let opened =
@@ -363,11 +507,12 @@ mod tests {
             (&settled[0]["method"], &settled[1]["method"]),
             (&json!("session/set_mode"), &json!("session/set_model"))
         );
+        assert_eq!(settled[0]["params"]["modeId"], "default");
         assert_eq!(
-            replies(&mut driver, r#"{"jsonrpc":"2.0","id":3,"result":{}}"#),
+            replies(&mut driver, r#"{"jsonrpc":"2.0","id":2,"result":{}}"#),
             [Value::Null; 0]
         );
-        let prompted = replies(&mut driver, r#"{"jsonrpc":"2.0","id":4,"result":{}}"#);
+        let prompted = replies(&mut driver, r#"{"jsonrpc":"2.0","id":3,"result":{}}"#);
         assert_eq!(
             prompted[0]["params"],
             json!({"sessionId":"s","prompt":[{"type":"text","text":"do it"}]})
@@ -378,7 +523,7 @@ mod tests {
     #[test]
     fn a_prompt_waits_for_the_end_of_the_replay() {
         let resume = Some("old".to_owned());
-        let session = Session { resume, late_history: true, ..Session::default() };
+        let session = AcpSession { resume, late_history: true, ..AcpSession::default() };
         let mut driver = driver(session);
         replies(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
         assert!(replies(&mut driver, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).is_empty());
@@ -399,7 +544,8 @@ mod tests {
 
     #[test]
     fn a_session_is_loaded_or_the_run_is_given_up() {
-        let mut driver = driver(Session { resume: Some("old".to_owned()), ..Session::default() });
+        let mut driver =
+            driver(AcpSession { resume: Some("old".to_owned()), ..AcpSession::default() });
         let opened = replies(&mut driver, r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
         assert_eq!(
             (&opened[0]["method"], &opened[0]["params"]["sessionId"]),
@@ -436,6 +582,40 @@ mod tests {
         let sent = sent(&steps);
         assert_eq!((&sent[0]["method"], &sent[1]["id"]), (&json!("session/cancel"), &json!(7)));
         assert_eq!(sent[1]["result"]["outcome"]["outcome"], "cancelled");
+    }
+
+    #[test]
+    fn a_second_prompt_follows_the_first_turn() {
+        let (mut driver, mut steps) = (in_turn(), Vec::new());
+        driver.turn_ended(&mut steps);
+        driver.set_model("n", &mut steps);
+        driver.prompt("and this", &mut steps);
+        let sent_then = sent(&std::mem::take(&mut steps));
+        assert_eq!(sent_then[0]["params"], json!({"sessionId": "s", "modelId": "n"}));
+        assert_eq!(sent_then[1]["params"]["prompt"][0]["text"], "and this");
+        let refused = json!({"jsonrpc": "2.0", "id": sent_then[0]["id"], "error": {"code": -32602, "message": "no"}});
+        driver.output(format!("{refused}\n").as_bytes(), &mut steps);
+        assert_eq!(steps, [Step::warn("the agent did not accept the model n: no".to_owned())]);
+    }
+
+    /// Qwen asks questions by requesting a permission; cancelling one ends the turn.
+    #[test]
+    fn a_question_is_answered_beside_the_outcome() {
+        let asks = r#"{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s","options":[{"optionId":"proceed_once","name":"Submit","kind":"allow_once"},{"optionId":"cancel","kind":"reject_once"}],"toolCall":{"toolCallId":"c","_meta":{"qwenInteractionKind":"user_question"}}}}"#;
+        let chosen = Answer::Chosen(vec![vec!["Blue".into()], vec!["Dot".into(), "Star".into()]]);
+        let declined = Answer::Declined("no one is here".into());
+        let expected = [
+            (chosen, json!({"0": "Blue", "1": "Dot, Star"})),
+            (declined, json!({"0": "no one is here"})),
+        ];
+        for (answer, answers) in expected {
+            let (mut driver, mut steps) = (in_turn(), Vec::new());
+            replies(&mut driver, asks);
+            driver.answer("7", &answer, &mut steps);
+            let result = &sent(&steps)[0]["result"];
+            assert_eq!(result["outcome"]["optionId"], "proceed_once");
+            assert_eq!(result["answers"], answers);
+        }
     }
 
     #[test]

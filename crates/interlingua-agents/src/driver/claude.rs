@@ -1,27 +1,49 @@
 //! Claude Code through stream-json in both directions, with its control protocol.
 //!
-//! The prompt is a record. The program requests permissions with a `control_request`, which must be
-//! answered, and accepts requests of its host: an interrupt. It exits when its input is closed, so
-//! the input stays open as long as the program may send requests.
+//! A prompt is a record, and one process takes any number of them. The program requests permissions
+//! and asks questions with a `control_request`, which must be answered, and accepts requests of its
+//! host: an interrupt, another model, another mode. It exits when its input is closed.
 
 use std::collections::HashMap;
 
+use interlingua::dialect::claude::{APPROVE_PLAN, KEEP_PLANNING};
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
+use super::json_rpc::set;
 use super::lines::Records;
-use super::{Driver, Step};
-use crate::permission::Decision;
+use super::{Answer, Applied, Driver, Step};
+use crate::permission::{Decision, Mode};
 
 /// The driver of Claude Code.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ClaudeDriver {
-    prompt: String,
     records: Records,
-    /// The inputs of the tools that wait for a permission, by request id.
-    pending: HashMap<String, Box<RawValue>>,
-    interrupts: u64,
+    /// The requests that wait for an answer, by their id.
+    pending: HashMap<String, Pending>,
+    /// The requests that were sent, by which their answers are recognised.
+    sent: HashMap<String, String>,
+    requests: u64,
+}
+
+/// A request that waits for an answer.
+#[derive(Debug)]
+struct Pending {
+    input: Box<RawValue>,
+    kind: Kind,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    /// A permission for a tool.
+    Tool,
+    /// Questions, of which these are the texts; the answers are named by them.
+    Questions(Vec<String>),
+    /// A plan that the user may approve.
+    Plan,
+    /// A form or an address of an MCP server.
+    Elicitation,
 }
 
 #[derive(Deserialize)]
@@ -32,6 +54,8 @@ struct Line<'a> {
     request_id: Option<std::borrow::Cow<'a, str>>,
     #[serde(borrow, default)]
     request: Option<ControlRequest<'a>>,
+    #[serde(borrow, default)]
+    response: Option<ControlResponse<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -39,71 +63,204 @@ struct ControlRequest<'a> {
     #[serde(borrow, default)]
     subtype: Option<std::borrow::Cow<'a, str>>,
     #[serde(borrow, default)]
+    tool_name: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow, default)]
     input: Option<&'a RawValue>,
 }
 
+#[derive(Deserialize)]
+struct ControlResponse<'a> {
+    #[serde(borrow, default)]
+    request_id: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow, default)]
+    error: Option<std::borrow::Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Questions {
+    #[serde(default)]
+    questions: Vec<Question>,
+}
+
+#[derive(Deserialize)]
+struct Question {
+    #[serde(default)]
+    question: String,
+}
+
 impl ClaudeDriver {
-    /// Creates a driver that begins with this prompt.
-    pub fn new(prompt: String) -> Self {
-        Self { prompt, records: Records::default(), pending: HashMap::new(), interrupts: 0 }
+    fn take(&mut self, record: &str, steps: &mut Vec<Step>) {
+        // Most records are long and irrelevant here, so they are not parsed.
+        if !record.contains("\"control_") {
+            return;
+        }
+        let Ok(line) = serde_json::from_str::<Line<'_>>(record) else { return };
+        match (&*line.kind, line.request_id, line.request, line.response) {
+            ("control_request", Some(id), Some(request), _) => match Pending::of(&request) {
+                Some(pending) => drop(self.pending.insert(id.into_owned(), pending)),
+                // An unanswered request would block the turn, so unsupported requests are refused.
+                None => {
+                    let subtype = request.subtype.unwrap_or_default();
+                    steps.push(Step::Send(refusal(&id, &subtype)));
+                }
+            },
+            ("control_cancel_request", Some(id), ..) => drop(self.pending.remove(&*id)),
+            ("control_response", _, _, Some(response)) => self.answered(&response, steps),
+            _ => {}
+        }
+    }
+
+    /// The program answered a request of this driver.
+    fn answered(&mut self, response: &ControlResponse<'_>, steps: &mut Vec<Step>) {
+        let sent = response.request_id.as_ref().and_then(|id| self.sent.remove(&**id));
+        if let (Some(what), Some(error)) = (sent, &response.error) {
+            steps.push(Step::warn(format!("Claude Code did not accept {what}: {error}")));
+        }
+    }
+
+    /// Sends a request to the program. `what` describes it, in case that it is not accepted.
+    fn request(&mut self, what: String, request: &Value, steps: &mut Vec<Step>) {
+        self.requests += 1;
+        let id = format!("interlingua-{}", self.requests);
+        let record = json!({"type": "control_request", "request_id": id, "request": request});
+        steps.push(Step::Send(record.to_string()));
+        self.sent.insert(id, what);
+    }
+
+    fn send_prompt(&mut self, prompt: &str, priority: &str, steps: &mut Vec<Step>) {
+        let message = json!({"role": "user", "content": prompt});
+        let record = json!({"type": "user", "message": message, "priority": priority});
+        steps.push(Step::Send(record.to_string()));
     }
 }
 
-impl Driver for ClaudeDriver {
-    fn start(&mut self, steps: &mut Vec<Step>) {
-        let prompt = std::mem::take(&mut self.prompt);
-        let message = json!({"type": "user", "message": {"role": "user", "content": prompt}});
-        steps.push(Step::Send(message.to_string()));
+impl Pending {
+    fn of(request: &ControlRequest<'_>) -> Option<Self> {
+        let input = request.input.unwrap_or(RawValue::NULL);
+        let kind = match (request.subtype.as_deref()?, request.tool_name.as_deref()) {
+            ("can_use_tool", Some("AskUserQuestion")) => {
+                let asked = serde_json::from_str::<Questions>(input.get());
+                let questions = asked.map(|asked| asked.questions).unwrap_or_default();
+                Kind::Questions(questions.into_iter().map(|it| it.question).collect())
+            }
+            ("can_use_tool", Some("ExitPlanMode")) => Kind::Plan,
+            ("can_use_tool", _) => Kind::Tool,
+            ("elicitation", _) => Kind::Elicitation,
+            _ => return None,
+        };
+        Some(Self { input: input.to_owned(), kind })
     }
 
+    /// The response that allows the tool, with a changed input.
+    fn allowed(&self, change: impl FnOnce(&mut Value)) -> Value {
+        let mut input = serde_json::from_str(self.input.get()).unwrap_or_default();
+        change(&mut input);
+        json!({"behavior": "allow", "updatedInput": input})
+    }
+
+    fn answer(&self, answer: &Answer) -> Value {
+        match (&self.kind, answer) {
+            (Kind::Elicitation, Answer::Form(content)) => {
+                json!({"action": "accept", "content": content})
+            }
+            (Kind::Elicitation, Answer::Chosen(_)) => json!({"action": "accept", "content": {}}),
+            (Kind::Elicitation, _) => json!({"action": "decline"}),
+            (Kind::Questions(questions), Answer::Chosen(chosen)) => {
+                let pairs = questions.iter().zip(chosen);
+                let answers: Map<_, _> = pairs
+                    .map(|(question, chosen)| (question.clone(), json!(chosen.join(", "))))
+                    .collect();
+                self.allowed(|input| set(input, "answers", answers))
+            }
+            (Kind::Plan, Answer::Chosen(chosen)) => {
+                let words = chosen.iter().flatten().map(String::as_str).collect::<Vec<_>>();
+                match words.as_slice() {
+                    [APPROVE_PLAN] => self.allowed(|_| {}),
+                    [] | [KEEP_PLANNING] => denied("the user wants to keep planning"),
+                    words => denied(&words.join("; ")),
+                }
+            }
+            (_, Answer::Declined(reason)) => denied(reason),
+            (_, _) => denied("the answer does not fit the question"),
+        }
+    }
+}
+
+fn denied(why: &str) -> Value {
+    json!({"behavior": "deny", "message": why})
+}
+
+impl Driver for ClaudeDriver {
     fn output(&mut self, chunk: &[u8], steps: &mut Vec<Step>) {
-        let pending = &mut self.pending;
-        self.records.each(chunk, |record| {
-            // Most records are long and irrelevant here, so they are not parsed.
-            if !record.contains("\"control_") {
-                return;
-            }
-            let Ok(line) = serde_json::from_str::<Line<'_>>(record) else { return };
-            let Some(id) = line.request_id else { return };
-            match (&*line.kind, line.request) {
-                ("control_request", Some(request)) => match request.subtype.as_deref() {
-                    Some("can_use_tool") => {
-                        let input = request.input.unwrap_or(RawValue::NULL);
-                        pending.insert(id.into_owned(), input.to_owned());
-                    }
-                    // An unanswered request would block the turn, so unsupported requests are
-                    // refused.
-                    subtype => steps.push(Step::Send(refusal(&id, subtype.unwrap_or_default()))),
-                },
-                ("control_cancel_request", _) => drop(pending.remove(&*id)),
-                _ => {}
-            }
-        });
+        let mut records = std::mem::take(&mut self.records);
+        records.each(chunk, |record| self.take(record, steps));
+        self.records = records;
+    }
+
+    fn prompt(&mut self, prompt: &str, steps: &mut Vec<Step>) {
+        // The program may have begun a turn by itself, for a command in the background that ended.
+        // With this priority the prompt does not join that turn.
+        self.send_prompt(prompt, "later", steps);
+    }
+
+    fn join(&mut self, prompt: &str, steps: &mut Vec<Step>) -> bool {
+        self.send_prompt(prompt, "next", steps);
+        true
     }
 
     fn decide(&mut self, request: &str, decision: &Decision, steps: &mut Vec<Step>) {
-        let Some(input) = self.pending.remove(request) else { return };
+        let Some(pending) = self.pending.remove(request) else { return };
         let answer = match decision {
-            Decision::Allow => json!({"behavior": "allow", "updatedInput": input}),
-            Decision::Deny(why) => json!({"behavior": "deny", "message": why}),
+            Decision::Allow => pending.allowed(|_| {}),
+            Decision::Deny(why) => denied(why),
         };
-        steps.push(Step::Send(response(
-            request,
-            &json!({"response": answer, "subtype": "success"}),
-        )));
+        steps.push(respond(request, &answer));
     }
 
-    fn turn_ended(&mut self, steps: &mut Vec<Step>) {
-        steps.push(Step::CloseInput);
+    fn conveys_reasons(&self) -> bool {
+        true
+    }
+
+    fn answer(&mut self, request: &str, answer: &Answer, steps: &mut Vec<Step>) {
+        let Some(pending) = self.pending.remove(request) else { return };
+        let answer = pending.answer(answer);
+        let approved =
+            pending.kind == Kind::Plan && answer.get("behavior") == Some(&json!("allow"));
+        steps.push(respond(request, &answer));
+        if approved {
+            steps.push(Step::LeavePlanMode);
+        }
     }
 
     fn interrupt(&mut self, steps: &mut Vec<Step>) -> bool {
-        self.interrupts += 1;
-        let id = format!("interrupt-{}", self.interrupts);
-        let request = json!({"type": "control_request", "request_id": id, "request": {"subtype": "interrupt"}});
-        steps.push(Step::Send(request.to_string()));
+        self.request("the interrupt".to_owned(), &json!({"subtype": "interrupt"}), steps);
         true
     }
+
+    fn set_model(&mut self, model: &str, steps: &mut Vec<Step>) -> Applied {
+        let request = json!({"subtype": "set_model", "model": model});
+        self.request(format!("the model {model}"), &request, steps);
+        Applied::Now
+    }
+
+    fn set_mode(&mut self, mode: Mode, steps: &mut Vec<Step>) -> Applied {
+        let request = json!({"subtype": "set_permission_mode", "mode": mode_name(mode)});
+        self.request(format!("the permission mode {mode}"), &request, steps);
+        Applied::Now
+    }
+}
+
+/// The program's name for a mode. Except for planning it is `default`, in which it asks before every
+/// action, and the policy decides. Its own `acceptEdits` also runs commands such as `rm`.
+pub(crate) fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Plan => "plan",
+        Mode::Ask | Mode::AcceptEdits | Mode::Auto | Mode::Deny => "default",
+    }
+}
+
+fn respond(request: &str, answer: &Value) -> Step {
+    Step::Send(response(request, &json!({"response": answer, "subtype": "success"})))
 }
 
 fn refusal(id: &str, subtype: &str) -> String {
@@ -127,19 +284,80 @@ mod tests {
     const ASKS: &str = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t1"}}"#;
 
     #[test]
-    fn the_prompt_comes_first_and_the_input_ends_with_the_turn() {
-        let (mut driver, mut steps) = (ClaudeDriver::new("do it".into()), Vec::new());
-        driver.start(&mut steps);
-        assert_eq!(sent(&steps)[0]["message"]["content"], "do it");
-        steps.clear();
-        driver.turn_ended(&mut steps);
+    fn prompts_are_turns_of_their_own_until_the_session_is_closed() {
+        let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
+        for prompt in ["do it", "and this"] {
+            driver.prompt(prompt, &mut steps);
+            driver.turn_ended(&mut steps);
+            let sent = sent(&std::mem::take(&mut steps));
+            assert_eq!(sent.len(), 1);
+            assert_eq!(
+                (&sent[0]["message"]["content"], &sent[0]["priority"]),
+                (&json!(prompt), &json!("later"))
+            );
+        }
+        driver.close(&mut steps);
         assert_eq!(steps, [Step::CloseInput]);
+    }
+
+    #[test]
+    fn a_question_is_answered_by_its_text() {
+        let asks = r#"{"type":"control_request","request_id":"q1","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which colour?"},{"question":"Which shapes?"}]},"tool_use_id":"t1"}}"#;
+        let chosen = Answer::Chosen(vec![vec!["Blue".into()], vec!["Dot".into(), "Star".into()]]);
+        let response = answered(asks, "q1", &chosen);
+        assert_eq!(response["behavior"], "allow");
+        let input = &response["updatedInput"];
+        assert_eq!(
+            input["answers"],
+            json!({"Which colour?": "Blue", "Which shapes?": "Dot, Star"})
+        );
+        assert_eq!(input["questions"][0]["question"], "Which colour?", "the input is kept");
+        let declined = answered(asks, "q1", &Answer::Declined("no one is here".into()));
+        assert_eq!(declined, json!({"behavior": "deny", "message": "no one is here"}));
+    }
+
+    #[test]
+    fn a_plan_is_approved_or_sent_back() {
+        let asks = r#"{"type":"control_request","request_id":"p","request":{"subtype":"can_use_tool","tool_name":"ExitPlanMode","input":{"plan":"1."}}}"#;
+        let chosen = |word: &str| Answer::Chosen(vec![vec![word.to_owned()]]);
+        assert_eq!(answered(asks, "p", &chosen("Approve"))["updatedInput"]["plan"], "1.");
+        assert_eq!(answered(asks, "p", &chosen("Keep planning"))["behavior"], "deny");
+        assert_eq!(answered(asks, "p", &chosen("add tests"))["message"], "add tests");
+    }
+
+    #[test]
+    fn a_form_of_a_server_is_accepted_or_declined() {
+        let asks = r#"{"type":"control_request","request_id":"e","request":{"subtype":"elicitation","mcp_server_name":"s","message":"Name?"}}"#;
+        let filled = answered(asks, "e", &Answer::Form(json!({"name": "x"})));
+        assert_eq!(filled, json!({"action": "accept", "content": {"name": "x"}}));
+        let declined = answered(asks, "e", &Answer::Declined(String::new()));
+        assert_eq!(declined, json!({"action": "decline"}));
+    }
+
+    fn answered(asks: &str, id: &str, answer: &Answer) -> Value {
+        let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
+        driver.output(format!("{asks}\n").as_bytes(), &mut steps);
+        assert_eq!(steps, []);
+        driver.answer(id, answer, &mut steps);
+        sent(&steps)[0]["response"]["response"].clone()
+    }
+
+    #[test]
+    fn a_change_that_is_not_accepted_is_reported() {
+        let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
+        assert_eq!(driver.set_model("m", &mut steps), Applied::Now);
+        let id = sent(&steps)[0]["request_id"].clone();
+        steps.clear();
+        let error = json!({"type": "control_response", "response": {"request_id": id, "subtype": "error", "error": "no such model"}});
+        driver.output(format!("{error}\n").as_bytes(), &mut steps);
+        let warning = "Claude Code did not accept the model m: no such model".to_owned();
+        assert_eq!(steps, [Step::warn(warning)]);
     }
 
     #[test]
     fn a_permission_is_granted_for_the_requested_input() {
         for cut in [1, 40, ASKS.len()] {
-            let (mut driver, mut steps) = (ClaudeDriver::new(String::new()), Vec::new());
+            let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
             let (one, two) = ASKS.split_at(cut);
             driver.output(one.as_bytes(), &mut steps);
             driver.output(format!("{two}\n").as_bytes(), &mut steps);
@@ -156,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_denial_carries_its_reason() {
-        let (mut driver, mut steps) = (ClaudeDriver::new(String::new()), Vec::new());
+        let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
         driver.output(format!("{ASKS}\n").as_bytes(), &mut steps);
         driver.decide("r1", &Decision::Deny("no".into()), &mut steps);
         assert_eq!(
@@ -167,7 +385,7 @@ mod tests {
 
     #[test]
     fn unsupported_requests_are_refused_at_once() {
-        let (mut driver, mut steps) = (ClaudeDriver::new(String::new()), Vec::new());
+        let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
         let hook =
             r#"{"type":"control_request","request_id":"r2","request":{"subtype":"hook_callback"}}"#;
         driver.output(format!("{hook}\n").as_bytes(), &mut steps);
@@ -176,7 +394,7 @@ mod tests {
 
     #[test]
     fn an_interrupt_is_a_request_with_an_id_of_its_own() {
-        let (mut driver, mut steps) = (ClaudeDriver::new(String::new()), Vec::new());
+        let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
         assert!(driver.interrupt(&mut steps) && driver.interrupt(&mut steps));
         let sent = sent(&steps);
         assert_eq!(sent[0]["request"]["subtype"], "interrupt");

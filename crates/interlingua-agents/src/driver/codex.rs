@@ -1,20 +1,20 @@
 //! Codex through its app-server: JSON-RPC lines without the field `jsonrpc`.
 //!
-//! The client sends `initialize`, `initialized`, `thread/start` or `thread/resume`, and
-//! `turn/start`. The server sends approval requests, which must be answered, and accepts
-//! `turn/interrupt`. It exits when its input is closed, even in the middle of a turn, so the input
-//! is closed when the turn has ended.
+//! The client sends `initialize`, `initialized`, `thread/start` or `thread/resume`, and a
+//! `turn/start` for every prompt. The server sends approval requests and questions, which must be
+//! answered, and accepts `turn/interrupt`. Commands survive an interrupt, so they are ended
+//! separately. The server exits when its input is closed, even in the middle of a turn.
 
 use std::collections::HashMap;
 
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use super::json_rpc::{Envelope, Message, client_info, error_text, set};
 use super::lines::Records;
-use super::{Driver, Step};
-use crate::permission::Decision;
+use super::{Answer, Applied, Driver, Step};
+use crate::permission::{Decision, Mode};
 
 /// The parameters with which a thread is started.
 #[derive(Debug, Clone, Default)]
@@ -25,22 +25,25 @@ pub struct Thread {
     pub folder: String,
     /// The model.
     pub model: Option<String>,
-    /// The approval policy: `untrusted`, `on-request` or `never`.
-    pub approvals: &'static str,
-    /// What commands may do without approval: `read-only`, `workspace-write` or
-    /// `danger-full-access`.
-    pub sandbox: &'static str,
+    /// What the agent may do.
+    pub mode: Mode,
 }
 
 /// The driver of Codex.
 #[derive(Debug)]
 pub struct CodexDriver {
-    prompt: String,
     thread: Thread,
     records: Records,
     phase: Phase,
-    /// The pending approval requests by their id: the id as it was sent, and the kind of approval.
-    pending: HashMap<String, (Box<RawValue>, Approval)>,
+    /// The prompt that waits until the thread has started.
+    prompt: Option<String>,
+    /// The settings that the next turn changes, for itself and all later ones.
+    changes: Map<String, Value>,
+    /// The pending requests of the server by their id.
+    pending: HashMap<String, Pending>,
+    /// The id of the last request to the server, and of the last `turn/start`.
+    last_request: u64,
+    last_turn: u64,
     interrupted: bool,
 }
 
@@ -49,33 +52,46 @@ pub struct CodexDriver {
 enum Phase {
     Initializing,
     StartingThread,
+    Idle { thread: String },
     StartingTurn { thread: String },
     InTurn { thread: String, turn: String },
     Closed,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Approval {
-    Decision,
-    Legacy,
+/// A request of the server: its id as it was sent, and the form of its answer.
+#[derive(Debug)]
+struct Pending {
+    id: Box<RawValue>,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    Approval,
+    LegacyApproval,
+    /// The ids of the questions.
+    Questions(Vec<String>),
+    /// The form of an MCP server, or its request to run a tool.
+    Elicitation,
 }
 
 const INITIALIZE: u64 = 0;
 const THREAD: u64 = 1;
-const TURN: u64 = 2;
-const INTERRUPT: u64 = 3;
 
 const ENVELOPE: Envelope = Envelope::WithoutVersion;
 
 impl CodexDriver {
-    /// Creates a driver that starts a thread with this prompt.
-    pub fn new(prompt: String, thread: Thread) -> Self {
+    /// Creates a driver that starts or resumes a thread.
+    pub fn new(thread: Thread) -> Self {
         Self {
-            prompt,
             thread,
             records: Records::default(),
             phase: Phase::Initializing,
+            prompt: None,
+            changes: Map::new(),
             pending: HashMap::new(),
+            last_request: THREAD,
+            last_turn: THREAD,
             interrupted: false,
         }
     }
@@ -83,12 +99,12 @@ impl CodexDriver {
     fn take(&mut self, record: &str, steps: &mut Vec<Step>) {
         let Some(message) = Message::of(record) else { return };
         match (&message.method, message.id) {
-            (Some(method), Some(id)) => self.request(method, id, &message, steps),
+            (Some(method), Some(id)) => self.requested(method, id, &message, steps),
             (None, Some(id)) => {
                 let number = id.get().parse::<u64>().ok();
                 match (number, message.result, message.error) {
-                    (Some(number), Some(result), _) => self.answer(number, result, steps),
-                    (Some(number), None, Some(error)) => self.failure(number, error, steps),
+                    (Some(number), Some(result), _) => self.answered(number, result, steps),
+                    (Some(number), None, Some(error)) => self.failed(number, error, steps),
                     _ => {}
                 }
             }
@@ -96,29 +112,38 @@ impl CodexDriver {
         }
     }
 
-    fn request(
+    /// The server sent a request.
+    fn requested(
         &mut self,
         method: &str,
         id: &RawValue,
         message: &Message<'_>,
         steps: &mut Vec<Step>,
     ) {
-        let approval = match method {
+        let form = match method {
             "item/commandExecution/requestApproval" | "item/fileChange/requestApproval" => {
-                Approval::Decision
+                Form::Approval
             }
-            "execCommandApproval" | "applyPatchApproval" => Approval::Legacy,
+            "execCommandApproval" | "applyPatchApproval" => Form::LegacyApproval,
+            "item/tool/requestUserInput" => {
+                let asked =
+                    message.params.map(|params| serde_json::from_str::<Asked>(params.get()));
+                let questions = asked.and_then(Result::ok).unwrap_or_default().questions;
+                Form::Questions(questions.into_iter().filter_map(|it| it.id).collect())
+            }
+            "mcpServer/elicitation/request" => Form::Elicitation,
             _ => {
                 steps.push(ENVELOPE.not_supported(id, method));
                 return;
             }
         };
         if let Some(name) = message.id_text() {
-            self.pending.insert(name, (id.to_owned(), approval));
+            self.pending.insert(name, Pending { id: id.to_owned(), form });
         }
     }
 
-    fn answer(&mut self, number: u64, result: &RawValue, steps: &mut Vec<Step>) {
+    /// The server answered a request of this driver.
+    fn answered(&mut self, number: u64, result: &RawValue, steps: &mut Vec<Step>) {
         match (number, &self.phase) {
             (INITIALIZE, Phase::Initializing) => {
                 self.phase = Phase::StartingThread;
@@ -130,13 +155,12 @@ impl CodexDriver {
                     steps.push(Step::GiveUp("codex started a thread without an id".to_owned()));
                     return;
                 };
-                let input = json!([{"type": "text", "text": self.prompt, "textElements": []}]);
-                let params = json!({"threadId": thread, "input": input});
-                self.prompt.clear();
-                self.phase = Phase::StartingTurn { thread };
-                steps.push(ENVELOPE.request(TURN, "turn/start", &params));
+                self.phase = Phase::Idle { thread };
+                if let Some(prompt) = self.prompt.take() {
+                    self.prompt(&prompt, steps);
+                }
             }
-            (TURN, Phase::StartingTurn { thread }) => {
+            (number, Phase::StartingTurn { thread }) if number == self.last_turn => {
                 let turn = id_in(result, |started: Started| started.turn).unwrap_or_default();
                 self.phase = Phase::InTurn { thread: thread.clone(), turn };
                 if self.interrupted {
@@ -148,13 +172,12 @@ impl CodexDriver {
     }
 
     fn start_thread(&self) -> Step {
-        let Thread { resume, folder, model, approvals, sandbox } = &self.thread;
+        let Thread { resume, folder, model, mode } = &self.thread;
+        let (approvals, sandbox, _) = limits(*mode);
         let mut params = json!({"cwd": folder, "approvalPolicy": approvals, "sandbox": sandbox});
-        if *approvals != "never" {
-            // Otherwise Codex marks the folder as trusted in the user's configuration, unasked, and
-            // applies the rules that the folder contains.
-            set(&mut params, "config", json!({"projects": {folder: {"trust_level": "untrusted"}}}));
-        }
+        // Otherwise Codex marks the folder as trusted in the user's configuration, unasked, and
+        // applies the rules that the folder contains.
+        set(&mut params, "config", json!({"projects": {folder: {"trust_level": "untrusted"}}}));
         if let Some(model) = model {
             set(&mut params, "model", model.as_str());
         }
@@ -168,13 +191,49 @@ impl CodexDriver {
         ENVELOPE.request(THREAD, method, &params)
     }
 
-    fn failure(&mut self, number: u64, error: &RawValue, steps: &mut Vec<Step>) {
-        // An interrupt that arrives too late is not a failure.
-        if number != INTERRUPT && self.phase != Phase::Closed {
+    fn failed(&mut self, number: u64, error: &RawValue, steps: &mut Vec<Step>) {
+        let starts = number == INITIALIZE || number == THREAD;
+        // Only a prompt is worth giving up for: an interrupt may come too late, and there may be no
+        // commands to end.
+        if starts || matches!(self.phase, Phase::StartingTurn { .. }) && number == self.last_turn {
             self.phase = Phase::Closed;
             steps.push(Step::GiveUp(error_text(error)));
         }
     }
+
+    fn request(&mut self, method: &str, params: &Value) -> Step {
+        self.last_request += 1;
+        ENVELOPE.request(self.last_request, method, params)
+    }
+
+    /// The thread, once it has started.
+    fn thread_id(&self) -> Option<&str> {
+        match &self.phase {
+            Phase::Idle { thread }
+            | Phase::StartingTurn { thread }
+            | Phase::InTurn { thread, .. } => Some(thread),
+            Phase::Initializing | Phase::StartingThread | Phase::Closed => None,
+        }
+    }
+}
+
+/// The approval policy for a mode, and the sandbox, in the two forms that the server accepts.
+///
+/// Codex asks before every command and change, and the policy decides; with `on-request` it would
+/// act unasked inside its sandbox. The sandbox is a second limit, which an approval does not lift.
+fn limits(mode: Mode) -> (&'static str, &'static str, Value) {
+    let (sandbox, policy) = match mode {
+        Mode::Ask | Mode::AcceptEdits => ("workspace-write", "workspaceWrite"),
+        Mode::Auto => ("danger-full-access", "dangerFullAccess"),
+        Mode::Deny | Mode::Plan => ("read-only", "readOnly"),
+    };
+    ("untrusted", sandbox, json!({"type": policy}))
+}
+
+#[derive(Default, Deserialize)]
+struct Asked {
+    #[serde(default)]
+    questions: Vec<Named>,
 }
 
 #[derive(Deserialize)]
@@ -194,7 +253,9 @@ fn id_in(result: &RawValue, of: impl FnOnce(Started) -> Option<Named>) -> Option
 
 impl Driver for CodexDriver {
     fn start(&mut self, steps: &mut Vec<Step>) {
-        let params = json!({"clientInfo": client_info()});
+        // The requests that end commands are experimental.
+        let capabilities = json!({"experimentalApi": true});
+        let params = json!({"clientInfo": client_info(), "capabilities": capabilities});
         steps.push(ENVELOPE.request(INITIALIZE, "initialize", &params));
     }
 
@@ -204,36 +265,117 @@ impl Driver for CodexDriver {
         self.records = records;
     }
 
-    fn decide(&mut self, request: &str, decision: &Decision, steps: &mut Vec<Step>) {
-        let Some((id, approval)) = self.pending.remove(request) else { return };
-        let allowed = *decision == Decision::Allow;
-        let word = match approval {
-            Approval::Decision if allowed => "accept",
-            Approval::Decision => "decline",
-            Approval::Legacy if allowed => "approved",
-            Approval::Legacy => "denied",
+    fn prompt(&mut self, prompt: &str, steps: &mut Vec<Step>) {
+        let Phase::Idle { thread } = &self.phase else {
+            self.prompt = Some(prompt.to_owned());
+            return;
         };
-        steps.push(ENVELOPE.result(&id, &json!({"decision": word})));
+        let thread = thread.clone();
+        let mut params = std::mem::take(&mut self.changes);
+        params.insert("threadId".to_owned(), json!(thread));
+        params.insert("input".to_owned(), text_input(prompt));
+        steps.push(self.request("turn/start", &Value::Object(params)));
+        self.last_turn = self.last_request;
+        self.interrupted = false;
+        self.phase = Phase::StartingTurn { thread };
+    }
+
+    fn join(&mut self, prompt: &str, steps: &mut Vec<Step>) -> bool {
+        let Phase::InTurn { thread, turn } = &self.phase else { return false };
+        let params =
+            json!({"threadId": thread, "expectedTurnId": turn, "input": text_input(prompt)});
+        steps.push(self.request("turn/steer", &params));
+        true
+    }
+
+    fn decide(&mut self, request: &str, decision: &Decision, steps: &mut Vec<Step>) {
+        let Some(Pending { id, form }) = self.pending.remove(request) else { return };
+        let allowed = *decision == Decision::Allow;
+        let result = match (form, allowed) {
+            (Form::Approval, true) => json!({"decision": "accept"}),
+            (Form::Approval, false) => json!({"decision": "decline"}),
+            (Form::LegacyApproval, true) => json!({"decision": "approved"}),
+            (Form::LegacyApproval, false) => json!({"decision": "denied"}),
+            (Form::Elicitation, true) => json!({"action": "accept", "content": {}, "_meta": null}),
+            (Form::Elicitation, false) => {
+                json!({"action": "decline", "content": null, "_meta": null})
+            }
+            (Form::Questions(_), _) => json!({"answers": {}}),
+        };
+        steps.push(ENVELOPE.result(&id, &result));
+    }
+
+    fn answer(&mut self, request: &str, answer: &Answer, steps: &mut Vec<Step>) {
+        let Some(Pending { id, form }) = self.pending.remove(request) else { return };
+        let result = match (form, answer) {
+            (Form::Questions(ids), Answer::Chosen(chosen)) => answers(ids.iter().zip(chosen)),
+            // An empty answer would not give the reason to the model.
+            (Form::Questions(ids), Answer::Declined(reason)) => {
+                let reason = vec![reason.clone()];
+                answers(ids.iter().map(|id| (id, &reason)))
+            }
+            (_, Answer::Form(content)) => {
+                json!({"action": "accept", "content": content, "_meta": null})
+            }
+            (_, Answer::Chosen(_)) => json!({"action": "accept", "content": {}, "_meta": null}),
+            (_, Answer::Declined(_)) => {
+                json!({"action": "decline", "content": null, "_meta": null})
+            }
+        };
+        steps.push(ENVELOPE.result(&id, &result));
+    }
+
+    fn set_model(&mut self, model: &str, _steps: &mut Vec<Step>) -> Applied {
+        self.changes.insert("model".to_owned(), json!(model));
+        Applied::Now
+    }
+
+    fn set_mode(&mut self, mode: Mode, _steps: &mut Vec<Step>) -> Applied {
+        let (approvals, _, sandbox) = limits(mode);
+        self.changes.insert("approvalPolicy".to_owned(), json!(approvals));
+        self.changes.insert("sandboxPolicy".to_owned(), sandbox);
+        Applied::Now
     }
 
     fn turn_ended(&mut self, steps: &mut Vec<Step>) {
+        let Some(thread) = self.thread_id().map(str::to_owned) else { return };
+        if std::mem::replace(&mut self.interrupted, false) {
+            let params = json!({"threadId": thread});
+            steps.push(self.request("thread/backgroundTerminals/clean", &params));
+        }
+        self.pending.clear();
+        self.phase = Phase::Idle { thread };
+    }
+
+    fn close(&mut self, steps: &mut Vec<Step>) {
         self.phase = Phase::Closed;
         steps.push(Step::CloseInput);
     }
 
     fn interrupt(&mut self, steps: &mut Vec<Step>) -> bool {
-        self.interrupted = true;
         match &self.phase {
             Phase::InTurn { thread, turn } => {
                 let params = json!({"threadId": thread, "turnId": turn});
-                steps.push(ENVELOPE.request(INTERRUPT, "turn/interrupt", &params));
-                true
+                steps.push(self.request("turn/interrupt", &params));
             }
             // The turn is interrupted as soon as its id is known.
-            Phase::StartingTurn { .. } => true,
-            Phase::Initializing | Phase::StartingThread | Phase::Closed => false,
+            Phase::StartingTurn { .. } => {}
+            Phase::Initializing | Phase::StartingThread | Phase::Idle { .. } | Phase::Closed => {
+                return false;
+            }
         }
+        self.interrupted = true;
+        true
     }
+}
+
+fn text_input(prompt: &str) -> Value {
+    json!([{"type": "text", "text": prompt, "textElements": []}])
+}
+
+fn answers<'a>(all: impl Iterator<Item = (&'a String, &'a Vec<String>)>) -> Value {
+    let all = all.map(|(id, chosen)| (id.clone(), json!({"answers": chosen})));
+    json!({"answers": all.collect::<Map<_, _>>()})
 }
 
 #[cfg(test)]
@@ -246,10 +388,11 @@ mod tests {
             resume: resume.map(str::to_owned),
             folder: "/project".to_owned(),
             model: Some("m".to_owned()),
-            approvals: "on-request",
-            sandbox: "workspace-write",
+            mode: Mode::Ask,
         };
-        CodexDriver::new("do it".to_owned(), thread)
+        let mut driver = CodexDriver::new(thread);
+        driver.prompt("do it", &mut Vec::new());
+        driver
     }
 
     fn in_turn() -> CodexDriver {
@@ -271,7 +414,7 @@ mod tests {
             (&opened[0]["method"], &opened[1]["method"]),
             (&json!("initialized"), &json!("thread/start"))
         );
-        let params = json!({"cwd":"/project","approvalPolicy":"on-request","sandbox":"workspace-write","model":"m","config":{"projects":{"/project":{"trust_level":"untrusted"}}}});
+        let params = json!({"cwd":"/project","approvalPolicy":"untrusted","sandbox":"workspace-write","model":"m","config":{"projects":{"/project":{"trust_level":"untrusted"}}}});
         assert_eq!(opened[1]["params"], params);
         assert_eq!(
             replies(&mut driver, r#"{"method":"thread/started","params":{}}"#),
@@ -311,12 +454,59 @@ mod tests {
 
     #[test]
     fn unsupported_requests_are_refused_at_once() {
-        let asks = r#"{"method":"item/tool/requestUserInput","id":"x","params":{}}"#;
+        let asks = r#"{"method":"item/tool/call","id":"x","params":{}}"#;
         let refused = replies(&mut in_turn(), asks);
         assert_eq!(
             (&refused[0]["id"], &refused[0]["error"]["code"]),
             (&json!("x"), &json!(-32601))
         );
+    }
+
+    #[test]
+    fn questions_are_answered_by_their_ids() {
+        let asks = r#"{"method":"item/tool/requestUserInput","id":"x","params":{"questions":[{"id":"colour"}]}}"#;
+        for (answer, text) in [
+            (Answer::Chosen(vec![vec!["Blue".into()]]), "Blue"),
+            (Answer::Declined("no one is here".into()), "no one is here"),
+        ] {
+            let (mut driver, mut steps) = (in_turn(), Vec::new());
+            replies(&mut driver, asks);
+            driver.answer("x", &answer, &mut steps);
+            let result = json!({"answers": {"colour": {"answers": [text]}}});
+            assert_eq!(sent(&steps), [json!({"id": "x", "result": result})]);
+        }
+    }
+
+    #[test]
+    fn a_second_prompt_carries_the_changes_once() {
+        let (mut driver, mut steps) = (in_turn(), Vec::new());
+        driver.turn_ended(&mut steps);
+        assert_eq!(driver.set_model("n", &mut steps), Applied::Now);
+        driver.set_mode(Mode::Deny, &mut steps);
+        driver.prompt("and this", &mut steps);
+        let turn = sent(&std::mem::take(&mut steps)).remove(0);
+        assert_eq!(turn["params"]["input"][0]["text"], "and this");
+        assert_eq!(turn["params"]["model"], "n");
+        assert_eq!(turn["params"]["sandboxPolicy"], json!({"type": "readOnly"}));
+        replies(
+            &mut driver,
+            &json!({"id": turn["id"], "result": {"turn": {"id": "2"}}}).to_string(),
+        );
+        driver.turn_ended(&mut steps);
+        driver.prompt("third", &mut steps);
+        assert_eq!(sent(&steps)[0]["params"]["model"], serde_json::Value::Null);
+    }
+
+    /// Codex leaves the commands of an interrupted turn running.
+    #[test]
+    fn an_interrupt_ends_the_commands_too() {
+        let (mut driver, mut steps) = (in_turn(), Vec::new());
+        driver.interrupt(&mut steps);
+        steps.clear();
+        driver.turn_ended(&mut steps);
+        let sent = sent(&steps);
+        assert_eq!(sent[0]["method"], "thread/backgroundTerminals/clean");
+        assert_eq!(sent[0]["params"], json!({"threadId": "th"}));
     }
 
     #[test]
@@ -334,9 +524,11 @@ mod tests {
     }
 
     #[test]
-    fn the_input_is_closed_when_the_turn_has_ended() {
-        let mut steps = Vec::new();
-        in_turn().turn_ended(&mut steps);
+    fn the_input_is_closed_with_the_session() {
+        let (mut driver, mut steps) = (in_turn(), Vec::new());
+        driver.turn_ended(&mut steps);
+        assert_eq!(steps, []);
+        driver.close(&mut steps);
         assert_eq!(steps, [Step::CloseInput]);
     }
 }

@@ -32,6 +32,8 @@ impl CopilotDriver {
 }
 
 impl Driver for CopilotDriver {
+    fn prompt(&mut self, _prompt: &str, _steps: &mut Vec<Step>) {}
+
     fn holds_back(&self) -> bool {
         true
     }

@@ -16,9 +16,9 @@ use interlingua::event::{Block, BlockKind, FilesChanged, ToolEnded, ToolStatus};
 use interlingua::json::{Json, Text};
 
 use super::lines::{RawLines, Records};
-use super::{AcpDriver, Driver, SidecarFile, Step};
-use crate::permission::Decision;
-use line::{Answer, Line};
+use super::{AcpDriver, Answer, Applied, Driver, SidecarFile, Step};
+use crate::permission::{Decision, Mode};
+use line::{CallResult, Line};
 use log::{Call, Entry};
 
 /// The interval between two readings of the log, and the maximum number of readings.
@@ -107,9 +107,9 @@ impl GeminiDriver {
                 self.log.began = time;
             }
             Line::Text => self.log.message_pending = self.log.emitted.is_some(),
-            Line::Answer(answer) => {
-                if let Some(call) = self.log.answered.remove(&answer.call) {
-                    complete(answer, call, steps);
+            Line::Result(result) => {
+                if let Some(call) = self.log.answered.remove(&result.call) {
+                    complete(result, call, steps);
                 }
             }
             Line::End | Line::Other => {}
@@ -153,9 +153,36 @@ impl Driver for GeminiDriver {
         }
     }
 
+    fn prompt(&mut self, prompt: &str, steps: &mut Vec<Step>) {
+        if let Some(acp) = &mut self.acp {
+            acp.prompt(prompt, steps);
+        }
+    }
+
+    fn answer(&mut self, request: &str, answer: &Answer, steps: &mut Vec<Step>) {
+        if let Some(acp) = &mut self.acp {
+            acp.answer(request, answer, steps);
+        }
+    }
+
+    fn set_model(&mut self, model: &str, steps: &mut Vec<Step>) -> Applied {
+        self.acp.as_mut().map_or(Applied::AtRestart, |acp| acp.set_model(model, steps))
+    }
+
+    fn set_mode(&mut self, mode: Mode, steps: &mut Vec<Step>) -> Applied {
+        self.acp.as_mut().map_or(Applied::AtRestart, |acp| acp.set_mode(mode, steps))
+    }
+
     fn turn_ended(&mut self, steps: &mut Vec<Step>) {
         if let Some(acp) = &mut self.acp {
             acp.turn_ended(steps);
+        }
+    }
+
+    fn close(&mut self, steps: &mut Vec<Step>) {
+        match &mut self.acp {
+            Some(acp) => acp.close(steps),
+            None => steps.push(Step::CloseInput),
         }
     }
 
@@ -221,8 +248,8 @@ impl Log {
         }
         match line {
             // Failed calls and diffs are printed completely.
-            Line::Answer(answer) => {
-                answer.succeeded && !answer.has_more && !self.answered.contains_key(&answer.call)
+            Line::Result(result) => {
+                result.succeeded && !result.has_more && !self.answered.contains_key(&result.call)
             }
             Line::End => self.message_pending,
             _ => false,
@@ -257,13 +284,13 @@ impl Log {
 }
 
 /// Emits what the stream does not contain about a call.
-fn complete(answer: Answer, call: Call, steps: &mut Vec<Step>) {
-    let printed = answer.printed.filter(|printed| !printed.is_empty());
+fn complete(result: CallResult, call: Call, steps: &mut Vec<Step>) {
+    let printed = result.printed.filter(|printed| !printed.is_empty());
     // The output of a cancelled command is a message about the cancellation.
     let stopped = printed.as_ref().is_some_and(|printed| printed.starts_with("Command cancelled"));
     let exit_code = call.exit_code().filter(|_| !stopped);
     // The printed output is complete; the log has the text that was sent to the model.
-    if answer.succeeded && !answer.has_more && (printed.is_none() || exit_code.is_some()) {
+    if result.succeeded && !result.has_more && (printed.is_none() || exit_code.is_some()) {
         let failed = exit_code.is_some_and(|code| code != 0);
         steps.push(Step::emit(ToolEnded {
             call: Text::from(call.id.clone()),
@@ -273,7 +300,7 @@ fn complete(answer: Answer, call: Call, steps: &mut Vec<Step>) {
             ..ToolEnded::default()
         }));
     }
-    if let Some(change) = call.change().filter(|_| !answer.has_more) {
+    if let Some(change) = call.change().filter(|_| !result.has_more) {
         let changed = FilesChanged { call: Some(Text::from(call.id)), changes: vec![change] };
         steps.push(Step::emit(changed));
     }
@@ -284,7 +311,7 @@ mod tests {
     use interlingua::event::{Data, Event};
 
     use super::*;
-    use crate::driver::Session;
+    use crate::driver::AcpSession;
 
     const INIT: &str =
         r#"{"type":"init","timestamp":"2026-11-16T08:47:17.557Z","session_id":"079d0eea-9df5"}"#;
@@ -402,8 +429,9 @@ mod tests {
 
     #[test]
     fn over_acp_the_log_provides_the_output_of_a_command() {
-        let session = Session { folder: "/".to_owned(), ..Session::default() };
-        let acp = AcpDriver::new("do it".to_owned(), session);
+        let session = AcpSession { folder: "/".to_owned(), ..AcpSession::default() };
+        let mut acp = AcpDriver::new(session);
+        acp.prompt("do it", &mut Vec::new());
         let mut driver = GeminiDriver::acp(PathBuf::from("logs"), acp, None);
         let mut steps = Vec::new();
         driver.output(&line(r#"{"jsonrpc":"2.0","id":0,"result":{}}"#), &mut steps);
@@ -432,8 +460,9 @@ mod tests {
     #[test]
     fn over_acp_records_logged_before_a_resume_are_history() {
         let resume = Some(" 079d0eea-9df5".to_owned());
-        let session = Session { resume, folder: "/".to_owned(), ..Session::default() };
-        let acp = AcpDriver::new("do it".to_owned(), session);
+        let session = AcpSession { resume, folder: "/".to_owned(), ..AcpSession::default() };
+        let mut acp = AcpDriver::new(session);
+        acp.prompt("do it", &mut Vec::new());
         let mut driver = GeminiDriver::acp(PathBuf::from("logs"), acp, Some("079d0eea-9df5"));
         let mut steps = Vec::new();
         driver.start(&mut steps);

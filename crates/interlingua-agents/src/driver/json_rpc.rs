@@ -1,4 +1,5 @@
-//! The messages of JSON-RPC, which the drivers of ACP and of Codex's app-server exchange.
+//! The messages of JSON-RPC, which the drivers of ACP, of Codex's app-server and of Copilot's headless mode
+//! exchange.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -47,7 +48,12 @@ const METHOD_NOT_FOUND: i64 = -32601;
 
 impl Envelope {
     pub(super) fn request(self, id: u64, method: &str, params: &Value) -> Step {
-        self.send(json!({"id": id, "method": method, "params": params}))
+        Step::Send(self.record(id, method, params))
+    }
+
+    /// The record of a request.
+    pub(super) fn record(self, id: u64, method: &str, params: &Value) -> String {
+        self.versioned(json!({"id": id, "method": method, "params": params})).to_string()
     }
 
     pub(super) fn notification(self, method: &str, params: Option<&Value>) -> Step {
@@ -69,11 +75,15 @@ impl Envelope {
         self.send(json!({"id": id, "error": {"code": METHOD_NOT_FOUND, "message": message}}))
     }
 
-    fn send(self, mut message: Value) -> Step {
+    fn send(self, message: Value) -> Step {
+        Step::Send(self.versioned(message).to_string())
+    }
+
+    fn versioned(self, mut message: Value) -> Value {
         if let Self::Standard = self {
             set(&mut message, "jsonrpc", "2.0");
         }
-        Step::Send(message.to_string())
+        message
     }
 }
 

@@ -1,19 +1,22 @@
 //! Drivers: what is sent *to* an agent, and when.
 //!
-//! A driver is a state machine without I/O. The run reports to it what the agent printed, what was
-//! decided, and that the turn has ended or has to be stopped; the driver returns the steps to take.
-//! It parses only those records of the protocol that it has to answer; everything that the agent
-//! reports to the user is read by the core. Two drivers also know the files that their agent writes
-//! in addition to its stream, and emit their contents at the right place.
+//! A driver is one side of a conversation, as a state machine without I/O. The session passes it
+//! prompts, decisions and answers, reports to it what the agent printed, and that a turn has ended
+//! or has to be stopped; the driver returns the steps to take. It parses only those records of the
+//! protocol that it has to answer; everything that the agent reports to the user is read by the
+//! core. Two drivers also know the files that their agent writes in addition to its stream, and emit
+//! their contents at the right place.
 
 mod acp;
 mod claude;
 mod codex;
 mod copilot;
+mod copilot_headless;
 mod copilot_screen;
 mod gemini;
 mod json_rpc;
 mod lines;
+mod opencode;
 mod plain;
 mod plain_screen;
 mod terminal;
@@ -21,33 +24,50 @@ mod terminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use acp::{AcpDriver, Session};
+pub use acp::{AcpDriver, AcpSession, ModeNames};
 pub use claude::ClaudeDriver;
+pub(crate) use claude::mode_name as claude_mode_name;
 pub use codex::{CodexDriver, Thread};
 pub use copilot::CopilotDriver;
+pub use copilot_headless::{CopilotHeadlessDriver, HeadlessSession, Provider};
 pub use copilot_screen::CopilotScreenDriver;
 pub use gemini::GeminiDriver;
-use interlingua::event::{Data, Event, Reason};
+use interlingua::event::{Data, Event, Notice, Reason, Severity};
+use interlingua::json::Text;
+pub(crate) use opencode::permission_setting;
+pub use opencode::{OpencodeDriver, ServerSession};
 pub use plain::{Interrupt, PlainDriver};
 pub use plain_screen::PlainScreenDriver;
 pub(crate) use terminal::{SCREEN, SIZE};
 
-use crate::permission::Decision;
+use crate::permission::{Decision, Mode};
 use crate::process::Signal;
 
-/// A step that a driver requests from the run.
-#[derive(Debug, Clone, PartialEq)]
+/// A step that a driver requests from the session.
+#[derive(Clone, PartialEq)]
 pub enum Step {
-    /// Send a record to the agent: one line, without its line ending.
+    /// Send a record to the agent, without its line ending or header.
     Send(String),
+    /// Send a record that contains a secret.
+    SendSecret {
+        /// The record.
+        record: String,
+        /// The same record without the secret, which is read and recorded in its place.
+        redacted: String,
+    },
     /// Type these bytes at the agent's terminal.
     Type(Vec<u8>),
     /// Close the agent's standard input.
     CloseInput,
     /// Send a signal to the agent and to every process that it started.
     Signal(Signal),
+    /// Terminate the agent, which does not exit by itself, after its work has ended: first with
+    /// SIGTERM, and in the end with SIGKILL. How it exits is then no failure.
+    Terminate,
     /// Give up: the agent cannot do what was requested, for this reason.
     GiveUp(String),
+    /// The user approved the agent's plan, so the session leaves the mode `plan`.
+    LeavePlanMode,
     /// Translate this part of the output, which the driver had held back.
     Pass(Vec<u8>),
     /// Emit an event that is not part of the agent's output.
@@ -66,9 +86,35 @@ impl Step {
         }
     }
 
+    /// Warns the user, for example that a change was not accepted.
+    fn warn(text: String) -> Self {
+        let notice = Notice { severity: Severity::Warning, text: Text::from(text) };
+        Self::Emit(Box::new(Event::new(notice)))
+    }
+
     /// Emits a fact that the agent wrote to a file, and marks it as such.
     fn emit(data: impl Into<Data<'static>>) -> Self {
         Self::Emit(Box::new(Event::new(data).because(Some(Reason::Elsewhere))))
+    }
+}
+
+/// A record to the agent contains prompts and may contain keys, so only its length is shown, and so
+/// is that of what is typed.
+impl std::fmt::Debug for Step {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Send(record) => write!(out, "Send({} bytes)", record.len()),
+            Self::SendSecret { record, .. } => write!(out, "SendSecret({} bytes)", record.len()),
+            Self::Type(keys) => write!(out, "Type({} bytes)", keys.len()),
+            Self::CloseInput => out.write_str("CloseInput"),
+            Self::Signal(signal) => out.debug_tuple("Signal").field(signal).finish(),
+            Self::GiveUp(why) => out.debug_tuple("GiveUp").field(why).finish(),
+            Self::Terminate => out.write_str("Terminate"),
+            Self::LeavePlanMode => out.write_str("LeavePlanMode"),
+            Self::Pass(bytes) => write!(out, "Pass({} bytes)", bytes.len()),
+            Self::Emit(event) => out.debug_tuple("Emit").field(event).finish(),
+            Self::Read(file) => out.debug_tuple("Read").field(file).finish(),
+        }
     }
 }
 
@@ -88,8 +134,29 @@ pub enum SidecarFile {
     },
 }
 
-/// The part of a run that speaks an agent's protocol: it returns what to send in answer to what the
-/// agent prints.
+/// Whether a change has reached the running agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applied {
+    /// It was sent to the agent.
+    Now,
+    /// The agent has to be restarted, with its own session id, before its next prompt.
+    AtRestart,
+}
+
+/// The answer to a question of the agent.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Answer {
+    /// For each question, in order, the chosen labels or the free text.
+    Chosen(Vec<Vec<String>>),
+    /// The content of a form: an object that fits the requested schema.
+    Form(serde_json::Value),
+    /// The user did not answer. The model receives this reason, where the protocol can carry it.
+    Declined(String),
+}
+
+/// The part of a session that speaks an agent's protocol: it returns what to send in answer to what
+/// the agent prints and the user wants.
 pub trait Driver: Send + std::fmt::Debug {
     /// The agent was started.
     fn start(&mut self, _steps: &mut Vec<Step>) {}
@@ -97,16 +164,51 @@ pub trait Driver: Send + std::fmt::Debug {
     /// The agent printed a chunk, which may be split anywhere.
     fn output(&mut self, _chunk: &[u8], _steps: &mut Vec<Step>) {}
 
+    /// Sends a prompt. It is called only while no turn is running. A driver whose agent is not ready
+    /// keeps the prompt until it is. An agent that receives its prompt when it is started has it
+    /// already.
+    fn prompt(&mut self, prompt: &str, steps: &mut Vec<Step>);
+
+    /// Adds a prompt to the running turn, where the agent can. Returns whether it was sent.
+    fn join(&mut self, _prompt: &str, _steps: &mut Vec<Step>) -> bool {
+        false
+    }
+
     /// A permission request was decided.
     fn decide(&mut self, _request: &str, _decision: &Decision, _steps: &mut Vec<Step>) {}
 
-    /// The turn has ended.
-    fn turn_ended(&mut self, _steps: &mut Vec<Step>) {}
+    /// Whether the model receives the reason of a denial. If it does not, the session adds the
+    /// reason to the next prompt.
+    fn conveys_reasons(&self) -> bool {
+        false
+    }
 
-    /// The turn has to be stopped. Returns whether the driver interrupted the agent in the agent's
-    /// own way; if not, the run sends a signal.
+    /// A question was answered.
+    fn answer(&mut self, _request: &str, _answer: &Answer, _steps: &mut Vec<Step>) {}
+
+    /// The turn has to be stopped, with the commands that it runs. Returns whether the driver
+    /// interrupted the agent in the agent's own way; if not, the session sends a signal.
     fn interrupt(&mut self, _steps: &mut Vec<Step>) -> bool {
         false
+    }
+
+    /// Changes the model for the following turns.
+    fn set_model(&mut self, _model: &str, _steps: &mut Vec<Step>) -> Applied {
+        Applied::AtRestart
+    }
+
+    /// Changes the permission mode. The session's own policy enforces it; the driver only passes on
+    /// what the agent has to know: that it should plan, or the limits of its sandbox.
+    fn set_mode(&mut self, _mode: Mode, _steps: &mut Vec<Step>) -> Applied {
+        Applied::Now
+    }
+
+    /// A live turn has ended.
+    fn turn_ended(&mut self, _steps: &mut Vec<Step>) {}
+
+    /// No further prompt follows, so the agent should exit.
+    fn close(&mut self, steps: &mut Vec<Step>) {
+        steps.push(Step::CloseInput);
     }
 
     /// Whether output is translated only when the driver [passes](Step::Pass) it on.
@@ -140,7 +242,9 @@ pub(crate) mod testing {
     /// The records that some steps send.
     pub(crate) fn sent(steps: &[Step]) -> Vec<Value> {
         let records = steps.iter().filter_map(|step| match step {
-            Step::Send(record) => serde_json::from_str(record).ok(),
+            Step::Send(record) | Step::SendSecret { record, .. } => {
+                serde_json::from_str(record).ok()
+            }
             _ => None,
         });
         records.collect()
@@ -151,5 +255,22 @@ pub(crate) mod testing {
         let mut steps = Vec::new();
         driver.output(format!("{record}\n").as_bytes(), &mut steps);
         sent(&steps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Step;
+
+    /// Records contain prompts and keys, and steps may be printed anywhere.
+    #[test]
+    fn a_step_does_not_show_what_it_sends() {
+        let (record, redacted) = ("sk-1".to_owned(), String::new());
+        let steps = [
+            Step::Send(record.clone()),
+            Step::Type(record.clone().into_bytes()),
+            Step::SendSecret { record, redacted },
+        ];
+        assert_eq!(format!("{steps:?}"), "[Send(4 bytes), Type(4 bytes), SendSecret(4 bytes)]");
     }
 }

@@ -32,6 +32,8 @@ impl PlainDriver {
 }
 
 impl Driver for PlainDriver {
+    fn prompt(&mut self, _prompt: &str, _steps: &mut Vec<Step>) {}
+
     fn interrupt(&mut self, steps: &mut Vec<Step>) -> bool {
         steps.push(match self.interrupt {
             Interrupt::Int => Step::Signal(Signal::Interrupt),

@@ -21,7 +21,6 @@ const GUESS_NOTICE: &str = "read from the program's screen: a guess";
 #[derive(Debug)]
 pub struct PlainScreenDriver {
     agent: String,
-    prompt: String,
     types_prompt: bool,
     terminal: Terminal,
     blocks: u64,
@@ -35,10 +34,9 @@ pub struct PlainScreenDriver {
 impl PlainScreenDriver {
     /// Creates a driver. The program receives the prompt in its arguments, or, with `types_prompt`,
     /// at its terminal.
-    pub fn new(agent: String, prompt: String, types_prompt: bool) -> Self {
+    pub fn new(agent: String, types_prompt: bool) -> Self {
         Self {
             agent,
-            prompt,
             types_prompt,
             terminal: Terminal::default(),
             blocks: 0,
@@ -78,10 +76,10 @@ impl Driver for PlainScreenDriver {
         true
     }
 
-    fn start(&mut self, steps: &mut Vec<Step>) {
-        steps.extend(begin(&self.agent, &self.prompt, GUESS_NOTICE));
+    fn prompt(&mut self, prompt: &str, steps: &mut Vec<Step>) {
+        steps.extend(begin(&self.agent, prompt, GUESS_NOTICE));
         if self.types_prompt {
-            steps.push(Step::Type(format!("{}\r", self.prompt).into_bytes()));
+            steps.push(Step::Type(format!("{prompt}\r").into_bytes()));
         }
     }
 

@@ -38,8 +38,8 @@ pub(super) fn judge(policy: &Policy, request: &PermissionRequest) -> Finding {
 }
 
 /// The names of file tools, for files that a shell opens.
-const WRITERS: [&str; 4] = ["write", "edit", "Write", "Edit"];
-const READERS: [&str; 2] = ["read", "Read"];
+pub(super) const WRITERS: [&str; 4] = ["write", "edit", "Write", "Edit"];
+pub(super) const READERS: [&str; 2] = ["read", "Read"];
 
 /// Replaces blanks inside of a word, so that only `*` and `?` match them.
 const BLANK_IN_WORD: char = '\u{fffc}';
@@ -257,7 +257,7 @@ fn moves(command: &SimpleCommand, base: &Path) -> bool {
 
 /// The words of a command as an allow rule sees them: a blank inside of a word is not one between
 /// words.
-fn join_marked(words: &[&str]) -> String {
+pub(super) fn join_marked(words: &[&str]) -> String {
     let mark = |word: &&str| word.replace(char::is_whitespace, &BLANK_IN_WORD.to_string());
     words.iter().map(mark).collect::<Vec<_>>().join(" ")
 }

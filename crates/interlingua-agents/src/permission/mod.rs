@@ -5,6 +5,7 @@
 //! `docs/permissions.md`. Nothing here knows an agent's protocol or runs a process; the file system
 //! is only asked where links lead (`paths`).
 
+mod always;
 mod judge;
 mod names;
 mod paths;
@@ -19,7 +20,7 @@ use interlingua::event::ToolKind;
 
 use judge::Finding;
 pub use rules::{BadRule, Effect, Rule, Rules};
-pub use visible::visible;
+pub use visible::{is_hidden, visible};
 
 /// How a permission request is decided if no rule matches it.
 ///
@@ -64,10 +65,12 @@ impl std::fmt::Display for Mode {
 }
 
 /// A request of an agent to use a tool.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct PermissionRequest {
     /// The id of the request, which the answer must carry.
     pub id: String,
+    /// The tool call that waits for the decision, by its emitted and its native id.
+    pub call: Vec<String>,
     /// The agent's name for the tool.
     pub tool: String,
     /// The kind of work that the tool does.
@@ -78,6 +81,20 @@ pub struct PermissionRequest {
     pub description: Option<String>,
     /// The folder in which the agent works.
     pub folder: PathBuf,
+}
+
+impl PermissionRequest {
+    /// What the request is about, in a few words: its tool, and its command, paths or address.
+    pub fn subject(&self) -> String {
+        let subject = match subject::Subject::of(self) {
+            subject::Subject::Files { paths: Some(paths), .. } => paths.join(", "),
+            subject::Subject::Command(_) => subject::command_text(self).unwrap_or_default(),
+            subject::Subject::Files { paths: None, .. } => String::new(),
+            subject::Subject::Other(subject) => subject,
+        };
+        let tool = if self.tool.is_empty() { self.kind.as_str() } else { &self.tool };
+        if subject.is_empty() { tool.to_owned() } else { format!("{tool} ({subject})") }
+    }
 }
 
 /// The decision about a permission request.
@@ -119,13 +136,32 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The mode in which the agent has to be started. In [`Mode::Auto`] most agents request nothing,
-    /// so no rule could deny anything: with such rules, the agent is started so that it asks, and
-    /// the policy allows the rest.
-    pub fn launch_mode(&self) -> Mode {
-        match self.mode {
-            Mode::Auto if self.rules.restrict() => Mode::Ask,
-            mode => mode,
+    /// Allows what a request is about for the rest of the session: the same commands or files, or
+    /// whatever matches a pattern. The error explains why a rule cannot allow it.
+    pub fn allow_always(
+        &mut self,
+        request: &PermissionRequest,
+        pattern: Option<&str>,
+    ) -> Result<(), String> {
+        let mut next = self.clone();
+        let rules = match pattern {
+            Some(pattern) => {
+                let tool = always::tool_pattern(request);
+                Rule::new(&tool, Some(pattern), Effect::Allow).map(|rule| vec![rule])
+            }
+            None => always::exact_rules(request),
+        };
+        next.rules.extend(rules.map_err(|bad| bad.to_string())?);
+        match next.judge(request) {
+            Verdict::Decided(Decision::Allow) => {
+                *self = next;
+                Ok(())
+            }
+            Verdict::Decided(Decision::Deny(why)) => Err(why),
+            Verdict::AskUser { reason, .. } => Err(match pattern {
+                Some(pattern) => format!("`{pattern}` would not allow this request: {reason}"),
+                None => format!("a rule cannot allow this request: {reason}"),
+            }),
         }
     }
 

@@ -44,6 +44,11 @@ impl Rule {
         Ok(Self { tool: matcher(tool)?, pattern: pattern.map(Pattern::new).transpose()?, effect })
     }
 
+    /// Creates a rule that allows exactly one subject.
+    pub(super) fn allow_exactly(tool: &str, subject: &str) -> Result<Self, BadRule> {
+        Self::new(tool, Some(&globset::escape(subject)), Effect::Allow)
+    }
+
     /// Whether the rule is about a tool with one of these names.
     pub(super) fn is_for(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.tool.is_match(name))
@@ -122,9 +127,9 @@ impl Rules {
         Self { rules }
     }
 
-    /// Whether a rule denies something, or asks the user about it.
-    pub(super) fn restrict(&self) -> bool {
-        self.rules.iter().any(|rule| rule.effect != Effect::Allow)
+    /// Adds rules.
+    pub(super) fn extend(&mut self, rules: Vec<Rule>) {
+        self.rules.extend(rules);
     }
 
     /// Applies the rules that are `relevant`. A rule without a pattern matches everything that it

@@ -82,6 +82,15 @@ fn command_of(fields: &Map<String, Value>) -> Option<&Value> {
     command.filter(|command| command.is_string() || command.is_array())
 }
 
+/// The command of a request as the agent wrote it.
+pub(super) fn command_text(request: &PermissionRequest) -> Option<String> {
+    let fields = serde_json::from_str::<Map<_, _>>(request.input.as_deref()?).ok()?;
+    Some(match command_of(&fields)? {
+        Value::String(line) => line.clone(),
+        words => words.to_string(),
+    })
+}
+
 fn command_line(fields: &Map<String, Value>, request: &PermissionRequest) -> CommandLine {
     let folders = ["cwd", "workdir", "directory", "dir_path", "working_directory"];
     let folder = folders.iter().find_map(|name| fields.get(*name)?.as_str()).map(str::to_owned);
@@ -252,7 +261,8 @@ mod tests {
     fn subject(tool: &str, kind: ToolKind, input: &str) -> Subject {
         let (id, tool, folder) = ("1".to_owned(), tool.to_owned(), "/w".into());
         let input = Some(input.to_owned());
-        Subject::of(&PermissionRequest { id, tool, kind, input, description: None, folder })
+        let request = PermissionRequest { id, tool, kind, input, folder, ..Default::default() };
+        Subject::of(&request)
     }
 
     fn command(tool: &str, input: &str) -> CommandLine {

@@ -47,6 +47,7 @@ fn request(
         kind,
         input: Some(input.to_string()),
         description: None,
+        call: Vec::new(),
         folder: folder.to_owned(),
     }
 }
@@ -419,4 +420,45 @@ fn a_folder_that_the_request_names_counts() {
         word(&policy(Mode::Ask, &[]).judge(&request))
     };
     assert_eq!((listed("src"), listed("/etc")), (Word::Allow, Word::Ask));
+}
+
+/// A request to run a command in a folder that exists.
+fn bash(command: &str) -> PermissionRequest {
+    request(
+        &std::env::temp_dir(),
+        "Bash",
+        ToolKind::Execute,
+        serde_json::json!({"command": command}),
+    )
+}
+
+/// "Always" is a rule of ours for the session; an agent's own would cover other commands.
+#[test]
+fn always_allows_the_same_request_and_no_other() {
+    let allowed =
+        |policy: &Policy, command: &str| word(&policy.judge(&bash(command))) == Word::Allow;
+    let mut policy = Policy::default();
+    policy.allow_always(&bash("touch 'a b'; touch c > out.txt"), None).unwrap();
+    for same in ["touch 'a b'", "touch c", "touch c && touch 'a b'", "touch c > out.txt"] {
+        assert!(allowed(&policy, same), "{same}");
+    }
+    for other in ["touch a b", "touch d", "touch c > other.txt", "touch 'a b'; rm x", "touch *"] {
+        assert!(!allowed(&policy, other), "{other}");
+    }
+    let mut policy = Policy::default();
+    policy.allow_always(&bash("git push"), Some("git *")).unwrap();
+    assert!(allowed(&policy, "git commit") && !allowed(&policy, "git commit; rm x"));
+}
+
+#[test]
+fn always_is_refused_where_a_rule_cannot_allow() {
+    let mut policy = Policy::default();
+    let refused = policy.allow_always(&bash("rm $x"), None).unwrap_err();
+    assert!(refused.contains("not literal"), "{refused}");
+    let refused = policy.allow_always(&bash("git push; rm x"), Some("git *")).unwrap_err();
+    assert!(refused.contains("`git *` would not allow"), "{refused}");
+    assert!(policy.allow_always(&bash("ls -R /"), Some(" ")).is_err());
+    let ask = Rule::new("Bash", Some("git *"), Effect::Ask).unwrap();
+    let mut policy = Policy { rules: Rules::new(vec![ask]), ..Policy::default() };
+    assert!(policy.allow_always(&bash("git push"), None).is_err());
 }

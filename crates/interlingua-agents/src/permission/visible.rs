@@ -33,7 +33,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether a character is not seen as what it is.
-fn is_hidden(letter: char) -> bool {
+pub fn is_hidden(letter: char) -> bool {
     match letter {
         '\n' | ' ' => false,
         '!'..='~' => false,

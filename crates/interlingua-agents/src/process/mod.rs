@@ -9,6 +9,7 @@ mod follow;
 mod guard;
 mod ignored;
 mod isolation;
+mod server;
 mod spool;
 mod stderr;
 mod terminal;
@@ -25,6 +26,8 @@ use tokio::sync::mpsc;
 pub use guard::{Guard, guard};
 pub use ignored::is_hangup_ignored;
 pub use isolation::Isolation;
+pub use server::Server;
+use server::{Bridge, Password};
 pub use spool::Spool;
 use stderr::Stderr;
 use terminal::Copier;
@@ -63,6 +66,9 @@ pub struct Command {
     /// The size of the pseudoterminal, for a program that has only a screen. Its input is then what
     /// is typed there.
     pub terminal: Option<Size>,
+    /// Its protocol, if it is HTTP instead of its standard streams. What is written to it are then
+    /// requests.
+    pub server: Option<Server>,
     /// How its descendants are kept together.
     pub isolation: Isolation,
     /// The guard that keeps them together. Without one, only [`Isolation::None`] is available.
@@ -79,6 +85,8 @@ pub struct Process {
     stderr: Stderr,
     /// The task that copies the output of the pseudoterminal.
     copier: Option<Copier>,
+    /// The task that turns the HTTP of a server into lines.
+    bridge: Option<Bridge>,
 }
 
 /// A signal that asks a program to stop, or forces it to.
@@ -109,17 +117,29 @@ impl std::fmt::Debug for Command {
 }
 
 impl Command {
+    /// The value of an environment variable, as the program will see it.
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+        let set = self.environment.iter().rev().find(|(set, _)| set == name);
+        set.map(|(_, value)| OsString::from(value)).or_else(|| std::env::var_os(name))
+    }
+
     /// Starts the program, with the first of the mechanisms of isolation that is available. Returns
     /// the process and its output.
     pub async fn start(&self) -> io::Result<(Process, Spool)> {
         let spool = Spool::new().map_err(temporary)?;
         let (stderr, writer) = Stderr::open()?;
-        let streams = Streams { spool: &spool, stderr: writer };
+        let password = self.server.as_ref().map(|_| Password::new()).transpose()?;
+        let streams = Streams { spool: &spool, stderr: writer, password };
         let mut unavailable = None;
         for &isolation in self.isolation.candidates() {
             match self.start_isolated(isolation, &streams).await {
                 Ok((tree, stdin, copier)) => {
-                    return Ok((Process { tree, stdin, stderr, copier }, spool));
+                    let password = streams.password;
+                    let process = Process { tree, stdin, stderr, copier, bridge: None };
+                    return match (&self.server, password) {
+                        (Some(server), Some(password)) => process.bridged(server, password, spool),
+                        _ => Ok((process, spool)),
+                    };
                 }
                 Err(why) if why.kind() == io::ErrorKind::Unsupported => unavailable = Some(why),
                 Err(problem) => return Err(problem),
@@ -226,6 +246,9 @@ impl Command {
     ) -> io::Result<()> {
         command.stdin(self.stdin()?);
         command.stdout(streams.spool.writer()?).stderr(streams.stderr.try_clone()?);
+        if let (Some(server), Some(password)) = (&self.server, &streams.password) {
+            password.set(command, server.password_variable);
+        }
         Ok(())
     }
 
@@ -256,6 +279,8 @@ fn temporary(problem: io::Error) -> io::Error {
 struct Streams<'a> {
     spool: &'a Spool,
     stderr: PipeWriter,
+    /// The password of a server.
+    password: Option<Password>,
 }
 
 /// A started program, the queue for its standard input, and the task that copies its terminal.
@@ -295,14 +320,34 @@ impl Process {
         }
     }
 
-    /// Closes its standard input.
+    /// Closes its standard input. A server, which has none, receives no further requests.
     pub fn close_input(&mut self) {
         self.stdin = None;
     }
 
-    /// Waits until it has exited.
+    /// Waits until it has exited. A server whose output cannot be written is killed.
     pub async fn ended(&mut self) -> io::Result<ExitStatus> {
+        let Some(bridge) = &mut self.bridge else { return self.tree.ended().await };
+        tokio::select! {
+            biased;
+            status = self.tree.ended() => return status,
+            () = bridge.failed() => {}
+        }
+        self.tree.signal(Signal::Kill);
         self.tree.ended().await
+    }
+
+    /// Puts a bridge between a server and the output that is read.
+    fn bridged(
+        mut self,
+        server: &Server,
+        password: Password,
+        stdout: Spool,
+    ) -> io::Result<(Self, Spool)> {
+        let spool = Spool::new().map_err(temporary)?;
+        let (bridge, requests) = Bridge::start(server.clone(), password, stdout, spool.writer()?)?;
+        (self.stdin, self.bridge) = (Some(requests), Some(bridge));
+        Ok((self, spool))
     }
 
     /// Sends a signal to it and its descendants. Returns whether the system supports the signal.
@@ -316,6 +361,9 @@ impl Process {
         let left = self.tree.sweep().await;
         if let Some(copier) = self.copier.take() {
             copier.done().await;
+        }
+        if let Some(bridge) = self.bridge.take() {
+            bridge.done().await;
         }
         self.stderr.ended().await;
         left

@@ -1,9 +1,6 @@
-//! Consumers that are fast, slow, stalled or closed: nothing is lost, and the agent is not blocked.
-
-use std::io::{self, Write};
+//! Consumers that are fast, stalled or gone: nothing is lost, and the agent is not blocked.
 
 use interlingua_agents::Stop;
-use tokio::sync::mpsc;
 
 use crate::support::*;
 
@@ -15,35 +12,6 @@ async fn all_output_of_an_agent_that_exits_at_once_arrives() {
     assert_eq!((ended.code(), text(&events)), (0, expected));
 }
 
-/// A consumer that accepts one byte at a time.
-struct ByteAtATime(Consumer);
-
-impl Write for ByteAtATime {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let (first, _) = bytes.split_at(1.min(bytes.len()));
-        std::thread::yield_now();
-        self.0.write(first)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl interlingua_agents::Consumer for ByteAtATime {}
-
-#[tokio::test]
-async fn a_consumer_that_accepts_a_byte_at_a_time_loses_nothing() {
-    let many = r#"i=0; while [ $i -lt 300 ]; do echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"$i;\"}}"; i=$((i+1)); done"#;
-    let launch = script(&[BEGINS, many, COMPLETES]);
-    let (consumer, _chunks) = Consumer::new();
-    let (_controls, none) = mpsc::channel(1);
-    let slow = Box::new(ByteAtATime(consumer.clone()));
-    let ended = within(interlingua_agents::run(launch, options(), slow, none)).await.unwrap();
-    let expected: String = (0..300).map(|number| format!("{number};")).collect();
-    assert_eq!((ended.code(), text(&consumer.events())), (0, expected));
-}
-
 #[tokio::test]
 async fn a_consumer_that_stalls_loses_nothing() {
     let filler = "x".repeat(2000);
@@ -52,43 +20,29 @@ async fn a_consumer_that_stalls_loses_nothing() {
     );
     let done = Fifo::new();
     let launch = script(&[BEGINS, &many, COMPLETES, &done.signal_command()]);
-    let (consumer, _chunks) = Consumer::new();
-    let stalled = Stalled::before(&consumer);
-    let (_controls, none) = mpsc::channel(1);
-    let run = interlingua_agents::run(launch, options(), Box::new(stalled.clone()), none);
-    let run = tokio::spawn(run);
-    // The agent is not blocked: it exits although the consumer has accepted nothing.
+    let run = Watched::start(launch, options()).await;
+    // The agent is not blocked: it exits although the consumer has taken nothing.
     within(done.signalled()).await;
-    assert_eq!(consumer.bytes().len(), 0);
-    stalled.open();
-    let ended = within(run).await.unwrap().unwrap();
-    let received = text(&consumer.events());
+    let (ended, events) = run.end().await;
+    let received = text(&events);
     let expected: String = (0..2000).map(|number| format!("{number}{filler}")).collect();
     assert_eq!((ended.code(), received.len(), received == expected), (0, expected.len(), true));
 }
 
-/// A consumer that is closed.
-struct Closed;
-
-impl Write for Closed {
-    fn write(&mut self, _bytes: &[u8]) -> io::Result<usize> {
-        Err(io::ErrorKind::BrokenPipe.into())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl interlingua_agents::Consumer for Closed {}
-
 #[tokio::test]
-async fn an_agent_whose_consumer_is_closed_is_stopped() {
-    let (_controls, none) = mpsc::channel(1);
-    let launch = script(&[BEGINS, MESSAGE, "sleep 1000"]);
-    let ended =
-        within(interlingua_agents::run(launch, options(), Box::new(Closed), none)).await.unwrap();
-    assert_eq!((ended.stop.as_ref(), ended.code()), (Some(&Stop::ConsumerGone), 130));
+async fn an_agent_whose_consumer_has_gone_is_stopped() {
+    let stopped = Fifo::new();
+    let trap = format!("trap '{}; exit 1' INT TERM", stopped.signal_command());
+    let launch = script(&[&trap, BEGINS, MESSAGE, "sleep 1000 & wait"]);
+    let mut run = Watched::start(launch, options()).await;
+    run.until(|event| event["type"] == "block").await;
+    let Watched { handle, entries, .. } = run;
+    drop(entries);
+    within(stopped.signalled()).await;
+    // The session has ended once it answers no more.
+    while within(handle.stop(Stop::Interrupted)).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Unread output is kept on disk, so it must have a limit.
@@ -96,17 +50,13 @@ async fn an_agent_whose_consumer_is_closed_is_stopped() {
 async fn an_agent_with_too_much_unread_output_is_stopped() {
     let stopped = Fifo::new();
     let trap = format!("trap '{}; exit 1' INT TERM", stopped.signal_command());
-    let endless = r#"while :; do echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_$((i=i+1))\",\"type\":\"agent_message\",\"text\":\"and so on\"}}"; done"#;
+    let much = r#"i=0; while [ $i -lt 20000 ]; do echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_$((i=i+1))\",\"type\":\"agent_message\",\"text\":\"and so on\"}}"; done"#;
     let mut options = options();
     options.max_unread = 100_000;
-    let stalled = Stalled::before(&Consumer::new().0);
-    let (_controls, none) = mpsc::channel(1);
-    let launch = script(&[&trap, BEGINS, endless]);
-    let run = interlingua_agents::run(launch, options, Box::new(stalled.clone()), none);
-    let run = tokio::spawn(run);
+    let lines = [&*trap, BEGINS, much, "sleep 1000 & wait"];
+    let run = Watched::start(script(&lines), options).await;
     within(stopped.signalled()).await;
-    stalled.open();
-    let ended = within(run).await.unwrap().unwrap();
+    let (ended, _) = run.end().await;
     let Some(Stop::TimedOut(why)) = &ended.stop else { panic!("{ended:?}") };
     assert!(why.contains("slow"), "{why}");
 }
@@ -115,18 +65,17 @@ async fn an_agent_with_too_much_unread_output_is_stopped() {
 #[tokio::test]
 async fn a_consumer_that_stalls_does_not_make_the_agent_silent() {
     let done = Fifo::new();
-    let many = r#"i=0; while [ $i -lt 2000 ]; do echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"$(printf %01000d $i)\"}}"; i=$((i+1)); done"#;
+    let filler = "x".repeat(1000);
+    let many = format!(
+        r#"i=0; while [ $i -lt 2000 ]; do echo "{{\"type\":\"item.completed\",\"item\":{{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"${{i}}{filler}\"}}}}"; i=$((i+1)); done"#
+    );
     let mut options = options();
-    options.deadlines.silence = Some(std::time::Duration::from_millis(200));
-    let stalled = Stalled::before(&Consumer::new().0);
-    let (_controls, none) = mpsc::channel(1);
+    options.deadlines.silence = Some(std::time::Duration::from_secs(1));
     // The agent is quiet for longer than the silence limit; the test depends on real time.
-    let launch = script(&[BEGINS, many, "sleep 0.6", COMPLETES, &done.signal_command()]);
-    let run = interlingua_agents::run(launch, options, Box::new(stalled.clone()), none);
-    let run = tokio::spawn(run);
+    let launch = script(&[BEGINS, &many, "sleep 2", COMPLETES, &done.signal_command()]);
+    let run = Watched::start(launch, options).await;
     within(done.signalled()).await;
-    stalled.open();
-    let ended = within(run).await.unwrap().unwrap();
+    let (ended, _) = run.end().await;
     assert_eq!((ended.stop.clone(), ended.code()), (None, 0), "{ended:?}");
 }
 

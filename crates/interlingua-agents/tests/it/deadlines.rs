@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use interlingua_agents::ProcessAgent;
 use interlingua_agents::driver::ClaudeDriver;
 use interlingua_agents::process::Input;
 
@@ -63,9 +64,11 @@ async fn an_agent_that_only_retries_is_stopped() {
 async fn an_agent_that_never_reads_its_input_does_not_block_the_run() {
     let mut options = options();
     options.deadlines.run = Some(Duration::from_millis(300));
+    let driver = Box::<ClaudeDriver>::default();
+    let launch = live(&["sleep 1000"], "claude", Input::Open, driver);
+    let run = Watched::open(ProcessAgent::new(launch), options).await;
     // More than the capacity of a pipe.
-    let driver = Box::new(ClaudeDriver::new("x".repeat(1 << 20)));
-    let launch = with_driver(&["sleep 1000"], "claude", Input::Open, driver);
-    let (ended, _) = run(launch, options).await;
+    run.handle.prompt("x".repeat(1 << 20)).await.unwrap();
+    let (ended, _) = run.end().await;
     assert_eq!(ended.code(), 124);
 }

@@ -16,11 +16,19 @@ mod deadlines;
 #[cfg(target_os = "linux")]
 mod endings;
 #[cfg(target_os = "linux")]
+mod host_facts;
+#[cfg(unix)]
+mod live;
+#[cfg(target_os = "linux")]
 mod permissions;
 #[cfg(target_os = "linux")]
 mod real_shells;
+#[cfg(target_os = "linux")]
+mod redaction;
 #[cfg(unix)]
 mod screens;
+#[cfg(target_os = "linux")]
+mod sent_records;
 #[cfg(target_os = "linux")]
 mod sidecar_files;
 #[cfg(target_os = "linux")]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use interlingua_agents::Control;
+use interlingua_agents::Wanted;
 use interlingua_agents::agent::Launch;
 use interlingua_agents::driver::ClaudeDriver;
 use interlingua_agents::permission::{Decision, Mode};
@@ -33,8 +33,7 @@ echo '{"type":"user","message":{"role":"user","content":[{"type":"tool_result","
         result,
         "cat > /dev/null",
     ];
-    let driver = Box::new(ClaudeDriver::new("do it".to_owned()));
-    with_driver(&lines, "claude", Input::Open, driver)
+    live(&lines, "claude", Input::Open, Box::<ClaudeDriver>::default())
 }
 
 fn decision(events: &[Value]) -> &str {
@@ -69,23 +68,25 @@ async fn without_a_user_requests_are_denied() {
 
 #[tokio::test]
 async fn the_user_decides() {
-    let (questions, mut asked) = mpsc::unbounded_channel();
+    let (requests, mut asked) = mpsc::unbounded_channel();
     let mut options = options();
-    options.questions = Some(questions);
-    let run = Watched::start(requests_permission(), options);
-    let question = within(asked.recv()).await.unwrap();
-    assert_eq!((&*question.request.tool, question.request.kind.as_str()), ("Bash", "execute"));
-    let (request, decision_made) = (question.request.id, Decision::Allow);
-    run.controls.send(Control::Decide { request, decision: decision_made }).await.unwrap();
+    options.input_requests = Some(requests);
+    let run = Watched::start(requests_permission(), options).await;
+    let asked = within(asked.recv()).await.unwrap();
+    let Wanted::Permission(request) = &asked.wanted else { panic!("{asked:?}") };
+    assert_eq!((&*request.tool, request.kind.as_str()), ("Bash", "execute"));
+    assert!(asked.is_pending());
+    run.handle.decide(asked.id(), Decision::Allow).await.unwrap();
+    assert!(!asked.is_pending());
     let (ended, events) = run.end().await;
     assert_eq!((ended.code(), decision(&events), answer(&events)), (0, "allowed", &"ran".into()));
 }
 
 #[tokio::test]
 async fn a_request_that_is_not_answered_in_time_is_denied() {
-    let (questions, _asked) = mpsc::unbounded_channel();
+    let (requests, _asked) = mpsc::unbounded_channel();
     let mut options = options();
-    options.questions = Some(questions);
+    options.input_requests = Some(requests);
     options.deadlines.answer = Duration::from_millis(100);
     let (ended, events) = run(requests_permission(), options).await;
     assert_eq!((ended.code(), decision(&events)), (0, "denied"));
@@ -95,15 +96,14 @@ async fn a_request_that_is_not_answered_in_time_is_denied() {
 
 #[tokio::test]
 async fn silence_while_a_request_is_pending_is_allowed() {
-    let (questions, mut asked) = mpsc::unbounded_channel();
+    let (requests, mut asked) = mpsc::unbounded_channel();
     let mut options = options();
-    options.questions = Some(questions);
+    options.input_requests = Some(requests);
     options.deadlines.silence = Some(Duration::from_millis(100));
-    let run = Watched::start(requests_permission(), options);
-    let question = within(asked.recv()).await.unwrap();
+    let run = Watched::start(requests_permission(), options).await;
+    let asked = within(asked.recv()).await.unwrap();
     // The test depends on real time.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let (request, decision) = (question.request.id, Decision::Allow);
-    run.controls.send(Control::Decide { request, decision }).await.unwrap();
+    run.handle.decide(asked.id(), Decision::Allow).await.unwrap();
     assert_eq!(run.end().await.0.code(), 0);
 }

@@ -52,6 +52,7 @@ impl Stage {
             kind: ToolKind::Execute,
             input: Some(serde_json::json!({ "command": line }).to_string()),
             description: None,
+            call: Vec::new(),
             folder: self.folder.clone(),
         };
         policy.judge(&request) == Verdict::Decided(Decision::Allow)

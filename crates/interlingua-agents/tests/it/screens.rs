@@ -1,7 +1,7 @@
 //! Programs that have only a screen, at a pseudoterminal.
 
 use interlingua_agents::agent::program::Program;
-use interlingua_agents::{Control, Recorder, Request, Stop};
+use interlingua_agents::{Recorder, Request, Stop};
 
 use crate::support::*;
 
@@ -14,7 +14,7 @@ fn at_terminal(lines: &[&str], prompt: &str) -> interlingua_agents::agent::Launc
         "command = '/bin/sh'\narguments = ['-c', '''{script}''']\nscreen = true\nprompt = '{prompt}'"
     );
     std::fs::write(&path, text).unwrap();
-    Program::read(&path).unwrap().launch(&Request::new("the prompt")).unwrap()
+    Program::read(&path).unwrap().launch(&Request::default()).unwrap()
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn a_prompt_is_typed() {
     let lines = ["stty -echo; read line", "echo \"heard $line\"", "exit 3"];
     let (ended, events) = run(at_terminal(&lines, "stdin"), options()).await;
     assert_eq!(ended.code(), 1);
-    assert!(text(&events).ends_with("heard the prompt\n"), "{}", text(&events));
+    assert!(text(&events).ends_with("heard do it\n"), "{}", text(&events));
     let end = turn_end(&events);
     assert_eq!((&end["outcome"], &end["synthetic"]), (&"failed".into(), &"process_ended".into()));
 }
@@ -67,9 +67,10 @@ async fn the_alternate_screen_is_emitted() {
 
 #[tokio::test]
 async fn an_interrupt_reaches_a_program_at_the_terminal() {
-    let mut run = Watched::start(at_terminal(&["echo begins; sleep 1000"], "argument"), options());
+    let mut run =
+        Watched::start(at_terminal(&["echo begins; sleep 1000"], "argument"), options()).await;
     run.until(|event| event["type"] == "notice").await;
-    run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
+    run.handle.stop(Stop::Interrupted).await.unwrap();
     let (ended, events) = run.end().await;
     assert_eq!((ended.code(), ended.orphans), (130, 0));
     assert_eq!(turn_end(&events)["outcome"], "cancelled");
@@ -80,9 +81,9 @@ async fn an_interrupt_reaches_a_program_at_the_terminal() {
 async fn a_stopped_program_has_not_succeeded_whatever_its_exit_code() {
     let ready = Fifo::new();
     let lines = ["trap \"exit 0\" INT TERM", &ready.signal_command(), "sleep 1000 & wait"];
-    let run = Watched::start(at_terminal(&lines, "argument"), options());
+    let run = Watched::start(at_terminal(&lines, "argument"), options()).await;
     within(ready.signalled()).await;
-    run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
+    run.handle.stop(Stop::Interrupted).await.unwrap();
     let (ended, events) = run.end().await;
     assert_eq!((ended.code(), ended.exit.code), (130, Some(0)));
     assert_eq!(turn_end(&events)["outcome"], "cancelled");

@@ -27,7 +27,7 @@ async fn a_truncated_output_is_reported() {
     let seen = Fifo::new();
     let truncates = "python3 -c 'import os; os.ftruncate(1, 0)' || exit 9";
     let lines = [BEGINS, MESSAGE, &seen.wait_command(), truncates, MESSAGE, COMPLETES];
-    let mut run = Watched::start(script(&lines), options());
+    let mut run = Watched::start(script(&lines), options()).await;
     run.until(|event| event["type"] == "block").await;
     seen.release();
     let (ended, events) = run.end().await;

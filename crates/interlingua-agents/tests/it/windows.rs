@@ -14,10 +14,10 @@ use std::process::{Child, Stdio, exit};
 use std::time::Duration;
 
 use interlingua::dialect;
+use interlingua_agents::Stop;
 use interlingua_agents::agent::Launch;
 use interlingua_agents::driver::{Interrupt, PlainDriver};
 use interlingua_agents::process::{Command, Input};
-use interlingua_agents::{Control, Stop};
 use tokio::io::AsyncReadExt;
 use tokio::task::JoinHandle;
 
@@ -283,9 +283,9 @@ async fn the_output_of_a_child_follows_earlier_output() {
 #[tokio::test]
 async fn an_interrupt_can_be_the_end_of_the_input() {
     let launch = driven("reads", "", Input::Open, PlainDriver::new(Interrupt::CloseInput));
-    let mut run = Watched::start(launch, options());
+    let mut run = Watched::start(launch, options()).await;
     run.until(|event| event["type"] == "block").await;
-    run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
+    run.handle.stop(Stop::Interrupted).await.unwrap();
     let (ended, _) = run.end().await;
     assert_eq!((ended.code(), ended.exit.code), (130, Some(7)));
 }
@@ -302,9 +302,9 @@ async fn an_agent_that_does_not_exit_after_its_turn_is_ended_and_has_not_failed(
 #[tokio::test]
 async fn an_agent_that_will_not_stop_is_ended_with_its_child() {
     let listener = Listener::open(2).await;
-    let mut run = Watched::start(agent("will not stop", &listener.address), options());
+    let mut run = Watched::start(agent("will not stop", &listener.address), options()).await;
     run.until(|event| event["type"] == "block").await;
-    run.controls.send(Control::Stop(Stop::Interrupted)).await.unwrap();
+    run.handle.stop(Stop::Interrupted).await.unwrap();
     let (ended, events) = run.end().await;
     assert_eq!((ended.code(), ended.exit.code, ended.exit.signal), (130, Some(1), None));
     assert_eq!(turn_end(&events)["outcome"], "cancelled");

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fake_model::{FakeModel, Script};
-use interlingua::dialect;
-use interlingua_agents::agent::Agent;
+use interlingua_agents::agent::KnownAgent;
 use interlingua_agents::permission::{Decision, Mode};
-use interlingua_agents::{Control, Ended, Options, Recorder, Request};
+use interlingua_agents::{
+    Agent, Ended, Entries, Handle, InputRequest, Options, Recorder, Request, Session, Wanted,
+};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -20,7 +21,10 @@ pub(crate) fn program(agent: &'static str) -> (&'static str, bool) {
     agent.strip_suffix("-exec").map_or((agent, false), |program| (program, true))
 }
 
-/// The time limit of a run.
+/// The prompt of a run, unless a situation has its own.
+pub(crate) const PROMPT: &str = "Do as the script says.";
+
+/// The time limit of a session.
 const RUN_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// An agent in its own home folder, and the model that it uses.
@@ -123,6 +127,17 @@ impl Home {
         all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
+    /// A model that is not the agent's first one.
+    pub(crate) fn another_model(&self) -> &'static str {
+        match self.agent {
+            "codex" => "gpt-5.4",
+            "claude" => "claude-haiku-4-5",
+            "gemini" => "gemini-2.5-flash",
+            "opencode" => "fake/other-model",
+            _ => "other-model",
+        }
+    }
+
     pub(crate) fn request(&self, mode: Mode) -> Request {
         Request {
             folder: self.work(),
@@ -130,13 +145,24 @@ impl Home {
             environment: self.environment(),
             program: Some(self.program.clone()),
             exec: self.exec,
-            ..Request::new("Do as the script says.")
+            ..Request::default()
         }
     }
 
-    /// Runs the agent to its end.
+    /// Runs the agent to its end, with one prompt.
     pub(crate) async fn run(&self, request: &Request) -> Result<RunReport, String> {
         self.watched(request, |_, _| {}).await
+    }
+
+    /// Runs the agent to its end, with a prompt of its own.
+    pub(crate) async fn prompted(
+        &self,
+        request: &Request,
+        prompt: &str,
+    ) -> Result<RunReport, String> {
+        let live = self.open(request, None).await?;
+        live.prompt(prompt).await?;
+        live.finish(|_, _| {}).await
     }
 
     /// Runs the agent to its end, and records its bytes.
@@ -146,59 +172,52 @@ impl Home {
         record: &Path,
     ) -> Result<RunReport, String> {
         let recorder = Recorder::create(record).map_err(|error| error.to_string())?;
-        self.observed(request, Some(recorder), |_, _| {}).await
+        let live = self.open(request, Some(recorder)).await?;
+        live.prompt(PROMPT).await?;
+        live.finish(|_, _| {}).await
     }
 
-    /// Runs the agent to its end, and passes every event to a callback that may control the run.
+    /// Runs the agent to its end, and passes every event to a callback that may control the session.
     pub(crate) async fn watched(
         &self,
         request: &Request,
-        watch: impl FnMut(&Value, &mpsc::Sender<Control>),
+        watch: impl FnMut(&Value, &Handle),
     ) -> Result<RunReport, String> {
-        self.observed(request, None, watch).await
+        let live = self.open(request, None).await?;
+        live.prompt(PROMPT).await?;
+        live.finish(watch).await
     }
 
-    async fn observed(
+    /// Starts a session, without a prompt. Permissions are allowed, and questions wait.
+    pub(crate) async fn open(
         &self,
         request: &Request,
         record: Option<Recorder>,
-        mut watch: impl FnMut(&Value, &mpsc::Sender<Control>),
-    ) -> Result<RunReport, String> {
-        let agent = Agent::find(self.agent).ok_or("no such agent")?;
-        let launch = agent.launch(request).map_err(|refused| refused.to_string())?;
-        let mut options = Options::new(dialect::find("events").ok_or("no events")?);
+    ) -> Result<Live<'_>, String> {
+        let (requests, asked) = mpsc::unbounded_channel();
+        let options = Options { record, input_requests: Some(requests), ..Options::default() };
+        self.start(request, options, asked).await
+    }
+
+    /// Starts a session in which no user can be asked, without a prompt.
+    pub(crate) async fn open_without_user(&self, request: &Request) -> Result<Live<'_>, String> {
+        let (_, asked) = mpsc::unbounded_channel();
+        self.start(request, Options::default(), asked).await
+    }
+
+    async fn start(
+        &self,
+        request: &Request,
+        mut options: Options,
+        asked: mpsc::UnboundedReceiver<InputRequest>,
+    ) -> Result<Live<'_>, String> {
+        let agent = KnownAgent::find(self.agent).ok_or("no such agent")?;
+        let agent = agent.prepare(request).map_err(|refused| refused.to_string())?;
         options.policy.mode = request.mode;
         options.deadlines.run = Some(RUN_TIMEOUT);
-        options.record = record;
-        let (questions, mut asked) = mpsc::unbounded_channel();
-        options.questions = Some(questions);
-        let (controls, taken) = mpsc::channel(16);
-        let (lines, mut written) = mpsc::unbounded_channel();
-        let output = Box::new(Lines { line: Vec::new(), lines });
-        let run = tokio::spawn(interlingua_agents::run(launch, options, output, taken));
-        let mut events = Vec::new();
-        loop {
-            tokio::select! {
-                event = written.recv() => match event {
-                    Some(event) => {
-                        watch(&event, &controls);
-                        events.push(event);
-                    }
-                    None => break,
-                },
-                Some(question) = asked.recv() => {
-                    let (request, decision) = (question.request.id, Decision::Allow);
-                    let _ = controls.send(Control::Decide { request, decision }).await;
-                }
-            }
-        }
-        let ended = run.await.map_err(|error| error.to_string())?;
-        let ended = ended.map_err(|refused| refused.to_string())?;
-        let left = self.live_processes();
-        if !left.is_empty() {
-            return Err(format!("processes survived: {left:?}"));
-        }
-        Ok(RunReport { ended, events })
+        let started = Box::new(agent).start(options).await;
+        let Session { handle, entries, .. } = started.map_err(|refused| refused.to_string())?;
+        Ok(Live { home: self, handle, entries, asked, questions: Vec::new(), events: Vec::new() })
     }
 
     /// The live processes that were started in this home.
@@ -216,29 +235,103 @@ impl Home {
     }
 }
 
-/// Passes on written events one by one.
-struct Lines {
-    line: Vec<u8>,
-    lines: mpsc::UnboundedSender<Value>,
+/// A session that a situation drives.
+pub(crate) struct Live<'h> {
+    home: &'h Home,
+    pub(crate) handle: Handle,
+    entries: Entries,
+    asked: mpsc::UnboundedReceiver<InputRequest>,
+    /// The questions of the agent, which wait for an answer.
+    pub(crate) questions: Vec<InputRequest>,
+    pub(crate) events: Vec<Value>,
 }
 
-impl std::io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.line.extend_from_slice(bytes);
-        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.line.drain(..=end).collect();
-            let event = serde_json::from_slice(&line)?;
-            let _ = self.lines.send(event);
-        }
-        Ok(bytes.len())
+impl Live<'_> {
+    pub(crate) async fn prompt(&self, prompt: &str) -> Result<(), String> {
+        self.handle.prompt(prompt).await.map_err(|refused| refused.to_string())
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    /// Takes the next entries, or allows what the agent requests. Returns `false` at the end.
+    pub(crate) async fn step(&mut self, watch: &mut impl FnMut(&Value, &Handle)) -> bool {
+        tokio::select! {
+            batch = self.entries.next() => {
+                let Some(batch) = batch else { return false };
+                for entry in &batch {
+                    let event = serde_json::to_value(entry).unwrap_or_default();
+                    watch(&event, &self.handle);
+                    self.events.push(event);
+                }
+            }
+            Some(request) = self.asked.recv() => match request.wanted {
+                Wanted::Permission(_) => {
+                    let _ = self.handle.decide(request.id(), Decision::Allow).await;
+                }
+                _ => self.questions.push(request),
+            }
+        }
+        true
+    }
+
+    /// Waits until this many live turns have ended.
+    pub(crate) async fn until_turns(&mut self, count: usize) -> Result<(), String> {
+        let ended = |event: &&Value| event["type"] == "turn_ended" && event["replay"] != true;
+        while self.events.iter().filter(ended).count() < count {
+            if !self.step(&mut |_, _| {}).await {
+                return Err(format!("the session ended before turn {count}: {:?}", self.events));
+            }
+        }
         Ok(())
     }
-}
 
-impl interlingua_agents::Consumer for Lines {}
+    /// Waits for a question of the agent.
+    pub(crate) async fn next_question(&mut self) -> Result<InputRequest, String> {
+        while self.questions.is_empty() {
+            if !self.step(&mut |_, _| {}).await {
+                return Err(format!("the session ended without a question: {:?}", self.events));
+            }
+        }
+        Ok(self.questions.remove(0))
+    }
+
+    /// Waits for an event.
+    pub(crate) async fn until(
+        &mut self,
+        what: &str,
+        is_it: impl Fn(&Value) -> bool,
+    ) -> Result<(), String> {
+        while !self.events.iter().any(&is_it) {
+            if !self.step(&mut |_, _| {}).await {
+                return Err(format!("the session ended before {what}: {:?}", self.events));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the session when all prompts have had their turn.
+    pub(crate) async fn finish(
+        self,
+        watch: impl FnMut(&Value, &Handle),
+    ) -> Result<RunReport, String> {
+        // The session may have ended already.
+        let _ = self.handle.finish().await;
+        self.rest(watch).await
+    }
+
+    /// Waits for the end of the session.
+    pub(crate) async fn rest(
+        mut self,
+        mut watch: impl FnMut(&Value, &Handle),
+    ) -> Result<RunReport, String> {
+        while self.step(&mut watch).await {}
+        let Self { home, entries, events, .. } = self;
+        let ended = entries.end().await.ok_or("the session was aborted")?;
+        let left = home.live_processes();
+        if !left.is_empty() {
+            return Err(format!("processes survived: {left:?}"));
+        }
+        Ok(RunReport { ended, events })
+    }
+}
 
 impl RunReport {
     /// The live text; some agents replay the history of a resumed session.
@@ -330,7 +423,7 @@ stream_max_retries = 2
 
 const GEMINI: &str = r#"{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"enableAutoUpdate":false,"enableAutoUpdateNotification":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false}}"#;
 
-const OPENCODE: &str = r#"{"autoupdate":false,"share":"disabled","model":"fake/fake-model","small_model":"fake/fake-model","provider":{"fake":{"npm":"@ai-sdk/openai-compatible","name":"Fake","options":{"baseURL":"ADDRESS/v1","apiKey":"dummy"},"models":{"fake-model":{"name":"Fake","tool_call":true,"limit":{"context":200000,"output":8192}}}}}}"#;
+const OPENCODE: &str = r#"{"autoupdate":false,"share":"disabled","model":"fake/fake-model","small_model":"fake/fake-model","provider":{"fake":{"npm":"@ai-sdk/openai-compatible","name":"Fake","options":{"baseURL":"ADDRESS/v1","apiKey":"dummy"},"models":{"fake-model":{"name":"Fake","tool_call":true,"limit":{"context":200000,"output":8192}},"other-model":{"name":"Other","tool_call":true,"limit":{"context":200000,"output":8192}}}}}}"#;
 
 /// Disables its additional requests: memory extraction and follow-up suggestions.
 const QWEN: &str = r#"{"security":{"auth":{"selectedType":"openai"}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"memory":{"enableManagedAutoMemory":false},"ui":{"enableFollowupSuggestions":false}}"#;

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
 
 mod home;
+mod live;
 mod same_turn;
 mod screen;
 mod situations;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use home::AGENTS;
+use live::LIVE;
 use same_turn::{TURNS, same_turn};
 use screen::SCREENS;
 use situations::{Outcome, SITUATIONS, can};
@@ -43,6 +45,11 @@ fn main() {
         for (name, situation) in SITUATIONS.iter().filter(|(name, _)| can(agent, name)) {
             let program = program.clone();
             let trial = format!("{agent}::{name}");
+            trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
+        }
+        for (name, situation) in LIVE.iter().filter(|(name, _)| live::can(agent, name)) {
+            let program = program.clone();
+            let trial = format!("{agent}::live::{name}");
             trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
         }
     }

@@ -89,6 +89,7 @@ const CANNOT: &[(&str, Mode, Fact)] = &[
     ("gemini", Mode::Ask, Fact::Exit),
     // Over ACP it reports only that a command has finished, without content. A run emits both facts
     // from its log, but the recorded bytes do not contain them.
+    ("gemini", Mode::Auto, Fact::Output),
     ("gemini", Mode::Ask, Fact::Output),
 ];
 

@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use fake_model::{Action, Reply, Script};
 use interlingua_agents::permission::Mode;
-use interlingua_agents::{Control, Request, Stop};
+use interlingua_agents::{Request, Stop};
 
 use crate::home::{Home, RunReport, exists};
 use crate::situations::{Outcome, expect, succeeded};
@@ -85,9 +85,10 @@ async fn interrupted(program: PathBuf) -> Outcome {
     let home = Home::new("copilot", program, script)?;
     let request = Request { screen: true, ..home.request(Mode::Auto) };
     let report = home
-        .watched(&request, |event, controls| {
+        .watched(&request, |event, handle| {
             if event["type"] == "tool_started" {
-                let _ = controls.try_send(Control::Stop(Stop::Interrupted));
+                let handle = handle.clone();
+                tokio::spawn(async move { handle.stop(Stop::Interrupted).await });
             }
         })
         .await?;

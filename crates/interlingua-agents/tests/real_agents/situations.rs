@@ -9,9 +9,8 @@ use interlingua::dialect::Dialect;
 use interlingua::framing::Limits;
 use interlingua::{Exit, Source, Translator};
 use interlingua_agents::permission::Mode;
-use interlingua_agents::{Control, Request, Stop};
+use interlingua_agents::{Request, Stop};
 use serde_json::Value;
-use tokio::sync::mpsc::Sender;
 
 use crate::home::{Home, RunReport, exists};
 
@@ -33,6 +32,7 @@ situations![
     permission_allowed,
     permission_denied,
     a_repository_that_allows_everything,
+    a_repository_that_allows_sub_agents_everything,
     interrupted_in_text,
     interrupted_in_a_tool,
     not_signed_in,
@@ -60,8 +60,15 @@ const CANNOT: &[(&str, &str)] = &[
     ("codex-exec", "interrupted_in_text"),
 ];
 
+/// The situations that apply to one agent only.
+const ONLY: &[(&str, &str)] = &[
+    // The others have no rules for each sub-agent.
+    ("opencode", "a_repository_that_allows_sub_agents_everything"),
+];
+
 pub(crate) fn can(agent: &str, situation: &str) -> bool {
-    !CANNOT.contains(&(agent, situation))
+    let of_others = |(only, named): &(&str, &str)| *named == situation && *only != agent;
+    !CANNOT.contains(&(agent, situation)) && !ONLY.iter().any(of_others)
 }
 
 /// The modes with and without permission requests, as far as the agent supports them.
@@ -176,7 +183,10 @@ const ALLOWS_EVERYTHING: &[(&str, &str)] = &[
         ".qwen/settings.json",
         r#"{"permissions":{"allow":["Bash"]},"tools":{"approvalMode":"yolo"}}"#,
     ),
-    ("opencode.json", r#"{"permission":{"bash":"allow","edit":"allow"}}"#),
+    (
+        "opencode.json",
+        r#"{"permission":{"bash":"allow","edit":"allow","*":"allow"},"agent":{"build":{"permission":{"bash":"allow","edit":"allow"}},"general":{"permission":{"bash":"allow","edit":"allow"}}}}"#,
+    ),
 ];
 
 /// A repository cannot loosen the mode: a command is asked about all the same, and does not run if
@@ -196,6 +206,36 @@ async fn a_repository_that_allows_everything(agent: &'static str, program: PathB
             let asked = !report.of("permission_requested").is_empty();
             expect(asked, "no permission was requested", &report)?;
         }
+    }
+    Ok(())
+}
+
+/// The command of a sub-agent is asked about too. A sub-agent that need not ask is not started.
+async fn a_repository_that_allows_sub_agents_everything(
+    agent: &'static str,
+    program: PathBuf,
+) -> Outcome {
+    for is_loose in [false, true] {
+        let task = serde_json::json!({"description": "make", "prompt": "make it", "subagent_type": "general"});
+        let script = Script::new()
+            .reply(Reply::call("task", task))
+            .reply(Reply::shell("touch made"))
+            .reply(Reply::text("Done."))
+            .repeat_last();
+        let home = Home::new(agent, program.clone(), script.any_stream())?;
+        if is_loose {
+            for (path, text) in ALLOWS_EVERYTHING {
+                add_settings(&home.work().join(path), text).map_err(|error| error.to_string())?;
+            }
+        }
+        let report = home.run(&home.request(Mode::Deny)).await?;
+        report.lawful()?;
+        expect(!exists(&home.work().join("made")), "the command ran", &report)?;
+        let asked = report.of("permission_requested");
+        let by_sub_agent = asked.iter().filter(|asked| !asked["parent"].is_null()).count();
+        expect(by_sub_agent == usize::from(!is_loose), "the sub-agent did not ask", &report)?;
+        let warned = report.of("notice").iter().any(|it| it.to_string().contains("sub-agents"));
+        expect(warned == is_loose, "the warning is missing, or wrong", &report)?;
     }
     Ok(())
 }
@@ -226,15 +266,14 @@ async fn interrupted_in_text(agent: &'static str, program: PathBuf) -> Outcome {
     let script =
         Script::new().reply(Reply::text("Begins. ").then_gate("text").then_text("Never said."));
     let home = Home::new(agent, program, script)?;
-    // OpenCode's stream prints complete texts only; its ACP connection streams them.
-    let mode = if agent == "opencode" { Mode::Ask } else { Mode::Auto };
     let mut stopped = false;
     let report = home
-        .watched(&home.request(mode), |event, controls| {
+        .watched(&home.request(Mode::Auto), |event, handle| {
             let speaks =
                 event["kind"] == "text" && event["text"].as_str().is_some_and(|it| !it.is_empty());
             if speaks && !std::mem::replace(&mut stopped, true) {
-                let _ = controls.try_send(Control::Stop(Stop::Interrupted));
+                let handle = handle.clone();
+                tokio::spawn(async move { handle.stop(Stop::Interrupted).await });
             }
         })
         .await?;
@@ -251,12 +290,15 @@ async fn interrupted_in_a_tool(agent: &'static str, program: PathBuf) -> Outcome
     let home = Home::new(agent, program, script)?;
     let (pid, running) = (home.work().join("pid"), home.work().join("running"));
     make_fifo(&running)?;
-    let mode = if agent == "opencode" { Mode::Ask } else { Mode::Auto };
-    let (request, mut waits) = (home.request(mode), false);
+    let (request, mut waits) = (home.request(Mode::Auto), false);
     let report = home
-        .watched(&request, |event, controls| {
+        .watched(&request, |event, handle| {
             if event["type"] == "tool_started" && !std::mem::replace(&mut waits, true) {
-                std::thread::spawn(interrupt_when_running(running.clone(), controls.clone()));
+                let (running, handle) = (running.clone(), handle.clone());
+                tokio::spawn(async move {
+                    command_runs(running).await;
+                    handle.stop(Stop::Interrupted).await
+                });
             }
         })
         .await?;
@@ -269,21 +311,19 @@ async fn interrupted_in_a_tool(agent: &'static str, program: PathBuf) -> Outcome
 }
 
 /// Creates a named pipe, which the command opens after it has written its process id.
-fn make_fifo(path: &Path) -> Outcome {
+pub(crate) fn make_fifo(path: &Path) -> Outcome {
     let made = std::process::Command::new("mkfifo").arg(path).status();
     let made = made.map_err(|error| error.to_string())?;
     if made.success() { Ok(()) } else { Err("mkfifo failed".to_owned()) }
 }
 
-/// Interrupts the run once the command is running.
-fn interrupt_when_running(running: PathBuf, controls: Sender<Control>) -> impl FnOnce() + Send {
-    move || {
-        // The read blocks until the command opens the pipe. If it never does, the run's deadline
-        // applies.
-        let started = std::fs::read(running);
-        // The run may have ended already.
-        let _ = started.map(|_| controls.blocking_send(Control::Stop(Stop::Interrupted)));
-    }
+/// Waits until a command has opened the named pipe. If it never does, the deadline of the session
+/// applies.
+pub(crate) async fn command_runs(running: PathBuf) {
+    let (sender, opened) = tokio::sync::oneshot::channel();
+    // A thread, because a blocking task in the runtime would keep a failing test from ending.
+    std::thread::spawn(move || sender.send(std::fs::read(running).is_ok()));
+    let _ = opened.await;
 }
 
 async fn not_signed_in(agent: &'static str, program: PathBuf) -> Outcome {
@@ -342,8 +382,7 @@ async fn a_long_prompt(agent: &'static str, program: PathBuf) -> Outcome {
     let prompt = words.repeat(bytes / words.len()) + "That was the prompt.";
     for mode in modes(agent) {
         let home = Home::new(agent, program.clone(), Script::new().reply(Reply::text("Done.")))?;
-        let request = Request { prompt: prompt.clone(), ..home.request(mode) };
-        let report = home.run(&request).await?;
+        let report = home.prompted(&home.request(mode), &prompt).await?;
         succeeded(&report, &home)?;
         expect(report.text() == "Done.", "the text is not the script's", &report)?;
         let asked = home.model.main_requests();
@@ -356,8 +395,7 @@ async fn a_long_prompt(agent: &'static str, program: PathBuf) -> Outcome {
 async fn a_prompt_that_looks_like_a_flag(agent: &'static str, program: PathBuf) -> Outcome {
     for mode in modes(agent) {
         let home = Home::new(agent, program.clone(), Script::new().reply(Reply::text("Done.")))?;
-        let request = Request { prompt: "--help me".into(), ..home.request(mode) };
-        let report = home.run(&request).await?;
+        let report = home.prompted(&home.request(mode), "--help me").await?;
         succeeded(&report, &home)?;
         let asked = home.model.main_requests();
         let heard = asked.iter().any(|it| it.body.to_string().contains("--help me"));

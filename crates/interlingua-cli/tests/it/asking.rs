@@ -87,11 +87,11 @@ fn the_whole_command_is_shown_before_it_is_allowed() {
     let words = "x ".repeat(200);
     let asks = request("r1", &format!(r#""git status {words}; \\\nrm b.txt\u202e\r""#));
     let mut run = AtTerminal::start("whole", &["read prompt", &asks, RESULT], &[], "");
-    let question = run.until("Allow? [y]es, [n]o, [e]xplain:").replace("\r\n", "\n");
+    let question = run.until("Allow? [y]es, [a]lways, [n]o, [e]xplain:").replace("\r\n", "\n");
     let expected = format!("  $ git status {words}; \\\n  > rm b.txt\\u{{202e}}\\r\n");
     assert!(question.contains(&expected), "{question}");
     run.answer("what\n");
-    run.until("Please answer y, n or e.");
+    run.until("Please answer y, a, n or e.");
     run.answer("y\n");
     assert_eq!(run.decisions(), ["allowed"]);
 }
@@ -118,29 +118,49 @@ fn input_from_before_the_question_is_no_answer() {
     assert_eq!(run.decisions(), ["denied"]);
 }
 
-/// In `auto`, Gemini would be started with `--approval-mode yolo`, and would request nothing.
+/// In `auto`, Gemini was started with `--approval-mode yolo`, requested nothing, and no rule could
+/// deny anything.
 #[test]
-fn a_rule_that_denies_makes_the_agent_ask_in_auto() {
+fn an_agent_asks_also_in_auto() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (program, seen) = (folder.join("gemini.sh"), folder.join("gemini.arguments"));
     std::fs::write(&program, format!("#!/bin/sh\necho \"$@\" > {}\n", seen.display())).unwrap();
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
-    let started_with = |config: &str| {
-        let path = folder.join("auto.toml");
-        std::fs::write(&path, config).unwrap();
-        let arguments = ["run", "gemini", "do it", "--permission-mode", "auto", "--config"];
-        let run = command(&arguments).arg(&path).arg("--program").arg(&program).output();
-        run.unwrap();
-        std::fs::read_to_string(&seen).unwrap()
-    };
-    let rule = |effect: &str| {
-        format!(
-            "[[permissions.rules]]\ntool = \"Bash\"\npattern = \"rm *\"\neffect = \"{effect}\"\n"
-        )
-    };
-    assert!(started_with(&rule("allow")).contains("yolo"));
-    assert!(started_with(&rule("deny")).contains("--acp"));
-    assert!(started_with(&rule("ask")).contains("--acp"));
+    let arguments = ["run", "gemini", "do it", "--permission-mode", "auto", "--program"];
+    command(&arguments).arg(&program).output().unwrap();
+    let started_with = std::fs::read_to_string(&seen).unwrap();
+    assert!(started_with.contains("--acp") && started_with.contains("--policy"), "{started_with}");
+    assert!(!started_with.contains("yolo"), "{started_with}");
+}
+
+#[test]
+fn always_covers_the_same_command_and_a_pattern_more() {
+    let same = [request("r1", r#""rm x""#), request("r2", r#""rm x""#)].join("\n");
+    let more = [request("r3", r#""touch a""#), request("r4", r#""touch b""#)].join("\n");
+    let mut run = AtTerminal::start("always", &["read prompt", &same, &more, RESULT], &[], "");
+    run.until("[e]xplain:");
+    run.answer("a\n");
+    run.until("Pattern:");
+    run.answer("\n");
+    // The second request is not asked about.
+    assert!(run.until("[e]xplain:").contains("touch a"));
+    run.answer("a\n");
+    run.until("Pattern:");
+    run.answer("touch *\n");
+    assert_eq!(run.decisions(), ["allowed"; 4]);
+}
+
+#[test]
+fn a_denial_may_have_a_reason() {
+    let asks = request("r1", r#""rm x""#);
+    let shows = r#"case $answer in *"use git"*) echo reason >&2;; esac"#;
+    let mut run = AtTerminal::start("reason", &["read prompt", &asks, shows, "exit 3"], &[], "");
+    run.until("[e]xplain:");
+    run.answer("n use git\n");
+    let output = run.child.wait_with_output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.contains("\"reason\":\"use git\""), "{stdout}");
+    assert!(stdout.contains("the last error was: reason"), "{stdout}");
 }
 
 #[test]

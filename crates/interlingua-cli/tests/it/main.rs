@@ -6,7 +6,11 @@ mod support;
 
 #[cfg(target_os = "linux")]
 mod asking;
+#[cfg(target_os = "linux")]
+mod chatting;
 mod checking;
+#[cfg(target_os = "linux")]
+mod commanding;
 #[cfg(target_os = "linux")]
 mod disks;
 mod inputs;
@@ -15,6 +19,8 @@ mod isolation;
 mod listing;
 mod outcomes;
 mod running;
+#[cfg(unix)]
+mod screens;
 #[cfg(target_os = "linux")]
 mod shells;
 mod streaming;

@@ -38,9 +38,8 @@ const ESCAPE: &[u8] = b"\x1b";
 const EXIT: &[u8] = b"\x04";
 
 /// The driver of Copilot's screen.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct CopilotScreenDriver {
-    prompt: String,
     terminal: Terminal,
     emitted: Emitted,
     /// The keys to type, one piece each time the screen has settled.
@@ -82,24 +81,6 @@ enum Phase {
 }
 
 impl CopilotScreenDriver {
-    /// Creates a driver for the prompt that Copilot is started with.
-    pub fn new(prompt: String) -> Self {
-        Self {
-            prompt,
-            terminal: Terminal::default(),
-            emitted: Emitted::default(),
-            keys: VecDeque::new(),
-            phase: Phase::default(),
-            screen: Screen::default(),
-            prompt_seen: false,
-            interrupting: false,
-            dialog: None,
-            dialog_waits: false,
-            pending: None,
-            requests: 0,
-        }
-    }
-
     /// Reads the screen. If it is calm, its contents are complete.
     fn look(&mut self, calm: bool, steps: &mut Vec<Step>) {
         let mut seen = Seen::on(&self.terminal.rows());
@@ -184,8 +165,8 @@ impl Driver for CopilotScreenDriver {
         true
     }
 
-    fn start(&mut self, steps: &mut Vec<Step>) {
-        steps.extend(begin("copilot-screen", &self.prompt, GUESS_NOTICE));
+    fn prompt(&mut self, prompt: &str, steps: &mut Vec<Step>) {
+        steps.extend(begin("copilot-screen", prompt, GUESS_NOTICE));
     }
 
     fn output(&mut self, chunk: &[u8], steps: &mut Vec<Step>) {

@@ -45,7 +45,7 @@ struct Watched {
 
 impl Watched {
     fn new() -> Self {
-        let driver = CopilotScreenDriver::new("do it now".to_owned());
+        let driver = CopilotScreenDriver::default();
         Self { driver, emitted: Vec::new(), typed: Vec::new(), gave_up: None }
     }
 

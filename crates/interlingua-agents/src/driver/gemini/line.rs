@@ -12,16 +12,16 @@ pub(super) enum Line {
     },
     /// Text of the model.
     Text,
-    /// A tool call was answered.
-    Answer(Answer),
+    /// The result of a tool call.
+    Result(CallResult),
     /// The turn has ended.
     End,
     Other,
 }
 
-/// The printed part of an answer.
+/// The printed part of a result.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct CallResult {
     pub(super) call: String,
     pub(super) succeeded: bool,
     pub(super) printed: Option<String>,
@@ -76,7 +76,7 @@ impl Line {
         match wire.kind.as_str() {
             "init" => Self::Session { id: wire.session_id, time: wire.timestamp },
             "message" if wire.role == "assistant" => Self::Text,
-            "tool_result" => Self::Answer(Answer {
+            "tool_result" => Self::Result(CallResult {
                 call: wire.tool_id,
                 succeeded: wire.status == "success",
                 printed: wire.output,
@@ -109,7 +109,7 @@ impl Line {
             return Self::Other;
         }
         let content = update.content.as_array();
-        Self::Answer(Answer {
+        Self::Result(CallResult {
             call: update.tool_call_id,
             succeeded: update.status == "completed",
             printed: None,

@@ -86,11 +86,15 @@ impl Tree {
     /// Waits until the program has exited. A guard exits after all processes of the run have ended.
     pub(in crate::process) async fn ended(&mut self) -> io::Result<ExitStatus> {
         let status = self.program.wait().await?;
-        if let Control::Guard { channel, orphans, .. } = &mut self.control
-            && let Some(Report::Ended { status, orphans: left }) = channel.next_report()
-        {
-            *orphans = Some(left);
-            return Ok(ExitStatus::from_raw(status));
+        match &mut self.control {
+            // Its process id, and that of its group, may belong to another program from now on.
+            Control::Members(members) => members.root = None,
+            Control::Guard { channel, orphans, .. } => {
+                if let Some(Report::Ended { status, orphans: left }) = channel.next_report() {
+                    *orphans = Some(left);
+                    return Ok(ExitStatus::from_raw(status));
+                }
+            }
         }
         // A guard that was killed could not report.
         Ok(status)

@@ -1,22 +1,21 @@
-//! Shell scripts that play agents, and consumers with various behaviours.
+//! Shell scripts that play agents, and sessions that a test watches.
 
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "some tests run only on Linux"))]
 
 #[cfg(unix)]
 mod fifo;
 
-use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use interlingua::dialect;
-use interlingua_agents::agent::Launch;
+use interlingua_agents::agent::{Delivery, Launch};
 use interlingua_agents::driver::{Driver, PlainDriver};
 use interlingua_agents::process::{Command, Input};
-use interlingua_agents::{Control, Deadlines, Ended, Options};
+use interlingua_agents::{
+    Agent, Deadlines, Ended, Entries, Handle, Options, ProcessAgent, Session,
+};
 use serde_json::Value;
-use tokio::sync::mpsc;
 
 #[cfg(unix)]
 pub(crate) use fifo::Fifo;
@@ -33,18 +32,23 @@ pub(crate) const TOOL_STARTS: &str = r#"echo '{"type":"item.started","item":{"id
 /// The command ends.
 pub(crate) const TOOL_ENDS: &str = r#"echo '{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"ls","aggregated_output":"a","exit_code":0,"status":"completed"}}'"#;
 
-/// A shell script in place of an agent that prints Codex's records.
+/// A shell script in place of an agent that prints Codex's records, and takes one prompt.
 pub(crate) fn script(lines: &[&str]) -> Launch {
     with_driver(lines, "codex", Input::Closed, Box::new(PlainDriver::default()))
 }
 
-/// A shell script in place of an agent with a driver.
+/// A shell script in place of an agent that takes one prompt, with a driver.
 pub(crate) fn with_driver(
     lines: &[&str],
     from: &str,
     input: Input,
     driver: Box<dyn Driver>,
 ) -> Launch {
+    Launch { delivery: Delivery::DriverOnce, ..live(lines, from, input, driver) }
+}
+
+/// A shell script in place of an agent that takes any number of prompts through its driver.
+pub(crate) fn live(lines: &[&str], from: &str, input: Input, driver: Box<dyn Driver>) -> Launch {
     let command = Command {
         program: PathBuf::from("/bin/sh"),
         arguments: vec!["-c".into(), lines.join("\n").into()],
@@ -57,136 +61,73 @@ pub(crate) fn with_driver(
     Launch::new(command, dialect::find(from).unwrap(), driver)
 }
 
-/// Options for a run that writes events, with short deadlines.
+/// Options with short deadlines.
 pub(crate) fn options() -> Options {
-    let mut options = Options::new(dialect::find("events").unwrap());
-    options.deadlines = Deadlines {
+    let deadlines = Deadlines {
         interrupt: Duration::from_millis(200),
         terminate: Duration::from_millis(200),
         ..Deadlines::default()
     };
-    options
+    Options { deadlines, ..Options::default() }
 }
 
-/// A consumer that keeps its input, and signals every chunk.
-#[derive(Clone)]
-pub(crate) struct Consumer {
-    kept: Arc<Mutex<Vec<u8>>>,
-    signals: mpsc::UnboundedSender<()>,
-}
-
-impl Consumer {
-    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<()>) {
-        let (signals, chunks) = mpsc::unbounded_channel();
-        (Self { kept: Arc::default(), signals }, chunks)
-    }
-
-    pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.kept.lock().unwrap().clone()
-    }
-
-    pub(crate) fn events(&self) -> Vec<Value> {
-        let bytes = self.bytes();
-        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
-    }
-}
-
-impl Write for Consumer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.kept.lock().unwrap().extend_from_slice(bytes);
-        let _ = self.signals.send(());
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl interlingua_agents::Consumer for Consumer {}
-
-/// A consumer that accepts nothing until the test opens it, and then forwards its input.
-#[derive(Clone)]
-pub(crate) struct Stalled {
-    open: Arc<(Mutex<bool>, Condvar)>,
-    then: Consumer,
-}
-
-impl Stalled {
-    pub(crate) fn before(then: &Consumer) -> Self {
-        Self { open: Arc::default(), then: then.clone() }
-    }
-
-    pub(crate) fn open(&self) {
-        let (open, opened) = &*self.open;
-        *open.lock().unwrap() = true;
-        opened.notify_all();
-    }
-}
-
-impl Write for Stalled {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let (open, opened) = &*self.open;
-        drop(opened.wait_while(open.lock().unwrap(), |open| !*open).unwrap());
-        self.then.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl interlingua_agents::Consumer for Stalled {}
-
-/// Runs an agent to its end.
+/// Runs an agent to its end, with one prompt.
 pub(crate) async fn run(launch: Launch, options: Options) -> (Ended, Vec<Value>) {
-    let (consumer, _chunks) = Consumer::new();
-    let (_controls, none) = mpsc::channel(1);
-    let ended = within(interlingua_agents::run(launch, options, Box::new(consumer.clone()), none));
-    let ended = ended.await.unwrap();
-    (ended, consumer.events())
+    Watched::start(launch, options).await.end().await
 }
 
-/// A run that the test watches and controls.
+/// A session that the test watches and controls. It has one prompt, and ends after it.
 pub(crate) struct Watched {
-    pub(crate) consumer: Consumer,
-    pub(crate) controls: mpsc::Sender<Control>,
-    chunks: mpsc::UnboundedReceiver<()>,
-    run: tokio::task::JoinHandle<Ended>,
+    pub(crate) handle: Handle,
+    pub(crate) entries: Entries,
+    pub(crate) events: Vec<Value>,
 }
 
 impl Watched {
-    pub(crate) fn start(launch: Launch, options: Options) -> Self {
-        let (consumer, chunks) = Consumer::new();
-        let (controls, taken) = mpsc::channel(8);
-        let output = Box::new(consumer.clone());
-        let run = tokio::spawn(async move {
-            interlingua_agents::run(launch, options, output, taken).await.unwrap()
-        });
-        Self { consumer, controls, chunks, run }
+    pub(crate) async fn start(launch: Launch, options: Options) -> Self {
+        let session = Self::open(ProcessAgent::new(launch), options).await;
+        session.handle.prompt("do it").await.unwrap();
+        session.handle.finish().await.unwrap();
+        session
     }
 
-    /// Waits until the run has emitted an event that matches.
+    /// A session without a prompt.
+    pub(crate) async fn open(agent: ProcessAgent, options: Options) -> Self {
+        let Session { handle, entries, .. } = Box::new(agent).start(options).await.unwrap();
+        Self { handle, entries, events: Vec::new() }
+    }
+
+    /// Takes the next entries. Returns `false` at the end of the session.
+    pub(crate) async fn more(&mut self) -> bool {
+        let Some(entries) = within(self.entries.next()).await else { return false };
+        let events = entries.iter().map(|entry| serde_json::to_value(entry).unwrap());
+        self.events.extend(events);
+        true
+    }
+
+    /// Waits until the session has emitted an event that matches.
     pub(crate) async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+        self.until_seen(1, is_it).await
+    }
+
+    /// Waits until the session has emitted this many events that match; returns the last of them.
+    pub(crate) async fn until_seen(
+        &mut self,
+        count: usize,
+        is_it: impl Fn(&Value) -> bool,
+    ) -> Value {
         loop {
-            if let Some(event) = self.consumer.events().into_iter().find(|event| is_it(event)) {
-                return event;
+            let mut seen = self.events.iter().filter(|event| is_it(event));
+            if let Some(event) = seen.nth(count - 1) {
+                return event.clone();
             }
-            let more = async {
-                tokio::select! {
-                    biased;
-                    more = self.chunks.recv() => more.is_some(),
-                    _ = &mut self.run => false,
-                }
-            };
-            assert!(within(more).await, "the run has ended: {:?}", self.consumer.events());
+            assert!(self.more().await, "the session has ended: {:?}", self.events);
         }
     }
 
-    pub(crate) async fn end(self) -> (Ended, Vec<Value>) {
-        let ended = within(self.run).await.unwrap();
-        (ended, self.consumer.events())
+    pub(crate) async fn end(mut self) -> (Ended, Vec<Value>) {
+        while self.more().await {}
+        (within(self.entries.end()).await.unwrap(), self.events)
     }
 }
 

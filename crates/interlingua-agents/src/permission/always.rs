@@ -1,0 +1,67 @@
+//! Rules that allow what one request is about, for the rest of a session.
+//!
+//! Agents have an answer "always" of their own. Some of them store it permanently, and some cover
+//! only the first command of a chain, so an agent only ever learns that one request is allowed.
+
+use super::judge::{READERS, WRITERS, join_marked};
+use super::paths::Folder;
+use super::rules::Rule;
+use super::shell::Redirection;
+use super::subject::{CommandLine, Subject};
+use super::{BadRule, PermissionRequest};
+
+/// The pattern by which a rule names the tool of a request.
+pub(super) fn tool_pattern(request: &PermissionRequest) -> String {
+    let name = if request.tool.is_empty() { request.kind.as_str() } else { &request.tool };
+    globset::escape(name)
+}
+
+/// The rules that allow exactly what a request is about: each of its commands, each of its files.
+/// What is not known literally gets no rule.
+pub(super) fn exact_rules(request: &PermissionRequest) -> Result<Vec<Rule>, BadRule> {
+    let tool = tool_pattern(request);
+    match Subject::of(request) {
+        Subject::Command(line) => command_rules(&tool, &line, request),
+        Subject::Files { paths, .. } => {
+            let folder = Folder::new(&request.folder);
+            let forms = paths
+                .iter()
+                .flatten()
+                .flat_map(|path| folder.place(&request.folder, path).real_forms().to_vec());
+            forms.map(|form| Rule::allow_exactly(&tool, &form)).collect()
+        }
+        Subject::Other(subject) => Ok(vec![Rule::allow_exactly(&tool, &subject)?]),
+    }
+}
+
+fn command_rules(
+    tool: &str,
+    line: &CommandLine,
+    request: &PermissionRequest,
+) -> Result<Vec<Rule>, BadRule> {
+    let folder = Folder::new(&request.folder);
+    let base = match &line.folder {
+        Some(folder) => request.folder.join(folder),
+        None => request.folder.clone(),
+    };
+    let mut rules = Vec::new();
+    for command in &line.script.commands {
+        if let Some(words) = command.literal_words().filter(|words| !words.is_empty()) {
+            rules.push(Rule::allow_exactly(tool, &join_marked(&words))?);
+        }
+        for redirection in &command.redirections {
+            let (file_tool, word) = match redirection {
+                Redirection::Read(word) => (READERS[0], word),
+                Redirection::Write(word) => (WRITERS[0], word),
+            };
+            for form in word
+                .literal()
+                .iter()
+                .flat_map(|path| folder.place(&base, path).real_forms().to_vec())
+            {
+                rules.push(Rule::allow_exactly(file_tool, &form)?);
+            }
+        }
+    }
+    Ok(rules)
+}

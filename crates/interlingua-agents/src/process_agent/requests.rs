@@ -1,0 +1,184 @@
+//! Permission requests and questions of the agent: what the policy decides, and what the user does.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::Live;
+use crate::driver::Answer;
+use crate::permission::{Decision, PermissionRequest, Verdict};
+use crate::session::{QuestionRequest, Refused, Wanted};
+
+/// The answer to a question that the user cannot be asked.
+const NO_ONE: &str = "no one is available to answer; decide yourself, and say what you assumed";
+
+impl Live {
+    /// The agent wants something: the policy decides it, or the user is asked.
+    pub(super) async fn requested(&mut self, wanted: Wanted, sequence: u64) {
+        match wanted {
+            Wanted::Permission(request) => self.permission_requested(request, sequence).await,
+            Wanted::Answer(request) => self.question_asked(request, sequence).await,
+        }
+    }
+
+    async fn permission_requested(&mut self, request: PermissionRequest, sequence: u64) {
+        let id = request.id.clone();
+        let verdict = if self.stop.is_some() {
+            Verdict::Decided(Decision::Deny("the session is being stopped".to_owned()))
+        } else {
+            self.policy.judge(&request)
+        };
+        match verdict {
+            Verdict::Decided(decision) => self.decide(&id, &decision).await,
+            Verdict::AskUser { .. } if self.ask(Wanted::Permission(request), sequence) => {}
+            Verdict::AskUser { .. } => self.decide(&id, &no_user()).await,
+        }
+    }
+
+    async fn question_asked(&mut self, request: QuestionRequest, sequence: u64) {
+        let id = request.id.clone();
+        if self.stop.is_some() || !self.ask(Wanted::Answer(request), sequence) {
+            self.answer(&id, &Answer::Declined(NO_ONE.to_owned())).await;
+        }
+    }
+
+    /// Asks the user. Returns whether there is one.
+    fn ask(&mut self, wanted: Wanted, sequence: u64) -> bool {
+        let Some(requests) = &self.input_requests else { return false };
+        let id = wanted.id().to_owned();
+        let request = self.pending.add(wanted, sequence);
+        if requests.send(request).is_err() {
+            self.pending.remove(&id);
+            return false;
+        }
+        self.clock.requested(id, Instant::now());
+        true
+    }
+
+    pub(super) fn forget_request(&mut self, id: &str) {
+        self.clock.resolved(id);
+        self.pending.remove(id);
+    }
+
+    async fn decide(&mut self, id: &str, decision: &Decision) {
+        self.forget_request(id);
+        self.call_driver(|driver, steps| driver.decide(id, decision, steps));
+        // The decision may have completed an event, for example the end of a turn.
+        Box::pin(self.handle_observations()).await;
+    }
+
+    async fn answer(&mut self, id: &str, answer: &Answer) {
+        self.forget_request(id);
+        self.call_driver(|driver, steps| driver.answer(id, answer, steps));
+        Box::pin(self.handle_observations()).await;
+    }
+
+    /// The user decided a request.
+    pub(super) async fn user_decides(
+        &mut self,
+        name: &str,
+        decision: Decision,
+    ) -> Result<(), Refused> {
+        let request = self.pending_permission(name)?;
+        if let Decision::Deny(reason) = &decision
+            && !self.epoch.as_ref().is_some_and(|epoch| epoch.driver.conveys_reasons())
+            && !reason.is_empty()
+        {
+            self.prompts.explain_denial(&request.subject(), reason);
+        }
+        self.decide(&request.id, &decision).await;
+        Ok(())
+    }
+
+    /// The user allowed a request, and whatever matches it from now on.
+    pub(super) async fn allow_always(
+        &mut self,
+        name: &str,
+        pattern: Option<&str>,
+    ) -> Result<(), Refused> {
+        let request = self.pending_permission(name)?;
+        self.policy.allow_always(&request, pattern).map_err(Refused::NotSupported)?;
+        self.decide(&request.id, &Decision::Allow).await;
+        self.judge_again().await;
+        Ok(())
+    }
+
+    fn pending_permission(&self, name: &str) -> Result<PermissionRequest, Refused> {
+        match self.pending.find(name)? {
+            Wanted::Permission(request) => Ok(request.clone()),
+            Wanted::Answer(request) => {
+                let needs = "an answer, not a decision".to_owned();
+                Err(Refused::WrongAnswer { id: request.id.clone(), needs })
+            }
+        }
+    }
+
+    /// The user answered a question.
+    pub(super) async fn user_answers(&mut self, name: &str, answer: &Value) -> Result<(), Refused> {
+        let request = self.pending_question(name)?;
+        let wrong = |needs| Refused::WrongAnswer { id: request.id.clone(), needs };
+        let answer = request.read(answer).map_err(wrong)?;
+        self.answer(&request.id, &answer).await;
+        Ok(())
+    }
+
+    /// The user did not want to answer a question.
+    pub(super) async fn user_declines(
+        &mut self,
+        name: &str,
+        reason: String,
+    ) -> Result<(), Refused> {
+        let request = self.pending_question(name)?;
+        self.answer(&request.id, &Answer::Declined(reason)).await;
+        Ok(())
+    }
+
+    fn pending_question(&self, name: &str) -> Result<QuestionRequest, Refused> {
+        match self.pending.find(name)? {
+            Wanted::Answer(request) => Ok(request.clone()),
+            Wanted::Permission(request) => {
+                let needs = "a decision, not an answer".to_owned();
+                Err(Refused::WrongAnswer { id: request.id.clone(), needs })
+            }
+        }
+    }
+
+    /// Judges the pending requests again, because the policy has changed.
+    pub(super) async fn judge_again(&mut self) {
+        let pending: Vec<_> = self.pending.permissions().cloned().collect();
+        for request in pending {
+            if let Verdict::Decided(decision) = self.policy.judge(&request) {
+                self.decide(&request.id, &decision).await;
+            }
+        }
+    }
+
+    /// Answers everything that waits, because the user is not available any more.
+    pub(super) async fn decline_all(&mut self) {
+        for wanted in self.pending.all() {
+            match wanted {
+                Wanted::Permission(request) => self.decide(&request.id, &no_user()).await,
+                Wanted::Answer(request) => {
+                    self.answer(&request.id, &Answer::Declined(NO_ONE.to_owned())).await;
+                }
+            }
+        }
+    }
+
+    /// The user did not answer in time.
+    pub(super) async fn unanswered(&mut self, id: &str) {
+        match self.pending.find(id) {
+            Ok(Wanted::Answer(_)) => {
+                self.answer(id, &Answer::Declined(NO_ONE.to_owned())).await;
+            }
+            Ok(Wanted::Permission(_)) | Err(_) => {
+                let why = "the permission request was not answered in time".to_owned();
+                self.decide(id, &Decision::Deny(why)).await;
+            }
+        }
+    }
+}
+
+fn no_user() -> Decision {
+    Decision::Deny("no user is available to allow it".to_owned())
+}

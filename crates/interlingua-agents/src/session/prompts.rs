@@ -1,0 +1,107 @@
+//! Prompts, and the queue in which they wait for the end of the turns before them.
+//!
+//! Agents disagree about a prompt that arrives during a turn: three cancel the turn, others merge
+//! the prompt into it. So it is kept here until the turn has ended.
+
+use std::collections::VecDeque;
+
+use super::Refused;
+
+/// A prompt for the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Prompt {
+    /// The text.
+    pub text: String,
+    /// Adds the prompt to the running turn, where the agent can, instead of queueing it.
+    pub joins: bool,
+}
+
+impl Prompt {
+    /// A prompt that waits for its turn.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), joins: false }
+    }
+
+    /// A prompt that is added to the running turn. Without a running turn, it starts one.
+    pub fn joining(text: impl Into<String>) -> Self {
+        Self { text: text.into(), joins: true }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Refused> {
+        if self.text.trim().is_empty() { Err(Refused::EmptyPrompt) } else { Ok(()) }
+    }
+}
+
+impl From<&str> for Prompt {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for Prompt {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+/// The prompts that wait, and what the model has to learn with the next one.
+#[derive(Debug, Default)]
+pub(crate) struct PromptQueue {
+    waiting: VecDeque<Prompt>,
+    /// Reasons of denials that the agent's protocol could not carry.
+    reasons: Vec<String>,
+}
+
+impl PromptQueue {
+    pub(crate) fn push(&mut self, prompt: Prompt) {
+        self.waiting.push_back(prompt);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// Adds the reason of a denial to the next prompt.
+    pub(crate) fn explain_denial(&mut self, what: &str, reason: &str) {
+        self.reasons.push(format!("The user denied {what}, for this reason: {reason}"));
+    }
+
+    /// The text of the next prompt, with the reasons that belong before it.
+    pub(crate) fn next(&mut self) -> Option<String> {
+        let prompt = self.waiting.pop_front()?;
+        if self.reasons.is_empty() {
+            return Some(prompt.text);
+        }
+        let reasons = std::mem::take(&mut self.reasons).join("\n");
+        Some(format!("{reasons}\n\n{}", prompt.text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_given_once_with_the_next_prompt() {
+        let mut queue = PromptQueue::default();
+        queue.explain_denial("Bash", "use the other branch");
+        assert_eq!(queue.next(), None);
+        queue.push(Prompt::new("go on"));
+        queue.push(Prompt::new("and then"));
+        let first = "The user denied Bash, for this reason: use the other branch\n\ngo on";
+        assert_eq!(queue.next().as_deref(), Some(first));
+        assert_eq!(queue.next().as_deref(), Some("and then"));
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn an_empty_prompt_is_refused() {
+        assert_eq!(Prompt::new(" \n").check(), Err(Refused::EmptyPrompt));
+        assert_eq!(Prompt::new("--help me").check(), Ok(()));
+    }
+}

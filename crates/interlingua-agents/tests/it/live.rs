@@ -1,0 +1,331 @@
+//! Several prompts in one session: queueing, interrupts, questions, changes and restarts. A shell
+//! script plays Claude Code.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use interlingua_agents::agent::{Delivery, Launch, Relaunch};
+use interlingua_agents::driver::{AcpDriver, AcpSession, ClaudeDriver, PlainDriver};
+use interlingua_agents::permission::{Decision, Mode};
+use interlingua_agents::process::Input;
+use interlingua_agents::{InputRequest, ProcessAgent, Prompt, Refused, Wanted};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::support::*;
+
+/// An agent that reacts to words of its prompt, and otherwise repeats it:
+/// `wait` (until it is interrupted), `stubborn` (whatever happens), `die`, `touch` (asks for a
+/// permission), `ask` (asks a question).
+const TALKER: &str = r#"
+say() { echo '{"type":"assistant","message":{"id":"m'$n'","role":"assistant","content":[{"type":"text","text":"'"$1"'"}]},"session_id":"s1","uuid":"u'$n'"}'; }
+end() { echo '{"type":"result","subtype":"'$1'","is_error":'$2',"terminal_reason":"'$3'","result":"","session_id":"s1","uuid":"r'$n'"}'; }
+request() { echo '{"type":"control_request","request_id":"q'$n'","request":{"subtype":"can_use_tool","tool_name":"'$1'","input":'"$2"',"tool_use_id":"c'$n'"}}'; }
+n=0
+while read -r line; do
+  case $line in
+    *'"subtype":"interrupt"'*) end error_during_execution true aborted_streaming; continue;;
+    *'"control_response"'*)
+      case $line in
+        *'"behavior":"allow"'*'"answers"'*) say answered;;
+        *'"behavior":"allow"'*) say allowed;;
+        *) say "denied";;
+      esac
+      echo "$line" >&2; end success false completed; continue;;
+    *'"type":"user"'*) ;;
+    *) echo "$line" >&2; continue;;
+  esac
+  n=$((n+1))
+  echo '{"type":"system","subtype":"init","session_id":"s1","model":"m","cwd":"/w","tools":[],"uuid":"i'$n'"}'
+  case $line in
+    *stubborn*) say begins; trap '' INT TERM; while :; do sleep 1000; done;;
+    *wait*) say begins;;
+    *die*) say begins; exit 7;;
+    *touch*) request Bash '{"command":"touch x"}';;
+    *ask*) request AskUserQuestion '{"questions":[{"question":"Which?","options":[{"label":"Red"},{"label":"Blue"}]}]}';;
+    *) text=${line#*content\":\"}; say "${text%%\"*}"; end success false completed;;
+  esac
+done"#;
+
+fn talker() -> Launch {
+    live(&[TALKER], "claude", Input::Open, Box::<ClaudeDriver>::default())
+}
+
+async fn open() -> Watched {
+    Watched::open(ProcessAgent::new(talker()), options()).await
+}
+
+fn is_end(event: &Value) -> bool {
+    event["type"] == "turn_ended"
+}
+
+fn outcomes(events: &[Value]) -> Vec<&str> {
+    events.iter().filter(|event| is_end(event)).map(|it| it["outcome"].as_str().unwrap()).collect()
+}
+
+fn has_text(text: &str) -> impl Fn(&Value) -> bool {
+    move |event: &Value| event["type"] == "block" && event["text"] == text
+}
+
+/// A session in which someone can be asked.
+async fn open_with_user() -> (Watched, mpsc::UnboundedReceiver<InputRequest>) {
+    let (requests, asked) = mpsc::unbounded_channel();
+    let mut options = options();
+    options.input_requests = Some(requests);
+    (Watched::open(ProcessAgent::new(talker()), options).await, asked)
+}
+
+#[tokio::test]
+async fn prompts_have_their_turns_one_after_the_other() {
+    let mut session = open().await;
+    session.handle.prompt("wait for me").await.unwrap();
+    session.until(has_text("begins")).await;
+    // They are queued, although the agent would take them now.
+    session.handle.prompt("two").await.unwrap();
+    session.handle.prompt("three").await.unwrap();
+    session.handle.interrupt().await.unwrap();
+    session.handle.finish().await.unwrap();
+    let (ended, events) = session.end().await;
+    assert_eq!(outcomes(&events), ["cancelled", "completed", "completed"]);
+    assert_eq!((ended.code(), text(&events)), (0, "beginstwothree".to_owned()));
+    let sequence: Vec<_> = events.iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
+    assert_eq!(sequence, (0..events.len() as u64).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_session_waits_for_prompts_without_a_turn() {
+    let session = open().await;
+    session.handle.finish().await.unwrap();
+    let (ended, events) = session.end().await;
+    assert_eq!((ended.code(), ended.outcome), (0, None));
+    assert_eq!(outcomes(&events), [""; 0]);
+}
+
+#[tokio::test]
+async fn every_command_is_answered() {
+    let mut session = open().await;
+    let handle = session.handle.clone();
+    assert_eq!(handle.prompt(" \n").await, Err(Refused::EmptyPrompt));
+    assert_eq!(handle.interrupt().await, Err(Refused::NoTurn));
+    let refused = handle.decide("r9", Decision::Allow).await.unwrap_err();
+    assert_eq!(refused, Refused::UnknownRequest { id: "r9".to_owned(), pending: Vec::new() });
+    assert!(matches!(handle.set_model("-x").await, Err(Refused::NotSupported(_))));
+    handle.prompt("one").await.unwrap();
+    session.until(is_end).await;
+    handle.close().await.unwrap();
+    session.end().await;
+    assert_eq!(handle.prompt("two").await, Err(Refused::Ended));
+}
+
+#[tokio::test]
+async fn closing_cancels_the_turn_and_drops_what_waits() {
+    let mut session = open().await;
+    session.handle.prompt("wait").await.unwrap();
+    session.handle.prompt("never").await.unwrap();
+    session.until(has_text("begins")).await;
+    session.handle.close().await.unwrap();
+    let (ended, events) = session.end().await;
+    assert_eq!((outcomes(&events), ended.code()), (vec!["cancelled"], 130));
+    assert_eq!(text(&events), "begins");
+}
+
+#[tokio::test]
+async fn a_prompt_can_join_the_running_turn() {
+    let mut session = open().await;
+    session.handle.prompt("wait").await.unwrap();
+    session.until(has_text("begins")).await;
+    session.handle.prompt(Prompt::joining("also")).await.unwrap();
+    session.until(has_text("also")).await;
+    session.handle.finish().await.unwrap();
+    assert_eq!(outcomes(&session.end().await.1), ["completed"]);
+}
+
+/// An agent that can be restarted; keeps what each launch was made with.
+fn restarted(launches: Arc<Mutex<Vec<Relaunch>>>) -> ProcessAgent {
+    ProcessAgent::new(talker()).relaunched(move |next| {
+        launches.lock().unwrap().push(next.clone());
+        Ok(talker())
+    })
+}
+
+#[tokio::test]
+async fn an_agent_that_died_is_started_again_with_its_session() {
+    let launches = Arc::new(Mutex::new(Vec::new()));
+    let mut session = Watched::open(restarted(launches.clone()), options()).await;
+    session.handle.prompt("die").await.unwrap();
+    session.until(is_end).await;
+    session.handle.prompt("again").await.unwrap();
+    session.handle.finish().await.unwrap();
+    let (ended, events) = session.end().await;
+    assert_eq!(outcomes(&events), ["failed", "completed"]);
+    assert_eq!((ended.code(), text(&events)), (0, "beginsagain".to_owned()));
+    assert_eq!(launches.lock().unwrap()[0].resume.as_deref(), Some("s1"));
+    let epochs: Vec<_> = events.iter().filter_map(|event| event["epoch"].as_u64()).collect();
+    assert_eq!(epochs.last(), Some(&1), "a new process is a new epoch");
+    let notice = events.iter().find(|event| event["type"] == "notice").unwrap();
+    assert!(notice["text"].as_str().unwrap().contains("exited with code 7"), "{notice}");
+}
+
+#[tokio::test]
+async fn an_agent_that_ignores_an_interrupt_is_killed_and_the_next_prompt_works() {
+    let launches = Arc::new(Mutex::new(Vec::new()));
+    let mut session = Watched::open(restarted(launches), options()).await;
+    session.handle.prompt("stubborn").await.unwrap();
+    session.until(has_text("begins")).await;
+    session.handle.interrupt().await.unwrap();
+    session.until(is_end).await;
+    session.handle.prompt("again").await.unwrap();
+    session.handle.finish().await.unwrap();
+    let (ended, events) = session.end().await;
+    assert_eq!(outcomes(&events), ["cancelled", "completed"]);
+    assert_eq!((ended.code(), text(&events)), (0, "beginsagain".to_owned()));
+}
+
+#[tokio::test]
+async fn an_agent_with_one_prompt_per_process_is_one_session() {
+    let launch = || {
+        let driver = Box::<PlainDriver>::default();
+        let lines = [BEGINS, "prompt=$(cat)", &MESSAGE.replace("hello", "'$prompt'"), COMPLETES];
+        Launch { delivery: Delivery::Input, ..live(&lines, "codex", Input::Closed, driver) }
+    };
+    let agent = ProcessAgent::new(launch()).relaunched(move |next| {
+        assert_eq!(next.resume.as_deref(), Some("t1"));
+        Ok(launch())
+    });
+    let session = Watched::open(agent, options()).await;
+    session.handle.prompt("one").await.unwrap();
+    session.handle.prompt("two").await.unwrap();
+    session.handle.finish().await.unwrap();
+    let (ended, events) = session.end().await;
+    assert_eq!((ended.code(), text(&events)), (0, "onetwo".to_owned()));
+    assert_eq!(outcomes(&events), ["completed", "completed"]);
+    assert_eq!(kinds(&events).into_iter().filter(|kind| *kind == "session_ended").count(), 1);
+    assert_eq!(events.last().unwrap()["epoch"], 1);
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_be_started_again_refuses_the_prompt() {
+    let session = Watched::start(script(&[BEGINS, COMPLETES]), options()).await;
+    let handle = session.handle.clone();
+    let (_, events) = session.end().await;
+    assert_eq!(outcomes(&events), ["completed"]);
+    assert_eq!(handle.prompt("again").await, Err(Refused::Ended));
+}
+
+async fn question(asked: &mut mpsc::UnboundedReceiver<InputRequest>) -> InputRequest {
+    within(asked.recv()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_question_is_answered() {
+    let (session, mut asked) = open_with_user().await;
+    session.handle.prompt("ask me").await.unwrap();
+    let request = question(&mut asked).await;
+    let Wanted::Answer(questions) = &request.wanted else { panic!("{request:?}") };
+    assert_eq!(questions.questions[0].text, "Which?");
+    let handle = &session.handle;
+    let wrong = handle.decide(request.id(), Decision::Allow).await;
+    assert!(matches!(wrong, Err(Refused::WrongAnswer { .. })));
+    // By the id of the tool call, as interfaces know it.
+    handle.answer("c1", json!("Blue")).await.unwrap();
+    handle.finish().await.unwrap();
+    let (ended, events) = session.end().await;
+    assert_eq!(text(&events), "answered");
+    let answered = events.iter().find(|event| event["type"] == "question_answered").unwrap();
+    assert_eq!(answered["answers"][0]["values"], json!(["Blue"]));
+    assert!(ended.exit.stderr.unwrap().contains(r#""answers":{"Which?":"Blue"}"#));
+}
+
+/// Claude's question hung in every mode, and no deadline ended it.
+#[tokio::test]
+async fn a_question_that_no_one_can_answer_is_declined() {
+    let (requests, asked) = mpsc::unbounded_channel();
+    let gone = {
+        let mut options = options();
+        options.input_requests = Some(requests);
+        drop(asked);
+        options
+    };
+    let (requests, _asked) = mpsc::unbounded_channel();
+    let mut silent = options();
+    silent.input_requests = Some(requests);
+    silent.deadlines.answer = Duration::from_millis(100);
+    for options in [options(), gone, silent] {
+        let session = Watched::open(ProcessAgent::new(talker()), options).await;
+        session.handle.prompt("ask me").await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (ended, events) = session.end().await;
+        assert_eq!((ended.code(), text(&events)), (0, "denied".to_owned()));
+        assert!(ended.exit.stderr.unwrap().contains("no one is available to answer"));
+    }
+}
+
+#[tokio::test]
+async fn a_user_who_leaves_declines_what_waits() {
+    let (session, mut asked) = open_with_user().await;
+    session.handle.prompt("touch it").await.unwrap();
+    question(&mut asked).await;
+    drop(asked);
+    session.handle.finish().await.unwrap();
+    let (_, events) = session.end().await;
+    assert_eq!(text(&events), "denied");
+}
+
+#[tokio::test]
+async fn always_holds_for_the_session() {
+    let (mut session, mut asked) = open_with_user().await;
+    session.handle.prompt("touch it").await.unwrap();
+    let first = question(&mut asked).await;
+    let refused = session.handle.allow_always(first.id(), Some("rm *")).await.unwrap_err();
+    assert!(refused.to_string().contains("`rm *` would not allow"), "{refused}");
+    session.handle.allow_always(first.id(), None).await.unwrap();
+    session.until(is_end).await;
+    session.handle.prompt("touch it again").await.unwrap();
+    session.handle.finish().await.unwrap();
+    let (_, events) = session.end().await;
+    assert_eq!(text(&events), "allowedallowed");
+    assert!(asked.recv().await.is_none(), "the second request was not asked about");
+}
+
+#[tokio::test]
+async fn another_mode_decides_what_waits() {
+    let (session, mut asked) = open_with_user().await;
+    session.handle.prompt("touch it").await.unwrap();
+    let request = question(&mut asked).await;
+    session.handle.set_mode(Mode::Auto).await.unwrap();
+    assert!(!request.is_pending());
+    session.handle.finish().await.unwrap();
+    let (_, events) = session.end().await;
+    assert_eq!(text(&events), "allowed");
+    let updated = events.iter().find(|event| event["permission_mode"] == "auto");
+    assert!(updated.is_some(), "{events:?}");
+}
+
+/// The protocol has no place for the reason of a denial, so the next prompt has it.
+#[tokio::test]
+async fn a_reason_that_the_protocol_loses_is_given_with_the_next_prompt() {
+    let lines = [
+        "read initialize; echo '{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{\"protocolVersion\":1}}'",
+        "read new; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"sessionId\":\"s\"}}'",
+        r#"read prompt; echo '{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s","options":[{"optionId":"y","name":"Y","kind":"allow_once"},{"optionId":"n","name":"N","kind":"reject_once"}],"toolCall":{"toolCallId":"c","kind":"execute","rawInput":{"command":"rm x"}}}}'"#,
+        r#"read answer; echo '{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}'"#,
+        r#"read -r prompt; printf '%s\n' "$prompt" >&2; echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}'; cat >/dev/null"#,
+    ];
+    let driver = Box::new(AcpDriver::new(AcpSession::default()));
+    let (requests, mut asked) = mpsc::unbounded_channel();
+    let mut options = options();
+    options.input_requests = Some(requests);
+    let launch = live(&lines, "acp", Input::Open, driver);
+    let mut session = Watched::open(ProcessAgent::new(launch), options).await;
+    session.handle.prompt("one").await.unwrap();
+    let request = question(&mut asked).await;
+    let reason = Decision::Deny("it is needed".to_owned());
+    session.handle.decide(request.id(), reason).await.unwrap();
+    session.until(is_end).await;
+    session.handle.prompt("two").await.unwrap();
+    session.handle.finish().await.unwrap();
+    let (ended, _) = session.end().await;
+    let stderr = ended.exit.stderr.unwrap();
+    let expected = r"rm x), for this reason: it is needed\n\ntwo";
+    assert!(stderr.contains(expected), "{stderr}");
+}

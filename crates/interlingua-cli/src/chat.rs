@@ -1,0 +1,152 @@
+//! `interlingua chat`: one prompt after another at the terminal.
+//!
+//! While a turn runs, Ctrl-C stops it. Between turns, lines are edited; Ctrl-C clears a line, and
+//! quits at an empty one. In a pipe, it is `run` with commands on standard input.
+
+mod editor;
+mod slash;
+
+use std::io::{self, IsTerminal};
+
+use anyhow::{Context, Result};
+use interlingua_agents::{Ended, Stop};
+
+use crate::arguments::{ChatArguments, SessionArguments};
+use crate::conversation::{Conversation, Until};
+use crate::recent::Recent;
+use crate::report;
+use crate::run::{self, Started, StdinUse};
+use crate::signals::OnInterrupt;
+use crate::tally::Tally;
+use crate::transcript::Transcript;
+use editor::{Editor, Typed};
+use slash::SlashCommand;
+
+/// Runs the command; returns its exit code.
+pub(crate) fn run(arguments: &ChatArguments) -> Result<u8> {
+    let mut session = arguments.session.clone();
+    if arguments.continues {
+        session.resume = Some(Recent::open().last(&session.agent, &session.cwd)?);
+    }
+    let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let started = Started::new(&session)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = runtime.block_on(async {
+        if at_terminal {
+            Chat::start(started, &session).await?.converse().await
+        } else {
+            let mut conversation = started.start(StdinUse::Commands, OnInterrupt::Stop).await?;
+            conversation.show(Until::End).await;
+            conversation.end().await.context("the session was aborted")
+        }
+    });
+    // A thread may still wait for a line of standard input.
+    runtime.shutdown_background();
+    let ended = ended?;
+    run::report_end(&ended);
+    Ok(ended.code())
+}
+
+/// A chat at the terminal.
+struct Chat {
+    conversation: Conversation,
+    editor: Editor,
+    folder: std::path::PathBuf,
+}
+
+impl Chat {
+    async fn start(started: Started, arguments: &SessionArguments) -> Result<Self> {
+        let mut conversation = started.start(StdinUse::Answers, OnInterrupt::InterruptTurn).await?;
+        conversation.hide_prompts();
+        conversation.tally = Some(Tally::default());
+        conversation.transcript = Transcript::new().ok();
+        conversation.recent = Some(Recent::open().recorder(&arguments.agent, &arguments.cwd));
+        let editor = Editor::new()?;
+        Ok(Self { conversation, editor, folder: arguments.cwd.clone() })
+    }
+
+    async fn converse(mut self) -> Result<Ended> {
+        loop {
+            self.conversation.pause().await;
+            let typed = self.editor.read().await?;
+            self.conversation.resume();
+            let typed = match typed {
+                Typed::Line(line) => line,
+                Typed::Nothing => continue,
+                Typed::Quit => break,
+            };
+            let goes_on = match SlashCommand::read(&typed) {
+                Some(Ok(SlashCommand::Exit)) => break,
+                Some(Ok(command)) => {
+                    self.execute(command).await;
+                    true
+                }
+                Some(Err(problem)) => {
+                    report::print_line(&problem);
+                    true
+                }
+                None => self.prompt(typed).await,
+            };
+            if !goes_on {
+                return self.conversation.end().await.context("the session was aborted");
+            }
+        }
+        // The session may have ended already.
+        let _ = self.conversation.handle.stop(Stop::Closed).await;
+        self.conversation.show(Until::End).await;
+        self.conversation.end().await.context("the session was aborted")
+    }
+
+    /// Sends a prompt, and shows its turn. Returns `false` once the session has ended.
+    async fn prompt(&mut self, prompt: String) -> bool {
+        match self.conversation.handle.prompt(prompt).await {
+            Ok(()) => self.conversation.show(Until::TurnEnd).await,
+            Err(interlingua_agents::Refused::Ended) => {
+                // What the agent reported at its end was not shown yet.
+                self.conversation.show(Until::End).await
+            }
+            Err(refused) => {
+                report::print_line(&refused.to_string());
+                true
+            }
+        }
+    }
+
+    async fn execute(&mut self, command: SlashCommand) {
+        let handle = &self.conversation.handle;
+        let done = match command {
+            SlashCommand::Model(model) => handle.set_model(&model).await,
+            SlashCommand::Mode(mode) => handle.set_mode(mode).await,
+            SlashCommand::Cost => {
+                let tally = self.conversation.tally.as_ref();
+                tally.iter().flat_map(|tally| tally.lines()).for_each(|line| {
+                    report::print_line(&line);
+                });
+                Ok(())
+            }
+            SlashCommand::Diff => {
+                slash::diff(&self.folder).iter().for_each(|line| report::print_shown(line));
+                Ok(())
+            }
+            SlashCommand::Save(path) => {
+                let saved = match &mut self.conversation.transcript {
+                    Some(transcript) => transcript.save(&path),
+                    None => Err(io::Error::other("nothing was kept: the disk may be full")),
+                };
+                report::print_line(&match saved {
+                    Ok(()) => format!("saved to {}", path.display()),
+                    Err(problem) => format!("{}: {problem}", path.display()),
+                });
+                Ok(())
+            }
+            SlashCommand::Help => {
+                slash::HELP.lines().for_each(report::print_shown);
+                Ok(())
+            }
+            SlashCommand::Exit => Ok(()),
+        };
+        if let Err(refused) = done {
+            report::print_line(&refused.to_string());
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! A session as this command holds it: entries are shown, requests of the agent are answered, and
+//! commands from standard input are executed.
+//!
+//! It knows neither a protocol nor what is shown; [`Display`] does the latter.
+
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal};
+use std::time::Instant;
+
+use interlingua::event::Data;
+use interlingua::{Entry, EntryRef, Writer};
+use interlingua_agents::{Ended, Entries, Handle, InputRequest, Session, Stop};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::asking::{self, Reply};
+use crate::commands::{self, Command};
+use crate::output::{Output, ReaderChange, Stdout};
+use crate::recent::RecentRecorder;
+use crate::report;
+use crate::tally::Tally;
+use crate::transcript::Transcript;
+use crate::view::{self, Terminal, View};
+
+/// How entries are shown.
+#[derive(Debug)]
+pub(crate) enum Display {
+    /// As the records of a dialect.
+    Records(Box<Writer>),
+    /// For a person at a terminal.
+    Terminal(Box<View>, (u16, u16)),
+}
+
+impl Display {
+    /// The view for the terminal of this process.
+    pub(crate) fn at_terminal(verbose: bool) -> Self {
+        let terminal = Terminal::of_stdout(verbose);
+        let size = (terminal.width, terminal.height);
+        Self::Terminal(Box::new(View::new(terminal)), size)
+    }
+
+    fn entry(&mut self, entry: EntryRef<'_>, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Records(writer) => writer.write(entry, bytes),
+            Self::Terminal(view, _) => view.entry(entry, Instant::now(), bytes),
+        }
+    }
+
+    /// Redraws what moves. Returns when that is due next.
+    fn tick(&mut self, bytes: &mut Vec<u8>) -> Option<Instant> {
+        let Self::Terminal(view, size) = self else { return None };
+        let (width, height) = view::size();
+        if std::mem::replace(size, (width, height)) != (width, height) {
+            view.resize(width, height);
+        }
+        view.tick(Instant::now(), bytes)
+    }
+
+    /// Something else is about to be written to the terminal.
+    fn pause(&mut self, bytes: &mut Vec<u8>) {
+        if let Self::Terminal(view, _) = self {
+            view.pause(bytes);
+        }
+    }
+
+    fn resume(&mut self) {
+        if let Self::Terminal(view, _) = self {
+            view.resume();
+        }
+    }
+
+    fn finish(self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Records(writer) => drop(writer.finish(bytes)),
+            Self::Terminal(view, _) => view.finish(bytes),
+        }
+    }
+}
+
+/// Who answers the requests of the agent.
+#[derive(Debug)]
+pub(crate) enum Answers {
+    /// The user at the terminal.
+    AtTerminal(mpsc::UnboundedReceiver<InputRequest>),
+    /// A program that writes commands to standard input.
+    ByCommands {
+        /// Kept open for as long as standard input is.
+        requests: Option<mpsc::UnboundedReceiver<InputRequest>>,
+        commands: mpsc::Receiver<Result<Command, String>>,
+        /// The session ends with its prompt, unless another one arrives before.
+        ends_with_prompt: bool,
+    },
+    /// No one.
+    NoOne,
+}
+
+/// A session that is being shown.
+pub(crate) struct Conversation {
+    pub(crate) handle: Handle,
+    entries: Entries,
+    display: Display,
+    output: Output,
+    answers: Answers,
+    /// Notified when the reader of a pipe closes it.
+    hangup: Option<oneshot::Receiver<()>>,
+    /// Requests whose entry was not shown yet, or that wait for the answer to another one.
+    waiting: VecDeque<InputRequest>,
+    /// The question that the user is looking at.
+    asking: Option<JoinHandle<Option<Reply>>>,
+    /// The sequence number of the next entry to show.
+    next_sequence: u64,
+    /// When the display moves next.
+    next_tick: Option<Instant>,
+    /// Counts what the turns use.
+    pub(crate) tally: Option<Tally>,
+    /// Keeps all entries.
+    pub(crate) transcript: Option<Transcript>,
+    /// Remembers the session, so that it can be continued.
+    pub(crate) recent: Option<RecentRecorder>,
+}
+
+/// How long a conversation is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// To the end of the session.
+    End,
+    /// To the end of the next live turn.
+    TurnEnd,
+}
+
+/// What the loop waited for.
+enum Wake {
+    Entries(Option<Vec<Entry>>),
+    Reader(ReaderChange),
+    Hangup,
+    Requested(Option<InputRequest>),
+    Command(Option<Result<Command, String>>),
+    Answered(Option<Reply>),
+    Tick,
+}
+
+impl Conversation {
+    pub(crate) fn new(session: Session, display: Display, answers: Answers) -> Self {
+        let Session { handle, entries, .. } = session;
+        Self {
+            handle,
+            entries,
+            display,
+            output: Output::new(Box::new(Stdout(io::stdout()))),
+            answers,
+            hangup: watch_reader(),
+            waiting: VecDeque::new(),
+            asking: None,
+            next_sequence: 0,
+            next_tick: None,
+            tally: None,
+            transcript: None,
+            recent: None,
+        }
+    }
+
+    /// Leaves prompts out, because the terminal shows them as they are typed.
+    pub(crate) fn hide_prompts(&mut self) {
+        if let Display::Terminal(view, _) = &mut self.display {
+            view.hide_prompts();
+        }
+    }
+
+    /// Shows the session. Returns `false` once it has ended.
+    pub(crate) async fn show(&mut self, until: Until) -> bool {
+        loop {
+            self.ask_next().await;
+            match self.wait().await {
+                Wake::Entries(None) => return false,
+                Wake::Entries(Some(entries)) => {
+                    let ended = self.take(&entries);
+                    if ended && until == Until::TurnEnd {
+                        return true;
+                    }
+                }
+                Wake::Reader(ReaderChange::Ready) => {}
+                Wake::Reader(ReaderChange::Closed) | Wake::Hangup => self.output_closed().await,
+                Wake::Requested(Some(request)) => self.waiting.push_back(request),
+                Wake::Requested(None) => self.answers = Answers::NoOne,
+                Wake::Command(command) => self.command(command).await,
+                Wake::Answered(reply) => self.answered(reply).await,
+                Wake::Tick => self.tick(),
+            }
+        }
+    }
+
+    /// Waits for the end of the session, and writes what was held back.
+    pub(crate) async fn end(self) -> Option<Ended> {
+        let Self { entries, display, mut output, .. } = self;
+        let mut bytes = Vec::new();
+        display.finish(&mut bytes);
+        output.put(&bytes);
+        output.drained().await;
+        let mut ended = entries.end().await?;
+        if let Some(why) = output.failure() {
+            ended.stop.get_or_insert(Stop::OutputFailed(why));
+        }
+        Some(ended)
+    }
+
+    async fn wait(&mut self) -> Wake {
+        // While the user looks at a question, nothing else is shown.
+        let shows = self.output.has_room() && self.asking.is_none();
+        let tick = self.next_tick.filter(|_| shows);
+        let Self { entries, output, answers, hangup, asking, .. } = self;
+        tokio::select! {
+            biased;
+            reply = answer(asking) => Wake::Answered(reply),
+            wake = input(answers) => wake,
+            change = output.changed() => Wake::Reader(change),
+            () = hung_up(hangup) => Wake::Hangup,
+            entries = entries.next(), if shows => Wake::Entries(entries),
+            () = until(tick), if tick.is_some() => Wake::Tick,
+        }
+    }
+
+    /// Shows entries. Returns whether a live turn has ended.
+    fn take(&mut self, entries: &[Entry]) -> bool {
+        let (mut bytes, mut ended) = (Vec::new(), false);
+        for entry in entries {
+            self.display.entry(entry.borrowed(), &mut bytes);
+            self.keep(entry);
+            self.next_sequence = entry.sequence + 1;
+            ended |= matches!(&entry.event.data, Data::TurnEnded(ended) if !ended.replay);
+        }
+        self.next_tick = self.display.tick(&mut bytes);
+        self.output.put(&bytes);
+        ended
+    }
+
+    fn tick(&mut self) {
+        let mut bytes = Vec::new();
+        self.next_tick = self.display.tick(&mut bytes);
+        self.output.put(&bytes);
+    }
+
+    /// Removes everything transient from the terminal, because something else is written to it.
+    pub(crate) async fn pause(&mut self) {
+        let mut bytes = Vec::new();
+        self.display.pause(&mut bytes);
+        self.output.put(&bytes);
+        self.output.flushed().await;
+    }
+
+    /// What was written instead is complete.
+    pub(crate) fn resume(&mut self) {
+        self.display.resume();
+    }
+
+    /// Keeps what is needed of an entry after it was shown.
+    fn keep(&mut self, entry: &Entry) {
+        if let Some(tally) = &mut self.tally {
+            tally.add(&entry.event);
+        }
+        if let Some(transcript) = &mut self.transcript {
+            transcript.add(entry.borrowed());
+        }
+        let id = match &entry.event.data {
+            Data::SessionStarted(started) => started.id.as_ref(),
+            Data::SessionUpdated(updated) => updated.id.as_ref(),
+            _ => None,
+        };
+        if let (Some(recent), Some(id)) = (&mut self.recent, id) {
+            recent.session(&id.to_string());
+        }
+    }
+
+    /// Asks the user the next question, once everything before it is shown.
+    async fn ask_next(&mut self) {
+        while self.asking.is_none()
+            && let Some(request) =
+                self.waiting.pop_front_if(|next| next.sequence < self.next_sequence)
+        {
+            if request.is_pending() {
+                self.pause().await;
+                self.asking = Some(tokio::task::spawn_blocking(move || asking::ask(&request)));
+            }
+        }
+    }
+
+    async fn answered(&mut self, reply: Option<Reply>) {
+        self.asking = None;
+        if let Some(reply) = reply
+            // The request may have been withdrawn in the meantime.
+            && let Err(refused) = reply.send(&self.handle).await
+        {
+            report::print_line(&refused.to_string());
+        }
+        self.resume();
+    }
+
+    async fn command(&mut self, command: Option<Result<Command, String>>) {
+        let Answers::ByCommands { requests, ends_with_prompt, .. } = &mut self.answers else {
+            return;
+        };
+        let done = match command {
+            None => {
+                // No one is available from now on.
+                drop(requests.take());
+                self.answers = Answers::NoOne;
+                // The session may have ended already.
+                let _ = self.handle.finish().await;
+                return;
+            }
+            Some(Err(problem)) => {
+                report::warning(&format!("a line of standard input was ignored: {problem}"));
+                return;
+            }
+            Some(Ok(command)) => {
+                if matches!(command, Command::Prompt(_))
+                    && std::mem::replace(ends_with_prompt, false)
+                {
+                    // From now on it is a conversation, which ends with standard input. The session
+                    // may have ended already.
+                    let _ = self.handle.hold().await;
+                }
+                command.send(&self.handle).await
+            }
+        };
+        if let Err(refused) = done {
+            report::warning(&format!("a command was not accepted: {refused}"));
+        }
+    }
+
+    async fn output_closed(&mut self) {
+        self.hangup = None;
+        let why = self.output.failure().map_or(Stop::ConsumerGone, Stop::OutputFailed);
+        // The session may have ended already.
+        let _ = self.handle.stop(why).await;
+    }
+}
+
+/// Sleeps until an instant; without one, forever.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for the user's answer; without a question, forever.
+async fn answer(asking: &mut Option<JoinHandle<Option<Reply>>>) -> Option<Reply> {
+    match asking {
+        Some(asking) => asking.await.ok().flatten(),
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for a request of the agent, or for a command.
+async fn input(answers: &mut Answers) -> Wake {
+    match answers {
+        Answers::AtTerminal(requests) => Wake::Requested(requests.recv().await),
+        Answers::ByCommands { requests, commands, .. } => loop {
+            let requests = requests.as_mut();
+            tokio::select! {
+                command = commands.recv() => return Wake::Command(command),
+                // A program sees the request in the entries.
+                Some(_) = next_request(requests) => {}
+            }
+        },
+        Answers::NoOne => std::future::pending().await,
+    }
+}
+
+async fn next_request(
+    requests: Option<&mut mpsc::UnboundedReceiver<InputRequest>>,
+) -> Option<InputRequest> {
+    match requests {
+        Some(requests) => requests.recv().await,
+        None => None,
+    }
+}
+
+async fn hung_up(hangup: &mut Option<oneshot::Receiver<()>>) {
+    if let Some(notified) = hangup
+        && notified.await.is_ok()
+    {
+        return;
+    }
+    // The reader did not close it, or is not watched.
+    *hangup = None;
+    std::future::pending().await
+}
+
+/// Notices when the reader of a pipe closes it, even while there is nothing to write.
+#[cfg(unix)]
+fn watch_reader() -> Option<oneshot::Receiver<()>> {
+    if io::stdout().is_terminal() {
+        return None;
+    }
+    let (notify, notified) = oneshot::channel();
+    std::thread::spawn(move || {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let stdout = io::stdout();
+        let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+        // No events are requested, so only an error or a hang-up is reported.
+        let polled = poll(&mut watched, None);
+        let closed = PollFlags::ERR | PollFlags::HUP;
+        if polled.is_ok() && watched.iter().any(|it| it.revents().intersects(closed)) {
+            // The session may have ended already.
+            let _ = notify.send(());
+        }
+    });
+    Some(notified)
+}
+
+#[cfg(not(unix))]
+fn watch_reader() -> Option<oneshot::Receiver<()>> {
+    None
+}
+
+impl Answers {
+    /// The user, if standard input is a terminal, else a program that writes commands to it.
+    pub(crate) fn from_stdin(
+        requests: mpsc::UnboundedReceiver<InputRequest>,
+        ends_with_prompt: bool,
+    ) -> Self {
+        if io::stdin().is_terminal() && io::stderr().is_terminal() {
+            return Self::AtTerminal(requests);
+        }
+        let (requests, commands) = (Some(requests), commands::from_stdin());
+        Self::ByCommands { requests, commands, ends_with_prompt }
+    }
+}

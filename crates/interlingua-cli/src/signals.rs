@@ -1,0 +1,97 @@
+//! Signals from the terminal and the system, as commands of a session.
+
+use interlingua_agents::{Handle, Stop};
+
+/// The effect of an interrupt, such as Ctrl-C.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnInterrupt {
+    /// It stops the session.
+    Stop,
+    /// It stops the running turn.
+    InterruptTurn,
+}
+
+impl OnInterrupt {
+    /// Returns whether the session still takes commands.
+    async fn apply(self, handle: &Handle) -> bool {
+        match self {
+            Self::Stop => handle.stop(Stop::Interrupted).await.is_ok(),
+            // Without a turn there is nothing to interrupt, and the session goes on.
+            Self::InterruptTurn => {
+                handle.interrupt().await != Err(interlingua_agents::Refused::Ended)
+            }
+        }
+    }
+}
+
+/// Passes SIGINT, SIGTERM, SIGHUP and SIGTSTP on (Ctrl-C on Windows).
+///
+/// The signals are caught before the agent is started. A shell lets its background jobs ignore
+/// SIGINT, which the agent would inherit; a signal that is caught here has its default action there.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    #[cfg(unix)]
+    caught: Vec<(tokio::signal::unix::Signal, bool)>,
+    #[cfg(unix)]
+    suspending: Option<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl Signals {
+    pub(crate) fn catch() -> Self {
+        use interlingua_agents::process::is_hangup_ignored;
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut kinds = vec![(SignalKind::interrupt(), true), (SignalKind::terminate(), false)];
+        // With `nohup`, the run has to survive its terminal.
+        if !is_hangup_ignored() {
+            kinds.push((SignalKind::hangup(), false));
+        }
+        let caught = kinds.into_iter().filter_map(|(kind, is_interrupt)| {
+            signal(kind).ok().map(|signals| (signals, is_interrupt))
+        });
+        let stop = SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw());
+        Self { caught: caught.collect(), suspending: signal(stop).ok() }
+    }
+
+    /// Passes the signals on to a session.
+    pub(crate) fn pass_on(self, handle: &Handle, on_interrupt: OnInterrupt) {
+        for (mut signals, is_interrupt) in self.caught {
+            let handle = handle.clone();
+            let effect = if is_interrupt { on_interrupt } else { OnInterrupt::Stop };
+            tokio::spawn(async move {
+                while signals.recv().await.is_some() && effect.apply(&handle).await {}
+            });
+        }
+        if let Some(signals) = self.suspending {
+            tokio::spawn(suspend_with_us(signals, handle.clone()));
+        }
+    }
+}
+
+/// Suspends the session when Ctrl-Z suspends this process, and resumes it with this process.
+#[cfg(unix)]
+async fn suspend_with_us(mut signals: tokio::signal::unix::Signal, handle: Handle) {
+    use rustix::process::{Signal, getpid, kill_process};
+    while signals.recv().await.is_some() {
+        // After the end of the session, only this process is suspended.
+        let _ = handle.suspend().await;
+        // This call returns when the process is continued.
+        let _ = kill_process(getpid(), Signal::STOP);
+        let _ = handle.resume().await;
+    }
+}
+
+#[cfg(not(unix))]
+impl Signals {
+    pub(crate) fn catch() -> Self {
+        Self {}
+    }
+
+    /// Passes Ctrl-C on to a session.
+    pub(crate) fn pass_on(self, handle: &Handle, on_interrupt: OnInterrupt) {
+        let handle = handle.clone();
+        tokio::spawn(async move {
+            while tokio::signal::ctrl_c().await.is_ok() && on_interrupt.apply(&handle).await {}
+        });
+    }
+}

@@ -1,0 +1,119 @@
+//! `chat` as a person sees it, in tmux: prompts, questions, Ctrl-C, commands.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::commanding::talker;
+
+/// A terminal with the command in it.
+struct Screen {
+    socket: String,
+    folder: tempfile::TempDir,
+}
+
+impl Screen {
+    /// Starts a chat; `None` if there is no tmux.
+    #[allow(clippy::print_stdout, reason = "a test that did not run has to be seen")]
+    fn start(name: &str, arguments: &str) -> Option<Self> {
+        let screen = Self {
+            socket: format!("interlingua-{name}-{}", std::process::id()),
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let chat = format!(
+            "XDG_STATE_HOME={} {} chat {} {arguments}; echo exit code $?; cat",
+            screen.folder.path().display(),
+            env!("CARGO_BIN_EXE_interlingua"),
+            talker(name).display()
+        );
+        let size = ["-x", "80", "-y", "24"];
+        let started =
+            screen.tmux(&[&["-f", "/dev/null", "new-session", "-d"], &size[..], &[&chat]].concat());
+        if started.is_none() {
+            println!("SKIPPED a chat in a terminal: tmux cannot be run");
+        }
+        started.map(|_| screen)
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> Option<String> {
+        let mut tmux = Command::new("tmux");
+        tmux.args(["-L", &self.socket]).args(arguments).stdin(Stdio::null());
+        let done = tmux.output().ok().filter(|done| done.status.success())?;
+        Some(String::from_utf8_lossy(&done.stdout).into_owned())
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"], keys].concat()).unwrap();
+    }
+
+    /// Waits until the screen shows a text; a terminal has no event for that.
+    #[allow(clippy::panic, reason = "the test has failed")]
+    fn until(&self, text: &str) -> String {
+        for _ in 0..600 {
+            let shown = self.tmux(&["capture-pane", "-p"]).unwrap_or_default();
+            if shown.contains(text) {
+                return shown;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        panic!("{text:?} is not shown: {}", self.tmux(&["capture-pane", "-p"]).unwrap_or_default());
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+#[test]
+fn a_chat_has_several_turns() {
+    let Some(screen) = Screen::start("turns", "") else { return };
+    screen.until("›");
+    screen.keys(&["hello", "Enter"]);
+    screen.until("hello\n\n");
+    screen.keys(&["touch it", "Enter"]);
+    screen.until("Allow? [y]es, [a]lways, [n]o, [e]xplain:");
+    screen.keys(&["y", "Enter"]);
+    screen.until("yes");
+    screen.keys(&["ask me", "Enter"]);
+    let question = screen.until("A number or your own words");
+    assert!(question.contains("1. Red") && question.contains("2. Blue"), "{question}");
+    screen.keys(&["2", "Enter"]);
+    screen.until("answered: Blue");
+    screen.keys(&["/cost", "Enter"]);
+    screen.until("3 turns");
+    screen.keys(&["/exit", "Enter"]);
+    screen.until("exit code 0");
+}
+
+#[test]
+fn control_c_stops_a_turn_and_at_an_empty_line_quits() {
+    let Some(screen) = Screen::start("control-c", "") else { return };
+    screen.until("›");
+    screen.keys(&["wait", "Enter"]);
+    screen.until("begins");
+    screen.keys(&["C-c"]);
+    screen.until("Cancelled");
+    screen.keys(&["once more", "Enter"]);
+    screen.until("once more\n\n");
+    screen.keys(&["half a line", "C-c"]);
+    screen.keys(&["C-c"]);
+    screen.until("exit code");
+}
+
+#[test]
+fn a_prompt_may_have_several_lines() {
+    let Some(screen) = Screen::start("lines", "") else { return };
+    screen.until("›");
+    screen.keys(&["first", "C-j", "second", "Enter"]);
+    screen.until("—");
+    screen.keys(&[
+        "/save ",
+        &screen.folder.path().join("saved.jsonl").display().to_string(),
+        "Enter",
+    ]);
+    screen.until("saved to");
+    let saved: PathBuf = screen.folder.path().join("saved.jsonl");
+    let saved = std::fs::read_to_string(saved).unwrap();
+    assert!(saved.contains(r"first\nsecond"), "{saved}");
+}
