@@ -60,16 +60,6 @@ pub(crate) enum Command {
 pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) session: SessionArguments,
-    /// The prompt; `-`, or nothing, reads it from standard input.
-    pub(crate) prompt: Option<String>,
-    /// The prompt, if it looks like a flag: --prompt='--help me'.
-    #[arg(
-        long = "prompt",
-        value_name = "PROMPT",
-        conflicts_with = "prompt",
-        allow_hyphen_values = true
-    )]
-    pub(crate) asked: Option<String>,
 }
 
 /// Talk to an installed agent, one prompt after another.
@@ -89,6 +79,7 @@ pub(crate) struct ChatArguments {
 const CHAT_EXAMPLES: &str = "\
 Examples:
   interlingua chat claude
+  interlingua chat claude 'explain this folder'
   interlingua chat codex --continue --permission-mode accept-edits
   printf '%s\\n' '{\"prompt\":\"hello\"}' '{\"prompt\":\"and again\"}' | interlingua chat gemini --to ai-sdk";
 
@@ -97,6 +88,16 @@ Examples:
 pub(crate) struct SessionArguments {
     /// The agent (`interlingua agents` lists them), or a .toml file that describes a program.
     pub(crate) agent: String,
+    /// The prompt. For `run`, `-` or nothing reads it from standard input; a `chat` begins with it.
+    pub(crate) prompt: Option<String>,
+    /// The prompt, if it looks like a flag: --prompt='--help me'.
+    #[arg(
+        long = "prompt",
+        value_name = "PROMPT",
+        conflicts_with = "prompt",
+        allow_hyphen_values = true
+    )]
+    pub(crate) asked: Option<String>,
     /// The dialect to write; by default `text` at a terminal, else `events`.
     #[arg(long, value_name = "NAME", value_parser = DialectName::Written)]
     pub(crate) to: Option<&'static Dialect>,

@@ -29,13 +29,17 @@ pub(crate) fn run(arguments: &ChatArguments) -> Result<u8> {
         session.resume = Some(Recent::open().last(&session.agent, &session.cwd)?);
     }
     let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let first = session.asked.take().or_else(|| session.prompt.take());
     let started = Started::new(&session)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
         if at_terminal {
-            Chat::start(started, &session).await?.converse().await
+            Chat::start(started, &session).await?.converse(first).await
         } else {
             let mut conversation = started.start(StdinUse::Commands, OnInterrupt::Stop).await?;
+            if let Some(first) = first {
+                conversation.handle.prompt(first).await?;
+            }
             conversation.show(Until::End).await;
             conversation.end().await.context("the session was aborted")
         }
@@ -65,7 +69,12 @@ impl Chat {
         Ok(Self { conversation, editor, folder: arguments.cwd.clone() })
     }
 
-    async fn converse(mut self) -> Result<Ended> {
+    async fn converse(mut self, first: Option<String>) -> Result<Ended> {
+        if let Some(first) = first
+            && !self.prompt(first).await
+        {
+            return self.conversation.end().await.context("the session was aborted");
+        }
         loop {
             self.conversation.pause().await;
             let typed = self.editor.read().await?;

@@ -25,7 +25,7 @@ const STDERR_LINES: usize = 8;
 
 /// Runs the command; returns its exit code.
 pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
-    let input = Input::of(arguments)?;
+    let input = Input::of(&arguments.session)?;
     let started = Started::new(&arguments.session)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(converse(started, input))?;
@@ -73,12 +73,12 @@ enum Input {
 }
 
 impl Input {
-    fn of(arguments: &RunArguments) -> Result<Self> {
+    fn of(arguments: &SessionArguments) -> Result<Self> {
         let prompt = match (&arguments.asked, arguments.prompt.as_deref()) {
             (Some(prompt), _) => prompt.clone(),
             (None, Some("-")) => return Self::from_stdin(),
             (None, Some(prompt)) => prompt.to_owned(),
-            (None, None) if arguments.session.input == Some(InputForm::Json) => {
+            (None, None) if arguments.input == Some(InputForm::Json) => {
                 return Ok(Self::Commands);
             }
             (None, None) if io::stdin().is_terminal() => bail!(

@@ -87,6 +87,15 @@ fn a_chat_has_several_turns() {
 }
 
 #[test]
+fn a_chat_may_begin_with_a_prompt() {
+    let Some(screen) = Screen::start("begins-chat", "hello") else { return };
+    screen.until("hello\n\n");
+    screen.until("›");
+    screen.keys(&["/exit", "Enter"]);
+    screen.until("exit code 0");
+}
+
+#[test]
 fn control_c_stops_a_turn_and_at_an_empty_line_quits() {
     let Some(screen) = Screen::start("control-c", "") else { return };
     screen.until("›");

@@ -112,6 +112,15 @@ fn prompts_follow_each_other() {
     }
 }
 
+#[test]
+fn a_chat_may_begin_with_a_prompt() {
+    let mut session = Controlled::start("begins", &["chat", "one"]);
+    session.until("turn_ended");
+    session.send(r#"{"prompt":"two"}"#);
+    let (text, outcomes, ..) = session.end();
+    assert_eq!((&*text, outcomes.len()), ("onetwo", 2));
+}
+
 /// A run with a prompt ends with its turn, unless another prompt follows.
 #[test]
 fn a_second_prompt_makes_a_run_a_conversation() {

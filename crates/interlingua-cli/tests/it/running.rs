@@ -50,6 +50,19 @@ fn the_prompt_reaches_the_agent_whatever_it_looks_like() {
     assert!(ran.stdout.contains("[from a pipe]"), "{}", ran.stdout);
 }
 
+/// The flags were once taken for the prompt.
+#[test]
+fn flags_after_two_dashes_reach_the_agent() {
+    let agent = described("flags", &["read prompt; echo \"[$prompt $*]\" >&2", BEGINS, "exit 1"]);
+    for arguments in [
+        &["run", &agent, "do it", "--", "--effort", "high"][..],
+        &["run", "--to", "events", &agent, "do it", "--", "--effort", "high"],
+    ] {
+        let ran = run(arguments, b"");
+        assert!(ran.stdout.contains("[do it --effort high]"), "{} {}", ran.stdout, ran.stderr);
+    }
+}
+
 #[test]
 fn the_exit_code_reports_the_outcome() {
     let failed = described("failed", &[BEGINS, "exit 0"]);
