@@ -281,9 +281,10 @@ impl TextEncoder {
         (!clear).then_some(name)
     }
 
-    /// Whether the answer of an open call will report this decision.
+    /// Whether the answer of an open call will report this decision: it was denied, or has run.
     fn answer_reports(&self, resolved: &PermissionResolved<'_>) -> bool {
-        let call = resolved.call.as_ref().filter(|_| resolved.decision == Decision::Denied);
+        let decisions = [Decision::Denied, Decision::Allowed];
+        let call = resolved.call.as_ref().filter(|_| decisions.contains(&resolved.decision));
         call.is_some_and(|call| self.open.iter().any(|open| *call == *open.call))
     }
 
