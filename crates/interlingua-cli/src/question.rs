@@ -6,7 +6,8 @@
 
 use interlingua_agents::permission::{PermissionRequest, visible};
 use interlingua_agents::{Question as AgentQuestion, QuestionRequest};
-use serde_json::Value;
+use serde_json::{Map, Value};
+use similar::{ChangeTag, TextDiff};
 
 /// The number of lines that are shown before the user asks for the rest.
 const SHORT: usize = 20;
@@ -14,10 +15,39 @@ const SHORT: usize = 20;
 /// The names under which tools have the command that they run.
 const COMMANDS: [&str; 2] = ["command", "cmd"];
 
+/// The names under which tools have a text and what replaces it.
+const REPLACEMENTS: [(&str, &str); 4] = [
+    ("old_string", "new_string"),
+    ("oldString", "newString"),
+    ("old_str", "new_str"),
+    ("oldText", "newText"),
+];
+
+/// The number of unchanged lines that are shown before and after a change.
+const CONTEXT: usize = 3;
+
 /// The lines that describe a request.
 #[derive(Debug)]
 pub(crate) struct Question {
-    lines: Vec<String>,
+    lines: Lines,
+}
+
+/// Lines, and for each of them whether it is far from every change of a diff.
+#[derive(Debug, Default)]
+struct Lines {
+    all: Vec<String>,
+    far: Vec<bool>,
+}
+
+impl Lines {
+    fn push(&mut self, line: String) {
+        self.add(line, false);
+    }
+
+    fn add(&mut self, line: String, far: bool) {
+        self.all.push(line);
+        self.far.push(far);
+    }
 }
 
 impl Question {
@@ -27,7 +57,8 @@ impl Question {
             tool => one_line(tool),
         };
         let folder = one_line(&request.folder.to_string_lossy());
-        let mut lines = vec![format!("The agent requests permission to use {tool} in {folder}:")];
+        let mut lines = Lines::default();
+        lines.push(format!("The agent requests permission to use {tool} in {folder}:"));
         match request.input.as_deref().map(serde_json::from_str) {
             Some(Ok(Value::Object(mut fields))) => {
                 // The command first: it is what would run.
@@ -36,9 +67,7 @@ impl Question {
                         push_command(&command, &mut lines);
                     }
                 }
-                for (name, value) in &fields {
-                    push_field(name, value, &mut lines);
-                }
+                push_fields(fields, "  ", &mut lines);
             }
             Some(Ok(value)) => push_text("  ", &text_of(&value), &mut lines),
             Some(Err(_)) => push_text("  ", request.input.as_deref().unwrap_or(""), &mut lines),
@@ -47,7 +76,7 @@ impl Question {
         // Claude repeats a field of the input as the description.
         let is_new = |text: &&str| {
             let repeated = format!("  description: {}", visible(text));
-            !text.is_empty() && !lines.contains(&repeated)
+            !text.is_empty() && !lines.all.contains(&repeated)
         };
         if let Some(description) = request.description.as_deref().filter(is_new) {
             lines.push("  The agent's own description:".to_owned());
@@ -58,22 +87,44 @@ impl Question {
 
     /// The first lines, and a note about the others.
     pub(crate) fn short(&self) -> Vec<String> {
-        let mut lines: Vec<_> = self.lines.iter().take(SHORT).cloned().collect();
-        let hidden = self.lines.len() - lines.len();
-        if hidden > 0 {
-            lines.push(format!("  … {hidden} more lines would be allowed too; [e] shows them"));
+        let (mut shown, mut unchanged) = (Vec::new(), 0);
+        let mut lines = self.lines.all.iter().zip(&self.lines.far).enumerate();
+        let rest = lines.find_map(|(at, (line, far))| {
+            if *far {
+                unchanged += 1;
+                return None;
+            }
+            if unchanged > 0 {
+                shown.push(folded(std::mem::take(&mut unchanged)));
+            }
+            if shown.len() >= SHORT {
+                return Some(at);
+            }
+            shown.push(line.clone());
+            None
+        });
+        if unchanged > 0 {
+            shown.push(folded(unchanged));
         }
-        lines
+        if let Some(at) = rest {
+            let hidden = self.lines.all.len() - at;
+            shown.push(format!("  … {hidden} more lines would be allowed too; [e] shows them"));
+        }
+        shown
     }
 
     /// All lines.
     pub(crate) fn complete(&self) -> &[String] {
-        &self.lines
+        &self.lines.all
     }
 }
 
+fn folded(lines: usize) -> String {
+    format!("  … {lines} lines that the agent leaves as they are; [e] shows them")
+}
+
 /// A command, with a mark before each of its lines.
-fn push_command(command: &Value, lines: &mut Vec<String>) {
+fn push_command(command: &Value, lines: &mut Lines) {
     match command {
         Value::String(text) => {
             for (number, line) in text.split('\n').enumerate() {
@@ -93,10 +144,11 @@ fn push_command(command: &Value, lines: &mut Vec<String>) {
 
 /// The lines that introduce questions of the agent.
 pub(crate) fn introduction(request: &QuestionRequest) -> Vec<String> {
-    let mut lines = vec![match &request.server {
+    let mut lines = Lines::default();
+    lines.push(match &request.server {
         Some(server) => format!("The MCP server {} asks:", one_line(server)),
         None => "The agent asks:".to_owned(),
-    }];
+    });
     if let Some(message) = &request.message {
         push_text("  ", message, &mut lines);
     }
@@ -107,19 +159,19 @@ pub(crate) fn introduction(request: &QuestionRequest) -> Vec<String> {
         lines.push("  The answer has this form:".to_owned());
         push_text("    ", &text_of(schema), &mut lines);
     }
-    lines
+    lines.all
 }
 
 /// The lines of one question: its text, and its numbered options.
 pub(crate) fn lines(question: &AgentQuestion) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines = Lines::default();
     push_text("  ", &question.text, &mut lines);
     for (number, (label, description)) in question.options.iter().enumerate() {
         let description = description.as_ref().map(|text| format!(" – {}", one_line(text)));
         let label = one_line(label);
         lines.push(format!("    {}. {label}{}", number + 1, description.unwrap_or_default()));
     }
-    lines
+    lines.all
 }
 
 /// Text that must not draw lines of its own.
@@ -127,19 +179,87 @@ fn one_line(text: &str) -> String {
     visible(text).replace('\n', "\\n")
 }
 
-fn push_field(name: &str, value: &Value, lines: &mut Vec<String>) {
-    let name = one_line(name);
-    let text = text_of(value);
-    if text.contains('\n') {
-        lines.push(format!("  {name}:"));
-        push_text("    | ", &text, lines);
-    } else {
-        push_text(&format!("  {name}: "), &text, lines);
+/// The fields of a tool's input. A text and its replacement are shown as a diff.
+fn push_fields(mut fields: Map<String, Value>, before: &str, lines: &mut Lines) {
+    let replaced = REPLACEMENTS.iter().find_map(|(old, new)| {
+        let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
+        Some(((old, new), (text(old)?, text(new)?)))
+    });
+    if let Some(((old, new), _)) = replaced {
+        fields.remove(*old);
+        fields.remove(*new);
+    }
+    // The path of a file must not be hidden behind its content.
+    let is_long = |(_, value): &(String, Value)| value.is_array() || text_of(value).contains('\n');
+    let (long, short): (Vec<_>, Vec<_>) = fields.into_iter().partition(is_long);
+    for (name, value) in short.into_iter().chain(long) {
+        push_field(&name, value, before, lines);
+    }
+    if let Some((_, (old, new))) = replaced {
+        push_diff(&old, &new, before, lines);
     }
 }
 
-fn push_text(before: &str, text: &str, lines: &mut Vec<String>) {
-    lines.extend(text.split('\n').map(|line| format!("{before}{}", visible(line))));
+fn push_field(name: &str, value: Value, before: &str, lines: &mut Lines) {
+    let name = one_line(name);
+    match value {
+        Value::Array(edits) if !edits.is_empty() && edits.iter().all(replaces) => {
+            for (number, edit) in edits.into_iter().enumerate() {
+                lines.push(format!("{before}{name} {}:", number + 1));
+                if let Value::Object(edit) = edit {
+                    push_fields(edit, &format!("{before}  "), lines);
+                }
+            }
+        }
+        value => {
+            let text = text_of(&value);
+            if text.contains('\n') {
+                lines.push(format!("{before}{name}:"));
+                push_text(&format!("{before}  | "), &text, lines);
+            } else {
+                push_text(&format!("{before}{name}: "), &text, lines);
+            }
+        }
+    }
+}
+
+/// Whether a value has a text and its replacement.
+fn replaces(value: &Value) -> bool {
+    let is_text = |name: &str| value.get(name).is_some_and(Value::is_string);
+    REPLACEMENTS.iter().any(|(old, new)| is_text(old) && is_text(new))
+}
+
+/// The lines of both texts. A line end at the end of a text is an empty line after it, so that a
+/// change of it is seen.
+fn push_diff(old: &str, new: &str, before: &str, lines: &mut Lines) {
+    let (old, new): (Vec<_>, Vec<_>) = (old.split('\n').collect(), new.split('\n').collect());
+    let diff = TextDiff::from_slices(&old, &new);
+    let changes: Vec<_> = diff.iter_all_changes().collect();
+    let changed = |at: usize| changes.get(at).is_some_and(|it| it.tag() != ChangeTag::Equal);
+    // The distance to the next change after each line, and, in the loop, to the last one before.
+    let mut after = vec![usize::MAX; changes.len()];
+    let mut distance = usize::MAX;
+    for (at, slot) in after.iter_mut().enumerate().rev() {
+        distance = if changed(at) { 0 } else { distance.saturating_add(1) };
+        *slot = distance;
+    }
+    let mut distance = usize::MAX;
+    for (at, (change, after)) in changes.iter().zip(after).enumerate() {
+        distance = if changed(at) { 0 } else { distance.saturating_add(1) };
+        let sign = match change.tag() {
+            ChangeTag::Delete => '-',
+            ChangeTag::Insert => '+',
+            ChangeTag::Equal => ' ',
+        };
+        let line = format!("{before}{sign} {}", visible(change.value()));
+        lines.add(line, distance.min(after) > CONTEXT);
+    }
+}
+
+fn push_text(before: &str, text: &str, lines: &mut Lines) {
+    for line in text.split('\n') {
+        lines.push(format!("{before}{}", visible(line)));
+    }
 }
 
 fn text_of(value: &Value) -> String {
@@ -196,7 +316,50 @@ mod tests {
         let hidden = complete.len() - SHORT;
         assert!(short.last().unwrap().contains(&format!("{hidden} more lines")), "{short:?}");
         assert!(complete.iter().any(|line| line == "    | line 99"));
-        assert!(complete.iter().any(|line| line == "  file_path: a.txt"));
+        assert_eq!(short[1], "  file_path: a.txt");
+    }
+
+    #[test]
+    fn an_edit_is_shown_as_a_diff() {
+        let lines = |changed: &str| {
+            let line =
+                |number: i32| if number == 20 { changed.to_owned() } else { number.to_string() };
+            (0..30).map(line).collect::<Vec<_>>().join("\n")
+        };
+        let (old, new) = (lines("old\u{202e}"), lines("new") + "\n");
+        let input = serde_json::json!({"file_path": "a", "old_string": old, "new_string": new});
+        let shown = question("Edit", &input);
+        assert_eq!(shown.complete().len(), 34, "the title, the path, and all lines of both texts");
+        assert_eq!(
+            shown.short()[1..],
+            [
+                "  file_path: a",
+                "  … 17 lines that the agent leaves as they are; [e] shows them",
+                "    17",
+                "    18",
+                "    19",
+                "  - old\\u{202e}",
+                "  + new",
+                "    21",
+                "    22",
+                "    23",
+                "  … 3 lines that the agent leaves as they are; [e] shows them",
+                "    27",
+                "    28",
+                "    29",
+                "  + ",
+            ]
+        );
+    }
+
+    #[test]
+    fn several_edits_are_shown_as_diffs() {
+        let edits =
+            serde_json::json!([{"old_string": "a", "new_string": "b", "replace_all": true}]);
+        let shown = question("MultiEdit", &serde_json::json!({"file_path": "x", "edits": edits}));
+        let expected =
+            ["  file_path: x", "  edits 1:", "    replace_all: true", "    - a", "    + b"];
+        assert_eq!(shown.complete()[1..], expected);
     }
 
     #[test]
