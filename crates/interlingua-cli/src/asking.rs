@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{question, report, terminal_input};
 
+/// The question after the description of a permission request.
+pub(crate) const ALLOW: &str = "Allow? [y]es, [a]lways, [n]o, [e]xplain:";
+
 /// The user's answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -58,7 +61,7 @@ fn ask_for_permission(asked: &InputRequest, request: &PermissionRequest) -> Opti
     // Input from before the question appeared is not an answer to it.
     terminal_input::discard();
     loop {
-        let Some(line) = read_line("Allow? [y]es, [a]lways, [n]o, [e]xplain:", asked)? else {
+        let Some(line) = read_line(ALLOW, asked)? else {
             return Some(Given::Decision(denied()));
         };
         match line.trim() {

@@ -2,44 +2,88 @@
 //!
 //! `scripts/screens` writes them to `docs/screens`; the test fails if they are not up to date.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::num::NonZeroU16;
 
+use std::time::{Duration, Instant};
+
+use interlingua::Entry;
+use interlingua::event::{Data, ToolKind};
+use interlingua_agents::permission::PermissionRequest;
+
 use super::{TERMINAL, entries, folder, written};
+use crate::asking::ALLOW;
+use crate::question::Question;
 use crate::view::{Terminal, View};
 
 /// The size of a character cell, in pixels.
 const CELL: (u32, u32) = (8, 18);
 const MARGIN: u32 = 14;
 
+/// The height of a terminal that shows a whole session.
+const TALL: u16 = 90;
+
 #[test]
 fn pictures_are_up_to_date() {
     let fix = entries("tests/sessions/fix-a-test.jsonl");
-    let parallel = entries("../../transcripts/codex/tool-parallel/input.jsonl");
-    let terminal = Terminal { height: 90, ..TERMINAL };
-    let working = {
-        let (mut view, mut out) = (View::new(terminal), Vec::new());
-        let now = std::time::Instant::now();
-        // Up to the first command, which is running.
-        let running = fix.iter().position(|entry| entry.event.data.kind() == "tool_ended").unwrap();
-        fix.iter().take(running + 2).for_each(|it| view.entry(it.borrowed(), now, &mut out));
-        view.tick(now + std::time::Duration::from_secs(12), &mut out);
-        out
-    };
+    let terminal = Terminal { height: TALL, ..TERMINAL };
     let pictures = [
-        ("fix-a-test", written(&fix, terminal)),
-        ("working", working),
-        ("parallel", written(&parallel, terminal)),
+        ("fix-a-test", TALL, written(&fix, terminal)),
+        ("working", TALL, working(&fix)),
+        ("asked", 24, asked(&fix)),
     ];
-    for (name, bytes) in pictures {
+    for (name, height, bytes) in pictures {
         let path = folder().join("../../docs/screens").join(format!("{name}.svg"));
-        let picture = draw(&bytes, terminal.width, terminal.height);
+        let picture = draw(&bytes, terminal.width, height);
         if std::env::var_os("UPDATE_SCREENS").is_some() {
             std::fs::write(&path, &picture).unwrap();
         }
         let current = std::fs::read_to_string(&path).unwrap_or_default();
         assert_eq!(picture, current, "docs/screens/{name}.svg: run scripts/screens");
     }
+}
+
+/// The screen while the second call runs, which is a command.
+fn working(session: &[Entry]) -> Vec<u8> {
+    let (mut view, mut out) = (View::new(Terminal { height: TALL, ..TERMINAL }), Vec::new());
+    let now = Instant::now();
+    let is_end = |(_, it): &(usize, &Entry)| it.event.data.kind() == "tool_ended";
+    let (end, _) = session.iter().enumerate().filter(is_end).nth(1).unwrap();
+    session.iter().take(end).for_each(|it| view.entry(it.borrowed(), now, &mut out));
+    view.tick(now + Duration::from_secs(12), &mut out);
+    out
+}
+
+/// The screen while the user is asked about an edit.
+fn asked(session: &[Entry]) -> Vec<u8> {
+    let (mut view, mut out) = (View::new(Terminal { height: 24, ..TERMINAL }), Vec::new());
+    let request = session.iter().enumerate().find_map(|(at, entry)| match &entry.event.data {
+        Data::PermissionRequested(request)
+            if request.tool.as_ref().is_some_and(|it| *it == *"Edit") =>
+        {
+            Some((at, request))
+        }
+        _ => None,
+    });
+    let (at, request) = request.unwrap();
+    let now = Instant::now();
+    session.iter().take(at).for_each(|it| view.entry(it.borrowed(), now, &mut out));
+    view.pause(&mut out);
+    let question = Question::new(&PermissionRequest {
+        id: String::new(),
+        call: Vec::new(),
+        tool: "Edit".to_owned(),
+        kind: ToolKind::Edit,
+        input: request.input.as_ref().map(|input| input.get().to_owned()),
+        description: None,
+        folder: "/srv/parser".into(),
+    });
+    for line in question.short() {
+        write!(&mut out, "\r\n{line}").unwrap();
+    }
+    write!(&mut out, "\r\n{ALLOW} ").unwrap();
+    out
 }
 
 fn draw(bytes: &[u8], width: u16, height: u16) -> String {
