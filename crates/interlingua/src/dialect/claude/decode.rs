@@ -11,8 +11,8 @@ use super::wire::{Content, Line, Message};
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, Emitter, EventSink, each_record, tools};
 use crate::event::{
-    Block, BlockKind, Event, Interrupted, MessageEnded, MessageStarted, PlanUpdated, Scope,
-    SessionStarted, ToolProgress, UserMessage, Withdrawn,
+    Block, BlockKind, Event, Interrupted, MessageEnded, MessageStarted, Notice, PlanUpdated, Scope,
+    SessionStarted, Severity, ToolProgress, UserMessage, Withdrawn,
 };
 use crate::framing::FrameText;
 use crate::json::Text;
@@ -182,8 +182,7 @@ impl ClaudeDecoder {
         let list = match &mut line.message {
             Shaped::Record(Message { content: Shaped::List(list), .. }) => list,
             Shaped::Record(Message { content: Shaped::Text(text), .. }) => {
-                let text = text.clone();
-                out.emit(UserMessage { text, injected, replay });
+                decode_user_text(text.clone(), injected, replay, out);
                 return;
             }
             _ => {
@@ -207,11 +206,7 @@ impl ClaudeDecoder {
                 }
                 "text" => {
                     let text = content.text.take().unwrap_or_default();
-                    if text.body().starts_with("[Request interrupted by user") {
-                        out.emit(Interrupted { text: Some(text) });
-                    } else {
-                        out.emit(UserMessage { text, injected, replay });
-                    }
+                    decode_user_text(text, injected, replay, out);
                 }
                 other => {
                     let name = Text::from(format!("user/{other}"));
@@ -300,4 +295,26 @@ fn emit_progress<'a>(line: Line<'a>, out: &mut Emitter<'_, 'a>) {
     }
     let elapsed_ms = line.elapsed_seconds.map(|seconds| (seconds * 1000.0) as u64);
     out.emit(ToolProgress { call, output: None, elapsed_ms });
+}
+
+/// A text in the user's place. Claude Code also writes there what it did itself: `set_model` between
+/// two turns is reported so, and is neither a prompt nor the start of a turn.
+fn decode_user_text<'a>(text: Text<'a>, injected: bool, replay: bool, out: &mut Emitter<'_, 'a>) {
+    if text.body().starts_with("[Request interrupted by user") {
+        out.emit(Interrupted { text: Some(text) });
+    } else if let Some(report) = local_command_output(&text).filter(|_| replay) {
+        out.emit(Notice { severity: Severity::Info, text: report });
+    } else {
+        out.emit(UserMessage { text, injected, replay });
+    }
+}
+
+/// What a command of Claude Code itself printed.
+fn local_command_output<'a>(text: &Text<'_>) -> Option<Text<'a>> {
+    if !text.body().starts_with("<local-command-stdout>") {
+        return None;
+    }
+    let plain = text.to_plain();
+    let output = plain.strip_prefix("<local-command-stdout>")?;
+    Some(Text::from(output.strip_suffix("</local-command-stdout>")?.to_owned()))
 }
