@@ -10,8 +10,13 @@ use interlingua::{Exit, Options, Translator};
 /// Frames do not depend on how the bytes are split, are in order, and never exceed the limit.
 pub(crate) fn framing(data: &[u8]) {
     let limits = Limits { frame: 1 << 12 };
-    let kinds =
-        [FramingKind::Lines, FramingKind::Sse, FramingKind::LinesOrSse, FramingKind::Objects];
+    let kinds = [
+        FramingKind::Lines,
+        FramingKind::Sse,
+        FramingKind::LinesOrSse,
+        FramingKind::Objects,
+        FramingKind::ContentLength,
+    ];
     for kind in kinds {
         let whole = frames(kind.at_start(limits), [data]);
         let size = data.first().map_or(1, |byte| usize::from(*byte % 13) + 1);
