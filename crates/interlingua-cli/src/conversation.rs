@@ -19,6 +19,7 @@ use crate::output::{Output, ReaderChange, Stdout};
 use crate::recent::RecentRecorder;
 use crate::report;
 use crate::tally::Tally;
+use crate::terminal_input;
 use crate::transcript::Transcript;
 use crate::view::{self, Terminal, View};
 
@@ -168,6 +169,7 @@ impl Conversation {
 
     /// Shows the session. Returns `false` once it has ended.
     pub(crate) async fn show(&mut self, until: Until) -> bool {
+        self.hide_typed();
         loop {
             self.ask_next().await;
             match self.wait().await {
@@ -191,6 +193,7 @@ impl Conversation {
 
     /// Waits for the end of the session, and writes what was held back.
     pub(crate) async fn end(self) -> Option<Ended> {
+        terminal_input::show();
         let Self { entries, display, mut output, .. } = self;
         let mut bytes = Vec::new();
         display.finish(&mut bytes);
@@ -245,11 +248,20 @@ impl Conversation {
         self.display.pause(&mut bytes);
         self.output.put(&bytes);
         self.output.flushed().await;
+        terminal_input::show();
     }
 
     /// What was written instead is complete.
     pub(crate) fn resume(&mut self) {
         self.display.resume();
+        self.hide_typed();
+    }
+
+    /// What is typed would disturb the rows that are redrawn.
+    fn hide_typed(&self) {
+        if let Display::Terminal(..) = self.display {
+            terminal_input::hide();
+        }
     }
 
     /// Keeps what is needed of an entry after it was shown.

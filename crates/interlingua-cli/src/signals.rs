@@ -2,6 +2,9 @@
 
 use interlingua_agents::{Handle, Stop};
 
+#[cfg(unix)]
+use crate::terminal_input;
+
 /// The effect of an interrupt, such as Ctrl-C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnInterrupt {
@@ -75,8 +78,12 @@ async fn suspend_with_us(mut signals: tokio::signal::unix::Signal, handle: Handl
     while signals.recv().await.is_some() {
         // After the end of the session, only this process is suspended.
         let _ = handle.suspend().await;
+        let was_hidden = terminal_input::show();
         // This call returns when the process is continued.
         let _ = kill_process(getpid(), Signal::STOP);
+        if was_hidden {
+            terminal_input::hide();
+        }
         let _ = handle.resume().await;
     }
 }

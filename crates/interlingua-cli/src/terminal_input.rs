@@ -1,6 +1,21 @@
-//! Lines that a user types at the terminal.
+//! What a user types at the terminal: lines, and whether the terminal shows them.
 
 use std::io::{self, BufRead};
+
+#[cfg(unix)]
+mod echo;
+#[cfg(unix)]
+pub(crate) use echo::{hide, show};
+
+/// Other systems show what is typed.
+#[cfg(not(unix))]
+pub(crate) fn hide() {}
+
+/// What is typed is shown already.
+#[cfg(not(unix))]
+pub(crate) fn show() -> bool {
+    false
+}
 
 /// Discards what was typed and not read yet.
 pub(crate) fn discard() {

@@ -110,6 +110,35 @@ fn control_c_stops_a_turn_and_at_an_empty_line_quits() {
     screen.until("exit code");
 }
 
+/// What was typed during a turn once appeared in the middle of the rows that are redrawn.
+#[test]
+fn the_terminal_does_not_show_what_is_typed_during_a_turn() {
+    let Some(screen) = Screen::start("ahead", "") else { return };
+    screen.until("›");
+    screen.keys(&["wait", "Enter"]);
+    screen.until("begins");
+    // Ctrl-C also discards what was typed before it.
+    screen.keys(&["typed ahead", "C-c"]);
+    let shown = screen.until("Cancelled");
+    assert!(!shown.contains("typed ahead"), "{shown}");
+    screen.keys(&["half a line"]);
+    screen.until("› half a line");
+    screen.keys(&["C-c", "C-c"]);
+    screen.until("exit code");
+    screen.keys(&["visible again"]);
+    screen.until("visible again");
+}
+
+#[test]
+fn a_prompt_that_is_typed_during_a_turn_is_the_next_one() {
+    let Some(screen) = Screen::start("typed-ahead", "") else { return };
+    screen.until("›");
+    screen.keys(&["first", "Enter", "second", "Enter", "third", "Enter"]);
+    screen.until("third\n\n");
+    screen.keys(&["/cost", "Enter"]);
+    screen.until("3 turns");
+}
+
 #[test]
 fn a_prompt_may_have_several_lines() {
     let Some(screen) = Screen::start("lines", "") else { return };

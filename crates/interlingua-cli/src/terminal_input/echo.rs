@@ -1,0 +1,47 @@
+//! Whether the terminal shows what is typed. While rows are redrawn, typed characters would end up
+//! between them; they are kept, and appear when a line is read.
+//!
+//! There is one terminal, so its state is global. Only a foreground job may change it: the system
+//! stops any other one that tries.
+
+use std::io::{self, IsTerminal};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::process::getpgrp;
+use rustix::termios::{
+    InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr,
+};
+
+/// The state of the terminal before it was changed.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// Stops showing what is typed. Ctrl-C and Ctrl-Z still have their effect.
+pub(crate) fn hide() {
+    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    if before.is_some() || !is_in_foreground() {
+        return;
+    }
+    let Ok(state) = tcgetattr(io::stdin()) else { return };
+    let mut quiet = state.clone();
+    quiet.local_modes.remove(LocalModes::ECHO);
+    // The Enter key must not become a line feed, which begins another line in the editor.
+    quiet.input_modes.remove(InputModes::ICRNL);
+    if tcsetattr(io::stdin(), OptionalActions::Now, &quiet).is_ok() {
+        *before = Some(state);
+    }
+}
+
+/// Shows what is typed again. Returns whether it had been hidden.
+pub(crate) fn show() -> bool {
+    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(state) = before.take() else { return false };
+    if is_in_foreground() {
+        // A terminal that is gone needs no restoring.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &state);
+    }
+    true
+}
+
+fn is_in_foreground() -> bool {
+    io::stdin().is_terminal() && tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
+}
