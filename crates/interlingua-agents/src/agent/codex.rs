@@ -31,6 +31,9 @@ fn plan(request: &Request) -> Result<Plan, Error> {
 /// Makes its tool for questions available outside of its plan mode.
 const QUESTIONS: &str = "features.default_mode_request_user_input=true";
 
+/// The warning about features under development, which would appear in every session.
+const NO_WARNING: &str = "suppress_unstable_features_warning=true";
+
 fn app_server(request: &Request) -> Plan {
     let thread = Thread {
         resume: request.resume.clone(),
@@ -38,7 +41,7 @@ fn app_server(request: &Request) -> Plan {
         model: request.model.clone(),
         mode: request.mode,
     };
-    let arguments = words(&["-c", QUESTIONS, "app-server"]);
+    let arguments = words(&["-c", QUESTIONS, "-c", NO_WARNING, "app-server"]);
     Plan::live("codex-app-server", arguments, CodexDriver::new(thread))
 }
 

@@ -56,8 +56,12 @@ fn question(agent: &str) -> Option<Reply> {
     let options = labels.map(|label| json!({"label": label, "description": "A colour."}));
     let question = json!({"question": COLOUR, "header": "Colour", "options": options,
         "multiSelect": false});
+    let named = json!({"id": "colour", "question": COLOUR, "header": "Colour", "options": options});
+    let plain = json!({"question": COLOUR, "header": "Colour", "options": options});
     Some(match agent {
         "copilot" => Reply::call("ask_user", json!({"question": COLOUR, "choices": labels})),
+        "codex" => Reply::call("request_user_input", json!({"questions": [named]})),
+        "opencode" => Reply::call("question", json!({"questions": [plain]})),
         "claude" => Reply::call("AskUserQuestion", json!({"questions": [question]})),
         "qwen" => Reply::call("ask_user_question", json!({"questions": [question]})),
         _ => return None,
@@ -302,6 +306,9 @@ async fn a_question_unanswered(agent: &'static str, program: PathBuf) -> Outcome
     live.prompt("one").await?;
     let report = live.finish(|_, _| {}).await?;
     check(&report, &["completed"])?;
+    // Codex warns about a feature under development, which is the one that lets it ask.
+    let warned = report.of("notice").iter().any(|it| it.to_string().contains("nder-development"));
+    expect(!warned, "the user was warned about the feature", &report)?;
     let counts = (report.of("question_asked").len(), report.of("question_answered").len());
     expect(counts == (1, 1), "there was not one question and its end", &report)?;
     received(&home, &report, "no one is available")
