@@ -246,10 +246,21 @@ fn item(block: &Block, id: &str, text: Option<&str>) -> Value {
             "type": "custom_tool_call", "id": id, "call_id": call.id, "name": call.name,
             "input": text, "status": status,
         }),
-        Content::Call(call) => json!({
-            "type": "function_call", "id": id, "call_id": call.id, "name": call.name,
-            "arguments": text, "status": status,
-        }),
+        Content::Call(call) => {
+            // `namespace/tool` is a tool of a namespace, as Codex offers those of MCP servers.
+            let (namespace, name) = match call.name.split_once('/') {
+                Some((namespace, name)) => (Some(namespace), name),
+                None => (None, &*call.name),
+            };
+            let mut item = json!({
+                "type": "function_call", "id": id, "call_id": call.id, "name": name,
+                "arguments": text, "status": status,
+            });
+            if let Some(namespace) = namespace {
+                set(&mut item, "namespace", json!(namespace));
+            }
+            item
+        }
     }
 }
 

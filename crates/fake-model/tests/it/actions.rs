@@ -129,3 +129,15 @@ fn an_action_without_a_tool_is_found_and_named() {
     assert_eq!(parsed_answer.text, "(no tool for the scripted action)");
     assert_eq!(found(&model), ["action-without-tool"]);
 }
+
+/// Codex offers the tools of MCP servers in namespaces, and does not know them by one name.
+#[test]
+fn a_tool_of_a_namespace_is_named_by_both() {
+    let model = model([Reply::call("mcp__form/ask", json!({}))]);
+    let (path, body) = request(Wire::Responses, &[Entry::User("Hello")]);
+    let text = post(&model, &path, &body).body;
+    assert!(
+        text.contains(r#""name":"ask""#) && text.contains(r#""namespace":"mcp__form""#),
+        "{text}"
+    );
+}

@@ -8,6 +8,7 @@
 
 mod home;
 mod live;
+mod mcp;
 mod same_turn;
 mod screen;
 mod situations;
@@ -18,6 +19,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 use home::AGENTS;
 use live::LIVE;
+use mcp::MCP;
 use same_turn::{TURNS, same_turn};
 use screen::SCREENS;
 use situations::{Outcome, SITUATIONS, can};
@@ -50,6 +52,11 @@ fn main() {
         for (name, situation) in LIVE.iter().filter(|(name, _)| live::can(agent, name)) {
             let program = program.clone();
             let trial = format!("{agent}::live::{name}");
+            trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
+        }
+        for (name, situation) in MCP.iter().filter(|_| mcp::AGENTS.contains(&agent)) {
+            let program = program.clone();
+            let trial = format!("{agent}::mcp::{name}");
             trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
         }
     }
