@@ -28,7 +28,7 @@ use super::wire::{Message, Params, Update};
 use super::wire_meta::Meta;
 use crate::dialect::decode::Own;
 use crate::dialect::{Decoder, EventSink, each_record, unknown};
-use crate::event::{Event, Interrupted, Native, Usage};
+use crate::event::{Event, Interrupted, Native, SessionUpdated, Usage};
 use crate::framing::FrameText;
 use crate::json::read;
 use crate::json::{Json, Text};
@@ -157,6 +157,14 @@ impl AcpDecoder {
                     return;
                 }
                 None
+            }
+            "qwen/notify/session/mode-update" => {
+                let permission_mode = params.mode;
+                sink.event(Event::new(SessionUpdated {
+                    permission_mode,
+                    ..SessionUpdated::default()
+                }));
+                return;
             }
             "initialize" | "session/new" => Some(ClientRequest::Open),
             "session/load" | "session/resume" => {

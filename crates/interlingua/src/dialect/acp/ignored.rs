@@ -34,6 +34,13 @@ pub(super) const IGNORED: &[Ignored] = &[
         why: "work that the client does for the agent; the call that needs it is read",
     },
     Ignored {
+        what: &[
+            "qwen/notify/session/mode-update: params.planExecutionMode",
+            "qwen/notify/session/mode-update: params.v",
+        ],
+        why: "the mode of Qwen after its plan, and the version of the record; the mode is read",
+    },
+    Ignored {
         what: &["craft/*", "_*", "$/*"],
         why: "extensions that an agent and its client have agreed on",
     },

@@ -26,6 +26,8 @@ pub(super) struct Params<'a> {
     pub(super) message: Option<Text<'a>>,
     pub(super) schema: Option<Json<'a>>,
     pub(super) url: Option<Text<'a>>,
+    /// The mode that Qwen reports in a notification of its own.
+    pub(super) mode: Option<Text<'a>>,
 }
 
 impl<'a> Record<'a> for Params<'a> {
@@ -43,6 +45,7 @@ impl<'a> Record<'a> for Params<'a> {
             "message" => self.message = value.text()?,
             "requestedSchema" => self.schema = value.json()?,
             "url" => self.url = value.text()?,
+            "currentModeId" => self.mode = value.text()?,
             _ => value.skip()?,
         }
         Ok(())
@@ -62,6 +65,7 @@ impl<'a> Record<'a> for Params<'a> {
             "message",
             "requestedSchema",
             "url",
+            "currentModeId",
         )
     }
 }

@@ -452,6 +452,17 @@ fn history_ends_with_the_answer_that_opens_the_session() {
     assert!(at("turn_ended") < at("session_updated"));
 }
 
+/// Qwen Code 0.24.4 reports its mode in a notification of its own.
+#[test]
+fn the_mode_of_qwen_is_read() {
+    let params = json!({"sessionId": "s", "currentModeId": "plan", "planExecutionMode": "auto"});
+    let method = "qwen/notify/session/mode-update";
+    let mode = json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string();
+    let events = read(&[initialized("qwen-code"), prompt(), mode, ended(None)]);
+    let updated = of_type(&events, "session_updated");
+    assert_eq!((updated.len(), &updated[0]["permission_mode"]), (1, &json!("plan")));
+}
+
 #[test]
 fn a_written_file_is_described_by_its_difference() {
     let call = json!({
