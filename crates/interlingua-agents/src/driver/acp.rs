@@ -368,8 +368,12 @@ impl Driver for AcpDriver {
             Decision::Allow => ["allow_once", "allow_always"],
             Decision::Deny(_) => ["reject_once", "reject_always"],
         };
-        let choice =
-            kinds.iter().find_map(|kind| options.iter().find(|choice| choice.kind == *kind));
+        let find = |kind: &str| {
+            let fitting = options.iter().filter(|choice| choice.kind == kind);
+            // Qwen's first option for a plan restores the mode before it, in which it may not ask.
+            fitting.clone().find(|choice| choice.id == "proceed_once").or(fitting.clone().next())
+        };
+        let choice = kinds.iter().find_map(|kind| find(kind));
         // If an agent offers no option to reject, a cancelled request counts as a rejection.
         let outcome = match choice {
             Some(choice) => json!({"outcome": "selected", "optionId": choice.id}),
@@ -596,6 +600,16 @@ mod tests {
         let refused = json!({"jsonrpc": "2.0", "id": sent_then[0]["id"], "error": {"code": -32602, "message": "no"}});
         driver.output(format!("{refused}\n").as_bytes(), &mut steps);
         assert_eq!(steps, [Step::warn("the agent did not accept the model n: no".to_owned())]);
+    }
+
+    /// Qwen's previous mode may be `auto`, in which it acts without asking.
+    #[test]
+    fn an_approved_plan_does_not_restore_the_mode_before_it() {
+        let asks = r#"{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s","options":[{"optionId":"restore_previous","kind":"allow_once"},{"optionId":"proceed_always","kind":"allow_always"},{"optionId":"proceed_once","kind":"allow_once"},{"optionId":"cancel","kind":"reject_once"}],"toolCall":{"toolCallId":"c"}}}"#;
+        let (mut driver, mut steps) = (in_turn(), Vec::new());
+        replies(&mut driver, asks);
+        driver.decide("7", &Decision::Allow, &mut steps);
+        assert_eq!(sent(&steps)[0]["result"]["outcome"]["optionId"], "proceed_once");
     }
 
     /// Qwen asks questions by requesting a permission; cancelling one ends the turn.

@@ -95,6 +95,11 @@ impl PermissionRequest {
         let tool = if self.tool.is_empty() { self.kind.as_str() } else { &self.tool };
         if subject.is_empty() { tool.to_owned() } else { format!("{tool} ({subject})") }
     }
+
+    /// Whether the agent asks for the approval of its plan, after which it would begin to act.
+    pub(crate) fn ends_planning(&self) -> bool {
+        self.kind.as_str() == "switch_mode" && self.tool == "exit_plan_mode"
+    }
 }
 
 /// The decision about a permission request.
@@ -180,6 +185,8 @@ impl Policy {
                 Verdict::AskUser { reason, may_be_denied }
             }
             Mode::Deny => deny(format!("the permission mode `deny` allows only reading: {reason}")),
+            // Only the user approves a plan.
+            Mode::Plan if request.ends_planning() => Verdict::AskUser { reason, may_be_denied },
             Mode::Plan => deny(format!("the permission mode `plan` allows no changes: {reason}")),
         }
     }

@@ -462,3 +462,20 @@ fn always_is_refused_where_a_rule_cannot_allow() {
     let mut policy = Policy { rules: Rules::new(vec![ask]), ..Policy::default() };
     assert!(policy.allow_always(&bash("git push"), None).is_err());
 }
+
+/// Otherwise the plan of Qwen, which asks for a permission, could never be approved.
+#[test]
+fn only_the_user_approves_a_plan() {
+    let kind = ToolKind::from("switch_mode");
+    let ask = |tool: &str, kind: ToolKind, mode, rules: &[&str]| {
+        let input = serde_json::json!({"plan": "# Plan"});
+        word(&policy(mode, rules).judge(&request(&std::env::temp_dir(), tool, kind, input)))
+    };
+    let exit = |mode, rules: &[&str]| ask("exit_plan_mode", kind.clone(), mode, rules);
+    assert_eq!(exit(Mode::Plan, &[]), Word::Ask);
+    assert_eq!(exit(Mode::Plan, &["allow exit_plan_mode"]), Word::Ask);
+    assert_eq!(exit(Mode::Plan, &["deny exit_plan_mode"]), Word::Deny);
+    assert_eq!(exit(Mode::Deny, &[]), Word::Deny);
+    assert_eq!(ask("exit_plan_mode", "other".into(), Mode::Plan, &[]), Word::Deny);
+    assert_eq!(ask("enter_plan_mode", kind.clone(), Mode::Plan, &[]), Word::Deny);
+}

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Live;
 use crate::driver::Answer;
-use crate::permission::{Decision, PermissionRequest, Verdict};
+use crate::permission::{Decision, Mode, PermissionRequest, Verdict};
 use crate::session::{QuestionRequest, Refused, Wanted};
 
 /// The answer to a question that the user cannot be asked.
@@ -87,6 +87,10 @@ impl Live {
             self.prompts.explain_denial(&request.subject(), reason);
         }
         self.decide(&request.id, &decision).await;
+        if decision == Decision::Allow && request.ends_planning() && self.policy.mode == Mode::Plan
+        {
+            self.change_mode(Mode::Ask);
+        }
         Ok(())
     }
 

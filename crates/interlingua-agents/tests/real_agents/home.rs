@@ -48,10 +48,20 @@ impl Home {
         program: PathBuf,
         script: Script,
     ) -> Result<Self, String> {
-        let model = FakeModel::start(script).map_err(|error| error.to_string())?;
+        Self::scripted(agent, program, |_| script)
+    }
+
+    /// A home whose script has paths below the working folder.
+    pub(crate) fn scripted(
+        agent: &'static str,
+        program: PathBuf,
+        script: impl FnOnce(&Path) -> Script,
+    ) -> Result<Self, String> {
         // Codex rejects a home below the folder for temporary files.
         let folder = tempfile::Builder::new().prefix("interlingua-").tempdir_in("/var/tmp");
         let folder = folder.map_err(|error| error.to_string())?;
+        let script = script(&folder.path().join("work"));
+        let model = FakeModel::start(script).map_err(|error| error.to_string())?;
         let (agent, exec) = self::program(agent);
         let home = Self { agent, exec, program, model, folder };
         home.write_settings().map_err(|error| error.to_string())?;

@@ -9,6 +9,7 @@
 mod home;
 mod live;
 mod mcp;
+mod plan;
 mod same_turn;
 mod screen;
 mod situations;
@@ -20,6 +21,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use home::AGENTS;
 use live::LIVE;
 use mcp::MCP;
+use plan::PLAN;
 use same_turn::{TURNS, same_turn};
 use screen::SCREENS;
 use situations::{Outcome, SITUATIONS, can};
@@ -52,6 +54,11 @@ fn main() {
         for (name, situation) in LIVE.iter().filter(|(name, _)| live::can(agent, name)) {
             let program = program.clone();
             let trial = format!("{agent}::live::{name}");
+            trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
+        }
+        for (name, situation) in PLAN.iter().filter(|(name, _)| plan::can(agent, name)) {
+            let program = program.clone();
+            let trial = format!("{agent}::plan::{name}");
             trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
         }
         for (name, situation) in MCP.iter().filter(|_| mcp::AGENTS.contains(&agent)) {
