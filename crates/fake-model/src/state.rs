@@ -77,7 +77,11 @@ impl Shared {
         conversation: &Conversation,
     ) -> (Option<usize>, Reply) {
         let places = self.places(conversation);
-        let unused = places.iter().find(|place| !state.used.contains(place));
+        let until = |place: &usize| self.script.replies.get(*place)?.until.as_deref();
+        let unused = places.iter().find(|place| match until(place) {
+            Some(gate) => !state.gate(gate).open,
+            None => !state.used.contains(place),
+        });
         let place = match self.script.at_end {
             AtEnd::RepeatLast => unused.or(places.last()),
             AtEnd::Exhausted => unused,

@@ -93,6 +93,13 @@ impl Reply {
         self
     }
 
+    /// Answers all requests with this reply until the test opens the gate.
+    #[must_use]
+    pub fn until(mut self, gate: &str) -> Self {
+        self.until = Some(gate.to_owned());
+        self
+    }
+
     /// Adds a delta of reasoning. Adjacent deltas are one block.
     #[must_use]
     pub fn then_reasoning(mut self, text: &str) -> Self {

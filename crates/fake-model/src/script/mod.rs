@@ -55,6 +55,9 @@ pub struct Reply {
     /// sub-agents, whose requests arrive in any order. Without it, the reply is for conversations
     /// that have no reply of their own.
     pub only_for: Option<String>,
+    /// The reply answers all requests until the test opens the gate of this name: for an agent that
+    /// retries as often as it likes. From then on, it is skipped.
+    pub until: Option<String>,
     /// The content, in deltas.
     pub parts: Vec<Part>,
     /// The counts that are reported.

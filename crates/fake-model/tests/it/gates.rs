@@ -141,3 +141,16 @@ fn a_wait_for_the_main_conversation_counts_nothing_else() {
     assert_eq!(model.wait_for_main_request(0, soon()).unwrap().number, 1);
     assert_eq!(model.wait_for_request(0, soon()).unwrap().number, 0);
 }
+
+/// An agent retries as often as it likes, which a list of failures could only guess.
+#[test]
+fn a_reply_is_repeated_until_a_gate_is_open() {
+    let fails = Reply::error(401, "no").until("later");
+    let model = model([Reply::text("one"), fails, Reply::text("two")]);
+    let statuses = |count| (0..count).map(|_| ask(&model, Wire::Messages).status).collect();
+    let before: Vec<u16> = statuses(4);
+    model.gate("later").open();
+    let response = ask(&model, Wire::Messages);
+    assert_eq!(before, [200, 401, 401, 401]);
+    assert_eq!(parsed_answer(Wire::Messages, &response).text, "two");
+}

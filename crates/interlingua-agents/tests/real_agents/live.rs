@@ -195,16 +195,14 @@ async fn a_prompt_after_a_denied_permission(agent: &'static str, program: PathBu
 
 async fn a_prompt_after_a_failed_turn(agent: &'static str, program: PathBuf) -> Outcome {
     // Agents do not retry a request that was bad. Claude retries it, but gives up on a wrong key.
-    let (status, failures) = if agent == "claude" { (401, 6) } else { (400, 1) };
-    let mut script = Script::new();
-    for _ in 0..failures {
-        script = script.reply(Reply::error(status, "the request is bad"));
-    }
-    let script = script.reply(Reply::text("Second.")).repeat_last();
+    let status = if agent == "claude" { 401 } else { 400 };
+    let fails = Reply::error(status, "the request is bad").until("the first turn has ended");
+    let script = Script::new().reply(fails).reply(Reply::text("Second."));
     let home = Home::new(agent, program, script.any_stream())?;
     let mut live = home.open(&home.request(Mode::Auto), None).await?;
     live.prompt("one").await?;
     live.until_turns(1).await?;
+    home.model.gate("the first turn has ended").open();
     live.prompt("two").await?;
     let report = live.finish(|_, _| {}).await?;
     check(&report, &["failed", "completed"])?;
