@@ -5,7 +5,8 @@
 ///
 /// A field is declared as `name: how "key" | "other key"`, where `how` is one of the methods of
 /// [`Field`](crate::json::read::Field): `text`, `json`, `number`, `integer`, `float`, `flag`,
-/// `record<Type>`, `whole<Type>`, `records<Type>` or `shape<Type>`.
+/// `record<Type>`, `whole<Type>`, `records<Type>` or `shape<Type>`. With `json<Type>`, the value is
+/// kept as JSON, and its fields are those of a record that is read from it later.
 macro_rules! record {
     ($(#[$meta:meta])* $vis:vis struct $name:ident<'a> {
         $($(#[$doc:meta])* $field:ident: $how:ident $(<$inner:ident>)? $($key:literal)|+,)*
@@ -44,7 +45,7 @@ macro_rules! record {
     (@inside whole $inner:ident) => { crate::json::Shape::anything };
     (@inside $how:ident $($inner:ident)?) => { crate::json::known!(@inside $($inner)?) };
     (@type $a:lifetime text) => { Option<crate::json::Text<$a>> };
-    (@type $a:lifetime json) => { Option<crate::json::Json<$a>> };
+    (@type $a:lifetime json $($inner:ident)?) => { Option<crate::json::Json<$a>> };
     (@type $a:lifetime number) => { Option<u64> };
     (@type $a:lifetime integer) => { Option<i64> };
     (@type $a:lifetime float) => { Option<f64> };

@@ -32,6 +32,29 @@ pub(in crate::dialect) const IGNORED: &[Ignored] = &[
               it has it",
     },
     Ignored {
+        what: &[
+            "permission.requested: data.permissionRequest.commands",
+            "permission.requested: data.permissionRequest.commandSegments",
+            "permission.requested: data.permissionRequest.hasWriteFileRedirection",
+            "permission.requested: data.permissionRequest.possiblePaths",
+            "permission.requested: data.permissionRequest.possibleUrls",
+            "permission.requested: data.permissionRequest.shellType",
+        ],
+        why: "what the program believes that a command does; the command itself is emitted",
+    },
+    Ignored {
+        what: &[
+            "permission.requested: data.permissionRequest.newFileContents",
+            "permission.requested: data.permissionRequest.fileEdits[].before.content",
+            "permission.requested: data.permissionRequest.fileEdits[].after.content",
+        ],
+        why: "the contents of the files; their difference is emitted",
+    },
+    Ignored {
+        what: &["permission.requested: data.permissionRequest.canOfferSessionApproval"],
+        why: "an answer that the program would offer on its own screen",
+    },
+    Ignored {
         what: &["permission.requested?"],
         why: "a hook of the user has decided this request already; the decision is emitted",
     },

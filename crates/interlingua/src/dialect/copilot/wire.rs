@@ -67,7 +67,7 @@ record! {
         tokens_after: number "postCompactionTokens",
         // permissions and questions
         request: text "requestId",
-        permission: json "permissionRequest",
+        permission: json<Permission> "permissionRequest",
         question: text "question",
         choices: json "choices",
         free_text: flag "allowFreeform",

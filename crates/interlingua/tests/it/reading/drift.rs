@@ -98,3 +98,23 @@ fn a_new_field_of_a_type_that_is_left_out_at_times_is_reported() {
         }
     }
 }
+
+/// What a permission is requested for is kept as JSON until it is read.
+#[test]
+fn a_new_field_of_a_permission_request_is_reported() {
+    let request = r#"{"kind":"shell","fullCommandText":"ls","commands":[],"mood":"good","fileEdits":[{"after":{"path":"/f","owner":"me"}}]}"#;
+    let data = format!(r#"{{"requestId":"r","permissionRequest":{request}}}"#);
+    let event = format!(r#"{{"type":"permission.requested","data":{data}}}"#);
+    let params = format!(r#"{{"sessionId":"s","event":{event}}}"#);
+    let message = format!(r#"{{"jsonrpc":"2.0","method":"session.event","params":{params}}}"#);
+    let message = format!("Content-Length: {}\r\n\r\n{message}", message.len());
+    for (from, input) in [("copilot", format!("{event}\n")), ("copilot-headless", message)] {
+        let from = Some(support::dialect(from));
+        let written = translate_explained(from, input.as_bytes(), &Exit::default());
+        let explanation = written.finished.explanation.unwrap();
+        let fields: Vec<_> = explanation.fields().map(|(path, _)| path).collect();
+        let inside = "permission.requested: data.permissionRequest";
+        let expected = [format!("{inside}.fileEdits[].after.owner"), format!("{inside}.mood")];
+        assert_eq!(fields, expected);
+    }
+}
