@@ -107,7 +107,7 @@ payload! {
         pub call: Option<Text<'a>>,
         /// The answers, in the order of the questions, as far as they are known.
         pub answers: Vec<QuestionAnswer<'a>>,
-        /// The content of a form.
+        /// The content of a form, without the fields that its schema marks as secret.
         pub form: Option<Json<'a>>,
         /// The questions were not answered: the user declined, or the agent no longer asks.
         pub declined: bool,

@@ -11,7 +11,8 @@ use super::stream::{Emit, Stream};
 use crate::event::{
     Data, Decision, Event, PermissionResolved, QuestionAnswered, Reason, ToolEnded, ToolStatus,
 };
-use crate::json::Text;
+use crate::json::read::{self, Fields};
+use crate::json::{Json, Text, record};
 
 /// The number of resolved requests by which a repeated resolution is recognised.
 const MAX_RESOLVED: usize = 256;
@@ -32,6 +33,8 @@ struct Request {
     parent: Option<Text<'static>>,
     /// The questions, if it is not a permission request.
     questions: Option<Vec<OpenQuestion>>,
+    /// The fields of its form whose values are secrets.
+    secret_fields: Vec<Box<str>>,
     epoch: u64,
 }
 
@@ -169,6 +172,7 @@ impl Request {
                 tool: own(&asked.tool),
                 parent,
                 questions: None,
+                secret_fields: Vec::new(),
                 epoch,
             },
             Data::QuestionAsked(asked) => {
@@ -182,6 +186,7 @@ impl Request {
                     tool: None,
                     parent,
                     questions: Some(questions.collect()),
+                    secret_fields: asked.schema.as_ref().map(secret_fields).unwrap_or_default(),
                     epoch,
                 }
             }
@@ -212,6 +217,10 @@ impl Request {
                 answered
                     .answers
                     .sort_by_key(|answer| place(&answer.question).unwrap_or(questions.len()));
+                if !self.secret_fields.is_empty() {
+                    let form = answered.form.take();
+                    answered.form = form.map(|form| without(&form, &self.secret_fields));
+                }
             }
             _ => {}
         }
@@ -250,4 +259,42 @@ impl Request {
         };
         stream.emit_added(&mut event.within(self.parent), reason, emit);
     }
+}
+
+record! {
+    /// The part of a form's JSON schema that tells which fields are secrets.
+    struct FormSchema<'a> {
+        properties: json "properties",
+    }
+}
+
+record! {
+    struct FormField<'a> {
+        format: text "format",
+        write_only: flag "writeOnly",
+        secret: flag "isSecret",
+    }
+}
+
+/// The fields of a form that its schema marks as secret.
+fn secret_fields(schema: &Json<'_>) -> Vec<Box<str>> {
+    let properties = read::record_of::<FormSchema<'_>>(schema).and_then(|it| it.properties);
+    let Fields(fields) = properties.as_ref().and_then(read::record_of).unwrap_or_default();
+    let is_secret = |(_, field): &(Box<str>, Json<'_>)| {
+        let field = read::record_of::<FormField<'_>>(field).unwrap_or_default();
+        field.format.is_some_and(|format| format == "password")
+            || field.write_only == Some(true)
+            || field.secret == Some(true)
+    };
+    fields.into_iter().filter(is_secret).map(|(name, _)| name).collect()
+}
+
+/// The content of a form without some of its fields.
+fn without(form: &Json<'_>, names: &[Box<str>]) -> Json<'static> {
+    let Fields(fields) = read::record_of(form).unwrap_or_default();
+    Json::object(|rest| {
+        for (name, value) in fields.iter().filter(|(name, _)| !names.contains(name)) {
+            rest.escaped_name(name).extend_from_slice(value.get().as_bytes());
+        }
+    })
 }

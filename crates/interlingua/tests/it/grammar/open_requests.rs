@@ -140,3 +140,24 @@ fn answers_have_the_order_of_the_questions_and_no_secrets() {
     let [answered] = &*of_type(&events, "question_answered") else { panic!() };
     assert_eq!((&answered["answers"], &answered["call"]), (&expected, &json!("c")));
 }
+
+/// MCP servers ask for passwords in forms.
+#[test]
+fn the_content_of_a_form_has_no_secrets() {
+    let secret = [
+        json!({"type": "string", "format": "password"}),
+        json!({"type": "string", "writeOnly": true}),
+        json!({"type": "string", "isSecret": true}),
+    ];
+    for field in secret {
+        let name = json!({"type": "string", "format": "email", "writeOnly": false});
+        let schema = json!({"type": "object", "properties": {"name": name, "a \"key\"": field}});
+        let asked = json!({"type": "question_asked", "request": "1", "schema": schema});
+        let form = json!({"name": "a@b", "a \"key\"": "s3cret", "more": [1]});
+        let answered = json!({"type": "question_answered", "request": "1", "form": form});
+        let events = events(&[asked, answered]);
+        let [answered] = &*of_type(&events, "question_answered") else { panic!() };
+        assert_eq!(answered["form"], json!({"name": "a@b", "more": [1]}), "{field}");
+        assert!(!format!("{events:?}").contains("s3cret"));
+    }
+}
