@@ -6,6 +6,7 @@ use std::time::Duration;
 use fake_model::{FakeModel, Script};
 use interlingua_agents::agent::KnownAgent;
 use interlingua_agents::permission::{Decision, Mode};
+use interlingua_agents::process::Guard;
 use interlingua_agents::{
     Agent, Ended, Entries, Handle, InputRequest, Options, Recorder, Request, Session, Wanted,
 };
@@ -21,15 +22,24 @@ pub(crate) fn program(agent: &'static str) -> (&'static str, bool) {
     agent.strip_suffix("-exec").map_or((agent, false), |program| (program, true))
 }
 
+/// The first argument of a guard.
+pub(crate) const GUARD: &str = "interlingua-guard";
+
+/// The guard of a session: this program, started once more, as `interlingua` does it.
+pub(crate) fn guard() -> Option<Guard> {
+    let program = std::env::current_exe().ok()?;
+    Some(Guard { program, arguments: vec![GUARD.into()] })
+}
+
 /// The prompt of a run, unless a situation has its own.
 pub(crate) const PROMPT: &str = "Do as the script says.";
 
 /// The time limit of a session.
-const RUN_TIMEOUT: Duration = Duration::from_secs(90);
+pub(crate) const RUN_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// An agent in its own home folder, and the model that it uses.
 pub(crate) struct Home {
-    agent: &'static str,
+    pub(crate) agent: &'static str,
     exec: bool,
     program: PathBuf,
     pub(crate) model: FakeModel,
@@ -155,6 +165,7 @@ impl Home {
             environment: self.environment(),
             program: Some(self.program.clone()),
             exec: self.exec,
+            guard: guard(),
             ..Request::default()
         }
     }
@@ -231,17 +242,31 @@ impl Home {
     }
 
     /// The live processes that were started in this home.
-    fn live_processes(&self) -> Vec<String> {
+    pub(crate) fn live_processes(&self) -> Vec<String> {
+        let stat = |process: PathBuf| std::fs::read_to_string(process.join("stat"));
+        let here = self.processes().into_iter().filter_map(|process| stat(process).ok());
+        here.filter(|stat| !stat.is_empty() && !stat.contains(") Z")).collect()
+    }
+
+    /// Whether a process of this home has these words in its command line. Its id is of no use: an
+    /// agent may be in a namespace with ids of its own.
+    pub(crate) fn runs(&self, words: &str) -> bool {
+        let has_words = |process: PathBuf| {
+            let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).replace('\0', " ").contains(words)
+        };
+        self.processes().into_iter().any(has_words)
+    }
+
+    /// The processes whose environment names this home.
+    fn processes(&self) -> Vec<PathBuf> {
         let path = self.folder.path().as_os_str().as_encoded_bytes();
         let lives_here = |process: &PathBuf| {
             let environment = std::fs::read(process.join("environ")).unwrap_or_default();
             environment.windows(path.len()).any(|window| window == path)
         };
         let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let here = processes.map(|process| process.path()).filter(lives_here);
-        here.map(|process| std::fs::read_to_string(process.join("stat")).unwrap_or_default())
-            .filter(|stat| !stat.is_empty() && !stat.contains(") Z"))
-            .collect()
+        processes.map(|process| process.path()).filter(lives_here).collect()
     }
 }
 

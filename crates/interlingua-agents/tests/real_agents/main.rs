@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
 
 mod home;
+mod killed;
 mod live;
 mod mcp;
 mod plan;
@@ -14,11 +15,14 @@ mod same_turn;
 mod screen;
 mod situations;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use home::AGENTS;
+use killed::killed_with_two_sessions;
 use live::LIVE;
 use mcp::MCP;
 use plan::PLAN;
@@ -26,19 +30,25 @@ use same_turn::{TURNS, same_turn};
 use screen::SCREENS;
 use situations::{Outcome, SITUATIONS, can};
 
-fn main() {
+fn main() -> ExitCode {
+    let mut given = std::env::args_os().skip(1);
+    // A guard does nothing before it has entered its namespace.
+    match given.next() {
+        Some(first) if first == home::GUARD => return guard(given),
+        Some(first) if first == killed::HOST => return killed::host(given),
+        _ => {}
+    }
     let mut arguments = Arguments::from_args();
     // Each run starts several programs, and the machine may have only two processors.
     arguments.test_threads = arguments.test_threads.or(Some(2));
     if !cfg!(target_os = "linux") {
         println!("SKIPPED real agents: surviving processes can be looked up only on Linux");
-        libtest_mimic::run(&arguments, Vec::new()).exit();
+        return libtest_mimic::run(&arguments, Vec::new()).exit_code();
     }
     let Some(folder) = std::env::var_os("INTERLINGUA_AGENTS").map(PathBuf::from) else {
         println!("SKIPPED real agents: INTERLINGUA_AGENTS does not name a folder with the agents");
-        libtest_mimic::run(&arguments, Vec::new()).exit();
+        return libtest_mimic::run(&arguments, Vec::new()).exit_code();
     };
-    interlingua_agents::process::adopt_orphans();
     let mut trials = Vec::new();
     for agent in AGENTS {
         let program = folder.join(home::program(agent).0);
@@ -61,6 +71,9 @@ fn main() {
             let trial = format!("{agent}::plan::{name}");
             trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
         }
+        let (trial, killed) = (format!("{agent}::killed_with_two_sessions"), program.clone());
+        let killed = move || wait_for(killed_with_two_sessions(agent, killed));
+        trials.push(Trial::test(trial, killed));
         for (name, situation) in MCP.iter().filter(|_| mcp::AGENTS.contains(&agent)) {
             let program = program.clone();
             let trial = format!("{agent}::mcp::{name}");
@@ -77,7 +90,17 @@ fn main() {
         let (trial, copilot) = (format!("copilot-screen::{name}"), copilot.clone());
         trials.push(Trial::test(trial, move || wait_for(situation(copilot))));
     }
-    libtest_mimic::run(&arguments, trials).exit();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn guard(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    match interlingua_agents::process::guard(arguments) {
+        Ok(code) => code.into(),
+        Err(problem) => {
+            println!("the guard failed: {problem}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn wait_for(outcome: impl Future<Output = Outcome>) -> Result<(), Failed> {

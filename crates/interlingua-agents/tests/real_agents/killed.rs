@@ -1,0 +1,106 @@
+//! A host that is killed with two open sessions, with every agent: nothing of them survives.
+//!
+//! The host is this program, started once more. It opens the sessions and waits to be killed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use fake_model::{Reply, Script};
+use interlingua_agents::agent::KnownAgent;
+use interlingua_agents::permission::Mode;
+use interlingua_agents::{Agent, Options, Request, Session};
+use serde_json::{Value, json};
+
+use crate::home::{Home, guard};
+use crate::situations::{Outcome, command_runs, make_fifo};
+
+/// The first argument of the host.
+pub(crate) const HOST: &str = "interlingua-host";
+
+/// How long the system may take to end the processes. Nothing reports that it is done.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) async fn killed_with_two_sessions(agent: &'static str, program: PathBuf) -> Outcome {
+    let mut homes = Vec::new();
+    for _ in 0..2 {
+        let script = Script::new().reply(Reply::shell("echo > running; tail -f /dev/null"));
+        let home = Home::new(agent, program.clone(), script.any_stream())?;
+        make_fifo(&home.work().join("running"))?;
+        homes.push(home);
+    }
+    let sessions = homes.iter().map(|home| described(home, &home.request(Mode::Auto)));
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut host = Command::new(program);
+    host.arg(HOST).args(sessions.map(|session| session.to_string()));
+    let mut host = host.spawn().map_err(|error| error.to_string())?;
+    let both = async {
+        for home in &homes {
+            command_runs(home.work().join("running")).await;
+        }
+    };
+    let run = tokio::time::timeout(crate::home::RUN_TIMEOUT, both).await;
+    let working = homes.iter().filter(|home| home.runs("tail -f /dev/null")).count();
+    host.kill().and_then(|()| host.wait()).map_err(|error| error.to_string())?;
+    if run.is_err() || working != 2 {
+        return Err(format!("{working} commands run in two sessions"));
+    }
+    let killed = Instant::now();
+    loop {
+        let left: Vec<_> = homes.iter().flat_map(Home::live_processes).collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        if killed.elapsed() > PATIENCE {
+            return Err(format!("processes survived: {left:?}"));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A session as an argument of the host.
+fn described(home: &Home, request: &Request) -> Value {
+    json!({
+        "agent": home.agent,
+        "program": request.program,
+        "exec": request.exec,
+        "folder": request.folder,
+        "environment": request.environment,
+    })
+}
+
+/// The host: opens all sessions, sends each a prompt, and waits to be killed.
+pub(crate) fn host(sessions: impl Iterator<Item = OsString>) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut open = Vec::new();
+        for session in sessions {
+            let session: Value = serde_json::from_str(session.to_str().unwrap()).unwrap();
+            open.push(start(&session).await);
+        }
+        loop {
+            for Session { entries, .. } in &mut open {
+                entries.next().await.unwrap();
+            }
+        }
+    })
+}
+
+async fn start(session: &Value) -> Session {
+    let request = Request {
+        program: serde_json::from_value(session["program"].clone()).unwrap(),
+        exec: session["exec"] == true,
+        folder: session["folder"].as_str().unwrap().into(),
+        environment: serde_json::from_value(session["environment"].clone()).unwrap(),
+        mode: Mode::Auto,
+        guard: guard(),
+        ..Request::default()
+    };
+    let agent = KnownAgent::find(session["agent"].as_str().unwrap()).unwrap();
+    let mut options = Options::default();
+    options.policy.mode = Mode::Auto;
+    let session = Box::new(agent.prepare(&request).unwrap()).start(options).await.unwrap();
+    session.handle.prompt("Do as the script says.").await.unwrap();
+    session
+}
