@@ -271,7 +271,10 @@ impl Live {
             Error::NotStarted { program, problem }
         });
         let (process, spool) = started?;
-        let Some(launch) = self.prepared.take() else { return Err(Error::NotRestarted) };
+        let Some(mut launch) = self.prepared.take() else { return Err(Error::NotRestarted) };
+        if let Some(warning) = launch.warning.take().filter(|_| self.epochs == 0) {
+            self.warn(&warning);
+        }
         if self.epochs > 0 {
             if self.settings.resume.is_none() {
                 self.warn("the agent reported no session id, so it starts a new conversation");

@@ -1,5 +1,6 @@
 //! Claude Code: stream-json in both directions, with permission requests to the host.
 
+use super::repository::Loosening;
 use super::{HostEnvironment, KnownAgent, Plan, SignIn, words};
 use crate::driver::{ClaudeDriver, claude_mode_name};
 use crate::error::Error;
@@ -13,6 +14,10 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     signed_in,
     plan,
     screen: None,
+    loosenings: &[
+        Loosening { path: ".claude/settings.json", settings: &["hooks"] },
+        Loosening { path: ".claude/settings.local.json", settings: &["hooks"] },
+    ],
 };
 
 fn signed_in(host: &HostEnvironment) -> SignIn {

@@ -14,6 +14,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     signed_in,
     plan,
     screen: None,
+    loosenings: &[],
 };
 
 fn signed_in(host: &HostEnvironment) -> SignIn {

@@ -21,6 +21,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     signed_in,
     plan,
     screen: Some(screen),
+    loosenings: &[],
 };
 
 fn signed_in(host: &HostEnvironment) -> SignIn {

@@ -18,6 +18,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     signed_in,
     plan,
     screen: None,
+    loosenings: &[],
 };
 
 /// Disables the relaunch as a child process, because the launcher does not forward signals to it.

@@ -17,6 +17,7 @@ mod gemini;
 mod opencode;
 pub mod program;
 mod qwen;
+mod repository;
 mod sign_in;
 
 use std::ffi::OsString;
@@ -32,6 +33,7 @@ use crate::permission::Mode;
 use crate::process::{Command, Input, Server};
 use crate::process_agent::ProcessAgent;
 use crate::request::Request;
+use repository::Loosening;
 pub use sign_in::{HostEnvironment, KEY_VARIABLES, SignIn};
 
 /// All known agents.
@@ -61,6 +63,8 @@ pub struct KnownAgent {
     plan: MakePlan,
     /// How to start it at a terminal, if its screen can be read.
     screen: Option<MakePlan>,
+    /// The files by which a repository makes it act without asking, whatever it is started with.
+    loosenings: &'static [Loosening],
 }
 
 type MakePlan = fn(&Request) -> Result<Plan, Error>;
@@ -196,6 +200,8 @@ pub struct Launch {
     pub files: Vec<(PathBuf, String)>,
     /// A temporary folder for the files that the agent writes, deleted with the run.
     pub scratch: Option<TempDir>,
+    /// A warning for the user, emitted when the session starts.
+    pub warning: Option<String>,
 }
 
 impl Launch {
@@ -211,6 +217,7 @@ impl Launch {
             model: None,
             files: Vec::new(),
             scratch: None,
+            warning: None,
         }
     }
 
@@ -320,7 +327,9 @@ impl KnownAgent {
             (true, Some(screen)) => screen,
             (true, None) => return Err(Error::NoScreen { agent: self.title }),
         };
-        plan(request)?.launch(program, request)
+        let launch = plan(request)?.launch(program, request)?;
+        let warning = repository::warning(self.title, self.loosenings, &request.folder);
+        Ok(Launch { warning, ..launch })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::repository::Loosening;
 use super::{Delivery, HostEnvironment, KnownAgent, Plan, SignIn, arguments};
 use crate::driver::{OpencodeDriver, ServerSession, permission_setting};
 use crate::error::Error;
@@ -17,6 +18,16 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     signed_in,
     plan,
     screen: None,
+    loosenings: &[
+        Loosening { path: "opencode.json", settings: &["mcp", "plugin"] },
+        Loosening { path: "opencode.jsonc", settings: &["mcp", "plugin"] },
+        Loosening { path: ".opencode/opencode.json", settings: &["mcp", "plugin"] },
+        Loosening { path: ".opencode/opencode.jsonc", settings: &["mcp", "plugin"] },
+        Loosening { path: ".opencode/plugin", settings: &[] },
+        Loosening { path: ".opencode/plugins", settings: &[] },
+        Loosening { path: ".opencode/tool", settings: &[] },
+        Loosening { path: ".opencode/tools", settings: &[] },
+    ],
 };
 
 fn signed_in(host: &HostEnvironment) -> SignIn {

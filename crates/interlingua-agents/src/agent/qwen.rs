@@ -1,5 +1,6 @@
 //! Qwen Code: ACP; its JSON stream on request.
 
+use super::repository::Loosening;
 use super::{
     Delivery, HostEnvironment, KnownAgent, Plan, SignIn, arguments, scratch_file, session,
 };
@@ -16,6 +17,13 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     signed_in,
     plan,
     screen: None,
+    loosenings: &[
+        Loosening { path: ".mcp.json", settings: &[] },
+        Loosening {
+            path: ".qwen/settings.json",
+            settings: &["hooks", "mcpServers", "allow", "approvalMode"],
+        },
+    ],
 };
 
 fn signed_in(host: &HostEnvironment) -> SignIn {

@@ -11,6 +11,7 @@ mod killed;
 mod live;
 mod mcp;
 mod plan;
+mod repository;
 mod same_turn;
 mod screen;
 mod situations;
@@ -26,6 +27,7 @@ use killed::killed_with_two_sessions;
 use live::LIVE;
 use mcp::MCP;
 use plan::PLAN;
+use repository::REPOSITORY;
 use same_turn::{TURNS, same_turn};
 use screen::SCREENS;
 use situations::{Outcome, SITUATIONS, can};
@@ -69,6 +71,11 @@ fn main() -> ExitCode {
         for (name, situation) in PLAN.iter().filter(|(name, _)| plan::can(agent, name)) {
             let program = program.clone();
             let trial = format!("{agent}::plan::{name}");
+            trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
+        }
+        for (name, situation) in REPOSITORY.iter().filter(|_| agent != "codex-exec") {
+            let program = program.clone();
+            let trial = format!("{agent}::repository::{name}");
             trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
         }
         let (trial, killed) = (format!("{agent}::killed_with_two_sessions"), program.clone());

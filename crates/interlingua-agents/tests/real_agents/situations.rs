@@ -241,7 +241,7 @@ async fn a_repository_that_allows_sub_agents_everything(
 }
 
 /// Writes a file of settings. One that exists has the address of the model, and keeps it.
-fn add_settings(path: &Path, text: &str) -> std::io::Result<()> {
+pub(crate) fn add_settings(path: &Path, text: &str) -> std::io::Result<()> {
     path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
     let Ok(existing) = std::fs::read(path) else { return std::fs::write(path, text) };
     let mut settings: serde_json::Map<String, Value> = serde_json::from_slice(&existing)?;

@@ -1,0 +1,88 @@
+//! What the files of a repository make an agent do unasked.
+
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use fake_model::{Reply, Script};
+use interlingua_agents::permission::Mode;
+
+use crate::home::{Home, exists};
+use crate::situations::{Outcome, add_settings, expect};
+
+type Situation = fn(&'static str, PathBuf) -> Pin<Box<dyn Future<Output = Outcome>>>;
+
+macro_rules! situations {
+    ($($name:ident),+ $(,)?) => {
+        pub(crate) const REPOSITORY: &[(&str, Situation)] =
+            &[$((stringify!($name), |agent, program| Box::pin($name(agent, program)))),+];
+    };
+}
+
+situations![programs_that_start_unasked];
+
+/// Files that start programs, for all agents. Each program makes a file.
+const FILES: &[(&str, &str)] = &[
+    (
+        ".mcp.json",
+        r#"{"mcpServers":{"a":{"type":"local","command":"touch","args":["WORK/made-1"],"tools":["*"]}}}"#,
+    ),
+    (".vscode/mcp.json", r#"{"servers":{"a":{"command":"touch","args":["WORK/made-2"]}}}"#),
+    (
+        ".github/hooks/all.json",
+        r#"{"version":1,"hooks":{"sessionStart":[{"type":"command","bash":"touch WORK/made-3"}]}}"#,
+    ),
+    (
+        ".claude/settings.json",
+        r#"{"enableAllProjectMcpServers":true,"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch WORK/made-4"}]}]}}"#,
+    ),
+    (".codex/config.toml", "[mcp_servers.a]\ncommand=\"touch\"\nargs=[\"WORK/made-5\"]\n"),
+    (
+        ".gemini/settings.json",
+        r#"{"mcpServers":{"a":{"command":"touch","args":["WORK/made-6"]}},"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch WORK/made-6"}]}]}}"#,
+    ),
+    (
+        ".qwen/settings.json",
+        r#"{"mcpServers":{"a":{"command":"touch","args":["WORK/made-7"]}},"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch WORK/made-7"}]}]}}"#,
+    ),
+    ("opencode.json", r#"{"mcp":{"a":{"type":"local","command":["touch","WORK/made-8"]}}}"#),
+    (
+        ".opencode/plugin/a.js",
+        "import fs from 'fs';\nexport const A = async () => (fs.writeFileSync('WORK/made-9', ''), {});\n",
+    ),
+];
+
+/// The files that the warning about an agent names.
+fn named(agent: &str) -> &'static [&'static str] {
+    match agent {
+        "claude" => &[".claude/settings.json (hooks)"],
+        "opencode" => &["opencode.json (mcp)", ".opencode/plugin"],
+        "qwen" => &[".mcp.json", ".qwen/settings.json (hooks, mcpServers)"],
+        _ => &[],
+    }
+}
+
+/// Where a repository can start programs, the user is warned; everywhere else, none is started.
+async fn programs_that_start_unasked(agent: &'static str, program: PathBuf) -> Outcome {
+    let script = Script::new().reply(Reply::text("Done.")).repeat_last();
+    let home = Home::new(agent, program, script.any_stream())?;
+    let work = home.work().display().to_string();
+    for (path, text) in FILES {
+        let text = text.replace("WORK", &work);
+        add_settings(&home.work().join(path), &text).map_err(|error| error.to_string())?;
+    }
+    let mut request = home.request(Mode::Deny);
+    // A user who trusts the folder has decided that Gemini uses its settings.
+    request.environment.retain(|(name, _)| name != "GEMINI_CLI_TRUST_WORKSPACE");
+    let report = home.run(&request).await?;
+    report.lawful()?;
+    let warnings = report.of("notice").into_iter().filter_map(|notice| notice["text"].as_str());
+    let warnings: Vec<_> = warnings.filter(|text| text.contains("without asking")).collect();
+    let named = named(agent);
+    if named.is_empty() {
+        expect(warnings.is_empty(), "the user was warned", &report)?;
+        let made = (1..10).any(|number| exists(&home.work().join(format!("made-{number}"))));
+        return expect(!made, "a program was started", &report);
+    }
+    let all = warnings.len() == 1 && named.iter().all(|file| warnings[0].contains(file));
+    expect(all, &format!("the warnings are {warnings:?}"), &report)
+}
