@@ -19,7 +19,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::error::Error;
-use crate::permission::{Effect, Mode, Rule, Rules};
+use crate::permission::{BadRule, Effect, Mode, Rule, Rules};
 
 /// The contents of a settings file.
 #[derive(Debug, Default)]
@@ -42,19 +42,32 @@ struct File {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Permissions {
-    mode: Option<String>,
+    mode: Option<WrittenMode>,
     answer_within_seconds: Option<u64>,
     #[serde(default)]
     rules: Vec<WrittenRule>,
 }
 
+/// Values are checked while they are read, so that an error has the line of the value.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct WrittenMode(Mode);
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenRule {
-    tool: String,
-    pattern: Option<String>,
+    tool: WrittenPattern,
+    pattern: Option<WrittenPattern>,
     effect: Effect,
 }
+
+/// A pattern that a rule can have.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct WrittenPattern(String);
+
+/// What to do about a file that cannot be read.
+const ADVICE: &str = "Correct the file: [permissions] has the keys mode, answer-within-seconds and rules, and a rule has tool, effect and, optionally, pattern.";
 
 impl Config {
     /// Reads a settings file.
@@ -66,23 +79,43 @@ impl Config {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+        let file: File = toml::from_str(text).map_err(|error| format!("{error}{ADVICE}"))?;
         let Permissions { mode, answer_within_seconds, rules } = file.permissions;
-        let mode = mode.map(|word| parse_mode(&word)).transpose()?;
-        let made =
-            rules.iter().map(|rule| Rule::new(&rule.tool, rule.pattern.as_deref(), rule.effect));
+        let made = rules.iter().map(WrittenRule::made);
         let rules = made.collect::<Result<_, _>>().map_err(|bad| bad.to_string())?;
-        let answer = answer_within_seconds.map(Duration::from_secs);
-        Ok(Self { mode, answer, rules: Rules::new(rules) })
+        Ok(Self {
+            mode: mode.map(|WrittenMode(mode)| mode),
+            answer: answer_within_seconds.map(Duration::from_secs),
+            rules: Rules::new(rules),
+        })
     }
 }
 
-fn parse_mode(word: &str) -> Result<Mode, String> {
-    let found = Mode::ALL.into_iter().find(|mode| mode.as_str() == word);
-    found.ok_or_else(|| {
-        let all: Vec<_> = Mode::ALL.iter().map(|mode| mode.as_str()).collect();
-        format!("`{word}` is not a permission mode; the modes are {}", all.join(", "))
-    })
+impl TryFrom<String> for WrittenMode {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        let found = Mode::ALL.into_iter().find(|mode| mode.as_str() == word);
+        found.map(Self).ok_or_else(|| {
+            let all: Vec<_> = Mode::ALL.iter().map(|mode| mode.as_str()).collect();
+            format!("`{word}` is not a permission mode; the modes are {}", all.join(", "))
+        })
+    }
+}
+
+impl TryFrom<String> for WrittenPattern {
+    type Error = BadRule;
+
+    fn try_from(text: String) -> Result<Self, BadRule> {
+        Rule::new(&text, None, Effect::Ask).map(|_| Self(text))
+    }
+}
+
+impl WrittenRule {
+    fn made(&self) -> Result<Rule, BadRule> {
+        let pattern = self.pattern.as_ref().map(|WrittenPattern(text)| text.as_str());
+        Rule::new(&self.tool.0, pattern, self.effect)
+    }
 }
 
 #[cfg(test)]
@@ -100,5 +133,24 @@ mod tests {
         assert!(wrong("[[permissions.rules]]\ntool='['\neffect='deny'").contains("not a pattern"));
         let empty = "[[permissions.rules]]\ntool='Bash'\npattern=''\neffect='allow'";
         assert!(wrong(empty).contains("empty"));
+    }
+
+    /// A person has to find the place in the file.
+    #[test]
+    fn an_error_shows_the_line_that_has_to_be_corrected() {
+        let wrong = |text| Config::parse(text).unwrap_err();
+        let expected = "TOML parse error at line 3, column 1
+  |
+3 | answer-within = 3
+  | ^^^^^^^^^^^^^
+unknown field `answer-within`, expected one of `mode`, `answer-within-seconds`, `rules`
+";
+        let unknown = wrong("[permissions]\nmode = 'deny'\nanswer-within = 3\n");
+        assert_eq!(unknown, format!("{expected}{ADVICE}"));
+        let mode = wrong("[permissions]\nmode = 'yolo'\n");
+        assert!(mode.starts_with("TOML parse error at line 2, column 8\n"), "{mode}");
+        let rules = "[[permissions.rules]]\ntool='A'\neffect='deny'\n[[permissions.rules]]\ntool='['\neffect='deny'\n";
+        let rule = wrong(rules);
+        assert!(rule.starts_with("TOML parse error at line 5, column 6\n"), "{rule}");
     }
 }

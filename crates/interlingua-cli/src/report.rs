@@ -12,9 +12,9 @@ const PROGRESS_THRESHOLD: u64 = 32_000_000;
 /// The number of unreadable lines that are reported one by one.
 const LISTED: usize = 3;
 
-/// Reports an error that ended the command.
+/// Reports an error that ended the command. It may have several lines, as an excerpt of a file has.
 pub(crate) fn error(error: &anyhow::Error) {
-    print_line(&format!("interlingua: {error:#}"));
+    format!("interlingua: {error:#}").lines().for_each(print_line);
 }
 
 /// Reports a warning.

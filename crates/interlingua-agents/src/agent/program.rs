@@ -21,6 +21,7 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
 
 use super::{Delivery, Launch, PROMPT, find_on_path};
 use crate::driver::{
@@ -39,7 +40,7 @@ pub struct Program {
     command: String,
     #[serde(default)]
     arguments: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "readable_dialect")]
     dialect: String,
     #[serde(default)]
     screen: bool,
@@ -49,7 +50,7 @@ pub struct Program {
     interrupt: Interrupt,
     #[serde(default)]
     environment: BTreeMap<String, String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "relative_files")]
     files: BTreeMap<PathBuf, String>,
 }
 
@@ -77,6 +78,38 @@ enum Prompt {
     Protocol,
 }
 
+/// What to do about a description that cannot be read.
+const ADVICE: &str = "Correct the file: it has the keys command, arguments, dialect or screen, prompt, interrupt, environment and files.";
+
+/// Checks the dialect while it is read, so that an error has its line.
+fn readable_dialect<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let name = String::deserialize(from)?;
+    if interlingua::dialect::find(&name).is_some_and(|dialect| dialect.decoder.is_some()) {
+        return Ok(name);
+    }
+    let readable = interlingua::dialect::ALL.iter().filter(|dialect| dialect.decoder.is_some());
+    let known: Vec<_> = readable.map(|dialect| dialect.name).collect();
+    Err(D::Error::custom(format!(
+        "the dialect `{name}` cannot be read; the dialects that can are {}",
+        known.join(", ")
+    )))
+}
+
+/// Checks the paths of files while they are read, so that an error has their line.
+fn relative_files<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<BTreeMap<PathBuf, String>, D::Error> {
+    let files = BTreeMap::<PathBuf, String>::deserialize(from)?;
+    let within = |path: &&PathBuf| path.components().all(|it| matches!(it, Component::Normal(_)));
+    match files.keys().find(|path| !within(path)) {
+        None => Ok(files),
+        Some(path) => Err(D::Error::custom(format!(
+            "{} is not in the working folder: use a relative path without `..`",
+            path.display()
+        ))),
+    }
+}
+
 impl Program {
     /// Reads the description of a program.
     pub fn read(path: &Path) -> Result<Self, Error> {
@@ -87,7 +120,7 @@ impl Program {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let program: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        let program: Self = toml::from_str(text).map_err(|error| format!("{error}{ADVICE}"))?;
         match (program.screen, program.dialect.as_str()) {
             (true, "") => return Ok(program),
             (true, _) => {
@@ -99,33 +132,12 @@ impl Program {
             }
             (false, _) => {}
         }
-        let read = interlingua::dialect::find(&program.dialect);
-        if read.is_none_or(|dialect| dialect.decoder.is_none()) {
-            let known: Vec<_> = interlingua::dialect::ALL
-                .iter()
-                .filter(|dialect| dialect.decoder.is_some())
-                .map(|dialect| dialect.name)
-                .collect();
-            return Err(format!(
-                "the dialect `{}` cannot be read; the dialects that can are {}",
-                program.dialect,
-                known.join(", ")
-            ));
-        }
         if program.prompt == Prompt::Protocol
             && !matches!(&*program.dialect, "claude" | "codex-app-server" | "acp")
         {
             return Err(format!(
                 "a program cannot be prompted in `{}`: use another value for `prompt`",
                 program.dialect
-            ));
-        }
-        let within =
-            |path: &&PathBuf| path.components().all(|it| matches!(it, Component::Normal(_)));
-        if let Some(path) = program.files.keys().find(|path| !within(path)) {
-            return Err(format!(
-                "{} is not in the working folder: use a relative path without `..`",
-                path.display()
             ));
         }
         Ok(program)
@@ -261,5 +273,22 @@ mod tests {
         assert!(parse("command='a'\ndialect='codex'\ninterrupt='hup'").contains("close-input"));
         let files = parse("command='a'\ndialect='codex'\n[files]\n'../up'='x'");
         assert!(files.contains("not in the working folder"), "{files}");
+    }
+
+    /// A person has to find the place in the file.
+    #[test]
+    fn an_error_shows_the_line_that_has_to_be_corrected() {
+        let parse = |text| Program::parse(text).unwrap_err();
+        let expected = "TOML parse error at line 2, column 1
+  |
+2 | promt = 'stdin'
+  | ^^^^^
+unknown field `promt`, expected one of `command`, `arguments`, `dialect`, `screen`, `prompt`, `interrupt`, `environment`, `files`
+";
+        assert_eq!(parse("command = 'a'\npromt = 'stdin'\n"), format!("{expected}{ADVICE}"));
+        let dialect = parse("command = 'a'\ndialect = 'nope'\n");
+        assert!(dialect.starts_with("TOML parse error at line 2, column 11\n"), "{dialect}");
+        let files = parse("command = 'a'\n\n[files]\n'../up' = 'x'\n");
+        assert!(files.starts_with("TOML parse error at line 3"), "{files}");
     }
 }

@@ -23,4 +23,5 @@ mod running;
 mod screens;
 #[cfg(target_os = "linux")]
 mod shells;
+mod settings;
 mod streaming;
