@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use interlingua::Exit;
 use interlingua::dialect::{Dialect, FramingKind, Team};
@@ -13,6 +13,7 @@ use interlingua::json::Json;
 use interlingua_agents::permission::Mode;
 use interlingua_agents::process::Isolation;
 
+use crate::agent_name::AgentName;
 use crate::dialect_name::{DialectName, Source, SourceName};
 use crate::size::Size;
 
@@ -87,6 +88,7 @@ Examples:
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SessionArguments {
     /// The agent (`interlingua agents` lists them), or a .toml file that describes a program.
+    #[arg(value_parser = AgentName, hide_possible_values = true)]
     pub(crate) agent: String,
     /// The prompt. For `run`, `-` or nothing reads it from standard input; a `chat` begins with it.
     pub(crate) prompt: Option<String>,
@@ -109,7 +111,7 @@ pub(crate) struct SessionArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
     /// The working folder.
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    #[arg(long, value_name = "FOLDER", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: PathBuf,
     /// The session to resume, by the agent's own id.
     #[arg(long, value_name = "ID")]

@@ -1,13 +1,10 @@
-//! `interlingua dialects` and `interlingua completions`.
+//! `interlingua dialects`.
 
-use std::io::{self, Write};
-
-use anyhow::{Context, Result};
-use clap::CommandFactory;
+use anyhow::Result;
 use interlingua::dialect::{self, Dialect, Ending, FramingKind};
 
-use crate::SUCCESS;
-use crate::arguments::{Arguments, CompletionsArguments, DialectsArguments};
+use crate::arguments::DialectsArguments;
+use crate::{SUCCESS, report};
 
 /// Lists the dialects, or shows one in detail.
 pub(crate) fn run(arguments: &DialectsArguments) -> Result<u8> {
@@ -15,19 +12,7 @@ pub(crate) fn run(arguments: &DialectsArguments) -> Result<u8> {
         Some(dialect) => details(dialect),
         None => table(dialect::ALL),
     };
-    print(text.as_bytes())
-}
-
-/// Prints the shell completion script.
-pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<u8> {
-    let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Arguments::command(), "interlingua", &mut script);
-    print(&script)
-}
-
-fn print(text: &[u8]) -> Result<u8> {
-    let mut out = io::stdout().lock();
-    out.write_all(text).and_then(|()| out.flush()).context("cannot write to standard output")?;
+    report::print_output(text.as_bytes())?;
     Ok(SUCCESS)
 }
 

@@ -3,12 +3,14 @@
 //! It handles arguments, files and the terminal. It knows nothing of any protocol; the crate
 //! `interlingua` does.
 
+mod agent_name;
 mod agents;
 mod arguments;
 mod asking;
 mod chat;
 mod check;
 mod commands;
+mod completions;
 mod conversation;
 mod dialect_name;
 mod dialects;
@@ -58,7 +60,7 @@ fn main() -> ExitCode {
         Command::Translate(arguments) => translate::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Dialects(arguments) => dialects::run(arguments),
-        Command::Completions(arguments) => dialects::completions(arguments),
+        Command::Completions(arguments) => completions::run(arguments),
     };
     exit(done)
 }

@@ -1,7 +1,9 @@
-//! Messages on standard error: errors, warnings, progress, and the loss report.
+//! Messages on standard error: errors, warnings, progress, and the loss report; and the output of
+//! commands that print a text.
 
 use std::io::{self, IsTerminal, Write};
 
+use anyhow::Context;
 use interlingua::dialect::Losses;
 use interlingua::explain::{Explanation, Seen};
 use interlingua::{RepairKind, Repairs};
@@ -25,6 +27,12 @@ pub(crate) fn warning(text: &str) {
 /// Writes a line to standard error. If it is closed, the line is dropped.
 pub(crate) fn print_line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", on_one_line(text));
+}
+
+/// Writes the whole output of a command to standard output.
+pub(crate) fn print_output(text: &[u8]) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text).and_then(|()| out.flush()).context("cannot write to standard output")
 }
 
 /// Writes a line to standard error whose hidden characters are visible already.

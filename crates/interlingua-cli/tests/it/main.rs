@@ -11,6 +11,8 @@ mod chatting;
 mod checking;
 #[cfg(target_os = "linux")]
 mod commanding;
+#[cfg(unix)]
+mod completing;
 #[cfg(target_os = "linux")]
 mod disks;
 mod inputs;
@@ -21,7 +23,7 @@ mod outcomes;
 mod running;
 #[cfg(unix)]
 mod screens;
+mod settings;
 #[cfg(target_os = "linux")]
 mod shells;
-mod settings;
 mod streaming;
