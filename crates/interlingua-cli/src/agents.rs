@@ -76,7 +76,7 @@ fn find_all(host: &HostEnvironment) -> Vec<Found> {
     let found = started.into_iter().map(|(agent, installed)| Found {
         agent,
         installed: installed.map(|(version, program)| (program, version.known_by(until))),
-        sign_in: (agent.signed_in)(host),
+        sign_in: agent.sign_in(host),
     });
     found.collect()
 }

@@ -1,7 +1,7 @@
 //! Claude Code: stream-json in both directions, with permission requests to the host.
 
 use super::repository::Loosening;
-use super::{HostEnvironment, KnownAgent, Plan, SignIn, words};
+use super::{Folder, HostEnvironment, KnownAgent, Plan, words};
 use crate::driver::{ClaudeDriver, claude_mode_name};
 use crate::error::Error;
 use crate::request::Request;
@@ -11,6 +11,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     title: "Claude Code",
     program: "claude",
     install: "npm install --global @anthropic-ai/claude-code",
+    how_to_sign_in: "run `claude auth login`, or set ANTHROPIC_API_KEY",
     signed_in,
     plan,
     screen: None,
@@ -20,12 +21,11 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     ],
 };
 
-fn signed_in(host: &HostEnvironment) -> SignIn {
-    host.sign_in(
-        &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
-        &[".claude/.credentials.json"],
-        "run `claude` and use /login, or set ANTHROPIC_API_KEY",
-    )
+const CONFIG: Folder = Folder { variable: "CLAUDE_CONFIG_DIR", default: ".claude" };
+
+fn signed_in(host: &HostEnvironment) -> Option<String> {
+    host.variable(&["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"])
+        .or_else(|| host.file(CONFIG, ".credentials.json"))
 }
 
 /// Makes Claude ask, even if a hook in the settings of the project allows the tool.

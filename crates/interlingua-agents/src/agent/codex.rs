@@ -1,6 +1,6 @@
 //! Codex: its app-server, which reports most; `exec --json` on request.
 
-use super::{Delivery, HostEnvironment, KnownAgent, Plan, SignIn, absolute, arguments, words};
+use super::{Delivery, Folder, HostEnvironment, KnownAgent, Plan, absolute, arguments, words};
 use crate::driver::{CodexDriver, Thread};
 use crate::error::Error;
 use crate::permission::Mode;
@@ -11,18 +11,18 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     title: "Codex",
     program: "codex",
     install: "npm install --global @openai/codex",
+    how_to_sign_in: "run `codex login`, or `printenv OPENAI_API_KEY | codex login --with-api-key`",
     signed_in,
     plan,
     screen: None,
     loosenings: &[],
 };
 
-fn signed_in(host: &HostEnvironment) -> SignIn {
-    host.sign_in(
-        &["CODEX_API_KEY", "OPENAI_API_KEY"],
-        &[".codex/auth.json"],
-        "run `codex login`, or set CODEX_API_KEY",
-    )
+const HOME: Folder = Folder { variable: "CODEX_HOME", default: ".codex" };
+
+/// Its app-server uses no key of the environment, and `exec` only `CODEX_API_KEY`.
+fn signed_in(host: &HostEnvironment) -> Option<String> {
+    host.file(HOME, "auth.json")
 }
 
 fn plan(request: &Request) -> Result<Plan, Error> {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use super::{
-    Delivery, HostEnvironment, InputFraming, KnownAgent, PROMPT, Plan, SignIn, absolute, arguments,
+    Delivery, Folder, HostEnvironment, InputFraming, KnownAgent, PROMPT, Plan, absolute, arguments,
     words,
 };
 use crate::driver::{
@@ -18,18 +18,27 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     title: "GitHub Copilot CLI",
     program: "copilot",
     install: "npm install --global @github/copilot",
+    how_to_sign_in: "run `copilot login`, or set GH_TOKEN",
     signed_in,
     plan,
     screen: Some(screen),
     loosenings: &[],
 };
 
-fn signed_in(host: &HostEnvironment) -> SignIn {
-    host.sign_in(
-        &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"],
-        &[".copilot/config.json", ".config/gh/hosts.yml"],
-        "run `copilot` and use /login, or set GH_TOKEN",
-    )
+const HOME: Folder = Folder { variable: "COPILOT_HOME", default: ".copilot" };
+const GITHUB_CLI: Folder = Folder { variable: "XDG_CONFIG_HOME", default: ".config" };
+
+fn signed_in(host: &HostEnvironment) -> Option<String> {
+    let tokens = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"];
+    // The file exists from the first start on, signed in or not.
+    let has_user = || {
+        let users = host.setting(HOME, "config.json", "/loggedInUsers")?;
+        users.as_array().is_some_and(|users| !users.is_empty()).then_some(())
+    };
+    host.variable(&tokens)
+        .or_else(|| host.variable(&["COPILOT_PROVIDER_BASE_URL"]))
+        .or_else(|| has_user().and_then(|()| host.file(HOME, "config.json")))
+        .or_else(|| host.file(GITHUB_CLI, "gh/hosts.yml"))
 }
 
 fn plan(request: &Request) -> Result<Plan, Error> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{
-    Delivery, HostEnvironment, KnownAgent, Plan, SignIn, arguments, scratch_file, session,
+    Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments, scratch_file, session,
 };
 use crate::driver::{AcpDriver, AcpSession, GeminiDriver, ModeNames};
 use crate::error::Error;
@@ -15,6 +15,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     title: "Gemini CLI",
     program: "gemini",
     install: "npm install --global @google/gemini-cli",
+    how_to_sign_in: "set GEMINI_API_KEY, or run `gemini` and choose a way to sign in",
     signed_in,
     plan,
     screen: None,
@@ -24,12 +25,13 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
 /// Disables the relaunch as a child process, because the launcher does not forward signals to it.
 const NO_RELAUNCH: &str = "GEMINI_CLI_NO_RELAUNCH";
 
-fn signed_in(host: &HostEnvironment) -> SignIn {
-    host.sign_in(
-        &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        &[".gemini/oauth_creds.json"],
-        "run `gemini` and choose a way to sign in, or set GEMINI_API_KEY",
-    )
+const CONFIG: Folder = Folder { variable: "", default: ".gemini" };
+
+/// It uses `GOOGLE_API_KEY` only for Vertex AI.
+fn signed_in(host: &HostEnvironment) -> Option<String> {
+    host.variable(&["GEMINI_API_KEY"])
+        .or_else(|| host.variables(&["GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"]))
+        .or_else(|| host.file(CONFIG, "oauth_creds.json"))
 }
 
 fn plan(request: &Request) -> Result<Plan, Error> {

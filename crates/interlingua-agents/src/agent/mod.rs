@@ -34,6 +34,7 @@ use crate::process::{Command, Input, Server};
 use crate::process_agent::ProcessAgent;
 use crate::request::Request;
 use repository::Loosening;
+use sign_in::Folder;
 pub use sign_in::{HostEnvironment, KEY_VARIABLES, SignIn};
 
 /// All known agents.
@@ -57,8 +58,10 @@ pub struct KnownAgent {
     pub program: &'static str,
     /// How to install it.
     pub install: &'static str,
-    /// Whether the user is signed in, as far as that is visible without starting the agent.
-    pub signed_in: fn(&HostEnvironment) -> SignIn,
+    /// How to sign in, at a shell.
+    pub how_to_sign_in: &'static str,
+    /// Where a sign-in was found, as far as that is visible without starting the agent.
+    signed_in: fn(&HostEnvironment) -> Option<String>,
     /// How to start it.
     plan: MakePlan,
     /// How to start it at a terminal, if its screen can be read.
@@ -298,6 +301,11 @@ impl KnownAgent {
     /// The path of its program, if it is installed.
     pub fn installed(&self) -> Option<PathBuf> {
         find_on_path(self.program)
+    }
+
+    /// Whether the user is signed in, as far as that is visible without starting the agent.
+    pub fn sign_in(&self, host: &HostEnvironment) -> SignIn {
+        (self.signed_in)(host).map_or(SignIn::NotFound(self.how_to_sign_in), SignIn::Found)
     }
 
     /// Prepares the agent for a request. It is started with [`Agent::start`](crate::Agent::start).

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::repository::Loosening;
-use super::{Delivery, HostEnvironment, KnownAgent, Plan, SignIn, arguments};
+use super::{Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments};
 use crate::driver::{OpencodeDriver, ServerSession, permission_setting};
 use crate::error::Error;
 use crate::permission::Mode;
@@ -15,6 +15,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     title: "OpenCode",
     program: "opencode",
     install: "npm install --global opencode-ai",
+    how_to_sign_in: "run `opencode auth login`",
     signed_in,
     plan,
     screen: None,
@@ -30,12 +31,19 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     ],
 };
 
-fn signed_in(host: &HostEnvironment) -> SignIn {
-    host.sign_in(
-        &["OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"],
-        &[".local/share/opencode/auth.json"],
-        "run `opencode auth login`",
-    )
+const DATA: Folder = Folder { variable: "XDG_DATA_HOME", default: ".local/share" };
+
+/// It uses the keys of many providers.
+fn signed_in(host: &HostEnvironment) -> Option<String> {
+    let keys = [
+        "OPENCODE_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "GEMINI_API_KEY",
+        "GOOGLE_API_KEY",
+        "DASHSCOPE_API_KEY",
+    ];
+    host.variable(&keys).or_else(|| host.file(DATA, "opencode/auth.json"))
 }
 
 const SERVER: Server = Server {

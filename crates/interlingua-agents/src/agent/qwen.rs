@@ -2,7 +2,7 @@
 
 use super::repository::Loosening;
 use super::{
-    Delivery, HostEnvironment, KnownAgent, Plan, SignIn, arguments, scratch_file, session,
+    Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments, scratch_file, session,
 };
 use crate::driver::{AcpSession, ModeNames};
 use crate::error::Error;
@@ -14,6 +14,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     title: "Qwen Code",
     program: "qwen",
     install: "npm install --global @qwen-code/qwen-code",
+    how_to_sign_in: "set OPENAI_API_KEY, OPENAI_BASE_URL and OPENAI_MODEL, or run `qwen` and choose a way to sign in",
     signed_in,
     plan,
     screen: None,
@@ -26,12 +27,20 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     ],
 };
 
-fn signed_in(host: &HostEnvironment) -> SignIn {
-    host.sign_in(
-        &["OPENAI_API_KEY", "DASHSCOPE_API_KEY"],
-        &[".qwen/oauth_creds.json"],
-        "run `qwen` and sign in, or set OPENAI_API_KEY and OPENAI_BASE_URL",
-    )
+const CONFIG: Folder = Folder { variable: "", default: ".qwen" };
+
+/// It uses a key only if the settings choose its kind, or if the server and the model are set, too.
+fn signed_in(host: &HostEnvironment) -> Option<String> {
+    let chosen = host.setting(CONFIG, "settings.json", "/security/auth/selectedType");
+    match chosen.as_ref().and_then(|chosen| chosen.as_str()) {
+        Some("openai" | "openai-responses") => host.variable(&["OPENAI_API_KEY"]),
+        Some("anthropic") => host.variable(&["ANTHROPIC_API_KEY"]),
+        Some("gemini") => host.variable(&["GEMINI_API_KEY"]),
+        Some("qwen-oauth") => host.file(CONFIG, "oauth_creds.json"),
+        _ => host.variables(&["OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"]).or_else(|| {
+            host.variables(&["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL"])
+        }),
+    }
 }
 
 fn plan(request: &Request) -> Result<Plan, Error> {
