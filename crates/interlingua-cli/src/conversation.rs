@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 use std::time::Instant;
 
-use interlingua::event::Data;
+use interlingua::event::{Data, ErrorClass, Event, Outcome};
 use interlingua::{Entry, EntryRef, Writer};
+use interlingua_agents::agent::KnownAgent;
 use interlingua_agents::{Ended, Entries, Handle, InputRequest, Session, Stop};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -70,6 +71,14 @@ impl Display {
         }
     }
 
+    /// Shows the user what to do. Records are for programs, so it is written to standard error then.
+    fn advise(&mut self, advice: &str, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Records(_) => report::print_line(&format!("interlingua: {advice}")),
+            Self::Terminal(view, _) => view.advise(advice, Instant::now(), bytes),
+        }
+    }
+
     fn finish(self, bytes: &mut Vec<u8>) {
         match self {
             Self::Records(writer) => drop(writer.finish(bytes)),
@@ -98,6 +107,8 @@ pub(crate) enum Answers {
 /// A session that is being shown.
 pub(crate) struct Conversation {
     pub(crate) handle: Handle,
+    /// The agent, unless a file describes it.
+    agent: Option<&'static KnownAgent>,
     entries: Entries,
     display: Display,
     output: Output,
@@ -141,10 +152,16 @@ enum Wake {
 }
 
 impl Conversation {
-    pub(crate) fn new(session: Session, display: Display, answers: Answers) -> Self {
+    pub(crate) fn new(
+        agent: Option<&'static KnownAgent>,
+        session: Session,
+        display: Display,
+        answers: Answers,
+    ) -> Self {
         let Session { handle, entries, .. } = session;
         Self {
             handle,
+            agent,
             entries,
             display,
             output: Output::new(Box::new(Stdout(io::stdout()))),
@@ -227,6 +244,9 @@ impl Conversation {
         let (mut bytes, mut ended) = (Vec::new(), false);
         for entry in entries {
             self.display.entry(entry.borrowed(), &mut bytes);
+            if let Some(advice) = self.agent.and_then(|agent| sign_in_advice(agent, &entry.event)) {
+                self.display.advise(&advice, &mut bytes);
+            }
             self.keep(entry);
             self.next_sequence = entry.sequence + 1;
             ended |= matches!(&entry.event.data, Data::TurnEnded(ended) if !ended.replay);
@@ -345,6 +365,18 @@ impl Conversation {
         // The session may have ended already.
         let _ = self.handle.stop(why).await;
     }
+}
+
+/// How to sign in, if this is the end of a turn that failed because the user is not signed in. What
+/// agents advise themselves, such as `/login`, often works only on their own screen.
+fn sign_in_advice(agent: &KnownAgent, event: &Event<'_>) -> Option<String> {
+    let Data::TurnEnded(ended) = &event.data else { return None };
+    let unauthenticated = ended.class == Some(ErrorClass::Authentication);
+    if !unauthenticated || ended.outcome != Outcome::Failed || ended.replay {
+        return None;
+    }
+    let KnownAgent { title, how_to_sign_in, .. } = agent;
+    Some(format!("{title} is not signed in, or its key was not accepted: {how_to_sign_in}"))
 }
 
 /// Sleeps until an instant; without one, forever.

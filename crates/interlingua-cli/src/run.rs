@@ -108,6 +108,8 @@ impl Input {
 
 /// A session that can be started: the agent, its options, and how its entries are shown.
 pub(crate) struct Started {
+    /// The agent, unless a file describes it.
+    known: Option<&'static KnownAgent>,
     agent: ProcessAgent,
     options: Options,
     /// The dialect to write; without one, the session is shown to a person at the terminal.
@@ -144,7 +146,8 @@ impl Started {
             team: arguments.team.team(),
             ..EncodeOptions::default()
         };
-        Ok(Self { agent, options, to, verbose: arguments.verbose, encode })
+        let known = KnownAgent::find(&arguments.agent);
+        Ok(Self { known, agent, options, to, verbose: arguments.verbose, encode })
     }
 
     /// Starts the agent.
@@ -153,7 +156,7 @@ impl Started {
         stdin: StdinUse,
         on_interrupt: OnInterrupt,
     ) -> Result<Conversation> {
-        let Self { agent, mut options, to, verbose, mut encode } = self;
+        let Self { known, agent, mut options, to, verbose, mut encode } = self;
         adopt_orphans();
         let signals = Signals::catch();
         let answers = match stdin {
@@ -171,7 +174,7 @@ impl Started {
             Some(to) => Display::Records(Box::new(Writer::new(to, &encode)?)),
             None => Display::at_terminal(verbose),
         };
-        Ok(Conversation::new(session, display, answers))
+        Ok(Conversation::new(known, session, display, answers))
     }
 }
 

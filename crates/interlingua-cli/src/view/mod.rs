@@ -202,6 +202,13 @@ impl View {
         self.draw(now, out);
     }
 
+    /// Shows what the user can do, as a note after what was shown last.
+    pub(crate) fn advise(&mut self, advice: &str, now: Instant, out: &mut Vec<u8>) {
+        let lines = notes::note("!", advice, Style::YELLOW, self.columns());
+        self.commit(Part::Note, lines);
+        self.draw(now, out);
+    }
+
     /// Redraws what moves; returns when it is due next (`None`: nothing moves).
     pub(crate) fn tick(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Instant> {
         self.draw(now, out);

@@ -72,6 +72,20 @@ fn shown(entries: &[Entry], terminal: Terminal) -> Vec<String> {
     screen(&written(entries, terminal), terminal.width, terminal.height)
 }
 
+#[test]
+fn advice_follows_the_turn_that_failed() {
+    let (mut view, mut out) = (View::new(TERMINAL), Vec::new());
+    for entry in entries("../../transcripts/claude/auth-missing/input.jsonl") {
+        view.entry(entry.borrowed(), Instant::now(), &mut out);
+        if matches!(entry.event.data, Data::TurnEnded(_)) {
+            view.advise("run `claude auth login`", Instant::now(), &mut out);
+        }
+    }
+    view.finish(&mut out);
+    let rows = screen(&out, 80, 24);
+    assert_eq!(rows.last().map(String::as_str), Some("! run `claude auth login`"), "{rows:?}");
+}
+
 /// The sessions whose screens are compared. All were recorded with real agents and a scripted model,
 /// the first one by `scripts/record-session`, to contain everything at once.
 const SESSIONS: &[(&str, &str)] = &[

@@ -26,4 +26,6 @@ mod screens;
 mod settings;
 #[cfg(target_os = "linux")]
 mod shells;
+#[cfg(unix)]
+mod signing_in;
 mod streaming;
