@@ -14,6 +14,12 @@ fn an_unknown_dialect_is_answered_with_similar_names() {
         ran.stderr
     );
     assert!(ran.stderr.contains("`interlingua dialects` lists all"), "{}", ran.stderr);
+    for command in [&["translate"][..], &["run", "codex", "do it"], &["chat", "codex"]] {
+        let ran = run(&[command, &["--to", "ai_sdk"]].concat(), b"");
+        assert!(ran.stderr.contains("did you mean `ai-sdk`?"), "{command:?}: {}", ran.stderr);
+    }
+    let ran = run(&["check", "--as", "codx"], b"");
+    assert!(ran.stderr.contains("did you mean `codex`?"), "{}", ran.stderr);
 }
 
 #[test]
