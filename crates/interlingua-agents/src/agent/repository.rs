@@ -1,7 +1,8 @@
 //! The files by which a repository makes an agent run programs, or act, without a request.
 //!
 //! What an agent does unasked cannot be judged. Where its launch does not prevent it, the user is
-//! warned, if the folder has such a file. Which files an agent reads was found out with the real programs.
+//! warned, if the folder has such a file. The guide to permissions states which of them were tried with the
+//! real programs; the others are listed as a precaution.
 
 use std::path::{Path, PathBuf};
 
