@@ -25,6 +25,9 @@ pub struct Request {
     pub program: Option<PathBuf>,
     /// Additional flags, passed to the agent unchanged.
     pub flags: Vec<String>,
+    /// The files of the working folder may make the agent run programs without asking: hooks,
+    /// plugins, MCP servers. Otherwise the agent is started so that it ignores them, as far as it can.
+    pub trusts_folder: bool,
     /// Use the agent's protocol for unattended runs, even if it reports less.
     pub exec: bool,
     /// Read the agent's screen instead of a protocol. The result is a guess.
@@ -46,6 +49,7 @@ impl Default for Request {
             environment: Vec::new(),
             program: None,
             flags: Vec::new(),
+            trusts_folder: false,
             exec: false,
             screen: false,
             isolation: Isolation::default(),

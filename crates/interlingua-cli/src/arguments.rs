@@ -120,6 +120,10 @@ pub(crate) struct SessionArguments {
     /// nothing that needs a permission (deny), only plan (plan).
     #[arg(long, value_name = "MODE", value_parser = ModeName)]
     pub(crate) permission_mode: Option<Mode>,
+    /// Let the agent use what the working folder defines for it and runs without asking: hooks,
+    /// plugins, MCP servers.
+    #[arg(long)]
+    pub(crate) trust_folder: bool,
     /// The time limit of the run, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,

@@ -193,6 +193,7 @@ fn agent(arguments: &SessionArguments, mode: Mode) -> Result<ProcessAgent> {
         environment: arguments.env.clone(),
         program: arguments.program.clone(),
         flags: arguments.flags.clone(),
+        trusts_folder: arguments.trust_folder,
         exec: arguments.exec,
         screen: arguments.screen,
         isolation: arguments.isolation,

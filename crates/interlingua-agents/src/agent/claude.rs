@@ -1,6 +1,6 @@
 //! Claude Code: stream-json in both directions, with permission requests to the host.
 
-use super::repository::Loosening;
+use super::repository::{self, Loosening};
 use super::{Folder, HostEnvironment, KnownAgent, Plan, words};
 use crate::driver::{ClaudeDriver, claude_mode_name};
 use crate::error::Error;
@@ -15,11 +15,14 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     signed_in,
     plan,
     screen: None,
-    loosenings: &[
-        Loosening { path: ".claude/settings.json", settings: &["hooks"] },
-        Loosening { path: ".claude/settings.local.json", settings: &["hooks"] },
-    ],
+    loosenings: LOOSENINGS,
+    ignored: "all hooks, also yours",
 };
+
+const LOOSENINGS: &[Loosening] = &[
+    Loosening { path: ".claude/settings.json", settings: &["hooks"] },
+    Loosening { path: ".claude/settings.local.json", settings: &["hooks"] },
+];
 
 const CONFIG: Folder = Folder { variable: "CLAUDE_CONFIG_DIR", default: ".claude" };
 
@@ -30,6 +33,10 @@ fn signed_in(host: &HostEnvironment) -> Option<String> {
 
 /// Makes Claude ask, even if a hook in the settings of the project allows the tool.
 const ASK: &str = r#"{"permissions":{"ask":["Bash","Edit","Write","NotebookEdit"]}}"#;
+
+/// The same, and no hook runs at all: one of the project could do anything unasked.
+const ASK_WITHOUT_HOOKS: &str =
+    r#"{"permissions":{"ask":["Bash","Edit","Write","NotebookEdit"]},"disableAllHooks":true}"#;
 
 fn plan(request: &Request) -> Result<Plan, Error> {
     let mut arguments = words(&[
@@ -45,12 +52,14 @@ fn plan(request: &Request) -> Result<Plan, Error> {
         "stdio",
     ]);
     arguments.extend(words(&["--permission-mode", claude_mode_name(request.mode)]));
-    arguments.extend(words(&["--settings", ASK]));
+    let restricted = repository::restricts(LOOSENINGS, request);
+    let settings = if restricted { ASK_WITHOUT_HOOKS } else { ASK };
+    arguments.extend(words(&["--settings", settings]));
     if let Some(model) = &request.model {
         arguments.extend(words(&["--model", model]));
     }
     if let Some(session) = &request.resume {
         arguments.extend(words(&["--resume", session]));
     }
-    Ok(Plan::live("claude", arguments, ClaudeDriver::default()))
+    Ok(Plan { restricted, ..Plan::live("claude", arguments, ClaudeDriver::default()) })
 }

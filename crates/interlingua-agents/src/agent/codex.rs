@@ -16,6 +16,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     plan,
     screen: None,
     loosenings: &[],
+    ignored: "",
 };
 
 const HOME: Folder = Folder { variable: "CODEX_HOME", default: ".codex" };

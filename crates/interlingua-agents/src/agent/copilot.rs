@@ -23,6 +23,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     plan,
     screen: Some(screen),
     loosenings: &[],
+    ignored: "",
 };
 
 const HOME: Folder = Folder { variable: "COPILOT_HOME", default: ".copilot" };

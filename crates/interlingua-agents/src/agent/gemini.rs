@@ -20,6 +20,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     plan,
     screen: None,
     loosenings: &[],
+    ignored: "",
 };
 
 /// Disables the relaunch as a child process, because the launcher does not forward signals to it.

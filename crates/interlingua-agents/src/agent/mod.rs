@@ -66,8 +66,10 @@ pub struct KnownAgent {
     plan: MakePlan,
     /// How to start it at a terminal, if its screen can be read.
     screen: Option<MakePlan>,
-    /// The files by which a repository makes it act without asking, whatever it is started with.
+    /// The files by which a repository makes it run programs or act without asking.
     loosenings: &'static [Loosening],
+    /// What it ignores if the folder has such a file.
+    ignored: &'static str,
 }
 
 type MakePlan = fn(&Request) -> Result<Plan, Error>;
@@ -89,6 +91,8 @@ struct Plan {
     at_terminal: bool,
     /// The agent is a server.
     server: Option<Server>,
+    /// The agent ignores the files by which the folder could make it act without asking.
+    restricted: bool,
 }
 
 impl Plan {
@@ -110,6 +114,7 @@ impl Plan {
             scratch: None,
             at_terminal: false,
             server: None,
+            restricted: false,
         }
     }
 
@@ -335,9 +340,10 @@ impl KnownAgent {
             (true, Some(screen)) => screen,
             (true, None) => return Err(Error::NoScreen { agent: self.title }),
         };
-        let launch = plan(request)?.launch(program, request)?;
-        let warning = repository::warning(self.title, self.loosenings, &request.folder);
-        Ok(Launch { warning, ..launch })
+        let plan = plan(request)?;
+        let ignored = plan.restricted.then_some(self.ignored);
+        let warning = repository::warning(self.title, ignored, self.loosenings, request);
+        Ok(Launch { warning, ..plan.launch(program, request)? })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::repository::Loosening;
+use super::repository::{self, Loosening};
 use super::{Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments};
 use crate::driver::{OpencodeDriver, ServerSession, permission_setting};
 use crate::error::Error;
@@ -19,17 +19,23 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     signed_in,
     plan,
     screen: None,
-    loosenings: &[
-        Loosening { path: "opencode.json", settings: &["mcp", "plugin"] },
-        Loosening { path: "opencode.jsonc", settings: &["mcp", "plugin"] },
-        Loosening { path: ".opencode/opencode.json", settings: &["mcp", "plugin"] },
-        Loosening { path: ".opencode/opencode.jsonc", settings: &["mcp", "plugin"] },
-        Loosening { path: ".opencode/plugin", settings: &[] },
-        Loosening { path: ".opencode/plugins", settings: &[] },
-        Loosening { path: ".opencode/tool", settings: &[] },
-        Loosening { path: ".opencode/tools", settings: &[] },
-    ],
+    loosenings: LOOSENINGS,
+    ignored: "the configuration of the folder",
 };
+
+const LOOSENINGS: &[Loosening] = &[
+    Loosening { path: "opencode.json", settings: &["mcp", "plugin"] },
+    Loosening { path: "opencode.jsonc", settings: &["mcp", "plugin"] },
+    Loosening { path: ".opencode/opencode.json", settings: &["mcp", "plugin"] },
+    Loosening { path: ".opencode/opencode.jsonc", settings: &["mcp", "plugin"] },
+    Loosening { path: ".opencode/plugin", settings: &[] },
+    Loosening { path: ".opencode/plugins", settings: &[] },
+    Loosening { path: ".opencode/tool", settings: &[] },
+    Loosening { path: ".opencode/tools", settings: &[] },
+];
+
+/// Makes it ignore `opencode.json` and `.opencode` in the folder and above it.
+const NO_PROJECT_CONFIG: &str = "OPENCODE_DISABLE_PROJECT_CONFIG";
 
 const DATA: Folder = Folder { variable: "XDG_DATA_HOME", default: ".local/share" };
 
@@ -55,7 +61,12 @@ const SERVER: Server = Server {
 };
 
 fn plan(request: &Request) -> Result<Plan, Error> {
-    Ok(if request.exec { stream(request) } else { serve(request) })
+    let mut plan = if request.exec { stream(request) } else { serve(request) };
+    if repository::restricts(LOOSENINGS, request) {
+        plan.overrides.push((NO_PROJECT_CONFIG, "1".to_owned()));
+        plan.restricted = true;
+    }
+    Ok(plan)
 }
 
 fn stream(request: &Request) -> Plan {

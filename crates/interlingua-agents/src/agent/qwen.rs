@@ -1,6 +1,6 @@
 //! Qwen Code: ACP; its JSON stream on request.
 
-use super::repository::Loosening;
+use super::repository::{self, Loosening};
 use super::{
     Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments, scratch_file, session,
 };
@@ -18,14 +18,17 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     signed_in,
     plan,
     screen: None,
-    loosenings: &[
-        Loosening { path: ".mcp.json", settings: &[] },
-        Loosening {
-            path: ".qwen/settings.json",
-            settings: &["hooks", "mcpServers", "allow", "approvalMode"],
-        },
-    ],
+    loosenings: LOOSENINGS,
+    ignored: "the settings of the folder",
 };
+
+const LOOSENINGS: &[Loosening] = &[
+    Loosening { path: ".mcp.json", settings: &[] },
+    Loosening {
+        path: ".qwen/settings.json",
+        settings: &["hooks", "mcpServers", "allow", "approvalMode"],
+    },
+];
 
 const CONFIG: Folder = Folder { variable: "", default: ".qwen" };
 
@@ -44,7 +47,21 @@ fn signed_in(host: &HostEnvironment) -> Option<String> {
 }
 
 fn plan(request: &Request) -> Result<Plan, Error> {
-    if request.exec { Ok(stream(request)) } else { acp(request) }
+    let plan = if request.exec { stream(request) } else { acp(request) };
+    // An administrator's own settings take precedence.
+    if request.variable(SYSTEM_SETTINGS).is_some() {
+        return Ok(plan);
+    }
+    let restricted = repository::restricts(LOOSENINGS, request);
+    let settings = match (restricted, request.exec) {
+        (true, _) => ASK_AND_DISTRUST,
+        (false, false) => ASK,
+        // No one can be asked.
+        (false, true) => return Ok(plan),
+    };
+    let (scratch, settings) = scratch_file("settings.json", settings)?;
+    let settings = settings.to_string_lossy().into_owned();
+    Ok(Plan { scratch: Some(scratch), restricted, ..plan.with(SYSTEM_SETTINGS, &settings) })
 }
 
 fn stream(request: &Request) -> Plan {
@@ -63,25 +80,20 @@ fn stream(request: &Request) -> Plan {
 /// The variable that names the settings which take precedence over those of a project.
 const SYSTEM_SETTINGS: &str = "QWEN_CODE_SYSTEM_SETTINGS_PATH";
 
-/// Makes Qwen ask, even if the settings of the project allow the tool. In Qwen Code 0.24.4 a project
-/// can still allow edits.
+/// Makes Qwen ask, even if the settings of the project allow the tool.
 const ASK: &str = r#"{"permissions":{"ask":["Bash","Edit","Write"]}}"#;
+
+/// The same, and the folder is not trusted, unless the user has trusted it: its settings are ignored.
+const ASK_AND_DISTRUST: &str = r#"{"permissions":{"ask":["Bash","Edit","Write"]},"security":{"folderTrust":{"enabled":true}}}"#;
 
 /// Its own default mode is `auto`, in which a model decides instead of the user.
 const MODES: ModeNames = ModeNames { ask: "default", plan: "plan", starts_asking: false };
 
-fn acp(request: &Request) -> Result<Plan, Error> {
+fn acp(request: &Request) -> Plan {
     let arguments = arguments(&["--acp"], &[("--model", &request.model)]);
     let (mode_names, restarts_for_model) = (Some(MODES), true);
     let session = AcpSession { mode_names, restarts_for_model, ..session(request) };
-    let plan = Plan::acp(arguments, session);
-    // An administrator's own settings take precedence.
-    if request.variable(SYSTEM_SETTINGS).is_some() {
-        return Ok(plan);
-    }
-    let (scratch, settings) = scratch_file("settings.json", ASK)?;
-    let settings = settings.to_string_lossy().into_owned();
-    Ok(Plan { scratch: Some(scratch), ..plan.with(SYSTEM_SETTINGS, &settings) })
+    Plan::acp(arguments, session)
 }
 
 #[cfg(test)]

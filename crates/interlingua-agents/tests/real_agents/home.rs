@@ -84,14 +84,16 @@ impl Home {
 
     fn write_settings(&self) -> std::io::Result<()> {
         let (root, address) = (self.folder.path(), self.model.address());
-        for folder in ["work", "home/.gemini", "home/.qwen", "codex"] {
+        for folder in ["work", "home/.gemini", "home/.qwen", "codex", "config/opencode"] {
             std::fs::create_dir_all(root.join(folder))?;
         }
         let write = |path: &str, text: String| std::fs::write(root.join(path), text);
         match self.agent {
             "codex" => write("codex/config.toml", CODEX.replace("ADDRESS", &address)),
             "gemini" => write("home/.gemini/settings.json", GEMINI.to_owned()),
-            "opencode" => write("work/opencode.json", OPENCODE.replace("ADDRESS", &address)),
+            "opencode" => {
+                write("config/opencode/opencode.json", OPENCODE.replace("ADDRESS", &address))
+            }
             "qwen" => write("home/.qwen/settings.json", QWEN.to_owned()),
             _ => Ok(()),
         }

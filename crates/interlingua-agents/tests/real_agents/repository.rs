@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 
 use fake_model::{Reply, Script};
+use interlingua_agents::Request;
 use interlingua_agents::permission::Mode;
 
 use crate::home::{Home, exists};
@@ -54,35 +55,40 @@ const FILES: &[(&str, &str)] = &[
 /// The files that the warning about an agent names.
 fn named(agent: &str) -> &'static [&'static str] {
     match agent {
-        "claude" => &[".claude/settings.json (hooks)"],
-        "opencode" => &["opencode.json (mcp)", ".opencode/plugin"],
-        "qwen" => &[".mcp.json", ".qwen/settings.json (hooks, mcpServers)"],
+        "claude" => &[".claude/settings.json: hooks"],
+        "opencode" => &["opencode.json: mcp", ".opencode/plugin"],
+        "qwen" => &[".mcp.json", ".qwen/settings.json: hooks, mcpServers"],
         _ => &[],
     }
 }
 
-/// Where a repository can start programs, the user is warned; everywhere else, none is started.
+/// No program of a repository is started, and the user learns which files the agent ignores. A user
+/// who trusts the folder is not warned.
 async fn programs_that_start_unasked(agent: &'static str, program: PathBuf) -> Outcome {
-    let script = Script::new().reply(Reply::text("Done.")).repeat_last();
-    let home = Home::new(agent, program, script.any_stream())?;
-    let work = home.work().display().to_string();
-    for (path, text) in FILES {
-        let text = text.replace("WORK", &work);
-        add_settings(&home.work().join(path), &text).map_err(|error| error.to_string())?;
-    }
-    let mut request = home.request(Mode::Deny);
-    // A user who trusts the folder has decided that Gemini uses its settings.
-    request.environment.retain(|(name, _)| name != "GEMINI_CLI_TRUST_WORKSPACE");
-    let report = home.run(&request).await?;
-    report.lawful()?;
-    let warnings = report.of("notice").into_iter().filter_map(|notice| notice["text"].as_str());
-    let warnings: Vec<_> = warnings.filter(|text| text.contains("without asking")).collect();
-    let named = named(agent);
-    if named.is_empty() {
-        expect(warnings.is_empty(), "the user was warned", &report)?;
+    for trusts_folder in [false, true] {
+        let script = Script::new().reply(Reply::text("Done.")).repeat_last();
+        let home = Home::new(agent, program.clone(), script.any_stream())?;
+        let work = home.work().display().to_string();
+        for (path, text) in FILES {
+            let text = text.replace("WORK", &work);
+            add_settings(&home.work().join(path), &text).map_err(|error| error.to_string())?;
+        }
+        let mut request = Request { trusts_folder, ..home.request(Mode::Deny) };
+        // A user who trusts the folder in Gemini has decided that it uses its settings.
+        request.environment.retain(|(name, _)| name != "GEMINI_CLI_TRUST_WORKSPACE");
+        let report = home.run(&request).await?;
+        report.lawful()?;
+        let warnings = report.of("notice").into_iter().filter_map(|notice| notice["text"].as_str());
+        let warnings: Vec<_> = warnings.filter(|text| text.contains("without asking")).collect();
         let made = (1..10).any(|number| exists(&home.work().join(format!("made-{number}"))));
-        return expect(!made, "a program was started", &report);
+        let named = if trusts_folder { &[] } else { named(agent) };
+        let warned = warnings.len() == usize::from(!named.is_empty())
+            && named.iter().all(|file| warnings[0].contains(file));
+        expect(warned, &format!("the warnings are {warnings:?}"), &report)?;
+        expect(!made || trusts_folder, "a program was started", &report)?;
+        // Otherwise the files prove nothing.
+        let can = ["claude", "opencode", "qwen"].contains(&agent);
+        expect(made || !(trusts_folder && can), "the files have no effect", &report)?;
     }
-    let all = warnings.len() == 1 && named.iter().all(|file| warnings[0].contains(file));
-    expect(all, &format!("the warnings are {warnings:?}"), &report)
+    Ok(())
 }
