@@ -47,6 +47,8 @@ fn plan(request: &Request) -> Result<Plan, Error> {
         "stream-json",
         "--verbose",
         "--include-partial-messages",
+        // Its output then contains the prompts, and so does a recording of it.
+        "--replay-user-messages",
         // This flag works although `--help` does not list it: permissions become control requests.
         "--permission-prompt-tool",
         "stdio",
@@ -62,4 +64,16 @@ fn plan(request: &Request) -> Result<Plan, Error> {
         arguments.extend(words(&["--resume", session]));
     }
     Ok(Plan { restricted, ..Plan::live("claude", arguments, ClaudeDriver::default()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without it, a recording would not contain the prompts.
+    #[test]
+    fn it_repeats_the_prompts() {
+        let plan = plan(&Request::default()).unwrap();
+        assert!(plan.arguments.contains(&"--replay-user-messages".into()));
+    }
 }

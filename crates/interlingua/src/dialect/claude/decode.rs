@@ -1,6 +1,8 @@
 //! Decodes Claude Code's stream: selects the meaning of a record by its type, and decodes messages.
 //! Other modules decode the end of a turn, answers to calls, and the records of the program.
 
+use std::collections::VecDeque;
+
 use super::answers::provider_answer;
 use super::ended::{Endings, counts};
 use super::requests::Requests;
@@ -14,6 +16,7 @@ use crate::event::{
     Block, BlockKind, Event, Interrupted, MessageEnded, MessageStarted, Notice, PlanUpdated, Scope,
     SessionStarted, Severity, ToolProgress, UserMessage, Withdrawn,
 };
+use crate::fingerprint::Fingerprint;
 use crate::framing::FrameText;
 use crate::json::Text;
 use crate::json::read::Shaped;
@@ -29,7 +32,13 @@ pub struct ClaudeDecoder {
     endings: Endings,
     /// The start of the session was emitted.
     session_emitted: bool,
+    /// The prompts that the host sent, by their fingerprints, until the program repeats them
+    /// (`--replay-user-messages`).
+    sent: VecDeque<u64>,
 }
+
+/// The maximum number of prompts that the program has not repeated.
+const SENT: usize = 64;
 
 impl Decoder for ClaudeDecoder {
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
@@ -182,7 +191,14 @@ impl ClaudeDecoder {
         let list = match &mut line.message {
             Shaped::Record(Message { content: Shaped::List(list), .. }) => list,
             Shaped::Record(Message { content: Shaped::Text(text), .. }) => {
-                decode_user_text(text.clone(), injected, replay, out);
+                let text = text.clone();
+                // Only the program knows the session.
+                let from_host = line.session_id.is_none() && !replay;
+                if self.repeats_prompt(&text, from_host, replay) {
+                    out.sink.ignored("a prompt that the host sent, and that was emitted then");
+                } else {
+                    decode_user_text(text, injected, replay, out);
+                }
                 return;
             }
             _ => {
@@ -214,6 +230,18 @@ impl ClaudeDecoder {
                 }
             }
         }
+    }
+
+    /// Whether the program repeats a prompt that its host sent before.
+    fn repeats_prompt(&mut self, text: &Text<'_>, from_host: bool, replay: bool) -> bool {
+        let fingerprint = Fingerprint::of(text.to_plain().as_bytes()).number();
+        if from_host {
+            self.sent.truncate(SENT - 1);
+            self.sent.push_front(fingerprint);
+            return false;
+        }
+        let sent = self.sent.iter().position(|sent| replay && *sent == fingerprint);
+        sent.is_some_and(|at| self.sent.remove(at).is_some())
     }
 
     fn decode_stream_event<'a>(&mut self, line: &mut Line<'a>, out: &mut Emitter<'_, 'a>) {

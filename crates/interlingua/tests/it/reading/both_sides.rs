@@ -35,6 +35,27 @@ fn a_decision_of_the_host_is_emitted_once() {
     }
 }
 
+/// With `--replay-user-messages`, Claude repeats the prompts of its host; alone, they are the prompts.
+#[test]
+fn a_prompt_that_the_agent_repeats_is_emitted_once() {
+    let sent = r#"{"type":"user","message":{"role":"user","content":"go"},"priority":"later"}"#;
+    let repeated = r#"{"type":"user","message":{"role":"user","content":"go"},"session_id":"s","uuid":"u","isReplay":true}"#;
+    let prompts = |events: &[Value]| {
+        let prompts = events.iter().filter(|event| event["type"] == "user_message");
+        prompts.map(|event| event["text"].clone()).collect::<Vec<_>>()
+    };
+    let mut live = translator("claude", "events");
+    // The same prompt twice is two prompts.
+    for _ in 0..2 {
+        let mut events = records(live.push_sent(sent, None));
+        events.extend(records(live.push(format!("{repeated}\n").as_bytes(), None)));
+        assert_eq!(prompts(&events), ["go"]);
+    }
+    let recorded =
+        translator("claude", "events").push(format!("{repeated}\n").as_bytes(), None).to_vec();
+    assert_eq!(prompts(&records(&recorded)), ["go"]);
+}
+
 #[test]
 fn a_sent_record_does_not_split_the_line_that_the_agent_is_printing() {
     let mut translator = translator("claude", "events");
