@@ -17,7 +17,6 @@ mod requests;
 mod sidecar;
 mod steps;
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::process::ExitStatus;
@@ -105,8 +104,6 @@ struct Live {
     outlets: Outlets,
     outbox: Outbox,
     commands: Commands,
-    /// Commands that arrived while only the consumer was waited for.
-    deferred: VecDeque<Sent>,
     /// A caller can still send commands.
     has_caller: bool,
     prompts: PromptQueue,
@@ -170,7 +167,6 @@ impl Live {
             reader,
             outbox,
             commands,
-            deferred: VecDeque::new(),
             has_caller: true,
             prompts: PromptQueue::default(),
             in_turn: false,
@@ -334,9 +330,6 @@ impl Live {
         // An agent whose output is not being read does not count as silent.
         let may_be_silent = self.outlets.watch.tool_running() || !room;
         let due = self.clock.next(may_be_silent);
-        if let Some(sent) = self.deferred.pop_front() {
-            return Wake::Command(Some(sent));
-        }
         let Self { epoch, outbox, commands, has_caller, input_requests, .. } = self;
         let epoch = epoch.as_mut();
         if epoch.as_ref().is_some_and(|epoch| epoch.is_readable() && room) {

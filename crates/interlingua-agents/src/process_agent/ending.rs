@@ -1,7 +1,6 @@
 //! The end of an epoch and of the session: all processes are ended, all output is read, and the
 //! outcome is determined.
 
-use std::collections::VecDeque;
 use std::process::ExitStatus;
 
 use interlingua::event::{Error, Event, Outcome};
@@ -60,7 +59,6 @@ impl Live {
     pub(super) async fn end(mut self) {
         let exit_overdue = self.clock.exit_was_overdue();
         let Self { reader, mut outlets, mut outbox, mut record, mut commands, exit, .. } = self;
-        let mut deferred = self.deferred;
         let Ok(_) = reader.finish(&exit, Some(now_ms()), &mut outlets);
         let mut watch = outlets.finish(record.as_mut(), &mut outbox);
         for observation in watch.take_observations() {
@@ -70,9 +68,8 @@ impl Live {
         }
         tokio::select! {
             () = outbox.flush() => {}
-            () = stopped_again(&mut commands, &mut deferred) => {}
+            () = stopped_again(&mut commands) => {}
         }
-        deferred.into_iter().for_each(|sent| sent.reply.send(Err(Refused::Ended)));
         commands.close();
         outbox.end(Ended {
             outcome: self.outcome,
@@ -87,20 +84,32 @@ impl Live {
         });
     }
 
-    /// Waits for capacity at the consumer. Returns `false` if waiting is pointless.
+    /// Waits for capacity at the consumer, and executes commands meanwhile: the consumer may be the
+    /// caller who waits for their answers. Returns `false` if waiting is pointless: the consumer has
+    /// gone, or the session is stopped once more.
     async fn wait_for_room(&mut self) -> bool {
-        if self.outbox.has_room() {
-            return true;
+        while !self.outbox.has_room() {
+            let Self { outbox, commands, has_caller, .. } = self;
+            let sent = tokio::select! {
+                change = outbox.changed() => match change {
+                    ConsumerChange::Ready => return true,
+                    ConsumerChange::Closed => {
+                        self.stop.get_or_insert(Stop::ConsumerGone);
+                        return false;
+                    }
+                },
+                sent = commands.next(), if *has_caller => sent,
+            };
+            let gives_up = self.stop.is_some() && is_stop(sent.as_ref());
+            match sent {
+                Some(sent) => self.command(sent).await,
+                None => (self.has_caller, self.finishing) = (false, true),
+            }
+            if gives_up {
+                return false;
+            }
         }
-        let Self { outbox, commands, deferred, .. } = self;
-        let (room, why) = tokio::select! {
-            change = outbox.changed() => (change == ConsumerChange::Ready, Stop::ConsumerGone),
-            () = stopped_again(commands, deferred) => (false, Stop::Interrupted),
-        };
-        if !room {
-            self.stop.get_or_insert(why);
-        }
-        room
+        true
     }
 
     fn exit(&mut self, status: Option<ExitStatus>) -> Exit {
@@ -195,12 +204,16 @@ fn signal(_status: ExitStatus) -> Option<i64> {
     None
 }
 
-/// Waits for a command to stop at once. Other commands are executed later.
-async fn stopped_again(commands: &mut Commands, deferred: &mut VecDeque<Sent>) {
+fn is_stop(sent: Option<&Sent>) -> bool {
+    sent.is_some_and(|sent| matches!(sent.command, Command::Stop(_)))
+}
+
+/// Waits for a command to stop at once. A session that ends refuses all others.
+async fn stopped_again(commands: &mut Commands) {
     loop {
         match commands.next().await {
             Some(Sent { command: Command::Stop(_), reply }) => return reply.send(Ok(())),
-            Some(other) => deferred.push_back(other),
+            Some(Sent { reply, .. }) => reply.send(Err(Refused::Ended)),
             None => std::future::pending().await,
         }
     }

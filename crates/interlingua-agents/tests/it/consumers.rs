@@ -1,6 +1,6 @@
 //! Consumers that are fast, stalled or gone: nothing is lost, and the agent is not blocked.
 
-use interlingua_agents::Stop;
+use interlingua_agents::{ProcessAgent, Stop};
 
 use crate::support::*;
 
@@ -27,6 +27,37 @@ async fn a_consumer_that_stalls_loses_nothing() {
     let received = text(&events);
     let expected: String = (0..2000).map(|number| format!("{number}{filler}")).collect();
     assert_eq!((ended.code(), received.len(), received == expected), (0, expected.len(), true));
+}
+
+/// A caller who consumes the entries itself once waited forever: the session had read all output of
+/// an agent that had exited, and did not answer before the consumer took some.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn commands_are_answered_while_the_consumer_stalls() {
+    let filler = "x".repeat(20_000);
+    let many = format!(
+        r#"i=0; while [ $i -lt 200 ]; do echo "{{\"type\":\"item.completed\",\"item\":{{\"id\":\"item_$i\",\"type\":\"agent_message\",\"text\":\"{filler}\"}}}}"; i=$((i+1)); done"#
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let own_id = folder.path().join("pid");
+    let states_id = format!("echo $$ > {}", own_id.display());
+    let launch = script(&[BEGINS, &many, COMPLETES, &states_id]);
+    let run = Watched::open(ProcessAgent::new(launch), options()).await;
+    run.handle.prompt("do it").await.unwrap();
+    let has_exited = || {
+        let id = std::fs::read_to_string(&own_id).unwrap_or_default();
+        !id.is_empty() && !std::path::Path::new("/proc").join(id.trim()).exists()
+    };
+    // Once the agent has exited, the session soon waits for nothing but the consumer.
+    let mut commands_after_exit = 0;
+    while commands_after_exit < 100 {
+        within(run.handle.hold()).await.unwrap();
+        tokio::task::yield_now().await;
+        commands_after_exit += usize::from(has_exited());
+    }
+    within(run.handle.finish()).await.unwrap();
+    let (ended, events) = run.end().await;
+    assert_eq!((ended.code(), text(&events).len()), (0, 200 * filler.len()));
 }
 
 #[tokio::test]

@@ -87,7 +87,8 @@ impl Watched {
     pub(crate) async fn start(launch: Launch, options: Options) -> Self {
         let session = Self::open(ProcessAgent::new(launch), options).await;
         session.handle.prompt("do it").await.unwrap();
-        session.handle.finish().await.unwrap();
+        // The session may have been stopped already.
+        let _ = within(session.handle.finish()).await;
         session
     }
 
