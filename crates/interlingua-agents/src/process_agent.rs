@@ -439,7 +439,7 @@ impl Live {
     async fn handle_observations(&mut self) {
         for observation in self.outlets.watch.take_observations() {
             match observation {
-                Observation::Wanted(wanted, sequence) => self.requested(wanted, sequence).await,
+                Observation::Wanted(wanted, sequence) => self.requested(*wanted, sequence).await,
                 Observation::Resolved(request) => self.forget_request(&request),
                 Observation::TurnStarted => {
                     self.in_turn = true;

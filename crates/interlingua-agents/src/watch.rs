@@ -13,7 +13,7 @@ use crate::session::{Question, QuestionRequest, Wanted};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Observation {
     /// The agent requests a permission, or asks a question, with the sequence number of the entry.
-    Wanted(Wanted, u64),
+    Wanted(Box<Wanted>, u64),
     /// The request was withdrawn, or answered.
     Resolved(String),
     /// A live (non-replayed) turn ended with this outcome.
@@ -57,11 +57,12 @@ impl Watch {
         let observation = match &entry.event.data {
             Data::PermissionRequested(asked) => {
                 let wanted = Wanted::Permission(self.permission_request(asked));
-                Observation::Wanted(wanted, entry.sequence)
+                Observation::Wanted(Box::new(wanted), entry.sequence)
             }
-            Data::QuestionAsked(asked) => {
-                Observation::Wanted(Wanted::Answer(question_request(asked)), entry.sequence)
-            }
+            Data::QuestionAsked(asked) => Observation::Wanted(
+                Box::new(Wanted::Answer(question_request(asked))),
+                entry.sequence,
+            ),
             Data::PermissionResolved(resolved) => match &resolved.request {
                 Some(id) => Observation::Resolved(id.to_string()),
                 None => return,
@@ -120,6 +121,7 @@ fn question_request(asked: &QuestionAsked<'_>) -> QuestionRequest {
         server: text(&asked.server),
         questions: asked.questions.iter().map(question).collect(),
         schema: asked.schema.as_ref().and_then(|schema| serde_json::from_str(schema.get()).ok()),
+        secret_fields: asked.secret_fields().into_iter().map(String::from).collect(),
         url: text(&asked.url),
     }
 }

@@ -127,7 +127,14 @@ fn choose(asked: &InputRequest, question: &Question) -> Option<Option<Vec<String
         (false, true) => "Numbers such as 1,3 or your own words, or nothing to decline:",
     };
     loop {
-        let Some(line) = read_line(help, asked)? else { return Some(None) };
+        if question.secret {
+            terminal_input::hide_line();
+        }
+        let line = read_line(help, asked);
+        if terminal_input::show() {
+            report::print_shown("");
+        }
+        let Some(line) = line? else { return Some(None) };
         if line.trim().is_empty() {
             return Some(None);
         }

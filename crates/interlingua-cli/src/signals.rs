@@ -78,12 +78,10 @@ async fn suspend_with_us(mut signals: tokio::signal::unix::Signal, handle: Handl
     while signals.recv().await.is_some() {
         // After the end of the session, only this process is suspended.
         let _ = handle.suspend().await;
-        let was_hidden = terminal_input::show();
+        let hidden = terminal_input::suspend();
         // This call returns when the process is continued.
         let _ = kill_process(getpid(), Signal::STOP);
-        if was_hidden {
-            terminal_input::hide();
-        }
+        terminal_input::resume(hidden);
         let _ = handle.resume().await;
     }
 }

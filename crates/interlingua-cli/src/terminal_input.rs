@@ -5,11 +5,15 @@ use std::io::{self, BufRead};
 #[cfg(unix)]
 mod echo;
 #[cfg(unix)]
-pub(crate) use echo::{hide, show};
+pub(crate) use echo::{hide, hide_line, resume, show, suspend};
 
 /// Other systems show what is typed.
 #[cfg(not(unix))]
 pub(crate) fn hide() {}
+
+/// Other systems show what is typed.
+#[cfg(not(unix))]
+pub(crate) fn hide_line() {}
 
 /// What is typed is shown already.
 #[cfg(not(unix))]

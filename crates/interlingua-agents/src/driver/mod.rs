@@ -86,6 +86,18 @@ impl Step {
         }
     }
 
+    /// Hides secrets, given as JSON literals, in what is read and recorded of a sent record.
+    pub(crate) fn hide(&mut self, secrets: &[String]) {
+        let Self::Send(record) = self else { return };
+        let mut redacted = record.clone();
+        for secret in secrets {
+            redacted = redacted.replace(&**secret, "\"[secret]\"");
+        }
+        if redacted != *record {
+            *self = Self::SendSecret { record: std::mem::take(record), redacted };
+        }
+    }
+
     /// Warns the user, for example that a change was not accepted.
     fn warn(text: String) -> Self {
         let notice = Notice { severity: Severity::Warning, text: Text::from(text) };
@@ -272,5 +284,17 @@ mod tests {
             Step::SendSecret { record, redacted },
         ];
         assert_eq!(format!("{steps:?}"), "[Send(4 bytes), Type(4 bytes), SendSecret(4 bytes)]");
+    }
+
+    #[test]
+    fn a_secret_answer_is_neither_read_nor_recorded() {
+        let mut step = Step::Send(r#"{"id":7,"answers":{"key":"s3\"cret"}}"#.to_owned());
+        step.hide(&[r#""s3\"cret""#.to_owned()]);
+        let Step::SendSecret { record, redacted } = step else { panic!("{step:?}") };
+        assert!(record.contains("s3"));
+        assert_eq!(redacted, r#"{"id":7,"answers":{"key":"[secret]"}}"#);
+        let mut step = Step::Send("{}".to_owned());
+        step.hide(&["\"x\"".to_owned()]);
+        assert_eq!(step, Step::Send("{}".to_owned()));
     }
 }

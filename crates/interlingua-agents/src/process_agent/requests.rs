@@ -68,8 +68,15 @@ impl Live {
     }
 
     async fn answer(&mut self, id: &str, answer: &Answer) {
+        let secrets = match self.pending.find(id) {
+            Ok(Wanted::Answer(request)) => request.secrets(answer),
+            _ => Vec::new(),
+        };
         self.forget_request(id);
-        self.call_driver(|driver, steps| driver.answer(id, answer, steps));
+        self.call_driver(|driver, steps| {
+            driver.answer(id, answer, steps);
+            steps.iter_mut().for_each(|step| step.hide(&secrets));
+        });
         Box::pin(self.handle_observations()).await;
     }
 

@@ -74,6 +74,8 @@ pub struct QuestionRequest {
     pub questions: Vec<Question>,
     /// The JSON schema of a form, if the answer is an object that has to fit it.
     pub schema: Option<Value>,
+    /// The fields of the form whose values are secrets.
+    pub secret_fields: Vec<String>,
     /// An address that the user has to open.
     pub url: Option<String>,
 }
@@ -129,6 +131,26 @@ impl QuestionRequest {
                 let ids: Vec<_> = questions.iter().map(|question| &*question.id).collect();
                 Err(format!("an object with the answers to {}", ids.join(", ")))
             }
+        }
+    }
+}
+
+impl QuestionRequest {
+    /// The secrets in an answer, as JSON literals.
+    pub(crate) fn secrets(&self, answer: &Answer) -> Vec<String> {
+        match answer {
+            Answer::Chosen(chosen) => {
+                let both =
+                    self.questions.iter().zip(chosen).filter(|(question, _)| question.secret);
+                both.flat_map(|(_, texts)| texts)
+                    .map(|text| Value::from(&**text).to_string())
+                    .collect()
+            }
+            Answer::Form(form) => {
+                let values = self.secret_fields.iter().filter_map(|name| form.get(name));
+                values.map(ToString::to_string).collect()
+            }
+            Answer::Declined(_) => Vec::new(),
         }
     }
 }
@@ -262,6 +284,20 @@ mod tests {
         let form = QuestionRequest { schema: Some(json!({})), ..asked(Vec::new()) };
         assert!(form.read(&json!("x")).is_err());
         assert_eq!(form.read(&json!({"x": 1})), Ok(Answer::Form(json!({"x": 1}))));
+    }
+
+    #[test]
+    fn secrets_are_found_in_every_form_of_an_answer() {
+        let secret = Question { secret: true, ..question("key", false, true) };
+        let asked = asked(vec![question("colour", false, true), secret]);
+        assert_eq!(asked.secrets(&chosen(&[&["Red"], &["a\"b"]])), [r#""a\"b""#]);
+        let form = QuestionRequest {
+            schema: Some(json!({})),
+            secret_fields: vec!["pin".to_owned()],
+            ..QuestionRequest::default()
+        };
+        assert_eq!(form.secrets(&Answer::Form(json!({"name": "x", "pin": 1234}))), ["1234"]);
+        assert!(form.secrets(&Answer::Declined("no".to_owned())).is_empty());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use interlingua_agents::agent::{Delivery, Launch, Relaunch};
 use interlingua_agents::driver::{AcpDriver, AcpSession, ClaudeDriver, PlainDriver};
 use interlingua_agents::permission::{Decision, Mode};
 use interlingua_agents::process::Input;
-use interlingua_agents::{InputRequest, ProcessAgent, Prompt, Refused, Wanted};
+use interlingua_agents::{InputRequest, Options, ProcessAgent, Prompt, Recorder, Refused, Wanted};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -16,7 +16,7 @@ use crate::support::*;
 
 /// An agent that reacts to words of its prompt, and otherwise repeats it:
 /// `wait` (until it is interrupted), `stubborn` (whatever happens), `die`, `touch` (asks for a
-/// permission), `ask` (asks a question).
+/// permission), `ask` (asks a question), `form` (a server asks for a form).
 const TALKER: &str = r#"
 say() { echo '{"type":"assistant","message":{"id":"m'$n'","role":"assistant","content":[{"type":"text","text":"'"$1"'"}]},"session_id":"s1","uuid":"u'$n'"}'; }
 end() { echo '{"type":"result","subtype":"'$1'","is_error":'$2',"terminal_reason":"'$3'","result":"","session_id":"s1","uuid":"r'$n'"}'; }
@@ -42,6 +42,7 @@ while read -r line; do
     *wait*) say begins;;
     *die*) say begins; exit 7;;
     *touch*) request Bash '{"command":"touch x"}';;
+    *form*) echo '{"type":"control_request","request_id":"q'$n'","request":{"subtype":"elicitation","mcp_server_name":"bank","message":"Who?","mode":"form","requested_schema":{"type":"object","properties":{"name":{"type":"string"},"pin":{"type":"string","format":"password"}}}}}';;
     *ask*) request AskUserQuestion '{"questions":[{"question":"Which?","options":[{"label":"Red"},{"label":"Blue"}]}]}';;
     *) text=${line#*content\":\"}; say "${text%%\"*}"; end success false completed;;
   esac
@@ -234,6 +235,31 @@ async fn a_question_is_answered() {
     let answered = events.iter().find(|event| event["type"] == "question_answered").unwrap();
     assert_eq!(answered["answers"][0]["values"], json!(["Blue"]));
     assert!(ended.exit.stderr.unwrap().contains(r#""answers":{"Which?":"Blue"}"#));
+}
+
+/// What is a secret in a form reaches the agent, and no event, entry or recording.
+#[tokio::test]
+async fn a_secret_answer_is_not_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let (requests, mut asked) = mpsc::unbounded_channel();
+    let record = Some(Recorder::create(&folder.path().join("run.jsonl")).unwrap());
+    let options = Options { record, input_requests: Some(requests), ..options() };
+    let session = Watched::open(ProcessAgent::new(talker()), options).await;
+    session.handle.prompt("form").await.unwrap();
+    let request = question(&mut asked).await;
+    let form = json!({"name": "me", "pin": "1\"2 3"});
+    session.handle.answer(request.id(), form).await.unwrap();
+    session.handle.finish().await.unwrap();
+    let (ended, events) = session.end().await;
+    assert!(ended.exit.stderr.unwrap().contains(r#""pin":"1\"2 3""#));
+    let answered = events.iter().find(|event| event["type"] == "question_answered").unwrap();
+    assert_eq!(answered["form"], json!({"name": "me"}));
+    let recorded = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+    let recorded: String = recorded.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    // This agent itself prints on standard error what it receives.
+    let events = events.into_iter().filter(|event| event["type"] != "session_ended");
+    let shown = format!("{recorded}{}", Value::from_iter(events));
+    assert!(recorded.contains("[secret]") && !shown.contains("2 3"), "{shown}");
 }
 
 /// Claude's question hung in every mode, and no deadline ended it.

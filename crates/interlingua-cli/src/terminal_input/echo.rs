@@ -15,18 +15,29 @@ use rustix::termios::{
 /// The state of the terminal before it was changed.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Stops showing what is typed. Ctrl-C and Ctrl-Z still have their effect.
+/// Stops showing what is typed while rows are redrawn. Ctrl-C and Ctrl-Z still have their effect.
 pub(crate) fn hide() {
+    change(|state| {
+        state.local_modes.remove(LocalModes::ECHO);
+        // The Enter key must not become a line feed, which begins another line in the editor.
+        state.input_modes.remove(InputModes::ICRNL);
+    });
+}
+
+/// Stops showing what is typed in the line that is being read.
+pub(crate) fn hide_line() {
+    change(|state| state.local_modes.remove(LocalModes::ECHO));
+}
+
+fn change(quiet: impl FnOnce(&mut Termios)) {
     let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
     if before.is_some() || !is_in_foreground() {
         return;
     }
     let Ok(state) = tcgetattr(io::stdin()) else { return };
-    let mut quiet = state.clone();
-    quiet.local_modes.remove(LocalModes::ECHO);
-    // The Enter key must not become a line feed, which begins another line in the editor.
-    quiet.input_modes.remove(InputModes::ICRNL);
-    if tcsetattr(io::stdin(), OptionalActions::Now, &quiet).is_ok() {
+    let mut changed = state.clone();
+    quiet(&mut changed);
+    if tcsetattr(io::stdin(), OptionalActions::Now, &changed).is_ok() {
         *before = Some(state);
     }
 }
@@ -40,6 +51,19 @@ pub(crate) fn show() -> bool {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &state);
     }
     true
+}
+
+/// Shows what is typed for as long as this process is suspended. Returns what to [`resume`] then.
+pub(crate) fn suspend() -> Option<Termios> {
+    let hidden = tcgetattr(io::stdin()).ok();
+    hidden.filter(|_| show())
+}
+
+/// Hides again what was hidden before this process was suspended.
+pub(crate) fn resume(hidden: Option<Termios>) {
+    if let Some(hidden) = hidden {
+        change(|state| *state = hidden);
+    }
 }
 
 fn is_in_foreground() -> bool {

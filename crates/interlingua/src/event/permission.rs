@@ -65,6 +65,14 @@ payload! {
     }
 }
 
+impl QuestionAsked<'_> {
+    /// The fields of the form that its schema marks as secret.
+    #[must_use]
+    pub fn secret_fields(&self) -> Vec<Box<str>> {
+        self.schema.as_ref().map(crate::grammar::secret_fields).unwrap_or_default()
+    }
+}
+
 payload! {
     /// One question.
     pub struct Question<'a> {

@@ -35,6 +35,7 @@ use messages::Messages;
 use plans::Plans;
 pub use repair::{Repair, RepairKind, Repairs};
 use requests::Requests;
+pub(crate) use requests::secret_fields;
 use session::Session;
 pub(crate) use stream::Outlet;
 use stream::{Emit, Stream};

@@ -186,7 +186,7 @@ impl Request {
                     tool: None,
                     parent,
                     questions: Some(questions.collect()),
-                    secret_fields: asked.schema.as_ref().map(secret_fields).unwrap_or_default(),
+                    secret_fields: asked.secret_fields(),
                     epoch,
                 }
             }
@@ -277,7 +277,7 @@ record! {
 }
 
 /// The fields of a form that its schema marks as secret.
-fn secret_fields(schema: &Json<'_>) -> Vec<Box<str>> {
+pub(crate) fn secret_fields(schema: &Json<'_>) -> Vec<Box<str>> {
     let properties = read::record_of::<FormSchema<'_>>(schema).and_then(|it| it.properties);
     let Fields(fields) = properties.as_ref().and_then(read::record_of).unwrap_or_default();
     let is_secret = |(_, field): &(Box<str>, Json<'_>)| {
