@@ -34,6 +34,9 @@ pub trait Rules: Send {
     /// Checks one record.
     fn record(&mut self, record: &Value, findings: &mut Findings);
 
+    /// Checks the `[DONE]` with which some servers end a stream of events.
+    fn done(&mut self, _findings: &mut Findings) {}
+
     /// Checks what is missing at the end.
     fn finish(&mut self, _findings: &mut Findings) {}
 }
@@ -123,7 +126,12 @@ fn check_frame(frame: &Frame<'_>, rules: &mut Option<Box<dyn Rules>>, findings: 
             findings.add("line-length", format!("{length} bytes; the limit is {limit}"));
             return;
         }
-        Body::Done => return,
+        Body::Done => {
+            if let Some(rules) = rules {
+                rules.done(findings);
+            }
+            return;
+        }
     };
     findings.require(text.noise.is_empty(), "only-records", "something stands before the record");
     findings.require(!text.replaced, "utf-8", "the line is not UTF-8");

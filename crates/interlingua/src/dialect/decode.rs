@@ -20,6 +20,9 @@ pub trait Decoder: Send {
     /// distinguishes them from those of other streams.
     fn set_id_tag(&mut self, _tag: &str) {}
 
+    /// Takes the `[DONE]` with which some servers end a stream of events.
+    fn done(&mut self, _sink: &mut dyn EventSink) {}
+
     /// Emits what is still held back when the input ends.
     fn finish(&mut self, _sink: &mut dyn EventSink) {}
 }

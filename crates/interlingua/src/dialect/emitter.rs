@@ -13,11 +13,13 @@ pub(crate) struct Emitter<'s, 'a> {
     pub(crate) parent: Option<Text<'a>>,
     /// The time that the record states.
     pub(crate) time: Option<Json<'a>>,
+    /// An event was emitted.
+    pub(crate) emitted: bool,
 }
 
 impl<'s, 'a> Emitter<'s, 'a> {
     pub(crate) fn new(own: Own<'a>, sink: &'s mut dyn EventSink) -> Self {
-        Self { sink, own, parent: None, time: None }
+        Self { sink, own, parent: None, time: None, emitted: false }
     }
 
     /// An emitter for events that no record causes, such as those at the end of the input.
@@ -38,6 +40,7 @@ impl<'s, 'a> Emitter<'s, 'a> {
     }
 
     pub(crate) fn emit<'e>(&mut self, data: impl Into<Data<'e>>) {
+        self.emitted = true;
         let parent = self.parent.as_ref().map(Text::borrowed);
         let time = self.time.as_ref().map(Json::borrowed);
         self.sink.event(Event::new(data.into()).within(parent).at(time));

@@ -20,6 +20,7 @@ pub mod events;
 pub mod gemini;
 pub mod giselle;
 pub mod goose;
+pub mod openai_chat;
 pub mod opencode;
 pub mod pi;
 pub mod qwen;
@@ -28,12 +29,14 @@ pub mod ui_message;
 pub mod yume;
 
 mod ai_parts;
+mod arguments;
 mod content;
 mod decode;
 mod emitter;
 mod encode;
 mod held_errors;
 mod json_rpc;
+mod openai_error;
 mod patch;
 mod probe;
 mod questions;
@@ -68,6 +71,7 @@ pub static ALL: &[&Dialect] = &[
     &qwen::DIALECT,
     &goose::DIALECT,
     &pi::DIALECT,
+    &openai_chat::DIALECT,
     &acp::DIALECT,
     &giselle::DIALECT,
     &yume::DIALECT,

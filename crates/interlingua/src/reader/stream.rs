@@ -143,7 +143,10 @@ impl Core {
             Body::TooLong { length, limit } => {
                 Intake { core: self, outlet }.unreadable(too_long(*length, *limit));
             }
-            Body::Done => self.grammar.ignored(END_OF_EVENTS),
+            Body::Done => {
+                self.grammar.ignored(END_OF_EVENTS);
+                decoder.done(&mut Intake { core: self, outlet });
+            }
         }
         self.grammar.end_frame(outlet);
     }

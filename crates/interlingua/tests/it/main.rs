@@ -105,6 +105,11 @@ mod dialect {
     mod giselle_stream;
     mod goose_ends;
     mod goose_plan;
+    mod openai_chat {
+        mod calls;
+        mod reading;
+        mod rules;
+    }
     mod opencode_events;
     mod pi_turns;
     mod questions;

@@ -49,6 +49,7 @@ agents! {
     gemini = "gemini",
     giselle = "giselle",
     goose = "goose",
+    openai_chat = "openai-chat",
     opencode = "opencode",
     pi = "pi",
     qwen = "qwen",

@@ -38,6 +38,8 @@ pub struct Call {
     pub name: String,
     /// Its tool keeps the plan, which only our own events state.
     pub plans: bool,
+    /// The client runs it, which only our own events state.
+    pub by_client: bool,
     pub input: Value,
     pub output: Option<String>,
     pub failed: bool,
@@ -408,6 +410,7 @@ impl Summary {
                 }
                 if let Some(call) = self.calls.get_mut(&string(&event["call"])) {
                     call.plans = event["kind"] == "plan";
+                    call.by_client = event["executor"] == "client";
                 }
             }
             "tool_ended" => {
