@@ -21,6 +21,7 @@ pub mod gemini;
 pub mod giselle;
 pub mod goose;
 pub mod openai_chat;
+pub mod openai_responses;
 pub mod opencode;
 pub mod pi;
 pub mod qwen;
@@ -72,6 +73,7 @@ pub static ALL: &[&Dialect] = &[
     &goose::DIALECT,
     &pi::DIALECT,
     &openai_chat::DIALECT,
+    &openai_responses::DIALECT,
     &acp::DIALECT,
     &giselle::DIALECT,
     &yume::DIALECT,

@@ -110,6 +110,10 @@ mod dialect {
         mod reading;
         mod rules;
     }
+    mod openai_responses {
+        mod reading;
+        mod rules;
+    }
     mod opencode_events;
     mod pi_turns;
     mod questions;

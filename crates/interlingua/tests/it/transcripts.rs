@@ -50,6 +50,7 @@ agents! {
     giselle = "giselle",
     goose = "goose",
     openai_chat = "openai-chat",
+    openai_responses = "openai-responses",
     opencode = "opencode",
     pi = "pi",
     qwen = "qwen",
