@@ -16,6 +16,7 @@ pub(crate) fn framing(data: &[u8]) {
         FramingKind::LinesOrSse,
         FramingKind::Objects,
         FramingKind::ContentLength,
+        FramingKind::SseOrObjects,
     ];
     for kind in kinds {
         let whole = frames(kind.at_start(limits), [data]);

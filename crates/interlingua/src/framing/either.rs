@@ -3,18 +3,19 @@
 //! Some agents print their records as lines and also serve them as server-sent events. The first
 //! field name decides which of them a stream is; until it is complete, a few bytes are held back. A
 //! stream that starts with a length is neither: each of its messages has one. A first line that is
-//! only a brace begins a record that is printed over several lines, and then all records may be.
+//! only a brace begins a record that is printed over several lines, and then all records may be. One
+//! that starts with a square bracket and a brace begins an array, whose elements are the records.
 
 use super::{Frame, Framing, FramingKind, Limits};
 
 /// How a stream of server-sent events can start: with a field, or with a comment.
-const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
+pub(super) const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
 
 /// How a stream of messages with their length starts.
 const LENGTH: &[u8] = b"Content-Length:";
 
 /// The number of bytes of empty lines after which the decision is made.
-const MAX_UNDECIDED: usize = 4096;
+pub(super) const MAX_UNDECIDED: usize = 4096;
 
 /// Cuts a stream into the data of its events if it looks like server-sent events, into messages if
 /// it starts with a length, else into lines.
@@ -81,7 +82,7 @@ fn kind_of(start: &[u8]) -> Option<FramingKind> {
     let unmarked = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start);
     let text = unmarked.trim_ascii_start();
     if FIELDS.iter().any(|field| text.starts_with(field)) {
-        return Some(FramingKind::Sse);
+        return Some(FramingKind::SseOrObjects);
     }
     if text.starts_with(LENGTH) {
         return Some(FramingKind::ContentLength);
@@ -93,7 +94,13 @@ fn kind_of(start: &[u8]) -> Option<FramingKind> {
     let mut starts = FIELDS.iter().copied().chain([LENGTH]);
     let may_become = starts.any(|start| start.starts_with(text));
     let may_be_mark = b"\xEF\xBB\xBF".starts_with(start);
+    let in_array = text.strip_prefix(b"[").map(|rest| {
+        let blank = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        rest.get(blank..).unwrap_or_default()
+    });
     match after_brace {
+        _ if matches!(in_array, Some([b'{', ..])) => Some(FramingKind::Objects),
+        _ if in_array.is_some_and(<[u8]>::is_empty) && start.len() < MAX_UNDECIDED => None,
         Some([b'\n', ..]) => Some(FramingKind::Joined),
         _ if start.len() >= MAX_UNDECIDED => Some(FramingKind::Lines),
         Some([]) => None,
@@ -123,7 +130,10 @@ mod tests {
 
     #[test]
     fn the_first_field_decides_in_any_split() {
-        let streams: [(&[u8], &[&str]); 9] = [
+        let streams: [(&[u8], &[&str]); 12] = [
+            (b"[{\n  \"a\": 1\n}\n,\r\n{\"b\":2}\n]\n", &["|{\n  \"a\": 1\n}", "|{\"b\":2}"]),
+            (b"[ ", &["|[ "]),
+            (b"[1] {\"a\":1}\n", &["[1] |{\"a\":1}"]),
             (b"Content-Length: 7\r\n\r\n{\"a\":1}", &["|{\"a\":1}"]),
             (b"Content {\"a\":1}\n", &["Content |{\"a\":1}"]),
             (b"{\r\n  \"a\": 1\n}\n{\"b\":2}\n", &["|{\r\n  \"a\": 1\n}", "|{\"b\":2}"]),

@@ -15,6 +15,7 @@ mod joined;
 mod lines;
 mod objects;
 mod sse;
+mod sse_or_objects;
 
 use std::ops::Range;
 
@@ -24,6 +25,7 @@ pub use joined::Joined;
 pub use lines::Lines;
 pub use objects::{Objects, extract_json_objects};
 pub use sse::Sse;
+pub use sse_or_objects::SseOrObjects;
 
 /// How records are cut out of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,11 +36,13 @@ pub enum FramingKind {
     Joined,
     /// Server-sent events.
     Sse,
-    /// Lines, server-sent events or messages with their length, detected from the start of the
-    /// stream.
+    /// Lines, server-sent events, messages with their length or an array, detected from the start of
+    /// the stream.
     LinesOrSse,
     /// Objects anywhere in the stream.
     Objects,
+    /// Server-sent events, or objects anywhere in the stream, detected from its start.
+    SseOrObjects,
     /// Messages that are preceded by their length, as in the Language Server Protocol.
     ContentLength,
 }
@@ -59,6 +63,7 @@ impl FramingKind {
             Self::Sse => Box::new(Sse::new(limits)),
             Self::LinesOrSse => Box::new(LinesOrSse::new(limits)),
             Self::Objects => Box::new(Objects::new(limits)),
+            Self::SseOrObjects => Box::new(SseOrObjects::new(limits)),
             Self::ContentLength => Box::new(ContentLength::new(limits)),
         }
     }

@@ -72,6 +72,11 @@ impl Sse {
         self.carry.capacity() + self.event.data.capacity() + self.event.name.capacity()
     }
 
+    /// The number of lines and of bytes that were read, at the start of a line.
+    pub(super) fn next_line(&self) -> (u64, u64) {
+        (self.line - 1, self.offset)
+    }
+
     /// Skips a byte order mark, which is allowed only at the start of the input.
     fn skip_mark<'c>(&mut self, chunk: &'c [u8]) -> &'c [u8] {
         let Some(seen) = self.mark else { return chunk };

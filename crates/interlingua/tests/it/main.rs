@@ -20,6 +20,7 @@ mod framing {
     mod objects;
     mod split_utf8;
     mod sse;
+    mod sse_or_objects;
 }
 
 /// Laws that hold for every dialect; most of these tests run every transcript.
