@@ -27,6 +27,11 @@ impl<'s, 'a> Emitter<'s, 'a> {
         Self::new(Own("null"), sink)
     }
 
+    /// The record that causes the events.
+    pub(crate) fn own(&self) -> Own<'a> {
+        self.own
+    }
+
     #[must_use]
     pub(crate) fn within(mut self, parent: Option<Text<'a>>) -> Self {
         self.parent = parent;

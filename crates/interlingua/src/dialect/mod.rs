@@ -11,6 +11,7 @@ pub mod acp;
 pub mod ag_ui;
 pub mod agent_event;
 pub mod ai_sdk;
+pub mod anthropic_api;
 pub mod claude;
 pub mod codex;
 pub mod codex_app_server;
@@ -37,6 +38,7 @@ mod emitter;
 mod encode;
 mod held_errors;
 mod json_rpc;
+mod messages_api;
 mod openai_error;
 mod patch;
 mod probe;
@@ -75,6 +77,7 @@ pub static ALL: &[&Dialect] = &[
     &openai_chat::DIALECT,
     &openai_responses::DIALECT,
     &acp::DIALECT,
+    &anthropic_api::DIALECT,
     &giselle::DIALECT,
     &yume::DIALECT,
     &agent_event::DIALECT,

@@ -42,6 +42,12 @@ impl<'a> Probe<'a> {
         self.text("type").map(|text| text.to_plain().into_owned()).unwrap_or_default()
     }
 
+    /// Whether an object in the record has a field.
+    pub fn has_inside(&self, name: &str, field: &str) -> bool {
+        let inside = self.get(name).and_then(read::record_of::<Fields<'_>>);
+        inside.is_some_and(|inside| inside.0.iter().any(|(name, _)| **name == *field))
+    }
+
     fn get(&self, name: &str) -> Option<&Json<'a>> {
         self.fields.0.iter().find(|(field, _)| **field == *name).map(|(_, value)| value)
     }

@@ -217,6 +217,27 @@ pub fn records_of<'a, R: Record<'a>>(value: &'a Json<'_>) -> Option<Vec<R>> {
     if cursor.peek() == Some(b'[') { list(&mut cursor).ok() } else { None }
 }
 
+/// Like [`records_of`], but also keeps each element itself.
+pub fn wholes_of<'a, R: Record<'a>>(value: &'a Json<'_>) -> Option<Vec<Whole<'a, R>>> {
+    let mut cursor = Cursor::new(value.get());
+    if cursor.peek() != Some(b'[') {
+        return None;
+    }
+    let mut wholes = Vec::new();
+    cursor.expect(b'[').ok()?;
+    if cursor.peek() == Some(b']') {
+        return Some(wholes);
+    }
+    loop {
+        let mut whole = None;
+        Field { cursor: &mut cursor }.whole(&mut whole).ok()?;
+        wholes.extend(whole.filter(|whole: &Whole<'_, R>| whole.json.is_object()));
+        if !cursor.continues(b']').ok()? {
+            return Some(wholes);
+        }
+    }
+}
+
 /// Reads an object, field by field.
 #[inline]
 fn fill<'a, R: Record<'a>>(cursor: &mut Cursor<'a>, record: &mut R) -> Result<(), Flaw> {
@@ -301,6 +322,17 @@ mod tests {
         let mut item = Item::default();
         record(r#"{"id":7,"inner":"text"}"#, &mut item).unwrap();
         assert_eq!(item, Item::default());
+    }
+
+    #[test]
+    fn elements_are_kept_as_they_are() {
+        let list = Json::from_text(r#"[{"id":"a", "x":1},7,null, {"id":"b"}]"#.to_owned()).unwrap();
+        let wholes = wholes_of::<Item<'_>>(&list).unwrap();
+        let texts: Vec<_> = wholes.iter().map(|whole| whole.json.get()).collect();
+        assert_eq!(texts, [r#"{"id":"a", "x":1}"#, r#"{"id":"b"}"#]);
+        assert_eq!(wholes[1].record.ids, [Text::plain("b")]);
+        assert!(wholes_of::<Item<'_>>(&Json::from_text("[ ]".to_owned()).unwrap()).is_some());
+        assert!(wholes_of::<Item<'_>>(&Json::from_text("{}".to_owned()).unwrap()).is_none());
     }
 
     #[test]

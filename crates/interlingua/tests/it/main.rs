@@ -90,6 +90,11 @@ mod dialect {
         mod parts;
         mod rules;
     }
+    mod anthropic_api {
+        mod arguments;
+        mod reading;
+        mod rules;
+    }
     mod claude {
         mod partial;
         mod questions;

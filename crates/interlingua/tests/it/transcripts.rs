@@ -40,6 +40,7 @@ macro_rules! agents {
 agents! {
     acp = "acp",
     agent_event = "agent-event",
+    anthropic_api = "anthropic-api",
     claude = "claude",
     claude_2_1_197 = "claude-2.1.197",
     codex = "codex",

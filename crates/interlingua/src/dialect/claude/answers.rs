@@ -89,12 +89,3 @@ fn files_changed<'a>(ended: &ToolEnded<'a>) -> Option<FilesChanged<'a>> {
     };
     Some(FilesChanged { call: Some(ended.call.clone()), changes: vec![change] })
 }
-
-/// The answer to a call that the provider of the model ran.
-pub(super) fn provider_answer(content: Content<'_>) -> ToolEnded<'_> {
-    ToolEnded {
-        call: content.tool_use_id.unwrap_or_default(),
-        output: content.content,
-        ..ToolEnded::default()
-    }
-}

@@ -3,14 +3,14 @@
 
 use std::collections::VecDeque;
 
-use super::answers::provider_answer;
-use super::ended::{Endings, counts};
+use super::ended::Endings;
 use super::requests::Requests;
 use super::system::{Subagents, failure, limit};
 use super::tasks::Tasks;
 use super::thread::{Thread, tool_started};
 use super::wire::{Content, Line, Message};
 use crate::dialect::decode::Own;
+use crate::dialect::messages_api::{counts, provider_answer};
 use crate::dialect::{Decoder, Emitter, EventSink, each_record, tools};
 use crate::event::{
     Block, BlockKind, Event, Interrupted, MessageEnded, MessageStarted, Notice, PlanUpdated, Scope,
@@ -154,7 +154,8 @@ impl ClaudeDecoder {
                 return;
             }
             kind if kind.ends_with("_tool_result") => {
-                out.emit(provider_answer(std::mem::take(content)));
+                let Content { tool_use_id, content, is_error, .. } = std::mem::take(content);
+                out.emit(provider_answer(tool_use_id, content, is_error));
                 return;
             }
             "image" => {

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use super::wire::{Line, ModelUsage, Usage as WireUsage};
+use super::wire::{Line, ModelUsage};
+use crate::dialect::messages_api::counts;
 use crate::event::{Cost, ErrorClass, Outcome, Scope, TurnEnded, Usage};
 use crate::json::read;
 use crate::json::{Json, Text};
@@ -176,16 +177,4 @@ pub(in crate::dialect) fn usage_by_model(models: &Json<'_>) -> Vec<Usage<'static
         })
     };
     models.into_iter().filter_map(usage).collect()
-}
-
-pub(super) fn counts(usage: WireUsage<'_>, scope: Scope) -> Usage<'_> {
-    Usage {
-        scope,
-        input: usage.input,
-        cache_read: usage.cache_read,
-        cache_write: usage.cache_write,
-        output: usage.output,
-        reasoning: usage.details.and_then(|details| details.thinking),
-        ..Usage::default()
-    }
 }

@@ -1,5 +1,6 @@
 //! The records of Claude Code's stream as they are on the wire. It knows no meaning of them.
 
+use crate::dialect::messages_api::Usage;
 use crate::json::record;
 
 record! {
@@ -122,25 +123,6 @@ record! {
         signature: text "signature",
         partial_json: text "partial_json",
         stop_reason: text "stop_reason",
-    }
-}
-
-record! {
-    /// Counts of tokens. Input counts exclude cached tokens.
-    pub(super) struct Usage<'a> {
-        input: number "input_tokens",
-        cache_write: number "cache_creation_input_tokens",
-        cache_read: number "cache_read_input_tokens",
-        output: number "output_tokens",
-        details: record<OutputDetails> "output_tokens_details",
-    }
-}
-
-record! {
-    /// A breakdown of the output tokens.
-    pub(super) struct OutputDetails<'a> {
-        thinking: number "thinking_tokens",
-        _kind: text "type",
     }
 }
 

@@ -40,8 +40,8 @@ fn compare(summary: &Summary, other: &Summary, from: &str, to: &str, context: &s
     if other.text != summary.remaining_text() {
         assert_eq!(*text, other.text, "{context}: text");
     }
-    // `agent-event` has neither todo tools nor calls that the client must answer.
-    let hidden = |call: &Call| to == "agent-event" && (call.plans || call.by_client);
+    // `agent-event` has neither todo tools nor tools that the client runs.
+    let hidden = |call: &Call| to == "agent-event" && (call.plans || call.of_client);
     // Claude's own records contain only the announcement of a call that a retry superseded.
     let superseded =
         |call: &Call| from == to && call.output.as_deref() == Some("a retry superseded this call");
@@ -57,11 +57,15 @@ fn compare(summary: &Summary, other: &Summary, from: &str, to: &str, context: &s
             "agent-event" | "ai-sdk" | "ai-sdk-v4" | "ui-message" | "ag-ui" | "giselle"
         );
         let code_only = states_code && call.failed && call.output.as_deref() == Some("");
-        // Two dialects require an answer, so they close a call that waits for the client. Others leave
-        // it open if the client's answer is no part of the stream, which abandons it.
-        let unanswered = call.by_client && (call.output.is_none() || call.failed);
-        let left_open = call.failed && actual.output.is_none();
-        let waits = unanswered && (["yume", "giselle"].contains(&to) || left_open);
+        // The client has not answered, or not in this stream.
+        let unanswered = call.output.is_none() || (call.of_client && call.abandoned);
+        // `yume` requires an answer, so it closes a call that waits for the client. `giselle` has
+        // requests for two tools of the client, and closes the calls of all others.
+        let closed = actual.output.as_deref() == Some("the client has to run this tool");
+        let closes = to == "yume" || (to == "giselle" && closed);
+        // Clients of these protocols answer their own calls, so these leave the calls open.
+        let leaves = matches!(to, "ai-sdk" | "ai-sdk-v4" | "ui-message" | "ag-ui");
+        let waits = unanswered && (closes || (leaves && actual.output.is_none()));
         assert!(code_only || waits || same_output(to, call, actual), "{context}: output of {id}");
         assert!(waits || call.failed == actual.failed, "{context}: outcome of {id}");
         let same = call.plans || same_input(&call.input, &actual.input);

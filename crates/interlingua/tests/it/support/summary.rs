@@ -38,8 +38,10 @@ pub struct Call {
     pub name: String,
     /// Its tool keeps the plan, which only our own events state.
     pub plans: bool,
-    /// The client runs it, which only our own events state.
-    pub by_client: bool,
+    /// The client runs its tool, which only our own events state.
+    pub of_client: bool,
+    /// It was closed without an answer, which only our own events state.
+    pub abandoned: bool,
     pub input: Value,
     pub output: Option<String>,
     pub failed: bool,
@@ -410,12 +412,15 @@ impl Summary {
                 }
                 if let Some(call) = self.calls.get_mut(&string(&event["call"])) {
                     call.plans = event["kind"] == "plan";
-                    call.by_client = event["executor"] == "client";
+                    call.of_client = event["executor"] == "client";
                 }
             }
             "tool_ended" => {
                 let output = answer_text(flat_text(&event["output"]), flat_text(&event["error"]));
                 self.answer(&event["call"], output, event["status"] != "completed");
+                if let Some(call) = self.calls.get_mut(&string(&event["call"])) {
+                    call.abandoned = event["status"] == "abandoned";
+                }
             }
             "plan_updated" => {
                 let items = event["items"].as_array().map(|list| steps(list));
