@@ -19,6 +19,7 @@ pub mod copilot;
 pub mod copilot_headless;
 pub mod events;
 pub mod gemini;
+pub mod gemini_api;
 pub mod giselle;
 pub mod goose;
 pub mod openai_chat;
@@ -78,6 +79,7 @@ pub static ALL: &[&Dialect] = &[
     &openai_responses::DIALECT,
     &acp::DIALECT,
     &anthropic_api::DIALECT,
+    &gemini_api::DIALECT,
     &giselle::DIALECT,
     &yume::DIALECT,
     &agent_event::DIALECT,

@@ -108,6 +108,10 @@ mod dialect {
     mod copilot_headless_reading;
     mod copilot_reading;
     mod events_schema;
+    mod gemini_api {
+        mod reading;
+        mod rules;
+    }
     mod giselle_stream;
     mod goose_ends;
     mod goose_plan;

@@ -48,6 +48,7 @@ agents! {
     copilot = "copilot",
     copilot_headless = "copilot-headless",
     gemini = "gemini",
+    gemini_api = "gemini-api",
     giselle = "giselle",
     goose = "goose",
     openai_chat = "openai-chat",

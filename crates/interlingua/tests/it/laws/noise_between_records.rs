@@ -35,7 +35,9 @@ proptest! {
             let input = input.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(input);
             input.starts_with(b"data:") || input.starts_with(b"event:")
         };
-        cases.retain(|case| !server_sent(&case.input));
+        // Nor is there a place between the lines of a record that is printed over several.
+        let over_lines = |input: &[u8]| input.starts_with(b"[{") || input.starts_with(b"{\n");
+        cases.retain(|case| !server_sent(&case.input) && !over_lines(&case.input));
         let case = at.get(&cases);
         let from = support::translate("events", &case.input, &case.exit).from();
         let text = String::from_utf8(case.input.clone()).unwrap();
