@@ -64,6 +64,7 @@ fn details(dialect: &Dialect) -> String {
         FramingKind::Sse => "sse: server-sent events",
         FramingKind::LinesOrSse => "lines, or server-sent events with the same records",
         FramingKind::Objects => "objects: records anywhere in the text",
+        FramingKind::SseOrObjects => "server-sent events, or objects: whole responses and arrays",
         FramingKind::ContentLength => "content-length: records that are preceded by their length",
     };
     let ending = match dialect.ending {
