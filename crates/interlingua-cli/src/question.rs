@@ -203,11 +203,12 @@ fn push_fields(mut fields: Map<String, Value>, before: &str, lines: &mut Lines) 
 fn push_field(name: &str, value: Value, before: &str, lines: &mut Lines) {
     let name = one_line(name);
     match value {
-        Value::Array(edits) if !edits.is_empty() && edits.iter().all(replaces) => {
-            for (number, edit) in edits.into_iter().enumerate() {
+        // Edits, or changes of files.
+        Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_object) => {
+            for (number, item) in items.into_iter().enumerate() {
                 lines.push(format!("{before}{name} {}:", number + 1));
-                if let Value::Object(edit) = edit {
-                    push_fields(edit, &format!("{before}  "), lines);
+                if let Value::Object(fields) = item {
+                    push_fields(fields, &format!("{before}  "), lines);
                 }
             }
         }
@@ -221,12 +222,6 @@ fn push_field(name: &str, value: Value, before: &str, lines: &mut Lines) {
             }
         }
     }
-}
-
-/// Whether a value has a text and its replacement.
-fn replaces(value: &Value) -> bool {
-    let is_text = |name: &str| value.get(name).is_some_and(Value::is_string);
-    REPLACEMENTS.iter().any(|(old, new)| is_text(old) && is_text(new))
 }
 
 /// The lines of both texts. A line end at the end of a text is an empty line after it, so that a
@@ -359,6 +354,26 @@ mod tests {
         let shown = question("MultiEdit", &serde_json::json!({"file_path": "x", "edits": edits}));
         let expected =
             ["  file_path: x", "  edits 1:", "    replace_all: true", "    - a", "    + b"];
+        assert_eq!(shown.complete()[1..], expected);
+    }
+
+    /// Codex lists the changes of files with their diffs.
+    #[test]
+    fn a_diff_of_the_agent_is_shown_line_by_line() {
+        let change =
+            serde_json::json!({"path": "/w/a", "kind": {"type": "update"}, "diff": "-a\n+b"});
+        let shown = question("file_change", &serde_json::json!({"changes": [change]}));
+        let expected = [
+            "  changes 1:",
+            "    path: /w/a",
+            "    diff:",
+            "      | -a",
+            "      | +b",
+            "    kind:",
+            "      | {",
+            "      |   \"type\": \"update\"",
+            "      | }",
+        ];
         assert_eq!(shown.complete()[1..], expected);
     }
 
