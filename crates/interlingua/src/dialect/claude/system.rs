@@ -111,6 +111,14 @@ const NATIVE_SUBTYPES: &[&str] = &[
     "worker_shutting_down",
 ];
 
+/// The list of tools with the names that calls have: `Task` is called `Agent`.
+fn as_called(tools: Json<'_>) -> Json<'_> {
+    if !tools.get().contains("\"Task\"") {
+        return tools;
+    }
+    Json::from_text(tools.get().replace("\"Task\"", "\"Agent\"")).unwrap_or(tools)
+}
+
 fn emit_session_start<'a>(line: Line<'a>, out: &mut Emitter<'_, 'a>) {
     out.emit(SessionStarted {
         id: line.session_id,
@@ -119,7 +127,7 @@ fn emit_session_start<'a>(line: Line<'a>, out: &mut Emitter<'_, 'a>) {
         model: line.model,
         cwd: line.cwd,
         permission_mode: line.permission_mode,
-        tools: line.tools,
+        tools: line.tools.map(as_called),
         host_fields: Vec::new(),
     });
     out.emit(TurnStarted::default());
