@@ -4,6 +4,8 @@
 //! The text comes from a model. It is shown with every hidden character escaped, and nothing of it
 //! is left out without saying so.
 
+use std::collections::BTreeMap;
+
 use interlingua_agents::permission::{PermissionRequest, visible};
 use interlingua_agents::{Question as AgentQuestion, QuestionRequest};
 use serde_json::{Map, Value};
@@ -191,6 +193,8 @@ fn push_fields(mut fields: Map<String, Value>, before: &str, lines: &mut Lines) 
     }
     // The path of a file must not be hidden behind its content.
     let is_long = |(_, value): &(String, Value)| value.is_array() || text_of(value).contains('\n');
+    // Whether maps keep the order of their fields depends on how serde_json was built.
+    let fields: BTreeMap<_, _> = fields.into_iter().collect();
     let (long, short): (Vec<_>, Vec<_>) = fields.into_iter().partition(is_long);
     for (name, value) in short.into_iter().chain(long) {
         push_field(&name, value, before, lines);

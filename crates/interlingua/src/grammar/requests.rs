@@ -262,7 +262,7 @@ impl Request {
 }
 
 record! {
-    /// The part of a form's JSON schema that tells which fields are secrets.
+    /// The part of a form's JSON schema that marks fields as secrets.
     struct FormSchema<'a> {
         properties: json "properties",
     }
