@@ -13,6 +13,15 @@ struct Tmux {
 }
 
 impl Tmux {
+    /// Starts a server. It has a session of its own, because a server exits with its last one, and
+    /// the next command could reach it then.
+    fn start(purpose: &str) -> Self {
+        let tmux = Self { name: format!("interlingua-{purpose}-{}", std::process::id()) };
+        let started = tmux.run(&["new-session", "-d", "-s", "kept", "cat"]);
+        assert!(started.status.success(), "{started:?}");
+        tmux
+    }
+
     fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new("tmux");
         command.args(["-u", "-L", &self.name, "-f", "/dev/null"]).args(arguments);
@@ -25,16 +34,16 @@ impl Tmux {
         let done = format!("tmux -L {} wait-for -S done", self.name);
         let command = format!("{command}; {done}; exec cat");
         let width = width.to_string();
-        let started =
-            self.run(&["new-session", "-d", "-x", &width, "-y", "24", "/bin/sh", "-c", &command]);
+        let session = ["new-session", "-d", "-s", "shown", "-x", &width, "-y", "24"];
+        let started = self.run(&[&session[..], &["/bin/sh", "-c", &command]].concat());
         assert!(started.status.success(), "{started:?}");
         assert!(self.run(&["wait-for", "done"]).status.success());
-        let mut capture = vec!["capture-pane", "-p", "-S", "-"];
+        let mut capture = vec!["capture-pane", "-t", "shown", "-p", "-S", "-"];
         if escapes {
             capture.push("-e");
         }
         let screen = self.run(&capture).stdout;
-        self.run(&["kill-session"]);
+        self.run(&["kill-session", "-t", "shown"]);
         let screen = String::from_utf8(screen).unwrap();
         let rows: Vec<&str> = screen.lines().map(str::trim_end).collect();
         rows.join("\n").trim_end().to_owned() + "\n"
@@ -89,7 +98,7 @@ fn tmux_shows_what_the_emulator_shows() {
     if !is_installed() {
         return;
     }
-    let tmux = Tmux { name: format!("interlingua-rows-{}", std::process::id()) };
+    let tmux = Tmux::start("rows");
     let sessions = [
         ("fix-a-test", "tests/sessions/fix-a-test.jsonl"),
         ("parallel-tools", "../../transcripts/codex/tool-parallel/input.jsonl"),
@@ -110,7 +119,7 @@ fn tmux_shows_colours() {
     if !is_installed() {
         return;
     }
-    let tmux = Tmux { name: format!("interlingua-colours-{}", std::process::id()) };
+    let tmux = Tmux::start("colours");
     let command = translate("tests/sessions/fix-a-test.jsonl", "");
     compare("fix-a-test-80.ansi", &normal(&tmux.screen_of(&command, 80, true), 80));
     let plain = tmux.screen_of(&format!("TERM=dumb {command}"), 80, true);
