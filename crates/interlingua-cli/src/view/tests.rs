@@ -16,6 +16,7 @@ use interlingua::json::{Json, Text};
 use interlingua::{Entry, EntryRef, Exit, Origin, ReadOptions, Reader, Source};
 use interlingua_agents::permission::is_hidden;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::{Terminal, View, width};
 
@@ -347,8 +348,20 @@ fn without_own_sequences(bytes: &[u8]) -> String {
     rest
 }
 
+/// The configuration of property tests: the same cases in every run. With `MORE_CASES=N` there are
+/// N times as many, and different ones in every run.
+pub(super) fn cases(count: u32) -> ProptestConfig {
+    let more: Option<u32> = std::env::var("MORE_CASES").ok().and_then(|times| times.parse().ok());
+    ProptestConfig {
+        cases: count.saturating_mul(more.unwrap_or(1)),
+        rng_seed: if more.is_some() { RngSeed::Random } else { RngSeed::Fixed(7) },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(64))]
 
     /// Whatever an agent writes, the terminal gets only the sequences of the view.
     #[test]

@@ -129,6 +129,8 @@ impl Blocks {
         let text = expand_tabs(text);
         let indent = text.len() - text.trim_start().len();
         while self.items.last().is_some_and(|item| indent < item.source) {
+            // The mark of an item without text does not belong to what follows it.
+            self.show_mark();
             self.items.pop();
         }
         let source = self.items.last().map_or(0, |item| item.source);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::view::style::{Palette, Style};
+use crate::view::tests::cases;
 use proptest::prelude::*;
 
 fn shown(lines: &[Line]) -> Vec<String> {
@@ -122,6 +123,14 @@ fn entities_do_not_become_control_characters() {
     assert_eq!(rendered(text, 80), ["a[31mb c d", "", "x", "─"]);
 }
 
+/// The mark once made the first line of the paragraph too wide.
+#[test]
+fn an_item_without_text_does_not_mark_the_paragraph_after_it() {
+    let text = format!("*\n{}", "a".repeat(70));
+    let rows = ["  •".to_owned(), String::new(), "a".repeat(60), "a".repeat(10)];
+    assert_eq!(rendered(&text, 60), rows);
+}
+
 /// Splits a text at these places.
 fn split(text: &str, places: &[usize]) -> Vec<String> {
     let letters: Vec<char> = text.chars().collect();
@@ -151,7 +160,7 @@ fn any_markdown() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(64))]
 
     #[test]
     fn any_split_gives_the_same_lines(text in any_markdown(), places in prop::collection::vec(any::<usize>(), 0..20)) {
