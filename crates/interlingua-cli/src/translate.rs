@@ -87,8 +87,9 @@ impl Target {
                 if std::mem::replace(size, (width, height)) != (width, height) {
                     view.resize(width, height);
                 }
-                let mut sink = |entry: EntryRef<'_>| view.entry(entry, Instant::now(), bytes);
+                let mut sink = |entry: EntryRef<'_>| view.take(entry, Instant::now());
                 let Ok(_) = reader.push(chunk, now, &mut sink);
+                view.tick(Instant::now(), bytes);
                 bytes
             }
         }
@@ -103,7 +104,7 @@ impl Target {
             }
             Self::Terminal { reader, mut view, mut bytes, .. } => {
                 bytes.clear();
-                let mut sink = |entry: EntryRef<'_>| view.entry(entry, Instant::now(), &mut bytes);
+                let mut sink = |entry: EntryRef<'_>| view.take(entry, Instant::now());
                 let Ok(report) = reader.finish(exit, now, &mut sink);
                 view.finish(&mut bytes);
                 let (from, losses) = (report.dialect, Losses::default());

@@ -21,8 +21,8 @@ const LOG: usize = 10;
 const NOTICES: usize = 20;
 
 impl View {
-    /// Takes an entry, without drawing.
-    pub(super) fn take(&mut self, entry: EntryRef<'_>, now: Instant) {
+    /// Takes the next entry. It is shown with the next [`tick`](Self::tick).
+    pub(crate) fn take(&mut self, entry: EntryRef<'_>, now: Instant) {
         let event = entry.event;
         if !self.turn.replay && event.parent.is_none() {
             self.activity.observe(&event.data);

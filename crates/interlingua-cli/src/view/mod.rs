@@ -28,6 +28,7 @@ mod wrap;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+#[cfg(test)]
 use interlingua::EntryRef;
 
 use activity::Activity;
@@ -196,8 +197,9 @@ impl View {
         self.proses.iter_mut().for_each(|prose| prose.set_columns(columns));
     }
 
-    /// Takes the next entry and appends what the terminal has to show.
-    pub(crate) fn entry(&mut self, entry: EntryRef<'_>, now: Instant, out: &mut Vec<u8>) {
+    /// Takes the next entry and draws it at once.
+    #[cfg(test)]
+    fn entry(&mut self, entry: EntryRef<'_>, now: Instant, out: &mut Vec<u8>) {
         self.take(entry, now);
         self.draw(now, out);
     }
@@ -209,7 +211,7 @@ impl View {
         self.draw(now, out);
     }
 
-    /// Redraws what moves; returns when it is due next (`None`: nothing moves).
+    /// Draws what is new and what moves; returns when the latter is due next (`None`: nothing moves).
     pub(crate) fn tick(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Instant> {
         self.draw(now, out);
         if self.paused || !self.canvas.is_live() {
