@@ -6,7 +6,7 @@
 use interlingua::event::{FileChange, FileChangeKind, Scope, Usage};
 use interlingua::json::{Json, Text};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// A message of the model.
 #[derive(Debug, Default, Deserialize)]
@@ -46,9 +46,39 @@ struct Tokens {
 pub(super) struct Call {
     pub(super) id: String,
     name: String,
-    result: Value,
+    /// What was sent to the model, as a list of parts.
+    result: Option<Box<RawValue>>,
+    /// What its own screen shows. That of a command has an object for every piece of text with the
+    /// same colour, so it is parsed only if it is needed.
     #[serde(rename = "resultDisplay")]
-    display: Value,
+    display: Option<Box<RawValue>>,
+}
+
+/// A part of what was sent to the model.
+#[derive(Debug, Deserialize)]
+struct ResultPart {
+    #[serde(rename = "functionResponse")]
+    answer: FunctionResponse,
+}
+
+#[derive(Debug, Deserialize)]
+struct FunctionResponse {
+    response: ResponseOutput,
+}
+
+#[derive(Debug, Deserialize)]
+struct ResponseOutput {
+    output: String,
+}
+
+/// The display of a call that changed a file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ChangeDisplay {
+    file_diff: Option<String>,
+    file_path: Option<String>,
+    file_name: Option<String>,
+    is_new_file: bool,
 }
 
 impl Entry {
@@ -95,8 +125,9 @@ impl Call {
     }
 
     fn model_output(&self) -> Option<String> {
-        let text = self.result.pointer("/0/functionResponse/response/output")?;
-        text.as_str().map(str::to_owned)
+        let parts: Vec<&RawValue> = serde_json::from_str(self.result.as_ref()?.get()).ok()?;
+        let first: ResultPart = serde_json::from_str(parts.first()?.get()).ok()?;
+        Some(first.answer.response.output)
     }
 
     /// The exit code of a command, if it is not 0.
@@ -108,14 +139,15 @@ impl Call {
 
     /// The file that the call changed.
     pub(super) fn change(&self) -> Option<FileChange<'static>> {
-        let text = |name: &str| self.display.get(name).and_then(Value::as_str);
-        let diff = text("fileDiff")?;
-        let is_new = self.display.get("isNewFile") == Some(&Value::Bool(true));
+        let display = self.display.as_ref()?.get();
+        // The display of a command is a list.
+        let display = Some(display).filter(|display| display.starts_with('{'))?;
+        let change: ChangeDisplay = serde_json::from_str(display).ok()?;
         Some(FileChange {
-            path: Text::from(text("filePath").or_else(|| text("fileName"))?.to_owned()),
+            path: Text::from(change.file_path.or(change.file_name)?),
             old_path: None,
-            kind: if is_new { FileChangeKind::Add } else { FileChangeKind::Update },
-            diff: Json::from_serialize(diff),
+            kind: if change.is_new_file { FileChangeKind::Add } else { FileChangeKind::Update },
+            diff: Json::from_serialize(&change.file_diff?),
         })
     }
 }
