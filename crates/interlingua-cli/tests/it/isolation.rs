@@ -306,8 +306,11 @@ fn a_signal_reaches_processes_that_moved_away() {
 
 #[test]
 fn a_program_with_a_screen_controls_its_terminal() {
-    let lines =
+    // The terminal echoes the prompt, which must not end up in the middle of a line.
+    let prompt = "read prompt";
+    let printed =
         ["test -t 0 && test -t 1 && echo terminal", "echo controlled > /dev/tty", "stty size"];
+    let lines = [&[prompt], &printed[..]].concat();
     for (user, mechanism) in combinations() {
         let agent = Agent::described("screen = true", &lines);
         let output = agent.command(user, mechanism).args(["--to", "text"]).output().unwrap();
