@@ -11,12 +11,12 @@ use crate::account::Account;
 use crate::dialect::{Dialect, Ending, FramingKind};
 use crate::entry::{EntryRef, Flow, Sink};
 use crate::error::Error;
-use crate::event::Event;
+use crate::event::{Event, TurnEnded};
 use crate::explain::Explanation;
 use crate::framing::{FrameText, Framing, Limits};
 use crate::grammar::{Exit, Grammar, Outlet, Repairs};
 use crate::json::Mender;
-pub use options::{HostFacts, RawRecords, ReadOptions, Source};
+pub use options::{HostFacts, RawRecords, ReadOptions, Source, TurnOwner};
 use recognition::Recognition;
 use stream::{Core, Intake, SeededOutlet, Stream};
 
@@ -85,6 +85,9 @@ impl Reader {
             grammar.set_usage_before(usage);
         }
         grammar.set_host(options.host);
+        if options.turns == TurnOwner::Caller {
+            grammar.set_turns_of_caller();
+        }
         let mut core = Core {
             grammar,
             kept: None,
@@ -192,6 +195,13 @@ impl Reader {
             };
             reader.core.grammar.end_stream(exit, ending, outlet);
         })
+    }
+
+    /// Takes the end of the current response, where the caller ends the turns
+    /// ([`TurnOwner::Caller`]): its outcome, with the error if it failed. `None` if the response
+    /// has not reported its end, which means that it was cut off if its stream has ended.
+    pub fn take_response_end(&mut self) -> Option<TurnEnded<'static>> {
+        self.core.grammar.take_response_end()
     }
 
     /// Begins another stream of the session, as a new epoch: another process of the agent, or

@@ -254,6 +254,11 @@ pub(crate) fn own_usage(usage: Usage<'_>) -> Usage<'static> {
     usage.own()
 }
 
+/// A copy of the end of a turn that does not borrow from the frame.
+pub(crate) fn own_turn_ended(ended: TurnEnded<'_>) -> TurnEnded<'static> {
+    ended.own()
+}
+
 /// A copy of the plan that does not borrow from the frame.
 pub(crate) fn own_plan(plan: PlanUpdated<'_>) -> PlanUpdated<'static> {
     plan.own()

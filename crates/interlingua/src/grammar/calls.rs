@@ -41,6 +41,10 @@ pub(super) struct Calls {
     ids: IdGenerator,
     /// Native ids of this epoch that were already taken.
     renamed: Renamed,
+    /// The calls of a response that is requested again, in the order in which they started.
+    unclaimed: Vec<u64>,
+    /// The number of calls of the current response that the host runs.
+    positions: u64,
     /// The allocations of closed calls, for reuse.
     #[allow(clippy::vec_box, reason = "the boxes themselves are reused")]
     spare: Vec<Box<OpenCall>>,
@@ -68,11 +72,79 @@ impl Calls {
         (self.ids.tag, self.ids.resumed) = (tag.to_owned(), resumed);
     }
 
-    /// Begins a new epoch, in which native ids are reset.
-    pub(super) fn begin_epoch(&mut self) {
+    /// Begins a new epoch, in which native ids are reset. If it is a response to a request that is
+    /// repeated, open calls are those of the response before.
+    pub(super) fn begin_epoch(&mut self, is_response: bool) {
         self.epoch += 1;
         self.renamed.clear();
         self.unnamed.clear();
+        self.positions = 0;
+        self.unclaimed.clear();
+        if is_response && self.open > 0 {
+            let open = self.calls.iter().filter_map(|(key, call)| match call {
+                Call::Open(open) => Some((open.order, *key)),
+                Call::Closed(_) => None,
+            });
+            let mut open: Vec<_> = open.collect();
+            open.sort_unstable();
+            self.unclaimed = open.into_iter().map(|(_, key)| key).collect();
+        }
+    }
+
+    /// Lets a call that the model generates again, with the same name and at the same position of
+    /// its response, keep its emitted id.
+    pub(super) fn reclaim(&mut self, event: &mut Event<'_>) {
+        let Data::ToolStarted(started) = &mut event.data else { return };
+        let position = self.positions;
+        self.positions += 1;
+        let name = started.name.to_plain();
+        let is_same = |key: &u64| match self.calls.get(key) {
+            Some(Call::Open(open)) => open.position == position && open.name == *name,
+            _ => false,
+        };
+        let Some(at) = self.unclaimed.iter().position(is_same) else { return };
+        let key = self.unclaimed.remove(at);
+        let Some(Call::Open(open)) = self.calls.get_mut(&key) else { return };
+        (open.epoch, open.reclaimed) = (self.epoch, true);
+        let id = open.id.clone();
+        if started.call.is_empty() {
+            self.unnamed.push_back(id.clone());
+            started.call = Text::from(id);
+        } else if started.call != *id {
+            self.renamed.insert(&started.call, id);
+        }
+    }
+
+    /// Whether a call was generated again, so that its streamed input would be repeated.
+    pub(super) fn is_reclaimed(&self, native: &Text<'_>) -> bool {
+        match self.calls.get(&key(&self.renamed.emitted_as(native))) {
+            Some(Call::Open(open)) => open.reclaimed,
+            _ => false,
+        }
+    }
+
+    /// Whether a call is one that the agent runs. A call without an id is.
+    pub(super) fn is_of_agent(&self, native: &Text<'_>) -> bool {
+        match self.calls.get(&key(&self.renamed.emitted_as(native))) {
+            Some(Call::Open(open)) => open.executor == Executor::Agent,
+            _ => native.is_empty(),
+        }
+    }
+
+    /// Closes the calls that were not generated again.
+    pub(super) fn abandon_unclaimed(
+        &mut self,
+        why: &'static str,
+        reason: Reason,
+        stream: &mut Stream,
+        emit: Emit<'_>,
+    ) {
+        for key in std::mem::take(&mut self.unclaimed) {
+            let open = self.calls.get_mut(&key).and_then(|call| call.end(Outcome::Abandoned, 0));
+            if let Some(open) = open {
+                self.abandon(*open, why, reason.clone(), stream, emit);
+            }
+        }
     }
 
     /// Replaces the native call ids of an event with the emitted ones. A call whose id is taken
@@ -106,8 +178,9 @@ impl Calls {
         if native.is_empty() {
             return None;
         }
-        let taken = match self.calls.get(&key(&self.renamed.emitted_as(native)))? {
-            Call::Open(_) => false,
+        let key = key(&self.renamed.emitted_as(native));
+        let taken = match self.calls.get(&key)? {
+            Call::Open(_) => self.unclaimed.contains(&key),
             Call::Closed(closed) => closed.epoch != self.epoch || is_another(closed),
         };
         taken.then(|| native.to_string())
@@ -128,7 +201,7 @@ impl Calls {
     }
 
     /// Gives an id to a call that has none. An answer without one belongs to the oldest such call.
-    fn assign_id(&mut self, data: &mut Data<'_>) {
+    pub(super) fn assign_id(&mut self, data: &mut Data<'_>) {
         let (call, starts, ends) = match data {
             Data::ToolStarted(started) => (&mut started.call, true, false),
             Data::ToolInputDelta(delta) => (&mut delta.call, false, false),
@@ -442,6 +515,7 @@ impl Calls {
             input,
             order: self.made,
             epoch: self.epoch,
+            position: self.positions.saturating_sub(1),
             ..OpenCall::default()
         };
         self.made += 1;

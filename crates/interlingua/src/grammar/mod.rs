@@ -16,6 +16,7 @@ mod plans;
 mod renamed;
 mod repair;
 mod requests;
+mod responses;
 mod retractable;
 mod session;
 mod stream;
@@ -36,6 +37,7 @@ use plans::Plans;
 pub use repair::{Repair, RepairKind, Repairs};
 use requests::Requests;
 pub(crate) use requests::secret_fields;
+use responses::Responses;
 use session::Session;
 pub(crate) use stream::Outlet;
 use stream::{Emit, Stream};
@@ -74,6 +76,7 @@ pub(crate) struct Grammar {
     calls: Calls,
     plans: Plans,
     requests: Requests,
+    responses: Responses,
     cut_off: bool,
     repeated_start: RepeatedStart,
     /// Classifies the failure that an agent's exit reports.
@@ -188,7 +191,11 @@ impl Grammar {
     #[inline]
     pub(crate) fn push(&mut self, event: Event<'_>, emit: Emit<'_>) {
         self.stream.event_fate = None;
-        self.dispatch(event, emit);
+        if self.responses.active && !self.stream.from_caller {
+            self.push_of_response(event, emit);
+        } else {
+            self.dispatch(event, emit);
+        }
         self.stream.account.events.count(self.stream.event_fate);
     }
 
@@ -322,7 +329,8 @@ impl Grammar {
     fn begin_epoch(&mut self) {
         self.stream.epoch += 1;
         self.blocks.begin_epoch();
-        self.calls.begin_epoch();
+        self.calls.begin_epoch(self.responses.active);
+        self.responses.begin_epoch();
         self.requests.begin_epoch();
         self.turns.begin_epoch();
         self.session.begin_epoch();

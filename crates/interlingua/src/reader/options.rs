@@ -49,6 +49,22 @@ pub struct ReadOptions {
     pub raw_records: RawRecords,
     /// What the host of the agent knows of the session.
     pub host: HostFacts,
+    /// Who begins and ends turns.
+    pub turns: TurnOwner,
+}
+
+/// Who begins and ends turns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TurnOwner {
+    /// The stream that is read.
+    #[default]
+    Stream,
+    /// The caller, who runs the tools for a model API. Its turns consist of one or more streams,
+    /// each of them a response of the API, and it [emits](crate::Reader::emit) their starts and
+    /// ends. The calls of a response are those of the agent, and their inputs are emitted when
+    /// the response has ended properly, so that none is run before. If a response was cut off,
+    /// the next one replaces it: calls that the model generates again keep their ids.
+    Caller,
 }
 
 /// What the host of an agent knows of the session, because it started the agent. These facts

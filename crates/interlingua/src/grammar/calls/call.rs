@@ -45,6 +45,10 @@ pub(super) struct OpenCall {
     pub(super) id: String,
     pub(super) order: u64,
     pub(super) epoch: u64,
+    /// Its position among the calls of its response that the host runs.
+    pub(super) position: u64,
+    /// The model generated it again, in a response that was requested again.
+    pub(super) reclaimed: bool,
     pub(super) name: String,
     pub(super) kind: ToolKind,
     pub(super) executor: Executor,

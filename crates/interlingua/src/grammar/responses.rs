@@ -1,0 +1,104 @@
+//! The responses of a model API, within turns that the caller begins and ends.
+//!
+//! Read alone, a response is a turn whose calls are left to the client. A host that runs the calls
+//! itself sends several requests per turn, and retries those that fail. For it, the following
+//! differs:
+//!
+//! - The start and the end of a response are no turns. The end is kept for the host, which decides
+//!   how the turn goes on.
+//! - A call is made only when its response has ended properly. Until then, its input is held back:
+//!   a response that was cut off is requested again, and its calls may then be others.
+//! - A call that is generated again, with the same name and at the same position, keeps its emitted
+//!   id. One that is not is abandoned.
+
+use super::stream::Emit;
+use super::{Grammar, Reason};
+use crate::event::{self, Data, Event, Executor, Outcome, ToolInput, TurnEnded};
+
+#[derive(Debug, Default)]
+pub(super) struct Responses {
+    /// The caller begins and ends turns.
+    pub(super) active: bool,
+    /// The end of the current response, if it was reported.
+    end: Option<TurnEnded<'static>>,
+    /// What is known of calls only when the response has ended properly, in order.
+    held: Vec<Event<'static>>,
+}
+
+impl Responses {
+    /// Begins another response.
+    pub(super) fn begin_epoch(&mut self) {
+        self.end = None;
+        self.held.clear();
+    }
+}
+
+impl Grammar {
+    /// Lets the caller begin and end turns.
+    pub(crate) fn set_turns_of_caller(&mut self) {
+        self.responses.active = true;
+    }
+
+    /// Takes the end of the current response; `None` if the response did not report it.
+    pub(crate) fn take_response_end(&mut self) -> Option<TurnEnded<'static>> {
+        self.responses.end.take()
+    }
+
+    /// Takes the next event of a response.
+    pub(super) fn push_of_response(&mut self, mut event: Event<'_>, emit: Emit<'_>) {
+        match &mut event.data {
+            // The host knows the agent; only the provider knows the exact model.
+            Data::SessionStarted(started) => {
+                started.agent = None;
+                self.dispatch(event, emit);
+            }
+            // The host reports how the turn goes on, and why.
+            Data::TurnStarted(_) | Data::Error(_) => self.stream.count_merged(),
+            Data::TurnEnded(_) => self.end_response(event, emit),
+            Data::ToolStarted(started) if started.executor == Executor::Client => {
+                self.start_call_of_host(event, emit);
+            }
+            Data::ToolInput(_) | Data::PlanUpdated(_) => self.hold(event),
+            Data::ToolEnded(ended) if self.calls.is_of_agent(&ended.call) => self.hold(event),
+            Data::ToolInputDelta(delta) if self.calls.is_reclaimed(&delta.call) => {
+                self.stream.count_repeated();
+            }
+            _ => self.dispatch(event, emit),
+        }
+    }
+
+    /// A call that the host will run. Its input is held back, even if it is known already.
+    fn start_call_of_host(&mut self, mut event: Event<'_>, emit: Emit<'_>) {
+        self.calls.reclaim(&mut event);
+        self.calls.assign_id(&mut event.data);
+        let Data::ToolStarted(started) = &mut event.data else { return };
+        started.executor = Executor::Agent;
+        let input = started.input.take().map(|input| {
+            let (call, message) = (started.call.clone(), started.message.clone());
+            let input = ToolInput { call, message, input: Some(input), ..ToolInput::default() };
+            Event::new(input).into_owned()
+        });
+        self.dispatch(event, emit);
+        self.responses.held.extend(input);
+    }
+
+    fn hold(&mut self, mut event: Event<'_>) {
+        self.calls.resolve_plan(&mut event);
+        self.responses.held.push(event.into_owned());
+        self.stream.count_merged();
+    }
+
+    fn end_response(&mut self, event: Event<'_>, emit: Emit<'_>) {
+        let Data::TurnEnded(ended) = event.data else { return };
+        let held = std::mem::take(&mut self.responses.held);
+        if ended.outcome != Outcome::Failed {
+            for event in held {
+                self.dispatch(event, emit);
+            }
+            let why = "the model did not repeat this call when its response was requested again";
+            self.calls.abandon_unclaimed(why, Reason::Implied, &mut self.stream, emit);
+        }
+        self.stream.count_merged();
+        self.responses.end = Some(event::own_turn_ended(*ended));
+    }
+}
