@@ -143,8 +143,15 @@ impl Blocks {
         }
     }
 
-    /// Ends the blocks that are still open.
+    /// Ends the turn, with the blocks that are still open.
     pub(super) fn end_turn(&mut self, reason: Reason, stream: &mut Stream, emit: Emit<'_>) {
+        self.end_open(reason, stream, emit);
+        self.retractable.clear();
+        self.has_text_in_step = false;
+    }
+
+    /// Ends the blocks that are still open. They can still be retracted.
+    pub(super) fn end_open(&mut self, reason: Reason, stream: &mut Stream, emit: Emit<'_>) {
         for block in std::mem::take(&mut self.open) {
             self.remember(&block);
             stream.report_repair(RepairKind::BlockNotEnded, || format!("block {}", block.number));
@@ -155,8 +162,6 @@ impl Blocks {
             let mut event = Event::new(ended).within(block.parent.as_ref().map(Text::borrowed));
             stream.emit_added(&mut event, reason.clone(), emit);
         }
-        self.retractable.clear();
-        self.has_text_in_step = false;
     }
 
     fn start(&mut self, event: &mut Event<'_>, stream: &mut Stream, emit: Emit<'_>) {

@@ -295,7 +295,8 @@ impl Grammar {
     /// Ends one stream of the session. Without an exit, the open turn continues in the next stream.
     pub(crate) fn end_stream(&mut self, exit: Option<&Exit>, ending: Ending, emit: Emit<'_>) {
         let Some(exit) = exit else {
-            self.blocks.end_turn(Reason::InputEnded, &mut self.stream, emit);
+            // The caller may retract them, if the next stream replaces this one.
+            self.blocks.end_open(Reason::InputEnded, &mut self.stream, emit);
             self.messages.end_turn(&Reason::InputEnded, &mut self.stream, emit);
             return;
         };

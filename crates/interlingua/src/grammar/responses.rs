@@ -8,12 +8,20 @@
 //!   how the turn goes on.
 //! - A call is made only when its response has ended properly. Until then, its input is held back:
 //!   a response that was cut off is requested again, and its calls may then be others.
+//! - A text that was not streamed is emitted as if it had been, in pieces.
 //! - A call that is generated again, with the same name and at the same position, keeps its emitted
 //!   id. One that is not is abandoned.
 
 use super::stream::Emit;
 use super::{Grammar, Reason};
-use crate::event::{self, Data, Event, Executor, Outcome, ToolInput, TurnEnded};
+use crate::event::{
+    self, Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Executor, Outcome,
+    ToolInput, TurnEnded,
+};
+use crate::json::Text;
+
+/// The length of the pieces in which a text is emitted that was not streamed, in bytes.
+const PIECE: usize = 200;
 
 #[derive(Debug, Default)]
 pub(super) struct Responses {
@@ -58,6 +66,7 @@ impl Grammar {
             Data::ToolStarted(started) if started.executor == Executor::Client => {
                 self.start_call_of_host(event, emit);
             }
+            Data::Block(block) if is_long_text(block) => self.stream_block(event, emit),
             Data::ToolInput(_) | Data::PlanUpdated(_) => self.hold(event),
             Data::ToolEnded(ended) if self.calls.is_of_agent(&ended.call) => self.hold(event),
             Data::ToolInputDelta(delta) if self.calls.is_reclaimed(&delta.call) => {
@@ -82,6 +91,26 @@ impl Grammar {
         self.responses.held.extend(input);
     }
 
+    /// Emits a whole block in pieces.
+    fn stream_block(&mut self, event: Event<'_>, emit: Emit<'_>) {
+        let Data::Block(block) = event.data else { return };
+        let Block { message, index, kind, text, signature, .. } = block;
+        let name = |kind: &BlockKind| (message.clone(), kind.clone());
+        let (of, kind_of) = name(&kind);
+        let started = BlockStarted { block: 0, message: of, index, kind: kind_of };
+        self.dispatch(Event::new(started), emit);
+        let text = text.to_plain();
+        let mut rest = &*text;
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(end_of_piece(rest));
+            let (message, kind) = name(&kind);
+            let delta = BlockDelta { block: 0, message, index, kind, text: Text::plain(piece) };
+            self.dispatch(Event::new(delta), emit);
+            rest = after;
+        }
+        self.dispatch(Event::new(BlockEnded { block: 0, message, index, kind, signature }), emit);
+    }
+
     fn hold(&mut self, mut event: Event<'_>) {
         self.calls.resolve_plan(&mut event);
         self.responses.held.push(event.into_owned());
@@ -101,4 +130,19 @@ impl Grammar {
         self.stream.count_merged();
         self.responses.end = Some(event::own_turn_ended(*ended));
     }
+}
+
+fn is_long_text(block: &Block<'_>) -> bool {
+    let is_text = matches!(block.kind, BlockKind::Text | BlockKind::Reasoning);
+    is_text && block.content.is_none() && block.text.body().len() > PIECE
+}
+
+/// The end of the first piece of a text: behind a space, if there is one nearby.
+fn end_of_piece(text: &str) -> usize {
+    let limit = text.floor_char_boundary(PIECE);
+    if limit == text.len() {
+        return limit;
+    }
+    let space = text.get(..limit).and_then(|piece| piece.rfind(' '));
+    space.map_or(limit, |at| at + 1).max(1)
 }

@@ -35,10 +35,14 @@ impl Host {
         let Ok(_) = self.reader.push(response.as_bytes(), None, &mut sink);
     }
 
-    /// Ends the response; the next one follows.
-    fn next(&mut self) {
+    fn end(&mut self) {
         let mut sink = |entry: EntryRef<'_>| self.entries.push(entry.to_owned());
         let Ok(_) = self.reader.end_stream(StreamEnd::TurnGoesOn, None, &mut sink);
+    }
+
+    /// Ends the response; the next one follows.
+    fn next(&mut self) {
+        self.end();
         self.reader.next_stream(Source::named(self.dialect).unwrap()).unwrap();
     }
 
@@ -139,8 +143,9 @@ fn the_input_of_a_call_is_emitted_when_its_response_has_ended() {
 fn a_call_that_is_generated_again_keeps_its_id() {
     let mut host = Host::new("anthropic-api");
     host.read(&beginning("m1", "c1", "I lo", "Read"));
+    host.end();
     assert_eq!(host.reader.take_response_end(), None);
-    host.emit(Withdrawn { message: Some(Text::plain("m1")), ..Withdrawn::default() });
+    host.emit(Withdrawn::default());
     host.next();
     host.read(&(beginning("m2", "c9", "I look.", "Read") + &rest()));
     host.emit(ToolEnded { call: Text::plain("c1"), ..ToolEnded::default() });
@@ -219,4 +224,20 @@ fn calls_without_ids_are_numbered_in_the_session() {
         (all.into(), all.into(), all.into())
     );
     assert_eq!(ids("plan_updated"), ["call_gemini_2"]);
+}
+
+#[test]
+fn an_answer_that_was_not_streamed_is_emitted_in_pieces() {
+    let mut host = Host::new("openai-chat");
+    let text = "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich. ".repeat(20);
+    let message = json!({"role": "assistant", "content": text});
+    let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+    host.read(&json!({"id": "c", "object": "chat.completion", "choices": [choice]}).to_string());
+    host.end();
+    assert_eq!(host.reader.take_response_end().unwrap().outcome, Outcome::Completed);
+    let entries = host.finish();
+    let deltas = of_kind(&entries, "block_delta");
+    assert!(deltas.len() > 5 && deltas.iter().all(|it| it["text"].as_str().unwrap().len() <= 200));
+    let joined: String = deltas.iter().map(|it| it["text"].as_str().unwrap()).collect();
+    assert_eq!(joined, text);
 }
