@@ -109,6 +109,7 @@ impl Watch {
             input: asked.input.as_ref().map(|input: &Json<'_>| input.get().to_owned()),
             description: text(&asked.description),
             folder: self.folder.clone(),
+            ..PermissionRequest::default()
         }
     }
 }

@@ -286,6 +286,7 @@ mod tests {
             input: Some(input.to_string()),
             description: None,
             folder: "/w".into(),
+            ..PermissionRequest::default()
         })
     }
 

@@ -367,6 +367,7 @@ impl Plan {
             program,
             arguments,
             environment,
+            without: Vec::new(),
             folder,
             input,
             terminal,

@@ -169,6 +169,7 @@ impl Program {
             program,
             arguments: self.arguments(request),
             environment: own.chain(request.environment.iter().cloned()).collect(),
+            without: Vec::new(),
             folder: request.folder.clone(),
             terminal: self.screen.then_some(SIZE),
             input: match self.prompt {

@@ -23,7 +23,7 @@ pub(super) fn exact_rules(request: &PermissionRequest) -> Result<Vec<Rule>, BadR
     match Subject::of(request) {
         Subject::Command(line) => command_rules(&tool, &line, request),
         Subject::Files { paths, .. } => {
-            let folder = Folder::new(&request.folder);
+            let folder = Folder::of(request);
             let forms = paths
                 .iter()
                 .flatten()
@@ -39,7 +39,7 @@ fn command_rules(
     line: &CommandLine,
     request: &PermissionRequest,
 ) -> Result<Vec<Rule>, BadRule> {
-    let folder = Folder::new(&request.folder);
+    let folder = Folder::of(request);
     let base = match &line.folder {
         Some(folder) => request.folder.join(folder),
         None => request.folder.clone(),

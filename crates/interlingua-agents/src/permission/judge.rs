@@ -28,7 +28,7 @@ pub(super) enum Finding {
 
 /// Judges a request by the rules and the mode.
 pub(super) fn judge(policy: &Policy, request: &PermissionRequest) -> Finding {
-    let folder = Folder::new(&request.folder);
+    let folder = Folder::of(request);
     let judge = Judge { policy, request, folder: &folder };
     match Subject::of(request) {
         Subject::Command(line) => judge.command_line(&line),
@@ -109,6 +109,7 @@ impl Judge<'_> {
     fn mode_allows_file(&self, access: Access, place: &Place) -> bool {
         let readable = || match access {
             Access::Read | Access::List => place.is_readable(),
+            Access::Search if self.request.skips_secrets => place.is_readable(),
             Access::Search => place.is_readable_recursively(true),
             Access::Write => false,
         };

@@ -8,7 +8,7 @@
 mod always;
 mod judge;
 mod names;
-mod paths;
+pub(crate) mod paths;
 mod rules;
 mod shell;
 mod subject;
@@ -81,6 +81,12 @@ pub struct PermissionRequest {
     pub description: Option<String>,
     /// The folder in which the agent works.
     pub folder: PathBuf,
+    /// Further folders that count as inside of the folder. The patterns of rules are not compared
+    /// with paths below them, only with absolute ones.
+    pub additional_folders: Vec<PathBuf>,
+    /// Whether the tool itself skips secrets in whatever it searches, unless they are named. Then a
+    /// search needs no question because of a secret somewhere below its folder.
+    pub skips_secrets: bool,
 }
 
 impl PermissionRequest {

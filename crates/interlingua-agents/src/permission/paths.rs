@@ -6,6 +6,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use super::PermissionRequest;
 use super::names::Names;
 
 /// The number of entries that are looked at in search of a secret.
@@ -20,6 +21,8 @@ pub(crate) struct Place {
     pub(crate) resolved: Option<PathBuf>,
     /// The part of `resolved` below the folder, if it is inside.
     pub(crate) below: Option<PathBuf>,
+    /// The part of `resolved` below the folder or an additional one, if it is inside of any.
+    inside: Option<PathBuf>,
     /// The written path below the folder, whose names count as well as those of `below`.
     named: PathBuf,
 }
@@ -28,11 +31,23 @@ pub(crate) struct Place {
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     root: Option<PathBuf>,
+    /// Folders that count as inside.
+    additional: Vec<PathBuf>,
 }
 
 impl Folder {
+    #[cfg(test)]
     pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.canonicalize().ok() }
+        Self { root: root.canonicalize().ok(), additional: Vec::new() }
+    }
+
+    /// The folder of a request, with the additional ones.
+    pub(crate) fn of(request: &PermissionRequest) -> Self {
+        let additional = request.additional_folders.iter();
+        Self {
+            root: request.folder.canonicalize().ok(),
+            additional: additional.filter_map(|folder| folder.canonicalize().ok()).collect(),
+        }
     }
 
     /// Finds a path, starting from `base` if it is relative.
@@ -42,20 +57,23 @@ impl Folder {
             (Some(path), Some(root)) => path.strip_prefix(root).ok().map(Path::to_owned),
             _ => None,
         };
-        let named = match &self.root {
-            Some(root) => Path::new(written).strip_prefix(root).unwrap_or(Path::new(written)),
-            None => Path::new(written),
-        };
+        let inside = below.clone().or_else(|| {
+            let path = resolved.as_ref()?;
+            self.additional.iter().find_map(|root| Some(path.strip_prefix(root).ok()?.to_owned()))
+        });
+        let roots = self.root.iter().chain(&self.additional);
+        let named = roots.filter_map(|root| Path::new(written).strip_prefix(root).ok()).next();
+        let named = named.unwrap_or(Path::new(written));
         let named = if named.is_absolute() { PathBuf::new() } else { named.to_owned() };
-        Place { written: written.to_owned(), resolved, below, named }
+        Place { written: written.to_owned(), resolved, below, inside, named }
     }
 }
 
 impl Place {
     /// Whether the path is inside of the folder and not a secret, so that it may be read.
     pub(crate) fn is_readable(&self) -> bool {
-        let below = self.below.as_ref();
-        below.is_some_and(|below| !is_secret(&self.named) && !is_secret(below))
+        let inside = self.inside.as_ref();
+        inside.is_some_and(|inside| !is_secret(&self.named) && !is_secret(inside))
     }
 
     /// Whether the path may be read with everything below it.
@@ -67,9 +85,9 @@ impl Place {
     /// Whether the path is an ordinary file inside of the folder, so that an edit does not need to
     /// be asked for.
     pub(crate) fn is_editable(&self) -> bool {
-        let below = self.below.as_ref();
-        let protected = |below| is_protected(&self.named) || is_protected(below);
-        self.is_readable() && below.is_some_and(|below| !protected(below))
+        let inside = self.inside.as_ref();
+        let protected = |inside| is_protected(&self.named) || is_protected(inside);
+        self.is_readable() && inside.is_some_and(|inside| !protected(inside))
     }
 
     /// The forms of the path that an allow rule is compared with: only where it really is.
@@ -88,7 +106,7 @@ impl Place {
 }
 
 /// Follows a path from left to right, as the system would. What does not exist is no link.
-fn resolve(base: &Path, written: &str) -> Option<PathBuf> {
+pub(crate) fn resolve(base: &Path, written: &str) -> Option<PathBuf> {
     // Some tools expand a tilde, and accept addresses.
     let expanded = written.starts_with('~') || written.starts_with("file:");
     if written.is_empty() || written.contains('\0') || expanded || written.contains("://") {
@@ -133,7 +151,7 @@ const SECRET_STARTS: Names =
 const SECRET_ENDS: Names = Names(".env .jks .kdbx .key .keystore .p12 .pem .pfx .ppk .tfvars");
 
 /// Whether a path is, or is inside of, what usually is a secret.
-fn is_secret(path: &Path) -> bool {
+pub(crate) fn is_secret(path: &Path) -> bool {
     path.iter().any(|name| {
         // A name that is not UTF-8 cannot be compared.
         let Some(name) = name.to_str() else { return true };

@@ -49,6 +49,7 @@ fn request(
         description: None,
         call: Vec::new(),
         folder: folder.to_owned(),
+        ..PermissionRequest::default()
     }
 }
 
@@ -478,4 +479,41 @@ fn only_the_user_approves_a_plan() {
     assert_eq!(exit(Mode::Deny, &[]), Word::Deny);
     assert_eq!(ask("exit_plan_mode", "other".into(), Mode::Plan, &[]), Word::Deny);
     assert_eq!(ask("enter_plan_mode", kind.clone(), Mode::Plan, &[]), Word::Deny);
+}
+
+#[test]
+fn an_additional_folder_counts_as_inside() {
+    let (inside, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let read = |path: &Path| request(inside.path(), "Read", ToolKind::Read, file_path(path));
+    let (file, secret) = (other.path().join("a.txt"), other.path().join(".env"));
+    let policy = policy(Mode::Ask, &["allow Read x/*"]);
+    assert_eq!(word(&policy.judge(&read(&file))), Word::Ask);
+    let with_other = |path: &Path| PermissionRequest {
+        additional_folders: vec![other.path().to_owned()],
+        ..read(path)
+    };
+    assert_eq!(word(&policy.judge(&with_other(&file))), Word::Allow);
+    assert_eq!(word(&policy.judge(&with_other(&secret))), Word::Ask);
+    // A rule with a relative pattern is about the folder itself.
+    assert_eq!(word(&policy.judge(&with_other(&other.path().join("x/.env")))), Word::Ask);
+}
+
+#[test]
+fn a_search_that_skips_secrets_is_not_asked_because_of_one() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(".env"), "").unwrap();
+    let search = |skips_secrets, path: &str| {
+        let input = serde_json::json!({"pattern": "x", "path": path});
+        let request = request(folder.path(), "Grep", ToolKind::Search, input);
+        let request = PermissionRequest { skips_secrets, ..request };
+        word(&policy(Mode::Ask, &[]).judge(&request))
+    };
+    assert_eq!(search(false, "."), Word::Ask);
+    assert_eq!(search(true, "."), Word::Allow);
+    assert_eq!(search(true, ".env"), Word::Ask);
+    assert_eq!(search(true, ".."), Word::Ask);
+}
+
+fn file_path(path: &Path) -> serde_json::Value {
+    serde_json::json!({ "file_path": path })
 }

@@ -9,6 +9,7 @@ mod follow;
 mod guard;
 mod ignored;
 mod isolation;
+mod joined;
 mod server;
 mod spool;
 mod stderr;
@@ -26,6 +27,7 @@ use tokio::sync::mpsc;
 pub use guard::{Guard, guard};
 pub use ignored::is_hangup_ignored;
 pub use isolation::Isolation;
+pub use joined::Joined;
 pub use server::Server;
 use server::{Bridge, Password};
 pub use spool::Spool;
@@ -59,6 +61,8 @@ pub struct Command {
     pub arguments: Vec<OsString>,
     /// Environment variables to set, in addition to the inherited ones.
     pub environment: Vec<(String, String)>,
+    /// Inherited environment variables that the program must not see.
+    pub without: Vec<String>,
     /// The working folder.
     pub folder: PathBuf,
     /// Its standard input.
@@ -129,20 +133,40 @@ impl Command {
         let spool = Spool::new().map_err(temporary)?;
         let (stderr, writer) = Stderr::open()?;
         let password = self.server.as_ref().map(|_| Password::new()).transpose()?;
-        let streams = Streams { spool: &spool, stderr: writer, password };
+        let streams = Streams { spool: &spool, stderr: writer, joined: None, password };
+        let (tree, stdin, copier) = self.start_available(&streams).await?;
+        let password = streams.password;
+        let process = Process { tree, stdin, stderr, copier, bridge: None };
+        match (&self.server, password) {
+            (Some(server), Some(password)) => process.bridged(server, password, spool),
+            _ => Ok((process, spool)),
+        }
+    }
+
+    /// Starts a program without a terminal and without a server, whose standard output and standard
+    /// error are one pipe, so that they keep their order. A program that prints faster than its
+    /// output is taken has to wait.
+    pub async fn start_joined(&self) -> io::Result<(Process, Joined)> {
+        let spool = Spool::new().map_err(temporary)?;
+        let (stderr, _) = Stderr::open()?;
+        let (joined, writer) = Joined::open()?;
+        let streams = Streams {
+            spool: &spool,
+            stderr: writer.try_clone()?,
+            joined: Some(writer),
+            password: None,
+        };
+        let (tree, stdin, copier) = self.start_available(&streams).await?;
+        Ok((Process { tree, stdin, stderr, copier, bridge: None }, joined))
+    }
+
+    /// Starts the program with the first mechanism that is available.
+    async fn start_available(&self, streams: &Streams<'_>) -> io::Result<Started> {
         let mut unavailable = None;
         for &isolation in self.isolation.candidates() {
-            match self.start_isolated(isolation, &streams).await {
-                Ok((tree, stdin, copier)) => {
-                    let password = streams.password;
-                    let process = Process { tree, stdin, stderr, copier, bridge: None };
-                    return match (&self.server, password) {
-                        (Some(server), Some(password)) => process.bridged(server, password, spool),
-                        _ => Ok((process, spool)),
-                    };
-                }
+            match self.start_isolated(isolation, streams).await {
                 Err(why) if why.kind() == io::ErrorKind::Unsupported => unavailable = Some(why),
-                Err(problem) => return Err(problem),
+                started => return started,
             }
         }
         Err(unavailable.unwrap_or_else(|| io::ErrorKind::Unsupported.into()))
@@ -230,6 +254,9 @@ impl Command {
     /// Sets the environment and the working folder.
     fn prepare(&self, command: &mut tokio::process::Command, mark: &str) -> io::Result<()> {
         let folder = std::path::absolute(&self.folder)?;
+        for name in &self.without {
+            command.env_remove(name);
+        }
         command
             .current_dir(&folder)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
@@ -245,7 +272,11 @@ impl Command {
         streams: &Streams<'_>,
     ) -> io::Result<()> {
         command.stdin(self.stdin()?);
-        command.stdout(streams.spool.writer()?).stderr(streams.stderr.try_clone()?);
+        match &streams.joined {
+            Some(joined) => command.stdout(joined.try_clone()?),
+            None => command.stdout(streams.spool.writer()?),
+        };
+        command.stderr(streams.stderr.try_clone()?);
         if let (Some(server), Some(password)) = (&self.server, &streams.password) {
             password.set(command, server.password_variable);
         }
@@ -279,6 +310,8 @@ fn temporary(problem: io::Error) -> io::Error {
 struct Streams<'a> {
     spool: &'a Spool,
     stderr: PipeWriter,
+    /// The pipe that takes the place of the spool.
+    joined: Option<PipeWriter>,
     /// The password of a server.
     password: Option<Password>,
 }

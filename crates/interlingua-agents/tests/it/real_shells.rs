@@ -54,6 +54,7 @@ impl Stage {
             description: None,
             call: Vec::new(),
             folder: self.folder.clone(),
+            ..PermissionRequest::default()
         };
         policy.judge(&request) == Verdict::Decided(Decision::Allow)
     }

@@ -78,6 +78,7 @@ fn asked(session: &[Entry]) -> Vec<u8> {
         input: request.input.as_ref().map(|input| input.get().to_owned()),
         description: None,
         folder: "/srv/parser".into(),
+        ..PermissionRequest::default()
     });
     for line in question.short() {
         write!(&mut out, "\r\n{line}").unwrap();
