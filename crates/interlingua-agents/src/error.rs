@@ -74,6 +74,20 @@ pub enum Error {
         /// The length of the prompt.
         length: usize,
     },
+    /// The address of a model API, or a setting of its connection, cannot be used.
+    #[error("{base_url}: {problem}")]
+    InvalidConnection {
+        /// The address.
+        base_url: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The schema of the answer cannot be used.
+    #[error("the schema of the answer cannot be used: {problem}")]
+    InvalidSchema {
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The agent has exited, and cannot be started again.
     #[error("the agent has exited, and cannot be started again for another prompt")]
     NotRestarted,
@@ -94,6 +108,8 @@ impl Error {
             Self::NoFolder(_)
             | Self::InvalidName { .. }
             | Self::InvalidFile { .. }
+            | Self::InvalidConnection { .. }
+            | Self::InvalidSchema { .. }
             | Self::PromptNotDelivered { .. } => Fault::Caller,
             Self::NoMode { .. } | Self::NoScreen { .. } | Self::NotRestarted => Fault::Unsupported,
             Self::NotInstalled { .. } | Self::NotPrepared { .. } | Self::NotStarted { .. } => {

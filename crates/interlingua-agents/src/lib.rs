@@ -3,6 +3,7 @@
 //!
 //! | module | what it knows |
 //! |---|---|
+//! | [`api`] | model APIs as agents: requests, the loop of calls, retries, sessions |
 //! | [`agent`] | how each agent is started: program, arguments, environment, protocol; one file per agent |
 //! | [`driver`] | what is sent *to* an agent, and when: state machines without I/O, one file per protocol |
 //! | [`permission`] | what an agent may do: modes, rules, decisions |
@@ -16,6 +17,7 @@
 //! a driver has to answer, and the files that an agent writes in addition to its stream.
 
 pub mod agent;
+pub mod api;
 mod config;
 pub mod driver;
 mod error;

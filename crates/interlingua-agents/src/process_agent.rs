@@ -18,7 +18,6 @@ mod sidecar;
 mod steps;
 
 use std::convert::Infallible;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -35,7 +34,8 @@ use crate::record::Recorder;
 use crate::redaction::Redactor;
 use crate::session::{
     Agent, Clock, Commands, ConsumerChange, Due, InputRequest, Limit, Options, Outbox,
-    PendingRequests, PromptQueue, Sent, Session, Starting, Stop,
+    PendingRequests, PromptQueue, Sent, Session, Starting, Stop, fresh_seed, no_user, now_ms,
+    until,
 };
 use crate::watch::Observation;
 use epoch::Epoch;
@@ -531,33 +531,4 @@ impl Live {
             }
         }
     }
-}
-
-/// Waits until the user is not available any more.
-async fn no_user(requests: Option<&mpsc::UnboundedSender<InputRequest>>) {
-    match requests {
-        Some(requests) => requests.closed().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Sleeps until an instant; without one, forever.
-async fn until(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time.into()).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// A seed for the ids of a session, different for every session.
-fn fresh_seed() -> u64 {
-    let mut hasher = RandomState::new().build_hasher();
-    hasher.write_u64(now_ms());
-    hasher.finish()
-}
-
-/// The current time in milliseconds since 1970.
-fn now_ms() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

@@ -93,7 +93,8 @@ impl Redactor {
         }
     }
 
-    fn add_key(&mut self, variable: &'static str, value: &str) {
+    /// Adds a key, with the name by which it is reported.
+    pub(crate) fn add_key(&mut self, variable: &'static str, value: &str) {
         if value.chars().count() < SHORTEST_KEY {
             return;
         }

@@ -12,6 +12,7 @@ mod deadlines;
 mod entries;
 mod prompts;
 mod requests;
+mod time;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,7 +26,7 @@ use crate::permission::Policy;
 use crate::record::Recorder;
 use crate::redaction::Redacted;
 
-pub(crate) use commands::{Command, Commands, Sent};
+pub(crate) use commands::{Command, Commands, Sent, stopped_again};
 pub use commands::{Handle, Refused};
 pub use deadlines::Deadlines;
 pub(crate) use deadlines::{Clock, Due, Limit};
@@ -33,8 +34,9 @@ pub use entries::Entries;
 pub(crate) use entries::{ConsumerChange, Outbox};
 pub use prompts::Prompt;
 pub(crate) use prompts::PromptQueue;
-pub(crate) use requests::PendingRequests;
 pub use requests::{InputRequest, Question, QuestionRequest, Wanted};
+pub(crate) use requests::{PendingRequests, no_user};
+pub(crate) use time::{fresh_seed, now_ms, until};
 
 /// Something that can hold a conversation.
 pub trait Agent: Send {

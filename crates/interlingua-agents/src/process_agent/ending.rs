@@ -9,7 +9,7 @@ use interlingua::{Exit, Stopped, StreamEnd};
 
 use super::{Live, now_ms};
 use crate::record::Recorder;
-use crate::session::{Command, Commands, ConsumerChange, Ended, Refused, Sent, Stop};
+use crate::session::{Command, ConsumerChange, Ended, Sent, Stop, stopped_again};
 use crate::watch::Observation;
 
 impl Live {
@@ -206,15 +206,4 @@ fn signal(_status: ExitStatus) -> Option<i64> {
 
 fn is_stop(sent: Option<&Sent>) -> bool {
     sent.is_some_and(|sent| matches!(sent.command, Command::Stop(_)))
-}
-
-/// Waits for a command to stop at once. A session that ends refuses all others.
-async fn stopped_again(commands: &mut Commands) {
-    loop {
-        match commands.next().await {
-            Some(Sent { command: Command::Stop(_), reply }) => return reply.send(Ok(())),
-            Some(Sent { reply, .. }) => reply.send(Err(Refused::Ended)),
-            None => std::future::pending().await,
-        }
-    }
 }

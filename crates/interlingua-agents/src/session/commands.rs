@@ -208,3 +208,14 @@ impl Handle {
         answer.await.unwrap_or(Err(Refused::Ended))
     }
 }
+
+/// Waits for a command to stop at once. A session that ends refuses all others.
+pub(crate) async fn stopped_again(commands: &mut Commands) {
+    loop {
+        match commands.next().await {
+            Some(Sent { command: Command::Stop(_), reply }) => return reply.send(Ok(())),
+            Some(Sent { reply, .. }) => reply.send(Err(Refused::Ended)),
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 use super::Refused;
 use crate::driver::Answer;
@@ -228,6 +229,14 @@ impl PendingRequests {
     /// Forgets everything, because the agent that asked is gone.
     pub(crate) fn clear(&mut self) {
         self.open.clear();
+    }
+}
+
+/// Waits until the user is not available any more.
+pub(crate) async fn no_user(requests: Option<&mpsc::UnboundedSender<InputRequest>>) {
+    match requests {
+        Some(requests) => requests.closed().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,0 +1,157 @@
+//! A model API as an agent: its settings, and how a session with it is prepared.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::failure::RetryPolicy;
+use super::history::History;
+use super::http::Connection;
+use super::limits::Limits;
+use super::model::ApiKind;
+use super::resume::Earlier;
+use super::session::Live;
+use super::store::SessionFile;
+use super::structured::AnswerSchema;
+use super::tools::SessionTools;
+use super::turns::{AgentLoop, Frozen, LoopSettings};
+use crate::error::Error;
+use crate::session::{Agent, Options, Starting};
+use crate::tool;
+
+/// The settings of an agent that is a model API.
+#[derive(Debug, Clone)]
+pub struct ApiSettings {
+    /// The name of the agent, for the start of the session.
+    pub name: &'static str,
+    /// The API.
+    pub api: ApiKind,
+    /// The model.
+    pub model: String,
+    /// How the API is reached.
+    pub connection: Connection,
+    /// The working folder.
+    pub folder: PathBuf,
+    /// The system prompt. A resumed session keeps its own.
+    pub system: String,
+    /// How much the model should think, in the provider's words.
+    pub effort: Option<String>,
+    /// The limit of tokens of an answer.
+    pub max_tokens: Option<u64>,
+    /// The limits of a turn.
+    pub limits: Limits,
+    /// When failed requests are repeated.
+    pub retries: RetryPolicy,
+    /// The JSON schema of the final answer, if it has to be structured.
+    pub schema: Option<Value>,
+    /// What the tools may do.
+    pub tools: tool::Settings,
+    /// The folder with the files of sessions. Without it, the session is not stored.
+    pub sessions: Option<PathBuf>,
+    /// The session that is continued.
+    pub earlier: Option<Earlier>,
+}
+
+/// An agent that is a model API.
+#[derive(Debug)]
+pub struct ApiAgent {
+    settings: ApiSettings,
+}
+
+impl ApiAgent {
+    /// An agent with these settings.
+    pub fn new(settings: ApiSettings) -> Self {
+        Self { settings }
+    }
+}
+
+impl Agent for ApiAgent {
+    fn start(self: Box<Self>, options: Options) -> Starting {
+        Box::pin(async move {
+            let (live, session) = Live::new(self.settings, options)?;
+            tokio::spawn(live.run());
+            Ok(session)
+        })
+    }
+}
+
+/// What a session needs of its settings.
+pub(super) struct Prepared {
+    pub(super) name: &'static str,
+    pub(super) agent: AgentLoop,
+    pub(super) tools: Arc<SessionTools>,
+    pub(super) schema: Option<AnswerSchema>,
+    pub(super) file: Option<SessionFile>,
+    /// What the user has to know at the start.
+    pub(super) notices: Vec<String>,
+}
+
+impl ApiSettings {
+    pub(super) fn is_resumed(&self) -> bool {
+        self.earlier.is_some()
+    }
+
+    /// Prepares a session in a folder.
+    pub(super) fn prepare(mut self, folder: &Path, id_seed: u64) -> Result<Prepared, Error> {
+        self.tools.folder = folder.to_owned();
+        let tools = SessionTools::new(tool::Toolbox::new(self.tools)?);
+        let schema = self.schema.map(AnswerSchema::new).transpose()?;
+        let mut notices = tools.enforcement();
+        let mut offered = tools.offered();
+        offered.extend(schema.as_ref().map(AnswerSchema::tool));
+        let mut frozen = Frozen { system: self.system, tools: offered };
+        let (mut session, mut history) = (new_id(), History::default());
+        if let Some(earlier) = self.earlier {
+            notices.extend(earlier.losses(self.api, &self.model));
+            history = earlier.history();
+            if let Some(id) = earlier.continued_as() {
+                session = id;
+            }
+            if let Some(kept) = earlier.frozen(self.api) {
+                frozen = kept;
+            }
+        }
+        let not_written = |problem| Error::NotPrepared {
+            path: self.sessions.clone().unwrap_or_default(),
+            problem,
+        };
+        let file =
+            self.sessions.as_ref().map(|folder| SessionFile::open(folder, &session, id_seed));
+        let file = file.transpose().map_err(not_written)?;
+        let settings = LoopSettings {
+            api: self.api,
+            model: self.model,
+            session,
+            frozen,
+            max_tokens: self.max_tokens,
+            effort: self.effort,
+            limits: self.limits,
+            retries: self.retries,
+            structured: schema.is_some(),
+        };
+        Ok(Prepared {
+            name: self.name,
+            agent: AgentLoop::new(settings, history),
+            tools: Arc::new(tools),
+            schema,
+            file,
+            notices,
+        })
+    }
+}
+
+/// A new id for a session.
+fn new_id() -> String {
+    let mut bytes = [0; 16];
+    // Without randomness, the time and the process have to be enough.
+    if getrandom::fill(&mut bytes).is_err() {
+        let seed = u128::from(crate::session::fresh_seed());
+        bytes = (seed << 64 | u128::from(std::process::id())).to_be_bytes();
+    }
+    let hex = |range: std::ops::Range<usize>| {
+        let bytes = bytes.get(range).unwrap_or_default();
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    format!("{}-{}-{}-{}-{}", hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16))
+}

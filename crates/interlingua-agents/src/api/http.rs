@@ -1,0 +1,235 @@
+//! Sends requests to a model API, and passes on what arrives.
+//!
+//! A task reads the response, so that a slow consumer does not let the connection idle. It knows
+//! nothing of what the bytes mean.
+
+use std::time::Duration;
+
+use interlingua::event::ErrorClass;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use super::failure::{Failure, Headers};
+use crate::error::Error;
+
+/// The number of pieces of a response that may wait.
+const CAPACITY: usize = 1024;
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(15);
+
+/// The longest body of an error that is read.
+const MAX_ERROR: usize = 1 << 20;
+
+/// How the model API is reached.
+#[derive(Clone)]
+pub struct Connection {
+    /// The address that paths are appended to.
+    pub base_url: String,
+    /// The key; empty for a server that needs none.
+    pub key: String,
+    /// Further headers.
+    pub headers: Vec<(String, String)>,
+    /// Certificates of authorities to trust, in PEM, besides those of the system.
+    pub certificates: Vec<u8>,
+    /// How long a response may be silent.
+    pub silence: Duration,
+}
+
+/// The key is a secret, and headers may be.
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Connection").field("base_url", &self.base_url).finish_non_exhaustive()
+    }
+}
+
+/// A client of a model API.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    client: reqwest::Client,
+    connection: Connection,
+}
+
+/// What arrives of a response.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// The next bytes of a response.
+    Bytes(Vec<u8>),
+    /// The response has ended.
+    Ended,
+    /// The server answered with an error.
+    Refused { status: u16, headers: Headers, body: Vec<u8> },
+    /// The server could not be reached, or the connection was lost.
+    Failed(Failure),
+}
+
+/// A request, and what arrives of its response. Dropping it closes the connection.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    received: mpsc::Receiver<Received>,
+    task: AbortHandle,
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Exchange {
+    /// What arrives next.
+    pub(crate) async fn next(&mut self) -> Received {
+        let lost =
+            || Received::Failed(Failure::new(ErrorClass::Network, "the connection was lost"));
+        self.received.recv().await.unwrap_or_else(lost)
+    }
+}
+
+impl Client {
+    pub(crate) fn new(connection: Connection) -> Result<Self, Error> {
+        let invalid = |problem: String| Error::InvalidConnection {
+            base_url: connection.base_url.clone(),
+            problem,
+        };
+        let url =
+            reqwest::Url::parse(&connection.base_url).map_err(|it| invalid(it.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(invalid("it has to begin with http:// or https://".to_owned()));
+        }
+        let mut headers = reqwest::header::HeaderMap::new();
+        for (name, value) in &connection.headers {
+            let parsed = reqwest::header::HeaderName::from_bytes(name.as_bytes())
+                .ok()
+                .zip(reqwest::header::HeaderValue::from_str(value).ok());
+            let Some((name, mut value)) = parsed else {
+                return Err(invalid(format!("the header {name:?} is not valid")));
+            };
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        super::tls::prepare();
+        let mut builder = reqwest::Client::builder()
+            .connect_timeout(CONNECT)
+            .read_timeout(connection.silence)
+            .default_headers(headers)
+            .user_agent(concat!("interlingua/", env!("CARGO_PKG_VERSION")))
+            // A redirect would send the key to another host.
+            .redirect(reqwest::redirect::Policy::none());
+        for certificate in certificates(&connection.certificates).map_err(invalid)? {
+            builder = builder.add_root_certificate(certificate);
+        }
+        let client = builder.build().map_err(|problem| invalid(chain(&problem)))?;
+        Ok(Self { client, connection })
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        &self.connection.key
+    }
+
+    /// Sends a request.
+    pub(crate) fn send(
+        &self,
+        path: &str,
+        headers: Vec<(&'static str, String)>,
+        body: String,
+    ) -> Exchange {
+        let url = format!("{}{path}", self.connection.base_url.trim_end_matches('/'));
+        let mut request = self
+            .client
+            .post(url)
+            .header("content-type", "application/json")
+            .header("accept", "text/event-stream, application/json");
+        for (name, value) in headers {
+            let value = reqwest::header::HeaderValue::from_str(&value).map(|mut value| {
+                value.set_sensitive(true);
+                value
+            });
+            if let Ok(value) = value {
+                request = request.header(name, value);
+            }
+        }
+        let (send, received) = mpsc::channel(CAPACITY);
+        let task = tokio::spawn(async move {
+            let last = receive(request.body(body), &send).await;
+            // The session may not be interested any more.
+            let _ = send.send(last).await;
+        });
+        Exchange { received, task: task.abort_handle() }
+    }
+}
+
+/// Passes on the bytes of a response; returns how it ended.
+async fn receive(request: reqwest::RequestBuilder, send: &mpsc::Sender<Received>) -> Received {
+    let mut response = match request.send().await {
+        Ok(response) => response,
+        Err(problem) => return Received::Failed(failure(&problem)),
+    };
+    if !response.status().is_success() {
+        return refused(response).await;
+    }
+    loop {
+        match response.chunk().await {
+            Ok(Some(bytes)) => {
+                if send.send(Received::Bytes(bytes.into())).await.is_err() {
+                    return Received::Ended;
+                }
+            }
+            Ok(None) => return Received::Ended,
+            Err(problem) => return Received::Failed(failure(&problem)),
+        }
+    }
+}
+
+async fn refused(mut response: reqwest::Response) -> Received {
+    let status = response.status().as_u16();
+    let header = |name: &str| {
+        let value = response.headers().get(name)?;
+        value.to_str().ok().map(str::to_owned)
+    };
+    let headers = Headers {
+        retry_after: header("retry-after"),
+        retry_after_ms: header("retry-after-ms"),
+        should_retry: header("x-should-retry"),
+    };
+    let mut body = Vec::new();
+    while let Ok(Some(bytes)) = response.chunk().await {
+        body.extend_from_slice(&bytes);
+        if body.len() > MAX_ERROR {
+            break;
+        }
+    }
+    Received::Refused { status, headers, body }
+}
+
+fn failure(problem: &reqwest::Error) -> Failure {
+    let class = if problem.is_timeout() { ErrorClass::TimedOut } else { ErrorClass::Network };
+    // The address may contain a key.
+    Failure::new(class, chain(problem))
+}
+
+/// An error with its causes, without the address that it concerns.
+fn chain(problem: &reqwest::Error) -> String {
+    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(problem);
+    let mut text = match () {
+        () if problem.is_connect() => "the server could not be reached".to_owned(),
+        () if problem.is_timeout() => "the server did not answer in time".to_owned(),
+        () if problem.is_builder() => "the request is not valid".to_owned(),
+        () => "the connection was lost".to_owned(),
+    };
+    while let Some(next) = cause {
+        let line = next.to_string();
+        if !text.contains(&line) {
+            text = format!("{text}: {line}");
+        }
+        cause = next.source();
+    }
+    text
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<reqwest::Certificate>, String> {
+    if pem.is_empty() {
+        return Ok(Vec::new());
+    }
+    let parsed = reqwest::Certificate::from_pem_bundle(pem);
+    parsed.map_err(|problem| format!("the certificates cannot be read: {}", chain(&problem)))
+}

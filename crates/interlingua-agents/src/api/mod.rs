@@ -1,0 +1,44 @@
+//! Model APIs as agents: they stream, call tools, ask for permissions and retry.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`ApiAgent`], [`ApiSettings`] | what a session with a model API needs |
+//! | `provider` | the providers: names, addresses, variables with keys |
+//! | `model` | what each API takes and returns; one file per API, without I/O |
+//! | `history` | the history of a conversation, which every request repeats |
+//! | `turns` | the loop, a state machine without I/O: request, response, calls, results |
+//! | `failure` | which requests failed, and when they are repeated |
+//! | `limits` | what a turn may use, and what it has used |
+//! | `http`, `tls` | requests and what arrives of their responses |
+//! | `session` | the event loop of a session, which does the I/O |
+//! | `tools` | the tools of a session |
+//! | `store`, `resume` | the file of a session, and the history that is read from one |
+//! | `instructions` | the system prompt |
+//! | `structured` | answers that have to fit a schema |
+//!
+//! What a response means is known to the dialects of the crate `interlingua`.
+
+mod agent;
+mod failure;
+mod history;
+mod http;
+mod instructions;
+mod key;
+mod limits;
+mod model;
+pub mod provider;
+mod resume;
+mod session;
+mod store;
+mod structured;
+mod tls;
+mod tools;
+mod turns;
+
+pub use agent::{ApiAgent, ApiSettings};
+pub use failure::RetryPolicy;
+pub use http::Connection;
+pub use instructions::system_prompt;
+pub use limits::Limits;
+pub use model::ApiKind;
+pub use resume::Earlier;

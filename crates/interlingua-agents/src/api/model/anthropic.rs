@@ -1,0 +1,328 @@
+//! Anthropic's Messages API.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Collected, Collector, ModelApi, OptionalField, RequestSettings, acceptable_id, arguments,
+    body_of, mentions, raw,
+};
+use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
+use crate::api::model::ApiKind;
+
+/// The version of the API.
+const VERSION: &str = "2026-10-21";
+
+/// The limit of tokens of an answer, which the API requires.
+const DEFAULT_MAX_TOKENS: u64 = 32_000;
+
+pub(super) struct Messages;
+
+#[derive(Serialize)]
+struct Body<'r> {
+    model: &'r str,
+    max_tokens: u64,
+    stream: bool,
+    system: Value,
+    messages: &'r [Box<RawValue>],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<Value>,
+}
+
+impl ModelApi for Messages {
+    fn path(&self, _model: &str) -> String {
+        "/v1/messages".to_owned()
+    }
+
+    fn headers(&self, key: &str) -> Vec<(&'static str, String)> {
+        let version = ("anthropic-version", VERSION.to_owned());
+        if key.is_empty() { vec![version] } else { vec![version, ("x-api-key", key.to_owned())] }
+    }
+
+    fn messages(&self, item: &Item, _before: Option<&Item>, model: &str) -> Vec<Box<RawValue>> {
+        let message = match item {
+            Item::User(parts) => json!({"role": "user", "content": content(parts)}),
+            Item::Answer(answer) => match answer.native_for(ApiKind::Anthropic, model) {
+                Some(native) => return native.to_vec(),
+                None => match answer_content(answer) {
+                    blocks if blocks.is_empty() => return Vec::new(),
+                    blocks => json!({"role": "assistant", "content": blocks}),
+                },
+            },
+            Item::Results(results) => {
+                let blocks: Vec<_> = results.iter().map(result).collect();
+                json!({"role": "user", "content": blocks})
+            }
+        };
+        raw(&message).into_iter().collect()
+    }
+
+    fn body(&self, messages: &[Box<RawValue>], settings: &RequestSettings<'_>) -> String {
+        let tools = settings.tools.iter().map(|tool| {
+            json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema})
+        });
+        // Without a summary, current models are silent between calls.
+        let thinking = json!({"type": "adaptive", "display": "summarized"});
+        body_of(&Body {
+            model: settings.model,
+            max_tokens: settings.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
+            stream: true,
+            system: json!([{"type": "text", "text": settings.system}]),
+            messages,
+            tools: tools.collect(),
+            cache_control: settings
+                .has(OptionalField::Caching)
+                .then(|| json!({"type": "ephemeral"})),
+            thinking: settings.has(OptionalField::Reasoning).then_some(thinking),
+            output_config: settings.effort.map(|effort| json!({"effort": effort})),
+        })
+    }
+
+    fn collector(&self) -> Box<dyn Collector> {
+        Box::new(Blocks::default())
+    }
+
+    fn rejected_field(&self, message: &str) -> Option<OptionalField> {
+        // A block of reasoning that does not fit its conversation is another problem.
+        if mentions(message, &["thinking"]) && !mentions(message, &["signature", "block"]) {
+            return Some(OptionalField::Reasoning);
+        }
+        mentions(message, &["cache_control"]).then_some(OptionalField::Caching)
+    }
+}
+
+/// Parts as content blocks. The API rejects empty text.
+fn content(parts: &[Part]) -> Vec<Value> {
+    let blocks = parts.iter().filter_map(|part| match part {
+        Part::Text(text) if text.trim().is_empty() => None,
+        Part::Text(text) => Some(json!({"type": "text", "text": text})),
+        Part::Image { media_type, data } => Some(json!({
+            "type": "image",
+            "source": {"type": "base64", "media_type": media_type, "data": data},
+        })),
+        Part::Document { media_type, data, name } => Some(json!({
+            "type": "document",
+            "title": name,
+            "source": {"type": "base64", "media_type": media_type, "data": data},
+        })),
+    });
+    let blocks: Vec<_> = blocks.collect();
+    if blocks.is_empty() { vec![json!({"type": "text", "text": "(empty)"})] } else { blocks }
+}
+
+/// The answer of another model or API.
+fn answer_content(answer: &Answer) -> Vec<Value> {
+    let is_text = |content: &&Content| matches!(content, Content::Text(_));
+    // Nothing may follow a call but another call.
+    let texts = answer.content.iter().filter(is_text);
+    let calls = answer.content.iter().filter(|content| !is_text(content));
+    let blocks = texts.chain(calls).filter_map(|content| match content {
+        Content::Text(text) if text.trim().is_empty() => None,
+        Content::Text(text) => Some(json!({"type": "text", "text": text})),
+        Content::Call(call) => Some(json!({
+            "type": "tool_use",
+            "id": acceptable_id(&call.id),
+            "name": call.name,
+            "input": call.input,
+        })),
+    });
+    blocks.collect()
+}
+
+fn result(result: &CallResult) -> Value {
+    json!({
+        "type": "tool_result",
+        "tool_use_id": acceptable_id(&result.call),
+        "content": content(&result.content),
+        "is_error": result.is_error,
+    })
+}
+
+/// The blocks of a response.
+#[derive(Default)]
+struct Blocks {
+    blocks: Vec<Block>,
+    stop_reason: Option<String>,
+}
+
+/// A block, whose streamed parts are apart until it is complete.
+struct Block {
+    index: u64,
+    fields: Map<String, Value>,
+    streamed: String,
+    input: Option<String>,
+    complete: bool,
+}
+
+impl Collector for Blocks {
+    fn record(&mut self, _event: &str, record: &str) {
+        let Ok(record) = serde_json::from_str::<Record<'_>>(record) else { return };
+        match record.kind {
+            "content_block_start" => self.start(record),
+            "content_block_delta" => self.add(record),
+            "content_block_stop" => {
+                if let Some(block) = self.open(record.index) {
+                    block.complete = true;
+                }
+            }
+            "message_delta" => {
+                let reason = record.delta.and_then(|delta| delta.stop_reason);
+                self.stop_reason = reason.or(self.stop_reason.take());
+            }
+            "message" => self.take_whole(record),
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, complete: bool) -> Collected {
+        let cut = matches!(self.stop_reason.as_deref(), Some("max_tokens" | "refusal"));
+        let (mut blocks, mut content) = (Vec::new(), Vec::new());
+        let last = self.blocks.len().saturating_sub(1);
+        for (at, block) in std::mem::take(&mut self.blocks).into_iter().enumerate() {
+            let is_cut = !block.complete || (cut && at == last);
+            if let Some((value, said)) = block.finish(is_cut) {
+                content.extend(said);
+                blocks.push(value);
+            }
+        }
+        let paused = self.stop_reason.as_deref() == Some("pause_turn");
+        let answer = Answer { content, native: None };
+        let message = json!({"role": "assistant", "content": blocks});
+        let has_blocks = complete && message["content"] != json!([]);
+        let messages = raw(&message).filter(|_| has_blocks).into_iter().collect();
+        Collected { answer, messages, paused }
+    }
+}
+
+impl Blocks {
+    fn start(&mut self, record: Record<'_>) {
+        let index = record.index.unwrap_or(self.blocks.len() as u64);
+        let block = record.content_block.map(RawValue::get).unwrap_or("{}");
+        let fields = serde_json::from_str(block).unwrap_or_default();
+        let streamed = String::new();
+        self.blocks.push(Block { index, fields, streamed, input: None, complete: false });
+    }
+
+    fn open(&mut self, index: Option<u64>) -> Option<&mut Block> {
+        let open = |block: &&mut Block| index.is_none_or(|index| block.index == index);
+        self.blocks.iter_mut().rev().find(open)
+    }
+
+    fn add(&mut self, record: Record<'_>) {
+        let (Some(delta), index) = (record.delta, record.index) else { return };
+        let Some(block) = self.open(index) else { return };
+        if let Some(piece) = delta.text.or(delta.thinking) {
+            block.streamed.push_str(&piece);
+        }
+        if let Some(piece) = delta.partial_json {
+            block.input.get_or_insert_default().push_str(&piece);
+        }
+        if let Some(signature) = delta.signature {
+            block.fields.insert("signature".to_owned(), signature.into());
+        }
+        if let Some(citation) = delta.citation.and_then(|it| serde_json::from_str(it.get()).ok()) {
+            let citations = block.fields.entry("citations").or_insert_with(|| json!([]));
+            match citations {
+                Value::Array(list) => list.push(citation),
+                other => *other = Value::Array(vec![citation]),
+            }
+        }
+    }
+
+    fn take_whole(&mut self, record: Record<'_>) {
+        let content = record.content.map(RawValue::get).unwrap_or("[]");
+        let blocks: Vec<Map<String, Value>> = serde_json::from_str(content).unwrap_or_default();
+        self.stop_reason = record.stop_reason;
+        self.blocks = (0..)
+            .zip(blocks)
+            .map(|(index, fields)| Block {
+                index,
+                fields,
+                streamed: String::new(),
+                input: None,
+                complete: true,
+            })
+            .collect();
+    }
+}
+
+impl Block {
+    /// The block as it is sent back, and its text or call; `None` if it cannot be sent back.
+    fn finish(self, is_cut: bool) -> Option<(Value, Option<Content>)> {
+        let Self { mut fields, streamed, input, .. } = self;
+        let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut append = |name: &str| {
+            let before = fields.get(name).and_then(Value::as_str).unwrap_or_default();
+            let text = format!("{before}{streamed}");
+            fields.insert(name.to_owned(), text.clone().into());
+            text
+        };
+        match &*kind {
+            "text" => {
+                let text = append("text");
+                // The API returns empty text, and rejects it.
+                if text.trim().is_empty() {
+                    return None;
+                }
+                Some((Value::Object(fields), Some(Content::Text(text))))
+            }
+            "thinking" => {
+                append("thinking");
+                // Without its signature, it is not accepted.
+                let signed = fields.get("signature").is_some_and(|it| it.as_str() != Some(""));
+                (signed && !is_cut).then_some((Value::Object(fields), None))
+            }
+            "tool_use" | "server_tool_use" | "mcp_tool_use" => {
+                if is_cut {
+                    return None;
+                }
+                if let Some(input) = input.as_deref().filter(|input| !input.trim().is_empty()) {
+                    fields.insert("input".to_owned(), arguments(input)?);
+                }
+                let text =
+                    |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
+                let call = AnswerCall {
+                    id: text("id").to_owned(),
+                    unnamed: false,
+                    name: text("name").to_owned(),
+                    input: fields.get("input").cloned().unwrap_or_else(|| json!({})),
+                };
+                let call = (kind == "tool_use").then_some(Content::Call(call));
+                Some((Value::Object(fields), call))
+            }
+            _ if is_cut => None,
+            _ => Some((Value::Object(fields), None)),
+        }
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Record<'r> {
+    #[serde(rename = "type", default)]
+    kind: &'r str,
+    index: Option<u64>,
+    #[serde(borrow)]
+    content_block: Option<&'r RawValue>,
+    delta: Option<Delta<'r>>,
+    #[serde(borrow)]
+    content: Option<&'r RawValue>,
+    stop_reason: Option<String>,
+}
+
+#[derive(serde::Deserialize)]
+struct Delta<'r> {
+    text: Option<String>,
+    thinking: Option<String>,
+    partial_json: Option<String>,
+    signature: Option<String>,
+    #[serde(borrow)]
+    citation: Option<&'r RawValue>,
+    stop_reason: Option<String>,
+}

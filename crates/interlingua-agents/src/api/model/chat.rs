@@ -1,0 +1,346 @@
+//! OpenAI's Chat Completions, and the many servers that are compatible with it.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::{
+    ApiKind, Collected, Collector, ModelApi, OptionalField, RequestSettings, acceptable_id,
+    arguments, body_of, data_url, mentions, raw,
+};
+use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
+
+pub(super) struct Chat;
+
+#[derive(Serialize)]
+struct Body<'r> {
+    model: &'r str,
+    messages: Vec<&'r RawValue>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'r str>,
+}
+
+impl ModelApi for Chat {
+    fn path(&self, _model: &str) -> String {
+        "/chat/completions".to_owned()
+    }
+
+    fn headers(&self, key: &str) -> Vec<(&'static str, String)> {
+        bearer(key)
+    }
+
+    fn messages(&self, item: &Item, _before: Option<&Item>, model: &str) -> Vec<Box<RawValue>> {
+        match item {
+            Item::User(parts) => {
+                let message = json!({"role": "user", "content": content(parts)});
+                raw(&message).into_iter().collect()
+            }
+            Item::Answer(answer) => match answer.native_for(ApiKind::Chat, model) {
+                Some(native) => native.to_vec(),
+                None => foreign(answer).and_then(|it| raw(&it)).into_iter().collect(),
+            },
+            Item::Results(answers) => results(answers).iter().filter_map(raw).collect(),
+        }
+    }
+
+    fn body(&self, messages: &[Box<RawValue>], settings: &RequestSettings<'_>) -> String {
+        let tools = settings.tools.iter().map(|tool| {
+            let function = json!({
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.input_schema,
+            });
+            json!({"type": "function", "function": function})
+        });
+        let system = raw(&json!({"role": "system", "content": settings.system}));
+        let all = system.iter().chain(messages).map(|message| &**message);
+        let newer = settings.has(OptionalField::MaxCompletionTokens);
+        let usage = json!({"include_usage": true});
+        body_of(&Body {
+            model: settings.model,
+            messages: all.collect(),
+            stream: true,
+            stream_options: settings.has(OptionalField::StreamOptions).then_some(usage),
+            tools: tools.collect(),
+            max_completion_tokens: settings.max_tokens.filter(|_| newer),
+            max_tokens: settings.max_tokens.filter(|_| !newer),
+            reasoning_effort: settings.effort.filter(|_| settings.has(OptionalField::Reasoning)),
+        })
+    }
+
+    fn collector(&self) -> Box<dyn Collector> {
+        Box::new(Message::default())
+    }
+
+    fn rejected_field(&self, message: &str) -> Option<OptionalField> {
+        let fields = [
+            (&["stream_options", "include_usage"][..], OptionalField::StreamOptions),
+            (&["max_completion_tokens"], OptionalField::MaxCompletionTokens),
+            (&["reasoning_effort"], OptionalField::Reasoning),
+        ];
+        fields.into_iter().find(|(names, _)| mentions(message, names)).map(|(_, field)| field)
+    }
+}
+
+/// The header with the key. Local servers need none.
+pub(super) fn bearer(key: &str) -> Vec<(&'static str, String)> {
+    if key.is_empty() { Vec::new() } else { vec![("authorization", format!("Bearer {key}"))] }
+}
+
+/// Text alone is a string, which every server takes.
+fn content(parts: &[Part]) -> Value {
+    if let [Part::Text(text)] = parts {
+        return text.clone().into();
+    }
+    let parts = parts.iter().map(|part| match part {
+        Part::Text(text) => json!({"type": "text", "text": text}),
+        Part::Image { media_type, data } => {
+            json!({"type": "image_url", "image_url": {"url": data_url(media_type, data)}})
+        }
+        Part::Document { media_type, data, name } => json!({
+            "type": "file",
+            "file": {"filename": name, "file_data": data_url(media_type, data)},
+        }),
+    });
+    parts.collect()
+}
+
+/// The answer of another model or API.
+fn foreign(answer: &Answer) -> Option<Value> {
+    let texts = answer.content.iter().filter_map(|content| match content {
+        Content::Text(text) => Some(&**text),
+        Content::Call(_) => None,
+    });
+    let text = texts.collect::<Vec<_>>().join("\n\n");
+    let calls: Vec<_> = answer.calls().map(call).collect();
+    let mut message = json!({"role": "assistant"});
+    if !text.is_empty() {
+        message["content"] = text.into();
+    } else if calls.is_empty() {
+        return None;
+    }
+    if !calls.is_empty() {
+        message["tool_calls"] = calls.into();
+    }
+    Some(message)
+}
+
+fn call(call: &AnswerCall) -> Value {
+    let function = json!({"name": call.name, "arguments": call.input.to_string()});
+    json!({"id": acceptable_id(&call.id), "type": "function", "function": function})
+}
+
+/// The messages with the results of calls. They are text only, so files follow in the name of the
+/// user, after all results.
+fn results(results: &[CallResult]) -> Vec<Value> {
+    let mut messages = Vec::new();
+    let mut files = Vec::new();
+    for result in results {
+        let attached = result.content.iter().filter(|part| !matches!(part, Part::Text(_)));
+        let before = files.len();
+        files.extend(attached.cloned());
+        let mut text = result.text();
+        if text.is_empty() && files.len() > before {
+            text = "The file follows.".to_owned();
+        }
+        let call = acceptable_id(&result.call);
+        messages.push(json!({"role": "tool", "tool_call_id": call, "content": text}));
+    }
+    if !files.is_empty() {
+        messages.push(json!({"role": "user", "content": content(&files)}));
+    }
+    messages
+}
+
+/// The message of a response.
+#[derive(Default)]
+struct Message {
+    text: String,
+    refusal: String,
+    /// Reasoning, under the name of the field in which it was received.
+    reasoning: Option<(&'static str, String)>,
+    /// Signed pieces of reasoning.
+    details: Vec<Value>,
+    calls: Vec<StreamedCall>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Default)]
+struct StreamedCall {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+    /// Fields that only this server knows, such as signatures.
+    extra: Map<String, Value>,
+}
+
+#[derive(serde::Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    choices: Vec<Choice>,
+}
+
+#[derive(serde::Deserialize)]
+struct Choice {
+    index: Option<u64>,
+    delta: Option<Delta>,
+    message: Option<Delta>,
+    finish_reason: Option<String>,
+}
+
+#[derive(serde::Deserialize)]
+struct Delta {
+    content: Option<Value>,
+    refusal: Option<String>,
+    reasoning_content: Option<String>,
+    reasoning: Option<String>,
+    reasoning_details: Option<Vec<Value>>,
+    tool_calls: Option<Vec<CallDelta>>,
+}
+
+#[derive(serde::Deserialize)]
+struct CallDelta {
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<FunctionDelta>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+#[derive(serde::Deserialize)]
+struct FunctionDelta {
+    name: Option<String>,
+    arguments: Option<Value>,
+}
+
+impl Collector for Message {
+    fn record(&mut self, _event: &str, record: &str) {
+        let Ok(chunk) = serde_json::from_str::<Chunk>(record) else { return };
+        for choice in chunk.choices.into_iter().filter(|it| it.index.unwrap_or(0) == 0) {
+            self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
+            if let Some(delta) = choice.delta.or(choice.message) {
+                self.add(delta);
+            }
+        }
+    }
+
+    fn answer(&mut self, complete: bool) -> Collected {
+        let Self { text, refusal, reasoning, details, calls, finish_reason } = std::mem::take(self);
+        let cut = matches!(finish_reason.as_deref(), Some("length" | "content_filter"));
+        let complete_calls: Vec<_> = if complete && !cut { calls } else { Vec::new() };
+        let calls = complete_calls.into_iter().enumerate().filter_map(|(at, it)| it.finish(at));
+        let (calls, raw_calls): (Vec<_>, Vec<_>) = calls.unzip();
+        let mut message = json!({"role": "assistant"});
+        let said = format!("{text}{refusal}");
+        if !said.is_empty() {
+            message["content"] = said.clone().into();
+        }
+        if !raw_calls.is_empty() {
+            message["tool_calls"] = raw_calls.into();
+            // DeepSeek requires it with calls, even if it is empty; others ignore it.
+            if let Some((field, reasoning)) = reasoning {
+                message[field] = reasoning.into();
+            }
+        }
+        if !details.is_empty() {
+            message["reasoning_details"] = details.into();
+        }
+        let text = (!said.is_empty()).then_some(Content::Text(said));
+        let content: Vec<_> =
+            text.into_iter().chain(calls.into_iter().map(Content::Call)).collect();
+        let has_content = complete && !content.is_empty();
+        let messages = raw(&message).filter(|_| has_content).into_iter().collect();
+        Collected { answer: Answer { content, native: None }, messages, ..Collected::default() }
+    }
+}
+
+impl Message {
+    fn add(&mut self, delta: Delta) {
+        match delta.content {
+            Some(Value::String(text)) => self.text.push_str(&text),
+            Some(Value::Array(parts)) => {
+                let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
+                texts.for_each(|text| self.text.push_str(text));
+            }
+            _ => {}
+        }
+        self.refusal.push_str(delta.refusal.as_deref().unwrap_or_default());
+        let reasoning =
+            [("reasoning_content", delta.reasoning_content), ("reasoning", delta.reasoning)];
+        for (field, piece) in reasoning {
+            let Some(piece) = piece else { continue };
+            let (kept, text) = self.reasoning.get_or_insert_with(|| (field, String::new()));
+            if *kept == field {
+                text.push_str(&piece);
+            }
+        }
+        self.details.extend(delta.reasoning_details.into_iter().flatten());
+        for call in delta.tool_calls.into_iter().flatten() {
+            self.add_call(call);
+        }
+    }
+
+    /// Adds a piece to its call: a new id begins a call; else the index counts, and of several calls
+    /// with that index the latest; else it is the current call.
+    fn add_call(&mut self, delta: CallDelta) {
+        let id = delta.id.unwrap_or_default();
+        let name = delta.function.as_ref().and_then(|it| it.name.clone()).unwrap_or_default();
+        let by_id = self.calls.iter().rposition(|call| !id.is_empty() && call.id == id);
+        let by_index = delta
+            .index
+            .and_then(|index| self.calls.iter().rposition(|call| call.index == Some(index)));
+        let begins = |at: usize| {
+            let known = self.calls.get(at).map_or("", |call| &*call.id);
+            !id.is_empty() && !known.is_empty() && known != id
+        };
+        let at = by_id.or_else(|| by_index.filter(|at| !begins(*at))).or_else(|| {
+            let last = self.calls.len().checked_sub(1)?;
+            (delta.index.is_none() && id.is_empty() && name.is_empty()).then_some(last)
+        });
+        let at = at.unwrap_or_else(|| {
+            self.calls.push(StreamedCall { index: delta.index, ..StreamedCall::default() });
+            self.calls.len() - 1
+        });
+        let Some(call) = self.calls.get_mut(at) else { return };
+        if call.id.is_empty() {
+            call.id = id;
+        }
+        if call.name != name {
+            call.name.push_str(&name);
+        }
+        match delta.function.and_then(|function| function.arguments) {
+            Some(Value::String(piece)) => call.arguments.push_str(&piece),
+            Some(Value::Null) | None => {}
+            Some(whole) => call.arguments = whole.to_string(),
+        }
+        let extra = delta.extra.into_iter().filter(|(name, _)| name != "type");
+        call.extra.extend(extra);
+    }
+}
+
+impl StreamedCall {
+    /// The call, and its form in a message; `None` if its arguments are not complete.
+    fn finish(self, at: usize) -> Option<(AnswerCall, Value)> {
+        let input = arguments(&self.arguments)?;
+        let unnamed = self.id.is_empty();
+        let id = if unnamed { format!("call_{at}") } else { self.id };
+        let arguments = if self.arguments.trim().is_empty() { "{}" } else { &*self.arguments };
+        let function = json!({"name": self.name, "arguments": arguments});
+        let mut message = self.extra;
+        message.insert("id".to_owned(), id.clone().into());
+        message.insert("type".to_owned(), "function".into());
+        message.insert("function".to_owned(), function);
+        let call = AnswerCall { id, unnamed: false, name: self.name, input };
+        Some((call, Value::Object(message)))
+    }
+}

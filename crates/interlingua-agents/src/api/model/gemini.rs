@@ -1,0 +1,259 @@
+//! Gemini's `generateContent` API.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::{
+    ApiKind, Collected, Collector, ModelApi, OptionalField, RequestSettings, body_of, mentions, raw,
+};
+use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
+
+/// Stands for the signature of a call that another model made. The API documents it for this.
+const FOREIGN_SIGNATURE: &str = "context_engineering_is_the_way_to_go";
+
+/// Between two contents of the user, which have to alternate with those of the model.
+const NO_ANSWER: &str = "(This turn was stopped before there was an answer.)";
+
+pub(super) struct GenerateContent;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'r> {
+    contents: &'r [Box<RawValue>],
+    system_instruction: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Value>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    generation_config: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    continuation_token: Option<&'r str>,
+}
+
+impl ModelApi for GenerateContent {
+    fn path(&self, model: &str) -> String {
+        let model = model.strip_prefix("models/").unwrap_or(model);
+        format!("/v1beta/models/{model}:streamGenerateContent?alt=sse")
+    }
+
+    fn headers(&self, key: &str) -> Vec<(&'static str, String)> {
+        if key.is_empty() { Vec::new() } else { vec![("x-goog-api-key", key.to_owned())] }
+    }
+
+    fn messages(&self, item: &Item, before: Option<&Item>, model: &str) -> Vec<Box<RawValue>> {
+        match item {
+            Item::User(parts) => {
+                let stopped = matches!(before, Some(Item::User(_) | Item::Results(_)));
+                let between = json!({"role": "model", "parts": [{"text": NO_ANSWER}]});
+                let message = json!({"role": "user", "parts": content(parts)});
+                let between = raw(&between).filter(|_| stopped);
+                between.into_iter().chain(raw(&message)).collect()
+            }
+            Item::Answer(answer) => match answer.native_for(ApiKind::Gemini, model) {
+                Some(native) => native.to_vec(),
+                None => foreign(answer).and_then(|it| raw(&it)).into_iter().collect(),
+            },
+            Item::Results(results) => {
+                let parts: Vec<_> = results.iter().map(response).collect();
+                raw(&json!({"role": "user", "parts": parts})).into_iter().collect()
+            }
+        }
+    }
+
+    fn body(&self, messages: &[Box<RawValue>], settings: &RequestSettings<'_>) -> String {
+        let declarations: Vec<_> = settings
+            .tools
+            .iter()
+            .map(|tool| {
+                json!({
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parametersJsonSchema": tool.input_schema,
+                })
+            })
+            .collect();
+        let tools = json!([{"functionDeclarations": declarations}]);
+        let mut config = Map::new();
+        if let Some(limit) = settings.max_tokens {
+            config.insert("maxOutputTokens".to_owned(), limit.into());
+        }
+        if settings.has(OptionalField::Reasoning) {
+            let mut thinking = json!({"includeThoughts": true});
+            if let Some(effort) = settings.effort {
+                thinking["thinkingLevel"] = effort.to_ascii_uppercase().into();
+            }
+            config.insert("thinkingConfig".to_owned(), thinking);
+        }
+        body_of(&Body {
+            contents: messages,
+            system_instruction: json!({"parts": [{"text": settings.system}]}),
+            tools: (!settings.tools.is_empty()).then_some(tools),
+            generation_config: config,
+            continuation_token: settings.continuation,
+        })
+    }
+
+    fn collector(&self) -> Box<dyn Collector> {
+        Box::new(Parts::default())
+    }
+
+    fn rejected_field(&self, message: &str) -> Option<OptionalField> {
+        let about_thinking = mentions(message, &["thinking"]) && !mentions(message, &["signature"]);
+        about_thinking.then_some(OptionalField::Reasoning)
+    }
+}
+
+fn content(parts: &[Part]) -> Vec<Value> {
+    let parts = parts.iter().map(|part| match part {
+        Part::Text(text) => json!({"text": text}),
+        Part::Image { media_type, data } | Part::Document { media_type, data, .. } => {
+            inline(media_type, data)
+        }
+    });
+    parts.collect()
+}
+
+fn inline(media_type: &str, data: &str) -> Value {
+    json!({"inlineData": {"mimeType": media_type, "data": data}})
+}
+
+/// The answer of another model or API.
+fn foreign(answer: &Answer) -> Option<Value> {
+    let parts = answer.content.iter().filter_map(|content| match content {
+        Content::Text(text) if text.is_empty() => None,
+        Content::Text(text) => Some(json!({"text": text})),
+        Content::Call(call) => Some(json!({
+            "functionCall": {"id": call.id, "name": call.name, "args": call.input},
+            "thoughtSignature": FOREIGN_SIGNATURE,
+        })),
+    });
+    let parts: Vec<_> = parts.collect();
+    (!parts.is_empty()).then(|| json!({"role": "model", "parts": parts}))
+}
+
+fn response(result: &CallResult) -> Value {
+    let field = if result.is_error { "error" } else { "output" };
+    let files = result.content.iter().filter_map(|part| match part {
+        Part::Text(_) => None,
+        Part::Image { media_type, data } | Part::Document { media_type, data, .. } => {
+            Some(inline(media_type, data))
+        }
+    });
+    let files: Vec<_> = files.collect();
+    let mut text = result.text();
+    if text.is_empty() && !files.is_empty() {
+        text = "The file is attached.".to_owned();
+    }
+    let mut function = json!({"name": result.name, "response": {field: text}});
+    if !result.unnamed {
+        function["id"] = result.call.clone().into();
+    }
+    if !files.is_empty() {
+        function["parts"] = files.into();
+    }
+    json!({"functionResponse": function})
+}
+
+/// The parts of a response.
+#[derive(Default)]
+struct Parts {
+    parts: Vec<Map<String, Value>>,
+    continuation: Option<String>,
+    /// Content arrived after the last token, so that it would be repeated.
+    beyond_token: bool,
+}
+
+#[derive(serde::Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    candidates: Vec<Candidate>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate {
+    index: Option<u64>,
+    content: Option<CandidateContent>,
+    continuation_token: Option<String>,
+}
+
+#[derive(serde::Deserialize)]
+struct CandidateContent {
+    #[serde(default)]
+    parts: Vec<Map<String, Value>>,
+}
+
+impl Collector for Parts {
+    fn record(&mut self, _event: &str, record: &str) {
+        let Ok(chunk) = serde_json::from_str::<Chunk>(record) else { return };
+        for candidate in chunk.candidates.into_iter().filter(|it| it.index.unwrap_or(0) == 0) {
+            let parts = candidate.content.map(|content| content.parts).unwrap_or_default();
+            self.beyond_token |= !parts.is_empty();
+            parts.into_iter().for_each(|part| self.add(part));
+            if let Some(token) = candidate.continuation_token {
+                (self.continuation, self.beyond_token) = (Some(token), false);
+            }
+        }
+    }
+
+    fn answer(&mut self, complete: bool) -> Collected {
+        let parts = std::mem::take(&mut self.parts);
+        let mut content: Vec<Content> = Vec::new();
+        let mut calls = 0;
+        for part in &parts {
+            if let Some(call) = part.get("functionCall") {
+                calls += 1;
+                content.push(Content::Call(call_of(call, calls)));
+            } else if let Some(text) = part.get("text").and_then(Value::as_str) {
+                match content.last_mut() {
+                    Some(Content::Text(before)) => before.push_str(text),
+                    _ => content.push(Content::Text(text.to_owned())),
+                }
+            }
+        }
+        content.retain(|content| !matches!(content, Content::Text(text) if text.is_empty()));
+        let message = json!({"role": "model", "parts": parts});
+        let messages = raw(&message).filter(|_| complete && !parts.is_empty());
+        Collected {
+            answer: Answer { content, native: None },
+            messages: messages.into_iter().collect(),
+            paused: false,
+        }
+    }
+
+    fn continuation(&self) -> Option<String> {
+        self.continuation.clone().filter(|_| !self.beyond_token)
+    }
+}
+
+impl Parts {
+    /// Adds a part. Text without a signature continues the text before it; thoughts are not sent
+    /// back.
+    fn add(&mut self, part: Map<String, Value>) {
+        if part.get("thought") == Some(&Value::Bool(true)) {
+            return;
+        }
+        let is_plain = |part: &Map<String, Value>| part.len() == 1 && part.contains_key("text");
+        let text = part.get("text").and_then(Value::as_str);
+        if is_plain(&part)
+            && let (Some(text), Some(last)) = (text, self.parts.last_mut())
+            && is_plain(last)
+            && let Some(Value::String(before)) = last.get_mut("text")
+        {
+            before.push_str(text);
+        } else if !(is_plain(&part) && text == Some("")) {
+            self.parts.push(part);
+        }
+    }
+}
+
+fn call_of(call: &Value, number: usize) -> AnswerCall {
+    let text = |name: &str| call.get(name).and_then(Value::as_str).unwrap_or_default();
+    let id = text("id");
+    AnswerCall {
+        id: if id.is_empty() { format!("call_{number}") } else { id.to_owned() },
+        unnamed: id.is_empty(),
+        name: text("name").to_owned(),
+        input: call.get("args").cloned().filter(Value::is_object).unwrap_or_else(|| json!({})),
+    }
+}

@@ -1,0 +1,199 @@
+//! What each model API takes and returns, one file per API.
+//!
+//! A [`ModelApi`] turns a history into the body of a request, and a response into the answer that
+//! the next request has to repeat. It does no I/O. What a response *means* is known to the dialects
+//! of the crate `interlingua`; here is only what has to be sent back.
+
+mod anthropic;
+mod chat;
+mod gemini;
+mod responses;
+
+use std::borrow::Cow;
+
+use interlingua::dialect::{self, Dialect};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::history::{Answer, Item};
+
+/// A model API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApiKind {
+    /// Anthropic's Messages API.
+    Anthropic,
+    /// OpenAI's Responses API.
+    Responses,
+    /// OpenAI's Chat Completions, and servers that are compatible with it.
+    Chat,
+    /// Gemini's `generateContent` API.
+    Gemini,
+}
+
+impl ApiKind {
+    /// The name of the dialect of its responses.
+    pub fn dialect_name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic-api",
+            Self::Responses => "openai-responses",
+            Self::Chat => "openai-chat",
+            Self::Gemini => "gemini-api",
+        }
+    }
+
+    /// The API whose responses are in this dialect.
+    pub(crate) fn of_dialect(name: &str) -> Option<Self> {
+        let all = [Self::Anthropic, Self::Responses, Self::Chat, Self::Gemini];
+        all.into_iter().find(|api| api.dialect_name() == name)
+    }
+
+    /// The dialect of its responses.
+    pub(crate) fn dialect(self) -> Result<&'static Dialect, interlingua::Error> {
+        dialect::named(self.dialect_name())
+    }
+
+    pub(crate) fn api(self) -> &'static dyn ModelApi {
+        match self {
+            Self::Anthropic => &anthropic::Messages,
+            Self::Responses => &responses::Responses,
+            Self::Chat => &chat::Chat,
+            Self::Gemini => &gemini::GenerateContent,
+        }
+    }
+}
+
+/// What a request contains apart from the history.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestSettings<'r> {
+    pub(crate) model: &'r str,
+    pub(crate) system: &'r str,
+    pub(crate) tools: &'r [OfferedTool],
+    /// The limit of tokens that the answer may have.
+    pub(crate) max_tokens: Option<u64>,
+    /// How much the model should think, in the provider's words.
+    pub(crate) effort: Option<&'r str>,
+    /// Identifies the conversation, for caches.
+    pub(crate) session: &'r str,
+    /// Continues a response that was cut off, where the API can.
+    pub(crate) continuation: Option<&'r str>,
+    /// Optional fields that the server has rejected.
+    pub(crate) rejected: &'r [OptionalField],
+}
+
+impl RequestSettings<'_> {
+    fn has(&self, field: OptionalField) -> bool {
+        !self.rejected.contains(&field)
+    }
+}
+
+/// A tool that is offered to the model.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct OfferedTool {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) input_schema: Value,
+}
+
+/// A field of a request that some models or servers reject. It is left out of all further requests
+/// once it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OptionalField {
+    /// Asks for reasoning, or for its summary.
+    Reasoning,
+    /// Asks for counts in a stream.
+    StreamOptions,
+    /// The newer name of the limit of tokens.
+    MaxCompletionTokens,
+    /// Marks what is to be cached.
+    Caching,
+}
+
+/// A model API.
+pub(crate) trait ModelApi: Send + Sync {
+    /// The path of a request, below the base address.
+    fn path(&self, model: &str) -> String;
+
+    /// The headers of a request, besides its type.
+    fn headers(&self, key: &str) -> Vec<(&'static str, String)>;
+
+    /// The messages that an item of the history becomes. `before` is the item before it.
+    fn messages(&self, item: &Item, before: Option<&Item>, model: &str) -> Vec<Box<RawValue>>;
+
+    /// The body of a request.
+    fn body(&self, messages: &[Box<RawValue>], settings: &RequestSettings<'_>) -> String;
+
+    /// Collects the answer of a response.
+    fn collector(&self) -> Box<dyn Collector>;
+
+    /// The optional field that an error message is about.
+    fn rejected_field(&self, message: &str) -> Option<OptionalField>;
+}
+
+/// Collects the answer of a response, record by record.
+pub(crate) trait Collector: Send {
+    /// Takes a record, with the name of its event.
+    fn record(&mut self, event: &str, record: &str);
+
+    /// Where the response can be continued, if it was cut off here.
+    fn continuation(&self) -> Option<String> {
+        None
+    }
+
+    /// The answer so far: complete calls, and text. Reasoning that was cut off is left out.
+    fn answer(&mut self, complete: bool) -> Collected;
+}
+
+/// What a response contributes to the history.
+#[derive(Debug, Default)]
+pub(crate) struct Collected {
+    /// Its text and its calls.
+    pub(crate) answer: Answer,
+    /// The answer in the provider's own form; empty if it is not complete.
+    pub(crate) messages: Vec<Box<RawValue>>,
+    /// The provider interrupts the answer, and continues it in the next response.
+    pub(crate) paused: bool,
+}
+
+/// A JSON value as raw text.
+fn raw(value: &impl serde::Serialize) -> Option<Box<RawValue>> {
+    serde_json::value::to_raw_value(value).ok()
+}
+
+/// The arguments of a call as a JSON value: an empty text is an empty object, and what is not an
+/// object is `None`.
+fn arguments(text: &str) -> Option<Value> {
+    if text.trim().is_empty() {
+        return Some(json!({}));
+    }
+    serde_json::from_str(text).ok().filter(Value::is_object)
+}
+
+/// A call id in the form that an API accepts: letters, digits, `_` and `-`, and not too long.
+fn acceptable_id(id: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 64;
+    let is_fine = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+    if !id.is_empty() && id.len() <= LONGEST && id.chars().all(is_fine) {
+        return Cow::Borrowed(id);
+    }
+    let cleaned: String = id.chars().map(|it| if is_fine(it) { it } else { '_' }).collect();
+    // The end of an id is what distinguishes it.
+    let start = cleaned.len().saturating_sub(LONGEST);
+    let end = cleaned.get(start..).unwrap_or(&cleaned);
+    Cow::Owned(if end.is_empty() { "call".to_owned() } else { end.to_owned() })
+}
+
+/// Serialises a body. Bodies consist of JSON only, so it cannot fail.
+fn body_of(body: &impl serde::Serialize) -> String {
+    serde_json::to_string(body).unwrap_or_default()
+}
+
+/// A data address with some content.
+fn data_url(media_type: &str, data: &str) -> String {
+    format!("data:{media_type};base64,{data}")
+}
+
+/// Whether a message is about one of some fields.
+fn mentions(message: &str, names: &[&str]) -> bool {
+    let message = message.to_ascii_lowercase();
+    names.iter().any(|name| message.contains(name))
+}

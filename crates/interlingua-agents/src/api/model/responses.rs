@@ -1,0 +1,270 @@
+//! OpenAI's Responses API, without storage at the provider.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{
+    ApiKind, Collected, Collector, ModelApi, OptionalField, RequestSettings, acceptable_id,
+    arguments, body_of, data_url, mentions, raw,
+};
+use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part, text_of};
+
+pub(super) struct Responses;
+
+#[derive(Serialize)]
+struct Body<'r> {
+    model: &'r str,
+    instructions: &'r str,
+    input: &'r [Box<RawValue>],
+    stream: bool,
+    store: bool,
+    include: [&'static str; 1],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<Value>,
+}
+
+impl ModelApi for Responses {
+    fn path(&self, _model: &str) -> String {
+        "/responses".to_owned()
+    }
+
+    fn headers(&self, key: &str) -> Vec<(&'static str, String)> {
+        super::chat::bearer(key)
+    }
+
+    fn messages(&self, item: &Item, _before: Option<&Item>, model: &str) -> Vec<Box<RawValue>> {
+        match item {
+            Item::User(parts) => {
+                let message = json!({"type": "message", "role": "user", "content": content(parts)});
+                raw(&message).into_iter().collect()
+            }
+            Item::Answer(answer) => match answer.native_for(ApiKind::Responses, model) {
+                Some(native) => native.to_vec(),
+                None => {
+                    answer.content.iter().filter_map(foreign).filter_map(|it| raw(&it)).collect()
+                }
+            },
+            Item::Results(results) => {
+                results.iter().map(output).filter_map(|it| raw(&it)).collect()
+            }
+        }
+    }
+
+    fn body(&self, messages: &[Box<RawValue>], settings: &RequestSettings<'_>) -> String {
+        let tools = settings.tools.iter().map(|tool| {
+            json!({
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.input_schema,
+                "strict": false,
+            })
+        });
+        let mut reasoning = json!({"summary": "auto"});
+        if let Some(effort) = settings.effort {
+            reasoning["effort"] = effort.into();
+        }
+        let padding = json!({"include_obfuscation": false});
+        body_of(&Body {
+            model: settings.model,
+            instructions: settings.system,
+            input: messages,
+            stream: true,
+            store: false,
+            include: ["reasoning.encrypted_content"],
+            tools: tools.collect(),
+            max_output_tokens: settings.max_tokens,
+            reasoning: settings.has(OptionalField::Reasoning).then_some(reasoning),
+            prompt_cache_key: Some(settings.session)
+                .filter(|_| settings.has(OptionalField::Caching)),
+            stream_options: settings.has(OptionalField::StreamOptions).then_some(padding),
+        })
+    }
+
+    fn collector(&self) -> Box<dyn Collector> {
+        Box::new(Items::default())
+    }
+
+    fn rejected_field(&self, message: &str) -> Option<OptionalField> {
+        let fields = [
+            (&["stream_options", "include_obfuscation"][..], OptionalField::StreamOptions),
+            (&["prompt_cache_key"], OptionalField::Caching),
+            (&["reasoning.summary", "reasoning.effort", "'reasoning'"], OptionalField::Reasoning),
+        ];
+        fields.into_iter().find(|(names, _)| mentions(message, names)).map(|(_, field)| field)
+    }
+}
+
+fn content(parts: &[Part]) -> Vec<Value> {
+    let parts = parts.iter().map(|part| match part {
+        Part::Text(text) => json!({"type": "input_text", "text": text}),
+        Part::Image { media_type, data } => {
+            json!({"type": "input_image", "detail": "auto", "image_url": data_url(media_type, data)})
+        }
+        Part::Document { media_type, data, name } => {
+            json!({"type": "input_file", "filename": name, "file_data": data_url(media_type, data)})
+        }
+    });
+    parts.collect()
+}
+
+/// A piece of the answer of another model or API.
+fn foreign(content: &Content) -> Option<Value> {
+    match content {
+        Content::Text(text) if text.is_empty() => None,
+        Content::Text(text) => {
+            Some(json!({"type": "message", "role": "assistant", "content": text}))
+        }
+        Content::Call(call) => Some(json!({
+            "type": "function_call",
+            "call_id": acceptable_id(&call.id),
+            "name": call.name,
+            "arguments": call.input.to_string(),
+        })),
+    }
+}
+
+fn output(result: &CallResult) -> Value {
+    let has_files = result.content.iter().any(|part| !matches!(part, Part::Text(_)));
+    let output = if has_files {
+        content(&result.content).into()
+    } else {
+        Value::from(text_of(&result.content))
+    };
+    json!({"type": "function_call_output", "call_id": acceptable_id(&result.call), "output": output})
+}
+
+/// The items of a response.
+#[derive(Default)]
+struct Items {
+    /// The complete items, as the provider wrote them, by their positions.
+    done: Vec<(u64, Box<RawValue>)>,
+    /// The text of the message that is not complete.
+    partial: String,
+}
+
+#[derive(serde::Deserialize)]
+struct Record<'r> {
+    #[serde(rename = "type", default)]
+    kind: &'r str,
+    output_index: Option<u64>,
+    item: Option<Box<RawValue>>,
+    delta: Option<String>,
+    response: Option<Response>,
+    output: Option<Vec<Box<RawValue>>>,
+}
+
+#[derive(serde::Deserialize)]
+struct Response {
+    #[serde(default)]
+    output: Vec<Box<RawValue>>,
+}
+
+#[derive(serde::Deserialize)]
+struct ItemFields {
+    #[serde(rename = "type", default)]
+    kind: String,
+    status: Option<String>,
+    call_id: Option<String>,
+    name: Option<String>,
+    arguments: Option<String>,
+    #[serde(default)]
+    content: Vec<ContentPart>,
+}
+
+#[derive(serde::Deserialize)]
+struct ContentPart {
+    text: Option<String>,
+    refusal: Option<String>,
+}
+
+impl Collector for Items {
+    fn record(&mut self, event: &str, record: &str) {
+        let Ok(record) = serde_json::from_str::<Record<'_>>(record) else { return };
+        match if record.kind.is_empty() { event } else { record.kind } {
+            "response.output_text.delta" => {
+                self.partial.push_str(record.delta.as_deref().unwrap_or_default());
+            }
+            "response.output_item.done" => {
+                if let Some(item) = record.item {
+                    let at = record.output_index.unwrap_or(self.done.len() as u64);
+                    self.done.push((at, item));
+                    self.partial.clear();
+                }
+            }
+            "response.completed" | "response.incomplete" | "response.done" => {
+                let output = record.response.map(|response| response.output).unwrap_or_default();
+                self.take_whole(output);
+            }
+            // A response that was not streamed.
+            "" => self.take_whole(record.output.unwrap_or_default()),
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, complete: bool) -> Collected {
+        self.done.sort_by_key(|(at, _)| *at);
+        let mut answer = Answer::default();
+        let mut messages = Vec::new();
+        for (_, item) in std::mem::take(&mut self.done) {
+            if let Some(said) = said(&item) {
+                answer.content.extend(said);
+                messages.push(item);
+            }
+        }
+        // A reasoning item must be followed by what it led to.
+        while messages.last().is_some_and(|item| kind_of(item) == "reasoning") {
+            messages.pop();
+        }
+        if !self.partial.is_empty() {
+            answer.content.push(Content::Text(std::mem::take(&mut self.partial)));
+        }
+        let messages = if complete { messages } else { Vec::new() };
+        Collected { answer, messages, ..Collected::default() }
+    }
+}
+
+impl Items {
+    /// The last event repeats all items. Some compatible servers leave them out there.
+    fn take_whole(&mut self, output: Vec<Box<RawValue>>) {
+        if !output.is_empty() {
+            self.done = (0..).zip(output).collect();
+            self.partial.clear();
+        }
+    }
+}
+
+fn kind_of(item: &RawValue) -> String {
+    serde_json::from_str(item.get()).map(|fields: ItemFields| fields.kind).unwrap_or_default()
+}
+
+/// The text or the call of an item; `None` for an item that is not complete.
+fn said(item: &RawValue) -> Option<Option<Content>> {
+    let Ok(fields) = serde_json::from_str::<ItemFields>(item.get()) else { return Some(None) };
+    if fields.status.as_deref().is_some_and(|status| status != "completed") {
+        return None;
+    }
+    Some(match &*fields.kind {
+        "message" => {
+            let parts = fields.content.into_iter();
+            let text: String = parts.filter_map(|part| part.text.or(part.refusal)).collect();
+            Some(Content::Text(text))
+        }
+        "function_call" => {
+            let input = arguments(fields.arguments.as_deref().unwrap_or_default())?;
+            let id = fields.call_id.unwrap_or_default();
+            let name = fields.name.unwrap_or_default();
+            Some(Content::Call(AnswerCall { id, unnamed: false, name, input }))
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,413 @@
+//! The calls of a response: each is judged, perhaps asked about, run, and reported.
+//!
+//! Calls that only read run at the same time. Every other call waits for those before it, and those
+//! after it wait for it, so that each sees what the calls before it did.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use interlingua::event::{
+    self, FileChange, FilesChanged, PermissionRequested, PermissionResolved, ToolEnded,
+    ToolProgress, ToolStatus,
+};
+use interlingua::json::{Json, Text};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::Live;
+use crate::api::history::Part;
+use crate::api::structured::AnswerSchema;
+use crate::api::tools::{SessionTools, ToolFacts};
+use crate::api::turns::{ANSWER_TOOL, MadeCall};
+use crate::permission::{Decision, PermissionRequest, Verdict};
+use crate::session::Wanted;
+use crate::tool::{Call, Change, Content, Output};
+
+/// The calls of the current response.
+pub(super) struct Calls {
+    tools: Arc<SessionTools>,
+    /// The schema of the structured answer.
+    schema: Option<AnswerSchema>,
+    queue: Vec<QueuedCall>,
+    running: JoinSet<(String, Output)>,
+    progress: (mpsc::UnboundedSender<(String, String)>, mpsc::UnboundedReceiver<(String, String)>),
+    /// The number of permission requests so far.
+    requests: u64,
+}
+
+/// A call that has not ended, or has.
+struct QueuedCall {
+    made: MadeCall,
+    facts: ToolFacts,
+    state: CallState,
+    /// Where it would leave the folders.
+    outside: Vec<PathBuf>,
+}
+
+enum CallState {
+    Waiting,
+    /// The user is asked, by the request with this id.
+    Asked(String),
+    Running(AbortHandle),
+    Ended,
+}
+
+/// What a running call reports.
+pub(super) enum CallNews {
+    Progress(String, String),
+    Ended(String, Output),
+}
+
+impl Calls {
+    pub(super) fn new(tools: Arc<SessionTools>, schema: Option<AnswerSchema>) -> Self {
+        Self {
+            tools,
+            schema,
+            queue: Vec::new(),
+            running: JoinSet::new(),
+            progress: mpsc::unbounded_channel(),
+            requests: 0,
+        }
+    }
+
+    /// What a running call reports next; without one, it waits forever.
+    pub(super) async fn next(&mut self) -> CallNews {
+        let Self { running, progress: (_, progress), .. } = self;
+        loop {
+            tokio::select! {
+                biased;
+                Some((call, text)) = progress.recv() => return CallNews::Progress(call, text),
+                ended = running.join_next(), if !running.is_empty() => match ended {
+                    Some(Ok((call, output))) => return CallNews::Ended(call, output),
+                    // It was cancelled.
+                    Some(Err(_)) | None => {}
+                },
+                else => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Ends everything that the tools have started.
+    pub(super) async fn close(&mut self) {
+        self.running.shutdown().await;
+        self.tools.close().await;
+    }
+
+    /// The first call that can start now.
+    fn next_to_start(&self) -> Option<usize> {
+        let (mut others_unended, mut writes_unended) = (false, false);
+        for (at, call) in self.queue.iter().enumerate() {
+            let may_start = if call.facts.only_reads { !writes_unended } else { !others_unended };
+            match call.state {
+                CallState::Waiting if may_start => return Some(at),
+                CallState::Ended => {}
+                CallState::Waiting | CallState::Asked(_) | CallState::Running(_) => {
+                    others_unended = true;
+                    writes_unended |= !call.facts.only_reads;
+                }
+            }
+        }
+        None
+    }
+
+    fn find(&mut self, id: &str) -> Option<&mut QueuedCall> {
+        self.queue.iter_mut().find(|call| call.made.id == id)
+    }
+
+    fn start(&mut self, at: usize) {
+        let Some(queued) = self.queue.get_mut(at) else { return };
+        let call = Call {
+            id: queued.made.id.clone(),
+            name: queued.made.name.clone(),
+            input: queued.made.input.clone(),
+            outside: queued.outside.clone(),
+        };
+        let (tools, progress) = (self.tools.clone(), self.progress.0.clone());
+        let task = self.running.spawn(async move {
+            let mut report = |text: &str| {
+                // The session may not be interested any more.
+                let _ = progress.send((call.id.clone(), text.to_owned()));
+            };
+            let output = tools.run(&call, &mut report).await;
+            (call.id.clone(), output)
+        });
+        queued.state = CallState::Running(task);
+    }
+}
+
+impl Live {
+    /// Runs the calls of a response.
+    pub(super) fn run_calls(&mut self, made: Vec<MadeCall>) {
+        let tools = self.calls.tools.clone();
+        self.calls.queue = made
+            .into_iter()
+            .map(|made| {
+                let facts = tools.facts(&made.name);
+                QueuedCall { made, facts, state: CallState::Waiting, outside: Vec::new() }
+            })
+            .collect();
+        self.start_calls();
+    }
+
+    fn start_calls(&mut self) {
+        while let Some(at) = self.calls.next_to_start() {
+            let Some(queued) = self.calls.queue.get(at) else { return };
+            if queued.made.name == ANSWER_TOOL && self.calls.schema.is_some() {
+                self.take_answer(at);
+                continue;
+            }
+            if !queued.facts.needs_permission {
+                self.calls.start(at);
+                continue;
+            }
+            let request = self.permission_request(at);
+            match self.policy.judge(&request) {
+                Verdict::Decided(Decision::Allow) => self.calls.start(at),
+                Verdict::Decided(Decision::Deny(why)) => self.deny(&request, None, &why),
+                Verdict::AskUser { .. } => self.ask(at, request),
+            }
+        }
+    }
+
+    fn permission_request(&mut self, at: usize) -> PermissionRequest {
+        self.calls.requests += 1;
+        let id = format!("permission_{}", self.calls.requests);
+        let folder = self.folder.clone();
+        let additional_folders = self.calls.tools.additional_folders();
+        let tools = self.calls.tools.clone();
+        let Some(queued) = self.calls.queue.get_mut(at) else {
+            return PermissionRequest { id, folder, ..PermissionRequest::default() };
+        };
+        queued.outside = tools.outside(&queued.made.name, &queued.made.input);
+        PermissionRequest {
+            id,
+            call: vec![queued.made.id.clone()],
+            tool: queued.made.name.clone(),
+            kind: queued.facts.kind.clone(),
+            input: Some(queued.made.input.to_string()),
+            description: None,
+            folder,
+            additional_folders,
+            skips_secrets: queued.facts.skips_secrets,
+        }
+    }
+
+    /// Asks the user whether a call may run.
+    fn ask(&mut self, at: usize, request: PermissionRequest) {
+        let id = request.id.clone();
+        let call = request.call.first().cloned().unwrap_or_default();
+        self.emit(PermissionRequested {
+            request: Text::from(id.clone()),
+            call: Some(Text::from(call)),
+            ..PermissionRequested::default()
+        });
+        if let Some(queued) = self.calls.queue.get_mut(at) {
+            queued.state = CallState::Asked(id.clone());
+        }
+        let sequence = self.outlets.last;
+        let wanted = self.pending.add(Wanted::Permission(request), sequence);
+        let sent = self.input_requests.as_ref().is_some_and(|user| user.send(wanted).is_ok());
+        if sent {
+            self.clock.requested(id, Instant::now());
+        } else {
+            self.decide(&id, Decision::Deny("no user is available to allow it".to_owned()));
+        }
+    }
+
+    /// Applies the decision about a request that waits.
+    pub(super) fn decide(&mut self, id: &str, decision: Decision) {
+        let request = match self.pending.find(id) {
+            Ok(Wanted::Permission(request)) => request.clone(),
+            _ => return,
+        };
+        self.clock.resolved(id);
+        self.pending.remove(id);
+        match decision {
+            Decision::Allow => {
+                self.emit(PermissionResolved {
+                    request: Some(Text::from(id.to_owned())),
+                    call: request.call.first().cloned().map(Text::from),
+                    decision: event::Decision::Allowed,
+                    ..PermissionResolved::default()
+                });
+                let at =
+                    self.calls.queue.iter().position(|call| request.call.contains(&call.made.id));
+                if let Some(at) = at {
+                    self.calls.start(at);
+                }
+            }
+            Decision::Deny(why) => self.deny(&request, Some(id), &why),
+        }
+        self.start_calls();
+    }
+
+    /// Denies a call, for a reason that the model learns.
+    fn deny(&mut self, request: &PermissionRequest, id: Option<&str>, why: &str) {
+        let call = request.call.first().cloned().unwrap_or_default();
+        self.emit(PermissionResolved {
+            request: id.map(|id| Text::from(id.to_owned())),
+            call: Some(Text::from(call.clone())),
+            decision: event::Decision::Denied,
+            reason: Some(Text::from(why.to_owned())),
+            ..PermissionResolved::default()
+        });
+        let text = format!("Permission to use {} was denied: {why}", request.tool);
+        let output = Output {
+            status: ToolStatus::Denied,
+            content: vec![Content::Text(text)],
+            exit_code: None,
+            structured: None,
+            changes: Vec::new(),
+        };
+        self.call_ended(&call, output);
+    }
+
+    /// Denies everything that waits for the user.
+    pub(super) fn deny_all(&mut self, why: &str) {
+        let waiting: Vec<_> =
+            self.pending.permissions().map(|request| request.id.clone()).collect();
+        for id in waiting {
+            self.decide(&id, Decision::Deny(why.to_owned()));
+        }
+    }
+
+    /// The model gave its structured answer, which has to fit its schema.
+    fn take_answer(&mut self, at: usize) {
+        let Some(queued) = self.calls.queue.get(at) else { return };
+        let (id, input) = (queued.made.id.clone(), queued.made.input.clone());
+        let problem = self.calls.schema.as_ref().and_then(|schema| schema.problem(&input));
+        let (status, text) = match problem {
+            None => {
+                self.agent.structured(input);
+                (ToolStatus::Completed, "The answer was accepted.".to_owned())
+            }
+            Some(problem) => {
+                (ToolStatus::Failed, format!("The answer does not fit the schema: {problem}"))
+            }
+        };
+        let output = Output {
+            status,
+            content: vec![Content::Text(text)],
+            exit_code: None,
+            structured: None,
+            changes: Vec::new(),
+        };
+        self.call_ended(&id, output);
+    }
+
+    pub(super) fn call_news(&mut self, news: CallNews) {
+        match news {
+            CallNews::Progress(call, text) => {
+                let is_running = self
+                    .calls
+                    .find(&call)
+                    .is_some_and(|call| matches!(call.state, CallState::Running(_)));
+                if is_running {
+                    let text = self.redactor.redact_text(&text).into_owned();
+                    self.emit(ToolProgress {
+                        call: Text::from(call),
+                        output: Some(Text::from(text)),
+                        ..ToolProgress::default()
+                    });
+                }
+            }
+            CallNews::Ended(call, output) => {
+                self.call_ended(&call, output);
+                self.start_calls();
+            }
+        }
+    }
+
+    /// Reports the result of a call, and passes it on to the model.
+    fn call_ended(&mut self, id: &str, output: Output) {
+        let Some(call) = self.calls.find(id) else { return };
+        call.state = CallState::Ended;
+        let is_error = output.status != ToolStatus::Completed;
+        let content: Vec<_> =
+            output.content.into_iter().map(|content| self.part(content)).collect();
+        if !output.changes.is_empty() {
+            let changes = output.changes.iter().map(file_change).collect();
+            self.emit(FilesChanged { call: Some(Text::from(id.to_owned())), changes });
+        }
+        self.emit(ToolEnded {
+            call: Text::from(id.to_owned()),
+            status: output.status,
+            output: output_json(&content),
+            structured: output.structured.as_ref().and_then(Json::from_serialize),
+            exit_code: output.exit_code,
+            ..ToolEnded::default()
+        });
+        if let Some(next) = self.agent.result(id, content, is_error) {
+            self.calls.queue.clear();
+            self.follow(next);
+        }
+    }
+
+    /// A piece of a result, without keys.
+    fn part(&mut self, content: Content) -> Part {
+        match content {
+            Content::Text(text) => Part::Text(self.redactor.redact_text(&text).into_owned()),
+            Content::Image { media_type, data } => Part::Image { media_type, data },
+            Content::Document { media_type, data, name } => {
+                Part::Document { media_type, data, name }
+            }
+        }
+    }
+
+    /// Cancels the calls that have not ended.
+    pub(super) fn cancel_calls(&mut self, why: &str) {
+        for call in std::mem::take(&mut self.calls.queue) {
+            match call.state {
+                CallState::Ended => continue,
+                CallState::Running(task) => task.abort(),
+                CallState::Asked(request) => {
+                    self.clock.resolved(&request);
+                    self.pending.remove(&request);
+                }
+                CallState::Waiting => {}
+            }
+            self.emit(ToolEnded {
+                call: Text::from(call.made.id),
+                status: ToolStatus::Cancelled,
+                error: Some(Text::from(why.to_owned())),
+                ..ToolEnded::default()
+            });
+        }
+    }
+}
+
+/// The output of a call as an event carries it: a text, or a list of blocks.
+fn output_json(content: &[Part]) -> Option<Json<'static>> {
+    if let [Part::Text(text)] = content {
+        return Json::from_serialize(text);
+    }
+    let blocks: Vec<_> = content.iter().map(block).collect();
+    Json::from_serialize(&blocks)
+}
+
+fn block(part: &Part) -> Value {
+    match part {
+        Part::Text(text) => json!({"type": "text", "text": text}),
+        Part::Image { media_type, data } => json!({
+            "type": "image",
+            "source": {"type": "base64", "media_type": media_type, "data": data},
+        }),
+        Part::Document { media_type, data, name } => json!({
+            "type": "document",
+            "title": name,
+            "source": {"type": "base64", "media_type": media_type, "data": data},
+        }),
+    }
+}
+
+fn file_change(change: &Change) -> FileChange<'static> {
+    let shown = |path: &std::path::Path| Text::from(path.display().to_string());
+    FileChange {
+        path: shown(&change.path),
+        old_path: change.old_path.as_deref().map(shown),
+        kind: change.kind.clone(),
+        diff: Json::from_serialize(&change.diff),
+    }
+}

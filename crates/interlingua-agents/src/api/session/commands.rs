@@ -1,0 +1,132 @@
+//! Executes the commands of the caller.
+
+use std::time::Instant;
+
+use interlingua::event::{Outcome, SessionUpdated, Severity};
+use interlingua::json::Text;
+
+use super::{Live, Work};
+use crate::permission::{Decision, Mode, Verdict};
+use crate::session::{Command, Prompt, Refused, Sent, Wanted};
+
+/// An API has no questions of its own.
+const NO_QUESTION: &str = "a decision, not an answer";
+
+impl Live {
+    pub(super) fn command(&mut self, Sent { command, reply }: Sent) {
+        let ends = self.stop.is_some();
+        let answer = match command {
+            Command::Stop(why) => {
+                self.stop(why);
+                Ok(())
+            }
+            Command::Resume => {
+                self.clock.resumed(Instant::now());
+                Ok(())
+            }
+            _ if ends => Err(Refused::Ended),
+            Command::Hold => {
+                self.finishing = false;
+                Ok(())
+            }
+            Command::Prompt(prompt) => self.take_prompt(prompt),
+            Command::Decide { request, decision } => self.user_decides(&request, decision),
+            Command::AllowAlways { request, pattern } => {
+                self.allow_always(&request, pattern.as_deref())
+            }
+            Command::Answer { request, .. } | Command::Decline { request, .. } => {
+                let wrong = |id: String| Refused::WrongAnswer { id, needs: NO_QUESTION.to_owned() };
+                self.pending_id(&request).and_then(|id| Err(wrong(id)))
+            }
+            Command::Interrupt => self.interrupt(),
+            Command::SetModel(model) => self.set_model(model),
+            Command::SetMode(mode) => {
+                self.set_mode(mode);
+                Ok(())
+            }
+            Command::Finish => {
+                self.finishing = true;
+                Ok(())
+            }
+            Command::Suspend => {
+                self.clock.suspended(Instant::now());
+                Ok(())
+            }
+        };
+        reply.send(answer);
+    }
+
+    fn take_prompt(&mut self, prompt: Prompt) -> Result<(), Refused> {
+        prompt.check()?;
+        if prompt.joins && !matches!(self.work, Work::Idle) {
+            let why = "a model API cannot add a prompt to its running turn; queue it instead";
+            return Err(Refused::NotSupported(why.to_owned()));
+        }
+        self.prompts.push(prompt);
+        Ok(())
+    }
+
+    fn interrupt(&mut self) -> Result<(), Refused> {
+        if matches!(self.work, Work::Idle) {
+            return Err(Refused::NoTurn);
+        }
+        self.abort_turn(Outcome::Cancelled, "the turn was interrupted");
+        Ok(())
+    }
+
+    fn pending_id(&self, name: &str) -> Result<String, Refused> {
+        self.pending.find(name).map(|wanted: &Wanted| wanted.id().to_owned())
+    }
+
+    fn user_decides(&mut self, name: &str, decision: Decision) -> Result<(), Refused> {
+        let id = self.pending_id(name)?;
+        self.decide(&id, decision);
+        Ok(())
+    }
+
+    fn allow_always(&mut self, name: &str, pattern: Option<&str>) -> Result<(), Refused> {
+        let Wanted::Permission(request) = self.pending.find(name)?.clone() else {
+            return Ok(());
+        };
+        self.policy.allow_always(&request, pattern).map_err(Refused::NotSupported)?;
+        self.decide(&request.id, Decision::Allow);
+        self.judge_again();
+        Ok(())
+    }
+
+    fn set_model(&mut self, model: String) -> Result<(), Refused> {
+        if model.is_empty() || model.starts_with('-') || model.contains(char::is_control) {
+            return Err(Refused::NotSupported(format!("{model:?} cannot be the name of a model")));
+        }
+        if !matches!(self.work, Work::Idle) {
+            let why =
+                "the model cannot be changed during a turn; interrupt it, or wait for its end";
+            return Err(Refused::NotSupported(why.to_owned()));
+        }
+        if self.agent.set_model(model.clone()) {
+            let why = "another model cannot take the reasoning of the one before, so it is dropped";
+            self.notify(Severity::Info, why);
+        }
+        self.emit(SessionUpdated { model: Some(Text::from(model)), ..SessionUpdated::default() });
+        Ok(())
+    }
+
+    /// Applies a mode to all calls from now on, also to those that wait. The tools that are offered
+    /// stay the same, since models bind their reasoning to them.
+    fn set_mode(&mut self, mode: Mode) {
+        self.policy.mode = mode;
+        let permission_mode = Some(Text::plain(mode.as_str()));
+        self.emit(SessionUpdated { permission_mode, ..SessionUpdated::default() });
+        self.judge_again();
+    }
+
+    /// Judges the pending requests again, because the policy has changed.
+    fn judge_again(&mut self) {
+        let pending: Vec<_> = self.pending.permissions().cloned().collect();
+        for request in pending {
+            if let Verdict::Decided(decision) = self.policy.judge(&request) {
+                self.decide(&request.id, decision);
+            }
+        }
+    }
+}

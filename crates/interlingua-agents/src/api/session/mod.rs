@@ -1,0 +1,366 @@
+//! An agent that is a model API: one session with it.
+//!
+//! The event loop waits for whatever comes first: bytes of a response, the end of a tool, a command,
+//! a deadline, capacity at the consumer. What happens next is decided by the
+//! [loop](super::turns::AgentLoop); this module does the I/O.
+//!
+//! A response is an *epoch* of the session, and a turn has one or more of them.
+
+mod calls;
+mod commands;
+mod outlets;
+mod responses;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use interlingua::event::{
+    Event, Interrupted, Notice, Outcome, SessionStarted, Severity, TurnEnded, TurnStarted,
+    UserMessage,
+};
+use interlingua::json::{Json, Text};
+use interlingua::{Exit, HostFacts, Reader, TurnOwner};
+use tokio::sync::mpsc;
+
+use super::agent::ApiSettings;
+use super::history::Part;
+use super::http::{Client, Received};
+use super::turns::{AgentLoop, Next};
+use crate::error::Error;
+use crate::permission::Policy;
+use crate::record::Recorder;
+use crate::redaction::Redactor;
+use crate::session::{
+    Clock, Commands, ConsumerChange, Due, Ended, InputRequest, Options, Outbox, PendingRequests,
+    PromptQueue, Sent, Session, Stop, fresh_seed, no_user, now_ms, stopped_again, until,
+};
+use calls::Calls;
+use outlets::Outlets;
+use responses::Response;
+
+/// The event loop of a session.
+pub(super) struct Live {
+    agent: AgentLoop,
+    client: Client,
+    /// The folder in which the agent works.
+    folder: PathBuf,
+    reader: Reader,
+    /// A response was read, which has to be ended before the next one.
+    stream: StreamState,
+    outlets: Outlets,
+    outbox: Outbox,
+    commands: Commands,
+    has_caller: bool,
+    prompts: PromptQueue,
+    work: Work,
+    calls: Calls,
+    finishing: bool,
+    stop: Option<Stop>,
+    policy: Policy,
+    input_requests: Option<mpsc::UnboundedSender<InputRequest>>,
+    pending: PendingRequests,
+    record: Option<Recorder>,
+    redactor: Redactor,
+    clock: Clock,
+    outcome: Option<Outcome>,
+}
+
+/// What the session is doing.
+enum Work {
+    /// Waits for a prompt.
+    Idle,
+    /// Reads a response.
+    Responding(Box<Response>),
+    /// Waits before a request is sent again. A response that is continued keeps its parts.
+    Waiting(Instant, Option<Box<Response>>),
+    /// Runs tools.
+    Running,
+}
+
+/// Whether the reader can take another response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StreamState {
+    /// It waits for the first bytes of a response.
+    Fresh,
+    /// It has read some.
+    Used,
+    /// The response has ended.
+    Ended,
+}
+
+/// What the event loop waited for.
+enum Wake {
+    Command(Option<Sent>),
+    Consumer(ConsumerChange),
+    Received(Received),
+    Call(calls::CallNews),
+    RetryNow,
+    NoUser,
+    Due(Due),
+}
+
+impl Live {
+    pub(super) fn new(settings: ApiSettings, options: Options) -> Result<(Self, Session), Error> {
+        let Options { mut read, policy, deadlines, input_requests, record, .. } = options;
+        let id_seed = *read.id_seed.get_or_insert_with(fresh_seed);
+        read.turns = TurnOwner::Caller;
+        read.host = HostFacts { permission_mode: None, ..HostFacts::default() };
+        read.resumed = settings.is_resumed();
+        let api = settings.api;
+        let mut reader = Reader::new(api.dialect()?.into(), read)?;
+        reader.expect_turn(false);
+        let client = Client::new(settings.connection.clone())?;
+        let mut redactor = Redactor::default();
+        redactor.add_key("the key of the model API", client.key());
+        let (handle, commands) = Commands::new();
+        let (outbox, entries) = Outbox::new();
+        let folder = settings.folder.canonicalize().unwrap_or_else(|_| settings.folder.clone());
+        let prepared = settings.prepare(&folder, id_seed)?;
+        let mut live = Self {
+            agent: prepared.agent,
+            client,
+            folder,
+            reader,
+            stream: StreamState::Fresh,
+            outlets: Outlets::new(prepared.file),
+            outbox,
+            commands,
+            has_caller: true,
+            prompts: PromptQueue::default(),
+            work: Work::Idle,
+            calls: Calls::new(prepared.tools, prepared.schema),
+            finishing: false,
+            stop: None,
+            policy,
+            input_requests,
+            pending: PendingRequests::default(),
+            record,
+            redactor,
+            clock: Clock::new(deadlines, Instant::now()),
+            outcome: None,
+        };
+        live.announce(prepared.name, &prepared.notices);
+        Ok((live, Session { handle, entries, id_seed }))
+    }
+
+    /// Emits the start of the session, with what is enforced.
+    fn announce(&mut self, name: &str, notices: &[String]) {
+        let settings = self.agent.settings();
+        let (id, model) = (settings.session.clone(), settings.model.clone());
+        let tools: Vec<_> = settings.frozen.tools.iter().map(|tool| &*tool.name).collect();
+        let started = SessionStarted {
+            id: Some(Text::from(id)),
+            agent: Some(Text::from(name.to_owned())),
+            version: Some(Text::plain(env!("CARGO_PKG_VERSION"))),
+            model: Some(Text::from(model)),
+            cwd: Some(Text::from(self.folder.display().to_string())),
+            permission_mode: Some(Text::plain(self.policy.mode.as_str())),
+            tools: Json::from_serialize(&tools),
+            ..SessionStarted::default()
+        };
+        let frozen = self.agent.settings().frozen.clone();
+        self.emit(started);
+        self.keep_native("conversation", &frozen);
+        for notice in notices {
+            self.notify(Severity::Info, notice);
+        }
+    }
+
+    /// Runs the session to its end.
+    pub(super) async fn run(mut self) {
+        loop {
+            self.advance();
+            if self.has_ended() {
+                return self.end().await;
+            }
+            let wake = self.wait().await;
+            self.handle(wake).await;
+        }
+    }
+
+    /// Begins the next turn, if there is a prompt for it.
+    fn advance(&mut self) {
+        if matches!(self.work, Work::Idle)
+            && self.stop.is_none()
+            && let Some(prompt) = self.prompts.next()
+        {
+            self.clock.turn_started(Instant::now());
+            self.emit(TurnStarted::default());
+            self.emit(UserMessage { text: Text::plain(&prompt), ..UserMessage::default() });
+            let next = self.agent.begin(vec![Part::Text(prompt)]);
+            self.follow(next);
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        let wanted = self.stop.is_some() || (self.finishing && self.prompts.is_empty());
+        wanted && matches!(self.work, Work::Idle)
+    }
+
+    /// Waits for the next event.
+    async fn wait(&mut self) -> Wake {
+        let room = self.outbox.has_room();
+        // Tools and pauses have limits of their own.
+        let may_be_silent = !matches!(self.work, Work::Responding(_)) || !room;
+        let due = self.clock.next(may_be_silent);
+        let Self { work, outbox, commands, has_caller, input_requests, calls, .. } = self;
+        let retry_at = match work {
+            Work::Waiting(at, _) => Some(*at),
+            _ => None,
+        };
+        tokio::select! {
+            biased;
+            command = commands.next(), if *has_caller => Wake::Command(command),
+            change = outbox.changed() => Wake::Consumer(change),
+            received = responses::next(work), if room => Wake::Received(received),
+            news = calls.next() => Wake::Call(news),
+            () = no_user(input_requests.as_ref()) => Wake::NoUser,
+            () = until(retry_at), if retry_at.is_some() => Wake::RetryNow,
+            () = until(due.as_ref().map(|(_, at)| *at)), if due.is_some() => {
+                due.map_or(Wake::RetryNow, |(due, _)| Wake::Due(due))
+            }
+        }
+    }
+
+    async fn handle(&mut self, wake: Wake) {
+        match wake {
+            Wake::Command(Some(sent)) => self.command(sent),
+            Wake::Command(None) => (self.has_caller, self.finishing) = (false, true),
+            Wake::Consumer(ConsumerChange::Closed) => self.stop(Stop::ConsumerGone),
+            Wake::Consumer(ConsumerChange::Ready) => {}
+            Wake::Received(received) => self.received(received),
+            Wake::Call(news) => self.call_news(news),
+            Wake::RetryNow => self.send_again(),
+            Wake::NoUser => {
+                self.input_requests = None;
+                self.deny_all("no user is available to allow it");
+            }
+            Wake::Due(due) => self.due(due),
+        }
+    }
+
+    fn due(&mut self, due: Due) {
+        match due {
+            Due::Unanswered(id) => {
+                let why = "the permission request was not answered in time";
+                self.decide(&id, crate::permission::Decision::Deny(why.to_owned()));
+            }
+            Due::Stop(limit) => {
+                let what = self.clock.describe(limit);
+                self.stop(Stop::TimedOut(what));
+            }
+            // There is no process that could be late.
+            Due::ExitOverdue | Due::Signal(_) => self.clock.turn_ended(),
+        }
+    }
+
+    /// Does what the loop decided.
+    fn follow(&mut self, next: Next) {
+        match next {
+            Next::Request => self.send_request(None),
+            Next::Retry { failure, delay, attempt, of, continues } => {
+                self.retry(&failure, delay, attempt, of, continues);
+            }
+            Next::Run(calls) => {
+                self.work = Work::Running;
+                self.run_calls(calls);
+            }
+            Next::End(ended) => self.end_turn(*ended),
+        }
+    }
+
+    fn end_turn(&mut self, ended: TurnEnded<'static>) {
+        self.work = Work::Idle;
+        self.clock.turn_ended();
+        self.outcome = Some(ended.outcome.clone());
+        self.emit(ended);
+    }
+
+    /// Ends the running turn before its work has ended.
+    fn abort_turn(&mut self, outcome: Outcome, cause: &str) {
+        let collected = match std::mem::replace(&mut self.work, Work::Idle) {
+            Work::Idle => return,
+            Work::Responding(mut response) | Work::Waiting(_, Some(mut response)) => {
+                Some(response.collect(false))
+            }
+            Work::Waiting(_, None) | Work::Running => None,
+        };
+        self.end_stream();
+        self.cancel_calls(cause);
+        self.keep_partial(collected);
+        if outcome == Outcome::Cancelled {
+            self.emit(Interrupted { text: Some(Text::from(cause.to_owned())) });
+        }
+        let ended = TurnEnded {
+            outcome,
+            cause: Some(Text::from(cause.to_owned())),
+            ..TurnEnded::default()
+        };
+        let ended = self.agent.ended(ended);
+        self.end_turn(ended);
+    }
+
+    fn stop(&mut self, why: Stop) {
+        if self.stop.is_none() {
+            let stopped = why.to_stopped();
+            self.stop = Some(why);
+            self.abort_turn(stopped.outcome, &stopped.cause);
+        }
+    }
+
+    /// Ends the session.
+    async fn end(mut self) {
+        self.calls.close().await;
+        for redacted in self.redactor.take_unreported() {
+            self.notify(Severity::Warning, &redacted.to_string());
+        }
+        self.end_stream();
+        let exit = Exit { stopped: self.stop.as_ref().map(Stop::to_stopped), ..Exit::default() };
+        let Self { reader, mut outlets, mut outbox, record, mut commands, .. } = self;
+        let Ok(_) = reader.finish(&exit, Some(now_ms()), &mut outlets);
+        let file = outlets.finish(&mut outbox);
+        tokio::select! {
+            () = outbox.flush() => {}
+            () = stopped_again(&mut commands) => {}
+        }
+        commands.close();
+        outbox.end(Ended {
+            outcome: self.outcome,
+            exit,
+            stop: self.stop,
+            exit_overdue: false,
+            silent: false,
+            truncated: false,
+            orphans: 0,
+            redacted: self.redactor.redacted(),
+            recording: record.and_then(Recorder::finish).or(file),
+        });
+    }
+
+    /// Emits an event of the session.
+    fn emit<'a>(&mut self, data: impl Into<interlingua::event::Data<'a>>) {
+        let Ok(_) = self.reader.emit(Event::new(data), Some(now_ms()), &mut self.outlets);
+        self.outlets.pass_on(&mut self.outbox);
+    }
+
+    fn notify(&mut self, severity: Severity, text: &str) {
+        let text = self.redactor.redact_text(text).into_owned();
+        self.emit(Notice { severity, text: Text::from(text) });
+    }
+}
+
+/// A number between 0 and 1, to spread the requests of many clients.
+fn jitter() -> f64 {
+    let mut bytes = [0; 2];
+    // Without randomness, all of them wait for the longest time.
+    if getrandom::fill(&mut bytes).is_err() {
+        return 0.0;
+    }
+    f64::from(u16::from_le_bytes(bytes)) / f64::from(u16::MAX)
+}
+
+/// The time from now on at which a delay has passed.
+fn after(delay: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(delay).unwrap_or(now)
+}

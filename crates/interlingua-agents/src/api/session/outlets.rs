@@ -1,0 +1,113 @@
+//! The destinations of a session's entries: they are observed, written to the session's file, and
+//! collected for the consumer.
+
+use std::convert::Infallible;
+
+use interlingua::event::{Data, Executor, Scope, Usage};
+use interlingua::{Entry, EntryRef, Flow, Sink};
+use serde_json::Value;
+
+use crate::api::store::SessionFile;
+use crate::api::turns::MadeCall;
+use crate::session::Outbox;
+
+/// The consumers of entries.
+#[derive(Debug)]
+pub(super) struct Outlets {
+    batch: Vec<Entry>,
+    file: Option<SessionFile>,
+    pub(super) seen: Seen,
+    /// The sequence number of the last entry.
+    pub(super) last: u64,
+}
+
+/// What was emitted of the current response.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// The calls that the model made.
+    pub(super) calls: Vec<MadeCall>,
+    /// The tokens of the request.
+    pub(super) usage: Option<Usage<'static>>,
+    /// The response is one of this API.
+    pub(super) message: bool,
+    /// Something was shown that has to be withdrawn if the request is sent again.
+    pub(super) content: bool,
+    /// What is not a record of this API.
+    pub(super) unreadable: Option<String>,
+}
+
+impl Outlets {
+    pub(super) fn new(file: Option<SessionFile>) -> Self {
+        Self { batch: Vec::new(), file, seen: Seen::default(), last: 0 }
+    }
+
+    /// Passes on the entries since the last call.
+    pub(super) fn pass_on(&mut self, outbox: &mut Outbox) {
+        if let Some(file) = &mut self.file {
+            file.flush();
+        }
+        outbox.put(std::mem::take(&mut self.batch));
+    }
+
+    /// Passes on the last entries; returns why the session's file is incomplete, if it is.
+    pub(super) fn finish(mut self, outbox: &mut Outbox) -> Option<String> {
+        self.pass_on(outbox);
+        self.file.and_then(SessionFile::finish)
+    }
+}
+
+impl Sink for Outlets {
+    type Error = Infallible;
+
+    fn entry(&mut self, entry: EntryRef<'_>) -> Result<Flow, Infallible> {
+        self.seen.observe(entry);
+        self.last = entry.sequence;
+        if let Some(file) = &mut self.file {
+            file.write(entry);
+        }
+        self.batch.push(entry.to_owned());
+        Ok(Flow::Continue)
+    }
+}
+
+impl Seen {
+    fn observe(&mut self, entry: EntryRef<'_>) {
+        match &entry.event.data {
+            Data::BlockDelta(_) | Data::Block(_) => self.content = true,
+            Data::MessageStarted(_) => self.message = true,
+            Data::MessageEnded(ended) => {
+                let usage = ended.usage.as_ref().filter(|usage| usage.scope == Scope::Request);
+                if let Some(usage) = usage {
+                    self.usage = Some(owned(usage));
+                }
+            }
+            Data::ToolInput(input) if input.executor == Executor::Agent => {
+                let Some(json) = &input.input else { return };
+                self.calls.push(MadeCall {
+                    id: input.call.to_string(),
+                    name: input.name.to_string(),
+                    input: serde_json::from_str(json.get()).unwrap_or(Value::Null),
+                });
+            }
+            Data::Unparsed(unparsed) => {
+                let text = unparsed.text.as_ref().map(ToString::to_string);
+                self.unreadable.get_or_insert(text.unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+}
+
+fn owned(usage: &Usage<'_>) -> Usage<'static> {
+    Usage {
+        scope: usage.scope.clone(),
+        model: None,
+        input: usage.input,
+        cache_read: usage.cache_read,
+        cache_write: usage.cache_write,
+        output: usage.output,
+        reasoning: usage.reasoning,
+        total: usage.total,
+        estimated: usage.estimated,
+    }
+}

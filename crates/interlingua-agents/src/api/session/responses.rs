@@ -1,0 +1,260 @@
+//! Requests to the model, and their responses.
+
+use std::time::{Duration, Instant};
+
+use interlingua::event::{ErrorClass, Native, Outcome, TurnEnded, Usage, Withdrawn};
+use interlingua::framing::{Body, Framing};
+use interlingua::json::{Json, Text, mend_surrogates};
+use interlingua::{ReadOptions, StreamEnd};
+
+use super::outlets::Seen;
+use super::{Live, StreamState, Work, after, jitter, now_ms};
+use crate::api::failure::Failure;
+use crate::api::http::{Exchange, Received};
+use crate::api::model::{Collected, Collector, ModelApi};
+use crate::api::resume::{ProviderId, StoredAnswer};
+use crate::api::turns::Next;
+
+/// A response that is being read.
+pub(super) struct Response {
+    exchange: Exchange,
+    framing: Box<dyn Framing + Send>,
+    collector: Box<dyn Collector>,
+}
+
+/// What arrives next of the response; without one, it waits forever.
+pub(super) async fn next(work: &mut Work) -> Received {
+    match work {
+        Work::Responding(response) => response.exchange.next().await,
+        _ => std::future::pending().await,
+    }
+}
+
+impl Response {
+    fn push(&mut self, bytes: &[u8]) {
+        let Self { framing, collector, .. } = self;
+        framing.push(bytes, &mut |frame| collect(collector.as_mut(), &frame.body));
+    }
+
+    /// What the response contributes to the history.
+    pub(super) fn collect(&mut self, complete: bool) -> Collected {
+        let Self { framing, collector, .. } = self;
+        framing.finish(&mut |frame| collect(collector.as_mut(), &frame.body));
+        collector.answer(complete)
+    }
+}
+
+fn collect(collector: &mut dyn Collector, body: &Body<'_>) {
+    if let Body::Text(frame) = body {
+        collector.record(frame.event, &mend_surrogates(frame.text));
+    }
+}
+
+impl Live {
+    /// Sends the next request. A response that is continued keeps what it has.
+    pub(super) fn send_request(&mut self, continued: Option<Box<Response>>) {
+        let kind = self.agent.settings().api;
+        let api: &dyn ModelApi = kind.api();
+        let body = self.agent.body();
+        let path = api.path(&self.agent.settings().model);
+        let exchange = self.client.send(&path, api.headers(self.client.key()), body);
+        self.outlets.seen = Seen::default();
+        if self.stream == StreamState::Ended {
+            let next = kind.dialect().and_then(|dialect| self.reader.next_stream(dialect.into()));
+            // The dialects of model APIs are read, and the stream before has ended.
+            debug_assert!(next.is_ok());
+            self.stream = StreamState::Fresh;
+        }
+        let framing =
+            kind.dialect().map(|dialect| dialect.framing.at_start(ReadOptions::default().limits));
+        let Ok(framing) = framing else { return };
+        let collector = match continued {
+            Some(response) => response.collector,
+            None => api.collector(),
+        };
+        self.clock.output_seen(Instant::now());
+        self.work = Work::Responding(Box::new(Response { exchange, framing, collector }));
+    }
+
+    /// The delay before the next attempt has passed.
+    pub(super) fn send_again(&mut self) {
+        if let Work::Waiting(_, continued) = std::mem::replace(&mut self.work, Work::Idle) {
+            self.send_request(continued);
+        }
+    }
+
+    pub(super) fn received(&mut self, received: Received) {
+        match received {
+            Received::Bytes(bytes) => self.read(&bytes),
+            Received::Ended => self.response_ended(None),
+            Received::Failed(failure) => self.response_ended(Some(failure)),
+            Received::Refused { status, headers, body } => {
+                let api = self.agent.settings().api;
+                let mut failure = Failure::of_http(api, status, &headers, &body);
+                failure.message = self.without_key(&failure.message);
+                let next = self.agent.failed(failure, None, jitter());
+                self.follow_failure(next);
+            }
+        }
+    }
+
+    fn read(&mut self, bytes: &[u8]) {
+        let Work::Responding(response) = &mut self.work else { return };
+        response.push(bytes);
+        self.clock.output_seen(Instant::now());
+        self.stream = StreamState::Used;
+        if let Some(record) = &mut self.record {
+            record.printed(bytes);
+        }
+        let Ok(_) = self.reader.push(bytes, Some(now_ms()), &mut self.outlets);
+        self.outlets.pass_on(&mut self.outbox);
+    }
+
+    /// Ends the stream of the current response.
+    pub(super) fn end_stream(&mut self) {
+        if self.stream == StreamState::Used {
+            let end = StreamEnd::TurnGoesOn;
+            let Ok(_) = self.reader.end_stream(end, Some(now_ms()), &mut self.outlets);
+            self.outlets.pass_on(&mut self.outbox);
+            self.stream = StreamState::Ended;
+        }
+    }
+
+    fn response_ended(&mut self, failure: Option<Failure>) {
+        let Work::Responding(mut response) = std::mem::replace(&mut self.work, Work::Running)
+        else {
+            return;
+        };
+        self.end_stream();
+        let end = self.reader.take_response_end();
+        let seen = std::mem::take(&mut self.outlets.seen);
+        let has_content = seen.content;
+        self.count(seen.usage.as_ref());
+        let next = match end {
+            Some(end) if end.outcome != Outcome::Failed => {
+                let collected = response.collect(end.outcome != Outcome::Refused);
+                return self.responded(&end, collected, seen);
+            }
+            Some(end) => {
+                let mut failure = Failure::of_response(&end);
+                failure.message = self.without_key(&failure.message);
+                self.agent.failed(failure, None, jitter())
+            }
+            None => {
+                let failure = failure.unwrap_or_else(|| cut_off(&seen));
+                let continuation = response.collector.continuation();
+                self.agent.failed(failure, continuation, jitter())
+            }
+        };
+        self.outlets.seen.content = has_content;
+        if let Next::Retry { continues: true, .. } = &next {
+            self.work = Work::Responding(response);
+        }
+        self.follow_failure(next);
+    }
+
+    fn responded(&mut self, end: &TurnEnded<'_>, collected: Collected, seen: Seen) {
+        self.clock.progressed();
+        let settings = self.agent.settings();
+        let calls = collected.answer.calls();
+        let stored = StoredAnswer {
+            api: settings.api.dialect_name().to_owned(),
+            model: settings.model.clone(),
+            messages: collected.messages.clone(),
+            calls: calls.map(|it| ProviderId { id: it.id.clone(), unnamed: it.unnamed }).collect(),
+        };
+        let next = self.agent.responded(end, collected, seen.calls);
+        if !stored.messages.is_empty() && end.outcome != Outcome::Refused {
+            self.keep_native("answer", &stored);
+        }
+        self.follow(next);
+    }
+
+    /// Keeps what a resumed session needs, in the log of the session.
+    pub(super) fn keep_native(&mut self, name: &'static str, value: &impl serde::Serialize) {
+        if let Some(raw) = Json::from_serialize(value) {
+            self.emit(Native { name: Text::plain(name), raw: Some(raw) });
+        }
+    }
+
+    pub(super) fn keep_partial(&mut self, collected: Option<Collected>) {
+        self.agent.interrupted(collected);
+    }
+
+    /// Follows what the loop decided about a failed request.
+    fn follow_failure(&mut self, next: Next) {
+        match next {
+            Next::Retry { failure, delay, attempt, of, continues } => {
+                self.retry(&failure, delay, attempt, of, continues);
+            }
+            Next::End(ended) => {
+                let ended = self.agent.ended(*ended);
+                let failure = Failure::of_response(&ended);
+                self.emit(failure.to_error());
+                self.end_stream();
+                self.end_turn(ended);
+            }
+            Next::Request => {
+                self.withdraw("the request is sent again in another form");
+                self.send_request(None);
+            }
+            Next::Run(_) => {}
+        }
+    }
+
+    pub(super) fn retry(
+        &mut self,
+        failure: &Failure,
+        delay: Duration,
+        attempt: u32,
+        of: u32,
+        continues: bool,
+    ) {
+        let continued = match std::mem::replace(&mut self.work, Work::Idle) {
+            Work::Responding(response) if continues => Some(response),
+            _ => None,
+        };
+        if !continues {
+            self.withdraw(&failure.message);
+        }
+        self.emit(failure.to_retry(attempt, of, delay));
+        self.clock.retried(Instant::now());
+        self.work = Work::Waiting(after(delay), continued);
+    }
+
+    /// Withdraws what a response showed that is requested again.
+    fn withdraw(&mut self, why: &str) {
+        if std::mem::take(&mut self.outlets.seen.content) {
+            let reason = Some(Text::from(why.to_owned()));
+            self.emit(Withdrawn { reason, ..Withdrawn::default() });
+        }
+    }
+
+    fn count(&mut self, usage: Option<&Usage<'_>>) {
+        if let Some(usage) = usage {
+            self.agent.count(usage);
+        }
+    }
+
+    /// A message of the provider without the key, which some providers quote.
+    fn without_key(&mut self, message: &str) -> String {
+        crate::api::key::mask(&self.redactor.redact_text(message), self.client.key())
+    }
+}
+
+/// Why a response has no end.
+fn cut_off(seen: &Seen) -> Failure {
+    match &seen.unreadable {
+        Some(text) if !seen.message && !text.trim().is_empty() => {
+            let shown: String = text.trim().chars().take(200).collect();
+            let message = format!(
+                "the answer is not a response of this API: check the address of the server. It begins with: {shown}"
+            );
+            Failure::new(ErrorClass::Configuration, message)
+        }
+        _ if !seen.message => {
+            Failure::new(ErrorClass::Network, "the server sent an empty response")
+        }
+        _ => Failure::new(ErrorClass::Network, "the response was cut off before its end"),
+    }
+}

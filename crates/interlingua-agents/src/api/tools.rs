@@ -1,0 +1,74 @@
+//! The tools of a session: our own, and those of MCP servers.
+
+use std::path::PathBuf;
+
+use interlingua::event::ToolKind;
+use serde_json::Value;
+
+use super::model::OfferedTool;
+use crate::tool::{Call, Output, Toolbox};
+
+/// The tools of a session.
+#[derive(Debug)]
+pub(crate) struct SessionTools {
+    toolbox: Toolbox,
+}
+
+/// What the session has to know of a tool.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ToolFacts {
+    pub(crate) kind: ToolKind,
+    /// It changes nothing, and may run at the same time as others that only read.
+    pub(crate) only_reads: bool,
+    pub(crate) skips_secrets: bool,
+    /// A call has to be permitted.
+    pub(crate) needs_permission: bool,
+}
+
+impl SessionTools {
+    pub(crate) fn new(toolbox: Toolbox) -> Self {
+        Self { toolbox }
+    }
+
+    /// What is offered to the model, always in the same order.
+    pub(crate) fn offered(&self) -> Vec<OfferedTool> {
+        let own = self.toolbox.definitions().iter().map(|definition| OfferedTool {
+            name: definition.name.to_owned(),
+            description: definition.description.to_owned(),
+            input_schema: definition.input_schema.clone(),
+        });
+        own.collect()
+    }
+
+    /// What is known of a tool. One that does not exist needs no permission to be refused.
+    pub(crate) fn facts(&self, name: &str) -> ToolFacts {
+        let Some(definition) = self.toolbox.definition(name) else { return ToolFacts::default() };
+        ToolFacts {
+            kind: definition.kind.clone(),
+            only_reads: definition.only_reads,
+            skips_secrets: definition.skips_secrets,
+            needs_permission: definition.needs_permission,
+        }
+    }
+
+    pub(crate) fn additional_folders(&self) -> Vec<PathBuf> {
+        self.toolbox.additional_folders()
+    }
+
+    pub(crate) fn outside(&self, name: &str, input: &Value) -> Vec<PathBuf> {
+        let call = Call { name: name.to_owned(), input: input.clone(), ..Call::default() };
+        self.toolbox.outside(&call)
+    }
+
+    pub(crate) fn enforcement(&self) -> Vec<String> {
+        self.toolbox.enforcement()
+    }
+
+    pub(crate) async fn run(&self, call: &Call, progress: &mut (dyn FnMut(&str) + Send)) -> Output {
+        self.toolbox.run(call, progress).await
+    }
+
+    pub(crate) async fn close(&self) {
+        self.toolbox.close().await;
+    }
+}

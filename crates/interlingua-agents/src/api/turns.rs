@@ -1,0 +1,374 @@
+//! The loop of an agent that is a model API: request, response, calls, results, next request.
+//!
+//! It is a state machine without I/O. It knows the history, and decides what happens next; the
+//! session sends requests, asks for permissions and runs tools.
+
+use std::time::Duration;
+
+use interlingua::event::{ErrorClass, Outcome, TurnEnded, Usage};
+use interlingua::json::{Json, Text};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::failure::{Failure, RetryPolicy};
+use super::history::{AnswerCall, CallResult, Content, History, Item, NativeAnswer, Part};
+use super::limits::{Limits, Spent};
+use super::model::{ApiKind, Collected, ModelApi, OfferedTool, OptionalField, RequestSettings};
+
+/// The tool by which the model gives a structured answer.
+pub(crate) const ANSWER_TOOL: &str = "StructuredOutput";
+
+/// How often the same request is sent again without a notice, because a response had no content.
+const EMPTY_REPEATS: u32 = 2;
+
+/// How often the model is reminded to give its answer in the shape that was asked for.
+const REMINDERS: u32 = 2;
+
+const REMINDER: &str = "Give your final answer now by calling the tool StructuredOutput. \
+                        Its input has to fit the schema of the tool.";
+
+/// What a response led to.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Send a request.
+    Request,
+    /// Send the request again after a delay. What the failed response showed is withdrawn, unless
+    /// the next one continues it.
+    Retry { failure: Failure, delay: Duration, attempt: u32, of: u32, continues: bool },
+    /// Run these calls.
+    Run(Vec<MadeCall>),
+    /// The turn has ended.
+    End(Box<TurnEnded<'static>>),
+}
+
+/// A call that the model made in a response that ended properly.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MadeCall {
+    /// The emitted id.
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) input: Value,
+}
+
+/// What stays the same for all requests of a session.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Frozen {
+    pub(crate) system: String,
+    pub(crate) tools: Vec<OfferedTool>,
+}
+
+/// The settings of the loop.
+#[derive(Debug, Clone)]
+pub(crate) struct LoopSettings {
+    pub(crate) api: ApiKind,
+    pub(crate) model: String,
+    pub(crate) session: String,
+    pub(crate) frozen: Frozen,
+    pub(crate) max_tokens: Option<u64>,
+    pub(crate) effort: Option<String>,
+    pub(crate) limits: Limits,
+    pub(crate) retries: RetryPolicy,
+    /// The answer has to be structured.
+    pub(crate) structured: bool,
+}
+
+/// The loop.
+pub(crate) struct AgentLoop {
+    settings: LoopSettings,
+    api: &'static dyn ModelApi,
+    history: History,
+    /// The messages of the first items of the history, in the form of the API.
+    messages: Vec<Box<RawValue>>,
+    rendered: usize,
+    rejected: Vec<OptionalField>,
+    turn: Turn,
+}
+
+/// The state of a turn.
+#[derive(Debug, Default)]
+struct Turn {
+    requests: u64,
+    /// The number of the current attempt.
+    attempt: u32,
+    empty_repeats: u32,
+    reminders: u32,
+    continuation: Option<String>,
+    spent: Spent,
+    structured: Option<Value>,
+    /// The calls whose results are awaited, with the provider's ids.
+    calls: Vec<(MadeCall, AnswerCall)>,
+    results: Vec<Option<CallResult>>,
+}
+
+impl AgentLoop {
+    pub(crate) fn new(settings: LoopSettings, history: History) -> Self {
+        let api = settings.api.api();
+        Self {
+            settings,
+            api,
+            history,
+            messages: Vec::new(),
+            rendered: 0,
+            rejected: Vec::new(),
+            turn: Turn::default(),
+        }
+    }
+
+    pub(crate) fn settings(&self) -> &LoopSettings {
+        &self.settings
+    }
+
+    /// Changes the model for the following requests. Another model cannot take the reasoning of this
+    /// one; returns whether there is some to drop.
+    pub(crate) fn set_model(&mut self, model: String) -> bool {
+        if model == self.settings.model {
+            return false;
+        }
+        self.settings.model = model;
+        (self.messages, self.rendered) = (Vec::new(), 0);
+        let is_native =
+            |item: &Item| matches!(item, Item::Answer(answer) if answer.native.is_some());
+        self.history.items().iter().any(is_native)
+    }
+
+    /// Begins a turn.
+    pub(crate) fn begin(&mut self, prompt: Vec<Part>) -> Next {
+        self.history.push(Item::User(prompt));
+        self.turn = Turn { attempt: 1, ..Turn::default() };
+        Next::Request
+    }
+
+    /// The body of the next request.
+    pub(crate) fn body(&mut self) -> String {
+        self.render();
+        let LoopSettings { model, session, frozen, max_tokens, effort, .. } = &self.settings;
+        let settings = RequestSettings {
+            model,
+            system: &frozen.system,
+            tools: &frozen.tools,
+            max_tokens: *max_tokens,
+            effort: effort.as_deref(),
+            session,
+            continuation: self.turn.continuation.as_deref(),
+            rejected: &self.rejected,
+        };
+        self.api.body(&self.messages, &settings)
+    }
+
+    fn render(&mut self) {
+        let items = self.history.items();
+        for (at, item) in items.iter().enumerate().skip(self.rendered) {
+            let before = at.checked_sub(1).and_then(|at| items.get(at));
+            self.messages.extend(self.api.messages(item, before, &self.settings.model));
+        }
+        self.rendered = items.len();
+    }
+
+    /// A request failed, or its response was cut off. `jitter` is a random number below 1.
+    pub(crate) fn failed(
+        &mut self,
+        failure: Failure,
+        continuation: Option<String>,
+        jitter: f64,
+    ) -> Next {
+        if failure.class == ErrorClass::BadRequest
+            && let Some(field) = self.api.rejected_field(&failure.message)
+            && !self.rejected.contains(&field)
+        {
+            self.rejected.push(field);
+            return Next::Request;
+        }
+        let RetryPolicy { attempts, .. } = self.settings.retries;
+        let attempt = self.turn.attempt;
+        match self.settings.retries.delay(&failure, attempt, jitter) {
+            Some(delay) => {
+                self.turn.attempt += 1;
+                let continues = continuation.is_some();
+                self.turn.continuation = continuation;
+                Next::Retry { failure, delay, attempt: attempt + 1, of: attempts, continues }
+            }
+            None => Next::End(Box::new(failure.to_turn_ended())),
+        }
+    }
+
+    /// A response ended properly.
+    pub(crate) fn responded(
+        &mut self,
+        end: &TurnEnded<'_>,
+        collected: Collected,
+        mut made: Vec<MadeCall>,
+    ) -> Next {
+        self.turn.requests += 1;
+        self.turn.attempt = 1;
+        self.turn.continuation = None;
+        let Collected { mut answer, messages, paused } = collected;
+        if end.outcome == Outcome::Refused {
+            // What a model said before it refused is not repeated to it.
+            return self.end(end);
+        }
+        let is_empty = answer.is_empty() && messages.is_empty();
+        if is_empty
+            && self.turn.empty_repeats < EMPTY_REPEATS
+            && end.outcome != Outcome::LimitReached
+        {
+            self.turn.empty_repeats += 1;
+            return Next::Request;
+        }
+        self.name_calls(&mut answer.content, &made);
+        let calls: Vec<AnswerCall> = answer.calls().cloned().collect();
+        if !messages.is_empty() {
+            let LoopSettings { api, model, .. } = &self.settings;
+            answer.native = Some(NativeAnswer { api: *api, model: model.clone(), messages });
+        }
+        if !answer.is_empty() {
+            self.history.push(Item::Answer(answer));
+        }
+        if paused && made.is_empty() {
+            return self.unless_limited(Next::Request);
+        }
+        // Only a call that the next request repeats can have a result.
+        made.truncate(calls.len());
+        if end.outcome == Outcome::LimitReached || made.is_empty() {
+            self.history.close_calls("This call was not run, because the response was cut off.");
+            return self.answered(end);
+        }
+        let is_made = |at: usize| at < made.len();
+        let results = calls.iter().enumerate();
+        let not_run = "This call was not run, because its input was not complete.";
+        self.turn.results = results
+            .map(|(at, call)| (!is_made(at)).then(|| CallResult::refused(call, not_run)))
+            .collect();
+        self.turn.calls = made.iter().cloned().zip(calls).collect();
+        Next::Run(made)
+    }
+
+    /// Counts what a request has used, whether it succeeded or not.
+    pub(crate) fn count(&mut self, usage: &Usage<'_>) {
+        self.turn.spent.add(&self.settings.model, usage);
+    }
+
+    /// Gives calls without an id of the provider the emitted one, which is unique in the session.
+    fn name_calls(&self, content: &mut [Content], made: &[MadeCall]) {
+        let calls = content.iter_mut().filter_map(|content| match content {
+            Content::Call(call) => Some(call),
+            Content::Text(_) => None,
+        });
+        for (call, made) in calls.zip(made).filter(|(call, _)| call.unnamed) {
+            call.id.clone_from(&made.id);
+        }
+    }
+
+    /// A call has a result. Once all of them have, the next request follows.
+    pub(crate) fn result(&mut self, id: &str, content: Vec<Part>, is_error: bool) -> Option<Next> {
+        let Turn { calls, results, .. } = &mut self.turn;
+        let at = calls.iter().position(|(made, _)| made.id == id)?;
+        let (_, call) = calls.get(at)?;
+        *results.get_mut(at)? = Some(CallResult {
+            call: call.id.clone(),
+            unnamed: call.unnamed,
+            name: call.name.clone(),
+            content,
+            is_error,
+        });
+        if results.iter().any(Option::is_none) {
+            return None;
+        }
+        let results = std::mem::take(results).into_iter().flatten().collect();
+        calls.clear();
+        self.history.push(Item::Results(results));
+        if self.turn.structured.is_some() {
+            return Some(self.end(&completed()));
+        }
+        Some(self.unless_limited(Next::Request))
+    }
+
+    /// The model gave its structured answer.
+    pub(crate) fn structured(&mut self, answer: Value) {
+        self.turn.structured = Some(answer);
+    }
+
+    /// The model has nothing more to do.
+    fn answered(&mut self, end: &TurnEnded<'_>) -> Next {
+        let wants_answer = self.settings.structured && end.outcome != Outcome::LimitReached;
+        if wants_answer && self.turn.reminders < REMINDERS {
+            self.turn.reminders += 1;
+            self.history.push(Item::User(vec![Part::Text(REMINDER.to_owned())]));
+            return self.unless_limited(Next::Request);
+        }
+        if wants_answer {
+            return Next::End(Box::new(TurnEnded {
+                cause: Some(Text::plain("the model did not give an answer that fits the schema")),
+                ..self.ended(TurnEnded::default())
+            }));
+        }
+        self.end(end)
+    }
+
+    fn end(&self, end: &TurnEnded<'_>) -> Next {
+        let ended = TurnEnded {
+            outcome: end.outcome.clone(),
+            cause: end.cause.as_ref().map(|cause| Text::from(cause.to_string())),
+            class: end.class.clone(),
+            stop_reason: end.stop_reason.as_ref().map(|reason| Text::from(reason.to_string())),
+            ..TurnEnded::default()
+        };
+        Next::End(Box::new(self.ended(ended)))
+    }
+
+    /// Adds what is known of the whole turn to its end.
+    pub(crate) fn ended(&self, mut ended: TurnEnded<'static>) -> TurnEnded<'static> {
+        if ended.outcome == Outcome::WaitingForClient {
+            ended.outcome = Outcome::Completed;
+        }
+        ended.structured = self.turn.structured.as_ref().and_then(Json::from_serialize);
+        ended.steps = Some(self.turn.requests).filter(|steps| *steps > 0);
+        self.turn.spent.complete(&mut ended);
+        ended
+    }
+
+    fn unless_limited(&self, next: Next) -> Next {
+        match self.settings.limits.exceeded(self.turn.requests, &self.turn.spent) {
+            Some(cause) => {
+                let ended = TurnEnded {
+                    outcome: Outcome::LimitReached,
+                    cause: Some(Text::from(cause)),
+                    class: Some(ErrorClass::Limit),
+                    ..TurnEnded::default()
+                };
+                Next::End(Box::new(self.ended(ended)))
+            }
+            None => next,
+        }
+    }
+
+    /// The turn is interrupted: keeps what the model said so far, and answers its calls, so that the
+    /// history stays valid. Results that exist are kept.
+    pub(crate) fn interrupted(&mut self, collected: Option<Collected>) {
+        if let Some(Collected { mut answer, .. }) = collected {
+            answer.content.retain(|content| match content {
+                Content::Text(text) => !text.trim().is_empty(),
+                Content::Call(_) => false,
+            });
+            if !answer.is_empty() {
+                self.history.push(Item::Answer(answer));
+            }
+        }
+        let Turn { calls, results, .. } = &mut self.turn;
+        let known = std::mem::take(results);
+        let open = std::mem::take(calls).into_iter().zip(known);
+        let results: Vec<_> = open
+            .map(|((_, call), result)| {
+                result.unwrap_or_else(|| {
+                    CallResult::refused(&call, "This call was interrupted by the user.")
+                })
+            })
+            .collect();
+        if !results.is_empty() {
+            self.history.push(Item::Results(results));
+        }
+    }
+}
+
+fn completed() -> TurnEnded<'static> {
+    TurnEnded { outcome: Outcome::Completed, ..TurnEnded::default() }
+}
