@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::answer::{Plan, answer};
 use crate::check::Finding;
 use crate::gate::Gate;
-use crate::http::Connection;
+use crate::http::{Connection, Header};
 use crate::play::Step;
 use crate::record::{Kind, Outcome, Request, ToolResult};
 use crate::script::Script;
@@ -192,21 +192,22 @@ const LOOK: Duration = Duration::from_millis(20);
 impl Player<'_> {
     fn play(&mut self, plan: Plan, without_body: bool) -> io::Result<Outcome> {
         match plan {
-            Plan::Stream(steps) => {
+            Plan::Stream { hold, headers, steps } => {
+                if hold.is_some_and(|gate| !self.pass(&gate)) {
+                    return Ok(Outcome::AgentLeft);
+                }
                 if steps.first() == Some(&Step::Cut) {
                     return Ok(Outcome::Cut);
                 }
-                self.connection.start_stream()?;
+                self.connection.start_stream(&headers)?;
                 let outcome = self.steps(steps, Connection::send_chunk)?;
                 if outcome == Outcome::Sent {
                     self.connection.end_stream()?;
                 }
                 Ok(outcome)
             }
-            Plan::Whole { status, retry_after, body, steps } => {
-                let mut headers = vec![("content-type", "application/json".to_owned())];
-                headers.extend(retry_after.map(|seconds| ("retry-after", seconds.to_string())));
-                self.play_body(status, &headers, &body.to_string(), steps, without_body)
+            Plan::Whole { status, headers, body, steps } => {
+                self.play_body(status, &headers, &body, steps, without_body)
             }
         }
     }
@@ -215,7 +216,7 @@ impl Player<'_> {
     fn play_body(
         &mut self,
         status: u16,
-        headers: &[(&str, String)],
+        headers: &[Header],
         body: &str,
         mut steps: Vec<Step>,
         without_body: bool,

@@ -1,6 +1,8 @@
 //! A script in JSON means the same as one in Rust, and mistakes in it are reported.
 
-use fake_model::{Action, ApiError, AtEnd, Call, Cut, Ending, Part, Reply, Script, Stop, Usage};
+use fake_model::{
+    Action, ApiError, AtEnd, Call, Cut, Ending, Part, Reply, Script, Sending, Stop, Usage,
+};
 use serde_json::json;
 
 #[test]
@@ -34,7 +36,10 @@ fn the_script_of_the_readme_is_parsed() {
 fn omitted_fields_have_defaults() {
     let script = Script::from_json(r#"{"replies": [{}]}"#).unwrap();
     let reply = &script.replies[0];
-    assert_eq!(reply.usage, Usage { input: 100, output: 20, cached: 0, reasoning: 0 });
+    assert_eq!(
+        reply.usage,
+        Usage { input: 100, output: 20, cached: 0, cache_write: 0, reasoning: 0 }
+    );
     assert_eq!((reply.stop, &reply.ending), (Stop::Done, &Ending::Complete));
     assert_eq!((script.at_end, script.key.as_str()), (AtEnd::Exhausted, "dummy"));
     assert_eq!(script.expect_stream, Some(true));
@@ -44,11 +49,13 @@ fn omitted_fields_have_defaults() {
 fn calls_are_raw_or_actions() {
     let raw: Part =
         serde_json::from_value(json!({"call": {"name": "x", "input": "free"}})).unwrap();
-    let expected = Call::Raw { name: "x".to_owned(), input: json!("free"), gate_inside: None };
+    let sending = Sending::default();
+    let (name, input) = ("x".to_owned(), json!("free"));
+    let expected = Call::Raw { name, input, gate_inside: None, sending: sending.clone() };
     assert_eq!(raw, Part::Call(expected));
     let read = json!({"call": {"action": {"read": {"path": "/a"}}}});
     let action = Action::Read { path: "/a".to_owned() };
-    let expected = Part::Call(Call::Action { action, gate_inside: None });
+    let expected = Part::Call(Call::Action { action, gate_inside: None, sending });
     assert_eq!(serde_json::from_value::<Part>(read).unwrap(), expected);
 }
 
