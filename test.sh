@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The one test command: formatting, lints, other targets, documentation, all tests, doc tests, packages,
-# published clients that read what we write, and real agents that we run. With --quick, all but other targets
-# and the real agents.
+# published clients that read what we write, the types of the providers' SDKs for what we request, and real agents
+# that we run. With --quick, all but other targets and the real agents.
 #
 # It needs Rust and nothing else. Missing components of Rust are installed with rustup, npm and tmux with apt, and
-# the clients (with a newer Node, if need be) with npm. What cannot be installed is named, and the checks
-# that need it are reported as skipped.
+# the clients (with a newer Node, if need be) with npm, and the types with pip. What cannot be installed is named, and
+# the checks that need it are reported as skipped.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -102,14 +102,24 @@ package --offline 2>/dev/null || package
 step "published clients"
 code=0
 if have_npm; then
-  cargo build --package interlingua-cli --locked --quiet
-  tests/clients/run "${CARGO_TARGET_DIR:-target}/debug/interlingua" || code=$?
+  cargo build --package interlingua-cli --package fake-model --locked --quiet
+  tests/clients/run "$target/debug/interlingua" "$target/debug/fake-model" || code=$?
 else
   code=77
 fi
 case $code in
   0) ;;
   77) skipped+=("published clients: npm or its registry is not here and cannot be had") ;;
+  *) exit "$code" ;;
+esac
+
+step "requests"
+# The tests of the API agent record what it sends to the providers.
+code=0
+tests/clients/requests/run "$target/api-requests" || code=$?
+case $code in
+  0) ;;
+  77) skipped+=("requests: none are recorded, or Python or its packages cannot be had") ;;
   *) exit "$code" ;;
 esac
 
