@@ -199,7 +199,9 @@ impl Desk<'_> {
             if let Some(whole) = chosen.whole {
                 received.blocks = whole;
             }
-            self.remember(protocol, thread, &received, reply);
+            let streamed = conversation.stream && !reply.whole_json;
+            let pieces = protocol.pieces(&received, streamed);
+            self.remember(thread, &received, reply, pieces);
         }
         let plan = self.plan(protocol, &conversation, reply, &answer);
         (kind, plan)
@@ -221,17 +223,15 @@ impl Desk<'_> {
     }
 
     /// Remembers what must come back with the next request of the thread.
-    fn remember(&mut self, protocol: Protocol, thread: usize, answer: &Answer, reply: &Reply) {
+    fn remember(&mut self, thread: usize, answer: &Answer, reply: &Reply, pieces: Vec<Value>) {
         let half =
             |block: &Block| matches!(&block.content, Content::Call(call) if call.sending.truncated);
         let complete = reply.ending == Ending::Complete
             && reply.stop != Stop::Refusal
             && answer.refusal().is_none()
             && !answer.blocks.iter().any(half);
-        self.state.threads.sent(
-            thread,
-            SentAnswer { request: self.number, pieces: protocol.pieces(answer), complete },
-        );
+        let answer = SentAnswer { request: self.number, pieces, complete };
+        self.state.threads.sent(thread, answer);
     }
 
     /// The reply for a request: the rest of an earlier one if the request has its token, else the

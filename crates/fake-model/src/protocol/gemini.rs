@@ -157,13 +157,7 @@ pub(super) fn body(answer: &Answer) -> Value {
     let mut parts = Vec::new();
     for block in &answer.blocks {
         match &block.content {
-            Content::Text => {
-                let mut part = json!({"text": block.text()});
-                if !at_end(answer) {
-                    sign(&mut part, block);
-                }
-                parts.push(part);
-            }
+            Content::Text => parts.push(whole_text(answer, block)),
             Content::Reasoning => parts.push(json!({"text": block.text(), "thought": true})),
             Content::Call(call) if !call.sending.truncated => {
                 parts.push(call_part(answer, block, call));
@@ -182,10 +176,11 @@ pub(super) fn body(answer: &Answer) -> Value {
 }
 
 /// The parts of an answer without its thoughts, as they must come back.
-pub(super) fn parts_to_return(answer: &Answer) -> Vec<Value> {
+pub(super) fn parts_to_return(answer: &Answer, streamed: bool) -> Vec<Value> {
     let mut parts = Vec::new();
     for block in &answer.blocks {
         match &block.content {
+            Content::Text if !streamed => parts.push(whole_text(answer, block)),
             Content::Text => parts.extend(text_parts(answer, block)),
             Content::Call(call) if !call.sending.truncated => {
                 parts.push(call_part(answer, block, call));
@@ -197,6 +192,14 @@ pub(super) fn parts_to_return(answer: &Answer) -> Vec<Value> {
         parts.push(last_part(answer));
     }
     parts
+}
+
+fn whole_text(answer: &Answer, block: &Block) -> Value {
+    let mut part = json!({"text": block.text()});
+    if !at_end(answer) {
+        sign(&mut part, block);
+    }
+    part
 }
 
 /// The deltas of a text as parts, the last one with the signature of the block.

@@ -108,14 +108,14 @@ impl Protocol {
     }
 
     /// The pieces of an answer as they must come back: the blocks of a message, the parts of a
-    /// content, items, or one message.
-    pub(crate) fn pieces(self, answer: &Answer) -> Vec<Value> {
+    /// content, items, or one message. In a stream of Gemini, each delta is a part.
+    pub(crate) fn pieces(self, answer: &Answer, streamed: bool) -> Vec<Value> {
         let list = |body: Value, field| body.get(field).and_then(Value::as_array).cloned();
         match self {
             Self::Responses => list(responses::body(answer), "output").unwrap_or_default(),
             Self::Messages => list(messages::body(answer), "content").unwrap_or_default(),
             Self::Chat => vec![chat::message(answer)],
-            Self::Gemini => gemini::parts_to_return(answer),
+            Self::Gemini => gemini::parts_to_return(answer, streamed),
         }
     }
 

@@ -127,7 +127,7 @@ impl Threads {
     }
 
     /// Compares what follows the last request with the answers to it. The one that fits best was
-    /// the one that the agent continued.
+    /// the one that the agent continued; an incomplete one was given up if the request was repeated.
     fn compare_answer(
         &self,
         place: usize,
@@ -141,12 +141,15 @@ impl Threads {
         if returned.is_empty() {
             return Breaches::new();
         }
-        let compare = |answer: &SentAnswer| {
-            let complete = answer.complete && !left(answer.request);
-            let known = |signature: &str| self.signatures.contains(signature);
+        let is_complete = |answer: &SentAnswer| answer.complete && !left(answer.request);
+        let known = |signature: &str| self.signatures.contains(signature);
+        let last = thread.answers.len().saturating_sub(1);
+        let all = thread.answers.iter().enumerate();
+        let all = all.filter(|(place, answer)| *place == last || is_complete(answer));
+        let all = all.map(|(_, answer)| {
+            let complete = is_complete(answer);
             echo::compare(thread.protocol, &answer.pieces, &returned, complete, &known)
-        };
-        let all = thread.answers.iter().rev().map(compare);
+        });
         all.min_by_key(Vec::len).unwrap_or_default()
     }
 }
