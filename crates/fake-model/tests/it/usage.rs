@@ -53,7 +53,8 @@ fn tokens_written_to_the_cache_are_part_of_the_input() {
         let response = ask(&model([reply]), wire);
         let events = response.events().into_iter();
         let events = events.filter_map(|(_, data)| serde_json::from_str::<Value>(&data).ok());
-        let usage: Vec<Value> = events.filter_map(|event| event.pointer(pointer).cloned()).collect();
+        let usage: Vec<Value> =
+            events.filter_map(|event| event.pointer(pointer).cloned()).collect();
         assert_eq!(usage.last(), Some(&expected), "{wire:?}");
     }
 }
