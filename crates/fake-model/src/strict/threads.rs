@@ -106,7 +106,12 @@ impl Threads {
             if thread.history.pieces != history.pieces {
                 thread.answers.clear();
             }
+            let tools = thread.history.tools.take();
+            let kept = thread.protocol == Protocol::Gemini && history.tools.is_null();
             thread.history = history;
+            if kept {
+                thread.history.tools = tools;
+            }
         }
     }
 
@@ -156,7 +161,13 @@ impl Threads {
 
 impl Thread {
     fn same_frame(&self, history: &History) -> bool {
-        self.history.system == history.system && self.history.tools == history.tools
+        self.history.system == history.system && self.same_tools(history)
+    }
+
+    /// Some models of Gemini produce structured output only without tools, and bind nothing to them.
+    fn same_tools(&self, history: &History) -> bool {
+        let without = self.protocol == Protocol::Gemini && history.tools.is_null();
+        without || self.history.tools == history.tools
     }
 
     fn is_continued_by(&self, history: &History) -> bool {
@@ -172,7 +183,7 @@ impl Thread {
         if self.history.system != history.system {
             breaches.push((Breach::SystemChanged, "the system prompt".to_owned()));
         }
-        if self.history.tools != history.tools {
+        if !self.same_tools(history) {
             breaches.push((Breach::ToolsChanged, "the list of tools".to_owned()));
         }
         let mut pairs = self.history.pieces.iter().zip(&history.pieces);

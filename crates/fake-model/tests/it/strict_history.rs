@@ -84,6 +84,19 @@ fn changed_tools_are_found() {
     }
 }
 
+/// Structured output and tools exclude each other with some of its models.
+#[test]
+fn gemini_may_leave_out_all_tools_for_one_request() {
+    let mut turns = Turns::new(Wire::Gemini, Reply::text("Hi"));
+    let tools = turns.second.as_object_mut().unwrap().remove("tools").unwrap();
+    turns.second["generationConfig"] = json!({"responseMimeType": "application/json"});
+    assert_eq!(turns.send(), NOTHING);
+    turns.second["tools"] = tools;
+    assert_eq!(turns.send(), NOTHING);
+    turns.second["tools"][0]["functionDeclarations"][0]["name"] = json!("sh");
+    assert_eq!(turns.send(), ["tools-changed"]);
+}
+
 #[test]
 fn a_changed_earlier_message_is_found() {
     for wire in Wire::ALL {

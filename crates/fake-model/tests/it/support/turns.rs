@@ -28,8 +28,8 @@ pub fn list(wire: Wire) -> &'static str {
 impl Turns {
     /// Sends the first request to a strict script with this reply.
     pub fn new(wire: Wire, reply: Reply) -> Self {
-        let script = Script::new().strict().any_stream().reply(reply).reply(Reply::text("Bye."));
-        let model = start(script.repeat_last());
+        let script = Script::new().strict().any_stream().without_side_requests();
+        let model = start(script.reply(reply).reply(Reply::text("Bye.")).repeat_last());
         let (path, mut first) = request_without_stream(wire, &[Entry::User("Hello")]);
         if wire == Wire::Responses {
             first["tools"][0]["strict"] = json!(false);
