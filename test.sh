@@ -10,6 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 skipped=()
+target=${CARGO_TARGET_DIR:-target}
 
 quick=
 case ${1:-} in
@@ -61,16 +62,16 @@ fi
 
 step "other targets"
 # They are only compiled. The core needs no operating system, so it also compiles to WebAssembly.
-for target in x86_64-pc-windows-gnu aarch64-apple-darwin wasm32-unknown-unknown; do
+for triple in x86_64-pc-windows-gnu aarch64-apple-darwin wasm32-unknown-unknown; do
   if [[ $quick ]]; then
-    skipped+=("$target: --quick leaves it out")
-  elif ! have_target "$target"; then
-    skipped+=("$target: rustup is not here or cannot add it")
-  elif [[ $target == wasm32-* ]]; then
-    cargo check --package interlingua --lib --target "$target" --locked --quiet
+    skipped+=("$triple: --quick leaves it out")
+  elif ! have_target "$triple"; then
+    skipped+=("$triple: rustup is not here or cannot add it")
+  elif [[ $triple == wasm32-* ]]; then
+    cargo check --package interlingua --lib --target "$triple" --locked --quiet
   else
-    cargo check --package interlingua-cli --target "$target" --locked --quiet
-    cargo check --package interlingua-agents --all-targets --target "$target" --locked --quiet
+    cargo check --package interlingua-cli --target "$triple" --locked --quiet
+    cargo check --package interlingua-agents --all-targets --target "$triple" --locked --quiet
   fi
 done
 
@@ -79,6 +80,8 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 
 step "tests"
 have_program tmux || skipped+=("what a terminal shows: tmux is not here and cannot be installed")
+# What an earlier run recorded is not what the API agent sends now.
+rm -rf "$target/api-requests"
 # Each crate has one test program, `it`, with a module for each behaviour. The real agents are skipped here.
 cargo test --workspace --lib --bins --tests --locked
 
@@ -88,7 +91,6 @@ cargo test --workspace --doc --locked
 step "packages"
 # Every published crate is packaged, and built from its package. What the steps above downloaded is enough,
 # unless cargo never read the registry's index on this machine.
-target=${CARGO_TARGET_DIR:-target}
 # Cargo keeps a copy of every package of the same version, although these are not published yet.
 rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/interlingua-*
 if [[ -d $target/package ]]; then
@@ -130,7 +132,7 @@ if [[ $quick ]]; then
 elif ! have_npm; then
   code=77
 else
-  agents=$(scripts/agents "${CARGO_TARGET_DIR:-target}/agents") || code=$?
+  agents=$(scripts/agents "$target/agents") || code=$?
   if ((code == 0)); then
     INTERLINGUA_AGENTS=$agents cargo test --package interlingua-agents --test real_agents --locked
   fi

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -76,6 +77,24 @@ impl FakeModel {
         let mut requests = self.requests();
         requests.retain(|request| matches!(request.kind, Kind::Main(_)));
         requests
+    }
+
+    /// Writes each request for an answer so far to a file `NAME-NUMBER.json` of a folder, in the form
+    /// in which `tests/clients/requests` validates it, and returns how many there were.
+    ///
+    /// # Errors
+    /// If the folder cannot be created, or a file cannot be written.
+    pub fn record_requests(&self, folder: &Path, name: &str) -> io::Result<usize> {
+        std::fs::create_dir_all(folder)?;
+        let mut count = 0;
+        for request in self.requests() {
+            if let Some(recorded) = request.recorded() {
+                let file = folder.join(format!("{name}-{:04}.json", request.number));
+                std::fs::write(file, format!("{recorded:#}\n"))?;
+                count += 1;
+            }
+        }
+        Ok(count)
     }
 
     /// The errors of the requests so far.

@@ -25,6 +25,7 @@ mod gates;
 mod http_forms;
 mod program;
 mod raw_answers;
+mod recorded_requests;
 mod refusals;
 mod script_json;
 mod side_requests;
