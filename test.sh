@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # The one test command: formatting, lints, other targets, documentation, all tests, doc tests, packages,
-# published clients that read what we write, and real agents that we run. With --quick, all but other targets
-# and the real agents.
+# published clients that read what we write, the types of the providers' SDKs for what we request, and real agents
+# that we run. With --quick, all but other targets and the real agents.
 #
 # It needs Rust and nothing else. Missing components of Rust are installed with rustup, npm and tmux with apt, and
-# the clients (with a newer Node, if need be) with npm. What cannot be installed is named, and the checks
-# that need it are reported as skipped.
+# the clients (with a newer Node, if need be) with npm, and the types with pip. What cannot be installed is named, and
+# the checks that need it are reported as skipped.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 skipped=()
+target=${CARGO_TARGET_DIR:-target}
 
 quick=
 case ${1:-} in
@@ -61,16 +62,16 @@ fi
 
 step "other targets"
 # They are only compiled. The core needs no operating system, so it also compiles to WebAssembly.
-for target in x86_64-pc-windows-gnu aarch64-apple-darwin wasm32-unknown-unknown; do
+for triple in x86_64-pc-windows-gnu aarch64-apple-darwin wasm32-unknown-unknown; do
   if [[ $quick ]]; then
-    skipped+=("$target: --quick leaves it out")
-  elif ! have_target "$target"; then
-    skipped+=("$target: rustup is not here or cannot add it")
-  elif [[ $target == wasm32-* ]]; then
-    cargo check --package interlingua --lib --target "$target" --locked --quiet
+    skipped+=("$triple: --quick leaves it out")
+  elif ! have_target "$triple"; then
+    skipped+=("$triple: rustup is not here or cannot add it")
+  elif [[ $triple == wasm32-* ]]; then
+    cargo check --package interlingua --lib --target "$triple" --locked --quiet
   else
-    cargo check --package interlingua-cli --target "$target" --locked --quiet
-    cargo check --package interlingua-agents --all-targets --target "$target" --locked --quiet
+    cargo check --package interlingua-cli --target "$triple" --locked --quiet
+    cargo check --package interlingua-agents --all-targets --target "$triple" --locked --quiet
   fi
 done
 
@@ -79,6 +80,8 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 
 step "tests"
 have_program tmux || skipped+=("what a terminal shows: tmux is not here and cannot be installed")
+# What an earlier run recorded is not what the API agent sends now.
+rm -rf "$target/api-requests"
 # Each crate has one test program, `it`, with a module for each behaviour. The real agents are skipped here.
 cargo test --workspace --lib --bins --tests --locked
 
@@ -88,7 +91,6 @@ cargo test --workspace --doc --locked
 step "packages"
 # Every published crate is packaged, and built from its package. What the steps above downloaded is enough,
 # unless cargo never read the registry's index on this machine.
-target=${CARGO_TARGET_DIR:-target}
 # Cargo keeps a copy of every package of the same version, although these are not published yet.
 rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/interlingua-*
 if [[ -d $target/package ]]; then
@@ -102,14 +104,24 @@ package --offline 2>/dev/null || package
 step "published clients"
 code=0
 if have_npm; then
-  cargo build --package interlingua-cli --locked --quiet
-  tests/clients/run "${CARGO_TARGET_DIR:-target}/debug/interlingua" || code=$?
+  cargo build --package interlingua-cli --package fake-model --locked --quiet
+  tests/clients/run "$target/debug/interlingua" "$target/debug/fake-model" || code=$?
 else
   code=77
 fi
 case $code in
   0) ;;
   77) skipped+=("published clients: npm or its registry is not here and cannot be had") ;;
+  *) exit "$code" ;;
+esac
+
+step "requests"
+# The tests of the API agent record what it sends to the providers.
+code=0
+tests/clients/requests/run "$target/api-requests" || code=$?
+case $code in
+  0) ;;
+  77) skipped+=("requests: none are recorded, or Python or its packages cannot be had") ;;
   *) exit "$code" ;;
 esac
 
@@ -120,7 +132,7 @@ if [[ $quick ]]; then
 elif ! have_npm; then
   code=77
 else
-  agents=$(scripts/agents "${CARGO_TARGET_DIR:-target}/agents") || code=$?
+  agents=$(scripts/agents "$target/agents") || code=$?
   if ((code == 0)); then
     INTERLINGUA_AGENTS=$agents cargo test --package interlingua-agents --test real_agents --locked
   fi

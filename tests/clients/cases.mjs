@@ -1,5 +1,8 @@
 // Runs every case of a manifest, says which failed, and prints one line for the client.
 import { readFileSync } from 'node:fs';
+import { same } from './same.mjs';
+
+export { same };
 
 export const manifest = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 
@@ -38,11 +41,6 @@ export function response(bytes) {
     },
   });
   return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
-}
-
-export function same(what, told, expected) {
-  const [one, two] = [JSON.stringify(told), JSON.stringify(expected)];
-  if (one !== two) throw new Error(`${what} is ${one}, not ${two}`);
 }
 
 /** The text of a stream, unless the agent took some of it back. */

@@ -64,6 +64,33 @@ pub enum Breach {
     SchemaNotObject,
     /// A tool has no name, or the name of another.
     ToolName,
+    /// The header `anthropic-version` is missing, or names a version that is not accepted.
+    VersionWrong,
+    /// A field that the API refuses, or one that is missing (strict).
+    FieldRefused,
+    /// Something other than a call follows a call in a message (strict).
+    TextAfterCall,
+    /// Answers are not all directly after their calls, in one message where the API wants that, in
+    /// order, and without other content (strict).
+    AnswersMisplaced,
+    /// An answer lacks the id that its call had (strict).
+    AnswerIdMissing,
+    /// A reasoning item is not followed by the item that it led to (strict).
+    ReasoningAlone,
+    /// The system prompt changed within a conversation (strict).
+    SystemChanged,
+    /// The offered tools changed within a conversation (strict).
+    ToolsChanged,
+    /// An earlier message changed within a conversation (strict).
+    HistoryChanged,
+    /// An answer came back with another text, or other calls, than it was sent with (strict).
+    ReplyChanged,
+    /// A signature, or reasoning that must come back, is missing (strict).
+    SignatureMissing,
+    /// A signature, or what it signs, was changed (strict).
+    SignatureChanged,
+    /// A signature is not where it was sent (strict).
+    SignatureMisplaced,
     /// The script has an action that no offered tool can do.
     ActionWithoutTool,
     /// The script has no replies left.
@@ -92,6 +119,19 @@ impl Breach {
             Self::AnswerWithoutCall => "answer-without-call",
             Self::SchemaNotObject => "schema-not-object",
             Self::ToolName => "tool-name",
+            Self::VersionWrong => "version-wrong",
+            Self::FieldRefused => "field-refused",
+            Self::TextAfterCall => "text-after-call",
+            Self::AnswersMisplaced => "answers-misplaced",
+            Self::AnswerIdMissing => "answer-id-missing",
+            Self::ReasoningAlone => "reasoning-alone",
+            Self::SystemChanged => "system-changed",
+            Self::ToolsChanged => "tools-changed",
+            Self::HistoryChanged => "history-changed",
+            Self::ReplyChanged => "reply-changed",
+            Self::SignatureMissing => "signature-missing",
+            Self::SignatureChanged => "signature-changed",
+            Self::SignatureMisplaced => "signature-misplaced",
             Self::ActionWithoutTool => "action-without-tool",
             Self::ScriptExhausted => "script-exhausted",
         }

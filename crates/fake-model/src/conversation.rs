@@ -39,6 +39,21 @@ impl Conversation {
         texts.join("\n")
     }
 
+    /// The id of the next call without an id: the reader of Gemini's requests numbers such calls of
+    /// one name. `before` are the calls that precede it in the same answer.
+    pub(crate) fn next_unnamed<'a>(
+        &'a self,
+        name: &str,
+        before: impl Iterator<Item = &'a str>,
+    ) -> String {
+        let earlier = self.entries.iter().filter_map(|entry| match entry {
+            Entry::Call { id, .. } => Some(id.as_str()),
+            _ => None,
+        });
+        let unnamed = |id: &&str| id.strip_prefix(name).is_some_and(|rest| rest.starts_with('#'));
+        format!("{name}#{}", earlier.chain(before).filter(unnamed).count() + 1)
+    }
+
     /// The last text of the user, or of the agent in the user's name.
     pub(crate) fn last_user_text(&self) -> &str {
         self.entries.iter().rev().find_map(Entry::by_person).unwrap_or_default()

@@ -9,13 +9,16 @@ use std::net::TcpStream;
 const HEAD_LIMIT: usize = 256 * 1024;
 const BODY_LIMIT: usize = 256 * 1024 * 1024;
 
+/// The name of a header, in lower case, and its value.
+pub(crate) type Header = (String, String);
+
 /// A received request.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) method: String,
     pub(crate) path: String,
     /// Names in lower case.
-    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<Header>,
     /// The body, or the reason why it cannot be read, for the answer.
     pub(crate) body: Result<Vec<u8>, String>,
     pub(crate) keep_alive: bool,
@@ -66,24 +69,25 @@ impl Connection {
     pub(crate) fn respond(
         &mut self,
         status: u16,
-        headers: &[(&str, String)],
+        headers: &[Header],
         body: &str,
         bytes: usize,
     ) -> io::Result<()> {
-        let length = [("content-length", body.len().to_string())];
+        let length = [("content-length".to_owned(), body.len().to_string())];
         let mut answer = head(status, &[headers, &length].concat());
         answer.push_str(body.get(..bytes).unwrap_or(body));
         self.send(&answer)
     }
 
     /// Starts an answer that is sent in chunks.
-    pub(crate) fn start_stream(&mut self) -> io::Result<()> {
-        let headers = [
-            ("content-type", "text/event-stream; charset=utf-8".to_owned()),
-            ("cache-control", "no-cache".to_owned()),
-            ("transfer-encoding", "chunked".to_owned()),
+    pub(crate) fn start_stream(&mut self, headers: &[Header]) -> io::Result<()> {
+        let own = [
+            ("content-type", "text/event-stream; charset=utf-8"),
+            ("cache-control", "no-cache"),
+            ("transfer-encoding", "chunked"),
         ];
-        self.send(&head(200, &headers))
+        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.send(&head(200, &[&own, headers].concat()))
     }
 
     /// Sends a chunk.
@@ -258,7 +262,7 @@ fn decoded(encoding: &str, body: Vec<u8>) -> Result<Vec<u8>, String> {
     }
 }
 
-fn head(status: u16, headers: &[(&str, String)]) -> String {
+fn head(status: u16, headers: &[Header]) -> String {
     let mut head = format!("HTTP/1.1 {status} {}\r\n", reason(status));
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
@@ -274,9 +278,11 @@ fn reason(status: u16) -> &'static str {
         401 => "Unauthorized",
         403 => "Forbidden",
         404 => "Not Found",
+        413 => "Content Too Large",
         415 => "Unsupported Media Type",
         429 => "Too Many Requests",
         500 => "Internal Server Error",
+        503 => "Service Unavailable",
         529 => "Overloaded",
         _ => "Status",
     }

@@ -35,6 +35,7 @@ mod script;
 mod server;
 mod side;
 mod state;
+mod strict;
 mod tools;
 
 pub use check::{Breach, Finding};
@@ -43,6 +44,10 @@ pub use guide::guide;
 pub use keys::Key;
 pub use protocol::Protocol;
 pub use record::{Kind, Outcome, Request, ToolResult};
-pub use script::{Action, ApiError, AtEnd, Call, Cut, Ending, Part, Reply, Script, Stop, Usage};
+pub use script::{
+    Action, ApiError, AtEnd, Call, CallArguments, CallIndex, ChatForm, Cut, Ending, ErrorEvent,
+    Failure, FailureClass, GeminiForm, MessagesForm, Part, RawAnswer, Reply, ResponsesForm, Script,
+    Sending, SignaturePlace, Stop, Usage,
+};
 pub use server::FakeModel;
 pub use tools::{Fill, Job, Row, TABLE};

@@ -14,8 +14,14 @@ pub(crate) enum Mark {
     Frame,
     /// It carries a text delta.
     Text,
-    /// It carries a delta of reasoning or of a call.
+    /// It carries a delta of reasoning.
     Delta,
+    /// It carries a delta of a call.
+    Call,
+    /// It closes a call.
+    CallEnd,
+    /// It carries a token with which the answer can be continued from here.
+    Checkpoint,
     /// It states why the model stopped, or follows that event.
     End,
 }
@@ -50,21 +56,36 @@ pub(crate) fn steps(beats: Vec<Beat>, reply: &Reply, error: Option<String>) -> V
         .position(|beat| matches!(beat, Beat::Event(Mark::End, _)))
         .unwrap_or(beats.len());
     match &reply.ending {
-        Ending::Complete => paced(beats, reply.delay_ms),
-        Ending::Error(_) => {
+        Ending::Complete | Ending::Continuation => paced(beats, reply.delay_ms),
+        Ending::Error(_) | Ending::Failure(_) => {
             let mut steps = paced(before(beats, end), reply.delay_ms);
             steps.extend(error.map(Step::Send));
             steps
         }
-        Ending::Cut(Cut::BeforeFirstByte) => vec![Step::Cut],
-        Ending::Cut(Cut::InText) => cut_in_text(beats, reply.delay_ms),
-        Ending::Cut(Cut::BeforeLastEvent) => {
-            let mut steps = paced(before(beats, end), reply.delay_ms);
-            steps.push(Step::Cut);
-            steps
-        }
-        Ending::Cut(Cut::QuietBeforeLastEvent) => paced(before(beats, end), reply.delay_ms),
+        Ending::Cut(cut) => cut_at(*cut, beats, end, reply.delay_ms),
     }
+}
+
+fn cut_at(cut: Cut, beats: Vec<Beat>, end: usize, delay_ms: u64) -> Vec<Step> {
+    let after = |marks: &[Mark]| last(&beats, marks).map_or(end, |place| place + 1);
+    let text: &[&[Mark]] = &[&[Mark::Text], &[Mark::Delta, Mark::Call]];
+    let end = match cut {
+        Cut::BeforeFirstByte => return vec![Step::Cut],
+        Cut::QuietBeforeLastEvent => return paced(before(beats, end), delay_ms),
+        Cut::InText => return cut_inside(beats, text, delay_ms),
+        Cut::InCall => return cut_inside(beats, &[&[Mark::Call], &[Mark::Text]], delay_ms),
+        Cut::AfterCalls => after(&[Mark::Call, Mark::CallEnd]),
+        Cut::AfterCheckpoint => after(&[Mark::Checkpoint]),
+        Cut::BeforeLastEvent => end,
+    };
+    let mut steps = paced(before(beats, end), delay_ms);
+    steps.push(Step::Cut);
+    steps
+}
+
+/// The place of the last event with one of these marks.
+fn last(beats: &[Beat], marks: &[Mark]) -> Option<usize> {
+    beats.iter().rposition(|beat| matches!(beat, Beat::Event(found, _) if marks.contains(found)))
 }
 
 /// The first half of a text, cut between two characters.
@@ -77,11 +98,9 @@ fn before(mut beats: Vec<Beat>, end: usize) -> Vec<Beat> {
     beats
 }
 
-fn cut_in_text(mut beats: Vec<Beat>, delay_ms: u64) -> Vec<Step> {
-    let last = |mark| {
-        beats.iter().rposition(|beat| matches!(beat, Beat::Event(found, _) if *found == mark))
-    };
-    let place = last(Mark::Text).or_else(|| last(Mark::Delta)).unwrap_or(0);
+/// Cuts the last event with one of the first marks, or else of the next ones.
+fn cut_inside(mut beats: Vec<Beat>, choices: &[&[Mark]], delay_ms: u64) -> Vec<Step> {
+    let place = choices.iter().find_map(|marks| last(&beats, marks)).unwrap_or(0);
     let half = match beats.get(place) {
         Some(Beat::Event(_, text)) => first_half(text).to_owned(),
         _ => String::new(),
@@ -99,7 +118,7 @@ fn paced(beats: Vec<Beat>, delay_ms: u64) -> Vec<Step> {
         match beat {
             Beat::Gate(name) => steps.push(Step::Gate(name)),
             Beat::Event(mark, text) => {
-                if delay_ms > 0 && matches!(mark, Mark::Text | Mark::Delta) {
+                if delay_ms > 0 && matches!(mark, Mark::Text | Mark::Delta | Mark::Call) {
                     steps.push(Step::Pause(Duration::from_millis(delay_ms)));
                 }
                 steps.push(Step::Send(text));

@@ -28,6 +28,24 @@ pub struct Request {
     pub outcome: Outcome,
 }
 
+impl Request {
+    /// The value of a header, unless it contains a secret. The name is in lower case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(found, _)| found == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The request as the validation against the types of the SDKs reads it: the API and the body.
+    /// `None` if it is no request for an answer.
+    #[must_use]
+    pub fn recorded(&self) -> Option<Value> {
+        let answered = matches!(self.kind, Kind::Main(_) | Kind::Side(_));
+        let protocol = self.protocol.filter(|_| answered)?;
+        Some(serde_json::json!({"api": protocol.api(), "body": self.body}))
+    }
+}
+
 /// The kind of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

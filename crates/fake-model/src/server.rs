@@ -5,6 +5,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::answer::{Plan, answer};
 use crate::check::Finding;
 use crate::gate::Gate;
-use crate::http::Connection;
+use crate::http::{Connection, Header};
 use crate::play::Step;
 use crate::record::{Kind, Outcome, Request, ToolResult};
 use crate::script::Script;
@@ -76,6 +77,24 @@ impl FakeModel {
         let mut requests = self.requests();
         requests.retain(|request| matches!(request.kind, Kind::Main(_)));
         requests
+    }
+
+    /// Writes each request for an answer so far to a file `NAME-NUMBER.json` of a folder, in the form
+    /// in which `tests/clients/requests` validates it, and returns how many there were.
+    ///
+    /// # Errors
+    /// If the folder cannot be created, or a file cannot be written.
+    pub fn record_requests(&self, folder: &Path, name: &str) -> io::Result<usize> {
+        std::fs::create_dir_all(folder)?;
+        let mut count = 0;
+        for request in self.requests() {
+            if let Some(recorded) = request.recorded() {
+                let file = folder.join(format!("{name}-{:04}.json", request.number));
+                std::fs::write(file, format!("{recorded:#}\n"))?;
+                count += 1;
+            }
+        }
+        Ok(count)
     }
 
     /// The errors of the requests so far.
@@ -192,21 +211,22 @@ const LOOK: Duration = Duration::from_millis(20);
 impl Player<'_> {
     fn play(&mut self, plan: Plan, without_body: bool) -> io::Result<Outcome> {
         match plan {
-            Plan::Stream(steps) => {
+            Plan::Stream { hold, headers, steps } => {
+                if hold.is_some_and(|gate| !self.pass(&gate)) {
+                    return Ok(Outcome::AgentLeft);
+                }
                 if steps.first() == Some(&Step::Cut) {
                     return Ok(Outcome::Cut);
                 }
-                self.connection.start_stream()?;
+                self.connection.start_stream(&headers)?;
                 let outcome = self.steps(steps, Connection::send_chunk)?;
                 if outcome == Outcome::Sent {
                     self.connection.end_stream()?;
                 }
                 Ok(outcome)
             }
-            Plan::Whole { status, retry_after, body, steps } => {
-                let mut headers = vec![("content-type", "application/json".to_owned())];
-                headers.extend(retry_after.map(|seconds| ("retry-after", seconds.to_string())));
-                self.play_body(status, &headers, &body.to_string(), steps, without_body)
+            Plan::Whole { status, headers, body, steps } => {
+                self.play_body(status, &headers, &body, steps, without_body)
             }
         }
     }
@@ -215,7 +235,7 @@ impl Player<'_> {
     fn play_body(
         &mut self,
         status: u16,
-        headers: &[(&str, String)],
+        headers: &[Header],
         body: &str,
         mut steps: Vec<Step>,
         without_body: bool,

@@ -3,15 +3,17 @@
 //! One lock and one condition variable guard all of it, so that every wait is for a condition and
 //! none is a sleep. It knows no wire format and does no I/O.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::check::{Breach, Breaches, Finding};
 use crate::conversation::{Conversation, Entry};
+use crate::protocol::Block;
 use crate::record::{Outcome, Request, ToolResult};
 use crate::script::{AtEnd, Reply, Script};
+use crate::strict::Threads;
 
 /// The script and the state, for all threads.
 #[derive(Debug)]
@@ -122,6 +124,23 @@ pub(crate) struct State {
     used: HashSet<usize>,
     calls: Vec<TrackedCall>,
     gates: BTreeMap<String, GateState>,
+    /// The rests of answers, by the token with which a request continues them.
+    pub(crate) rests: HashMap<String, Rest>,
+    /// What a strict script compares with later requests.
+    pub(crate) threads: Threads,
+}
+
+/// An answer that a request can continue after a checkpoint.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    pub(crate) place: Option<usize>,
+    pub(crate) reply: Reply,
+    /// The request that the reply first answered.
+    pub(crate) number: usize,
+    /// All blocks of the answer.
+    pub(crate) whole: Vec<Block>,
+    /// The first block after the checkpoint.
+    pub(crate) start: usize,
 }
 
 /// The state of a gate.
@@ -171,9 +190,9 @@ impl State {
         }));
     }
 
-    /// Generates an id for a call, and remembers it.
-    pub(crate) fn new_call(&mut self, name: &str, place: &CallPlace) -> String {
-        let id = format!("call_{:04}", self.calls.len() + 1);
+    /// Generates an id for a call, unless it has one, and remembers it.
+    pub(crate) fn new_call(&mut self, name: &str, place: &CallPlace, id: Option<String>) -> String {
+        let id = id.unwrap_or_else(|| format!("call_{:04}", self.calls.len() + 1));
         self.calls.push(TrackedCall {
             id: id.clone(),
             name: name.to_owned(),

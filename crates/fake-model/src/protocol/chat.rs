@@ -2,14 +2,15 @@
 //!
 //! A stream consists of chunks without event names, then the counts if the request includes them
 //! (`stream_options.include_usage`), then `[DONE]`. Reasoning is `reasoning_content`, which the
-//! official API does not have but most compatible servers do.
+//! official API does not have but most compatible servers do. The form of a reply selects the
+//! deviations of compatible servers.
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Content, data, set};
+use super::{Answer, Bit, Block, Content, SentCall, data, set};
 use crate::conversation::{Conversation, Entry, Role, Tool, content_text, items_at, text_at};
 use crate::play::{Beat, Mark};
-use crate::script::{ApiError, Stop};
+use crate::script::{ApiError, CallArguments, CallIndex, Stop};
 
 pub(super) fn read(body: &Value) -> Conversation {
     let format = body.get("response_format").unwrap_or(&Value::Null);
@@ -72,72 +73,165 @@ fn read_message(message: &Value, conversation: &mut Conversation) {
 pub(super) fn stream(answer: &Answer) -> Vec<Beat> {
     let chunk = |mark, delta: Value| Beat::Event(mark, data(&chunk(answer, delta, Value::Null)));
     let mut beats = vec![chunk(Mark::Frame, json!({"role": "assistant", "content": ""}))];
-    let mut index = 0;
-    for block in &answer.blocks {
+    let mut calls = 0;
+    for (place, block) in answer.blocks.iter().enumerate() {
         match &block.content {
             Content::Gates => beats.extend(block.gates()),
-            Content::Reasoning => beats.extend(
-                block.beats(|delta| chunk(Mark::Delta, json!({"reasoning_content": delta}))),
-            ),
+            Content::Checkpoint(_) => {}
+            Content::Reasoning | Content::Redacted => {
+                beats.extend(block.beats(|delta| {
+                    chunk(Mark::Delta, reasoning_delta(answer, place, block, delta))
+                }));
+                let signed = details(answer, place, block, "");
+                beats
+                    .extend(signed.map(|details| {
+                        chunk(Mark::Delta, json!({"reasoning_details": [details]}))
+                    }));
+            }
             Content::Text => {
-                beats.extend(block.beats(|delta| chunk(Mark::Text, json!({"content": delta}))))
+                beats.extend(block.beats(|delta| chunk(Mark::Text, json!({"content": delta}))));
+            }
+            Content::Refusal => {
+                beats.extend(block.beats(|delta| chunk(Mark::Text, json!({"refusal": delta}))));
             }
             Content::Call(call) => {
-                beats.push(chunk(
-                    Mark::Frame,
-                    json!({"tool_calls": [{
-                        "index": index, "id": call.id, "type": "function",
-                        "function": {"name": call.name, "arguments": ""},
-                    }]}),
-                ));
-                beats.extend(block.beats(|delta| {
-                    let call = json!({"index": index, "function": {"arguments": delta}});
-                    chunk(Mark::Delta, json!({"tool_calls": [call]}))
+                let pieces = call_pieces(answer, block, call, calls);
+                beats.extend(pieces.into_iter().map(|piece| match piece {
+                    CallPiece::Gate(name) => Beat::Gate(name),
+                    CallPiece::Start(call) => chunk(Mark::Frame, json!({"tool_calls": [call]})),
+                    CallPiece::Delta(call) => chunk(Mark::Call, json!({"tool_calls": [call]})),
                 }));
-                index += 1;
+                calls += 1;
             }
         }
     }
     let last = self::chunk(answer, json!({}), json!(finish_reason(answer)));
     beats.push(Beat::Event(Mark::End, data(&last)));
-    if answer.wants_usage {
+    if let (true, Some(usage)) = (answer.wants_usage, usage(answer)) {
         let mut counts = head(answer, "chat.completion.chunk");
         counts.insert("choices".to_owned(), json!([]));
-        counts.insert("usage".to_owned(), usage(answer));
+        counts.insert("usage".to_owned(), usage);
         beats.push(Beat::Event(Mark::End, data(&Value::Object(counts))));
     }
-    beats.push(Beat::Event(Mark::End, "data: [DONE]\n\n".to_owned()));
+    if !answer.forms.chat.without_done {
+        beats.push(Beat::Event(Mark::End, "data: [DONE]\n\n".to_owned()));
+    }
     beats
 }
 
+fn reasoning_delta(answer: &Answer, place: usize, block: &Block, delta: &str) -> Value {
+    let mut fields = json!({&answer.forms.chat.reasoning_field: delta});
+    if answer.forms.chat.reasoning_details && block.content == Content::Reasoning {
+        let details = json!({
+            "type": "reasoning.text", "text": delta, "format": "unknown", "index": place,
+        });
+        set(&mut fields, "reasoning_details", json!([details]));
+    }
+    fields
+}
+
+/// The signed entry of `reasoning_details`, if the form has it.
+fn details(answer: &Answer, place: usize, block: &Block, text: &str) -> Option<Value> {
+    let signature = block.signature.as_ref().filter(|_| answer.forms.chat.reasoning_details)?;
+    Some(match block.content {
+        Content::Redacted => json!({
+            "type": "reasoning.encrypted", "data": signature, "format": "unknown", "index": place,
+        }),
+        _ => json!({
+            "type": "reasoning.text", "text": text, "signature": signature, "format": "unknown",
+            "index": place,
+        }),
+    })
+}
+
+enum CallPiece {
+    Gate(String),
+    Start(Value),
+    Delta(Value),
+}
+
+/// The pieces in which a call is sent, as the form of the reply defines it.
+fn call_pieces(answer: &Answer, block: &Block, call: &SentCall, number: usize) -> Vec<CallPiece> {
+    let form = &answer.forms.chat;
+    let indexed = |mut piece: Value| {
+        match form.index {
+            CallIndex::Counted => set(&mut piece, "index", json!(number)),
+            CallIndex::Zero => set(&mut piece, "index", json!(0)),
+            CallIndex::Missing => {}
+        }
+        piece
+    };
+    let start = |arguments: Value| {
+        let function = json!({"name": call.name, "arguments": arguments});
+        indexed(json!({"id": call.id, "type": "function", "function": function}))
+    };
+    let gates = block.bits.iter().filter_map(|bit| match bit {
+        Bit::Gate(name) => Some(CallPiece::Gate(name.clone())),
+        Bit::Delta(_) => None,
+    });
+    if form.arguments == CallArguments::Object {
+        return gates.chain([CallPiece::Delta(start(call.input.clone()))]).collect();
+    }
+    if form.whole_calls {
+        return gates.chain([CallPiece::Delta(start(json!(block.text())))]).collect();
+    }
+    let mut pieces = vec![CallPiece::Start(start(json!("")))];
+    pieces.extend(block.bits.iter().map(|bit| match bit {
+        Bit::Gate(name) => CallPiece::Gate(name.clone()),
+        Bit::Delta(delta) => {
+            let mut piece = indexed(json!({"function": {"arguments": delta}}));
+            if form.repeated_ids {
+                set(&mut piece, "id", json!(call.id));
+            }
+            CallPiece::Delta(piece)
+        }
+    }));
+    pieces
+}
+
 pub(super) fn body(answer: &Answer) -> Value {
-    let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
-    for block in &answer.blocks {
+    let choice = json!({
+        "index": 0, "message": message(answer), "logprobs": null,
+        "finish_reason": finish_reason(answer),
+    });
+    let mut body = head(answer, "chat.completion");
+    body.insert("choices".to_owned(), json!([choice]));
+    body.extend(usage(answer).map(|usage| ("usage".to_owned(), usage)));
+    Value::Object(body)
+}
+
+/// The complete message of an answer.
+pub(super) fn message(answer: &Answer) -> Value {
+    let (mut text, mut reasoning, mut calls) = (String::new(), None, Vec::new());
+    let mut signed = Vec::new();
+    for (place, block) in answer.blocks.iter().enumerate() {
         match &block.content {
-            Content::Gates => {}
+            Content::Gates | Content::Checkpoint(_) | Content::Refusal => {}
             Content::Text => text.push_str(&block.text()),
-            Content::Reasoning => reasoning.push_str(&block.text()),
+            Content::Reasoning => {
+                reasoning.get_or_insert_with(String::new).push_str(&block.text());
+                signed.extend(details(answer, place, block, &block.text()));
+            }
+            Content::Redacted => signed.extend(details(answer, place, block, "")),
             Content::Call(call) => calls.push(json!({
                 "id": call.id, "type": "function",
-                "function": {"name": call.name, "arguments": call.input_text()},
+                "function": {"name": call.name, "arguments": block.text()},
             })),
         }
     }
     let content = if text.is_empty() && !calls.is_empty() { Value::Null } else { json!(text) };
-    let mut message = json!({"role": "assistant", "content": content, "refusal": null});
-    if !reasoning.is_empty() {
-        set(&mut message, "reasoning_content", json!(reasoning));
+    let refusal = answer.refusal();
+    let mut message = json!({"role": "assistant", "content": content, "refusal": refusal});
+    if let Some(reasoning) = reasoning {
+        set(&mut message, &answer.forms.chat.reasoning_field, json!(reasoning));
+    }
+    if !signed.is_empty() {
+        set(&mut message, "reasoning_details", json!(signed));
     }
     if !calls.is_empty() {
         set(&mut message, "tool_calls", json!(calls));
     }
-    let choice = json!({
-        "index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason(answer),
-    });
-    let mut body = head(answer, "chat.completion");
-    body.insert("choices".to_owned(), json!([choice]));
-    body.insert("usage".to_owned(), usage(answer));
-    Value::Object(body)
+    message
 }
 
 /// The error form that all OpenAI protocols share.
@@ -169,13 +263,18 @@ fn chunk(answer: &Answer, delta: Value, finish: Value) -> Value {
     let mut chunk = head(answer, "chat.completion.chunk");
     let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish});
     chunk.insert("choices".to_owned(), json!([choice]));
-    if answer.wants_usage {
+    if answer.forms.chat.usage_in_every_chunk {
+        chunk.extend(usage(answer).map(|usage| ("usage".to_owned(), usage)));
+    } else if answer.wants_usage {
         chunk.insert("usage".to_owned(), Value::Null);
     }
     Value::Object(chunk)
 }
 
-fn finish_reason(answer: &Answer) -> &'static str {
+fn finish_reason(answer: &Answer) -> &str {
+    if let Some(reason) = &answer.forms.chat.finish_reason {
+        return reason;
+    }
     match answer.stop {
         Stop::Length => "length",
         Stop::Refusal => "content_filter",
@@ -184,13 +283,17 @@ fn finish_reason(answer: &Answer) -> &'static str {
     }
 }
 
-fn usage(answer: &Answer) -> Value {
-    let usage = answer.usage;
-    json!({
+fn usage(answer: &Answer) -> Option<Value> {
+    let usage = answer.usage?;
+    let mut details = json!({"cached_tokens": usage.cached});
+    if usage.cache_write > 0 {
+        set(&mut details, "cache_write_tokens", json!(usage.cache_write));
+    }
+    Some(json!({
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,
         "total_tokens": usage.input + usage.output,
-        "prompt_tokens_details": {"cached_tokens": usage.cached},
+        "prompt_tokens_details": details,
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
-    })
+    }))
 }

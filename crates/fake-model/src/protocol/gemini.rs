@@ -3,16 +3,17 @@
 //! A stream consists of complete responses without event names; the last one has the
 //! `finishReason`. A call is sent at once, so a gate inside a call waits before it. Thoughts are
 //! not part of `candidatesTokenCount`. Ids of calls are optional: if a request has none, calls and
-//! answers are paired by name and order.
+//! answers are paired by name and order. The first call of an answer, or its last text part, has a
+//! signature, which must come back on the same part.
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Content, data, set};
+use super::{Answer, Block, Content, SentCall, data, set};
 use crate::conversation::{Conversation, Entry, Role, Tool, content_text, items_at, text_at};
 use crate::play::{Beat, Mark};
-use crate::script::{ApiError, Stop};
+use crate::script::{ApiError, SignaturePlace, Stop};
 
 pub(super) fn read(path: &str, body: &Value) -> Conversation {
     let path = path.split('?').next().unwrap_or_default();
@@ -105,35 +106,150 @@ fn answer_text(answer: &Value) -> String {
 }
 
 pub(super) fn stream(answer: &Answer) -> Vec<Beat> {
-    let chunk = |mark, part: Value| Beat::Event(mark, data(&response(answer, vec![part], None)));
-    let mut beats = Vec::new();
+    if let Some(blocked) = blocked(answer) {
+        return vec![Beat::Event(Mark::End, data(&blocked))];
+    }
+    let chunk = |mark, part: Value| {
+        let content = json!({"role": "model", "parts": [part]});
+        Beat::Event(mark, data(&response(answer, json!({"content": content}))))
+    };
+    let checkpoints =
+        answer.blocks.iter().filter(|block| matches!(block.content, Content::Checkpoint(_)));
+    let (mut left, mut beats) = (checkpoints.count(), Vec::new());
     for block in &answer.blocks {
         match &block.content {
-            Content::Text | Content::Gates => {
-                beats.extend(block.beats(|delta| chunk(Mark::Text, json!({"text": delta}))));
+            Content::Text => {
+                let mut parts = text_parts(answer, block).into_iter();
+                beats.extend(
+                    block.beats(|_| chunk(Mark::Text, parts.next().unwrap_or(json!({"text": ""})))),
+                );
             }
             Content::Reasoning => beats.extend(
                 block.beats(|delta| chunk(Mark::Delta, json!({"text": delta, "thought": true}))),
             ),
             Content::Call(call) => {
                 beats.extend(block.gates());
-                beats.push(chunk(Mark::Delta, call_part(call)));
+                if !call.sending.truncated {
+                    beats.push(chunk(Mark::Call, call_part(answer, block, call)));
+                }
             }
+            Content::Checkpoint(token) => {
+                left -= 1;
+                let mut candidate = json!({"continuationToken": token});
+                if left == 0 && answer.continued {
+                    set(&mut candidate, "finishReason", json!("CONTINUATION"));
+                    beats.push(Beat::Event(Mark::End, data(&response(answer, candidate))));
+                    return beats;
+                }
+                beats.push(Beat::Event(Mark::Checkpoint, data(&response(answer, candidate))));
+            }
+            Content::Gates | Content::Refusal | Content::Redacted => beats.extend(block.gates()),
         }
     }
-    let last = response(answer, vec![json!({"text": ""})], Some(finish_reason(answer)));
-    beats.push(Beat::Event(Mark::End, data(&last)));
+    beats.push(Beat::Event(Mark::End, data(&response(answer, last_candidate(answer)))));
     beats
 }
 
 pub(super) fn body(answer: &Answer) -> Value {
-    let parts = answer.blocks.iter().filter_map(|block| match &block.content {
-        Content::Gates => None,
-        Content::Text => Some(json!({"text": block.text()})),
-        Content::Reasoning => Some(json!({"text": block.text(), "thought": true})),
-        Content::Call(call) => Some(call_part(call)),
-    });
-    response(answer, parts.collect(), Some(finish_reason(answer)))
+    if let Some(blocked) = blocked(answer) {
+        return blocked;
+    }
+    let mut parts = Vec::new();
+    for block in &answer.blocks {
+        match &block.content {
+            Content::Text => parts.push(whole_text(answer, block)),
+            Content::Reasoning => parts.push(json!({"text": block.text(), "thought": true})),
+            Content::Call(call) if !call.sending.truncated => {
+                parts.push(call_part(answer, block, call));
+            }
+            _ => {}
+        }
+    }
+    let mut candidate = last_candidate(answer);
+    if at_end(answer) {
+        parts.push(last_part(answer));
+    }
+    if !answer.forms.gemini.without_last_content {
+        set(&mut candidate, "content", json!({"role": "model", "parts": parts}));
+    }
+    response(answer, candidate)
+}
+
+/// The parts of an answer without its thoughts, as they must come back.
+pub(super) fn parts_to_return(answer: &Answer, streamed: bool) -> Vec<Value> {
+    let mut parts = Vec::new();
+    for block in &answer.blocks {
+        match &block.content {
+            Content::Text if !streamed => parts.push(whole_text(answer, block)),
+            Content::Text => parts.extend(text_parts(answer, block)),
+            Content::Call(call) if !call.sending.truncated => {
+                parts.push(call_part(answer, block, call));
+            }
+            _ => {}
+        }
+    }
+    if at_end(answer) {
+        parts.push(last_part(answer));
+    }
+    parts
+}
+
+fn whole_text(answer: &Answer, block: &Block) -> Value {
+    let mut part = json!({"text": block.text()});
+    if !at_end(answer) {
+        sign(&mut part, block);
+    }
+    part
+}
+
+/// The deltas of a text as parts, the last one with the signature of the block.
+fn text_parts(answer: &Answer, block: &Block) -> Vec<Value> {
+    let mut parts: Vec<Value> = block.deltas().map(|delta| json!({"text": delta})).collect();
+    if let Some(last) = parts.last_mut().filter(|_| !at_end(answer)) {
+        sign(last, block);
+    }
+    parts
+}
+
+/// Whether the signature of the text is on an empty part at the end.
+fn at_end(answer: &Answer) -> bool {
+    answer.forms.gemini.signature == SignaturePlace::EmptyPart && !answer.has_calls()
+}
+
+fn sign(part: &mut Value, block: &Block) {
+    if let Some(signature) = &block.signature {
+        set(part, "thoughtSignature", json!(signature));
+    }
+}
+
+fn last_part(answer: &Answer) -> Value {
+    let mut part = json!({"text": ""});
+    let mut texts = answer.blocks.iter().rev().filter(|block| block.content == Content::Text);
+    if let Some(block) = texts.next().filter(|_| at_end(answer)) {
+        sign(&mut part, block);
+    }
+    part
+}
+
+/// The candidate that states why the model stopped.
+fn last_candidate(answer: &Answer) -> Value {
+    let form = &answer.forms.gemini;
+    let mut candidate = json!({"finishReason": finish_reason(answer)});
+    if !form.without_last_content {
+        let content = json!({"role": "model", "parts": [last_part(answer)]});
+        set(&mut candidate, "content", content);
+    }
+    if let Some(message) = form.finish_message.clone().or_else(|| answer.refusal()) {
+        set(&mut candidate, "finishMessage", json!(message));
+    }
+    candidate
+}
+
+fn blocked(answer: &Answer) -> Option<Value> {
+    let reason = answer.forms.gemini.block_reason.as_ref()?;
+    let mut response = response(answer, Value::Null);
+    set(&mut response, "promptFeedback", json!({"blockReason": reason}));
+    Some(response)
 }
 
 pub(super) fn error(error: &ApiError) -> Value {
@@ -166,32 +282,45 @@ pub(super) fn models() -> Value {
     }]})
 }
 
-fn call_part(call: &super::SentCall) -> Value {
-    let function = json!({"id": call.id, "name": call.name, "args": call.input});
-    json!({"functionCall": function, "thoughtSignature": "ZmFrZS1tb2RlbA=="})
-}
-
-fn response(answer: &Answer, parts: Vec<Value>, finish: Option<&str>) -> Value {
-    let mut candidate = json!({"content": {"role": "model", "parts": parts}, "index": 0});
-    if let Some(finish) = finish {
-        set(&mut candidate, "finishReason", json!(finish));
+fn call_part(answer: &Answer, block: &Block, call: &SentCall) -> Value {
+    let mut function = json!({"name": call.name, "args": call.input_object()});
+    if !answer.forms.gemini.without_call_ids {
+        set(&mut function, "id", json!(call.id));
     }
-    json!({
-        "candidates": [candidate], "usageMetadata": usage(answer), "modelVersion": answer.model,
-        "responseId": format!("response-{}", answer.number),
-    })
+    let mut part = json!({"functionCall": function});
+    sign(&mut part, block);
+    part
 }
 
-fn finish_reason(answer: &Answer) -> &'static str {
+/// A response with a candidate, unless it is null.
+fn response(answer: &Answer, mut candidate: Value) -> Value {
+    let mut response = json!({
+        "modelVersion": answer.model, "responseId": format!("response-{}", answer.number),
+    });
+    if !candidate.is_null() {
+        set(&mut candidate, "index", json!(0));
+        set(&mut response, "candidates", json!([candidate]));
+    }
+    if let Some(usage) = usage(answer) {
+        set(&mut response, "usageMetadata", usage);
+    }
+    response
+}
+
+fn finish_reason(answer: &Answer) -> &str {
+    if let Some(reason) = &answer.forms.gemini.finish_reason {
+        return reason;
+    }
     match answer.stop {
+        Stop::Done if answer.refusal().is_some() => "SAFETY",
         Stop::Done => "STOP",
         Stop::Length => "MAX_TOKENS",
         Stop::Refusal => "SAFETY",
     }
 }
 
-fn usage(answer: &Answer) -> Value {
-    let usage = answer.usage;
+fn usage(answer: &Answer) -> Option<Value> {
+    let usage = answer.usage?;
     let mut counts = json!({
         "promptTokenCount": usage.input,
         "candidatesTokenCount": usage.output.saturating_sub(usage.reasoning),
@@ -203,5 +332,5 @@ fn usage(answer: &Answer) -> Value {
     if usage.reasoning > 0 {
         set(&mut counts, "thoughtsTokenCount", json!(usage.reasoning));
     }
-    counts
+    Some(counts)
 }

@@ -76,22 +76,29 @@ fn read_message(message: &Value, entries: &mut Vec<Entry>) {
 
 pub(super) fn stream(answer: &Answer) -> Vec<Beat> {
     let mut message = head(answer);
-    set(&mut message, "usage", usage(answer, 1));
+    set(&mut message, "usage", usage(answer, Some(1)));
     let mut beats = vec![
         event(Mark::Frame, "message_start", json!({"message": message})),
         event(Mark::Frame, "ping", json!({})),
     ];
     let mut index = 0;
     for block in &answer.blocks {
-        if block.content == Content::Gates {
-            beats.extend(block.gates());
-        } else {
-            stream_block(block, index, &mut beats);
-            index += 1;
+        match &block.content {
+            Content::Gates => beats.extend(block.gates()),
+            // The text of a refusal is in the event that states why the model stopped.
+            Content::Refusal | Content::Checkpoint(_) => beats.extend(block.gates()),
+            _ => {
+                stream_block(block, index, &mut beats);
+                index += 1;
+            }
         }
     }
-    let delta = json!({"stop_reason": stop_reason(answer), "stop_sequence": null});
-    let end = json!({"delta": delta, "usage": usage(answer, answer.usage.output)});
+    let mut delta = json!({"stop_reason": stop_reason(answer), "stop_sequence": null});
+    if let Some(details) = stop_details(answer) {
+        set(&mut delta, "stop_details", details);
+    }
+    let end =
+        json!({"delta": delta, "usage": usage(answer, answer.usage.map(|usage| usage.output))});
     beats.push(event(Mark::End, "message_delta", end));
     beats.push(event(Mark::End, "message_stop", json!({})));
     beats
@@ -99,17 +106,16 @@ pub(super) fn stream(answer: &Answer) -> Vec<Beat> {
 
 fn stream_block(block: &Block, index: usize, beats: &mut Vec<Beat>) {
     let (mark, start, kind, field) = match &block.content {
-        Content::Text | Content::Gates => {
-            (Mark::Text, json!({"type": "text", "text": ""}), "text_delta", "text")
-        }
         Content::Reasoning => {
             let start = json!({"type": "thinking", "thinking": "", "signature": ""});
             (Mark::Delta, start, "thinking_delta", "thinking")
         }
         Content::Call(call) => {
             let start = json!({"type": "tool_use", "id": call.id, "name": call.name, "input": {}});
-            (Mark::Delta, start, "input_json_delta", "partial_json")
+            (Mark::Call, start, "input_json_delta", "partial_json")
         }
+        Content::Redacted => (Mark::Delta, redacted(block), "", ""),
+        _ => (Mark::Text, json!({"type": "text", "text": ""}), "text_delta", "text"),
     };
     let start = json!({"index": index, "content_block": start});
     beats.push(event(Mark::Frame, "content_block_start", start));
@@ -118,36 +124,46 @@ fn stream_block(block: &Block, index: usize, beats: &mut Vec<Beat>) {
         event(mark, "content_block_delta", json!({"index": index, "delta": delta}))
     }));
     if block.content == Content::Reasoning {
-        let delta = json!({"type": "signature_delta", "signature": SIGNATURE});
+        let delta = json!({"type": "signature_delta", "signature": block.signature});
         beats.push(event(
             Mark::Frame,
             "content_block_delta",
             json!({"index": index, "delta": delta}),
         ));
     }
-    beats.push(event(Mark::Frame, "content_block_stop", json!({"index": index})));
+    let end = if mark == Mark::Call { Mark::CallEnd } else { Mark::Frame };
+    beats.push(event(end, "content_block_stop", json!({"index": index})));
+}
+
+fn redacted(block: &Block) -> Value {
+    json!({"type": "redacted_thinking", "data": block.signature})
 }
 
 pub(super) fn body(answer: &Answer) -> Value {
     let content = answer.blocks.iter().filter_map(|block| match &block.content {
-        Content::Gates => None,
+        Content::Gates | Content::Checkpoint(_) | Content::Refusal => None,
         Content::Text => Some(json!({"type": "text", "text": block.text()})),
-        Content::Reasoning => {
-            Some(json!({"type": "thinking", "thinking": block.text(), "signature": SIGNATURE}))
-        }
+        Content::Redacted => Some(redacted(block)),
+        Content::Reasoning => Some(
+            json!({"type": "thinking", "thinking": block.text(), "signature": block.signature}),
+        ),
         Content::Call(call) => {
-            Some(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.input}))
+            let input = call.input_object();
+            Some(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input}))
         }
     });
     let content: Vec<Value> = content.collect();
     let mut message = head(answer);
     set(&mut message, "content", json!(content));
     set(&mut message, "stop_reason", json!(stop_reason(answer)));
-    set(&mut message, "usage", usage(answer, answer.usage.output));
+    if let Some(details) = stop_details(answer) {
+        set(&mut message, "stop_details", details);
+    }
+    set(&mut message, "usage", usage(answer, answer.usage.map(|usage| usage.output)));
     message
 }
 
-pub(super) fn error(error: &ApiError) -> Value {
+pub(super) fn error(error: &ApiError, request_id: &str) -> Value {
     let kind = match error.status {
         401 => "authentication_error",
         403 => "permission_error",
@@ -159,15 +175,12 @@ pub(super) fn error(error: &ApiError) -> Value {
         _ => "api_error",
     };
     let error = json!({"type": kind, "message": error.message});
-    json!({"type": "error", "error": error, "request_id": "req_fake"})
+    json!({"type": "error", "error": error, "request_id": request_id})
 }
 
 pub(super) fn token_count(tokens: usize) -> Value {
     json!({"input_tokens": tokens})
 }
-
-/// A placeholder for the signature of the API; agents send it back and do not read it.
-const SIGNATURE: &str = "ZmFrZS1tb2RlbA==";
 
 fn event(mark: Mark, name: &str, mut fields: Value) -> Beat {
     set(&mut fields, "type", json!(name));
@@ -181,21 +194,45 @@ fn head(answer: &Answer) -> Value {
     })
 }
 
-fn stop_reason(answer: &Answer) -> &'static str {
+fn stop_reason(answer: &Answer) -> &str {
+    if let Some(reason) = &answer.forms.messages.stop_reason {
+        return reason;
+    }
     match answer.stop {
         Stop::Length => "max_tokens",
         Stop::Refusal => "refusal",
+        Stop::Done if answer.refusal().is_some() => "refusal",
         Stop::Done if answer.has_calls() => "tool_use",
         Stop::Done => "end_turn",
     }
 }
 
-fn usage(answer: &Answer, output: u64) -> Value {
-    let usage = answer.usage;
-    json!({
-        "input_tokens": usage.input.saturating_sub(usage.cached),
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": usage.cached,
-        "output_tokens": output,
+/// Why the model refused, if it did.
+fn stop_details(answer: &Answer) -> Option<Value> {
+    let refused = stop_reason(answer) == "refusal";
+    refused.then(|| {
+        let category = &answer.forms.messages.refusal_category;
+        json!({"type": "refusal", "category": category, "explanation": answer.refusal()})
     })
+}
+
+/// The counts with this output; zeros if the answer reports none, since the field is required.
+fn usage(answer: &Answer, output: Option<u64>) -> Value {
+    let Some(usage) = answer.usage else {
+        return json!({"input_tokens": 0, "output_tokens": 0});
+    };
+    let output = output.unwrap_or_default();
+    let mut counts = json!({
+        "input_tokens": usage.input.saturating_sub(usage.cached + usage.cache_write),
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cached,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": usage.cache_write, "ephemeral_1h_input_tokens": 0,
+        },
+        "output_tokens": output,
+    });
+    if usage.reasoning > 0 && output > 1 {
+        set(&mut counts, "output_tokens_details", json!({"thinking_tokens": usage.reasoning}));
+    }
+    counts
 }

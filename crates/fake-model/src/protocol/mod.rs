@@ -4,15 +4,21 @@
 //! JSON value or as an error. It does not know the script, the checks or the network.
 
 mod chat;
+mod failure;
 mod gemini;
 mod messages;
 mod responses;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::conversation::Conversation;
 use crate::play::{Beat, first_half};
-use crate::script::{ApiError, Stop, Usage};
+use crate::script::{
+    ApiError, ChatForm, ErrorEvent, GeminiForm, MessagesForm, Reply, ResponsesForm, Sending, Stop,
+    Usage,
+};
+
+pub(crate) use failure::ErrorAnswer;
 
 /// The protocol of a model API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,6 +67,16 @@ pub(crate) fn endpoint(method: &str, path: &str) -> Endpoint {
 }
 
 impl Protocol {
+    /// The name of the API in recorded requests.
+    pub(crate) fn api(self) -> &'static str {
+        match self {
+            Self::Responses => "openai-responses",
+            Self::Chat => "openai-chat",
+            Self::Messages => "anthropic",
+            Self::Gemini => "gemini",
+        }
+    }
+
     /// Reads the body of a request.
     pub(crate) fn read(self, path: &str, body: &Value) -> Conversation {
         match self {
@@ -91,22 +107,37 @@ impl Protocol {
         }
     }
 
-    /// Writes the body of an HTTP error.
-    pub(crate) fn error(self, error: &ApiError) -> Value {
+    /// The pieces of an answer as they must come back: the blocks of a message, the parts of a
+    /// content, items, or one message. In a stream of Gemini, each delta is a part.
+    pub(crate) fn pieces(self, answer: &Answer, streamed: bool) -> Vec<Value> {
+        let list = |body: Value, field| body.get(field).and_then(Value::as_array).cloned();
         match self {
-            Self::Responses | Self::Chat => chat::error(error),
-            Self::Messages => messages::error(error),
-            Self::Gemini => gemini::error(error),
+            Self::Responses => list(responses::body(answer), "output").unwrap_or_default(),
+            Self::Messages => list(messages::body(answer), "content").unwrap_or_default(),
+            Self::Chat => vec![chat::message(answer)],
+            Self::Gemini => gemini::parts_to_return(answer, streamed),
         }
     }
 
+    /// Writes an HTTP error.
+    pub(crate) fn error(self, error: &ApiError, number: usize) -> ErrorAnswer {
+        let body = match self {
+            Self::Responses | Self::Chat => chat::error(error),
+            Self::Messages => messages::error(error, &failure::request_id(number)),
+            Self::Gemini => gemini::error(error),
+        };
+        let mut headers = self.headers(number);
+        let seconds = error.retry_after;
+        headers.extend(seconds.map(|seconds| ("retry-after".to_owned(), seconds.to_string())));
+        ErrorAnswer { status: error.status, headers, body }
+    }
+
     /// Writes an error inside a stream.
-    pub(crate) fn error_event(self, error: &ApiError) -> String {
+    pub(crate) fn error_event(self, error: &ErrorAnswer, form: ErrorEvent) -> String {
         match self {
-            Self::Responses => responses::error_event(error),
-            Self::Chat => data(&chat::error(error)),
-            Self::Messages => named("error", &messages::error(error)),
-            Self::Gemini => data(&gemini::error(error)),
+            Self::Responses => responses::error_event(error, form),
+            Self::Messages => named("error", &error.body),
+            Self::Chat | Self::Gemini => data(&error.body),
         }
     }
 
@@ -127,7 +158,8 @@ impl Protocol {
     }
 }
 
-/// A reply that is ready to be written: its tools are chosen, and its calls have ids.
+/// A reply that is ready to be written: its tools are chosen, its calls have ids, and its blocks
+/// have signatures.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     /// The number of the request, from which ids are generated.
@@ -136,15 +168,46 @@ pub(crate) struct Answer {
     pub(crate) model: String,
     /// The content.
     pub(crate) blocks: Vec<Block>,
-    pub(crate) usage: Usage,
+    /// The counts, unless the answer reports none.
+    pub(crate) usage: Option<Usage>,
     pub(crate) stop: Stop,
     /// Whether a stream of Chat Completions ends with the counts.
     pub(crate) wants_usage: bool,
+    /// Whether the answer ends at its last checkpoint.
+    pub(crate) continued: bool,
+    pub(crate) forms: Forms,
+}
+
+/// The variants of the protocols.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Forms {
+    pub(crate) messages: MessagesForm,
+    pub(crate) responses: ResponsesForm,
+    pub(crate) chat: ChatForm,
+    pub(crate) gemini: GeminiForm,
+}
+
+impl Forms {
+    pub(crate) fn of(reply: &Reply) -> Self {
+        Self {
+            messages: reply.messages.clone(),
+            responses: reply.responses.clone(),
+            chat: reply.chat.clone(),
+            gemini: reply.gemini.clone(),
+        }
+    }
 }
 
 impl Answer {
     pub(crate) fn has_calls(&self) -> bool {
         self.blocks.iter().any(|block| matches!(block.content, Content::Call(_)))
+    }
+
+    /// The text with which the model refuses, if it does.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let mut blocks = self.blocks.iter().filter(|block| block.content == Content::Refusal);
+        let first = blocks.next()?.text();
+        Some(blocks.fold(first, |text, block| text + &block.text()))
     }
 }
 
@@ -153,14 +216,21 @@ impl Answer {
 pub(crate) struct Block {
     pub(crate) content: Content,
     pub(crate) bits: Vec<Bit>,
+    /// The value that must come back unchanged: the signature of reasoning, or hidden reasoning.
+    pub(crate) signature: Option<String>,
 }
 
 /// The kind of a block.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Content {
     Reasoning,
+    /// Reasoning whose text is hidden.
+    Redacted,
     Text,
+    Refusal,
     Call(SentCall),
+    /// A token with which the answer can be continued from here.
+    Checkpoint(String),
     /// No block, but gates between blocks.
     Gates,
 }
@@ -180,37 +250,90 @@ pub(crate) struct SentCall {
     pub(crate) input: Value,
     /// Whether the tool takes free text instead of JSON.
     pub(crate) free_text: bool,
+    pub(crate) sending: Sending,
 }
 
 impl SentCall {
     /// The input as the agent will read it.
     pub(crate) fn input_text(&self) -> String {
+        if let Some(text) = &self.sending.raw_arguments {
+            return text.clone();
+        }
         match &self.input {
             Value::String(text) if self.free_text => text.clone(),
             input => input.to_string(),
         }
     }
 
-    /// The block of the call: its input in two deltas, with the gate between them.
+    /// The input as an object; raw arguments that are none are an empty one.
+    pub(crate) fn input_object(&self) -> Value {
+        match &self.sending.raw_arguments {
+            None => self.input.clone(),
+            Some(text) => {
+                let parsed = serde_json::from_str::<Value>(text).ok();
+                parsed.filter(Value::is_object).unwrap_or_else(|| Value::Object(Map::new()))
+            }
+        }
+    }
+
+    /// The block of the call: its input in deltas, with the gate after the first.
     pub(crate) fn into_block(self, gate_inside: Option<String>) -> Block {
         let text = self.input_text();
-        let half = first_half(&text);
-        let rest = text.get(half.len()..).unwrap_or_default();
-        let mut bits = vec![Bit::Delta(half.to_owned())];
+        let mut deltas = match &self.sending.split_arguments {
+            _ if self.sending.truncated => vec![first_half(&text)],
+            Some(positions) => split(&text, positions),
+            None => split(&text, &[first_half(&text).len()]),
+        };
+        let rest = deltas.split_off(1.min(deltas.len()));
+        let delta = |delta: &str| Bit::Delta(delta.to_owned());
+        let mut bits: Vec<Bit> = deltas.into_iter().map(delta).collect();
         bits.extend(gate_inside.map(Bit::Gate));
-        bits.push(Bit::Delta(rest.to_owned()));
-        Block { content: Content::Call(self), bits }
+        bits.extend(rest.into_iter().map(delta));
+        Block { content: Content::Call(self), bits, signature: None }
     }
 }
 
+/// Splits a text at byte positions; one inside a character moves to its start.
+fn split<'a>(text: &'a str, positions: &[usize]) -> Vec<&'a str> {
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for position in positions {
+        let end = text.floor_char_boundary((*position).min(text.len())).max(start);
+        pieces.extend(text.get(start..end));
+        start = end;
+    }
+    pieces.extend(text.get(start..));
+    pieces
+}
+
 impl Block {
+    /// Whether a part of this kind that follows belongs to the block. Gates inside a text do.
+    pub(crate) fn takes(&self, content: &Content) -> bool {
+        let streamed =
+            matches!(self.content, Content::Text | Content::Reasoning | Content::Refusal);
+        self.content == *content && *content != Content::Redacted
+            || *content == Content::Gates && streamed
+    }
+
+    /// The id of the call, if the block is one.
+    pub(crate) fn call_id(&self) -> Option<&str> {
+        match &self.content {
+            Content::Call(call) => Some(&call.id),
+            _ => None,
+        }
+    }
+
     /// The concatenated deltas.
     pub(crate) fn text(&self) -> String {
-        let deltas = self.bits.iter().filter_map(|bit| match bit {
+        self.deltas().collect()
+    }
+
+    /// Only the deltas.
+    pub(crate) fn deltas(&self) -> impl Iterator<Item = &str> {
+        self.bits.iter().filter_map(|bit| match bit {
             Bit::Delta(delta) => Some(delta.as_str()),
             Bit::Gate(_) => None,
-        });
-        deltas.collect()
+        })
     }
 
     /// Only the gates.

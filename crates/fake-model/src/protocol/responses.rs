@@ -7,10 +7,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Block, Content, SentCall, named, set};
+use super::{Answer, Block, Content, ErrorAnswer, SentCall, named, set};
 use crate::conversation::{Conversation, Entry, Role, Tool, content_text, items_at, text_at};
-use crate::play::{Beat, Mark};
-use crate::script::{ApiError, Stop};
+use crate::play::{Beat, Mark, first_half};
+use crate::script::{ErrorEvent, Stop};
 
 pub(super) fn read(body: &Value) -> Conversation {
     let choice = body.get("tool_choice").unwrap_or(&Value::Null);
@@ -74,26 +74,30 @@ pub(super) fn stream(answer: &Answer) -> Vec<Beat> {
     writer.event(Mark::Frame, "response.created", json!({"response": start}));
     writer.event(Mark::Frame, "response.in_progress", json!({"response": start}));
     let mut output = Vec::new();
-    for block in &answer.blocks {
-        if block.content == Content::Gates {
+    for (position, block) in answer.blocks.iter().enumerate() {
+        if !is_item(block) {
             writer.beats.extend(block.gates());
             continue;
         }
         let place = Place { index: output.len(), id: item_id(answer, output.len(), block) };
-        let empty = item(block, &place.id, None);
+        let shape = Shape { answer, position, block, id: &place.id };
         writer.event(
             Mark::Frame,
             "response.output_item.added",
-            json!({"output_index": place.index, "item": empty}),
+            json!({"output_index": place.index, "item": shape.item(None)}),
         );
         match &block.content {
             Content::Call(call) => writer.call(block, call, &place),
             Content::Reasoning => writer.reasoning(block, &place),
-            Content::Text | Content::Gates => writer.text(block, &place),
+            Content::Refusal => writer.refusal(block, &place),
+            Content::Redacted => {}
+            _ => writer.text(block, &place),
         }
-        let done = item(block, &place.id, Some(&block.text()));
+        let done = shape.item(Some(&block.text()));
+        let mark =
+            if matches!(block.content, Content::Call(_)) { Mark::CallEnd } else { Mark::Frame };
         writer.event(
-            Mark::Frame,
+            mark,
             "response.output_item.done",
             json!({"output_index": place.index, "item": done}),
         );
@@ -109,28 +113,44 @@ pub(super) fn stream(answer: &Answer) -> Vec<Beat> {
 }
 
 pub(super) fn body(answer: &Answer) -> Value {
-    let blocks = answer.blocks.iter().filter(|block| block.content != Content::Gates);
+    let blocks = answer.blocks.iter().enumerate().filter(|(_, block)| is_item(block));
     let output: Vec<Value> = blocks
         .enumerate()
-        .map(|(index, block)| item(block, &item_id(answer, index, block), Some(&block.text())))
+        .map(|(index, (position, block))| {
+            let id = item_id(answer, index, block);
+            Shape { answer, position, block, id: &id }.item(Some(&block.text()))
+        })
         .collect();
     let status = if answer.stop == Stop::Done { "completed" } else { "incomplete" };
     response(answer, status, &output)
 }
 
+fn is_item(block: &Block) -> bool {
+    !matches!(block.content, Content::Gates | Content::Checkpoint(_))
+}
+
 /// The error that replaces the end of a stream.
-pub(super) fn error_event(error: &ApiError) -> String {
-    let code = match error.status {
-        429 => "rate_limit_exceeded",
-        503 | 529 => "server_is_overloaded",
-        400..=499 => "invalid_prompt",
-        _ => "server_error",
+pub(super) fn error_event(error: &ErrorAnswer, form: ErrorEvent) -> String {
+    let given = error.body.get("error").unwrap_or(&Value::Null);
+    let message = given.get("message").unwrap_or(&Value::Null);
+    let code = match (given.get("code").and_then(Value::as_str), error.status) {
+        (Some(code), _) => code,
+        (None, 429) => "rate_limit_exceeded",
+        (None, 503 | 529) => "server_is_overloaded",
+        (None, 400..=499) => "invalid_prompt",
+        (None, _) => "server_error",
     };
-    let response = json!({
-        "id": "resp_failed", "object": "response", "status": "failed", "output": [],
-        "error": {"code": code, "message": error.message}, "usage": null,
-    });
-    named("response.failed", &json!({"type": "response.failed", "response": response}))
+    let fields = match form {
+        ErrorEvent::Flat => json!({
+            "type": "error", "code": code, "message": message, "param": null, "sequence_number": 0,
+        }),
+        ErrorEvent::Nested => json!({"type": "error", "error": given, "sequence_number": 0}),
+        ErrorEvent::Failed => json!({"type": "response.failed", "response": {
+            "id": "resp_failed", "object": "response", "status": "failed", "output": [],
+            "error": {"code": code, "message": message}, "usage": null,
+        }}),
+    };
+    named(text_at(&fields, "type"), &fields)
 }
 
 /// The position of an item in the output.
@@ -185,6 +205,21 @@ impl Writer {
         self.event(Mark::Frame, &name("content_part.done"), with("part", text_part(&text)));
     }
 
+    fn refusal(&mut self, block: &Block, place: &Place) {
+        let at = json!({"item_id": place.id, "output_index": place.index, "content_index": 0});
+        let with = |field: &str, value: Value| {
+            let mut fields = at.clone();
+            set(&mut fields, field, value);
+            fields
+        };
+        let text = block.text();
+        let name = |end: &str| format!("response.{end}");
+        self.event(Mark::Frame, &name("content_part.added"), with("part", refusal_part("")));
+        self.deltas(block, Mark::Text, &name("refusal.delta"), &at);
+        self.event(Mark::Frame, &name("refusal.done"), with("refusal", json!(text)));
+        self.event(Mark::Frame, &name("content_part.done"), with("part", refusal_part(&text)));
+    }
+
     fn reasoning(&mut self, block: &Block, place: &Place) {
         let at = json!({"item_id": place.id, "output_index": place.index, "summary_index": 0});
         let with = |field: &str, value: Value| {
@@ -207,7 +242,7 @@ impl Writer {
             ("response.function_call_arguments", "arguments")
         };
         let at = json!({"item_id": place.id, "output_index": place.index});
-        self.deltas(block, Mark::Delta, &format!("{name}.delta"), &at);
+        self.deltas(block, Mark::Call, &format!("{name}.delta"), &at);
         let mut done = at;
         set(&mut done, field, json!(block.text()));
         self.event(Mark::Frame, &format!("{name}.done"), done);
@@ -216,56 +251,102 @@ impl Writer {
 
 fn item_id(answer: &Answer, index: usize, block: &Block) -> String {
     let kind = match &block.content {
-        Content::Reasoning => "rs",
-        Content::Text | Content::Gates => "msg",
+        Content::Reasoning | Content::Redacted => "rs",
         Content::Call(call) if call.free_text => "ctc",
         Content::Call(_) => "fc",
+        _ => "msg",
     };
     format!("{kind}_{}_{index}", answer.number)
 }
 
-/// An item of the output; without a text, it is the item as it is added.
-fn item(block: &Block, id: &str, text: Option<&str>) -> Value {
-    let filled = text.is_some();
-    let text = text.unwrap_or_default();
-    let status = if filled { "completed" } else { "in_progress" };
-    match &block.content {
-        Content::Reasoning => {
-            let summary = if filled { json!([summary_part(text)]) } else { json!([]) };
-            let hidden = if filled { json!("ZmFrZS1tb2RlbA==") } else { Value::Null };
-            json!({"type": "reasoning", "id": id, "summary": summary, "encrypted_content": hidden})
-        }
-        Content::Text | Content::Gates => {
-            let content = if filled { json!([text_part(text)]) } else { json!([]) };
-            json!({
-                "type": "message", "id": id, "role": "assistant", "status": status,
-                "content": content,
-            })
-        }
-        Content::Call(call) if call.free_text => json!({
-            "type": "custom_tool_call", "id": id, "call_id": call.id, "name": call.name,
-            "input": text, "status": status,
-        }),
-        Content::Call(call) => {
-            // `namespace/tool` is a tool of a namespace, as Codex offers those of MCP servers.
-            let (namespace, name) = match call.name.split_once('/') {
-                Some((namespace, name)) => (Some(namespace), name),
-                None => (None, &*call.name),
-            };
-            let mut item = json!({
-                "type": "function_call", "id": id, "call_id": call.id, "name": name,
-                "arguments": text, "status": status,
-            });
-            if let Some(namespace) = namespace {
-                set(&mut item, "namespace", json!(namespace));
+/// Writes a block as an item of the output.
+struct Shape<'a> {
+    answer: &'a Answer,
+    /// The place of the block in the answer.
+    position: usize,
+    block: &'a Block,
+    id: &'a str,
+}
+
+impl Shape<'_> {
+    /// The item with a text; without one, the item as it is added.
+    fn item(&self, text: Option<&str>) -> Value {
+        let (id, filled) = (self.id, text.is_some());
+        let text = text.unwrap_or_default();
+        let status = if filled { "completed" } else { "in_progress" };
+        match &self.block.content {
+            Content::Reasoning | Content::Redacted => self.reasoning(text, filled),
+            Content::Call(call) => self.call(call, text, status),
+            content => {
+                let part = match content {
+                    Content::Refusal => refusal_part(text),
+                    _ => text_part(text),
+                };
+                let content = if filled { json!([part]) } else { json!([]) };
+                let mut item = json!({
+                    "type": "message", "id": id, "role": "assistant", "status": status,
+                    "content": content,
+                });
+                if self.answer.forms.responses.phases {
+                    set(&mut item, "phase", json!(self.phase()));
+                }
+                item
             }
-            item
+        }
+    }
+
+    /// A reasoning item. When it is added, its encrypted content is not complete yet.
+    fn reasoning(&self, text: &str, filled: bool) -> Value {
+        let shown = filled && self.block.content == Content::Reasoning;
+        let summary = if shown { json!([summary_part(text)]) } else { json!([]) };
+        let hidden = self.block.signature.as_deref().unwrap_or_default();
+        let hidden = if filled { hidden } else { first_half(hidden) };
+        json!({
+            "type": "reasoning", "id": self.id, "summary": summary, "encrypted_content": hidden,
+        })
+    }
+
+    fn call(&self, call: &SentCall, text: &str, status: &str) -> Value {
+        let truncated = call.sending.truncated && status == "completed";
+        let status = if truncated { "incomplete" } else { status };
+        if call.free_text {
+            return json!({
+                "type": "custom_tool_call", "id": self.id, "call_id": call.id, "name": call.name,
+                "input": text, "status": status,
+            });
+        }
+        // `namespace/tool` is a tool of a namespace, as Codex offers those of MCP servers.
+        let (namespace, name) = match call.name.split_once('/') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, &*call.name),
+        };
+        let mut item = json!({
+            "type": "function_call", "id": self.id, "call_id": call.id, "name": name,
+            "arguments": text, "status": status,
+        });
+        if let Some(namespace) = namespace {
+            set(&mut item, "namespace", json!(namespace));
+        }
+        item
+    }
+
+    /// Whether a message accompanies calls or is the answer.
+    fn phase(&self) -> &'static str {
+        let mut rest = self.answer.blocks.iter().skip(self.position);
+        if rest.any(|block| matches!(block.content, Content::Call(_))) {
+            "commentary"
+        } else {
+            "final_answer"
         }
     }
 }
 
 fn text_part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
+}
+
+fn refusal_part(text: &str) -> Value {
+    json!({"type": "refusal", "refusal": text})
 }
 
 fn summary_part(text: &str) -> Value {
@@ -287,10 +368,14 @@ fn response(answer: &Answer, status: &str, output: &[Value]) -> Value {
 }
 
 fn usage(answer: &Answer) -> Value {
-    let usage = answer.usage;
+    let Some(usage) = answer.usage else { return Value::Null };
+    let mut details = json!({"cached_tokens": usage.cached});
+    if usage.cache_write > 0 {
+        set(&mut details, "cache_write_tokens", json!(usage.cache_write));
+    }
     json!({
         "input_tokens": usage.input,
-        "input_tokens_details": {"cached_tokens": usage.cached},
+        "input_tokens_details": details,
         "output_tokens": usage.output,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning},
         "total_tokens": usage.input + usage.output,

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Action, ApiError, AtEnd, Call, Cut, Ending, Part, Reply, Script, Stop, Usage};
+use super::{
+    Action, ApiError, AtEnd, Call, Cut, Ending, Part, Reply, Script, Sending, Stop, Usage,
+};
 
 impl Script {
     /// A script without replies, for the key `dummy`.
@@ -117,7 +119,8 @@ impl Reply {
     /// Adds a tool call. Several calls of one reply run in parallel.
     #[must_use]
     pub fn then_call(mut self, name: &str, input: Value) -> Self {
-        let call = Call::Raw { name: name.to_owned(), input, gate_inside: None };
+        let sending = Sending::default();
+        let call = Call::Raw { name: name.to_owned(), input, gate_inside: None, sending };
         self.parts.push(Part::Call(call));
         self
     }
@@ -125,7 +128,8 @@ impl Reply {
     /// Adds an action. Several actions of one reply run in parallel.
     #[must_use]
     pub fn then_action(mut self, action: Action) -> Self {
-        self.parts.push(Part::Call(Call::Action { action, gate_inside: None }));
+        let sending = Sending::default();
+        self.parts.push(Part::Call(Call::Action { action, gate_inside: None, sending }));
         self
     }
 
@@ -200,6 +204,9 @@ impl Reply {
     /// Asks the agent to wait this many seconds after the HTTP error.
     #[must_use]
     pub fn retry_after(mut self, seconds: u64) -> Self {
+        if let Some(failure) = &mut self.failure {
+            failure.retry_after = Some(seconds);
+        }
         if let Some(error) = &mut self.error {
             error.retry_after = Some(seconds);
         }

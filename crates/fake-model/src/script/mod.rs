@@ -4,9 +4,18 @@
 //! reply is written, nor which tools a request offers.
 
 mod build;
+mod build_forms;
+mod failure;
+mod form;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use failure::{Failure, FailureClass, RawAnswer};
+pub use form::{
+    CallArguments, CallIndex, ChatForm, ErrorEvent, GeminiForm, MessagesForm, ResponsesForm,
+    SignaturePlace,
+};
 
 /// A list of replies, and the expected properties of requests.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -23,6 +32,12 @@ pub struct Script {
     pub expect_stream: Option<bool>,
     /// The text of the answer to a side request.
     pub side_text: String,
+    /// Whether requests outside the main conversation are recognised and answered by themselves.
+    /// Without it, every request takes a reply.
+    pub side_requests: bool,
+    /// Whether a request must also keep the rules that an agent of our own can keep: a history that
+    /// only grows, signatures that come back as they were sent, the newest version of each API.
+    pub strict: bool,
 }
 
 impl Default for Script {
@@ -33,6 +48,8 @@ impl Default for Script {
             key: "dummy".to_owned(),
             expect_stream: Some(true),
             side_text: "A side answer".to_owned(),
+            side_requests: true,
+            strict: false,
         }
     }
 }
@@ -70,6 +87,24 @@ pub struct Reply {
     pub ending: Ending,
     /// An HTTP error instead of all of the above.
     pub error: Option<ApiError>,
+    /// An HTTP error of a class, as each API reports it, instead of a reply.
+    pub failure: Option<Failure>,
+    /// Any status, headers and body instead of a reply.
+    pub raw: Option<RawAnswer>,
+    /// The answer, head included, is held back until the test opens the gate of this name.
+    pub hold: Option<String>,
+    /// The answer is one JSON value although a stream was requested.
+    pub whole_json: bool,
+    /// The answer reports no counts.
+    pub without_usage: bool,
+    /// Variants of Anthropic Messages.
+    pub messages: MessagesForm,
+    /// Variants of OpenAI Responses.
+    pub responses: ResponsesForm,
+    /// Variants of Chat Completions.
+    pub chat: ChatForm,
+    /// Variants of Gemini.
+    pub gemini: GeminiForm,
 }
 
 /// A part of a reply.
@@ -78,12 +113,23 @@ pub struct Reply {
 pub enum Part {
     /// A delta of reasoning.
     Reasoning(String),
+    /// A block of reasoning whose text the provider hides: `redacted_thinking`, or a reasoning item
+    /// without a summary. Gemini and plain Chat Completions have no such block and omit it.
+    RedactedReasoning,
     /// A text delta.
     Text(String),
+    /// A JSON value as text, for structured output.
+    Json(Value),
+    /// A delta of the text with which the model refuses. Anthropic and Gemini report it beside the
+    /// reason why the model stopped.
+    Refusal(String),
     /// A tool call.
     Call(Call),
     /// The reply waits here until the test opens the gate of this name.
     Gate(String),
+    /// Gemini sends a `continuationToken` here; a request with the token gets the rest of the
+    /// reply. The other protocols omit it.
+    Checkpoint,
 }
 
 /// A tool call.
@@ -99,6 +145,9 @@ pub enum Call {
         /// A gate in the middle of the input.
         #[serde(default)]
         gate_inside: Option<String>,
+        /// How the input is sent.
+        #[serde(default)]
+        sending: Sending,
     },
     /// The tool that the request offers for the action.
     Action {
@@ -107,7 +156,25 @@ pub enum Call {
         /// A gate in the middle of the input.
         #[serde(default)]
         gate_inside: Option<String>,
+        /// How the input is sent.
+        #[serde(default)]
+        sending: Sending,
     },
+}
+
+/// How the input of a call is sent. Gemini sends it whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sending {
+    /// The byte positions at which the input is split into deltas, instead of its middle. A position
+    /// inside a character moves to its start.
+    pub split_arguments: Option<Vec<usize>>,
+    /// Only the first half of the input is sent, as when the limit of output tokens is reached
+    /// inside it (`stop: length`). Gemini omits the call.
+    pub truncated: bool,
+    /// This text is sent as the input, whether it is valid JSON or not. Where the API needs an
+    /// object, one that is not valid becomes an empty one.
+    pub raw_arguments: Option<String>,
 }
 
 /// An action for which every agent has a tool.
@@ -143,19 +210,21 @@ pub enum Action {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Usage {
-    /// All input tokens, including cached ones.
+    /// All input tokens, including cached ones and those written to the cache.
     pub input: u64,
     /// All output tokens, including those of reasoning.
     pub output: u64,
-    /// The cached input tokens.
+    /// The input tokens that were read from the cache.
     pub cached: u64,
+    /// The input tokens that were written to the cache. Gemini does not report them.
+    pub cache_write: u64,
     /// The output tokens of reasoning.
     pub reasoning: u64,
 }
 
 impl Default for Usage {
     fn default() -> Self {
-        Self { input: 100, output: 20, cached: 0, reasoning: 0 }
+        Self { input: 100, output: 20, cached: 0, cache_write: 0, reasoning: 0 }
     }
 }
 
@@ -181,8 +250,13 @@ pub enum Ending {
     Complete,
     /// With an error event in place of the last event. Without a stream: with an HTTP error.
     Error(ApiError),
+    /// With an error event of a class, as each API reports it, in place of the last event.
+    Failure(Failure),
     /// With a cut connection.
     Cut(Cut),
+    /// At the last checkpoint, with the `finishReason` `CONTINUATION`. Gemini only: the other
+    /// protocols end normally.
+    Continuation,
 }
 
 /// Where the connection is cut.
@@ -194,6 +268,13 @@ pub enum Cut {
     /// In the middle of the event with the last text delta (or the last delta of reasoning or of a
     /// call, if there is no text).
     InText,
+    /// In the middle of the event with the last delta of a call's input. Calls before it are
+    /// complete.
+    InCall,
+    /// After the last call, which is complete, and before anything that follows it.
+    AfterCalls,
+    /// After the last checkpoint.
+    AfterCheckpoint,
     /// Before the event that states why the model stopped.
     BeforeLastEvent,
     /// At the same position, but the HTTP response ends normally, like that of a short answer.

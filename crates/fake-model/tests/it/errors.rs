@@ -10,7 +10,7 @@ fn http_errors_have_the_form_of_the_protocol() {
     let openai = |kind: &str, code: Value| json!({"error": {"message": "no", "type": kind, "param": null, "code": code}});
     let anthropic = |kind: &str| {
         let error = json!({"type": kind, "message": "no"});
-        json!({"type": "error", "error": error, "request_id": "req_fake"})
+        json!({"type": "error", "error": error, "request_id": "req_0000"})
     };
     let gemini = |code: u16, status: &str| json!({"error": {"code": code, "message": "no", "status": status}});
     let invalid = "invalid_request_error";

@@ -160,3 +160,18 @@ fn a_side_request_may_be_without_a_stream() {
         assert_eq!(found(&model), Vec::<&str>::new());
     }
 }
+
+/// An agent without tools has no other requests.
+#[test]
+fn structured_output_is_scripted() {
+    let value = json!({"sunny": true});
+    for wire in Wire::ALL {
+        let script = Script::new().without_side_requests().reply(Reply::json(value.clone()));
+        let model = start(script);
+        let (path, mut body) = request(wire, &[Entry::User("Hello")]);
+        body.as_object_mut().unwrap().remove("tools");
+        let response = post(&model, &path, &body);
+        let text = parsed_answer(wire, &response).text;
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value, "{wire:?}");
+    }
+}

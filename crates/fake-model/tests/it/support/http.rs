@@ -59,8 +59,9 @@ impl Client {
 
     pub fn send(&mut self, path: &str, body: &Value) {
         let body = body.to_string();
-        let key = "authorization: Bearer dummy\r\n";
-        self.write(&format!("POST {path} HTTP/1.1\r\n{key}content-length: {}\r\n\r\n", body.len()));
+        let head = "authorization: Bearer dummy\r\nanthropic-version: 2026-10-21\r\n";
+        let length = body.len();
+        self.write(&format!("POST {path} HTTP/1.1\r\n{head}content-length: {length}\r\n\r\n"));
         self.write(&body);
     }
 

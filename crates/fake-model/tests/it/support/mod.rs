@@ -3,6 +3,7 @@
 pub mod bodies;
 pub mod http;
 pub mod parsed_answers;
+pub mod turns;
 
 use std::time::{Duration, Instant};
 

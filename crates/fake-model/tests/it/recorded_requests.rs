@@ -1,0 +1,45 @@
+//! What a test reads of the requests: bodies and headers, and files for their validation.
+
+use std::path::Path;
+
+use fake_model::Reply;
+use serde_json::{Value, json};
+
+use crate::support::{Client, Entry, Wire, ask, model, post, request};
+
+#[test]
+fn a_request_is_recorded_with_its_headers_and_without_its_key() {
+    for (wire, api) in [
+        (Wire::Responses, "openai-responses"),
+        (Wire::Chat, "openai-chat"),
+        (Wire::Messages, "anthropic"),
+        (Wire::Gemini, "gemini"),
+    ] {
+        let model = model([Reply::text("Hi")]);
+        let (path, body) = request(wire, &[Entry::User("Hello")]);
+        post(&model, &path, &body);
+        let recorded = &model.requests()[0];
+        assert_eq!(recorded.header("anthropic-version"), Some("2026-10-21"));
+        assert_eq!(recorded.header("authorization"), None);
+        assert_eq!(recorded.recorded(), Some(json!({"api": api, "body": body})));
+    }
+}
+
+#[test]
+fn requests_for_an_answer_are_written_to_files() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recorded_requests");
+    let model = model([Reply::text("Hi"), Reply::text("Hi")]);
+    ask(&model, Wire::Messages);
+    let mut client = Client::new(&model);
+    client.write("GET /v1/models HTTP/1.1\r\nx-api-key: dummy\r\n\r\n");
+    client.read();
+    ask(&model, Wire::Gemini);
+    assert_eq!(model.record_requests(&folder, "both").unwrap(), 2);
+    for (file, api) in [("both-0000.json", "anthropic"), ("both-0002.json", "gemini")] {
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
+        let recorded: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(recorded["api"], api);
+        assert!(recorded["body"].is_object());
+    }
+    assert!(!folder.join("both-0001.json").exists());
+}
