@@ -7,6 +7,7 @@
 //! | [`driver`] | what is sent *to* an agent, and when: state machines without I/O, one file per protocol |
 //! | [`permission`] | what an agent may do: modes, rules, decisions |
 //! | [`process`] | processes: complete output, signals, no survivors. It knows nothing of agents or protocols |
+//! | [`tool`] | the tools of an agent that is a model API: files, searches, commands. It knows no protocol |
 //! | [`Config`] | the user's settings for every session, from a file |
 //! | [`Session`] | a live session: commands go in, entries come out. It knows no protocol and no process |
 //! | [`ProcessAgent`] | a session with a process, from its first prompt to the end of its last process |
@@ -25,6 +26,7 @@ mod record;
 mod redaction;
 mod request;
 mod session;
+pub mod tool;
 mod watch;
 
 pub use config::Config;

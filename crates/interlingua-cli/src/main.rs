@@ -38,6 +38,8 @@ use arguments::{Arguments, Command};
 
 /// The first argument of a process that guards a run; `interlingua` starts it itself.
 const GUARD: &str = "guard";
+/// The first argument of a process that becomes a sandboxed command of a tool.
+const SANDBOX: &str = "sandbox";
 
 /// The command succeeded.
 const SUCCESS: u8 = 0;
@@ -48,9 +50,11 @@ const UNUSABLE: u8 = 2;
 
 fn main() -> ExitCode {
     let mut given = std::env::args_os().skip(1);
-    // A guard does nothing before it has entered its namespace.
-    if given.next().is_some_and(|first| first == GUARD) {
-        return guard(given);
+    // Neither a guard nor a sandbox does anything before it has changed this process.
+    match given.next() {
+        Some(first) if first == GUARD => return guard(given),
+        Some(first) if first == SANDBOX => return sandbox(given),
+        _ => {}
     }
     let arguments = Arguments::parse();
     let done = match &arguments.command {
@@ -67,6 +71,10 @@ fn main() -> ExitCode {
 
 fn guard(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     exit(interlingua_agents::process::guard(arguments).map_err(Into::into))
+}
+
+fn sandbox(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    exit(interlingua_agents::tool::sandbox(arguments).map_err(Into::into))
 }
 
 /// Reports an error.

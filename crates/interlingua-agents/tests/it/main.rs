@@ -35,5 +35,6 @@ mod sidecar_files;
 mod standard_streams;
 #[cfg(target_os = "linux")]
 mod stopping;
+mod tools;
 #[cfg(windows)]
 mod windows;

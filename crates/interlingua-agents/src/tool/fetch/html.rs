@@ -1,0 +1,284 @@
+//! HTML as text: simple, and for any input.
+//!
+//! It does not build a tree. Tags end blocks or disappear, entities are decoded, and elements whose
+//! content is not text are left out.
+
+/// Elements whose content is not shown.
+const HIDDEN: [&str; 7] = ["script", "style", "noscript", "template", "svg", "head", "iframe"];
+
+/// Elements that begin and end a line.
+const BLOCKS: [&str; 27] = [
+    "address",
+    "article",
+    "aside",
+    "blockquote",
+    "br",
+    "dd",
+    "div",
+    "dl",
+    "dt",
+    "footer",
+    "form",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "header",
+    "hr",
+    "li",
+    "main",
+    "nav",
+    "p",
+    "pre",
+    "section",
+    "table",
+    "tr",
+];
+
+/// The longest entity that is decoded.
+const MAX_ENTITY: usize = 10;
+
+/// The text of a page.
+pub(super) fn to_text(html: &str) -> String {
+    let mut text = Text::default();
+    let mut rest = html;
+    while let Some(at) = rest.find('<') {
+        let (before, from) = rest.split_at(at);
+        text.push(before);
+        rest = match tag(from) {
+            Some(tag) => {
+                text.tag(&tag);
+                if !tag.is_end && HIDDEN.contains(&&*tag.name) && !tag.is_empty {
+                    after_element(tag.rest, &tag.name)
+                } else {
+                    tag.rest
+                }
+            }
+            // A lone bracket is text.
+            None => {
+                text.push("<");
+                from.get(1..).unwrap_or_default()
+            }
+        };
+    }
+    text.push(rest);
+    text.finish()
+}
+
+struct Tag<'h> {
+    name: String,
+    is_end: bool,
+    /// Whether it has no content: `<x/>`.
+    is_empty: bool,
+    /// What follows the tag.
+    rest: &'h str,
+}
+
+/// Reads a tag or a comment; `None` if there is none.
+fn tag(from: &str) -> Option<Tag<'_>> {
+    if let Some(comment) = from.strip_prefix("<!--") {
+        let rest = comment.find("-->").and_then(|at| comment.get(at + 3..)).unwrap_or_default();
+        return Some(Tag { name: String::new(), is_end: false, is_empty: true, rest });
+    }
+    let body = from.get(1..)?;
+    let is_end = body.starts_with('/');
+    let name_from = body.get(usize::from(is_end)..)?;
+    let first = name_from.chars().next()?;
+    if !first.is_ascii_alphabetic() && !matches!(first, '!' | '?') {
+        return None;
+    }
+    let length = name_from.find(|it: char| !it.is_ascii_alphanumeric()).unwrap_or(name_from.len());
+    let name = name_from.get(..length)?.to_ascii_lowercase();
+    let end = end_of_tag(body)?;
+    let is_empty = body.get(..end)?.ends_with('/');
+    Some(Tag { name, is_end, is_empty, rest: body.get(end + 1..)? })
+}
+
+/// Where a tag ends; a bracket in a quoted value does not end it.
+fn end_of_tag(body: &str) -> Option<usize> {
+    let mut quote = None;
+    for (at, byte) in body.bytes().enumerate() {
+        match (quote, byte) {
+            (None, b'>') => return Some(at),
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (Some(open), byte) if open == byte => quote = None,
+            _ => {}
+        }
+    }
+    // A quote that is never closed is no quote.
+    body.find('>')
+}
+
+/// What follows the end of an element.
+fn after_element<'h>(rest: &'h str, name: &str) -> &'h str {
+    let mut from = 0;
+    while let Some(at) = rest.get(from..).and_then(|rest| rest.find("</")) {
+        let end = from + at + 2;
+        let found = rest.as_bytes().get(end..end + name.len());
+        if found.is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes())) {
+            let after = rest.get(end..).unwrap_or_default();
+            return after.find('>').and_then(|at| after.get(at + 1..)).unwrap_or_default();
+        }
+        from = end;
+    }
+    ""
+}
+
+/// Text with collapsed white space.
+#[derive(Default)]
+struct Text {
+    text: String,
+    /// Whether white space precedes the next word.
+    blank: bool,
+    /// How many elements keep their white space.
+    preformatted: usize,
+}
+
+impl Text {
+    fn tag(&mut self, tag: &Tag<'_>) {
+        if tag.name == "pre" {
+            self.preformatted = match tag.is_end {
+                true => self.preformatted.saturating_sub(1),
+                false => self.preformatted + 1,
+            };
+        }
+        if BLOCKS.contains(&&*tag.name) {
+            self.line();
+            match &*tag.name {
+                "li" if !tag.is_end => self.text.push_str("- "),
+                "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" if !self.text.ends_with("\n\n") => {
+                    if !self.text.is_empty() {
+                        self.text.push('\n');
+                    }
+                }
+                _ => {}
+            }
+        } else if matches!(&*tag.name, "td" | "th") {
+            self.blank = true;
+        }
+    }
+
+    /// Begins a line.
+    fn line(&mut self) {
+        self.blank = false;
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+    }
+
+    fn push(&mut self, html: &str) {
+        for character in decoded(html).chars() {
+            if self.preformatted > 0 {
+                self.text.push(character);
+            } else if character.is_whitespace() {
+                self.blank = true;
+            } else {
+                if std::mem::take(&mut self.blank)
+                    && !self.text.ends_with(['\n', ' '])
+                    && !self.text.is_empty()
+                {
+                    self.text.push(' ');
+                }
+                self.text.push(character);
+            }
+        }
+    }
+
+    fn finish(self) -> String {
+        self.text.trim().to_owned()
+    }
+}
+
+/// Decodes entities.
+fn decoded(html: &str) -> String {
+    let mut text = String::with_capacity(html.len());
+    let mut rest = html;
+    while let Some(at) = rest.find('&') {
+        let (before, from) = rest.split_at(at);
+        text.push_str(before);
+        let end = from.bytes().take(MAX_ENTITY + 2).position(|byte| byte == b';');
+        let known = end.and_then(|end| Some((entity(from.get(1..end)?)?, from.get(end + 1..)?)));
+        rest = match known {
+            Some((character, after)) => {
+                text.push(character);
+                after
+            }
+            None => {
+                text.push('&');
+                from.get(1..).unwrap_or_default()
+            }
+        };
+    }
+    text.push_str(rest);
+    text
+}
+
+fn entity(name: &str) -> Option<char> {
+    if let Some(number) = name.strip_prefix('#') {
+        let code = match number.strip_prefix(['x', 'X']) {
+            Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16).ok()?,
+            None => number.parse().ok()?,
+        };
+        return char::from_u32(code);
+    }
+    Some(match name {
+        "amp" => '&',
+        "lt" => '<',
+        "gt" => '>',
+        "quot" => '"',
+        "apos" => '\'',
+        "nbsp" => ' ',
+        "ndash" => '–',
+        "mdash" => '—',
+        "hellip" => '…',
+        "lsquo" => '‘',
+        "rsquo" => '’',
+        "ldquo" => '“',
+        "rdquo" => '”',
+        "copy" => '©',
+        "reg" => '®',
+        "times" => '×',
+        "rarr" => '→',
+        "larr" => '←',
+        "bull" => '•',
+        "middot" => '·',
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_become_lines_or_nothing() {
+        let html = "<!DOCTYPE html><html><head><title>x</title></head><body><h1>Über  uns</h1>\
+                    <script>if (a < b) {}</script><p>Ein <b>fetter</b>\n Satz &amp; mehr&#33;</p>\
+                    <ul><li>eins<li>zwei</ul><!-- <p>weg --><pre>a\n  b</pre>\
+                    <a title='x > y'>Ende</a></body></html>";
+        assert_eq!(
+            to_text(html),
+            "Über uns\n\nEin fetter Satz & mehr!\n\n- eins\n- zwei\na\n  b\nEnde"
+        );
+    }
+
+    #[test]
+    fn any_input_has_a_text() {
+        let cases = [
+            ("a < b && c > d", "a < b && c > d"),
+            ("<", "<"),
+            ("<p", "<p"),
+            ("</", "</"),
+            ("&#xffffffff; &nope; &", "&#xffffffff; &nope; &"),
+            ("<script>never ends", ""),
+            ("<!-- never ends", ""),
+            ("<a title=\"never>ends", "ends"),
+            ("ä<ß>", "ä<ß>"),
+        ];
+        for (html, text) in cases {
+            assert_eq!(to_text(html), text, "{html}");
+        }
+    }
+}

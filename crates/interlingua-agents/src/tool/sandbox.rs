@@ -1,0 +1,210 @@
+//! The sandbox of commands: where they may write, and whether they may use the network.
+//!
+//! On Linux, the kernel can restrict a process by its own request (Landlock), for itself and all
+//! its descendants. A process with threads cannot do so for a child without `unsafe`, so the command
+//! is started through a program that restricts itself and then becomes the command.
+//!
+//! Reading is not restricted. A sandboxed process cannot gain privileges (`sudo` fails), cannot
+//! inspect processes outside of the sandbox, so that their environments stay hidden, and where the
+//! kernel supports it, cannot send signals to them.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+/// The program that applies the sandbox. It receives further arguments after its own, and has to
+/// call [`sandbox`] with them before it does anything else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sandbox {
+    /// The program.
+    pub program: PathBuf,
+    /// Its own arguments.
+    pub arguments: Vec<OsString>,
+}
+
+/// What a command may do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// The folders and files that it may write to.
+    pub(super) writable: Vec<PathBuf>,
+    /// Whether it may use TCP.
+    pub(super) network: bool,
+}
+
+/// What the kernel supports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Support {
+    /// The version of Landlock's interface.
+    Landlock(i32),
+    /// There is no Landlock.
+    None,
+}
+
+const WRITE: &str = "--write";
+const NO_NETWORK: &str = "--no-network";
+const PROBE: &str = "--probe";
+const END: &str = "--";
+
+/// The first version that restricts TCP.
+const WITH_NETWORK: i32 = 4;
+
+impl Limits {
+    /// The arguments for the program that applies them, before those of the command.
+    pub(super) fn to_arguments(&self) -> Vec<OsString> {
+        let write = |path: &PathBuf| [OsString::from(WRITE), path.clone().into_os_string()];
+        let mut arguments: Vec<_> = self.writable.iter().flat_map(write).collect();
+        if !self.network {
+            arguments.push(NO_NETWORK.into());
+        }
+        arguments.push(END.into());
+        arguments
+    }
+
+    /// Reads arguments. Returns the command, too.
+    #[cfg(any(target_os = "linux", test))]
+    fn parse(arguments: impl IntoIterator<Item = OsString>) -> Option<(Self, Vec<OsString>)> {
+        let mut limits = Self { writable: Vec::new(), network: true };
+        let mut arguments = arguments.into_iter();
+        loop {
+            let argument = arguments.next()?;
+            match argument.to_str()? {
+                WRITE => limits.writable.push(arguments.next()?.into()),
+                NO_NETWORK => limits.network = false,
+                END => return Some((limits, arguments.collect())),
+                _ => return None,
+            }
+        }
+    }
+}
+
+impl Sandbox {
+    /// Asks the program what the kernel supports.
+    pub(super) fn support(&self) -> Support {
+        let mut command = std::process::Command::new(&self.program);
+        command.args(&self.arguments).arg(PROBE).stdin(std::process::Stdio::null());
+        let printed = command.output().map(|output| output.stdout).unwrap_or_default();
+        let version = String::from_utf8_lossy(&printed).trim().parse().unwrap_or(0);
+        if version > 0 { Support::Landlock(version) } else { Support::None }
+    }
+}
+
+impl Support {
+    /// Sentences for the user on what is enforced for commands.
+    pub(super) fn sentences(self, network: bool) -> Vec<String> {
+        let Self::Landlock(version) = self else {
+            let mut sentences = vec![
+                "Bash is not sandboxed, because there is no Landlock here: a permitted command can \
+                 write wherever the user can."
+                    .to_owned(),
+            ];
+            if !network {
+                sentences.push("The network of commands is not blocked.".to_owned());
+            }
+            return sentences;
+        };
+        let truncates = if version < 3 { " It can truncate other files." } else { "" };
+        let mut sentences = vec![format!(
+            "Bash is sandboxed (Landlock {version}): a command can write only to the folders, to \
+             $TMPDIR and to caches, and can read what the user can.{truncates}"
+        )];
+        match (network, version >= WITH_NETWORK) {
+            (true, _) => {}
+            (false, true) => sentences.push(
+                "Commands have no TCP; UDP, which includes most name lookups, and Unix sockets \
+                 are not blocked."
+                    .to_owned(),
+            ),
+            (false, false) => sentences.push(
+                "The network of commands is not blocked: that needs Landlock 4 (Linux 6.7)."
+                    .to_owned(),
+            ),
+        }
+        sentences
+    }
+}
+
+/// Restricts this process as the arguments say, and becomes the command that follows them; see
+/// [`Sandbox`]. It returns only if that fails, or if the arguments only ask what is supported.
+#[cfg(target_os = "linux")]
+pub fn sandbox(arguments: impl IntoIterator<Item = OsString>) -> io::Result<u8> {
+    use std::os::unix::process::CommandExt;
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    if arguments.first().is_some_and(|first| first == PROBE) {
+        use io::Write;
+        writeln!(io::stdout(), "{}", landlock_version()?)?;
+        return Ok(0);
+    }
+    let invalid =
+        || io::Error::new(io::ErrorKind::InvalidInput, "these are not the arguments of a sandbox");
+    let (limits, command) = Limits::parse(arguments).ok_or_else(invalid)?;
+    let (program, arguments) = command.split_first().ok_or_else(invalid)?;
+    restrict(&limits).map_err(|problem| {
+        io::Error::other(format!("the sandbox could not be applied, so nothing ran: {problem}"))
+    })?;
+    let problem = std::process::Command::new(program).args(arguments).exec();
+    Err(io::Error::new(problem.kind(), format!("{}: {problem}", program.display())))
+}
+
+/// Applies a sandbox, on systems that have one; this one does not.
+#[cfg(not(target_os = "linux"))]
+pub fn sandbox(_arguments: impl IntoIterator<Item = OsString>) -> io::Result<u8> {
+    Err(io::Error::other("the sandbox exists only on Linux"))
+}
+
+/// The newest interface that is known here. Older kernels enforce what they can.
+#[cfg(target_os = "linux")]
+const NEWEST: landlock::ABI = landlock::ABI::V6;
+
+#[cfg(target_os = "linux")]
+fn restrict(limits: &Limits) -> Result<landlock::RestrictionStatus, landlock::RulesetError> {
+    use landlock::{
+        Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetCreatedAttr, Scope,
+        path_beneath_rules,
+    };
+    let writes = AccessFs::from_write(NEWEST);
+    let mut ruleset = Ruleset::default().handle_access(writes)?.scope(Scope::Signal)?;
+    if !limits.network {
+        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST))?;
+        ruleset = ruleset.scope(Scope::AbstractUnixSocket)?;
+    }
+    ruleset.create()?.add_rules(path_beneath_rules(&limits.writable, writes))?.restrict_self()
+}
+
+/// The version of the interface; 0 if there is none. This process is restricted afterwards.
+#[cfg(target_os = "linux")]
+fn landlock_version() -> io::Result<i32> {
+    let limits = Limits { writable: Vec::new(), network: true };
+    let status = restrict(&limits).map_err(io::Error::other)?;
+    Ok(match status.landlock {
+        landlock::LandlockStatus::Available { effective_abi, kernel_abi } => {
+            kernel_abi.unwrap_or(effective_abi as i32)
+        }
+        _ => 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_as_they_were_written() {
+        for network in [true, false] {
+            let limits = Limits { writable: vec!["/a b".into(), "--".into()], network };
+            let command: Vec<OsString> = vec!["sh".into(), "-c".into(), "--write".into()];
+            let arguments = limits.to_arguments().into_iter().chain(command.iter().cloned());
+            assert_eq!(Limits::parse(arguments), Some((limits, command)));
+        }
+        assert_eq!(Limits::parse([OsString::from("sh")]), None);
+    }
+
+    #[test]
+    fn what_is_not_enforced_is_stated() {
+        let all = |support: Support, network| support.sentences(network).join(" ");
+        assert!(all(Support::None, true).contains("not sandboxed"));
+        assert!(all(Support::None, false).contains("network of commands is not blocked"));
+        assert!(all(Support::Landlock(2), true).contains("truncate"));
+        assert!(all(Support::Landlock(3), false).contains("needs Landlock 4"));
+        assert!(all(Support::Landlock(6), false).contains("UDP"));
+    }
+}

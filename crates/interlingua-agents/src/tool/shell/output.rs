@@ -1,0 +1,168 @@
+//! The output of a command: its beginning and its end for the model, all of it in a file.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::plain::Plain;
+
+/// How many bytes are kept of the beginning, and of the end.
+const HALF: usize = 15_000;
+
+/// How many bytes the file may have.
+const MAX_FILE: u64 = 64 << 20;
+
+/// The output of a command that runs.
+#[derive(Debug)]
+pub(super) struct Output {
+    plain: Plain,
+    head: String,
+    /// The last characters; up to twice as many as are shown, so that few are moved.
+    tail: String,
+    /// How many bytes were dropped between them.
+    dropped: u64,
+    path: PathBuf,
+    file: Option<File>,
+    in_file: u64,
+    /// Whether the file has everything.
+    is_complete: bool,
+}
+
+impl Output {
+    /// Output whose bytes also go to a file. The file is kept only if the output is long.
+    pub(super) fn new(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            plain: Plain::default(),
+            head: String::new(),
+            tail: String::new(),
+            dropped: 0,
+            path: path.to_owned(),
+            file: Some(File::create_new(path)?),
+            in_file: 0,
+            is_complete: true,
+        })
+    }
+
+    /// Adds a piece. Returns it as plain text.
+    pub(super) fn push(&mut self, piece: &[u8]) -> String {
+        self.save(piece);
+        let text = self.plain.push(piece);
+        self.keep(&text);
+        text
+    }
+
+    /// The end of the output. Returns what was held back.
+    pub(super) fn finish(&mut self) -> String {
+        let text = self.plain.finish();
+        self.keep(&text);
+        self.file = None;
+        if self.is_short() {
+            // It is shown completely, so no one needs the file.
+            let _ = std::fs::remove_file(&self.path);
+        }
+        text
+    }
+
+    fn save(&mut self, piece: &[u8]) {
+        let room = usize::try_from(MAX_FILE - self.in_file).unwrap_or(usize::MAX);
+        let saved = piece.get(..room).unwrap_or(piece);
+        let written = self.file.as_mut().map(|file| file.write_all(saved));
+        self.in_file += saved.len() as u64;
+        let failed = !matches!(written, Some(Ok(())));
+        if failed || saved.len() < piece.len() {
+            self.is_complete = false;
+        }
+        if failed {
+            self.file = None;
+        }
+    }
+
+    fn keep(&mut self, text: &str) {
+        let room = HALF.saturating_sub(self.head.len());
+        let (head, tail) = text.split_at(text.floor_char_boundary(room));
+        // The beginning has no gap: what follows the end of it belongs to the tail.
+        if self.tail.is_empty() && self.dropped == 0 {
+            self.head.push_str(head);
+            self.tail.push_str(tail);
+        } else {
+            self.tail.push_str(text);
+        }
+        if self.tail.len() > 2 * HALF {
+            self.cut();
+        }
+    }
+
+    /// Drops all but the end of the tail.
+    fn cut(&mut self) {
+        let excess = self.tail.ceil_char_boundary(self.tail.len().saturating_sub(HALF));
+        self.tail.drain(..excess);
+        self.dropped += excess as u64;
+    }
+
+    fn is_short(&self) -> bool {
+        self.dropped == 0 && self.tail.len() <= HALF
+    }
+
+    /// What the model sees.
+    pub(super) fn shown(&mut self) -> String {
+        if self.is_short() {
+            return format!("{}{}", self.head, self.tail);
+        }
+        self.cut();
+        format!(
+            "{}\n\n[… {} bytes are left out here; {} …]\n\n{}",
+            self.head,
+            self.dropped,
+            self.location(),
+            self.tail
+        )
+    }
+
+    /// Where the whole output is, for a sentence.
+    fn location(&self) -> String {
+        match self.is_complete {
+            true => format!("the whole output is in {}", self.path.display()),
+            false => format!("the first {} bytes are in {}", self.in_file, self.path.display()),
+        }
+    }
+
+    /// The file, if the output is longer than what is shown.
+    pub(super) fn path(&self) -> Option<&Path> {
+        (!self.is_short()).then_some(&self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_output_needs_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("o");
+        let mut output = Output::new(&path).unwrap();
+        assert_eq!(output.push(b"a\x1b[1mb"), "ab");
+        output.finish();
+        assert_eq!((output.shown().as_str(), path.exists()), ("ab", false));
+    }
+
+    #[test]
+    fn of_a_long_output_both_ends_are_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("o");
+        let mut output = Output::new(&path).unwrap();
+        let mut all = String::new();
+        for number in 0..20_000 {
+            let line = format!("zeile ä {number}\n");
+            output.push(line.as_bytes());
+            all.push_str(&line);
+        }
+        output.finish();
+        let shown = output.shown();
+        assert!(shown.starts_with("zeile ä 0\n") && shown.ends_with("zeile ä 19999\n"));
+        assert!(shown.len() < 2 * HALF + 500, "{}", shown.len());
+        let kept = output.head.len() + output.tail.len();
+        assert!(shown.contains(&format!("{} bytes are left out", all.len() - kept)), "{shown}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), all);
+    }
+}

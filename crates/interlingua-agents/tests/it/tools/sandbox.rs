@@ -1,0 +1,113 @@
+//! The sandbox of commands. Without Landlock, these tests print that they were skipped.
+
+use serde_json::json;
+
+use super::{Bench, program};
+
+/// A sandboxed bench, if the kernel has the version of Landlock that a test needs.
+fn sandboxed(
+    version: u32,
+    change: impl FnOnce(&mut interlingua_agents::tool::Settings),
+) -> Option<Bench> {
+    let bench = Bench::with(|settings| {
+        program::protect(settings);
+        change(settings);
+    });
+    let enforced = bench.tools.enforcement().join(" ");
+    let known = enforced.split("(Landlock ").nth(1);
+    let known = known.and_then(|rest| rest.split(')').next()?.parse::<u32>().ok());
+    if known.is_some_and(|known| known >= version) {
+        return Some(bench);
+    }
+    println!("skipped: it needs Landlock {version}, and this kernel has {known:?}");
+    None
+}
+
+#[tokio::test]
+async fn a_command_writes_only_where_it_may() {
+    let (outside, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = outside.path().join("a");
+    std::fs::write(&file, "old").unwrap();
+    let Some(bench) = sandboxed(3, |settings| settings.caches.push(cache.path().to_owned())) else {
+        return;
+    };
+    let run = async |command: String| bench.run("Bash", json!({"command": command})).await;
+    let shown = outside.path().display();
+    for command in [
+        format!("echo new > {shown}/b"),
+        format!("echo new > {shown}/a"),
+        format!(": >> {shown}/a"),
+        format!("truncate -s 0 {shown}/a"),
+        format!("rm {shown}/a"),
+        format!("mv {shown}/a ."),
+        format!("mkdir {shown}/c"),
+        format!("ln -s /etc/passwd {shown}/d"),
+        format!("ln -s {shown} link && echo new > link/b"),
+        "echo x > /tmp/interlingua-must-not-exist".to_owned(),
+        "echo x > $TMPDIR/../outputs/x".to_owned(),
+    ] {
+        let output = run(command.clone()).await;
+        assert_ne!(output.exit_code, Some(0), "{command}: {output:?}");
+    }
+    assert_eq!(super::names(outside.path()), ["a"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "old");
+    let allowed = format!(
+        "cat {shown}/a && echo x > a && mkdir b && mv a b/ && rm -r b && echo x > $TMPDIR/a && \
+         echo x > {}/a && echo x > /dev/null && mktemp > /dev/null",
+        cache.path().display()
+    );
+    let output = run(allowed).await;
+    assert_eq!((output.text().as_str(), output.exit_code), ("old", Some(0)), "{output:?}");
+}
+
+/// The variables that a command must not see are those of its parents, too.
+#[tokio::test]
+async fn the_environments_of_other_processes_are_hidden() {
+    let Some(bench) = sandboxed(1, |settings| {
+        settings.hidden_variables.push("PATH".to_owned());
+        // In a namespace, processes outside have no id.
+        settings.isolation = interlingua_agents::process::Isolation::Tree;
+    }) else {
+        return;
+    };
+    let test = std::process::id();
+    let command = format!("read -r line < /proc/{test}/environ && echo readable; echo done");
+    let text = bench.run("Bash", json!({"command": command})).await.text();
+    assert!(text.ends_with("done") && !text.contains("readable"), "{text}");
+}
+
+#[tokio::test]
+async fn a_command_signals_no_process_outside() {
+    let Some(bench) = sandboxed(6, |settings| {
+        settings.isolation = interlingua_agents::process::Isolation::Tree;
+    }) else {
+        return;
+    };
+    let command = format!("kill -0 {} && echo reached", std::process::id());
+    let output = bench.run("Bash", json!({"command": command})).await;
+    assert!(!output.text().contains("reached"), "{output:?}");
+}
+
+#[tokio::test]
+async fn without_a_network_there_is_no_tcp() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connect =
+        json!({"command": format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected")});
+    let Some(bench) = sandboxed(4, |settings| settings.network = false) else { return };
+    assert!(bench.tools.enforcement().join(" ").contains("Commands have no TCP"));
+    let output = bench.run("Bash", connect.clone()).await;
+    assert!(!output.text().contains("connected"), "{output:?}");
+    let Some(bench) = sandboxed(4, |_| {}) else { return };
+    assert_eq!(bench.done("Bash", connect).await, "connected");
+}
+
+#[test]
+fn what_is_not_enforced_is_stated() {
+    let bare = Bench::new().tools.enforcement().join(" ");
+    assert!(bare.contains("not sandboxed") && bare.contains("may survive"), "{bare}");
+    let Some(bench) = sandboxed(1, |_| {}) else { return };
+    let sentences = bench.tools.enforcement().join(" ");
+    assert!(sentences.contains("can read what the user can"), "{sentences}");
+    assert!(!sentences.contains("may survive"), "{sentences}");
+}
