@@ -21,7 +21,7 @@ impl Fifo {
         let path = folder.path().join("fifo");
         assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
         let pipe = File::options().read(true).write(true).open(&path).unwrap();
-        Self { path, pipe, folder: folder }
+        Self { path, pipe, folder }
     }
 
     /// The folder of the pipe, which a sandboxed script has to be allowed to write to.
