@@ -178,7 +178,7 @@ impl Search {
     fn lines(&self, path: &str, found: &Found) -> Vec<String> {
         match self.wanted.mode {
             Mode::FilesWithMatches => vec![path.to_owned()],
-            Mode::Count => vec![format!("{path}:{}", found.matches)],
+            Mode::Count => found.count(path),
             Mode::Content => found.lines(path, self.numbers),
         }
     }

@@ -79,7 +79,7 @@ impl Progress {
         if seen >= MAX_ENTRIES {
             self.stop();
         }
-        if seen % CLOCK_INTERVAL == 0 && !self.goes_on() {
+        if seen.is_multiple_of(CLOCK_INTERVAL) && !self.goes_on() {
             return false;
         }
         if self.stopped.load(Ordering::Relaxed) || entry.file_name() == ".git" {

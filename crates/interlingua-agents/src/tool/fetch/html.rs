@@ -146,14 +146,11 @@ impl Text {
         }
         if BLOCKS.contains(&&*tag.name) {
             self.line();
-            match &*tag.name {
-                "li" if !tag.is_end => self.text.push_str("- "),
-                "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" if !self.text.ends_with("\n\n") => {
-                    if !self.text.is_empty() {
-                        self.text.push('\n');
-                    }
-                }
-                _ => {}
+            let is_paragraph = matches!(&*tag.name, "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6");
+            if tag.name == "li" && !tag.is_end {
+                self.text.push_str("- ");
+            } else if is_paragraph && !self.text.is_empty() && !self.text.ends_with("\n\n") {
+                self.text.push('\n');
             }
         } else if matches!(&*tag.name, "td" | "th") {
             self.blank = true;
@@ -260,7 +257,7 @@ mod tests {
                     <a title='x > y'>Ende</a></body></html>";
         assert_eq!(
             to_text(html),
-            "Über uns\n\nEin fetter Satz & mehr!\n- eins\n- zwei\na\n  b\nEnde"
+            "Über uns\n\nEin fetter Satz & mehr!\n\n- eins\n- zwei\na\n  b\nEnde"
         );
     }
 

@@ -126,11 +126,19 @@ impl Found {
                 Line::Break => "--".to_owned(),
             })
             .collect();
-        if self.is_binary {
-            lines.push(format!(
-                "({path} is binary after these lines, and was not searched further)"
-            ));
-        }
+        lines.extend(self.note(path));
         lines
+    }
+
+    /// The number of lines with its path.
+    pub(super) fn count(&self, path: &str) -> Vec<String> {
+        let mut lines = vec![format!("{path}:{}", self.matches)];
+        lines.extend(self.note(path));
+        lines
+    }
+
+    fn note(&self, path: &str) -> Option<String> {
+        let note = || format!("({path} is binary after these lines, and was not searched further)");
+        self.is_binary.then(note)
     }
 }

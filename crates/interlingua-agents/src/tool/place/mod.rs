@@ -112,7 +112,9 @@ impl Roots {
             return Err(Failure(format!("{written}: `~` is not expanded; name the whole path")));
         }
         let Some(path) = resolve(self.folder(), written).map(plain) else {
-            return Err(Failure(format!("{written:?} is not a path that can be opened")));
+            return Err(Failure(format!(
+                "{written:?} cannot be opened: it is no path, or a link in it leads nowhere"
+            )));
         };
         if let Some((root, below)) = self.inside(&path) {
             return Ok(Place { root: root.clone(), path, below });

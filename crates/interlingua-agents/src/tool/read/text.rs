@@ -15,7 +15,7 @@ const MAX_SHOWN: usize = 100_000;
 const MAX_LINE: usize = 2000;
 
 /// How many bytes are read, including those that are skipped.
-const MAX_READ: u64 = 1 << 30;
+const MAX_READ: u64 = 256 << 20;
 
 /// Which lines to show.
 #[derive(Debug, Clone, PartialEq, Eq)]

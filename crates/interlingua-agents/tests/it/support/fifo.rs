@@ -12,7 +12,7 @@ pub(crate) struct Fifo {
     path: PathBuf,
     /// Both ends, so that opening never blocks, and the pipe stays open until the test ends.
     pipe: File,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Fifo {
@@ -21,7 +21,13 @@ impl Fifo {
         let path = folder.path().join("fifo");
         assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
         let pipe = File::options().read(true).write(true).open(&path).unwrap();
-        Self { path, pipe, _folder: folder }
+        Self { path, pipe, folder }
+    }
+
+    /// The folder of the pipe, which a sandboxed script has to be allowed to write to.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.folder.path().to_owned()
     }
 
     /// The shell command that signals the test.

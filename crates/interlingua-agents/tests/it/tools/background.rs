@@ -67,7 +67,11 @@ async fn the_end_of_a_background_command_is_reported() {
 
 #[tokio::test]
 async fn closing_ends_all_background_commands() {
-    let (bench, fifo) = (Bench::with(program::protect), Fifo::new());
+    let fifo = Fifo::new();
+    let bench = Bench::with(|settings| {
+        program::protect(settings);
+        settings.caches.push(fifo.folder());
+    });
     let command = format!("exec 9> lock; flock 9; {}; sleep 600", fifo.signal_command());
     bench.done("Bash", json!({"command": command, "run_in_background": true})).await;
     within(fifo.signalled()).await;

@@ -13,24 +13,22 @@ fn guarded() -> Bench {
     Bench::with(program::protect)
 }
 
-/// Benches with every mechanism that is available here.
-fn all() -> Vec<(&'static str, Bench)> {
-    vec![
-        ("protected", guarded()),
-        (
-            "tree",
-            Bench::with(|settings| {
-                settings.guard = Some(program::guard());
-                settings.isolation = Isolation::Tree;
-            }),
-        ),
-        ("bare", Bench::new()),
-    ]
+/// Benches with every mechanism that is available here, whose commands may write to a pipe.
+fn all(fifo: &Fifo) -> Vec<(&'static str, Bench)> {
+    let protected = Bench::with(|settings| {
+        program::protect(settings);
+        settings.caches.push(fifo.folder());
+    });
+    let tree = Bench::with(|settings| {
+        settings.guard = Some(program::guard());
+        settings.isolation = Isolation::Tree;
+    });
+    vec![("protected", protected), ("tree", tree), ("bare", Bench::new())]
 }
 
 #[tokio::test]
 async fn output_and_exit_codes_are_returned() {
-    for (kind, bench) in all() {
+    for (kind, bench) in all(&Fifo::new()) {
         let run = async |command: &str| bench.run("Bash", json!({"command": command})).await;
         let output = run("echo a; echo b >&2; echo c; pwd").await;
         let expected = format!("a\nb\nc\n{}", bench.root().display());
@@ -113,7 +111,7 @@ async fn keys_are_not_in_the_environment() {
 
 #[tokio::test]
 async fn a_command_is_ended_when_its_time_is_over() {
-    for (kind, bench) in all() {
+    for (kind, bench) in all(&Fifo::new()) {
         let pid = bench.root().join("pid");
         let command = format!("trap '' TERM; echo started; echo $$ > {}; sleep 600", pid.display());
         let begun = Instant::now();
@@ -131,7 +129,8 @@ const WRITE_PID: &str = r"read pid rest < /proc/self/stat";
 
 #[tokio::test]
 async fn no_process_survives_its_command() {
-    let (bench, fifo) = (guarded(), Fifo::new());
+    let fifo = Fifo::new();
+    let (_, bench) = all(&fifo).remove(0);
     // The lock is held as long as any of them is alive.
     let script = format!("exec 9> lock; flock 9; {}; sleep 600", fifo.signal_command());
     bench.write("hold.sh", script);
@@ -168,8 +167,8 @@ async fn without_a_guard_ordinary_background_processes_end_too() {
 
 #[tokio::test]
 async fn a_cancelled_call_ends_its_processes() {
-    for (kind, bench) in all() {
-        let fifo = Fifo::new();
+    let fifo = Fifo::new();
+    for (kind, bench) in all(&fifo) {
         let command = format!("exec 9> lock; flock 9; {}; sleep 600", fifo.signal_command());
         let bash = call("Bash", json!({"command": command}));
         {
@@ -193,7 +192,7 @@ async fn a_cancelled_call_ends_its_processes() {
 /// 2^7 shells, each of which starts two more and waits.
 #[tokio::test]
 async fn a_bounded_fork_bomb_does_not_hang_the_call() {
-    for (kind, bench) in all() {
+    for (kind, bench) in all(&Fifo::new()) {
         let command =
             "f() { if [ $1 -gt 0 ]; then f $(($1 - 1)) & f $(($1 - 1)) & fi; sleep 600; }; f 6";
         let output = within(bench.run("Bash", json!({"command": command, "timeout": 1000}))).await;

@@ -2,8 +2,6 @@
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use interlingua::event::ToolStatus;
 use interlingua_agents::tool::Settings;
@@ -105,22 +103,23 @@ async fn an_additional_folder_is_inside() {
 }
 
 /// A thread swaps a folder for a link while files below it are read and written.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
+#[cfg(target_os = "linux")]
 async fn a_link_that_is_swapped_in_after_the_check_is_not_followed() {
     let (bench, outside) = bench();
     std::fs::write(outside.path().join("a.txt"), SECRET).unwrap();
     let (folder, link) = (bench.root().join("sub"), bench.root().join("trap"));
     bench.write("sub/a.txt", "inside\n");
     symlink(outside.path(), &link).unwrap();
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
     let done = Arc::new(AtomicBool::new(false));
     let swapper = std::thread::spawn({
-        let (done, spare) = (done.clone(), bench.root().join("spare"));
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        let done = done.clone();
         move || {
             while !done.load(Ordering::Relaxed) {
-                std::fs::rename(&folder, &spare).unwrap();
-                std::fs::rename(&link, &folder).unwrap();
-                std::fs::rename(&folder, &link).unwrap();
-                std::fs::rename(&spare, &folder).unwrap();
+                renameat_with(CWD, &folder, CWD, &link, RenameFlags::EXCHANGE).unwrap();
             }
         }
     });
@@ -168,7 +167,8 @@ async fn what_is_no_file_is_refused_without_waiting() {
     for (path, kind) in [("fifo", "a named pipe"), ("socket", "")] {
         for (tool, input) in calls(path) {
             let text = within(bench.failed(tool, input)).await;
-            assert!(text.contains(kind), "{tool}: {text}");
+            let is_file_tool = matches!(tool, "Read" | "Write" | "Edit" | "Grep");
+            assert!(!is_file_tool || text.contains(kind), "{tool}: {text}");
         }
     }
     assert_eq!(within(bench.done("Grep", json!({"pattern": "x"}))).await, "No matches found");

@@ -58,12 +58,12 @@ async fn a_notebook_is_read_as_cells() {
 #[cfg(unix)]
 async fn a_huge_file_costs_only_what_is_shown() {
     let bench = Bench::new();
-    let path = bench.write("huge", "line\n".repeat(5000));
+    let path = bench.write("huge", "line\n".repeat(50_000));
     std::fs::File::options().write(true).open(&path).unwrap().set_len(10 << 30).unwrap();
     let text = bench.done("Read", json!({"file_path": "huge", "limit": 2})).await;
     assert!(text.starts_with("     1→line\n     2→line\n"), "{text}");
     // Nothing but zeros follows: the search for the end of the line is bounded.
-    let text = bench.done("Read", json!({"file_path": "huge", "offset": 5000})).await;
+    let text = bench.done("Read", json!({"file_path": "huge", "offset": 50_000})).await;
     assert!(text.contains("bytes of the file were read"), "{text}");
     bench.write("zeros", "");
     let zeros = std::fs::File::options().write(true).open(bench.root().join("zeros")).unwrap();

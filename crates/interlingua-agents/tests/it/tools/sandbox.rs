@@ -5,6 +5,7 @@ use serde_json::json;
 use super::{Bench, program};
 
 /// A sandboxed bench, if the kernel has the version of Landlock that a test needs.
+#[allow(clippy::print_stdout, reason = "a skipped test has to be noticed")]
 fn sandboxed(
     version: u32,
     change: impl FnOnce(&mut interlingua_agents::tool::Settings),

@@ -1,0 +1,134 @@
+//! Turns, calls and counts, as every model API reports them.
+
+use fake_model::Reply;
+use serde_json::json;
+
+use super::{APIS, Bench, of_kind, only, text};
+
+#[tokio::test]
+async fn a_text_is_streamed() {
+    for api in APIS {
+        let reply = Reply::new().then_reasoning("Let me see.").then_text("Hel").then_text("lo");
+        let mut bench = Bench::new(api, [reply.usage(120, 30).cached(100).reasoning_tokens(8)]);
+        let (ended, events) = bench.run("hi").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(text(&events), "Hello");
+        let end = only(&events, "turn_ended");
+        assert_eq!(end["outcome"], "completed");
+        let usage = &end["usage"];
+        assert_eq!(
+            (&usage["input"], &usage["cache_read"], &usage["output"]),
+            (&json!(20), &json!(100), &json!(30))
+        );
+        assert_eq!(end["by_model"][0]["model"], "fake-model");
+        assert_eq!(only(&events, "user_message")["text"], "hi");
+        let started = only(&events, "session_started");
+        assert_eq!(started["agent"], api.dialect_name());
+        assert!(started["tools"].as_array().unwrap().contains(&json!("Read")));
+        bench.check("text");
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_run_and_its_result_is_sent_back() {
+    for api in APIS {
+        let calls = Reply::new()
+            .then_reasoning("I look.")
+            .then_text("I look.")
+            .then_call("Read", json!({"file_path": "note.txt"}));
+        let mut bench =
+            Bench::new(api, [calls.usage(10, 5), Reply::text("It is done.").usage(20, 7)]);
+        bench.write("note.txt", "the secret word is plum\n");
+        let (ended, events) = bench.run("read it").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(text(&events), "I look.|It is done.");
+        assert_eq!(only(&events, "tool_started")["name"], "Read");
+        assert_eq!(only(&events, "tool_started")["executor"], "agent");
+        let result = only(&events, "tool_ended");
+        assert_eq!(result["status"], "completed");
+        assert!(result["output"].as_str().unwrap().contains("plum"));
+        assert!(bench.model.tool_results()[0].text.as_deref().unwrap().contains("plum"));
+        let end = only(&events, "turn_ended");
+        assert_eq!((&end["usage"]["output"], &end["steps"]), (&json!(12), &json!(2)));
+        bench.check("call");
+    }
+}
+
+#[tokio::test]
+async fn parallel_calls_have_one_result_each() {
+    for api in APIS {
+        let call = |name: &str| json!({"file_path": name});
+        let calls = Reply::call("Read", call("a.txt")).then_call("Read", call("b.txt"));
+        let calls = calls.then_call("Write", json!({"file_path": "c.txt", "content": "new"}));
+        let calls = calls.then_call("Read", call("c.txt"));
+        let mut bench = Bench::new(api, [calls, Reply::text("Done.")]);
+        bench.write("a.txt", "apple");
+        bench.write("b.txt", "birch");
+        let (ended, events) = bench.run("go").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        let outputs: Vec<_> = bench.model.tool_results();
+        let texts: Vec<_> = outputs.iter().map(|result| result.text.clone().unwrap()).collect();
+        // The last one sees what the one before it wrote.
+        for (text, word) in texts.iter().zip(["apple", "birch", "c.txt", "new"]) {
+            assert!(text.contains(word), "{api:?}: {texts:?}");
+        }
+        assert_eq!(of_kind(&events, "tool_ended").len(), 4);
+        let change = &only(&events, "files_changed")["changes"][0];
+        assert!(change["diff"].as_str().unwrap().contains("+new"), "{change}");
+        bench.check("parallel");
+    }
+}
+
+#[tokio::test]
+async fn the_next_prompt_continues_the_conversation() {
+    for api in APIS {
+        let first = Reply::new().then_reasoning("Hm.").then_call("LS", json!({"path": "."}));
+        let replies =
+            [first, Reply::text("Empty."), Reply::new().then_reasoning("Ha.").then_text("Still.")];
+        let mut bench = Bench::new(api, replies);
+        let session = bench.open().await;
+        session.handle.prompt("look").await.unwrap();
+        session.handle.prompt("again").await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (ended, events) = session.end().await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(text(&events), "Empty.|Still.");
+        assert_eq!(of_kind(&events, "turn_ended").len(), 2);
+        bench.check("two-prompts");
+    }
+}
+
+#[tokio::test]
+async fn a_structured_answer_fits_its_schema() {
+    for api in APIS {
+        let wrong = Reply::call("StructuredOutput", json!({"count": "three"}));
+        let right = Reply::call("StructuredOutput", json!({"count": 3}));
+        // The model forgets to give the answer, gives a wrong one, and then the right one.
+        let mut bench = Bench::new(api, [Reply::text("Three."), wrong, right]);
+        bench.settings.schema = Some(json!({
+            "type": "object",
+            "properties": {"count": {"type": "integer"}},
+            "required": ["count"],
+            "additionalProperties": false,
+        }));
+        let (ended, events) = bench.run("count").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(only(&events, "turn_ended")["structured"], json!({"count": 3}));
+        bench.check("structured");
+    }
+}
+
+#[tokio::test]
+async fn a_limit_ends_the_turn() {
+    for api in APIS {
+        let call = Reply::call("LS", json!({"path": "."}));
+        let mut bench = Bench::new(api, [call.clone(), call]);
+        bench.settings.limits.requests = Some(2);
+        let (ended, events) = bench.run("go on").await;
+        assert_eq!(ended.code(), 1);
+        let end = only(&events, "turn_ended");
+        assert_eq!(end["outcome"], "limit_reached", "{api:?}");
+        assert!(end["cause"].as_str().unwrap().contains("more than 2 requests"));
+        bench.check("limit");
+    }
+}

@@ -1,0 +1,136 @@
+//! Permissions, interrupts, and tools that fail.
+
+use std::time::{Duration, Instant};
+
+use fake_model::Reply;
+use interlingua_agents::permission::{Decision, Mode};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::{APIS, Bench, of_kind, only, text};
+
+#[tokio::test]
+async fn a_tool_that_fails_is_an_error_for_the_model() {
+    for api in APIS {
+        let call = Reply::call("Read", json!({"file_path": "missing.txt"}));
+        let mut bench = Bench::new(api, [call, Reply::text("It is missing.")]);
+        let (ended, events) = bench.run("read").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(only(&events, "tool_ended")["status"], "failed");
+        assert!(bench.model.tool_results()[0].text.as_deref().unwrap().contains("missing.txt"));
+        bench.check("tool-error");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_answered() {
+    for api in APIS {
+        let call = Reply::call("Teleport", json!({"to": "Mars"}));
+        let mut bench = Bench::new(api, [call, Reply::text("Never mind.")]);
+        let (ended, events) = bench.run("go").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(only(&events, "tool_ended")["status"], "failed");
+        bench.check("unknown-tool");
+    }
+}
+
+#[tokio::test]
+async fn the_user_decides_what_runs() {
+    for api in APIS {
+        let write = |name: &str| json!({"file_path": name, "content": "x"});
+        let calls = Reply::call("Write", write("a.txt")).then_call("Write", write("b.txt"));
+        let mut bench = Bench::new(api, [calls, Reply::text("Done.")]);
+        bench.options.policy.mode = Mode::Ask;
+        let (requests, mut asked) = mpsc::unbounded_channel();
+        bench.options.input_requests = Some(requests);
+        let session = bench.open().await;
+        session.handle.prompt("write").await.unwrap();
+        session.handle.finish().await.unwrap();
+        let first = asked.recv().await.unwrap();
+        session.handle.decide(first.id(), Decision::Allow).await.unwrap();
+        let second = asked.recv().await.unwrap();
+        session
+            .handle
+            .decide(second.id(), Decision::Deny("not that one".to_owned()))
+            .await
+            .unwrap();
+        let (ended, events) = session.end().await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert!(bench.path("a.txt").exists() && !bench.path("b.txt").exists());
+        let decisions: Vec<_> = of_kind(&events, "permission_resolved")
+            .iter()
+            .map(|it| it["decision"].clone())
+            .collect();
+        assert_eq!(decisions, ["allowed", "denied"]);
+        assert_eq!(of_kind(&events, "tool_ended")[1]["status"], "denied");
+        assert!(bench.model.tool_results()[1].text.as_deref().unwrap().contains("not that one"));
+        bench.check("decided");
+    }
+}
+
+#[tokio::test]
+async fn without_a_user_nothing_is_changed() {
+    for (mode, expected) in [(Mode::Ask, "no user"), (Mode::Deny, "deny"), (Mode::Plan, "plan")] {
+        let call = Reply::call("Write", json!({"file_path": "a.txt", "content": "x"}));
+        let mut bench = Bench::new(APIS[0], [call, Reply::text("I could not.")]);
+        bench.options.policy.mode = mode;
+        let (_, events) = bench.run("write").await;
+        assert!(!bench.path("a.txt").exists());
+        let output = only(&events, "tool_ended")["output"].as_str().unwrap().to_owned();
+        assert!(output.contains(expected), "{mode}: {output}");
+        bench.check("denied");
+    }
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+#[tokio::test]
+async fn an_interrupt_in_a_text_keeps_what_was_said() {
+    for api in APIS {
+        let long = Reply::text("One, two, ").then_gate("counting").then_text("three.");
+        let mut bench = Bench::new(api, [long, Reply::text("Ok.")]);
+        let mut session = bench.open().await;
+        session.handle.prompt("count").await.unwrap();
+        session.until(|event| event["type"] == "block_delta").await;
+        session.handle.interrupt().await.unwrap();
+        session.handle.prompt("stop").await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (ended, events) = session.end().await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        let ends = of_kind(&events, "turn_ended");
+        assert_eq!(
+            (&ends[0]["outcome"], &ends[1]["outcome"]),
+            (&json!("cancelled"), &json!("completed"))
+        );
+        assert_eq!(of_kind(&events, "interrupted").len(), 1);
+        let request = bench.model.wait_for_request(2, soon()).unwrap();
+        assert!(request.body.to_string().contains("One, two, "), "{api:?}");
+        bench.check("interrupted-text");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_interrupt_ends_the_commands_that_run() {
+    for api in APIS {
+        let calls = Reply::call("Bash", json!({"command": "echo started; exec sleep 1000"}));
+        let calls = calls.then_call("Bash", json!({"command": "touch later.txt"}));
+        let mut bench = Bench::new(api, [calls, Reply::text("Ok.")]);
+        let mut session = bench.open().await;
+        session.handle.prompt("wait").await.unwrap();
+        session.until(|event| event["type"] == "tool_progress").await;
+        session.handle.interrupt().await.unwrap();
+        session.handle.prompt("go on").await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (ended, events) = session.end().await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(text(&events), "Ok.");
+        assert!(!bench.path("later.txt").exists());
+        let ends: Vec<_> =
+            of_kind(&events, "tool_ended").iter().map(|it| it["status"].clone()).collect();
+        assert_eq!(ends, ["cancelled", "cancelled"]);
+        bench.check("interrupted-command");
+    }
+}
