@@ -9,6 +9,8 @@
 
 mod support;
 
+mod api;
+
 #[cfg(target_os = "linux")]
 mod consumers;
 #[cfg(target_os = "linux")]

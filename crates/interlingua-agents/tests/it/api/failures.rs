@@ -150,13 +150,19 @@ async fn a_refusal_is_no_success_and_not_repeated_to_the_model() {
 
 #[tokio::test]
 async fn a_cut_stream_of_gemini_continues_where_it_stopped() {
-    let cut = Reply::text("One ").then_checkpoint().cut(Cut::AfterCheckpoint);
-    let mut bench = Bench::new(ApiKind::Gemini, [cut, Reply::text("two.").continued()]);
-    let (ended, events) = bench.run("count").await;
-    assert_eq!(ended.code(), 0, "{events:#?}");
-    assert_eq!(text(&events), "One |two.");
-    assert!(of_kind(&events, "withdrawn").is_empty());
-    bench.check("continued");
+    let counts = || Reply::text("One ").then_checkpoint().then_text("two.");
+    for reply in [counts().cut(Cut::AfterCheckpoint), counts().continued()] {
+        let mut bench = Bench::new(ApiKind::Gemini, [reply, Reply::text("Three.")]);
+        let session = bench.open().await;
+        session.handle.prompt("count").await.unwrap();
+        session.handle.prompt("go on").await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (ended, events) = session.end().await;
+        assert_eq!(ended.code(), 0, "{events:#?}");
+        assert_eq!(text(&events), "One |two.|Three.");
+        assert!(of_kind(&events, "withdrawn").is_empty());
+        bench.check("continued");
+    }
 }
 
 #[tokio::test]

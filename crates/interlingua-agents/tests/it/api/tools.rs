@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use fake_model::Reply;
+use fake_model::{Reply, Script};
 use interlingua_agents::permission::{Decision, Mode};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{APIS, Bench, of_kind, only, text};
@@ -43,11 +43,14 @@ async fn the_user_decides_what_runs() {
         bench.options.policy.mode = Mode::Ask;
         let (requests, mut asked) = mpsc::unbounded_channel();
         bench.options.input_requests = Some(requests);
-        let session = bench.open().await;
+        let mut session = bench.open().await;
         session.handle.prompt("write").await.unwrap();
         session.handle.finish().await.unwrap();
+        let is_request = |event: &Value| event["type"] == "permission_requested";
+        session.until_seen(1, is_request).await;
         let first = asked.recv().await.unwrap();
         session.handle.decide(first.id(), Decision::Allow).await.unwrap();
+        session.until_seen(2, is_request).await;
         let second = asked.recv().await.unwrap();
         session
             .handle
@@ -90,7 +93,9 @@ fn soon() -> Instant {
 async fn an_interrupt_in_a_text_keeps_what_was_said() {
     for api in APIS {
         let long = Reply::text("One, two, ").then_gate("counting").then_text("three.");
-        let mut bench = Bench::new(api, [long, Reply::text("Ok.")]);
+        // A strict script expects the whole answer to come back.
+        let script = Script::new().reply(long).reply(Reply::text("Ok."));
+        let mut bench = Bench::with_script(api, script);
         let mut session = bench.open().await;
         session.handle.prompt("count").await.unwrap();
         session.until(|event| event["type"] == "block_delta").await;
@@ -105,7 +110,7 @@ async fn an_interrupt_in_a_text_keeps_what_was_said() {
             (&json!("cancelled"), &json!("completed"))
         );
         assert_eq!(of_kind(&events, "interrupted").len(), 1);
-        let request = bench.model.wait_for_request(2, soon()).unwrap();
+        let request = bench.model.wait_for_request(1, soon()).unwrap();
         assert!(request.body.to_string().contains("One, two, "), "{api:?}");
         bench.check("interrupted-text");
     }
