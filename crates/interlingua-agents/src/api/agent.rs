@@ -95,6 +95,8 @@ impl ApiSettings {
     /// Prepares a session in a folder.
     pub(super) fn prepare(mut self, folder: &Path, id_seed: u64) -> Result<Prepared, Error> {
         self.tools.folder = folder.to_owned();
+        let keys = crate::agent::KEY_VARIABLES.iter().chain(&super::provider::KEY_VARIABLES);
+        self.tools.hidden_variables.extend(keys.map(|name| (*name).to_owned()));
         let tools = SessionTools::new(tool::Toolbox::new(self.tools)?);
         let schema = self.schema.map(AnswerSchema::new).transpose()?;
         let mut notices = tools.enforcement();
