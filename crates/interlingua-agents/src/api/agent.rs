@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use interlingua::price::Prices;
 use serde_json::Value;
 
 use super::failure::RetryPolicy;
@@ -41,6 +42,8 @@ pub struct ApiSettings {
     pub max_tokens: Option<u64>,
     /// The limits of a turn.
     pub limits: Limits,
+    /// What models cost. [`Prices::builtin`] has the list prices.
+    pub prices: Prices,
     /// When failed requests are repeated.
     pub retries: RetryPolicy,
     /// The JSON schema of the final answer, if it has to be structured.
@@ -92,12 +95,24 @@ impl ApiSettings {
         self.earlier.is_some()
     }
 
+    /// A limit of the cost has no effect if the price of the model is not known.
+    fn unenforced_limit(&self) -> Option<String> {
+        let known = self.prices.rates(&self.model, 0, crate::session::now_ms()).is_some();
+        let limit = self.limits.cost_usd.filter(|_| !known)?;
+        Some(format!(
+            "the limit of ${limit} cannot be enforced, because the price of {} is not known: add it to the prices",
+            self.model
+        ))
+    }
+
     /// Prepares a session in a folder.
     pub(super) fn prepare(mut self, folder: &Path, id_seed: u64) -> Result<Prepared, Error> {
+        let unenforced_limit = self.unenforced_limit();
         self.tools.folder = folder.to_owned();
         let tools = SessionTools::new(tool::Toolbox::new(self.tools)?);
         let schema = self.schema.map(AnswerSchema::new).transpose()?;
         let mut notices = tools.enforcement();
+        notices.extend(unenforced_limit);
         let mut offered = tools.offered();
         offered.extend(schema.as_ref().map(AnswerSchema::tool));
         let mut frozen = Frozen { system: self.system, tools: offered };
@@ -127,6 +142,7 @@ impl ApiSettings {
             max_tokens: self.max_tokens,
             effort: self.effort,
             limits: self.limits,
+            prices: self.prices,
             retries: self.retries,
             structured: schema.is_some(),
         };

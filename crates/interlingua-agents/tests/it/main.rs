@@ -9,6 +9,9 @@
 
 mod support;
 
+mod api_bench;
+mod api_usage;
+
 #[cfg(target_os = "linux")]
 mod consumers;
 #[cfg(target_os = "linux")]

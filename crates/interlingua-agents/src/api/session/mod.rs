@@ -228,7 +228,7 @@ impl Live {
             Wake::Command(None) => (self.has_caller, self.finishing) = (false, true),
             Wake::Consumer(ConsumerChange::Closed) => self.stop(Stop::ConsumerGone),
             Wake::Consumer(ConsumerChange::Ready) => {}
-            Wake::Received(received) => self.received(received),
+            Wake::Received(received) => self.received(received).await,
             Wake::Call(news) => self.call_news(news),
             Wake::RetryNow => self.send_again(),
             Wake::NoUser => {
@@ -278,6 +278,7 @@ impl Live {
 
     /// Ends the running turn before its work has ended.
     fn abort_turn(&mut self, outcome: Outcome, cause: &str) {
+        let is_responding = matches!(self.work, Work::Responding(_));
         let collected = match std::mem::replace(&mut self.work, Work::Idle) {
             Work::Idle => return,
             Work::Responding(mut response) | Work::Waiting(_, Some(mut response)) => {
@@ -286,6 +287,9 @@ impl Live {
             Work::Waiting(_, None) | Work::Running => None,
         };
         self.end_stream();
+        if is_responding {
+            self.count_interrupted();
+        }
         self.cancel_calls(cause);
         self.keep_partial(collected);
         if outcome == Outcome::Cancelled {
