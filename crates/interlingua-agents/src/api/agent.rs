@@ -10,6 +10,7 @@ use super::failure::RetryPolicy;
 use super::history::History;
 use super::http::Connection;
 use super::limits::Limits;
+use super::mcp::{McpServer, Servers};
 use super::model::ApiKind;
 use super::resume::Earlier;
 use super::session::Live;
@@ -50,6 +51,8 @@ pub struct ApiSettings {
     pub schema: Option<Value>,
     /// What the tools may do.
     pub tools: tool::Settings,
+    /// The MCP servers whose tools are offered, too.
+    pub mcp: Vec<McpServer>,
     /// The folder with the files of sessions. Without it, the session is not stored.
     pub sessions: Option<PathBuf>,
     /// The session that is continued.
@@ -72,7 +75,11 @@ impl ApiAgent {
 impl Agent for ApiAgent {
     fn start(self: Box<Self>, options: Options) -> Starting {
         Box::pin(async move {
-            let (live, session) = Live::new(self.settings, options)?;
+            let mut settings = self.settings;
+            settings.tools.folder.clone_from(&settings.folder);
+            let mcp = std::mem::take(&mut settings.mcp);
+            let servers = Servers::start(mcp, &settings.tools).await?;
+            let (live, session) = Live::new(settings, servers, options)?;
             tokio::spawn(live.run());
             Ok(session)
         })
@@ -106,12 +113,18 @@ impl ApiSettings {
     }
 
     /// Prepares a session in a folder.
-    pub(super) fn prepare(mut self, folder: &Path, id_seed: u64) -> Result<Prepared, Error> {
+    pub(super) fn prepare(
+        mut self,
+        (servers, server_notices): (Servers, Vec<String>),
+        folder: &Path,
+        id_seed: u64,
+    ) -> Result<Prepared, Error> {
         let unenforced_limit = self.unenforced_limit();
         self.tools.folder = folder.to_owned();
-        let tools = SessionTools::new(tool::Toolbox::new(self.tools)?);
+        let tools = SessionTools::new(tool::Toolbox::new(self.tools)?, servers);
         let schema = self.schema.map(AnswerSchema::new).transpose()?;
         let mut notices = tools.enforcement();
+        notices.extend(server_notices);
         notices.extend(unenforced_limit);
         let mut offered = tools.offered();
         offered.extend(schema.as_ref().map(AnswerSchema::tool));

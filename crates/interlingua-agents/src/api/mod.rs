@@ -13,6 +13,7 @@
 //! | `http`, `tls` | requests and what arrives of their responses |
 //! | `session` | the event loop of a session, which does the I/O |
 //! | `tools` | the tools of a session |
+//! | [`mcp`] | MCP servers, and their tools |
 //! | `store`, `resume` | the file of a session, and the history that is read from one |
 //! | `instructions` | the system prompt |
 //! | `structured` | answers that have to fit a schema |
@@ -27,6 +28,7 @@ mod http;
 mod instructions;
 mod key;
 mod limits;
+pub mod mcp;
 mod model;
 pub mod provider;
 mod resume;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fake_model::{FakeModel, Reply, Script};
 use interlingua::price::Prices;
 use interlingua_agents::api::{ApiAgent, ApiKind, ApiSettings, Connection, Limits, RetryPolicy};
-use interlingua_agents::permission::Mode;
+use interlingua_agents::permission::{Mode, Policy};
 use interlingua_agents::{Agent, Ended, Session, tool};
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub(crate) struct ApiBench {
     pub(crate) model: FakeModel,
     pub(crate) settings: ApiSettings,
     /// How calls are judged.
-    pub(crate) mode: Mode,
+    pub(crate) policy: Policy,
 }
 
 impl ApiBench {
@@ -26,14 +26,15 @@ impl ApiBench {
         let script = replies.into_iter().fold(Script::new(), Script::reply);
         let model = FakeModel::start(script.strict().without_side_requests()).unwrap();
         let folder = tempfile::tempdir().unwrap();
+        let policy = Policy { mode: Mode::Auto, ..Policy::default() };
         let settings = settings(api, &model.address(), folder.path());
-        Self { _folder: folder, model, settings, mode: Mode::Auto }
+        Self { _folder: folder, model, settings, policy }
     }
 
     /// Starts a session, without a prompt.
     pub(crate) async fn open(&self) -> Watched {
         let mut options = options();
-        options.policy.mode = self.mode;
+        options.policy = self.policy.clone();
         let agent = Box::new(ApiAgent::new(self.settings.clone()));
         let Session { handle, entries, .. } = agent.start(options).await.unwrap();
         Watched { handle, entries, events: Vec::new() }
@@ -75,6 +76,7 @@ fn settings(api: ApiKind, address: &str, folder: &Path) -> ApiSettings {
         retries: RetryPolicy { first_delay: Duration::ZERO, ..RetryPolicy::default() },
         schema: None,
         tools,
+        mcp: Vec::new(),
         sessions: None,
         earlier: None,
     }

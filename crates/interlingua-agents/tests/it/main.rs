@@ -10,6 +10,8 @@
 mod support;
 
 mod api_bench;
+mod api_mcp;
+mod api_mcp_http;
 mod api_usage;
 
 #[cfg(target_os = "linux")]

@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 use super::agent::ApiSettings;
 use super::history::Part;
 use super::http::{Client, Received};
+use super::mcp::Servers;
 use super::turns::{AgentLoop, Next};
 use crate::error::Error;
 use crate::permission::Policy;
@@ -100,7 +101,12 @@ enum Wake {
 }
 
 impl Live {
-    pub(super) fn new(settings: ApiSettings, options: Options) -> Result<(Self, Session), Error> {
+    /// `servers` are the started MCP servers, and notices about the others.
+    pub(super) fn new(
+        settings: ApiSettings,
+        servers: (Servers, Vec<String>),
+        options: Options,
+    ) -> Result<(Self, Session), Error> {
         let Options { mut read, policy, deadlines, input_requests, record, .. } = options;
         let id_seed = *read.id_seed.get_or_insert_with(fresh_seed);
         read.turns = TurnOwner::Caller;
@@ -115,7 +121,7 @@ impl Live {
         let (handle, commands) = Commands::new();
         let (outbox, entries) = Outbox::new();
         let folder = settings.folder.canonicalize().unwrap_or_else(|_| settings.folder.clone());
-        let prepared = settings.prepare(&folder, id_seed)?;
+        let prepared = settings.prepare(servers, &folder, id_seed)?;
         let mut live = Self {
             agent: prepared.agent,
             client,
