@@ -88,6 +88,14 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// An MCP server that the session requires did not start.
+    #[error("the MCP server `{server}`, which is required, is not available: {problem}")]
+    McpNotStarted {
+        /// The name of the server.
+        server: String,
+        /// Why it did not start.
+        problem: String,
+    },
     /// The agent has exited, and cannot be started again.
     #[error("the agent has exited, and cannot be started again for another prompt")]
     NotRestarted,
@@ -112,9 +120,10 @@ impl Error {
             | Self::InvalidSchema { .. }
             | Self::PromptNotDelivered { .. } => Fault::Caller,
             Self::NoMode { .. } | Self::NoScreen { .. } | Self::NotRestarted => Fault::Unsupported,
-            Self::NotInstalled { .. } | Self::NotPrepared { .. } | Self::NotStarted { .. } => {
-                Fault::Transport
-            }
+            Self::NotInstalled { .. }
+            | Self::NotPrepared { .. }
+            | Self::NotStarted { .. }
+            | Self::McpNotStarted { .. } => Fault::Transport,
             Self::CannotTranslate(error) => error.fault(),
         }
     }

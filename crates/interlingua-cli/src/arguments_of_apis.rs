@@ -57,6 +57,13 @@ pub(crate) struct ApiArguments {
     /// The tools that are offered, separated by commas; all but WebFetch by default.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) allowed_tools: Option<Vec<String>>,
+    /// A file with MCP servers whose tools are offered too, in the form {"mcpServers": …}; may be
+    /// repeated.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) mcp_config: Vec<PathBuf>,
+    /// A file with prices that replace or complement the built-in ones.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) prices: Option<PathBuf>,
     /// Commands have no network, as far as the system can enforce it.
     #[arg(long)]
     pub(crate) no_network: bool,
@@ -98,6 +105,8 @@ impl ApiArguments {
             ("--effort", self.effort.is_some()),
             ("--add-dir", !self.add_dir.is_empty()),
             ("--allowed-tools", self.allowed_tools.is_some()),
+            ("--mcp-config", !self.mcp_config.is_empty()),
+            ("--prices", self.prices.is_some()),
             ("--no-network", self.no_network),
             ("--json-schema", self.json_schema.is_some()),
             ("--from-session", self.from_session.is_some()),

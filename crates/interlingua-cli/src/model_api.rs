@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use interlingua::price::Prices;
+use interlingua_agents::api::mcp::{self, McpServer};
 use interlingua_agents::api::provider::Provider;
 use interlingua_agents::api::{
     ApiAgent, ApiKind, ApiSettings, Connection, Earlier, Limits, RetryPolicy, system_prompt,
@@ -49,9 +51,11 @@ pub(crate) fn agent(provider: &'static Provider, arguments: &SessionArguments) -
         effort: of_api.effort.clone(),
         max_tokens: of_api.max_answer_tokens,
         limits,
+        prices: prices(arguments)?,
         retries: RetryPolicy::default(),
         schema: of_api.json_schema.clone(),
         tools: tools(arguments),
+        mcp: mcp_servers(arguments)?,
         sessions: stored::folder(),
         earlier,
     }))
@@ -167,6 +171,21 @@ fn tools(arguments: &SessionArguments) -> tool::Settings {
             .filter_map(|header| header.split_once('=').map(|(_, name)| name.to_owned())),
     );
     settings
+}
+
+/// The MCP servers of the configuration files.
+fn mcp_servers(arguments: &SessionArguments) -> Result<Vec<McpServer>> {
+    let configs = arguments.of_api.mcp_config.iter().map(|path| Ok(mcp::read_config(path)?));
+    let servers: Vec<_> = configs.collect::<Result<Vec<_>>>()?;
+    Ok(servers.into_iter().flatten().collect())
+}
+
+/// The prices, with those of the user.
+fn prices(arguments: &SessionArguments) -> Result<Prices> {
+    let builtin = Prices::builtin();
+    let Some(path) = &arguments.of_api.prices else { return Ok(builtin) };
+    let own = Prices::read(&read_text(path)?).with_context(|| path.display().to_string())?;
+    Ok(builtin.overridden_by(own))
 }
 
 /// The session that is continued, if one is.

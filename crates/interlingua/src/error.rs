@@ -14,6 +14,12 @@ pub enum Error {
     /// The caller began another stream before the current one had ended.
     #[error("another stream of a session can begin only after the one before it was ended")]
     StreamNotEnded,
+    /// The caller's table of prices is not valid.
+    #[error("the table of prices is not valid: {problem}")]
+    InvalidPrices {
+        /// The problem, with the entry that has it.
+        problem: String,
+    },
     /// Unsupported: the dialect has no decoder.
     #[error("`{dialect}` can be written, but not read")]
     NotRead {
@@ -46,7 +52,9 @@ impl Error {
     /// Who is responsible for the error.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::UnknownDialect { .. } | Self::StreamNotEnded => Fault::Caller,
+            Self::UnknownDialect { .. } | Self::StreamNotEnded | Self::InvalidPrices { .. } => {
+                Fault::Caller
+            }
             Self::NotRead { .. } | Self::NotWritten { .. } => Fault::Unsupported,
         }
     }

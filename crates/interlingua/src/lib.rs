@@ -104,6 +104,7 @@ pub mod framing;
 pub mod grammar;
 pub mod json;
 pub mod mapper;
+pub mod price;
 mod reader;
 mod translate;
 mod writer;

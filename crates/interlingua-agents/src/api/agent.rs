@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use interlingua::price::Prices;
 use serde_json::Value;
 
 use super::failure::RetryPolicy;
 use super::history::History;
 use super::http::Connection;
 use super::limits::Limits;
+use super::mcp::{McpServer, Servers};
 use super::model::ApiKind;
 use super::resume::Earlier;
 use super::session::Live;
@@ -41,12 +43,16 @@ pub struct ApiSettings {
     pub max_tokens: Option<u64>,
     /// The limits of a turn.
     pub limits: Limits,
+    /// What models cost. [`Prices::builtin`] has the list prices.
+    pub prices: Prices,
     /// When failed requests are repeated.
     pub retries: RetryPolicy,
     /// The JSON schema of the final answer, if it has to be structured.
     pub schema: Option<Value>,
     /// What the tools may do.
     pub tools: tool::Settings,
+    /// The MCP servers whose tools are offered, too.
+    pub mcp: Vec<McpServer>,
     /// The folder with the files of sessions. Without it, the session is not stored.
     pub sessions: Option<PathBuf>,
     /// The session that is continued.
@@ -69,7 +75,13 @@ impl ApiAgent {
 impl Agent for ApiAgent {
     fn start(self: Box<Self>, options: Options) -> Starting {
         Box::pin(async move {
-            let (live, session) = Live::new(self.settings, options)?;
+            let mut settings = self.settings;
+            settings.tools.folder.clone_from(&settings.folder);
+            let keys = crate::agent::KEY_VARIABLES.iter().chain(&super::provider::KEY_VARIABLES);
+            settings.tools.hidden_variables.extend(keys.map(|name| (*name).to_owned()));
+            let mcp = std::mem::take(&mut settings.mcp);
+            let servers = Servers::start(mcp, &settings.tools).await?;
+            let (live, session) = Live::new(settings, servers, options)?;
             tokio::spawn(live.run());
             Ok(session)
         })
@@ -92,14 +104,30 @@ impl ApiSettings {
         self.earlier.is_some()
     }
 
+    /// A limit of the cost has no effect if the price of the model is not known.
+    fn unenforced_limit(&self) -> Option<String> {
+        let known = self.prices.rates(&self.model, 0, crate::session::now_ms()).is_some();
+        let limit = self.limits.cost_usd.filter(|_| !known)?;
+        Some(format!(
+            "the limit of ${limit} cannot be enforced, because the price of {} is not known: add it to the prices",
+            self.model
+        ))
+    }
+
     /// Prepares a session in a folder.
-    pub(super) fn prepare(mut self, folder: &Path, id_seed: u64) -> Result<Prepared, Error> {
+    pub(super) fn prepare(
+        mut self,
+        (servers, server_notices): (Servers, Vec<String>),
+        folder: &Path,
+        id_seed: u64,
+    ) -> Result<Prepared, Error> {
+        let unenforced_limit = self.unenforced_limit();
         self.tools.folder = folder.to_owned();
-        let keys = crate::agent::KEY_VARIABLES.iter().chain(&super::provider::KEY_VARIABLES);
-        self.tools.hidden_variables.extend(keys.map(|name| (*name).to_owned()));
-        let tools = SessionTools::new(tool::Toolbox::new(self.tools)?);
+        let tools = SessionTools::new(tool::Toolbox::new(self.tools)?, servers);
         let schema = self.schema.map(AnswerSchema::new).transpose()?;
         let mut notices = tools.enforcement();
+        notices.extend(server_notices);
+        notices.extend(unenforced_limit);
         let mut offered = tools.offered();
         offered.extend(schema.as_ref().map(AnswerSchema::tool));
         let mut frozen = Frozen { system: self.system, tools: offered };
@@ -129,6 +157,7 @@ impl ApiSettings {
             max_tokens: self.max_tokens,
             effort: self.effort,
             limits: self.limits,
+            prices: self.prices,
             retries: self.retries,
             structured: schema.is_some(),
         };

@@ -42,8 +42,9 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// Adds what a request has used.
-    pub(crate) fn add(&mut self, model: &str, usage: &Usage<'_>) {
+    /// Adds what a request has used, and what it has cost; `None` if that is not known.
+    pub(crate) fn add(&mut self, model: &str, usage: &Usage<'_>, usd: Option<f64>) {
+        self.add_cost(usd);
         let counts = Usage {
             scope: Scope::Turn,
             model: Some(Text::from(model.to_owned())),
@@ -61,8 +62,7 @@ impl Spent {
         }
     }
 
-    /// Adds the cost of a request; `None` if it is not known.
-    pub(crate) fn add_cost(&mut self, usd: Option<f64>) {
+    fn add_cost(&mut self, usd: Option<f64>) {
         match usd {
             Some(usd) => self.cost = Some(self.cost.unwrap_or(0.0) + usd),
             None => self.unknown_cost = true,

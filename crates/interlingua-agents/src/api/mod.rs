@@ -9,9 +9,11 @@
 //! | `turns` | the loop, a state machine without I/O: request, response, calls, results |
 //! | `failure` | which requests failed, and when they are repeated |
 //! | `limits` | what a turn may use, and what it has used |
+//! | `estimate` | the tokens of a request for which the provider reported none |
 //! | `http`, `tls` | requests and what arrives of their responses |
 //! | `session` | the event loop of a session, which does the I/O |
 //! | `tools` | the tools of a session |
+//! | [`mcp`] | MCP servers, and their tools |
 //! | `store`, `resume` | the file of a session, and the history that is read from one |
 //! | `instructions` | the system prompt |
 //! | `structured` | answers that have to fit a schema |
@@ -19,12 +21,14 @@
 //! What a response means is known to the dialects of the crate `interlingua`.
 
 mod agent;
+mod estimate;
 mod failure;
 mod history;
 mod http;
 mod instructions;
 mod key;
 mod limits;
+pub mod mcp;
 mod model;
 pub mod provider;
 mod resume;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use interlingua::event::ToolKind;
 use serde_json::Value;
 
+use super::mcp::Servers;
 use super::model::OfferedTool;
 use crate::tool::{Call, Output, Toolbox};
 
@@ -12,6 +13,7 @@ use crate::tool::{Call, Output, Toolbox};
 #[derive(Debug)]
 pub(crate) struct SessionTools {
     toolbox: Toolbox,
+    servers: Servers,
 }
 
 /// What the session has to know of a tool.
@@ -26,8 +28,8 @@ pub(crate) struct ToolFacts {
 }
 
 impl SessionTools {
-    pub(crate) fn new(toolbox: Toolbox) -> Self {
-        Self { toolbox }
+    pub(crate) fn new(toolbox: Toolbox, servers: Servers) -> Self {
+        Self { toolbox, servers }
     }
 
     /// What is offered to the model, always in the same order.
@@ -37,11 +39,19 @@ impl SessionTools {
             description: definition.description.to_owned(),
             input_schema: definition.input_schema.clone(),
         });
-        own.collect()
+        own.chain(self.servers.offered()).collect()
     }
 
     /// What is known of a tool. One that does not exist needs no permission to be refused.
     pub(crate) fn facts(&self, name: &str) -> ToolFacts {
+        if self.servers.has(name) {
+            // What a server states about its tools is not trusted.
+            return ToolFacts {
+                kind: ToolKind::Mcp,
+                needs_permission: true,
+                ..ToolFacts::default()
+            };
+        }
         let Some(definition) = self.toolbox.definition(name) else { return ToolFacts::default() };
         ToolFacts {
             kind: definition.kind.clone(),
@@ -56,6 +66,9 @@ impl SessionTools {
     }
 
     pub(crate) fn outside(&self, name: &str, input: &Value) -> Vec<PathBuf> {
+        if self.servers.has(name) {
+            return Vec::new();
+        }
         let call = Call { name: name.to_owned(), input: input.clone(), ..Call::default() };
         self.toolbox.outside(&call)
     }
@@ -65,10 +78,13 @@ impl SessionTools {
     }
 
     pub(crate) async fn run(&self, call: &Call, progress: &mut (dyn FnMut(&str) + Send)) -> Output {
-        self.toolbox.run(call, progress).await
+        match self.servers.run(&call.name, &call.input, progress).await {
+            Some(output) => output,
+            None => self.toolbox.run(call, progress).await,
+        }
     }
 
     pub(crate) async fn close(&self) {
-        self.toolbox.close().await;
+        tokio::join!(self.toolbox.close(), self.servers.close());
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use interlingua::event::{ErrorClass, Outcome, TurnEnded, Usage};
 use interlingua::json::{Json, Text};
+use interlingua::price::Prices;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -67,6 +68,7 @@ pub(crate) struct LoopSettings {
     pub(crate) max_tokens: Option<u64>,
     pub(crate) effort: Option<String>,
     pub(crate) limits: Limits,
+    pub(crate) prices: Prices,
     pub(crate) retries: RetryPolicy,
     /// The answer has to be structured.
     pub(crate) structured: bool,
@@ -250,8 +252,10 @@ impl AgentLoop {
     }
 
     /// Counts what a request has used, whether it succeeded or not.
-    pub(crate) fn count(&mut self, usage: &Usage<'_>) {
-        self.turn.spent.add(&self.settings.model, usage);
+    /// `at` is its time in milliseconds since 1970.
+    pub(crate) fn count(&mut self, usage: &Usage<'_>, at: u64) {
+        let LoopSettings { model, prices, .. } = &self.settings;
+        self.turn.spent.add(model, usage, prices.cost(model, usage, at));
     }
 
     /// Gives calls without an id of the provider the emitted one, which is unique in the session.

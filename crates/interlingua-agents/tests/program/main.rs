@@ -1,7 +1,9 @@
 //! The program that the tests name as their guard and their sandbox, as `interlingua` itself is for
 //! its users. A test program with the standard harness cannot be it, because it has threads before
-//! its tests begin.
+//! its tests begin. It is also an MCP server.
 #![allow(clippy::print_stderr, reason = "all of this is a test")]
+
+mod mcp_server;
 
 use std::process::ExitCode;
 
@@ -10,7 +12,8 @@ fn main() -> ExitCode {
     let done = match given.next() {
         Some(first) if first == "guard" => interlingua_agents::process::guard(given),
         Some(first) if first == "sandbox" => interlingua_agents::tool::sandbox(given),
-        _ => Err(std::io::Error::other("the first argument is `guard` or `sandbox`")),
+        Some(first) if first == "mcp-server" => mcp_server::serve(given),
+        _ => Err(std::io::Error::other("the first argument is `guard`, `sandbox` or `mcp-server`")),
     };
     done.map_or_else(
         |problem| {

@@ -81,7 +81,7 @@ impl ModelApi for GenerateContent {
         if settings.has(OptionalField::Reasoning) {
             let mut thinking = json!({"includeThoughts": true});
             if let Some(effort) = settings.effort {
-                set(&mut thinking, "thinkingLevel", effort.to_ascii_uppercase().into());
+                set(&mut thinking, "thinkingLevel", effort.to_ascii_uppercase());
             }
             config.insert("thinkingConfig".to_owned(), thinking);
         }
@@ -147,10 +147,10 @@ fn response(result: &CallResult) -> Value {
     }
     let mut function = json!({"name": result.name, "response": {field: text}});
     if !result.unnamed {
-        set(&mut function, "id", result.call.clone().into());
+        set(&mut function, "id", result.call.clone());
     }
     if !files.is_empty() {
-        set(&mut function, "parts", files.into());
+        set(&mut function, "parts", files);
     }
     json!({"functionResponse": function})
 }

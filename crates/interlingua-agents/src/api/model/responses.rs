@@ -71,7 +71,7 @@ impl ModelApi for Responses {
         });
         let mut reasoning = json!({"summary": "auto"});
         if let Some(effort) = settings.effort {
-            set(&mut reasoning, "effort", effort.into());
+            set(&mut reasoning, "effort", effort);
         }
         let padding = json!({"include_obfuscation": false});
         body_of(&Body {

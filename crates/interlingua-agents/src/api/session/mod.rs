@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 use super::agent::ApiSettings;
 use super::history::Part;
 use super::http::{Client, Received};
+use super::mcp::Servers;
 use super::turns::{AgentLoop, Next};
 use crate::error::Error;
 use crate::permission::Policy;
@@ -100,7 +101,12 @@ enum Wake {
 }
 
 impl Live {
-    pub(super) fn new(settings: ApiSettings, options: Options) -> Result<(Self, Session), Error> {
+    /// `servers` are the started MCP servers, and notices about the others.
+    pub(super) fn new(
+        settings: ApiSettings,
+        servers: (Servers, Vec<String>),
+        options: Options,
+    ) -> Result<(Self, Session), Error> {
         let Options { mut read, policy, deadlines, input_requests, record, .. } = options;
         let id_seed = *read.id_seed.get_or_insert_with(fresh_seed);
         read.turns = TurnOwner::Caller;
@@ -115,7 +121,7 @@ impl Live {
         let (handle, commands) = Commands::new();
         let (outbox, entries) = Outbox::new();
         let folder = settings.folder.canonicalize().unwrap_or_else(|_| settings.folder.clone());
-        let prepared = settings.prepare(&folder, id_seed)?;
+        let prepared = settings.prepare(servers, &folder, id_seed)?;
         let mut live = Self {
             agent: prepared.agent,
             client,
@@ -229,7 +235,7 @@ impl Live {
             Wake::Command(None) => (self.has_caller, self.finishing) = (false, true),
             Wake::Consumer(ConsumerChange::Closed) => self.stop(Stop::ConsumerGone),
             Wake::Consumer(ConsumerChange::Ready) => {}
-            Wake::Received(received) => self.received(received),
+            Wake::Received(received) => self.received(received).await,
             Wake::Call(news) => self.call_news(news),
             Wake::RetryNow => self.send_again(),
             Wake::NoUser => {
@@ -279,6 +285,7 @@ impl Live {
 
     /// Ends the running turn before its work has ended.
     fn abort_turn(&mut self, outcome: Outcome, cause: &str) {
+        let is_responding = matches!(self.work, Work::Responding(_));
         let collected = match std::mem::replace(&mut self.work, Work::Idle) {
             Work::Idle => return,
             Work::Responding(mut response) | Work::Waiting(_, Some(mut response)) => {
@@ -287,6 +294,9 @@ impl Live {
             Work::Waiting(_, None) | Work::Running => None,
         };
         self.end_stream();
+        if is_responding {
+            self.count_interrupted();
+        }
         self.cancel_calls(cause);
         self.keep_partial(collected);
         if outcome == Outcome::Cancelled {

@@ -32,6 +32,8 @@ pub(super) struct Seen {
     pub(super) message: bool,
     /// Something was shown that has to be withdrawn if the request is sent again.
     pub(super) content: bool,
+    /// The text, the reasoning and the inputs of calls, in case that they have to be counted.
+    pub(super) text: String,
     /// What is not a record of this API.
     pub(super) unreadable: Option<String>,
 }
@@ -71,9 +73,26 @@ impl Sink for Outlets {
 }
 
 impl Seen {
+    /// The counts of the provider. Some servers report zeros instead of none.
+    pub(super) fn reported(&self) -> Option<Usage<'static>> {
+        self.usage.clone().filter(|usage| usage.all() > 0)
+    }
+
+    /// The model has produced something.
+    pub(super) fn has_output(&self) -> bool {
+        self.content || !self.calls.is_empty()
+    }
+
     fn observe(&mut self, entry: EntryRef<'_>) {
         match &entry.event.data {
-            Data::BlockDelta(_) | Data::Block(_) => self.content = true,
+            Data::BlockDelta(delta) => {
+                self.content = true;
+                self.text.push_str(&delta.text.to_plain());
+            }
+            Data::Block(block) => {
+                self.content = true;
+                self.text.push_str(&block.text.to_plain());
+            }
             Data::MessageStarted(_) => self.message = true,
             Data::MessageEnded(ended) => {
                 let usage = ended.usage.as_ref().filter(|usage| usage.scope == Scope::Request);
@@ -83,6 +102,7 @@ impl Seen {
             }
             Data::ToolInput(input) if input.executor == Executor::Agent => {
                 let Some(json) = &input.input else { return };
+                self.text.push_str(json.get());
                 self.calls.push(MadeCall {
                     id: input.call.to_string(),
                     name: input.name.to_string(),

@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use interlingua::event::{ErrorClass, Native, Outcome, TurnEnded, Usage, Withdrawn};
+use interlingua::event::{ErrorClass, Native, Outcome, TurnEnded, Withdrawn};
 use interlingua::framing::{Body, Framing};
 use interlingua::json::{Json, Text, mend_surrogates};
 use interlingua::{ReadOptions, StreamEnd};
 
 use super::outlets::Seen;
 use super::{Live, StreamState, Work, after, jitter, now_ms};
+use crate::api::estimate::{estimate, estimate_by_length};
 use crate::api::failure::Failure;
 use crate::api::http::{Exchange, Received};
 use crate::api::model::{Collected, Collector, ModelApi};
@@ -83,11 +84,11 @@ impl Live {
         }
     }
 
-    pub(super) fn received(&mut self, received: Received) {
+    pub(super) async fn received(&mut self, received: Received) {
         match received {
             Received::Bytes(bytes) => self.read(&bytes),
-            Received::Ended => self.response_ended(None),
-            Received::Failed(failure) => self.response_ended(Some(failure)),
+            Received::Ended => self.response_ended(None).await,
+            Received::Failed(failure) => self.response_ended(Some(failure)).await,
             Received::Refused { status, headers, body } => {
                 let api = self.agent.settings().api;
                 let mut failure = Failure::of_http(api, status, &headers, &body);
@@ -118,16 +119,16 @@ impl Live {
         }
     }
 
-    fn response_ended(&mut self, failure: Option<Failure>) {
+    async fn response_ended(&mut self, failure: Option<Failure>) {
         let Work::Responding(mut response) = std::mem::replace(&mut self.work, Work::Running)
         else {
             return;
         };
         self.end_stream();
         let end = self.reader.take_response_end();
-        let seen = std::mem::take(&mut self.outlets.seen);
+        let mut seen = std::mem::take(&mut self.outlets.seen);
         let has_content = seen.content;
-        self.count(seen.usage.as_ref());
+        self.count(&mut seen).await;
         let next = match end {
             Some(end)
                 if end.outcome == Outcome::WaitingForClient
@@ -238,10 +239,30 @@ impl Live {
         }
     }
 
-    fn count(&mut self, usage: Option<&Usage<'_>>) {
-        if let Some(usage) = usage {
-            self.agent.count(usage);
-        }
+    /// Counts the tokens of a request. Those that the provider did not report are estimated.
+    async fn count(&mut self, seen: &mut Seen) {
+        let usage = match seen.reported() {
+            Some(usage) => usage,
+            None if seen.has_output() => {
+                let (sent, received) = (self.agent.body(), std::mem::take(&mut seen.text));
+                let counted = tokio::task::spawn_blocking(move || estimate(&sent, &received));
+                let Ok(usage) = counted.await else { return };
+                usage
+            }
+            None => return,
+        };
+        self.agent.count(&usage, now_ms());
+    }
+
+    /// Counts the tokens of a request whose response is not awaited any more.
+    pub(super) fn count_interrupted(&mut self) {
+        let seen = std::mem::take(&mut self.outlets.seen);
+        let usage = match seen.reported() {
+            Some(usage) => usage,
+            None if seen.has_output() => estimate_by_length(&self.agent.body(), &seen.text),
+            None => return,
+        };
+        self.agent.count(&usage, now_ms());
     }
 
     /// A message of the provider without the key, which some providers quote.

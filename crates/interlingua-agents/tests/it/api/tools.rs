@@ -13,7 +13,7 @@ use super::{APIS, Bench, of_kind, only, text};
 async fn a_tool_that_fails_is_an_error_for_the_model() {
     for api in APIS {
         let call = Reply::call("Read", json!({"file_path": "missing.txt"}));
-        let mut bench = Bench::new(api, [call, Reply::text("It is missing.")]);
+        let bench = Bench::new(api, [call, Reply::text("It is missing.")]);
         let (ended, events) = bench.run("read").await;
         assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
         assert_eq!(only(&events, "tool_ended")["status"], "failed");
@@ -26,7 +26,7 @@ async fn a_tool_that_fails_is_an_error_for_the_model() {
 async fn an_unknown_tool_is_answered() {
     for api in APIS {
         let call = Reply::call("Teleport", json!({"to": "Mars"}));
-        let mut bench = Bench::new(api, [call, Reply::text("Never mind.")]);
+        let bench = Bench::new(api, [call, Reply::text("Never mind.")]);
         let (ended, events) = bench.run("go").await;
         assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
         assert_eq!(only(&events, "tool_ended")["status"], "failed");
@@ -40,9 +40,9 @@ async fn the_user_decides_what_runs() {
         let write = |name: &str| json!({"file_path": name, "content": "x"});
         let calls = Reply::call("Write", write("a.txt")).then_call("Write", write("b.txt"));
         let mut bench = Bench::new(api, [calls, Reply::text("Done.")]);
-        bench.options.policy.mode = Mode::Ask;
+        bench.policy.mode = Mode::Ask;
         let (requests, mut asked) = mpsc::unbounded_channel();
-        bench.options.input_requests = Some(requests);
+        bench.user = Some(requests);
         let mut session = bench.open().await;
         session.handle.prompt("write").await.unwrap();
         session.handle.finish().await.unwrap();
@@ -76,7 +76,7 @@ async fn without_a_user_nothing_is_changed() {
     for (mode, expected) in [(Mode::Ask, "no user"), (Mode::Deny, "deny"), (Mode::Plan, "plan")] {
         let call = Reply::call("Write", json!({"file_path": "a.txt", "content": "x"}));
         let mut bench = Bench::new(APIS[0], [call, Reply::text("I could not.")]);
-        bench.options.policy.mode = mode;
+        bench.policy.mode = mode;
         let (_, events) = bench.run("write").await;
         assert!(!bench.path("a.txt").exists());
         let output = only(&events, "tool_ended")["output"].as_str().unwrap().to_owned();
@@ -95,7 +95,7 @@ async fn an_interrupt_in_a_text_keeps_what_was_said() {
         let long = Reply::text("One, two, ").then_gate("counting").then_text("three.");
         // A strict script expects the whole answer to come back.
         let script = Script::new().reply(long).reply(Reply::text("Ok."));
-        let mut bench = Bench::with_script(api, script);
+        let bench = Bench::with_script(api, script);
         let mut session = bench.open().await;
         session.handle.prompt("count").await.unwrap();
         session.until(|event| event["type"] == "block_delta").await;
@@ -122,7 +122,7 @@ async fn an_interrupt_ends_the_commands_that_run() {
     for api in APIS {
         let calls = Reply::call("Bash", json!({"command": "echo started; exec sleep 1000"}));
         let calls = calls.then_call("Bash", json!({"command": "touch later.txt"}));
-        let mut bench = Bench::new(api, [calls, Reply::text("Ok.")]);
+        let bench = Bench::new(api, [calls, Reply::text("Ok.")]);
         let mut session = bench.open().await;
         session.handle.prompt("wait").await.unwrap();
         session.until(|event| event["type"] == "tool_progress").await;

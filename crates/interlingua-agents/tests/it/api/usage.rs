@@ -1,0 +1,115 @@
+//! What a turn of a model API used, and what it cost.
+
+use fake_model::Reply;
+use interlingua::price::Prices;
+use interlingua_agents::api::ApiKind;
+use serde_json::Value;
+
+use super::Bench;
+use crate::support::{turn_end, within};
+
+const APIS: [ApiKind; 4] = [ApiKind::Anthropic, ApiKind::Responses, ApiKind::Chat, ApiKind::Gemini];
+
+/// A price that no provider has: 1 of input, 2 of output, for any day.
+fn prices(model: &str) -> Prices {
+    let table = format!(
+        r#"{{"models": [{{"names": ["{model}"], "periods": [
+            {{"rates": {{"input": 1, "output": 2, "cache_read": 0.5}}}}
+        ]}}]}}"#
+    );
+    Prices::builtin().overridden_by(Prices::read(&table).unwrap())
+}
+
+#[tokio::test]
+async fn the_cost_of_a_turn_is_that_of_all_its_requests() {
+    for api in APIS {
+        let replies =
+            [Reply::shell("true").usage(1_000, 100), Reply::text("Done.").usage(3_000, 200)];
+        let mut bench = Bench::new(api, replies);
+        bench.settings.prices = prices("fake-model");
+        let (_, events) = bench.run("do it").await;
+        let end = turn_end(&events);
+        assert_eq!(end["usage"]["input"], 4_000, "{api:?}: {end}");
+        assert_eq!(end["usage"]["output"], 300, "{api:?}: {end}");
+        let usd = end["cost"]["usd"].as_f64().unwrap();
+        assert!((usd - 0.0046).abs() < 1e-12, "{api:?}: {usd}");
+        // A list price is not an invoice.
+        assert_eq!(end["cost"]["estimated"], true, "{api:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_model_has_no_cost() {
+    let bench = Bench::new(ApiKind::Responses, [Reply::text("Done.").usage(1_000, 100)]);
+    let (_, events) = bench.run("do it").await;
+    let end = turn_end(&events);
+    assert_eq!(end["usage"]["input"], 1_000, "{end}");
+    assert_eq!(end.get("cost"), None, "{end}");
+}
+
+#[tokio::test]
+async fn a_limit_that_cannot_be_enforced_is_reported() {
+    let mut bench = Bench::new(ApiKind::Responses, [Reply::text("Done.")]);
+    bench.settings.limits.cost_usd = Some(0.5);
+    let (_, events) = bench.run("do it").await;
+    let is_it = |event: &&Value| {
+        let text = event["text"].as_str().unwrap_or_default();
+        event["type"] == "notice" && text.contains("limit of $0.5") && text.contains("fake-model")
+    };
+    assert_eq!(events.iter().filter(is_it).count(), 1, "{events:?}");
+}
+
+#[tokio::test]
+async fn a_limit_of_the_cost_ends_a_turn() {
+    let replies = [Reply::shell("true").usage(1_000_000, 0), Reply::text("Too late.")];
+    let mut bench = Bench::new(ApiKind::Chat, replies);
+    bench.settings.prices = prices("fake-model");
+    bench.settings.limits.cost_usd = Some(0.5);
+    let (_, events) = bench.run("do it").await;
+    let end = turn_end(&events);
+    assert_eq!(end["outcome"], "limit_reached", "{end}");
+    assert!(end["cause"].as_str().unwrap().contains("$1.0000"), "{end}");
+}
+
+#[tokio::test]
+async fn what_a_provider_does_not_report_is_estimated() {
+    for api in APIS {
+        let text = "The quick brown fox jumps over the lazy dog.";
+        let bench = Bench::new(api, [Reply::text(text).without_usage()]);
+        let (_, events) = bench.run("Which animals are there?").await;
+        let end = turn_end(&events);
+        let usage = &end["usage"];
+        assert_eq!(usage["estimated"], true, "{api:?}: {end}");
+        assert_eq!(usage["output"], 10, "{api:?}: {end}");
+        // The tools alone have hundreds of tokens.
+        assert!(usage["input"].as_u64().unwrap() > 500, "{api:?}: {end}");
+    }
+}
+
+#[tokio::test]
+async fn counts_that_are_reported_are_not_estimated() {
+    let bench = Bench::new(ApiKind::Chat, [Reply::text("Done.").usage(7, 3)]);
+    let (_, events) = bench.run("do it").await;
+    let usage = &turn_end(&events)["usage"];
+    assert_eq!((&usage["input"], &usage["output"]), (&7.into(), &3.into()));
+    assert_eq!(usage.get("estimated"), None, "{usage}");
+}
+
+#[tokio::test]
+async fn an_interrupted_request_counts_as_well() {
+    let reply = Reply::text("So far").then_gate("half way").then_text(" so good");
+    let mut bench = Bench::new(ApiKind::Chat, [reply]);
+    bench.settings.prices = prices("fake-model");
+    let mut session = bench.open().await;
+    session.handle.prompt("do it").await.unwrap();
+    session.until(|event| event["type"] == "block_delta").await;
+    within(session.handle.interrupt()).await.unwrap();
+    session.handle.finish().await.unwrap();
+    let (_, events) = session.end().await;
+    bench.model.gate("half way").open();
+    let end = turn_end(&events);
+    assert_eq!(end["outcome"], "cancelled", "{end}");
+    assert_eq!(end["usage"]["estimated"], true, "{end}");
+    assert!(end["usage"]["input"].as_u64().unwrap() > 500, "{end}");
+    assert!(end["cost"]["usd"].as_f64().unwrap() > 0.0, "{end}");
+}
