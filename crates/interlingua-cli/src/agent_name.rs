@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Command, Error};
 use interlingua_agents::agent::ALL;
+use interlingua_agents::api::provider;
 
 /// Takes any text, because it may be a path. The known names are what a shell completes; whether the
 /// agent exists is checked when it is started.
@@ -24,6 +25,8 @@ impl TypedValueParser for AgentName {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(ALL.iter().map(|agent| PossibleValue::new(agent.name).help(agent.title))))
+        let programs = ALL.iter().map(|agent| (agent.name, agent.title));
+        let all = programs.chain(provider::ALL.iter().map(|it| (it.name, it.title)));
+        Some(Box::new(all.map(|(name, title)| PossibleValue::new(name).help(title))))
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use interlingua_agents::agent::{ALL, HostEnvironment, KnownAgent, SignIn};
+use interlingua_agents::api::provider::{self, Provider};
 use interlingua_agents::process::Isolation;
 use serde_json::{Value, json};
 
@@ -31,10 +32,48 @@ pub(crate) fn run(arguments: &AgentsArguments) -> Result<u8> {
             found.lines().into_iter().try_for_each(|line| writeln!(out, "{line}"))?;
         }
     }
+    for provider in &provider::ALL {
+        if arguments.json {
+            writeln!(out, "{}", provider_json(provider))?;
+        } else {
+            provider_lines(provider).into_iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        }
+    }
     if !arguments.json {
         isolation()?.into_iter().try_for_each(|line| writeln!(out, "{line}"))?;
     }
     Ok(SUCCESS)
+}
+
+/// The environment variable that has the key of a provider.
+fn key_variable(provider: &Provider) -> Option<&'static str> {
+    let is_set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    provider.key_variables.iter().find(is_set).copied()
+}
+
+fn provider_lines(provider: &Provider) -> Vec<String> {
+    let key = match key_variable(provider) {
+        Some(name) => format!("a key was found in {name}"),
+        None => format!("no key was found: {}", provider.how_to_sign_in()),
+    };
+    vec![
+        format!("{:10} {}, with tools of Interlingua", provider.name, provider.title),
+        format!("{:10} {key}", ""),
+    ]
+}
+
+fn provider_json(provider: &Provider) -> Value {
+    let sign_in = match key_variable(provider) {
+        Some(name) => json!({"found": true, "place": name}),
+        None => json!({"found": false, "how": provider.how_to_sign_in()}),
+    };
+    json!({
+        "name": provider.name,
+        "title": provider.title,
+        "installed": true,
+        "model": provider.model,
+        "sign_in": sign_in,
+    })
 }
 
 /// What keeps the processes of a run together on this machine.

@@ -14,6 +14,7 @@ use interlingua_agents::permission::Mode;
 use interlingua_agents::process::Isolation;
 
 use crate::agent_name::AgentName;
+use crate::arguments_of_apis::ApiArguments;
 use crate::dialect_name::{DialectName, Source, SourceName};
 use crate::size::Size;
 
@@ -41,18 +42,47 @@ pub(crate) struct AgentsArguments {
     pub(crate) json: bool,
 }
 
+/// List the stored sessions of model APIs, the newest first.
+///
+/// They are continued with `--resume ID`, and read by `interlingua translate`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct SessionsArguments {
+    /// Print one JSON object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Option<SessionsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// Print a session as text.
+    Show {
+        /// The id of the session, or the beginning of it.
+        id: String,
+    },
+    /// Delete sessions.
+    Delete {
+        /// The ids of the sessions, or the beginnings of them.
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<RunArguments>),
     Chat(Box<ChatArguments>),
     Agents(AgentsArguments),
+    Sessions(SessionsArguments),
     Translate(TranslateArguments),
     Check(CheckArguments),
     Dialects(DialectsArguments),
     Completions(CompletionsArguments),
 }
 
-/// Run an installed agent, and write its events in any dialect as they happen.
+/// Run an agent or a model API, and write its events in any dialect as they happen.
 ///
 /// The exit code is 0 when the turn completed, 1 when the agent failed, 2 when the arguments cannot
 /// be used, 124 when something took too long, and 130 when the run was interrupted.
@@ -63,7 +93,7 @@ pub(crate) struct RunArguments {
     pub(crate) session: SessionArguments,
 }
 
-/// Talk to an installed agent, one prompt after another.
+/// Talk to an agent or a model API, one prompt after another.
 ///
 /// At a terminal, lines are edited, and /help lists the commands. Ctrl-C stops a turn and, at an
 /// empty line, quits. In a pipe, commands are read from standard input as by `run --input json`.
@@ -72,9 +102,6 @@ pub(crate) struct RunArguments {
 pub(crate) struct ChatArguments {
     #[command(flatten)]
     pub(crate) session: SessionArguments,
-    /// Continue the last session that this agent had in this folder.
-    #[arg(long = "continue", conflicts_with = "resume")]
-    pub(crate) continues: bool,
 }
 
 const CHAT_EXAMPLES: &str = "\
@@ -116,6 +143,9 @@ pub(crate) struct SessionArguments {
     /// The session to resume, by the agent's own id.
     #[arg(long, value_name = "ID")]
     pub(crate) resume: Option<String>,
+    /// Continue the last session that this agent had in this folder.
+    #[arg(long = "continue", conflicts_with = "resume")]
+    pub(crate) continues: bool,
     /// What the agent may do: ask (default), change files (accept-edits), everything (auto),
     /// nothing that needs a permission (deny), only plan (plan).
     #[arg(long, value_name = "MODE", value_parser = ModeName)]
@@ -171,6 +201,8 @@ pub(crate) struct SessionArguments {
     pub(crate) flags: Vec<String>,
     #[command(flatten)]
     pub(crate) team: TeamArguments,
+    #[command(flatten)]
+    pub(crate) of_api: ApiArguments,
 }
 
 /// The form of standard input.
@@ -186,6 +218,8 @@ Examples:
   interlingua run claude --permission-mode accept-edits --model sonnet - < task.md
   interlingua run gemini --to ai-sdk --permission-mode auto 'what is in this folder?'
   interlingua run ./my-agent.toml 'hello' -- --its-own-flag
+  interlingua run anthropic-api --permission-mode accept-edits 'fix the failing test'
+  interlingua run openai-api --api chat --base-url http://localhost:11434/v1 --model qwen3 'hello'
 
 In a pipe, commands are read from standard input, one per line:
   {\"prompt\":\"and now the docs\"}

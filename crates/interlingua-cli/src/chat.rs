@@ -13,7 +13,6 @@ use interlingua_agents::{Ended, Stop};
 
 use crate::arguments::{ChatArguments, SessionArguments};
 use crate::conversation::{Conversation, Until};
-use crate::recent::Recent;
 use crate::report;
 use crate::run::{self, Started, StdinUse};
 use crate::signals::OnInterrupt;
@@ -24,10 +23,7 @@ use slash::SlashCommand;
 
 /// Runs the command; returns its exit code.
 pub(crate) fn run(arguments: &ChatArguments) -> Result<u8> {
-    let mut session = arguments.session.clone();
-    if arguments.continues {
-        session.resume = Some(Recent::open().last(&session.agent, &session.cwd)?);
-    }
+    let mut session = run::resumed(&arguments.session)?;
     let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     let first = session.asked.take().or_else(|| session.prompt.take());
     let started = Started::new(&session)?;
@@ -64,7 +60,6 @@ impl Chat {
         conversation.hide_prompts();
         conversation.tally = Some(Tally::default());
         conversation.transcript = Transcript::new().ok();
-        conversation.recent = Some(Recent::open().recorder(&arguments.agent, &arguments.cwd));
         let editor = Editor::new()?;
         Ok(Self { conversation, editor, folder: arguments.cwd.clone() })
     }

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use interlingua::event::{Data, ErrorClass, Event, Outcome};
 use interlingua::{Entry, EntryRef, Writer};
-use interlingua_agents::agent::KnownAgent;
 use interlingua_agents::{Ended, Entries, Handle, InputRequest, Session, Stop};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -136,8 +135,8 @@ pub(crate) enum Answers {
 /// A session that is being shown.
 pub(crate) struct Conversation {
     pub(crate) handle: Handle,
-    /// The agent, unless a file describes it.
-    agent: Option<&'static KnownAgent>,
+    /// What to do if the user is not signed in.
+    sign_in: Option<String>,
     entries: Entries,
     display: Display,
     output: Output,
@@ -182,7 +181,7 @@ enum Wake {
 
 impl Conversation {
     pub(crate) fn new(
-        agent: Option<&'static KnownAgent>,
+        sign_in: Option<String>,
         session: Session,
         display: Display,
         answers: Answers,
@@ -190,7 +189,7 @@ impl Conversation {
         let Session { handle, entries, .. } = session;
         Self {
             handle,
-            agent,
+            sign_in,
             entries,
             display,
             output: Output::new(Box::new(Stdout(io::stdout()))),
@@ -273,8 +272,9 @@ impl Conversation {
         let (mut bytes, mut ended) = (Vec::new(), false);
         for entry in entries {
             self.display.entry(entry.borrowed(), &mut bytes);
-            if let Some(advice) = self.agent.and_then(|agent| sign_in_advice(agent, &entry.event)) {
-                self.display.advise(&advice, &mut bytes);
+            if let Some(advice) = self.sign_in.as_ref().filter(|_| is_failed_sign_in(&entry.event))
+            {
+                self.display.advise(advice, &mut bytes);
             }
             self.keep(entry);
             self.next_sequence = entry.sequence + 1;
@@ -396,16 +396,12 @@ impl Conversation {
     }
 }
 
-/// How to sign in, if this is the end of a turn that failed because the user is not signed in. What
-/// agents advise themselves, such as `/login`, often works only on their own screen.
-fn sign_in_advice(agent: &KnownAgent, event: &Event<'_>) -> Option<String> {
-    let Data::TurnEnded(ended) = &event.data else { return None };
+/// Whether this is the end of a turn that failed because the user is not signed in. What agents
+/// advise themselves, such as `/login`, often works only on their own screen.
+fn is_failed_sign_in(event: &Event<'_>) -> bool {
+    let Data::TurnEnded(ended) = &event.data else { return false };
     let unauthenticated = ended.class == Some(ErrorClass::Authentication);
-    if !unauthenticated || ended.outcome != Outcome::Failed || ended.replay {
-        return None;
-    }
-    let KnownAgent { title, how_to_sign_in, .. } = agent;
-    Some(format!("{title} is not signed in, or its key was not accepted: {how_to_sign_in}"))
+    unauthenticated && ended.outcome == Outcome::Failed && !ended.replay
 }
 
 /// Sleeps until an instant; without one, forever.

@@ -6,6 +6,7 @@
 mod agent_name;
 mod agents;
 mod arguments;
+mod arguments_of_apis;
 mod asking;
 mod chat;
 mod check;
@@ -15,6 +16,7 @@ mod conversation;
 mod dialect_name;
 mod dialects;
 mod input;
+mod model_api;
 mod output;
 mod question;
 mod recent;
@@ -22,6 +24,7 @@ mod report;
 mod run;
 mod signals;
 mod size;
+mod stored;
 mod suggest;
 mod tally;
 mod terminal_input;
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(arguments),
         Command::Chat(arguments) => chat::run(arguments),
         Command::Agents(arguments) => agents::run(arguments),
+        Command::Sessions(arguments) => stored::run(arguments),
         Command::Translate(arguments) => translate::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Dialects(arguments) => dialects::run(arguments),

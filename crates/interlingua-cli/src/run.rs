@@ -8,6 +8,7 @@ use interlingua::dialect::{self, Dialect, EncodeOptions};
 use interlingua::{RawRecords, Writer};
 use interlingua_agents::agent::program::Program;
 use interlingua_agents::agent::{ALL, KnownAgent};
+use interlingua_agents::api::provider::{self, Provider};
 use interlingua_agents::permission::{Mode, Policy};
 use interlingua_agents::process::{Guard, adopt_orphans};
 use interlingua_agents::{
@@ -17,8 +18,9 @@ use tokio::sync::mpsc;
 
 use crate::arguments::{InputForm, RunArguments, SessionArguments};
 use crate::conversation::{Answers, Conversation, Display, Until};
+use crate::recent::{Recent, RecentRecorder};
 use crate::signals::{OnInterrupt, Signals};
-use crate::{GUARD, report, suggest};
+use crate::{GUARD, model_api, report, suggest};
 
 /// The number of lines of standard error that are shown for an agent without output.
 const STDERR_LINES: usize = 8;
@@ -26,13 +28,22 @@ const STDERR_LINES: usize = 8;
 /// Runs the command; returns its exit code.
 pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
     let input = Input::of(&arguments.session)?;
-    let started = Started::new(&arguments.session)?;
+    let started = Started::new(&resumed(&arguments.session)?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(converse(started, input))?;
     // A thread may still wait for a line of standard input.
     runtime.shutdown_background();
     report_end(&ended);
     Ok(ended.code())
+}
+
+/// The arguments, with the session that is continued.
+pub(crate) fn resumed(arguments: &SessionArguments) -> Result<SessionArguments> {
+    let mut arguments = arguments.clone();
+    if arguments.continues {
+        arguments.resume = Some(Recent::open().last(&arguments.agent, &arguments.cwd)?);
+    }
+    Ok(arguments)
 }
 
 async fn converse(started: Started, input: Input) -> Result<Ended> {
@@ -108,9 +119,11 @@ impl Input {
 
 /// A session that can be started: the agent, its options, and how its entries are shown.
 pub(crate) struct Started {
-    /// The agent, unless a file describes it.
-    known: Option<&'static KnownAgent>,
-    agent: ProcessAgent,
+    /// What to do if the user is not signed in, unless a file describes the agent.
+    sign_in: Option<String>,
+    agent: Box<dyn Agent>,
+    /// Remembers the session, so that it can be continued.
+    recent: RecentRecorder,
     options: Options,
     /// The dialect to write; without one, the session is shown to a person at the terminal.
     to: Option<&'static Dialect>,
@@ -146,8 +159,9 @@ impl Started {
             team: arguments.team.team(),
             ..EncodeOptions::default()
         };
-        let known = KnownAgent::find(&arguments.agent);
-        Ok(Self { known, agent, options, to, verbose: arguments.verbose, encode })
+        let sign_in = sign_in_advice(&arguments.agent);
+        let recent = Recent::open().recorder(&arguments.agent, &arguments.cwd);
+        Ok(Self { sign_in, agent, recent, options, to, verbose: arguments.verbose, encode })
     }
 
     /// Starts the agent.
@@ -156,7 +170,7 @@ impl Started {
         stdin: StdinUse,
         on_interrupt: OnInterrupt,
     ) -> Result<Conversation> {
-        let Self { known, agent, mut options, to, verbose, mut encode } = self;
+        let Self { sign_in, agent, recent, mut options, to, verbose, mut encode } = self;
         adopt_orphans();
         let signals = Signals::catch();
         let answers = match stdin {
@@ -167,14 +181,16 @@ impl Started {
                 Answers::from_stdin(asked, stdin == StdinUse::Answers)
             }
         };
-        let session = Box::new(agent).start(options).await?;
+        let session = agent.start(options).await?;
         signals.pass_on(&session.handle, on_interrupt);
         encode.id_seed = Some(session.id_seed);
         let display = match to {
             Some(to) => Display::Records(Box::new(Writer::new(to, &encode)?)),
             None => Display::at_terminal(verbose),
         };
-        Ok(Conversation::new(known, session, display, answers))
+        let mut conversation = Conversation::new(sign_in, session, display, answers);
+        conversation.recent = Some(recent);
+        Ok(conversation)
     }
 }
 
@@ -184,7 +200,27 @@ pub(crate) fn guard() -> Option<Guard> {
     Some(Guard { program, arguments: vec![GUARD.into()] })
 }
 
-fn agent(arguments: &SessionArguments, mode: Mode) -> Result<ProcessAgent> {
+/// What to do if the user is not signed in.
+fn sign_in_advice(name: &str) -> Option<String> {
+    let (title, how) = match (KnownAgent::find(name), Provider::find(name)) {
+        (Some(agent), _) => (agent.title, agent.how_to_sign_in.to_owned()),
+        (None, Some(provider)) => (provider.title, provider.how_to_sign_in()),
+        (None, None) => return None,
+    };
+    Some(format!("{title} is not signed in, or its key was not accepted: {how}"))
+}
+
+fn agent(arguments: &SessionArguments, mode: Mode) -> Result<Box<dyn Agent>> {
+    if let Some(provider) = Provider::find(&arguments.agent) {
+        return Ok(Box::new(model_api::agent(provider, arguments)?));
+    }
+    if let [first, ..] = arguments.of_api.given()[..] {
+        bail!("{first} is for model APIs; {} is a program", arguments.agent);
+    }
+    Ok(Box::new(process_agent(arguments, mode)?))
+}
+
+fn process_agent(arguments: &SessionArguments, mode: Mode) -> Result<ProcessAgent> {
     let request = Request {
         model: arguments.model.clone(),
         folder: arguments.cwd.clone(),
@@ -207,7 +243,8 @@ fn agent(arguments: &SessionArguments, mode: Mode) -> Result<ProcessAgent> {
     if path.extension().is_some_and(|ending| ending == "toml") {
         return Program::read(path)?.prepare(&request).map_err(with_advice);
     }
-    let known: Vec<_> = ALL.iter().map(|agent| agent.name).collect();
+    let programs = ALL.iter().map(|agent| agent.name);
+    let known: Vec<_> = programs.chain(provider::ALL.iter().map(|it| it.name)).collect();
     let near = suggest::similar(name, known.iter().map(|known| (*known, &[][..])));
     let meant = match near.as_slice() {
         [] => ".".to_owned(),

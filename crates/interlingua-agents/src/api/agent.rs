@@ -77,6 +77,8 @@ impl Agent for ApiAgent {
         Box::pin(async move {
             let mut settings = self.settings;
             settings.tools.folder.clone_from(&settings.folder);
+            let keys = crate::agent::KEY_VARIABLES.iter().chain(&super::provider::KEY_VARIABLES);
+            settings.tools.hidden_variables.extend(keys.map(|name| (*name).to_owned()));
             let mcp = std::mem::take(&mut settings.mcp);
             let servers = Servers::start(mcp, &settings.tools).await?;
             let (live, session) = Live::new(settings, servers, options)?;

@@ -69,7 +69,25 @@ impl Provider {
     }
 }
 
-/// All environment variables with keys, which no tool may see.
-pub fn key_variables() -> impl Iterator<Item = &'static str> {
-    ALL.iter().flat_map(|provider| provider.key_variables).copied()
+/// The environment variables with keys, which no tool may see.
+pub(super) const KEY_VARIABLES: [&str; 5] = [
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "OPENAI_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_tool_sees_a_key() {
+        for provider in &ALL {
+            for name in provider.key_variables {
+                assert!(KEY_VARIABLES.contains(name), "{name}");
+            }
+        }
+    }
 }

@@ -5,7 +5,7 @@
 //! (`conversation`), and each answer in the provider's own form (`answer`).
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use interlingua::dialect::{self, EncodeOptions};
@@ -39,7 +39,12 @@ impl SessionFile {
         options.append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(path_of(folder, session))?;
+        let path = path_of(folder, session);
+        let mut file = options.open(&path)?;
+        if !ends_with_line(&path)? {
+            // The program was killed while it wrote the last line.
+            file.write_all(b"\n")?;
+        }
         let events = dialect::named("events").map_err(io::Error::other)?;
         let options = EncodeOptions { id_seed: Some(id_seed), ..EncodeOptions::default() };
         let writer = Writer::new(events, &options).map_err(io::Error::other)?;
@@ -69,6 +74,18 @@ impl SessionFile {
         let failed = written.err().map(|problem| format!("the file of the session: {problem}"));
         self.failed.or(failed)
     }
+}
+
+/// Whether a file is empty, or ends with a complete line.
+fn ends_with_line(path: &Path) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
 }
 
 /// Creates a folder that only its owner can enter.

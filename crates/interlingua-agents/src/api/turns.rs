@@ -193,6 +193,13 @@ impl AgentLoop {
         }
     }
 
+    /// A response ended at a place from which the next one continues it.
+    pub(crate) fn continues(&mut self, token: String) -> Next {
+        self.turn.requests += 1;
+        self.turn.continuation = Some(token);
+        self.unless_limited(Next::Request)
+    }
+
     /// A response ended properly.
     pub(crate) fn responded(
         &mut self,

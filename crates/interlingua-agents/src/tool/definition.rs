@@ -35,12 +35,20 @@ impl Definition {
     }
 }
 
+/// Whether there is a tool of this name, also if it is not offered.
+pub(super) fn is_known(name: &str) -> bool {
+    every().any(|tool| tool.name == name)
+}
+
+fn every() -> impl Iterator<Item = Definition> {
+    file_tools().into_iter().chain(search_tools()).chain(shell_tools()).chain(others())
+}
+
 /// The tools that are offered and can run.
 pub(super) fn all(settings: &Settings, has_shell: bool) -> Vec<Definition> {
-    let tools = file_tools().into_iter().chain(search_tools()).chain(shell_tools()).chain(others());
     let can_run =
         |tool: &Definition| has_shell || !matches!(tool.name, "Bash" | "BashOutput" | "KillShell");
-    tools.filter(|tool| can_run(tool) && settings.offers(tool.name)).collect()
+    every().filter(|tool| can_run(tool) && settings.offers(tool.name)).collect()
 }
 
 fn object(properties: Value, required: &[&str]) -> Value {

@@ -176,8 +176,12 @@ struct Shared {
 }
 
 impl Toolbox {
-    /// Prepares the tools. The folders have to exist.
+    /// Prepares the tools. The folders have to exist, and the names of tools have to be known.
     pub fn new(settings: Settings) -> Result<Self, Error> {
+        let mut named = settings.tools.iter().flatten();
+        if let Some(name) = named.find(|name| !definition::is_known(name)) {
+            return Err(Error::InvalidName { what: "tool", name: name.clone() });
+        }
         let scratch = tempfile::Builder::new().prefix("interlingua-").tempdir();
         let scratch = scratch
             .map_err(|problem| Error::NotPrepared { path: std::env::temp_dir(), problem })?;

@@ -141,6 +141,7 @@ pub fn sandbox(arguments: impl IntoIterator<Item = OsString>) -> io::Result<u8> 
     restrict(&limits).map_err(|problem| {
         io::Error::other(format!("the sandbox could not be applied, so nothing ran: {problem}"))
     })?;
+    drop_capabilities()?;
     let problem = std::process::Command::new(program).args(arguments).exec();
     Err(io::Error::new(problem.kind(), format!("{}: {problem}", program.display())))
 }
@@ -168,6 +169,23 @@ fn restrict(limits: &Limits) -> Result<landlock::RestrictionStatus, landlock::Ru
         ruleset = ruleset.scope(Scope::AbstractUnixSocket)?;
     }
     ruleset.create()?.add_rules(path_beneath_rules(&limits.writable, writes))?.restrict_self()
+}
+
+/// Gives up what lets root read the memory of any process, past Landlock: with it, a command would
+/// find the keys in the environment of its parents. As the process cannot gain privileges any more,
+/// the command does not get them back.
+#[cfg(target_os = "linux")]
+fn drop_capabilities() -> io::Result<()> {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    let dropped = CapabilitySet::PERFMON | CapabilitySet::SYS_ADMIN;
+    let mut sets = capabilities(None)?;
+    if sets.permitted.intersects(dropped) {
+        for set in [&mut sets.effective, &mut sets.permitted, &mut sets.inheritable] {
+            set.remove(dropped);
+        }
+        set_capabilities(None, sets)?;
+    }
+    Ok(())
 }
 
 /// The version of the interface; 0 if there is none. This process is restricted afterwards.

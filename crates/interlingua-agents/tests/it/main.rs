@@ -9,10 +9,7 @@
 
 mod support;
 
-mod api_bench;
-mod api_mcp;
-mod api_mcp_http;
-mod api_usage;
+mod api;
 
 #[cfg(target_os = "linux")]
 mod consumers;

@@ -21,6 +21,8 @@ mod isolation;
 mod listing;
 mod outcomes;
 mod running;
+#[cfg(target_os = "linux")]
+mod sandboxing;
 #[cfg(unix)]
 mod screens;
 mod settings;

@@ -152,8 +152,9 @@ impl Blocks {
 
     /// Ends the blocks that are still open. They can still be retracted.
     pub(super) fn end_open(&mut self, reason: Reason, stream: &mut Stream, emit: Emit<'_>) {
-        for block in std::mem::take(&mut self.open) {
+        for mut block in std::mem::take(&mut self.open) {
             self.remember(&block);
+            self.retractable.set_text(block.number, std::mem::take(&mut block.text));
             stream.report_repair(RepairKind::BlockNotEnded, || format!("block {}", block.number));
             let message = block.message.as_ref().filter(|_| !block.renamed).map(Text::borrowed);
             let index = if block.renamed { block.number } else { block.index };

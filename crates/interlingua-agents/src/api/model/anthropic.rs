@@ -194,8 +194,8 @@ impl Collector for Blocks {
         }
         let paused = self.stop_reason.as_deref() == Some("pause_turn");
         let answer = Answer { content, native: None };
+        let has_blocks = complete && !blocks.is_empty();
         let message = json!({"role": "assistant", "content": blocks});
-        let has_blocks = complete && message["content"] != json!([]);
         let messages = raw(&message).filter(|_| has_blocks).into_iter().collect();
         Collected { answer, messages, paused }
     }

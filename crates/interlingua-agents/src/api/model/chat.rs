@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ApiKind, Collected, Collector, ModelApi, OptionalField, RequestSettings, acceptable_id,
-    arguments, body_of, data_url, mentions, raw,
+    arguments, body_of, data_url, mentions, raw, set,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
 
@@ -124,12 +124,12 @@ fn foreign(answer: &Answer) -> Option<Value> {
     let calls: Vec<_> = answer.calls().map(call).collect();
     let mut message = json!({"role": "assistant"});
     if !text.is_empty() {
-        message["content"] = text.into();
+        set(&mut message, "content", text);
     } else if calls.is_empty() {
         return None;
     }
     if !calls.is_empty() {
-        message["tool_calls"] = calls.into();
+        set(&mut message, "tool_calls", calls);
     }
     Some(message)
 }
@@ -243,17 +243,17 @@ impl Collector for Message {
         let mut message = json!({"role": "assistant"});
         let said = format!("{text}{refusal}");
         if !said.is_empty() {
-            message["content"] = said.clone().into();
+            set(&mut message, "content", said.clone());
         }
         if !raw_calls.is_empty() {
-            message["tool_calls"] = raw_calls.into();
+            set(&mut message, "tool_calls", raw_calls);
             // DeepSeek requires it with calls, even if it is empty; others ignore it.
             if let Some((field, reasoning)) = reasoning {
-                message[field] = reasoning.into();
+                set(&mut message, field, reasoning);
             }
         }
         if !details.is_empty() {
-            message["reasoning_details"] = details.into();
+            set(&mut message, "reasoning_details", details);
         }
         let text = (!said.is_empty()).then_some(Content::Text(said));
         let content: Vec<_> =

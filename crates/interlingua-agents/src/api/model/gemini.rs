@@ -5,7 +5,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ApiKind, Collected, Collector, ModelApi, OptionalField, RequestSettings, body_of, mentions, raw,
+    ApiKind, Collected, Collector, ModelApi, OptionalField, RequestSettings, body_of, mentions,
+    raw, set,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
 
@@ -80,7 +81,7 @@ impl ModelApi for GenerateContent {
         if settings.has(OptionalField::Reasoning) {
             let mut thinking = json!({"includeThoughts": true});
             if let Some(effort) = settings.effort {
-                thinking["thinkingLevel"] = effort.to_ascii_uppercase().into();
+                set(&mut thinking, "thinkingLevel", effort.to_ascii_uppercase());
             }
             config.insert("thinkingConfig".to_owned(), thinking);
         }
@@ -146,10 +147,10 @@ fn response(result: &CallResult) -> Value {
     }
     let mut function = json!({"name": result.name, "response": {field: text}});
     if !result.unnamed {
-        function["id"] = result.call.clone().into();
+        set(&mut function, "id", result.call.clone());
     }
     if !files.is_empty() {
-        function["parts"] = files.into();
+        set(&mut function, "parts", files);
     }
     json!({"functionResponse": function})
 }

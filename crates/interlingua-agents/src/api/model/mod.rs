@@ -159,6 +159,13 @@ fn raw(value: &impl serde::Serialize) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(value).ok()
 }
 
+/// Sets a field of an object.
+fn set(object: &mut Value, name: &str, value: impl Into<Value>) {
+    if let Value::Object(fields) = object {
+        fields.insert(name.to_owned(), value.into());
+    }
+}
+
 /// The arguments of a call as a JSON value: an empty text is an empty object, and what is not an
 /// object is `None`.
 fn arguments(text: &str) -> Option<Value> {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     ApiKind, Collected, Collector, ModelApi, OptionalField, RequestSettings, acceptable_id,
-    arguments, body_of, data_url, mentions, raw,
+    arguments, body_of, data_url, mentions, raw, set,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part, text_of};
 
@@ -71,7 +71,7 @@ impl ModelApi for Responses {
         });
         let mut reasoning = json!({"summary": "auto"});
         if let Some(effort) = settings.effort {
-            reasoning["effort"] = effort.into();
+            set(&mut reasoning, "effort", effort);
         }
         let padding = json!({"include_obfuscation": false});
         body_of(&Body {

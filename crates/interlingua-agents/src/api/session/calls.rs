@@ -32,7 +32,8 @@ pub(super) struct Calls {
     schema: Option<AnswerSchema>,
     queue: Vec<QueuedCall>,
     running: JoinSet<(String, Output)>,
-    progress: (mpsc::UnboundedSender<(String, String)>, mpsc::UnboundedReceiver<(String, String)>),
+    progress: mpsc::UnboundedReceiver<Progress>,
+    report_progress: mpsc::UnboundedSender<Progress>,
     /// The number of permission requests so far.
     requests: u64,
 }
@@ -54,36 +55,45 @@ enum CallState {
     Ended,
 }
 
+/// The next piece of the output of a call.
+pub(super) struct Progress {
+    call: String,
+    text: String,
+}
+
 /// What a running call reports.
 pub(super) enum CallNews {
-    Progress(String, String),
+    Progress(Progress),
     Ended(String, Output),
 }
 
 impl Calls {
     pub(super) fn new(tools: Arc<SessionTools>, schema: Option<AnswerSchema>) -> Self {
+        let (report_progress, progress) = mpsc::unbounded_channel();
         Self {
             tools,
             schema,
             queue: Vec::new(),
             running: JoinSet::new(),
-            progress: mpsc::unbounded_channel(),
+            progress,
+            report_progress,
             requests: 0,
         }
     }
 
     /// What a running call reports next; without one, it waits forever.
     pub(super) async fn next(&mut self) -> CallNews {
-        let Self { running, progress: (_, progress), .. } = self;
+        let Self { running, progress, .. } = self;
         loop {
             tokio::select! {
                 biased;
-                Some((call, text)) = progress.recv() => return CallNews::Progress(call, text),
-                ended = running.join_next(), if !running.is_empty() => match ended {
-                    Some(Ok((call, output))) => return CallNews::Ended(call, output),
-                    // It was cancelled.
-                    Some(Err(_)) | None => {}
-                },
+                Some(progress) = progress.recv() => return CallNews::Progress(progress),
+                // The others were cancelled.
+                ended = running.join_next(), if !running.is_empty() => {
+                    if let Some(Ok((call, output))) = ended {
+                        return CallNews::Ended(call, output);
+                    }
+                }
                 else => std::future::pending().await,
             }
         }
@@ -124,11 +134,11 @@ impl Calls {
             input: queued.made.input.clone(),
             outside: queued.outside.clone(),
         };
-        let (tools, progress) = (self.tools.clone(), self.progress.0.clone());
+        let (tools, progress) = (self.tools.clone(), self.report_progress.clone());
         let task = self.running.spawn(async move {
             let mut report = |text: &str| {
                 // The session may not be interested any more.
-                let _ = progress.send((call.id.clone(), text.to_owned()));
+                let _ = progress.send(Progress { call: call.id.clone(), text: text.to_owned() });
             };
             let output = tools.run(&call, &mut report).await;
             (call.id.clone(), output)
@@ -299,7 +309,7 @@ impl Live {
 
     pub(super) fn call_news(&mut self, news: CallNews) {
         match news {
-            CallNews::Progress(call, text) => {
+            CallNews::Progress(Progress { call, text }) => {
                 let is_running = self
                     .calls
                     .find(&call)

@@ -176,6 +176,7 @@ impl Live {
     pub(super) async fn run(mut self) {
         loop {
             self.advance();
+            self.outlets.pass_on(&mut self.outbox);
             if self.has_ended() {
                 return self.end().await;
             }
@@ -347,10 +348,9 @@ impl Live {
         });
     }
 
-    /// Emits an event of the session.
+    /// Emits an event of the session. It is passed on with all others of the same step.
     fn emit<'a>(&mut self, data: impl Into<interlingua::event::Data<'a>>) {
         let Ok(_) = self.reader.emit(Event::new(data), Some(now_ms()), &mut self.outlets);
-        self.outlets.pass_on(&mut self.outbox);
     }
 
     fn notify(&mut self, severity: Severity, text: &str) {

@@ -108,7 +108,6 @@ impl Live {
             record.printed(bytes);
         }
         let Ok(_) = self.reader.push(bytes, Some(now_ms()), &mut self.outlets);
-        self.outlets.pass_on(&mut self.outbox);
     }
 
     /// Ends the stream of the current response.
@@ -116,7 +115,6 @@ impl Live {
         if self.stream == StreamState::Used {
             let end = StreamEnd::TurnGoesOn;
             let Ok(_) = self.reader.end_stream(end, Some(now_ms()), &mut self.outlets);
-            self.outlets.pass_on(&mut self.outbox);
             self.stream = StreamState::Ended;
         }
     }
@@ -132,6 +130,16 @@ impl Live {
         let has_content = seen.content;
         self.count(&mut seen).await;
         let next = match end {
+            Some(end)
+                if end.outcome == Outcome::WaitingForClient
+                    && seen.calls.is_empty()
+                    && let Some(token) = response.collector.continuation() =>
+            {
+                return match self.agent.continues(token) {
+                    Next::Request => self.send_request(Some(response)),
+                    next => self.follow(next),
+                };
+            }
             Some(end) if end.outcome != Outcome::Failed => {
                 let collected = response.collect(end.outcome != Outcome::Refused);
                 return self.responded(&end, collected, seen);

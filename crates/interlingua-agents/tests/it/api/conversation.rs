@@ -9,7 +9,7 @@ use super::{APIS, Bench, of_kind, only, text};
 async fn a_text_is_streamed() {
     for api in APIS {
         let reply = Reply::new().then_reasoning("Let me see.").then_text("Hel").then_text("lo");
-        let mut bench = Bench::new(api, [reply.usage(120, 30).cached(100).reasoning_tokens(8)]);
+        let bench = Bench::new(api, [reply.usage(120, 30).cached(100).reasoning_tokens(8)]);
         let (ended, events) = bench.run("hi").await;
         assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
         assert_eq!(text(&events), "Hello");
@@ -36,8 +36,7 @@ async fn a_call_is_run_and_its_result_is_sent_back() {
             .then_reasoning("I look.")
             .then_text("I look.")
             .then_call("Read", json!({"file_path": "note.txt"}));
-        let mut bench =
-            Bench::new(api, [calls.usage(10, 5), Reply::text("It is done.").usage(20, 7)]);
+        let bench = Bench::new(api, [calls.usage(10, 5), Reply::text("It is done.").usage(20, 7)]);
         bench.write("note.txt", "the secret word is plum\n");
         let (ended, events) = bench.run("read it").await;
         assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
@@ -61,7 +60,7 @@ async fn parallel_calls_have_one_result_each() {
         let calls = Reply::call("Read", call("a.txt")).then_call("Read", call("b.txt"));
         let calls = calls.then_call("Write", json!({"file_path": "c.txt", "content": "new"}));
         let calls = calls.then_call("Read", call("c.txt"));
-        let mut bench = Bench::new(api, [calls, Reply::text("Done.")]);
+        let bench = Bench::new(api, [calls, Reply::text("Done.")]);
         bench.write("a.txt", "apple");
         bench.write("b.txt", "birch");
         let (ended, events) = bench.run("go").await;
@@ -85,7 +84,7 @@ async fn the_next_prompt_continues_the_conversation() {
         let first = Reply::new().then_reasoning("Hm.").then_call("LS", json!({"path": "."}));
         let replies =
             [first, Reply::text("Empty."), Reply::new().then_reasoning("Ha.").then_text("Still.")];
-        let mut bench = Bench::new(api, replies);
+        let bench = Bench::new(api, replies);
         let session = bench.open().await;
         session.handle.prompt("look").await.unwrap();
         session.handle.prompt("again").await.unwrap();

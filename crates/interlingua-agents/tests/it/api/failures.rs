@@ -10,7 +10,7 @@ use super::{APIS, Bench, of_kind, only, text};
 async fn a_failed_request_is_retried() {
     for api in APIS {
         for class in [FailureClass::RateLimit, FailureClass::Overloaded, FailureClass::Internal] {
-            let mut bench = Bench::new(api, [Reply::failure(class), Reply::text("Hello.")]);
+            let bench = Bench::new(api, [Reply::failure(class), Reply::text("Hello.")]);
             let (ended, events) = bench.run("hi").await;
             assert_eq!(ended.code(), 0, "{api:?} {class:?}: {events:#?}");
             assert_eq!(text(&events), "Hello.");
@@ -31,7 +31,7 @@ async fn a_failure_that_a_retry_cannot_mend_ends_the_turn() {
     ];
     for api in APIS {
         for (class, name) in expected {
-            let mut bench = Bench::new(api, [Reply::failure(class)]);
+            let bench = Bench::new(api, [Reply::failure(class)]);
             let (ended, events) = bench.run("hi").await;
             assert_eq!(ended.code(), 1, "{api:?} {class:?}");
             assert!(of_kind(&events, "retry").is_empty(), "{api:?} {class:?}: {events:#?}");
@@ -51,7 +51,7 @@ async fn a_failure_that_a_retry_cannot_mend_ends_the_turn() {
 async fn a_text_that_was_cut_off_is_withdrawn_and_generated_again() {
     for api in APIS {
         let cut = Reply::text("The answer is fo").then_text("rty").cut(Cut::InText);
-        let mut bench = Bench::new(api, [cut, Reply::text("The answer is 42.")]);
+        let bench = Bench::new(api, [cut, Reply::text("The answer is 42.")]);
         let (ended, events) = bench.run("hi").await;
         assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
         assert_eq!(text(&events), "The answer is 42.");
@@ -67,7 +67,7 @@ async fn a_call_that_was_cut_off_is_not_run_and_keeps_its_id() {
     for api in [ApiKind::Anthropic, ApiKind::Responses, ApiKind::Chat] {
         let cut = Reply::call("Write", write("half of the content")).cut(Cut::InCall);
         let replies = [cut, Reply::call("Write", write("whole")), Reply::text("Done.")];
-        let mut bench = Bench::new(api, replies);
+        let bench = Bench::new(api, replies);
         let (ended, events) = bench.run("write").await;
         assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
         assert_eq!(std::fs::read_to_string(bench.path("out.txt")).unwrap(), "whole");
@@ -82,8 +82,7 @@ async fn a_call_that_was_cut_off_is_not_run_and_keeps_its_id() {
 async fn a_call_that_the_limit_of_tokens_cut_off_is_not_run() {
     for api in [ApiKind::Anthropic, ApiKind::Responses, ApiKind::Chat] {
         let call = Reply::call("Write", json!({"file_path": "out.txt", "content": "half"}));
-        let mut bench =
-            Bench::new(api, [call.truncated_call().stop(Stop::Length), Reply::text("Ok.")]);
+        let bench = Bench::new(api, [call.truncated_call().stop(Stop::Length), Reply::text("Ok.")]);
         let session = bench.open().await;
         session.handle.prompt("write").await.unwrap();
         session.handle.prompt("go on").await.unwrap();
@@ -104,7 +103,7 @@ async fn a_call_that_the_limit_of_tokens_cut_off_is_not_run() {
 async fn an_error_in_a_stream_is_an_error() {
     for api in APIS {
         let fails = Reply::text("So f").failure_in_stream(FailureClass::Overloaded);
-        let mut bench = Bench::new(api, [fails, Reply::text("Hello.")]);
+        let bench = Bench::new(api, [fails, Reply::text("Hello.")]);
         let (ended, events) = bench.run("hi").await;
         assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
         assert_eq!(text(&events), "Hello.");
@@ -116,12 +115,12 @@ async fn an_error_in_a_stream_is_an_error() {
 #[tokio::test]
 async fn what_is_no_response_is_no_success() {
     for api in APIS {
-        let mut bench = Bench::new(api, [Reply::html()]);
+        let bench = Bench::new(api, [Reply::html()]);
         let (ended, events) = bench.run("hi").await;
         assert_eq!(ended.code(), 1, "{api:?}: {events:#?}");
         let cause = only(&events, "turn_ended")["cause"].as_str().unwrap();
         assert!(cause.contains("check the address"), "{api:?}: {cause}");
-        let mut bench = Bench::new(api, [Reply::empty_body(), Reply::text("Hello.").whole_json()]);
+        let bench = Bench::new(api, [Reply::empty_body(), Reply::text("Hello.").whole_json()]);
         let (ended, events) = bench.run("hi").await;
         assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
         assert_eq!(text(&events), "Hello.");
@@ -131,7 +130,7 @@ async fn what_is_no_response_is_no_success() {
 #[tokio::test]
 async fn a_refusal_is_no_success_and_not_repeated_to_the_model() {
     for api in APIS {
-        let mut bench =
+        let bench =
             Bench::new(api, [Reply::new().then_refusal("I will not."), Reply::text("Hello.")]);
         let session = bench.open().await;
         session.handle.prompt("bad").await.unwrap();
@@ -150,19 +149,25 @@ async fn a_refusal_is_no_success_and_not_repeated_to_the_model() {
 
 #[tokio::test]
 async fn a_cut_stream_of_gemini_continues_where_it_stopped() {
-    let cut = Reply::text("One ").then_checkpoint().cut(Cut::AfterCheckpoint);
-    let mut bench = Bench::new(ApiKind::Gemini, [cut, Reply::text("two.").continued()]);
-    let (ended, events) = bench.run("count").await;
-    assert_eq!(ended.code(), 0, "{events:#?}");
-    assert_eq!(text(&events), "One |two.");
-    assert!(of_kind(&events, "withdrawn").is_empty());
-    bench.check("continued");
+    let counts = || Reply::text("One ").then_checkpoint().then_text("two.");
+    for reply in [counts().cut(Cut::AfterCheckpoint), counts().continued()] {
+        let bench = Bench::new(ApiKind::Gemini, [reply, Reply::text("Three.")]);
+        let session = bench.open().await;
+        session.handle.prompt("count").await.unwrap();
+        session.handle.prompt("go on").await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (ended, events) = session.end().await;
+        assert_eq!(ended.code(), 0, "{events:#?}");
+        assert_eq!(text(&events), "One |two.|Three.");
+        assert!(of_kind(&events, "withdrawn").is_empty());
+        bench.check("continued");
+    }
 }
 
 #[tokio::test]
 async fn an_empty_or_malformed_answer_of_gemini_is_requested_again() {
     let replies = [Reply::empty_stop(), Reply::malformed_call("print(1)"), Reply::text("Hello.")];
-    let mut bench = Bench::new(ApiKind::Gemini, replies);
+    let bench = Bench::new(ApiKind::Gemini, replies);
     let (ended, events) = bench.run("hi").await;
     assert_eq!(ended.code(), 0, "{events:#?}");
     assert_eq!(text(&events), "Hello.");

@@ -2,18 +2,23 @@
 
 mod conversation;
 mod failures;
+mod mcp;
+mod mcp_http;
 mod tools;
+mod usage;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fake_model::{FakeModel, Reply, Script};
+use interlingua::price::Prices;
 use interlingua_agents::api::{
     ApiAgent, ApiKind, ApiSettings, Connection, Limits, RetryPolicy, system_prompt,
 };
-use interlingua_agents::permission::Mode;
-use interlingua_agents::{Ended, Options, tool};
+use interlingua_agents::permission::{Mode, Policy};
+use interlingua_agents::{Ended, InputRequest, Options, tool};
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 use crate::support::{Watched, options};
 
@@ -27,7 +32,10 @@ pub(crate) struct Bench {
     pub(crate) model: FakeModel,
     pub(crate) api: ApiKind,
     pub(crate) settings: ApiSettings,
-    pub(crate) options: Options,
+    /// How calls are judged.
+    pub(crate) policy: Policy,
+    /// The user, if there is one.
+    pub(crate) user: Option<mpsc::UnboundedSender<InputRequest>>,
 }
 
 impl Bench {
@@ -41,9 +49,8 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let model = FakeModel::start(script.without_side_requests()).unwrap();
         let settings = settings(api, &model.address(), folder.path());
-        let mut options = options();
-        options.policy.mode = Mode::Auto;
-        Self { folder, model, api, settings, options }
+        let policy = Policy { mode: Mode::Auto, ..Policy::default() };
+        Self { folder, model, api, settings, policy, user: None }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -55,13 +62,14 @@ impl Bench {
     }
 
     /// Starts a session, without a prompt.
-    pub(crate) async fn open(&mut self) -> Watched {
-        let options = std::mem::replace(&mut self.options, options());
+    pub(crate) async fn open(&self) -> Watched {
+        let policy = self.policy.clone();
+        let options = Options { policy, input_requests: self.user.clone(), ..options() };
         Watched::open(ApiAgent::new(self.settings.clone()), options).await
     }
 
     /// Runs a session with one prompt to its end.
-    pub(crate) async fn run(&mut self, prompt: &str) -> (Ended, Vec<Value>) {
+    pub(crate) async fn run(&self, prompt: &str) -> (Ended, Vec<Value>) {
         let session = self.open().await;
         session.handle.prompt(prompt).await.unwrap();
         session.handle.finish().await.unwrap();
@@ -101,9 +109,11 @@ fn settings(api: ApiKind, address: &str, folder: &Path) -> ApiSettings {
         effort: None,
         max_tokens: None,
         limits: Limits::default(),
+        prices: Prices::builtin(),
         retries: RetryPolicy { first_delay: Duration::ZERO, ..RetryPolicy::default() },
         schema: None,
         tools,
+        mcp: Vec::new(),
         sessions: None,
         earlier: None,
     }

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use fake_model::Reply;
+use fake_model::{Reply, Script};
 use interlingua_agents::permission::{Decision, Mode};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{APIS, Bench, of_kind, only, text};
@@ -13,7 +13,7 @@ use super::{APIS, Bench, of_kind, only, text};
 async fn a_tool_that_fails_is_an_error_for_the_model() {
     for api in APIS {
         let call = Reply::call("Read", json!({"file_path": "missing.txt"}));
-        let mut bench = Bench::new(api, [call, Reply::text("It is missing.")]);
+        let bench = Bench::new(api, [call, Reply::text("It is missing.")]);
         let (ended, events) = bench.run("read").await;
         assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
         assert_eq!(only(&events, "tool_ended")["status"], "failed");
@@ -26,7 +26,7 @@ async fn a_tool_that_fails_is_an_error_for_the_model() {
 async fn an_unknown_tool_is_answered() {
     for api in APIS {
         let call = Reply::call("Teleport", json!({"to": "Mars"}));
-        let mut bench = Bench::new(api, [call, Reply::text("Never mind.")]);
+        let bench = Bench::new(api, [call, Reply::text("Never mind.")]);
         let (ended, events) = bench.run("go").await;
         assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
         assert_eq!(only(&events, "tool_ended")["status"], "failed");
@@ -40,14 +40,17 @@ async fn the_user_decides_what_runs() {
         let write = |name: &str| json!({"file_path": name, "content": "x"});
         let calls = Reply::call("Write", write("a.txt")).then_call("Write", write("b.txt"));
         let mut bench = Bench::new(api, [calls, Reply::text("Done.")]);
-        bench.options.policy.mode = Mode::Ask;
+        bench.policy.mode = Mode::Ask;
         let (requests, mut asked) = mpsc::unbounded_channel();
-        bench.options.input_requests = Some(requests);
-        let session = bench.open().await;
+        bench.user = Some(requests);
+        let mut session = bench.open().await;
         session.handle.prompt("write").await.unwrap();
         session.handle.finish().await.unwrap();
+        let is_request = |event: &Value| event["type"] == "permission_requested";
+        session.until_seen(1, is_request).await;
         let first = asked.recv().await.unwrap();
         session.handle.decide(first.id(), Decision::Allow).await.unwrap();
+        session.until_seen(2, is_request).await;
         let second = asked.recv().await.unwrap();
         session
             .handle
@@ -73,7 +76,7 @@ async fn without_a_user_nothing_is_changed() {
     for (mode, expected) in [(Mode::Ask, "no user"), (Mode::Deny, "deny"), (Mode::Plan, "plan")] {
         let call = Reply::call("Write", json!({"file_path": "a.txt", "content": "x"}));
         let mut bench = Bench::new(APIS[0], [call, Reply::text("I could not.")]);
-        bench.options.policy.mode = mode;
+        bench.policy.mode = mode;
         let (_, events) = bench.run("write").await;
         assert!(!bench.path("a.txt").exists());
         let output = only(&events, "tool_ended")["output"].as_str().unwrap().to_owned();
@@ -90,7 +93,9 @@ fn soon() -> Instant {
 async fn an_interrupt_in_a_text_keeps_what_was_said() {
     for api in APIS {
         let long = Reply::text("One, two, ").then_gate("counting").then_text("three.");
-        let mut bench = Bench::new(api, [long, Reply::text("Ok.")]);
+        // A strict script expects the whole answer to come back.
+        let script = Script::new().reply(long).reply(Reply::text("Ok."));
+        let bench = Bench::with_script(api, script);
         let mut session = bench.open().await;
         session.handle.prompt("count").await.unwrap();
         session.until(|event| event["type"] == "block_delta").await;
@@ -105,7 +110,7 @@ async fn an_interrupt_in_a_text_keeps_what_was_said() {
             (&json!("cancelled"), &json!("completed"))
         );
         assert_eq!(of_kind(&events, "interrupted").len(), 1);
-        let request = bench.model.wait_for_request(2, soon()).unwrap();
+        let request = bench.model.wait_for_request(1, soon()).unwrap();
         assert!(request.body.to_string().contains("One, two, "), "{api:?}");
         bench.check("interrupted-text");
     }
@@ -117,7 +122,7 @@ async fn an_interrupt_ends_the_commands_that_run() {
     for api in APIS {
         let calls = Reply::call("Bash", json!({"command": "echo started; exec sleep 1000"}));
         let calls = calls.then_call("Bash", json!({"command": "touch later.txt"}));
-        let mut bench = Bench::new(api, [calls, Reply::text("Ok.")]);
+        let bench = Bench::new(api, [calls, Reply::text("Ok.")]);
         let mut session = bench.open().await;
         session.handle.prompt("wait").await.unwrap();
         session.until(|event| event["type"] == "tool_progress").await;

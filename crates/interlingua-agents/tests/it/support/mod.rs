@@ -93,7 +93,7 @@ impl Watched {
     }
 
     /// A session without a prompt.
-    pub(crate) async fn open(agent: ProcessAgent, options: Options) -> Self {
+    pub(crate) async fn open(agent: impl Agent, options: Options) -> Self {
         let Session { handle, entries, .. } = Box::new(agent).start(options).await.unwrap();
         Self { handle, entries, events: Vec::new() }
     }

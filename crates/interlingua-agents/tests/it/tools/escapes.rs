@@ -55,7 +55,12 @@ async fn no_tool_leaves_the_folder() {
         "/proc/self/environ".to_owned(),
     ];
     for path in &paths {
-        for (tool, input) in calls(path) {
+        // Should a guard fail, the test must not change the system.
+        let is_harmless = |(tool, _): &(&str, Value)| {
+            let writes = matches!(*tool, "Write" | "Edit");
+            !writes || !(path.starts_with("/etc") || path.starts_with("/proc"))
+        };
+        for (tool, input) in calls(path).into_iter().filter(is_harmless) {
             let text = bench.failed(tool, input).await;
             let refused = text.contains("is outside of") || text.contains("cannot be opened");
             assert!(refused || text.contains("not expanded"), "{tool} {path}: {text}");
@@ -163,6 +168,7 @@ async fn what_is_no_file_is_refused_without_waiting() {
     let bench = Bench::new();
     let fifo = bench.root().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let _released = Released(fifo);
     let _socket = std::os::unix::net::UnixListener::bind(bench.root().join("socket")).unwrap();
     for (path, kind) in [("fifo", "a named pipe"), ("socket", "")] {
         for (tool, input) in calls(path) {
@@ -177,5 +183,15 @@ async fn what_is_no_file_is_refused_without_waiting() {
         read.outside = bench.tools.outside(&read);
         let output = within(bench.tools.run(&read, &mut |_| {})).await;
         assert_eq!(output.status, ToolStatus::Failed, "{path}");
+    }
+}
+
+/// Opens a pipe when the test ends, so that a tool that waits for it does not keep the test from
+/// failing.
+struct Released(std::path::PathBuf);
+
+impl Drop for Released {
+    fn drop(&mut self) {
+        let _ = std::fs::File::options().read(true).write(true).open(&self.0);
     }
 }

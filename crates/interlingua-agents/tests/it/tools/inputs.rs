@@ -59,6 +59,27 @@ fn a_folder_has_to_exist() {
     assert!(problem.to_string().contains("/no/such/folder"), "{problem}");
 }
 
+/// A name that is not known would otherwise leave a tool out in silence.
+#[test]
+fn the_name_of_an_allowed_tool_has_to_be_known() {
+    let mut settings = Settings::new(std::env::temp_dir());
+    settings.tools = Some(vec!["Read".to_owned(), "read_file".to_owned()]);
+    let problem = Toolbox::new(settings).unwrap_err();
+    assert_eq!(problem.to_string(), "\"read_file\" cannot be the name of a tool");
+}
+
+/// A loop runs calls in tasks, several of them at the same time.
+#[test]
+fn calls_can_run_in_any_task() {
+    fn is_send<T: Send>(_: &T) {}
+    fn is_shared<T: Send + Sync>(_: &T) {}
+    let bench = Bench::new();
+    is_shared(&bench.tools);
+    let (call, mut progress) = (super::call("LS", json!({"path": "."})), |_: &str| {});
+    is_send(&bench.tools.run(&call, &mut progress));
+    is_send(&bench.tools.close());
+}
+
 #[test]
 fn schemas_are_objects_that_forbid_other_fields() {
     let bench = Bench::with(|settings| settings.web_fetch = true);

@@ -72,7 +72,7 @@ async fn the_environments_of_other_processes_are_hidden() {
         return;
     };
     let test = std::process::id();
-    let command = format!("read -r line < /proc/{test}/environ && echo readable; echo done");
+    let command = format!("(: < /proc/{test}/environ) && echo readable; echo done");
     let text = bench.run("Bash", json!({"command": command})).await.text();
     assert!(text.ends_with("done") && !text.contains("readable"), "{text}");
 }

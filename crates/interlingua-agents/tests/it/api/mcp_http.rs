@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::api_bench::ApiBench;
+use super::Bench;
 
 /// What a request of the client had.
 #[derive(Debug, Clone)]
@@ -119,9 +119,9 @@ fn http(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
 }
 
-fn bench(url: &str) -> ApiBench {
+fn bench(url: &str) -> Bench {
     let call = Reply::call("mcp__remote__echo", json!({"text": "hello"}));
-    let mut bench = ApiBench::new(ApiKind::Chat, [call, Reply::text("Done.")]);
+    let mut bench = Bench::new(ApiKind::Chat, [call, Reply::text("Done.")]);
     let headers = vec![("Authorization".to_owned(), "Bearer token".to_owned())];
     let transport = McpTransport::Http { url: url.to_owned(), headers };
     bench.settings.mcp = vec![McpServer::new("remote", transport)];

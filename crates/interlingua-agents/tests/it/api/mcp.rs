@@ -9,7 +9,7 @@ use interlingua_agents::permission::{Effect, Mode, Policy, Rule, Rules};
 use interlingua_agents::{Agent, Options};
 use serde_json::{Value, json};
 
-use crate::api_bench::ApiBench;
+use super::Bench;
 use crate::support::{turn_end, within};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_agents-test-program");
@@ -26,12 +26,12 @@ fn server(name: &str, behaviour: &str) -> McpServer {
 }
 
 /// A bench with the usual server, and replies that call its tools.
-fn bench(calls: &[(&str, &str)]) -> ApiBench {
+fn bench(calls: &[(&str, &str)]) -> Bench {
     let call = |(tool, text): &(&str, &str)| {
         Reply::call(&format!("mcp__test__{tool}"), json!({"text": text}))
     };
     let replies = calls.iter().map(call).chain([Reply::text("Done.")]);
-    let mut bench = ApiBench::new(ApiKind::Anthropic, replies);
+    let mut bench = Bench::new(ApiKind::Anthropic, replies);
     bench.settings.mcp = vec![server("test", "usual")];
     bench
 }
@@ -47,7 +47,7 @@ fn notices(events: &[Value]) -> Vec<&str> {
 }
 
 /// The tools of servers that the first request offers.
-fn offered(bench: &ApiBench) -> Vec<Value> {
+fn offered(bench: &Bench) -> Vec<Value> {
     let requests = bench.model.main_requests();
     let tools = requests[0].body["tools"].as_array().unwrap().clone();
     let is_ours = |tool: &Value| tool["name"].as_str().unwrap().starts_with("mcp__");
@@ -214,7 +214,7 @@ async fn a_required_server_that_does_not_start_fails_the_session() {
 #[tokio::test]
 async fn names_that_collide_are_kept_apart() {
     let call = Reply::call("mcp__x_y__a_b_2", json!({"text": "hello"}));
-    let mut bench = ApiBench::new(ApiKind::Responses, [call, Reply::text("Done.")]);
+    let mut bench = Bench::new(ApiKind::Responses, [call, Reply::text("Done.")]);
     bench.settings.mcp = vec![server("x y", "colliding")];
     let (_, events) = bench.run("do it").await;
     assert_eq!(names(&offered(&bench)), ["mcp__x_y__a_b", "mcp__x_y__a_b_2", "mcp__x_y__a_b_3"]);

@@ -5,7 +5,7 @@ use interlingua::price::Prices;
 use interlingua_agents::api::ApiKind;
 use serde_json::{Value, json};
 
-use crate::api_bench::ApiBench;
+use super::Bench;
 use crate::support::{turn_end, within};
 
 const APIS: [ApiKind; 4] = [ApiKind::Anthropic, ApiKind::Responses, ApiKind::Chat, ApiKind::Gemini];
@@ -29,7 +29,7 @@ fn call() -> Reply {
 async fn the_cost_of_a_turn_is_that_of_all_its_requests() {
     for api in APIS {
         let replies = [call().usage(1_000, 100), Reply::text("Done.").usage(3_000, 200)];
-        let mut bench = ApiBench::new(api, replies);
+        let mut bench = Bench::new(api, replies);
         bench.settings.prices = prices("fake-model");
         let (_, events) = bench.run("do it").await;
         let end = turn_end(&events);
@@ -44,7 +44,7 @@ async fn the_cost_of_a_turn_is_that_of_all_its_requests() {
 
 #[tokio::test]
 async fn an_unknown_model_has_no_cost() {
-    let bench = ApiBench::new(ApiKind::Responses, [Reply::text("Done.").usage(1_000, 100)]);
+    let bench = Bench::new(ApiKind::Responses, [Reply::text("Done.").usage(1_000, 100)]);
     let (_, events) = bench.run("do it").await;
     let end = turn_end(&events);
     assert_eq!(end["usage"]["input"], 1_000, "{end}");
@@ -53,7 +53,7 @@ async fn an_unknown_model_has_no_cost() {
 
 #[tokio::test]
 async fn a_limit_that_cannot_be_enforced_is_reported() {
-    let mut bench = ApiBench::new(ApiKind::Responses, [Reply::text("Done.")]);
+    let mut bench = Bench::new(ApiKind::Responses, [Reply::text("Done.")]);
     bench.settings.limits.cost_usd = Some(0.5);
     let (_, events) = bench.run("do it").await;
     let is_it = |event: &&Value| {
@@ -66,7 +66,7 @@ async fn a_limit_that_cannot_be_enforced_is_reported() {
 #[tokio::test]
 async fn a_limit_of_the_cost_ends_a_turn() {
     let replies = [call().usage(1_000_000, 0), Reply::text("Too late.")];
-    let mut bench = ApiBench::new(ApiKind::Chat, replies);
+    let mut bench = Bench::new(ApiKind::Chat, replies);
     bench.settings.prices = prices("fake-model");
     bench.settings.limits.cost_usd = Some(0.5);
     let (_, events) = bench.run("do it").await;
@@ -79,7 +79,7 @@ async fn a_limit_of_the_cost_ends_a_turn() {
 async fn what_a_provider_does_not_report_is_estimated() {
     for api in APIS {
         let text = "The quick brown fox jumps over the lazy dog.";
-        let bench = ApiBench::new(api, [Reply::text(text).without_usage()]);
+        let bench = Bench::new(api, [Reply::text(text).without_usage()]);
         let (_, events) = bench.run("Which animals are there?").await;
         let end = turn_end(&events);
         let usage = &end["usage"];
@@ -92,7 +92,7 @@ async fn what_a_provider_does_not_report_is_estimated() {
 
 #[tokio::test]
 async fn counts_that_are_reported_are_not_estimated() {
-    let bench = ApiBench::new(ApiKind::Chat, [Reply::text("Done.").usage(7, 3)]);
+    let bench = Bench::new(ApiKind::Chat, [Reply::text("Done.").usage(7, 3)]);
     let (_, events) = bench.run("do it").await;
     let usage = &turn_end(&events)["usage"];
     assert_eq!((&usage["input"], &usage["output"]), (&7.into(), &3.into()));
@@ -102,7 +102,7 @@ async fn counts_that_are_reported_are_not_estimated() {
 #[tokio::test]
 async fn an_interrupted_request_counts_as_well() {
     let reply = Reply::text("So far").then_gate("half way").then_text(" so good");
-    let mut bench = ApiBench::new(ApiKind::Chat, [reply]);
+    let mut bench = Bench::new(ApiKind::Chat, [reply]);
     bench.settings.prices = prices("fake-model");
     let mut session = bench.open().await;
     session.handle.prompt("do it").await.unwrap();

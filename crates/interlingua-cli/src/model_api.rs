@@ -1,0 +1,209 @@
+//! Prepares an agent that is a model API from the arguments: its address, key, prompt, tools and
+//! history.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use interlingua::price::Prices;
+use interlingua_agents::api::mcp::{self, McpServer};
+use interlingua_agents::api::provider::Provider;
+use interlingua_agents::api::{
+    ApiAgent, ApiKind, ApiSettings, Connection, Earlier, Limits, RetryPolicy, system_prompt,
+};
+use interlingua_agents::tool::{self, Sandbox};
+
+use crate::SANDBOX;
+use crate::arguments::SessionArguments;
+use crate::arguments_of_apis::OpenAiApi;
+use crate::stored;
+
+/// How long a response may be silent, unless the limit for silence is shorter.
+const SILENCE: Duration = Duration::from_secs(300);
+
+/// The limit of requests for a prompt, unless another one is given.
+const MAX_REQUESTS: u64 = 200;
+
+/// The agent for a provider.
+pub(crate) fn agent(provider: &'static Provider, arguments: &SessionArguments) -> Result<ApiAgent> {
+    check(provider, arguments)?;
+    let api = api(provider, arguments)?;
+    let earlier = earlier(arguments)?;
+    let model = model(provider, arguments, earlier.as_ref());
+    let of_api = &arguments.of_api;
+    let system = match &of_api.system_prompt_file {
+        Some(path) => Some(read_text(path)?),
+        None => of_api.system_prompt.clone(),
+    };
+    let appended = of_api.append_system_prompt.as_deref();
+    let limits = Limits {
+        requests: Some(of_api.max_turns.unwrap_or(MAX_REQUESTS)),
+        tokens: of_api.max_tokens,
+        cost_usd: of_api.max_cost,
+    };
+    Ok(ApiAgent::new(ApiSettings {
+        name: provider.name,
+        api,
+        model,
+        connection: connection(provider, arguments)?,
+        folder: arguments.cwd.clone(),
+        system: system_prompt(&arguments.cwd, system.as_deref(), appended),
+        effort: of_api.effort.clone(),
+        max_tokens: of_api.max_answer_tokens,
+        limits,
+        prices: prices(arguments)?,
+        retries: RetryPolicy::default(),
+        schema: of_api.json_schema.clone(),
+        tools: tools(arguments),
+        mcp: mcp_servers(arguments)?,
+        sessions: stored::folder(),
+        earlier,
+    }))
+}
+
+/// Rejects arguments that only make sense for a program.
+fn check(provider: &Provider, arguments: &SessionArguments) -> Result<()> {
+    let of_programs = [
+        ("--program", arguments.program.is_some()),
+        ("--exec", arguments.exec),
+        ("--screen", arguments.screen),
+        ("flags after `--`", !arguments.flags.is_empty()),
+    ];
+    if let Some((name, _)) = of_programs.into_iter().find(|(_, given)| *given) {
+        bail!("{} is a model API and not a program, so it cannot use {name}", provider.name);
+    }
+    if !arguments.cwd.is_dir() {
+        bail!(
+            "there is no folder {}: create it, or name another one with --cwd",
+            arguments.cwd.display()
+        );
+    }
+    Ok(())
+}
+
+fn api(provider: &Provider, arguments: &SessionArguments) -> Result<ApiKind> {
+    Ok(match (provider.api, arguments.of_api.api) {
+        (api, None) => api,
+        (ApiKind::Responses, Some(OpenAiApi::Responses)) => ApiKind::Responses,
+        (ApiKind::Responses, Some(OpenAiApi::Chat)) => ApiKind::Chat,
+        _ => bail!("--api is for openai-api; {} has only one API", provider.name),
+    })
+}
+
+fn model(provider: &Provider, arguments: &SessionArguments, earlier: Option<&Earlier>) -> String {
+    let given = arguments.model.clone().or_else(|| variable(arguments, provider.model_variable));
+    let kept = || earlier.filter(|_| arguments.resume.is_some())?.model().map(str::to_owned);
+    given.or_else(kept).unwrap_or_else(|| provider.model.to_owned())
+}
+
+fn connection(provider: &Provider, arguments: &SessionArguments) -> Result<Connection> {
+    let of_api = &arguments.of_api;
+    let from_variable =
+        || provider.base_url_variables.iter().find_map(|name| variable(arguments, name));
+    let given = of_api.base_url.clone().or_else(from_variable);
+    let is_other = given.is_some();
+    let headers = of_api.headers.iter().map(|header| {
+        let form = "the form of --header-env is HEADER=NAME, where NAME is an environment variable";
+        let (header, name) = header.split_once('=').context(form)?;
+        let value = variable(arguments, name).with_context(|| {
+            format!("there is no environment variable {name} for the header {header}")
+        })?;
+        Ok((header.to_owned(), value))
+    });
+    let certificates = of_api
+        .ca_file
+        .as_ref()
+        .map(|path| std::fs::read(path).with_context(|| path.display().to_string()));
+    Ok(Connection {
+        base_url: given.unwrap_or_else(|| provider.base_url.to_owned()),
+        key: key(provider, arguments, is_other)?,
+        headers: headers.collect::<Result<_>>()?,
+        certificates: certificates.transpose()?.unwrap_or_default(),
+        silence: arguments.idle_timeout.map_or(SILENCE, |limit| limit.min(SILENCE)),
+    })
+}
+
+/// The key. Only the provider itself needs one for certain.
+fn key(provider: &Provider, arguments: &SessionArguments, is_other_server: bool) -> Result<String> {
+    if let Some(path) = &arguments.of_api.api_key_file {
+        return Ok(read_text(path)?.trim().to_owned());
+    }
+    if let Some(name) = &arguments.of_api.api_key_env {
+        let found = variable(arguments, name).map(|key| key.trim().to_owned());
+        return found.with_context(|| format!("the environment variable {name} has no key"));
+    }
+    let found = provider.key_variables.iter().find_map(|name| variable(arguments, name));
+    match found {
+        Some(key) => Ok(key.trim().to_owned()),
+        None if is_other_server => Ok(String::new()),
+        None => bail!(
+            "there is no key for the {}: {}, or name another variable with --api-key-env",
+            provider.title,
+            provider.how_to_sign_in()
+        ),
+    }
+}
+
+/// An environment variable, as it is set for the agent.
+fn variable(arguments: &SessionArguments, name: &str) -> Option<String> {
+    let set = arguments.env.iter().rev().find(|(set, _)| set == name);
+    let value = set.map(|(_, value)| value.clone()).or_else(|| std::env::var(name).ok());
+    value.filter(|value| !value.trim().is_empty())
+}
+
+fn tools(arguments: &SessionArguments) -> tool::Settings {
+    let of_api = &arguments.of_api;
+    let mut settings = tool::Settings::new(&arguments.cwd);
+    settings.additional_folders.clone_from(&of_api.add_dir);
+    settings.web_fetch =
+        of_api.allowed_tools.as_ref().is_some_and(|tools| tools.iter().any(|it| it == "WebFetch"));
+    settings.tools.clone_from(&of_api.allowed_tools);
+    settings.network = !of_api.no_network;
+    settings.guard = crate::run::guard();
+    settings.isolation = arguments.isolation;
+    let program = std::env::current_exe().ok();
+    settings.sandbox = program.map(|program| Sandbox { program, arguments: vec![SANDBOX.into()] });
+    settings.hidden_variables.extend(of_api.api_key_env.clone());
+    settings.hidden_variables.extend(
+        of_api
+            .headers
+            .iter()
+            .filter_map(|header| header.split_once('=').map(|(_, name)| name.to_owned())),
+    );
+    settings
+}
+
+/// The MCP servers of the configuration files.
+fn mcp_servers(arguments: &SessionArguments) -> Result<Vec<McpServer>> {
+    let configs = arguments.of_api.mcp_config.iter().map(|path| Ok(mcp::read_config(path)?));
+    let servers: Vec<_> = configs.collect::<Result<Vec<_>>>()?;
+    Ok(servers.into_iter().flatten().collect())
+}
+
+/// The prices, with those of the user.
+fn prices(arguments: &SessionArguments) -> Result<Prices> {
+    let builtin = Prices::builtin();
+    let Some(path) = &arguments.of_api.prices else { return Ok(builtin) };
+    let own = Prices::read(&read_text(path)?).with_context(|| path.display().to_string())?;
+    Ok(builtin.overridden_by(own))
+}
+
+/// The session that is continued, if one is.
+fn earlier(arguments: &SessionArguments) -> Result<Option<Earlier>> {
+    let (path, is_same): (PathBuf, bool) = match (&arguments.resume, &arguments.of_api.from_session)
+    {
+        (Some(id), _) => (stored::find(id)?, true),
+        (None, Some(path)) => (path.clone(), false),
+        (None, None) => return Ok(None),
+    };
+    let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
+    let earlier = Earlier::read(&bytes)?;
+    if earlier.is_empty() {
+        bail!("{} contains no conversation that could be continued", path.display());
+    }
+    Ok(Some(if is_same { earlier } else { earlier.forked() }))
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| path.display().to_string())
+}
