@@ -394,7 +394,7 @@ pub(crate) fn absolute(folder: &Path) -> String {
 }
 
 /// Looks a program up on `PATH`.
-fn find_on_path(program: &str) -> Option<PathBuf> {
+pub(crate) fn find_on_path(program: &str) -> Option<PathBuf> {
     if program.contains(std::path::MAIN_SEPARATOR) {
         return Some(PathBuf::from(program)).filter(|path| path.is_file());
     }

@@ -1,7 +1,7 @@
 //! The program that the tests name as their guard and their sandbox, as `interlingua` itself is for
 //! its users. A test program with the standard harness cannot be it, because it has threads before
 //! its tests begin. It is also an MCP server.
-#![allow(clippy::print_stderr, reason = "all of this is a test")]
+#![allow(clippy::indexing_slicing, clippy::print_stderr, reason = "all of this is a test")]
 
 mod mcp_server;
 

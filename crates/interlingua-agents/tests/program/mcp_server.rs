@@ -4,7 +4,7 @@
 //! The first argument is how it behaves: `usual`, `silent` (it answers nothing), `broken` (it exits
 //! at once), `modern` (it refuses the handshake of the older versions of the protocol), `colliding`
 //! (its tools have names that are the same once they are made acceptable), `stubborn` (it does not
-//! exit when its input ends).
+//! exit when its input ends), `noisy` (it prints what is not a message).
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
@@ -17,6 +17,9 @@ pub(crate) fn serve(mut arguments: impl Iterator<Item = OsString>) -> io::Result
         eprintln!("the license has expired");
         return Ok(3);
     }
+    if behaviour == "noisy" {
+        writeln!(io::stdout(), "Listening on standard input.\n\n{{\"level\": \"info\"}}")?;
+    }
     let mut server = Server { behaviour, cancelled: Vec::new() };
     for line in io::stdin().lock().lines() {
         let message: Value = serde_json::from_str(&line?)?;
@@ -24,8 +27,10 @@ pub(crate) fn serve(mut arguments: impl Iterator<Item = OsString>) -> io::Result
             return Ok(code);
         }
     }
-    while server.behaviour == "stubborn" {
-        std::thread::park();
+    if server.behaviour == "stubborn" {
+        loop {
+            std::thread::park();
+        }
     }
     Ok(0)
 }

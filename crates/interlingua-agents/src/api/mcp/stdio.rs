@@ -7,12 +7,14 @@
 //! dropped.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::{oneshot, watch};
 
 use super::config::McpTransport;
+use crate::agent::find_on_path;
 use crate::process::{Command, Input, Process, Signal, Spool};
 use crate::tool::Settings;
 
@@ -45,12 +47,13 @@ impl ServerProcess {
         let McpTransport::Stdio { command, arguments, environment, folder } = transport else {
             return Err(io::Error::other("it is not a process"));
         };
+        let folder = folder.clone().unwrap_or_else(|| settings.folder.clone());
         let command = Command {
-            program: command.into(),
+            program: program(command, &folder),
             arguments: arguments.iter().map(Into::into).collect(),
             environment: environment.clone(),
             without: settings.hidden_variables.clone(),
-            folder: folder.clone().unwrap_or_else(|| settings.folder.clone()),
+            folder,
             input: Input::Open,
             isolation: settings.isolation,
             guard: settings.guard.clone(),
@@ -81,6 +84,16 @@ impl ServerProcess {
         let exit = ended.wait_for(Option::is_some).await;
         exit.ok().and_then(|exit| exit.clone()).unwrap_or_default()
     }
+}
+
+/// The program of a command: a path below the working folder, or a name.
+fn program(command: &str, folder: &Path) -> PathBuf {
+    if command.contains(std::path::is_separator) {
+        return folder.join(command);
+    }
+    // On Windows, many are scripts, whose ending the system does not add.
+    let found = if cfg!(windows) { find_on_path(command) } else { None };
+    found.unwrap_or_else(|| command.into())
 }
 
 /// Passes on what is sent to a server until it ends, or is stopped.

@@ -232,6 +232,15 @@ async fn a_server_without_the_older_handshake_works() {
     assert_eq!(ends(&events)[0]["output"], "echo: hello");
 }
 
+/// Seen in practice: servers that log to their standard output.
+#[tokio::test]
+async fn what_is_not_a_message_is_skipped() {
+    let mut bench = bench(&[("echo", "hello")]);
+    bench.settings.mcp = vec![server("test", "noisy")];
+    let (_, events) = bench.run("do it").await;
+    assert_eq!(ends(&events)[0]["output"], "echo: hello", "{:?}", notices(&events));
+}
+
 /// Cargo sets this variable for tests.
 const INHERITED: &str = "CARGO_MANIFEST_DIR";
 

@@ -3,7 +3,7 @@
 use fake_model::Reply;
 use interlingua::price::Prices;
 use interlingua_agents::api::ApiKind;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Bench;
 use crate::support::{turn_end, within};
@@ -20,11 +20,15 @@ fn prices(model: &str) -> Prices {
     Prices::builtin().overridden_by(Prices::read(&table).unwrap())
 }
 
+/// A reply that calls a tool, so that another request follows.
+fn call() -> Reply {
+    Reply::call("TodoWrite", json!({"todos": []}))
+}
+
 #[tokio::test]
 async fn the_cost_of_a_turn_is_that_of_all_its_requests() {
     for api in APIS {
-        let replies =
-            [Reply::shell("true").usage(1_000, 100), Reply::text("Done.").usage(3_000, 200)];
+        let replies = [call().usage(1_000, 100), Reply::text("Done.").usage(3_000, 200)];
         let mut bench = Bench::new(api, replies);
         bench.settings.prices = prices("fake-model");
         let (_, events) = bench.run("do it").await;
@@ -61,7 +65,7 @@ async fn a_limit_that_cannot_be_enforced_is_reported() {
 
 #[tokio::test]
 async fn a_limit_of_the_cost_ends_a_turn() {
-    let replies = [Reply::shell("true").usage(1_000_000, 0), Reply::text("Too late.")];
+    let replies = [call().usage(1_000_000, 0), Reply::text("Too late.")];
     let mut bench = Bench::new(ApiKind::Chat, replies);
     bench.settings.prices = prices("fake-model");
     bench.settings.limits.cost_usd = Some(0.5);
