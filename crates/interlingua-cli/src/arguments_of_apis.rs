@@ -70,6 +70,9 @@ pub(crate) struct ApiArguments {
     /// The final answer is an object that fits this JSON schema, or the one in @FILE.
     #[arg(long, value_name = "SCHEMA", value_parser = schema)]
     pub(crate) json_schema: Option<Value>,
+    /// A file that is sent with the prompt: an image, a PDF, or text; may be repeated.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) attach: Vec<PathBuf>,
     /// Summarise older turns with a request of its own when the conversation exceeds the context
     /// window of the model.
     #[arg(long)]
@@ -113,6 +116,7 @@ impl ApiArguments {
             ("--prices", self.prices.is_some()),
             ("--no-network", self.no_network),
             ("--json-schema", self.json_schema.is_some()),
+            ("--attach", !self.attach.is_empty()),
             ("--compact", self.compact),
             ("--from-session", self.from_session.is_some()),
         ];

@@ -7,9 +7,10 @@ mod editor;
 mod slash;
 
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use interlingua_agents::{Ended, Stop};
+use interlingua_agents::{Ended, Prompt, Stop};
 
 use crate::arguments::{ChatArguments, SessionArguments};
 use crate::conversation::{Conversation, Until};
@@ -30,10 +31,12 @@ pub(crate) fn run(arguments: &ChatArguments) -> Result<u8> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
         if at_terminal {
-            Chat::start(started, &session).await?.converse(first).await
+            let files = session.of_api.attach.clone();
+            Chat::start(started, &session).await?.converse(first, files).await
         } else {
             let mut conversation = started.start(StdinUse::Commands, OnInterrupt::Stop).await?;
             if let Some(first) = first {
+                let first = Prompt::new(first).with_files(session.of_api.attach.clone());
                 conversation.handle.prompt(first).await?;
             }
             conversation.show(Until::End).await;
@@ -51,7 +54,7 @@ pub(crate) fn run(arguments: &ChatArguments) -> Result<u8> {
 struct Chat {
     conversation: Conversation,
     editor: Editor,
-    folder: std::path::PathBuf,
+    folder: PathBuf,
 }
 
 impl Chat {
@@ -64,9 +67,9 @@ impl Chat {
         Ok(Self { conversation, editor, folder: arguments.cwd.clone() })
     }
 
-    async fn converse(mut self, first: Option<String>) -> Result<Ended> {
+    async fn converse(mut self, first: Option<String>, files: Vec<PathBuf>) -> Result<Ended> {
         if let Some(first) = first
-            && !self.prompt(first).await
+            && !self.prompt(Prompt::new(first).with_files(files)).await
         {
             return self.conversation.end().await.context("the session was aborted");
         }
@@ -89,7 +92,7 @@ impl Chat {
                     report::print_line(&problem);
                     true
                 }
-                None => self.prompt(typed).await,
+                None => self.prompt(typed.into()).await,
             };
             if !goes_on {
                 return self.conversation.end().await.context("the session was aborted");
@@ -102,7 +105,7 @@ impl Chat {
     }
 
     /// Sends a prompt, and shows its turn. Returns `false` once the session has ended.
-    async fn prompt(&mut self, prompt: String) -> bool {
+    async fn prompt(&mut self, prompt: Prompt) -> bool {
         match self.conversation.handle.prompt(prompt).await {
             Ok(()) => self.conversation.show(Until::TurnEnd).await,
             Err(interlingua_agents::Refused::Ended) => {

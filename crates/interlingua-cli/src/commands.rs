@@ -13,6 +13,7 @@
 //! line, and a command that is not accepted is reported.
 
 use std::io::{self, BufRead};
+use std::path::PathBuf;
 
 use interlingua_agents::permission::{Decision, Mode};
 use interlingua_agents::{Handle, Prompt, Refused};
@@ -41,6 +42,8 @@ struct Line {
     prompt: Option<String>,
     #[serde(default)]
     join: bool,
+    #[serde(default)]
+    files: Vec<PathBuf>,
     #[serde(alias = "call")]
     request: Option<String>,
     decision: Option<Word>,
@@ -100,15 +103,12 @@ impl Command {
 
 impl Line {
     fn command(self) -> Result<Command, String> {
-        let Self { prompt, join, request, decision, reason, pattern, answer, .. } = self;
+        let Self { prompt, join, files, request, decision, reason, pattern, answer, .. } = self;
         let reason_or = |default: &str| reason.clone().unwrap_or_else(|| default.to_owned());
         let mut commands = Vec::new();
         if let Some(text) = prompt {
-            commands.push(Command::Prompt(if join {
-                Prompt::joining(text)
-            } else {
-                Prompt::new(text)
-            }));
+            let prompt = if join { Prompt::joining(text) } else { Prompt::new(text) };
+            commands.push(Command::Prompt(prompt.with_files(files)));
         }
         match (request, decision, answer) {
             (None, None, None) => {}

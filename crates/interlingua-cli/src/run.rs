@@ -1,7 +1,7 @@
 //! `interlingua run`: runs an agent with a prompt.
 
 use std::io::{self, IsTerminal, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use interlingua::dialect::{self, Dialect, EncodeOptions};
@@ -12,7 +12,7 @@ use interlingua_agents::api::provider::{self, Provider};
 use interlingua_agents::permission::{Mode, Policy};
 use interlingua_agents::process::{Guard, adopt_orphans};
 use interlingua_agents::{
-    Agent, Config, Ended, Error, Options, ProcessAgent, Recorder, Request, Stop,
+    Agent, Config, Ended, Error, Options, ProcessAgent, Prompt, Recorder, Request, Stop,
 };
 use tokio::sync::mpsc;
 
@@ -30,7 +30,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
     let input = Input::of(&arguments.session)?;
     let started = Started::new(&resumed(&arguments.session)?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(converse(started, input))?;
+    let files = arguments.session.of_api.attach.clone();
+    let ended = runtime.block_on(converse(started, input, files))?;
     // A thread may still wait for a line of standard input.
     runtime.shutdown_background();
     report_end(&ended);
@@ -46,7 +47,7 @@ pub(crate) fn resumed(arguments: &SessionArguments) -> Result<SessionArguments> 
     Ok(arguments)
 }
 
-async fn converse(started: Started, input: Input) -> Result<Ended> {
+async fn converse(started: Started, input: Input, files: Vec<PathBuf>) -> Result<Ended> {
     let stdin = match &input {
         Input::Stdin(_) => StdinUse::Prompt,
         Input::Prompt(_) => StdinUse::Answers,
@@ -54,7 +55,7 @@ async fn converse(started: Started, input: Input) -> Result<Ended> {
     };
     let mut conversation = started.start(stdin, OnInterrupt::Stop).await?;
     if let Input::Stdin(prompt) | Input::Prompt(prompt) = input {
-        conversation.handle.prompt(prompt).await?;
+        conversation.handle.prompt(Prompt::new(prompt).with_files(files)).await?;
         // Another prompt on standard input takes this back.
         conversation.handle.finish().await?;
     }

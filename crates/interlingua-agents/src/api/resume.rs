@@ -212,7 +212,11 @@ impl HistoryReader {
 
     fn native(&mut self, native: &Native<'_>) {
         let Some(raw) = &native.raw else { return };
-        if native.name == *"conversation" {
+        if native.name == *"attachments" {
+            if let Some(Item::User(prompt)) = self.earlier.items.last_mut() {
+                prompt.extend(parts(raw));
+            }
+        } else if native.name == *"conversation" {
             self.earlier.frozen = serde_json::from_str(raw.get()).ok();
         } else if native.name == *"answer"
             && let Ok(stored) = serde_json::from_str::<StoredAnswer>(raw.get())

@@ -57,6 +57,10 @@ impl Live {
 
     async fn take_prompt(&mut self, prompt: Prompt) -> Result<(), Refused> {
         prompt.check()?;
+        if !prompt.files.is_empty() {
+            let why = "only model APIs take files with a prompt; name their paths in the prompt";
+            return Err(Refused::NotSupported(why.to_owned()));
+        }
         if self.is_closing() {
             return Err(Refused::Ended);
         }

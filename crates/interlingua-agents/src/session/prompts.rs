@@ -4,6 +4,7 @@
 //! the prompt into it. So it is kept here until the turn has ended.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 
 use super::Refused;
 
@@ -15,17 +16,26 @@ pub struct Prompt {
     pub text: String,
     /// Adds the prompt to the running turn, where the agent can, instead of queueing it.
     pub joins: bool,
+    /// Files that are sent with it, to agents that are model APIs.
+    pub files: Vec<PathBuf>,
 }
 
 impl Prompt {
     /// A prompt that waits for its turn.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), joins: false }
+        Self { text: text.into(), joins: false, files: Vec::new() }
     }
 
     /// A prompt that is added to the running turn. Without a running turn, it starts one.
     pub fn joining(text: impl Into<String>) -> Self {
-        Self { text: text.into(), joins: true }
+        Self { joins: true, ..Self::new(text) }
+    }
+
+    /// The same prompt, with files.
+    #[must_use]
+    pub fn with_files(mut self, files: Vec<PathBuf>) -> Self {
+        self.files = files;
+        self
     }
 
     pub(crate) fn check(&self) -> Result<(), Refused> {
@@ -73,12 +83,17 @@ impl PromptQueue {
 
     /// The text of the next prompt, with the reasons that belong before it.
     pub(crate) fn next(&mut self) -> Option<String> {
-        let prompt = self.waiting.pop_front()?;
-        if self.reasons.is_empty() {
-            return Some(prompt.text);
+        self.next_prompt().map(|prompt| prompt.text)
+    }
+
+    /// The next prompt, with the reasons that belong before it.
+    pub(crate) fn next_prompt(&mut self) -> Option<Prompt> {
+        let mut prompt = self.waiting.pop_front()?;
+        if !self.reasons.is_empty() {
+            let reasons = std::mem::take(&mut self.reasons).join("\n");
+            prompt.text = format!("{reasons}\n\n{}", prompt.text);
         }
-        let reasons = std::mem::take(&mut self.reasons).join("\n");
-        Some(format!("{reasons}\n\n{}", prompt.text))
+        Some(prompt)
     }
 }
 

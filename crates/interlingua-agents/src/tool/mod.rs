@@ -49,6 +49,7 @@ use crate::Error;
 
 pub use definition::Definition;
 use place::Roots;
+pub(crate) use read::media_type;
 pub use sandbox::{Sandbox, sandbox};
 use seen::Seen;
 pub use settings::Settings;

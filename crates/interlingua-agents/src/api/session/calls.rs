@@ -397,7 +397,8 @@ fn output_json(content: &[Part]) -> Option<Json<'static>> {
     Json::from_serialize(&blocks)
 }
 
-fn block(part: &Part) -> Value {
+/// A part as a content block.
+pub(super) fn block(part: &Part) -> Value {
     match part {
         Part::Text(text) => json!({"type": "text", "text": text}),
         Part::Image { media_type, data } => json!({

@@ -6,6 +6,7 @@ use interlingua::event::{Outcome, SessionUpdated, Severity};
 use interlingua::json::Text;
 
 use super::{Live, Work};
+use crate::api::attachment;
 use crate::permission::{Decision, Mode, Verdict};
 use crate::session::{Command, Prompt, Refused, Sent, Wanted};
 
@@ -61,6 +62,10 @@ impl Live {
         if prompt.joins && !matches!(self.work, Work::Idle) {
             let why = "a model API cannot add a prompt to its running turn; queue it instead";
             return Err(Refused::NotSupported(why.to_owned()));
+        }
+        // The caller learns at once that a file cannot be sent.
+        for path in &prompt.files {
+            attachment::read(path)?;
         }
         self.prompts.push(prompt);
         Ok(())

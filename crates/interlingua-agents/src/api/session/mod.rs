@@ -24,6 +24,7 @@ use interlingua::{Exit, HostFacts, Reader, TurnOwner};
 use tokio::sync::mpsc;
 
 use super::agent::ApiSettings;
+use super::attachment;
 use super::history::Part;
 use super::http::{Client, Received};
 use super::mcp::Servers;
@@ -193,14 +194,32 @@ impl Live {
     fn advance(&mut self) {
         if matches!(self.work, Work::Idle)
             && self.stop.is_none()
-            && let Some(prompt) = self.prompts.next()
+            && let Some(prompt) = self.prompts.next_prompt()
         {
             self.clock.turn_started(Instant::now());
             self.emit(TurnStarted::default());
-            self.emit(UserMessage { text: Text::plain(&prompt), ..UserMessage::default() });
-            let next = self.agent.begin(vec![Part::Text(prompt)]);
+            self.emit(UserMessage { text: Text::plain(&prompt.text), ..UserMessage::default() });
+            let files = self.read_files(&prompt.files);
+            if !files.is_empty() {
+                let blocks: Vec<_> = files.iter().map(calls::block).collect();
+                self.keep_native("attachments", &blocks);
+            }
+            let text = std::iter::once(Part::Text(prompt.text));
+            let next = self.agent.begin(text.chain(files).collect());
             self.follow(next);
         }
+    }
+
+    /// The files of a prompt. One that has disappeared since the prompt was accepted is reported.
+    fn read_files(&mut self, paths: &[PathBuf]) -> Vec<Part> {
+        let mut files = Vec::new();
+        for path in paths {
+            match attachment::read(path) {
+                Ok(file) => files.push(file),
+                Err(problem) => self.notify(Severity::Warning, &problem.to_string()),
+            }
+        }
+        files
     }
 
     fn has_ended(&self) -> bool {

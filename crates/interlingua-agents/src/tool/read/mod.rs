@@ -98,7 +98,7 @@ fn is_notebook(path: &Path) -> bool {
 }
 
 /// The media type of what models can see, by the first bytes.
-fn media_type(start: &[u8]) -> Option<&'static str> {
+pub(crate) fn media_type(start: &[u8]) -> Option<&'static str> {
     match start {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),

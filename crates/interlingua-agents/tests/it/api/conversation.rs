@@ -1,6 +1,7 @@
 //! Turns, calls and counts, as every model API reports them.
 
 use fake_model::Reply;
+use interlingua_agents::Prompt;
 use serde_json::json;
 
 use super::{APIS, Bench, of_kind, only, text};
@@ -94,6 +95,31 @@ async fn the_next_prompt_continues_the_conversation() {
         assert_eq!(text(&events), "Empty.|Still.");
         assert_eq!(of_kind(&events, "turn_ended").len(), 2);
         bench.check("two-prompts");
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_can_contain_files() {
+    for api in APIS {
+        let bench = Bench::new(api, [Reply::text("A dot.")]);
+        bench.write("dot.png", "");
+        std::fs::write(bench.path("dot.png"), b"\x89PNG\r\n\x1a\n0000").unwrap();
+        bench.write("note.txt", "Look closely.");
+        let session = bench.open().await;
+        let missing = Prompt::new("look").with_files(vec![bench.path("missing.png")]);
+        let refused = session.handle.prompt(missing).await.unwrap_err().to_string();
+        assert!(refused.contains("missing.png"), "{refused}");
+        let files = vec![bench.path("dot.png"), bench.path("note.txt")];
+        session.handle.prompt(Prompt::new("what is it?").with_files(files)).await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (ended, _) = session.end().await;
+        assert_eq!(ended.code(), 0, "{api:?}");
+        let sent = bench.model.requests()[0].body.to_string();
+        assert!(
+            sent.contains("iVBORw0KGgowMDAw") && sent.contains("Look closely."),
+            "{api:?}: {sent}"
+        );
+        bench.check("files");
     }
 }
 
