@@ -146,7 +146,8 @@ pub(crate) struct SessionArguments {
     /// Continue the last session that this agent had in this folder.
     #[arg(long = "continue", conflicts_with = "resume")]
     pub(crate) continues: bool,
-    /// What the agent may do: ask (default), change files (accept-edits), everything (auto),
+    /// What the agent may do: read, and ask for the rest (default), ask for everything
+    /// (interactive), change files (accept-edits), everything (auto),
     /// nothing that needs a permission (deny), only plan (plan).
     #[arg(long, value_name = "MODE", value_parser = ModeName)]
     pub(crate) permission_mode: Option<Mode>,

@@ -53,7 +53,7 @@ fn exec(request: &Request) -> Result<Plan, Error> {
         Mode::AcceptEdits => "workspace-write",
         Mode::Auto => "danger-full-access",
         Mode::Deny => "read-only",
-        Mode::Ask | Mode::Plan => {
+        Mode::Ask | Mode::Interactive | Mode::Plan => {
             let advice = " with `exec`, which requests no permissions";
             return Err(Error::NoMode { agent: "Codex", mode: request.mode, advice });
         }

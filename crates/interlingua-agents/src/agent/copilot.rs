@@ -87,7 +87,7 @@ fn allowed_and_resumed(request: &Request) -> Vec<OsString> {
     let mut arguments = match request.mode {
         Mode::Auto => words(&["--allow-all-tools", "--allow-all-paths"]),
         Mode::AcceptEdits => words(&["--allow-tool", "write"]),
-        Mode::Ask | Mode::Deny | Mode::Plan => Vec::new(),
+        Mode::Ask | Mode::Interactive | Mode::Deny | Mode::Plan => Vec::new(),
     };
     arguments.extend(request.resume.iter().map(|id| OsString::from(format!("--resume={id}"))));
     arguments

@@ -46,7 +46,7 @@ fn stream(request: &Request) -> Plan {
         Mode::AcceptEdits => "auto_edit",
         Mode::Plan => "plan",
         // In this mode, tools that need a permission are not available.
-        Mode::Ask | Mode::Deny => "default",
+        Mode::Ask | Mode::Interactive | Mode::Deny => "default",
     };
     let fixed = ["--output-format", "stream-json", "--approval-mode", approvals];
     let options = [("--model", &request.model), ("--resume", &request.resume)];

@@ -69,7 +69,7 @@ fn stream(request: &Request) -> Plan {
         Mode::Auto => "yolo",
         Mode::AcceptEdits => "auto-edit",
         Mode::Plan => "plan",
-        Mode::Ask | Mode::Deny => "default",
+        Mode::Ask | Mode::Interactive | Mode::Deny => "default",
     };
     let form = ["--output-format", "stream-json", "--include-partial-messages"];
     let fixed = [&form[..], &["--approval-mode", approvals]].concat();

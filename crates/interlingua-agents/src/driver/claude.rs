@@ -255,7 +255,7 @@ impl Driver for ClaudeDriver {
 pub(crate) fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Plan => "plan",
-        Mode::Ask | Mode::AcceptEdits | Mode::Auto | Mode::Deny => "default",
+        Mode::Ask | Mode::Interactive | Mode::AcceptEdits | Mode::Auto | Mode::Deny => "default",
     }
 }
 

@@ -223,7 +223,7 @@ impl CodexDriver {
 /// act unasked inside its sandbox. The sandbox is a second limit, which an approval does not lift.
 fn limits(mode: Mode) -> (&'static str, &'static str, Value) {
     let (sandbox, policy) = match mode {
-        Mode::Ask | Mode::AcceptEdits => ("workspace-write", "workspaceWrite"),
+        Mode::Ask | Mode::Interactive | Mode::AcceptEdits => ("workspace-write", "workspaceWrite"),
         Mode::Auto => ("danger-full-access", "dangerFullAccess"),
         Mode::Deny | Mode::Plan => ("read-only", "readOnly"),
     };

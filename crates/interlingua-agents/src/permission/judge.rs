@@ -116,7 +116,9 @@ impl Judge<'_> {
         match self.policy.mode {
             Mode::Auto => true,
             Mode::AcceptEdits if access == Access::Write => place.is_editable(),
-            Mode::Ask | Mode::AcceptEdits | Mode::Deny | Mode::Plan => readable(),
+            Mode::Ask | Mode::Interactive | Mode::AcceptEdits | Mode::Deny | Mode::Plan => {
+                readable()
+            }
         }
     }
 
@@ -237,7 +239,7 @@ impl Judge<'_> {
             }
             Ruling::Asked => Finding::Asked(subject()),
             Ruling::Allowed if reading || self.policy.mode != Mode::Plan => Finding::Allowed,
-            Ruling::Unmatched if free => Finding::Allowed,
+            Ruling::Unmatched if free && self.policy.mode != Mode::Interactive => Finding::Allowed,
             Ruling::Allowed | Ruling::Unmatched => Finding::Undecided(subject()),
         }
     }

@@ -24,13 +24,15 @@ pub use visible::{is_hidden, visible};
 
 /// How a permission request is decided if no rule matches it.
 ///
-/// In every mode, reading inside of the folder is allowed, except for secrets: by tools that read,
+/// In every mode but `interactive`, reading inside of the folder is allowed, except for secrets: by tools that read,
 /// search or list files, and by commands that are known to only read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// For everything but reading, the user is asked.
     #[default]
     Ask,
+    /// For everything, the user is asked, also for reading, as far as the agent asks.
+    Interactive,
     /// Changing files inside of the folder is allowed too, except for secrets and for settings that
     /// make other programs run commands; for everything else, the user is asked.
     AcceptEdits,
@@ -44,12 +46,20 @@ pub enum Mode {
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Self; 5] = [Self::Ask, Self::AcceptEdits, Self::Auto, Self::Deny, Self::Plan];
+    pub const ALL: [Self; 6] = [
+        Self::Ask,
+        Self::Interactive,
+        Self::AcceptEdits,
+        Self::Auto,
+        Self::Deny,
+        Self::Plan,
+    ];
 
     /// The name of the mode on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ask => "default",
+            Self::Interactive => "interactive",
             Self::AcceptEdits => "accept-edits",
             Self::Auto => "auto",
             Self::Deny => "deny",
@@ -187,7 +197,7 @@ impl Policy {
             Finding::Asked(reason) | Finding::Undecided(reason) => (reason, false),
         };
         match self.mode {
-            Mode::Ask | Mode::AcceptEdits | Mode::Auto => {
+            Mode::Ask | Mode::Interactive | Mode::AcceptEdits | Mode::Auto => {
                 Verdict::AskUser { reason, may_be_denied }
             }
             Mode::Deny => deny(format!("the permission mode `deny` allows only reading: {reason}")),

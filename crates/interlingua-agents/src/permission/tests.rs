@@ -366,6 +366,20 @@ fn each_mode_decides_as_documented() {
 }
 
 #[test]
+fn in_the_mode_interactive_only_a_rule_allows() {
+    let scene = Scene::new();
+    let interactive = policy(Mode::Interactive, &["allow Bash git *", "deny Bash rm *"]);
+    for (line, expected) in
+        [("ls", Word::Ask), ("cat a", Word::Ask), ("git status", Word::Allow), ("rm a", Word::Deny)]
+    {
+        assert_eq!(scene.run(&interactive, line), expected, "{line}");
+    }
+    for kind in [ToolKind::Read, ToolKind::List, ToolKind::Edit] {
+        assert_eq!(scene.file(&interactive, "Tool", kind.clone(), "a"), Word::Ask, "{kind:?}");
+    }
+}
+
+#[test]
 fn a_plan_changes_nothing_whatever_rules_allow() {
     let scene = Scene::new();
     let plan = policy(Mode::Plan, &["allow *", "deny Read a"]);
