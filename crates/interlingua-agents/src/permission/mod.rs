@@ -46,14 +46,8 @@ pub enum Mode {
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Self; 6] = [
-        Self::Ask,
-        Self::Interactive,
-        Self::AcceptEdits,
-        Self::Auto,
-        Self::Deny,
-        Self::Plan,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Ask, Self::Interactive, Self::AcceptEdits, Self::Auto, Self::Deny, Self::Plan];
 
     /// The name of the mode on the command line.
     pub fn as_str(self) -> &'static str {
