@@ -70,6 +70,10 @@ pub(crate) struct ApiArguments {
     /// The final answer is an object that fits this JSON schema, or the one in @FILE.
     #[arg(long, value_name = "SCHEMA", value_parser = schema)]
     pub(crate) json_schema: Option<Value>,
+    /// Summarise older turns with a request of its own when the conversation exceeds the context
+    /// window of the model.
+    #[arg(long)]
+    pub(crate) compact: bool,
     /// Begin with what was said and done in the session of any agent: a recording, or a session of
     /// Interlingua.
     #[arg(long, value_name = "FILE", conflicts_with = "resume", value_hint = ValueHint::FilePath)]
@@ -109,6 +113,7 @@ impl ApiArguments {
             ("--prices", self.prices.is_some()),
             ("--no-network", self.no_network),
             ("--json-schema", self.json_schema.is_some()),
+            ("--compact", self.compact),
             ("--from-session", self.from_session.is_some()),
         ];
         given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()

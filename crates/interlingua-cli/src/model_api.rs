@@ -54,6 +54,7 @@ pub(crate) fn agent(provider: &'static Provider, arguments: &SessionArguments) -
         prices: prices(arguments)?,
         retries: RetryPolicy::default(),
         schema: of_api.json_schema.clone(),
+        compact: of_api.compact,
         tools: tools(arguments),
         mcp: mcp_servers(arguments)?,
         sessions: stored::folder(),

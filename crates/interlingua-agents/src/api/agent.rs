@@ -49,6 +49,8 @@ pub struct ApiSettings {
     pub retries: RetryPolicy,
     /// The JSON schema of the final answer, if it has to be structured.
     pub schema: Option<Value>,
+    /// Older turns are summarised when the conversation exceeds the context window of the model.
+    pub compact: bool,
     /// What the tools may do.
     pub tools: tool::Settings,
     /// The MCP servers whose tools are offered, too.
@@ -160,6 +162,7 @@ impl ApiSettings {
             prices: self.prices,
             retries: self.retries,
             structured: schema.is_some(),
+            compacts: self.compact,
         };
         Ok(Prepared {
             name: self.name,

@@ -7,6 +7,7 @@
 //! | `model` | what each API takes and returns; one file per API, without I/O |
 //! | `history` | the history of a conversation, which every request repeats |
 //! | `turns` | the loop, a state machine without I/O: request, response, calls, results |
+//! | `compaction` | summaries of older turns, for a conversation that exceeds the context window |
 //! | `failure` | which requests failed, and when they are repeated |
 //! | `limits` | what a turn may use, and what it has used |
 //! | `estimate` | the tokens of a request for which the provider reported none |
@@ -21,6 +22,7 @@
 //! What a response means is known to the dialects of the crate `interlingua`.
 
 mod agent;
+mod compaction;
 mod estimate;
 mod failure;
 mod history;

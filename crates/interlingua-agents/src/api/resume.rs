@@ -155,6 +155,7 @@ impl HistoryReader {
                 }
             }
             Data::ToolEnded(ended) => self.result(ended),
+            Data::Compacted(compacted) => self.compacted(compacted.details.as_ref()),
             Data::Native(native) => self.native(native),
             Data::TurnEnded(_) => self.flush(),
             _ => {}
@@ -223,6 +224,17 @@ impl HistoryReader {
             self.provider_ids = calls;
             self.answer.native = Some(NativeAnswer { api, model, messages });
         }
+    }
+
+    /// The older turns were replaced by a summary, if it is one of ours.
+    fn compacted(&mut self, details: Option<&Json<'_>>) {
+        let details = details.and_then(|details| serde_json::from_str::<Value>(details.get()).ok());
+        let summary = details.as_ref().and_then(|details| details.get("summary")?.as_str());
+        let Some(summary) = summary else { return };
+        self.flush();
+        let mut history = History::new(std::mem::take(&mut self.earlier.items));
+        history.compact(summary);
+        self.earlier.items = history.items().to_vec();
     }
 
     /// Completes the answer, with the results of its calls.

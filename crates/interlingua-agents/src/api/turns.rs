@@ -11,6 +11,7 @@ use interlingua::price::Prices;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::compaction;
 use super::failure::{Failure, RetryPolicy};
 use super::history::{AnswerCall, CallResult, Content, History, Item, NativeAnswer, Part};
 use super::limits::{Limits, Spent};
@@ -38,6 +39,8 @@ pub(crate) enum Next {
     Retry { failure: Failure, delay: Duration, attempt: u32, of: u32, continues: bool },
     /// Run these calls.
     Run(Vec<MadeCall>),
+    /// Request a summary of the older turns with this body, because of this failure.
+    Compact { failure: Failure, body: String },
     /// The turn has ended.
     End(Box<TurnEnded<'static>>),
 }
@@ -72,6 +75,8 @@ pub(crate) struct LoopSettings {
     pub(crate) retries: RetryPolicy,
     /// The answer has to be structured.
     pub(crate) structured: bool,
+    /// Older turns are summarised when the conversation exceeds the context window.
+    pub(crate) compacts: bool,
 }
 
 /// The loop.
@@ -94,6 +99,7 @@ struct Turn {
     attempt: u32,
     empty_repeats: u32,
     reminders: u32,
+    compacted: bool,
     continuation: Option<String>,
     spent: Spent,
     structured: Option<Value>,
@@ -180,6 +186,14 @@ impl AgentLoop {
             self.rejected.push(field);
             return Next::Request;
         }
+        if failure.class == ErrorClass::ContextOverflow
+            && self.settings.compacts
+            && !self.turn.compacted
+            && let Some(body) = self.summary_body()
+        {
+            self.turn.compacted = true;
+            return Next::Compact { failure, body };
+        }
         let RetryPolicy { attempts, .. } = self.settings.retries;
         let attempt = self.turn.attempt;
         match self.settings.retries.delay(&failure, attempt, jitter) {
@@ -191,6 +205,30 @@ impl AgentLoop {
             }
             None => Next::End(Box::new(failure.to_turn_ended())),
         }
+    }
+
+    /// The body of a request for a summary of the older turns; `None` if there are none.
+    fn summary_body(&self) -> Option<String> {
+        let text = self.history.to_summarise()?;
+        let LoopSettings { model, session, max_tokens, .. } = &self.settings;
+        let messages = self.api.messages(&Item::User(vec![Part::Text(text)]), None, model);
+        let settings = RequestSettings {
+            model,
+            system: compaction::SYSTEM,
+            tools: &[],
+            max_tokens: *max_tokens,
+            effort: None,
+            session,
+            continuation: None,
+            rejected: &self.rejected,
+        };
+        Some(self.api.body(&messages, &settings))
+    }
+
+    /// Replaces the older turns by a summary.
+    pub(crate) fn compacted(&mut self, summary: &str) {
+        self.history.compact(summary);
+        (self.messages, self.rendered) = (Vec::new(), 0);
     }
 
     /// A response ended at a place from which the next one continues it.

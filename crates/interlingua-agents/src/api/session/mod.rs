@@ -8,6 +8,7 @@
 
 mod calls;
 mod commands;
+mod compaction;
 mod outlets;
 mod responses;
 
@@ -36,6 +37,7 @@ use crate::session::{
     PromptQueue, Sent, Session, Stop, fresh_seed, no_user, now_ms, stopped_again, until,
 };
 use calls::Calls;
+use compaction::Compaction;
 use outlets::Outlets;
 use responses::Response;
 
@@ -76,6 +78,8 @@ enum Work {
     Waiting(Instant, Option<Box<Response>>),
     /// Runs tools.
     Running,
+    /// Waits for a summary of older turns.
+    Compacting(Box<Compaction>),
 }
 
 /// Whether the reader can take another response.
@@ -208,7 +212,8 @@ impl Live {
     async fn wait(&mut self) -> Wake {
         let room = self.outbox.has_room();
         // Tools and pauses have limits of their own.
-        let may_be_silent = !matches!(self.work, Work::Responding(_)) || !room;
+        let reads = matches!(self.work, Work::Responding(_) | Work::Compacting(_));
+        let may_be_silent = !reads || !room;
         let due = self.clock.next(may_be_silent);
         let Self { work, outbox, commands, has_caller, input_requests, calls, .. } = self;
         let retry_at = match work {
@@ -272,6 +277,7 @@ impl Live {
                 self.work = Work::Running;
                 self.run_calls(calls);
             }
+            Next::Compact { failure, body } => self.compact(failure, body),
             Next::End(ended) => self.end_turn(*ended),
         }
     }
@@ -291,7 +297,7 @@ impl Live {
             Work::Responding(mut response) | Work::Waiting(_, Some(mut response)) => {
                 Some(response.collect(false))
             }
-            Work::Waiting(_, None) | Work::Running => None,
+            Work::Waiting(_, None) | Work::Running | Work::Compacting(_) => None,
         };
         self.end_stream();
         if is_responding {

@@ -118,7 +118,8 @@ impl Seen {
     }
 }
 
-fn owned(usage: &Usage<'_>) -> Usage<'static> {
+/// A copy of the counts.
+pub(super) fn owned(usage: &Usage<'_>) -> Usage<'static> {
     Usage {
         scope: usage.scope.clone(),
         model: None,

@@ -26,13 +26,19 @@ pub(super) struct Response {
 /// What arrives next of the response; without one, it waits forever.
 pub(super) async fn next(work: &mut Work) -> Received {
     match work {
-        Work::Responding(response) => response.exchange.next().await,
+        Work::Responding(response) => response.next().await,
+        Work::Compacting(compaction) => compaction.next().await,
         _ => std::future::pending().await,
     }
 }
 
 impl Response {
-    fn push(&mut self, bytes: &[u8]) {
+    /// What arrives next.
+    pub(super) async fn next(&mut self) -> Received {
+        self.exchange.next().await
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         let Self { framing, collector, .. } = self;
         framing.push(bytes, &mut |frame| collect(collector.as_mut(), &frame.body));
     }
@@ -54,27 +60,35 @@ fn collect(collector: &mut dyn Collector, body: &Body<'_>) {
 impl Live {
     /// Sends the next request. A response that is continued keeps what it has.
     pub(super) fn send_request(&mut self, continued: Option<Box<Response>>) {
-        let kind = self.agent.settings().api;
-        let api: &dyn ModelApi = kind.api();
         let body = self.agent.body();
-        let path = api.path(&self.agent.settings().model);
-        let exchange = self.client.send(&path, api.headers(self.client.key()), body);
         self.outlets.seen = Seen::default();
         if self.stream == StreamState::Ended {
-            let next = kind.dialect().and_then(|dialect| self.reader.next_stream(dialect.into()));
+            let dialect = self.agent.settings().api.dialect();
+            let next = dialect.and_then(|dialect| self.reader.next_stream(dialect.into()));
             // The dialects of model APIs are read, and the stream before has ended.
             debug_assert!(next.is_ok());
             self.stream = StreamState::Fresh;
         }
-        let framing =
-            kind.dialect().map(|dialect| dialect.framing.at_start(ReadOptions::default().limits));
-        let Ok(framing) = framing else { return };
-        let collector = match continued {
-            Some(response) => response.collector,
-            None => api.collector(),
-        };
-        self.clock.output_seen(Instant::now());
-        self.work = Work::Responding(Box::new(Response { exchange, framing, collector }));
+        let collector = continued.map(|response| response.collector);
+        if let Some(response) = self.open_response(body, collector) {
+            self.clock.output_seen(Instant::now());
+            self.work = Work::Responding(Box::new(response));
+        }
+    }
+
+    /// Sends a request.
+    pub(super) fn open_response(
+        &self,
+        body: String,
+        collector: Option<Box<dyn Collector>>,
+    ) -> Option<Response> {
+        let kind = self.agent.settings().api;
+        let api: &dyn ModelApi = kind.api();
+        let path = api.path(&self.agent.settings().model);
+        let framing = kind.dialect().ok()?.framing.at_start(ReadOptions::default().limits);
+        let exchange = self.client.send(&path, api.headers(self.client.key()), body);
+        let collector = collector.unwrap_or_else(|| api.collector());
+        Some(Response { exchange, framing, collector })
     }
 
     /// The delay before the next attempt has passed.
@@ -85,6 +99,9 @@ impl Live {
     }
 
     pub(super) async fn received(&mut self, received: Received) {
+        if matches!(self.work, Work::Compacting(_)) {
+            return self.received_of_compaction(received);
+        }
         match received {
             Received::Bytes(bytes) => self.read(&bytes),
             Received::Ended => self.response_ended(None).await,
@@ -196,12 +213,10 @@ impl Live {
             Next::Retry { failure, delay, attempt, of, continues } => {
                 self.retry(&failure, delay, attempt, of, continues);
             }
-            Next::End(ended) => {
-                let ended = self.agent.ended(*ended);
-                let failure = Failure::of_response(&ended);
-                self.emit(failure.to_error());
-                self.end_stream();
-                self.end_turn(ended);
+            Next::End(ended) => self.fail(&Failure::of_response(&ended)),
+            Next::Compact { failure, body } => {
+                self.withdraw(&failure.message);
+                self.compact(failure, body);
             }
             Next::Request => {
                 self.withdraw("the request is sent again in another form");
@@ -209,6 +224,14 @@ impl Live {
             }
             Next::Run(_) => {}
         }
+    }
+
+    /// Ends the turn, because a request failed for good.
+    pub(super) fn fail(&mut self, failure: &Failure) {
+        let ended = self.agent.ended(failure.to_turn_ended());
+        self.emit(failure.to_error());
+        self.end_stream();
+        self.end_turn(ended);
     }
 
     pub(super) fn retry(

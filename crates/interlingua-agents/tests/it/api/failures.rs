@@ -148,6 +148,34 @@ async fn a_refusal_is_no_success_and_not_repeated_to_the_model() {
 }
 
 #[tokio::test]
+async fn an_overflow_is_mended_by_a_summary() {
+    for api in APIS {
+        let replies = [
+            Reply::new().then_reasoning("Hm.").then_text("The word is plum."),
+            Reply::failure(FailureClass::ContextOverflow),
+            Reply::text("They asked for a word, and it is plum.").usage(50, 9),
+            Reply::text("Plum again."),
+        ];
+        let mut bench = Bench::new(api, replies);
+        bench.settings.compact = true;
+        let session = bench.open().await;
+        session.handle.prompt("a word, please").await.unwrap();
+        session.handle.prompt("again").await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (ended, events) = session.end().await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(text(&events), "The word is plum.|Plum again.");
+        assert_eq!(only(&events, "compacted")["trigger"], "context_overflow");
+        let ends = of_kind(&events, "turn_ended");
+        assert_eq!(ends[1]["usage"]["output"], 29, "{api:?}: the summary counts too");
+        let last = bench.model.requests().last().unwrap().body.to_string();
+        assert!(last.contains("it is plum.") && last.contains("again"), "{api:?}");
+        assert!(!last.contains("The word is plum."), "{api:?}");
+        bench.check("compacted");
+    }
+}
+
+#[tokio::test]
 async fn a_cut_stream_of_gemini_continues_where_it_stopped() {
     let counts = || Reply::text("One ").then_checkpoint().then_text("two.");
     for reply in [counts().cut(Cut::AfterCheckpoint), counts().continued()] {

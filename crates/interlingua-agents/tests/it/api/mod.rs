@@ -112,6 +112,7 @@ fn settings(api: ApiKind, address: &str, folder: &Path) -> ApiSettings {
         prices: Prices::builtin(),
         retries: RetryPolicy { first_delay: Duration::ZERO, ..RetryPolicy::default() },
         schema: None,
+        compact: false,
         tools,
         mcp: Vec::new(),
         sessions: None,
