@@ -28,6 +28,7 @@ mod record;
 mod redaction;
 mod request;
 mod session;
+mod tls;
 pub mod tool;
 mod watch;
 

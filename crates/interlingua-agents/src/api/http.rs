@@ -107,7 +107,7 @@ impl Client {
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        super::tls::prepare();
+        crate::tls::prepare();
         let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT)
             .read_timeout(connection.silence)

@@ -12,7 +12,7 @@
 //! | `failure` | which requests failed, and when they are repeated |
 //! | `limits` | what a turn may use, and what it has used |
 //! | `estimate` | the tokens of a request for which the provider reported none |
-//! | `http`, `tls` | requests and what arrives of their responses |
+//! | `http` | requests and what arrives of their responses |
 //! | `session` | the event loop of a session, which does the I/O |
 //! | `tools` | the tools of a session |
 //! | [`mcp`] | MCP servers, and their tools |
@@ -39,7 +39,6 @@ mod resume;
 mod session;
 mod store;
 mod structured;
-mod tls;
 mod tools;
 mod turns;
 

@@ -74,7 +74,9 @@ impl SessionTools {
     }
 
     pub(crate) fn enforcement(&self) -> Vec<String> {
-        self.toolbox.enforcement()
+        let mut sentences = self.toolbox.enforcement();
+        sentences.extend(self.servers.enforcement());
+        sentences
     }
 
     pub(crate) async fn run(&self, call: &Call, progress: &mut (dyn FnMut(&str) + Send)) -> Output {

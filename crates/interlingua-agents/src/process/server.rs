@@ -76,6 +76,7 @@ impl Bridge {
         stdout: Spool,
         output: std::fs::File,
     ) -> io::Result<(Self, mpsc::UnboundedSender<Vec<u8>>)> {
+        crate::tls::prepare();
         // A proxy would receive the password.
         let client = reqwest::Client::builder()
             .no_proxy()

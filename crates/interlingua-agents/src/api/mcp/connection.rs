@@ -359,7 +359,7 @@ fn http_client(headers: &[(String, String)]) -> Result<reqwest::Client, String> 
         value.set_sensitive(true);
         map.insert(name, value);
     }
-    crate::api::tls::prepare();
+    crate::tls::prepare();
     let builder = reqwest::Client::builder()
         .connect_timeout(CONNECTING)
         .default_headers(map)

@@ -113,6 +113,13 @@ impl Servers {
         self.tools.iter().map(|tool| tool.offered.clone())
     }
 
+    /// What is not enforced, for the user.
+    pub(crate) fn enforcement(&self) -> Option<String> {
+        let names: Vec<_> = self.connections.iter().map(|it| format!("`{}`", it.name())).collect();
+        let names = Some(names.join(", ")).filter(|names| !names.is_empty())?;
+        Some(format!("MCP servers run outside of any sandbox, and can do what you can: {names}"))
+    }
+
     fn find(&self, name: &str) -> Option<&ServerTool> {
         self.tools.iter().find(|tool| tool.offered.name == name)
     }

@@ -78,6 +78,7 @@ async fn request(settings: &Settings, url: &Url) -> Result<Response, Failure> {
         return Err(Failure(format!("{url} is a loopback or private address, which is refused")));
     }
     let resolver = Resolver { host, allow_private: settings.private_addresses };
+    crate::tls::prepare();
     let client = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .dns_resolver(Arc::new(resolver))

@@ -75,6 +75,17 @@ async fn tools_are_offered_with_their_schemas_in_a_stable_order() {
 }
 
 #[tokio::test]
+async fn it_is_stated_that_servers_are_not_in_the_sandbox() {
+    let sentence = "MCP servers run outside of any sandbox, and can do what you can: `test`";
+    let mut bench = bench(&[]);
+    let (_, events) = bench.run("do it").await;
+    assert!(notices(&events).contains(&sentence), "{:?}", notices(&events));
+    bench.settings.mcp.clear();
+    let (_, events) = bench.run("do it").await;
+    assert!(!notices(&events).iter().any(|notice| notice.contains("MCP")));
+}
+
+#[tokio::test]
 async fn a_call_has_a_result() {
     let bench = bench(&[("echo", "hello")]);
     let (_, events) = bench.run("do it").await;
@@ -228,7 +239,7 @@ async fn a_server_without_the_older_handshake_works() {
     let mut bench = bench(&[("echo", "hello")]);
     bench.settings.mcp = vec![server("test", "modern")];
     let (_, events) = bench.run("do it").await;
-    assert_eq!(notices(&events).iter().filter(|it| it.contains("MCP")).count(), 0);
+    assert_eq!(notices(&events).iter().filter(|it| it.contains("not available")).count(), 0);
     assert_eq!(ends(&events)[0]["output"], "echo: hello");
 }
 
