@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Collected, Collector, ModelApi, OptionalField, RequestSettings, acceptable_id, arguments,
-    body_of, mentions, raw,
+    Collected, Collector, ModelApi, OptionalField, Piece, RequestSettings, acceptable_id,
+    arguments, body_of, mentions, raw,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
 use crate::api::model::ApiKind;
@@ -219,10 +219,10 @@ impl Blocks {
         let (Some(delta), index) = (record.delta, record.index) else { return };
         let Some(block) = self.open(index) else { return };
         if let Some(piece) = delta.text.or(delta.thinking) {
-            block.streamed.push_str(&piece);
+            block.streamed.push_str(&piece.0);
         }
         if let Some(piece) = delta.partial_json {
-            block.input.get_or_insert_default().push_str(&piece);
+            block.input.get_or_insert_default().push_str(&piece.0);
         }
         if let Some(signature) = delta.signature {
             block.fields.insert("signature".to_owned(), signature.into());
@@ -318,9 +318,12 @@ struct Record<'r> {
 
 #[derive(serde::Deserialize)]
 struct Delta<'r> {
-    text: Option<String>,
-    thinking: Option<String>,
-    partial_json: Option<String>,
+    #[serde(borrow)]
+    text: Option<Piece<'r>>,
+    #[serde(borrow)]
+    thinking: Option<Piece<'r>>,
+    #[serde(borrow)]
+    partial_json: Option<Piece<'r>>,
     signature: Option<String>,
     #[serde(borrow)]
     citation: Option<&'r RawValue>,

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ApiKind, Collected, Collector, ModelApi, OptionalField, RequestSettings, acceptable_id,
+    ApiKind, Collected, Collector, ModelApi, OptionalField, Piece, RequestSettings, acceptable_id,
     arguments, body_of, data_url, mentions, raw, set,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
@@ -185,25 +185,32 @@ struct StreamedCall {
 }
 
 #[derive(serde::Deserialize)]
-struct Chunk {
-    #[serde(default)]
-    choices: Vec<Choice>,
+struct Chunk<'r> {
+    #[serde(default, borrow)]
+    choices: Vec<Choice<'r>>,
 }
 
 #[derive(serde::Deserialize)]
-struct Choice {
+struct Choice<'r> {
     index: Option<u64>,
-    delta: Option<Delta>,
-    message: Option<Delta>,
+    #[serde(borrow)]
+    delta: Option<Delta<'r>>,
+    /// Only in responses that are not streamed, so it must not make chunks larger.
+    #[serde(borrow)]
+    message: Option<Box<Delta<'r>>>,
     finish_reason: Option<String>,
 }
 
 #[derive(serde::Deserialize)]
-struct Delta {
-    content: Option<Value>,
-    refusal: Option<String>,
-    reasoning_content: Option<String>,
-    reasoning: Option<String>,
+struct Delta<'r> {
+    #[serde(borrow)]
+    content: Option<&'r RawValue>,
+    #[serde(borrow)]
+    refusal: Option<Piece<'r>>,
+    #[serde(borrow)]
+    reasoning_content: Option<Piece<'r>>,
+    #[serde(borrow)]
+    reasoning: Option<Piece<'r>>,
     reasoning_details: Option<Vec<Value>>,
     tool_calls: Option<Vec<CallDelta>>,
 }
@@ -225,10 +232,10 @@ struct FunctionDelta {
 
 impl Collector for Message {
     fn record(&mut self, _event: &str, record: &str) {
-        let Ok(chunk) = serde_json::from_str::<Chunk>(record) else { return };
+        let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(record) else { return };
         for choice in chunk.choices.into_iter().filter(|it| it.index.unwrap_or(0) == 0) {
             self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
-            if let Some(delta) = choice.delta.or(choice.message) {
+            if let Some(delta) = choice.delta.or(choice.message.map(|it| *it)) {
                 self.add(delta);
             }
         }
@@ -265,28 +272,35 @@ impl Collector for Message {
 }
 
 impl Message {
-    fn add(&mut self, delta: Delta) {
-        match delta.content {
-            Some(Value::String(text)) => self.text.push_str(&text),
-            Some(Value::Array(parts)) => {
-                let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
-                texts.for_each(|text| self.text.push_str(text));
-            }
-            _ => {}
+    fn add(&mut self, delta: Delta<'_>) {
+        if let Some(content) = delta.content {
+            self.add_content(content.get());
         }
-        self.refusal.push_str(delta.refusal.as_deref().unwrap_or_default());
+        if let Some(piece) = delta.refusal {
+            self.refusal.push_str(&piece.0);
+        }
         let reasoning =
             [("reasoning_content", delta.reasoning_content), ("reasoning", delta.reasoning)];
         for (field, piece) in reasoning {
             let Some(piece) = piece else { continue };
             let (kept, text) = self.reasoning.get_or_insert_with(|| (field, String::new()));
             if *kept == field {
-                text.push_str(&piece);
+                text.push_str(&piece.0);
             }
         }
         self.details.extend(delta.reasoning_details.into_iter().flatten());
         for call in delta.tool_calls.into_iter().flatten() {
             self.add_call(call);
+        }
+    }
+
+    /// Adds text, which is a string, or parts at some servers.
+    fn add_content(&mut self, content: &str) {
+        if let Ok(piece) = serde_json::from_str::<Piece<'_>>(content) {
+            self.text.push_str(&piece.0);
+        } else if let Ok(Value::Array(parts)) = serde_json::from_str(content) {
+            let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
+            texts.for_each(|text| self.text.push_str(text));
         }
     }
 

@@ -154,6 +154,11 @@ pub(crate) struct Collected {
     pub(crate) paused: bool,
 }
 
+/// A piece of streamed text, which is borrowed from its record unless it contains escapes. Serde
+/// borrows a `Cow` only as the direct field of a struct.
+#[derive(serde::Deserialize)]
+struct Piece<'r>(#[serde(borrow)] Cow<'r, str>);
+
 /// A JSON value as raw text.
 fn raw(value: &impl serde::Serialize) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(value).ok()
