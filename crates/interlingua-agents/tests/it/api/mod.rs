@@ -4,6 +4,7 @@ mod conversation;
 mod failures;
 mod mcp;
 mod mcp_http;
+mod resume;
 mod tools;
 mod usage;
 
