@@ -2,6 +2,7 @@
 
 mod conversation;
 mod failures;
+mod golden;
 mod mcp;
 mod mcp_http;
 mod resume;
