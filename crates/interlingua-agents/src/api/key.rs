@@ -12,7 +12,7 @@ pub(crate) fn mask(message: &str, key: &str) -> String {
     let quotes = |word: &str| {
         let bare = word.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
         let elided = word.contains('*') || word.contains("...") || word.contains('…');
-        bare.contains(start) || (elided && word.len() >= PART && bare.ends_with(end))
+        bare.contains(start) || (elided && bare.ends_with(end))
     };
     let words = message.split_inclusive(char::is_whitespace);
     let masked = words.map(|word| {

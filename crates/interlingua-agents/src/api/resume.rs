@@ -1,6 +1,6 @@
 //! Reads the history of an earlier session from its entries, whoever its agent was.
 
-use interlingua::event::{Data, Event, Native, ToolStatus};
+use interlingua::event::{Data, Event, Native, Outcome, ToolStatus};
 use interlingua::json::Json;
 use interlingua::{EntryRef, Exit, ReadOptions, Reader, Source};
 use serde_json::Value;
@@ -14,6 +14,9 @@ use crate::error::Error;
 /// What answers a call of which no result is known.
 const UNKNOWN: &str = "The result of this call is not known: the program ended before it was stored. \
                        It may have been run or not.";
+
+/// Stands for the prompt of a turn in which it was not recorded.
+const NO_PROMPT: &str = "(The prompt for this part of the conversation was not recorded.)";
 
 /// An earlier session.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +37,7 @@ impl Earlier {
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(Source::Recognise, ReadOptions::default())?;
         let mut history = HistoryReader::default();
-        let mut sink = |entry: EntryRef<'_>| history.event(entry.event);
+        let mut sink = |entry: EntryRef<'_>| history.entry(entry);
         let Ok(_) = reader.push(bytes, None, &mut sink);
         let Ok(_) = reader.finish(&Exit::default(), None, &mut sink);
         Ok(history.finish())
@@ -107,9 +110,19 @@ struct HistoryReader {
     names: Vec<(String, String)>,
     /// The ids of the provider for the calls of the answer.
     provider_ids: Vec<ProviderId>,
+    /// The prompt of the current turn is known.
+    is_prompted: bool,
 }
 
 impl HistoryReader {
+    fn entry(&mut self, entry: EntryRef<'_>) {
+        // The reader answers every call. Whether this one was run is not known.
+        let is_made_up = entry.origin.added && matches!(entry.event.data, Data::ToolEnded(_));
+        if !is_made_up {
+            self.event(entry.event);
+        }
+    }
+
     fn event(&mut self, event: &Event<'_>) {
         // What a sub-agent did is no part of the conversation.
         if event.parent.is_some() {
@@ -126,6 +139,7 @@ impl HistoryReader {
             }
             Data::UserMessage(message) => {
                 self.flush();
+                self.is_prompted = true;
                 let text = message.text.to_string();
                 self.earlier.items.push(Item::User(vec![Part::Text(text)]));
             }
@@ -157,7 +171,10 @@ impl HistoryReader {
             Data::ToolEnded(ended) => self.result(ended),
             Data::Compacted(compacted) => self.compacted(compacted.details.as_ref()),
             Data::Native(native) => self.native(native),
-            Data::TurnEnded(_) => self.flush(),
+            Data::TurnEnded(ended) => {
+                self.flush();
+                self.is_prompted &= ended.outcome == Outcome::WaitingForClient;
+            }
             _ => {}
         }
     }
@@ -166,9 +183,12 @@ impl HistoryReader {
         self.earlier.model = model.or(self.earlier.model.take());
     }
 
-    /// A text after the results of the calls before belongs to the next answer.
+    /// What follows the results of the calls before, or an answer in the form of its provider,
+    /// belongs to the next answer.
     fn begin_answer(&mut self) {
-        if !self.results.is_empty() && self.results.iter().all(|(_, result)| result.is_some()) {
+        let is_answered =
+            !self.results.is_empty() && self.results.iter().all(|(_, result)| result.is_some());
+        if is_answered || self.answer.native.is_some() {
             self.flush();
         }
     }
@@ -252,6 +272,10 @@ impl HistoryReader {
         let calls: Vec<_> = answer.calls().cloned().collect();
         let provider_ids = std::mem::take(&mut self.provider_ids);
         rename(&mut answer, &provider_ids);
+        // Some agents do not print their prompts, but an API needs one before an answer.
+        if !std::mem::replace(&mut self.is_prompted, true) {
+            self.earlier.items.push(Item::User(vec![Part::Text(NO_PROMPT.to_owned())]));
+        }
         self.earlier.items.push(Item::Answer(answer));
         if calls.is_empty() {
             return;

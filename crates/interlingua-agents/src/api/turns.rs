@@ -34,6 +34,8 @@ const REMINDER: &str = "Give your final answer now by calling the tool Structure
 pub(crate) enum Next {
     /// Send a request.
     Request,
+    /// Send a request, after a message that was added in the name of the user.
+    Remind(&'static str),
     /// Send the request again after a delay. What the failed response showed is withdrawn, unless
     /// the next one continues it.
     Retry { failure: Failure, delay: Duration, attempt: u32, of: u32, continues: bool },
@@ -342,7 +344,7 @@ impl AgentLoop {
         if wants_answer && self.turn.reminders < REMINDERS {
             self.turn.reminders += 1;
             self.history.push(Item::User(vec![Part::Text(REMINDER.to_owned())]));
-            return self.unless_limited(Next::Request);
+            return self.unless_limited(Next::Remind(REMINDER));
         }
         if wants_answer {
             return Next::End(Box::new(TurnEnded {

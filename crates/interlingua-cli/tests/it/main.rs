@@ -19,6 +19,7 @@ mod inputs;
 #[cfg(target_os = "linux")]
 mod isolation;
 mod listing;
+mod model_apis;
 mod outcomes;
 mod running;
 #[cfg(target_os = "linux")]

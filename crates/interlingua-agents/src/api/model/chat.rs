@@ -171,6 +171,8 @@ struct Message {
     /// Signed pieces of reasoning.
     details: Vec<Value>,
     calls: Vec<StreamedCall>,
+    /// The call of the last piece.
+    current: usize,
     finish_reason: Option<String>,
 }
 
@@ -224,7 +226,7 @@ struct CallDelta {
     extra: Map<String, Value>,
 }
 
-#[derive(serde::Deserialize)]
+#[derive(Default, serde::Deserialize)]
 struct FunctionDelta {
     name: Option<String>,
     arguments: Option<Value>,
@@ -242,7 +244,8 @@ impl Collector for Message {
     }
 
     fn answer(&mut self, complete: bool) -> Collected {
-        let Self { text, refusal, reasoning, details, calls, finish_reason } = std::mem::take(self);
+        let Self { text, refusal, reasoning, details, calls, finish_reason, .. } =
+            std::mem::take(self);
         let cut = matches!(finish_reason.as_deref(), Some("length" | "content_filter"));
         let complete_calls: Vec<_> = if complete && !cut { calls } else { Vec::new() };
         let calls = complete_calls.into_iter().enumerate().filter_map(|(at, it)| it.finish(at));
@@ -304,35 +307,19 @@ impl Message {
         }
     }
 
-    /// Adds a piece to its call: a new id begins a call; else the index counts, and of several calls
-    /// with that index the latest; else it is the current call.
     fn add_call(&mut self, delta: CallDelta) {
-        let id = delta.id.unwrap_or_default();
-        let name = delta.function.as_ref().and_then(|it| it.name.clone()).unwrap_or_default();
-        let by_id = self.calls.iter().rposition(|call| !id.is_empty() && call.id == id);
-        let by_index = delta
-            .index
-            .and_then(|index| self.calls.iter().rposition(|call| call.index == Some(index)));
-        let begins = |at: usize| {
-            let known = self.calls.get(at).map_or("", |call| &*call.id);
-            !id.is_empty() && !known.is_empty() && known != id
-        };
-        let at = by_id.or_else(|| by_index.filter(|at| !begins(*at))).or_else(|| {
-            let last = self.calls.len().checked_sub(1)?;
-            (delta.index.is_none() && id.is_empty() && name.is_empty()).then_some(last)
-        });
-        let at = at.unwrap_or_else(|| {
-            self.calls.push(StreamedCall { index: delta.index, ..StreamedCall::default() });
-            self.calls.len() - 1
-        });
+        let at = self.place(&delta);
+        self.current = at;
         let Some(call) = self.calls.get_mut(at) else { return };
+        call.index = call.index.or(delta.index);
         if call.id.is_empty() {
-            call.id = id;
+            call.id = delta.id.unwrap_or_default();
         }
-        if call.name != name {
+        let function = delta.function.unwrap_or_default();
+        if let Some(name) = function.name.filter(|name| *name != call.name) {
             call.name.push_str(&name);
         }
-        match delta.function.and_then(|function| function.arguments) {
+        match function.arguments {
             Some(Value::String(piece)) => call.arguments.push_str(&piece),
             Some(Value::Null) | None => {}
             Some(whole) => call.arguments = whole.to_string(),
@@ -340,9 +327,51 @@ impl Message {
         let extra = delta.extra.into_iter().filter(|(name, _)| name != "type");
         call.extra.extend(extra);
     }
+
+    /// Finds the call that a piece belongs to, in the same way as the dialect: by its id, then by its
+    /// index, then the current one. A piece that begins a call adds one.
+    fn place(&mut self, delta: &CallDelta) -> usize {
+        let id = delta.id.as_deref().filter(|id| !id.is_empty());
+        let identified = id.and_then(|id| self.calls.iter().rposition(|call| call.id == id));
+        if let Some(at) = identified {
+            return at;
+        }
+        let numbered = delta
+            .index
+            .and_then(|index| self.calls.iter().rposition(|call| call.index == Some(index)));
+        // The current call may get its index late.
+        let is_open = |call: &&StreamedCall| delta.index.is_none() || call.index.is_none();
+        let current = self.calls.get(self.current).filter(is_open).map(|_| self.current);
+        let same_place = numbered.is_some() || delta.index.is_none();
+        let continues = |call: &StreamedCall| {
+            let is_other = id.is_some() && !call.id.is_empty();
+            !is_other && !call.is_followed_by(delta.function.as_ref(), same_place)
+        };
+        let found = numbered.or(current);
+        match found.filter(|at| self.calls.get(*at).is_some_and(continues)) {
+            Some(at) => at,
+            None => {
+                self.calls.push(StreamedCall::default());
+                self.calls.len() - 1
+            }
+        }
+    }
 }
 
 impl StreamedCall {
+    /// Whether a piece without a new id begins another call. Some servers give every call the same
+    /// index, or none, and no id: then a name after complete arguments is that of the next call.
+    fn is_followed_by(&self, function: Option<&FunctionDelta>, same_place: bool) -> bool {
+        let Some(function) = function else { return false };
+        let name = function.name.as_deref().filter(|name| !name.is_empty());
+        let Some(name) = name else { return false };
+        let has_arguments = function.arguments.as_ref().is_some_and(|it| *it != "");
+        let other_name = !self.name.is_empty() && name != self.name;
+        let begins_other = !same_place || (self.arguments.is_empty() && has_arguments);
+        let is_complete = serde_json::from_str::<&RawValue>(&self.arguments).is_ok();
+        is_complete || (other_name && begins_other)
+    }
+
     /// The call, and its form in a message; `None` if its arguments are not complete.
     fn finish(self, at: usize) -> Option<(AnswerCall, Value)> {
         let input = arguments(&self.arguments)?;

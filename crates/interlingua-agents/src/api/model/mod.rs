@@ -8,6 +8,8 @@ mod anthropic;
 mod chat;
 mod gemini;
 mod responses;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 

@@ -289,6 +289,11 @@ impl Live {
     fn follow(&mut self, next: Next) {
         match next {
             Next::Request => self.send_request(None),
+            Next::Remind(text) => {
+                let text = Text::plain(text);
+                self.emit(UserMessage { text, injected: true, ..UserMessage::default() });
+                self.send_request(None);
+            }
             Next::Retry { failure, delay, attempt, of, continues } => {
                 self.retry(&failure, delay, attempt, of, continues);
             }

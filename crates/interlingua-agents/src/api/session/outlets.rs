@@ -4,6 +4,7 @@
 use std::convert::Infallible;
 
 use interlingua::event::{Data, Executor, Scope, Usage};
+use interlingua::json::{Json, Text};
 use interlingua::{Entry, EntryRef, Flow, Sink};
 use serde_json::Value;
 
@@ -100,14 +101,12 @@ impl Seen {
                     self.usage = Some(owned(usage));
                 }
             }
+            // A call that is not streamed has its input from the start.
+            Data::ToolStarted(started) if started.executor == Executor::Agent => {
+                self.made(&started.call, &started.name, started.input.as_ref());
+            }
             Data::ToolInput(input) if input.executor == Executor::Agent => {
-                let Some(json) = &input.input else { return };
-                self.text.push_str(json.get());
-                self.calls.push(MadeCall {
-                    id: input.call.to_string(),
-                    name: input.name.to_string(),
-                    input: serde_json::from_str(json.get()).unwrap_or(Value::Null),
-                });
+                self.made(&input.call, &input.name, input.input.as_ref());
             }
             Data::Unparsed(unparsed) => {
                 let text = unparsed.text.as_ref().map(ToString::to_string);
@@ -115,6 +114,18 @@ impl Seen {
             }
             _ => {}
         }
+    }
+
+    /// Notes a call of the model, once its input is known.
+    fn made(&mut self, id: &Text<'_>, name: &Text<'_>, input: Option<&Json<'_>>) {
+        let id = id.to_string();
+        let Some(input) = input.filter(|_| self.calls.iter().all(|call| call.id != id)) else {
+            return;
+        };
+        self.text.push_str(input.get());
+        let name = name.to_string();
+        let input = serde_json::from_str(input.get()).unwrap_or(Value::Null);
+        self.calls.push(MadeCall { id, name, input });
     }
 }
 

@@ -222,7 +222,7 @@ impl Live {
                 self.withdraw("the request is sent again in another form");
                 self.send_request(None);
             }
-            Next::Run(_) => {}
+            Next::Remind(_) | Next::Run(_) => {}
         }
     }
 

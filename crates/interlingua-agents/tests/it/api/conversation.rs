@@ -79,6 +79,22 @@ async fn parallel_calls_have_one_result_each() {
     }
 }
 
+/// Some servers answer with one JSON value, although a stream was requested.
+#[tokio::test]
+async fn a_call_in_a_response_that_is_not_streamed_is_run() {
+    for api in APIS {
+        let write = |name: &str| json!({"file_path": name, "content": "new"});
+        let calls = Reply::text("I write.").then_call("Write", write("a.txt"));
+        let calls = calls.then_call("Write", write("b.txt")).whole_json();
+        let bench = Bench::new(api, [calls, Reply::text("Done.").whole_json()]);
+        let (ended, events) = bench.run("write").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert!(bench.path("a.txt").exists() && bench.path("b.txt").exists(), "{api:?}");
+        assert_eq!(text(&events), "I write.|Done.");
+        bench.check("whole-call");
+    }
+}
+
 #[tokio::test]
 async fn the_next_prompt_continues_the_conversation() {
     for api in APIS {

@@ -2,8 +2,11 @@
 
 mod conversation;
 mod failures;
+mod golden;
 mod mcp;
 mod mcp_http;
+mod resume;
+mod split;
 mod tools;
 mod usage;
 

@@ -1,0 +1,281 @@
+//! Recorded and generated responses, however they are split: the answer is the same, and it has the
+//! calls that the dialect of the API reads.
+
+use std::path::{Path, PathBuf};
+
+use interlingua::event::{Data, Executor, Outcome};
+use interlingua::framing::{Body, Limits};
+use interlingua::json::Json;
+use interlingua::{EntryRef, Exit, ReadOptions, Reader};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use serde_json::{Value, json};
+
+use super::{ApiKind, Collected};
+
+const APIS: [ApiKind; 4] = [ApiKind::Anthropic, ApiKind::Responses, ApiKind::Chat, ApiKind::Gemini];
+
+/// The recorded responses of an API: their names and their bytes.
+fn recorded(api: ApiKind) -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transcripts");
+    let cases = std::fs::read_dir(folder.join(api.dialect_name())).unwrap();
+    let mut cases: Vec<PathBuf> = cases.map(|case| case.unwrap().path()).collect();
+    cases.sort();
+    assert!(cases.len() > 10, "{api:?}");
+    let read = |case: PathBuf| {
+        let bytes = std::fs::read(case.join("input.jsonl")).unwrap();
+        (case.display().to_string(), bytes)
+    };
+    cases.into_iter().map(read).collect()
+}
+
+/// The answer in a response that arrives in chunks.
+fn collect<'c>(
+    api: ApiKind,
+    chunks: impl IntoIterator<Item = &'c [u8]>,
+    complete: bool,
+) -> Collected {
+    let mut framing = api.dialect().unwrap().framing.at_start(Limits::default());
+    let mut collector = api.api().collector();
+    let mut record = |body: &Body<'_>| {
+        if let Body::Text(frame) = body {
+            collector.record(frame.event, frame.text);
+        }
+    };
+    for chunk in chunks {
+        framing.push(chunk, &mut |frame| record(&frame.body));
+    }
+    framing.finish(&mut |frame| record(&frame.body));
+    collector.answer(complete)
+}
+
+/// Cuts bytes at some positions.
+fn cut<'b>(bytes: &'b [u8], positions: &[prop::sample::Index]) -> Vec<&'b [u8]> {
+    let mut positions: Vec<_> = positions.iter().map(|at| at.index(bytes.len().max(1))).collect();
+    positions.sort_unstable();
+    let (mut chunks, mut start) = (Vec::new(), 0);
+    for at in positions {
+        chunks.push(&bytes[start..at]);
+        start = at;
+    }
+    chunks.push(&bytes[start..]);
+    chunks
+}
+
+/// The names and the inputs of the calls that the dialect reads, if the response did not fail.
+fn calls_read(api: ApiKind, bytes: &[u8]) -> Option<Vec<(String, Value)>> {
+    let mut reader = Reader::new(api.dialect().unwrap().into(), ReadOptions::default()).unwrap();
+    let (mut calls, mut outcome) = (Vec::new(), None);
+    let mut sink = |entry: EntryRef<'_>| match &entry.event.data {
+        Data::ToolStarted(started) if started.executor != Executor::Provider => {
+            let input = started.input.as_ref();
+            calls.extend(input.map(|input| (started.name.to_string(), value(input))));
+        }
+        Data::ToolInput(tool) if tool.executor != Executor::Provider => {
+            calls.extend(tool.input.as_ref().map(|input| (tool.name.to_string(), value(input))));
+        }
+        Data::TurnEnded(ended) => outcome = Some(ended.outcome.clone()),
+        _ => {}
+    };
+    let Ok(_) = reader.push(bytes, None, &mut sink);
+    let Ok(_) = reader.finish(&Exit::default(), None, &mut sink);
+    let is_proper = matches!(outcome, Some(Outcome::Completed | Outcome::WaitingForClient));
+    is_proper.then_some(calls)
+}
+
+fn value(json: &Json<'_>) -> Value {
+    serde_json::from_str(json.get()).unwrap()
+}
+
+fn calls_collected(collected: &Collected) -> Vec<(String, Value)> {
+    collected.answer.calls().map(|call| (call.name.clone(), call.input.clone())).collect()
+}
+
+#[test]
+fn every_byte_may_be_a_chunk() {
+    for api in APIS {
+        for (name, bytes) in recorded(api) {
+            for complete in [true, false] {
+                let whole = format!("{:?}", collect(api, [&*bytes], complete));
+                let pieces = format!("{:?}", collect(api, bytes.chunks(1), complete));
+                assert_eq!(pieces, whole, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_calls_are_those_that_the_dialect_reads() {
+    let (mut compared, mut differences) = (0, Vec::new());
+    for api in APIS {
+        for (name, bytes) in recorded(api) {
+            let text = String::from_utf8_lossy(&bytes);
+            let has_several =
+                ["two-responses", "compatible-calls"].iter().any(|it| name.ends_with(it));
+            // Tools that take free text are never offered.
+            if has_several || text.contains("\"custom_tool_call\"") {
+                continue;
+            }
+            let Some(read) = calls_read(api, &bytes) else { continue };
+            compared += read.len();
+            let collected = calls_collected(&collect(api, [&*bytes], true));
+            if collected != read {
+                differences.push((name, collected, read));
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{differences:#?}");
+    assert!(compared > 10, "{compared}");
+}
+
+/// The recording has a response of several servers each.
+#[test]
+fn the_calls_of_compatible_servers_are_those_that_the_dialect_reads() {
+    let all = recorded(ApiKind::Chat);
+    let (_, bytes) = all.iter().find(|(name, _)| name.ends_with("compatible-calls")).unwrap();
+    let text = std::str::from_utf8(bytes).unwrap();
+    for (id, count) in [("chatcmpl-1", 2), ("chatcmpl-2", 2), ("chatcmpl-3", 1)] {
+        let lines = text.lines().filter(|line| line.contains(id));
+        let response: String = lines.map(|line| format!("{line}\n\n")).collect();
+        let read = calls_read(ApiKind::Chat, response.as_bytes()).unwrap();
+        assert_eq!(read.len(), count, "{id}");
+        let collected = collect(ApiKind::Chat, [response.as_bytes()], true);
+        assert_eq!(calls_collected(&collected), read, "{id}");
+    }
+}
+
+/// The pieces of the calls of a stream of Chat Completions, as some server writes them.
+#[derive(Debug, Clone)]
+struct ChatCalls {
+    calls: Vec<Vec<String>>,
+    index: Index,
+    repeated_ids: bool,
+    repeated_names: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Index {
+    Counted,
+    Zero,
+    Missing,
+    /// Only in the pieces after the first one of a call.
+    Late,
+    /// Only in the first piece of a call.
+    Early,
+}
+
+impl ChatCalls {
+    fn stream(&self) -> String {
+        let mut stream = String::new();
+        let mut write = |chunk: Value| stream += &format!("data: {chunk}\n\n");
+        for (number, pieces) in self.calls.iter().enumerate() {
+            for (at, piece) in pieces.iter().enumerate() {
+                let is_first = at == 0;
+                let mut function = json!({"arguments": piece});
+                if is_first || self.repeated_names {
+                    function["name"] = "Read".into();
+                }
+                let mut call = json!({"function": function});
+                if is_first || self.repeated_ids {
+                    call["id"] = format!("call_{number}").into();
+                }
+                match self.index {
+                    Index::Counted => call["index"] = number.into(),
+                    Index::Zero => call["index"] = 0.into(),
+                    Index::Late if !is_first => call["index"] = number.into(),
+                    Index::Early if is_first => call["index"] = number.into(),
+                    Index::Missing | Index::Late | Index::Early => {}
+                }
+                let delta = json!({"tool_calls": [call]});
+                write(json!({"id": "c", "model": "m", "object": "chat.completion.chunk",
+                    "choices": [{"index": 0, "delta": delta, "finish_reason": null}]}));
+            }
+        }
+        write(json!({"id": "c", "model": "m", "object": "chat.completion.chunk",
+            "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}));
+        stream + "data: [DONE]\n\n"
+    }
+
+    fn expected(&self) -> Vec<(String, Value)> {
+        let input = |pieces: &Vec<String>| serde_json::from_str(&pieces.concat()).unwrap();
+        self.calls.iter().map(|pieces| ("Read".to_owned(), input(pieces))).collect()
+    }
+}
+
+/// The arguments of a call, split between any two characters.
+fn arguments_in_pieces() -> impl Strategy<Value = Vec<String>> {
+    let text = prop::sample::select(vec!["", "a.txt", "ä\"b\\ c", "{}[]", "line\nline", "🦀"]);
+    let input = (text, any::<u8>()).prop_map(|(text, number)| {
+        json!({"file_path": text, "limit": number, "inner": {"list": [text, null]}}).to_string()
+    });
+    (input, prop::collection::vec(any::<prop::sample::Index>(), 0..8)).prop_map(|(text, places)| {
+        let mut places: Vec<_> =
+            places.iter().map(|place| text.floor_char_boundary(place.index(text.len()))).collect();
+        places.sort_unstable();
+        let (mut pieces, mut start) = (Vec::new(), 0);
+        for place in places {
+            pieces.push(text[start..place].to_owned());
+            start = place;
+        }
+        pieces.push(text[start..].to_owned());
+        pieces
+    })
+}
+
+fn chat_calls() -> impl Strategy<Value = ChatCalls> {
+    let index = prop::sample::select(vec![
+        Index::Counted,
+        Index::Zero,
+        Index::Missing,
+        Index::Late,
+        Index::Early,
+    ]);
+    let calls = prop::collection::vec(arguments_in_pieces(), 1..4);
+    (calls, index, any::<bool>(), any::<bool>()).prop_map(
+        |(calls, index, repeated_ids, repeated_names)| {
+            // A name without an id or an index would begin another call.
+            let repeated_names = repeated_names && repeated_ids;
+            ChatCalls { calls, index, repeated_ids, repeated_names }
+        },
+    )
+}
+
+proptest! {
+    // The same cases in every run.
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        rng_seed: RngSeed::Fixed(7),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_split_gives_the_same_answer(
+        positions in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+    ) {
+        for api in APIS {
+            for (name, bytes) in recorded(api) {
+                let whole = format!("{:?}", collect(api, [&*bytes], true));
+                let pieces = format!("{:?}", collect(api, cut(&bytes, &positions), true));
+                prop_assert_eq!(pieces, whole, "{}", name);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 1000,
+        rng_seed: RngSeed::Fixed(7),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn calls_of_chat_completions_are_complete_whatever_their_index(calls in chat_calls()) {
+        let stream = calls.stream();
+        let collected = collect(ApiKind::Chat, [stream.as_bytes()], true);
+        prop_assert_eq!(calls_collected(&collected), calls.expected());
+        prop_assert_eq!(calls_read(ApiKind::Chat, stream.as_bytes()), Some(calls.expected()));
+    }
+}

@@ -1,0 +1,261 @@
+//! Sessions that are stored, and continued later.
+
+use std::path::{Path, PathBuf};
+
+use fake_model::{Reply, Script};
+use interlingua_agents::api::{ApiKind, Earlier};
+use serde_json::{Value, json};
+
+use super::{APIS, Bench, of_kind, only, text};
+
+/// A bench whose sessions are stored.
+fn storing(api: ApiKind, replies: impl IntoIterator<Item = Reply>) -> Bench {
+    that_stores(Bench::new(api, replies))
+}
+
+fn that_stores(mut bench: Bench) -> Bench {
+    bench.settings.sessions = Some(bench.path("sessions"));
+    bench.write("note.txt", "the secret word is plum\n");
+    bench.write("list.txt", "apple\nbirch\n");
+    bench
+}
+
+/// The file of a session.
+fn file_of(bench: &Bench, events: &[Value]) -> PathBuf {
+    let id = events[0]["id"].as_str().unwrap();
+    bench.path("sessions").join(format!("{id}.jsonl"))
+}
+
+fn earlier(bench: &Bench, events: &[Value]) -> Earlier {
+    Earlier::read(&std::fs::read(file_of(bench, events)).unwrap()).unwrap()
+}
+
+/// A first turn with everything that the next requests have to repeat.
+fn first_turn() -> [Reply; 2] {
+    let read = |name: &str| json!({"file_path": name});
+    let calls = Reply::new().then_reasoning("Both at once.").then_text("I read both.");
+    let calls = calls.then_call("Read", read("note.txt")).then_call("Read", read("missing.txt"));
+    [calls, Reply::new().then_reasoning("One is missing.").then_text("One was there.")]
+}
+
+fn last_turn() -> Reply {
+    Reply::new().then_reasoning("I know it.").then_text("It was plum.")
+}
+
+#[tokio::test]
+async fn a_session_goes_on_with_the_same_history() {
+    for api in APIS {
+        let [calls, done] = first_turn();
+        let again = Reply::call("Read", json!({"file_path": "list.txt"}));
+        let mut bench = storing(api, [calls, done, again, Reply::text("A list."), last_turn()]);
+        let (_, first) = bench.run("read").await;
+        bench.settings.earlier = Some(earlier(&bench, &first));
+        // A resumed session keeps its own system prompt.
+        bench.settings.system = "Another one.".to_owned();
+        let (ended, second) = bench.run("and the list?").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {second:#?}");
+        assert_eq!(first[0]["id"], second[0]["id"], "{api:?}");
+        bench.settings.earlier = Some(earlier(&bench, &second));
+        let (ended, third) = bench.run("which word?").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {third:#?}");
+        assert_eq!(text(&third), "It was plum.");
+        assert!(!notices(&third).contains("dropped"), "{api:?}");
+        assert_eq!(bench.model.main_requests().len(), 5);
+        bench.check("resumed");
+    }
+}
+
+fn notices(events: &[Value]) -> String {
+    let texts = of_kind(events, "notice").into_iter().map(|it| it["text"].as_str().unwrap());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// The history of an answer that took several requests has all of them.
+#[tokio::test]
+async fn a_session_with_reminders_and_wrong_answers_goes_on() {
+    for api in APIS {
+        let answer = |count: Value| Reply::call("StructuredOutput", json!({"count": count}));
+        let replies =
+            [Reply::text("Three."), answer(json!("three")), answer(json!(3)), answer(json!(4))];
+        let mut bench = storing(api, replies);
+        bench.settings.schema = Some(json!({
+            "type": "object",
+            "properties": {"count": {"type": "integer"}},
+            "required": ["count"],
+        }));
+        let (_, first) = bench.run("count").await;
+        bench.settings.earlier = Some(earlier(&bench, &first));
+        let (ended, second) = bench.run("count again").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {second:#?}");
+        assert_eq!(only(&second, "turn_ended")["structured"], json!({"count": 4}));
+        bench.check("resumed-structured");
+    }
+}
+
+#[tokio::test]
+async fn an_interrupted_session_goes_on() {
+    for api in APIS {
+        let long = Reply::text("One, two, ").then_gate("counting").then_text("three.");
+        let script = Script::new().reply(long).reply(Reply::text("Ok.")).reply(last_turn());
+        let mut bench = that_stores(Bench::with_script(api, script));
+        let mut session = bench.open().await;
+        session.handle.prompt("count").await.unwrap();
+        session.until(|event| event["type"] == "block_delta").await;
+        session.handle.interrupt().await.unwrap();
+        session.handle.prompt("stop").await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (_, first) = session.end().await;
+        bench.settings.earlier = Some(earlier(&bench, &first));
+        let (ended, second) = bench.run("go on").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {second:#?}");
+        let requests = bench.model.main_requests();
+        let [sent, resumed] = [history(&requests[1].body), history(&requests[2].body)];
+        assert_eq!(resumed[..sent.len()], sent, "{api:?}");
+        bench.check("resumed-interrupted");
+    }
+}
+
+/// The messages of a request.
+fn history(body: &Value) -> Vec<Value> {
+    let messages = ["messages", "input", "contents"].iter().find_map(|name| body.get(name));
+    let mut messages = messages.unwrap().as_array().unwrap().clone();
+    // Marks for the cache move.
+    messages.iter_mut().for_each(remove_marks);
+    messages
+}
+
+fn remove_marks(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove("cache_control");
+            fields.values_mut().for_each(remove_marks);
+        }
+        Value::Array(values) => values.iter_mut().for_each(remove_marks),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn another_api_takes_text_calls_and_results() {
+    for from in APIS {
+        for to in APIS.into_iter().filter(|to| *to != from) {
+            for forked in [false, true] {
+                let first = storing(from, first_turn());
+                let (_, events) = first.run("read").await;
+                let earlier = earlier(&first, &events);
+                let mut second = Bench::new(to, [last_turn()]);
+                second.settings.earlier = Some(if forked { earlier.forked() } else { earlier });
+                let (ended, resumed) = second.run("which word?").await;
+                assert_eq!(ended.code(), 0, "{from:?} {to:?}: {resumed:#?}");
+                let body = second.model.main_requests()[0].body.to_string();
+                for part in ["I read both.", "note.txt", "plum", "missing.txt", "One was there."] {
+                    assert!(body.contains(part), "{from:?} {to:?} {part}: {body}");
+                }
+                let notices = notices(&resumed);
+                assert!(notices.contains("reasoning of 2 earlier answers is dropped"), "{notices}");
+                let is_same = resumed[0]["id"] == events[0]["id"];
+                assert_eq!(is_same, !forked, "{from:?} {to:?}");
+                second.check("other-api");
+            }
+        }
+    }
+}
+
+/// The program was killed while a line was being written, and before a call was answered.
+#[tokio::test]
+async fn a_session_that_was_cut_off_goes_on() {
+    for api in APIS {
+        let [calls, done] = first_turn();
+        // A strict script knows that the results were sent already.
+        let replies = [calls, done, Reply::text("Hm."), last_turn()];
+        let script = replies.into_iter().fold(Script::new(), Script::reply);
+        let mut bench = that_stores(Bench::with_script(api, script));
+        let (_, events) = bench.run("read").await;
+        let path = file_of(&bench, &events);
+        let stored = std::fs::read_to_string(&path).unwrap();
+        let kind = |line: &str| serde_json::from_str::<Value>(line).unwrap()["type"].clone();
+        let lines: Vec<_> = stored.lines().collect();
+        let answered = lines.iter().position(|line| kind(line) == "tool_ended").unwrap();
+        // One call is answered; the result of the other is cut off in the middle of its line.
+        let kept: usize = lines[..=answered].iter().map(|line| line.len() + 1).sum();
+        std::fs::write(&path, &stored[..kept + lines[answered + 1].len() / 2]).unwrap();
+        bench.settings.earlier = Some(earlier(&bench, &events));
+        let (ended, resumed) = bench.run("go on").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {resumed:#?}");
+        let body = bench.model.main_requests()[2].body.to_string();
+        assert_eq!(body.matches("is not known").count(), 1, "{api:?}: {body}");
+        // What follows stands on lines of its own, so that the file can be read again.
+        bench.settings.earlier = Some(earlier(&bench, &events));
+        let (ended, _) = bench.run("which word?").await;
+        assert_eq!(ended.code(), 0, "{api:?}");
+        let requests = bench.model.main_requests();
+        let [sent, resumed] = [history(&requests[2].body), history(&requests[3].body)];
+        assert_eq!(resumed[..sent.len()], sent, "{api:?}");
+        bench.check("cut-off");
+    }
+}
+
+/// The recorded output of an agent.
+fn recorded(agent: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transcripts").join(agent);
+    let mut cases: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|case| case.unwrap().path()).collect();
+    cases.sort();
+    let read = |case: PathBuf| {
+        (case.display().to_string(), std::fs::read(case.join("input.jsonl")).unwrap())
+    };
+    cases.into_iter().map(read).collect()
+}
+
+#[tokio::test]
+async fn the_session_of_another_agent_is_the_beginning() {
+    for agent in ["codex", "claude"] {
+        for (name, bytes) in recorded(agent) {
+            let earlier = Earlier::read(&bytes).unwrap().forked();
+            if earlier.is_empty() {
+                continue;
+            }
+            for api in APIS {
+                let mut bench = Bench::new(api, [last_turn()]);
+                bench.settings.earlier = Some(earlier.clone());
+                let (ended, events) = bench.run("which word?").await;
+                assert_eq!(ended.code(), 0, "{api:?} {name}: {events:#?}");
+                assert_eq!(bench.model.findings(), [], "{api:?} {name}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_work_of_another_agent_reaches_the_model() {
+    for (agent, case, parts) in [
+        ("codex", "tool-multi", &["cat hello.txt", "pixel.png", "Edited files."][..]),
+        ("claude", "tool-multi", &["line one", "No such tool", "Edited files."]),
+    ] {
+        let bytes = recorded(agent).into_iter().find(|(name, _)| name.ends_with(case)).unwrap().1;
+        for api in APIS {
+            let mut bench = Bench::new(api, [last_turn()]);
+            bench.settings.earlier = Some(Earlier::read(&bytes).unwrap().forked());
+            let (_, events) = bench.run("which word?").await;
+            assert_eq!(only(&events, "turn_ended")["outcome"], "completed", "{api:?} {agent}");
+            let body = bench.model.main_requests()[0].body.to_string();
+            for part in parts {
+                assert!(body.contains(part), "{api:?} {agent} {part}: {body}");
+            }
+            bench.check(&format!("from-{agent}"));
+        }
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn only_the_owner_can_read_the_file_of_a_session() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = storing(ApiKind::Anthropic, first_turn());
+    let (_, events) = bench.run("read").await;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&file_of(&bench, &events)), 0o600);
+    assert_eq!(mode(&bench.path("sessions")), 0o700);
+    let stored = std::fs::read_to_string(file_of(&bench, &events)).unwrap();
+    assert!(!stored.contains("dummy"), "the key is not stored");
+}

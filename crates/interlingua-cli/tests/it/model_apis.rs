@@ -1,0 +1,261 @@
+//! `run` with a model API, against a scripted model, and the sessions that it stores.
+
+use std::path::{Path, PathBuf};
+
+use fake_model::{FakeModel, Reply, Script};
+use serde_json::{Value, json};
+
+use crate::support::{Ran, command, ran};
+
+const KEY: &str = "sk-test-0123456789abcdefghij";
+
+/// The user's home, a working folder, and a model.
+struct Desk {
+    home: tempfile::TempDir,
+    model: FakeModel,
+}
+
+impl Desk {
+    fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let script = replies.into_iter().fold(Script::new().key(KEY), Script::reply);
+        let model = FakeModel::start(script.strict().without_side_requests()).unwrap();
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join("work")).unwrap();
+        Self { home, model }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// A command of a user who has no settings but a key.
+    fn command(&self, arguments: &[&str]) -> std::process::Command {
+        let mut command = command(arguments);
+        for name in ["XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "ANTHROPIC_MODEL"] {
+            command.env_remove(name);
+        }
+        for name in ["ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN"] {
+            command.env_remove(name);
+        }
+        command.env("HOME", self.home.path()).env("USERPROFILE", self.home.path());
+        command.env("ANTHROPIC_API_KEY", KEY).current_dir(self.path("work"));
+        command.stdin(std::process::Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        ran(self.command(arguments).output().unwrap())
+    }
+
+    /// Asks the model, with further arguments.
+    fn ask(&self, prompt: &str, arguments: &[&str]) -> Ran {
+        let address = self.model.address();
+        let start = ["run", "anthropic-api", "--base-url", &address];
+        let ran = self.run(&[&start, arguments, &[prompt]].concat());
+        for output in [&ran.stdout, &ran.stderr] {
+            assert!(!output.contains(KEY), "no key is printed: {output}");
+        }
+        ran
+    }
+
+    /// The files of the stored sessions.
+    fn sessions(&self) -> Vec<PathBuf> {
+        let folder = self.path(".local/share/interlingua/sessions");
+        let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    fn only_session(&self) -> String {
+        let [session] = &self.sessions()[..] else { panic!("{:?}", self.sessions()) };
+        id_of(session)
+    }
+}
+
+fn id_of(path: &Path) -> String {
+    path.file_stem().unwrap().to_str().unwrap().to_owned()
+}
+
+fn records(ran: &Ran) -> Vec<Value> {
+    ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn of_type<'r>(records: &'r [Value], kind: &str) -> &'r Value {
+    records.iter().find(|it| it["type"] == kind).unwrap_or_else(|| panic!("{kind}: {records:#?}"))
+}
+
+#[test]
+fn a_model_api_is_an_agent_for_yume() {
+    let read = Reply::text("I look.").then_call("Read", json!({"file_path": "note.txt"}));
+    let desk = Desk::new([read, Reply::text("It is plum.")]);
+    std::fs::write(desk.path("work/note.txt"), "the word is plum\n").unwrap();
+    let ran = desk.ask("which word?", &["--to", "yume"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let records = records(&ran);
+    assert_eq!((&records[0]["type"], &records[0]["subtype"]), (&json!("system"), &json!("init")));
+    assert_eq!(of_type(&records, "tool_use")["name"], "Read");
+    assert!(of_type(&records, "tool_result")["content"].as_str().unwrap().contains("plum"));
+    assert_eq!(of_type(&records, "result")["is_error"], false);
+    assert_eq!(records.last().unwrap()["type"], "message_stop");
+    assert_eq!(desk.model.findings(), []);
+}
+
+#[test]
+fn a_model_api_is_an_agent_for_readers_of_claude() {
+    let desk = Desk::new([Reply::text("Hello.")]);
+    let ran = desk.ask("hi", &["--to", "claude"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let records = records(&ran);
+    assert_eq!(of_type(&records, "assistant")["message"]["content"][0]["text"], "Hello.");
+    let result = records.last().unwrap();
+    assert_eq!((&result["type"], &result["result"]), (&json!("result"), &json!("Hello.")));
+    assert_eq!(desk.model.findings(), []);
+}
+
+#[test]
+fn a_missing_key_is_reported_before_anything_is_sent() {
+    let desk = Desk::new([]);
+    let mut command = desk.command(&["run", "anthropic-api", "hi"]);
+    let ran = ran(command.env_remove("ANTHROPIC_API_KEY").output().unwrap());
+    assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("there is no key for the Anthropic API"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("set ANTHROPIC_API_KEY"), "{}", ran.stderr);
+    assert_eq!(desk.sessions(), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn a_wrong_key_fails_the_run() {
+    let desk = Desk::new([Reply::failure(fake_model::FailureClass::InvalidKey)]);
+    let ran = desk.ask("hi", &["--to", "yume"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    let records = records(&ran);
+    let error = records.iter().find(|it| it["type"] == "system" && it["subtype"] == "error");
+    assert!(error.is_some(), "{}", ran.stdout);
+}
+
+#[test]
+fn flags_of_model_apis_are_not_for_programs() {
+    let desk = Desk::new([]);
+    let ran = desk.run(&["run", "codex", "--base-url", "http://localhost:1", "hi"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    let expected = "--base-url is for model APIs; codex is a program";
+    assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    let ran = desk.ask("hi", &["--exec"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot use --exec"), "{}", ran.stderr);
+}
+
+#[test]
+fn stored_sessions_are_listed_shown_and_deleted() {
+    let desk = Desk::new([Reply::text("Hello."), Reply::text("Goodbye.")]);
+    assert_eq!(desk.run(&["sessions"]).stdout, "");
+    desk.ask("the first prompt", &[]);
+    let id = desk.only_session();
+    let listed = desk.run(&["sessions"]);
+    assert_eq!(listed.code, Some(0), "{}", listed.stderr);
+    for part in [&*id, "anthropic-api", "1 turns", "the first prompt"] {
+        assert!(listed.stdout.contains(part), "{part}: {}", listed.stdout);
+    }
+    let listed: Value = serde_json::from_str(&desk.run(&["sessions", "--json"]).stdout).unwrap();
+    assert_eq!((&listed["id"], &listed["turns"]), (&json!(id), &json!(1)));
+    let shown = desk.run(&["sessions", "show", &id[..8]]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert!(shown.stdout.contains("Hello."), "{}", shown.stdout);
+    desk.ask("the second prompt", &[]);
+    assert_eq!(desk.sessions().len(), 2);
+    let deleted = desk.run(&["sessions", "delete", &id]);
+    assert_eq!(deleted.code, Some(0), "{}", deleted.stderr);
+    assert_ne!(desk.only_session(), id);
+    let again = desk.run(&["sessions", "delete", &id]);
+    assert_eq!(again.code, Some(2));
+    assert!(again.stderr.contains("there is no stored session"), "{}", again.stderr);
+}
+
+#[test]
+fn a_session_is_continued() {
+    let thinks = |text: &str| Reply::new().then_reasoning("Hm.").then_text(text);
+    let desk = Desk::new([thinks("Hello."), thinks("Again."), thinks("And again.")]);
+    desk.ask("begin", &[]);
+    let id = desk.only_session();
+    let ran = desk.ask("go on", &["--continue", "--to", "text"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("Again."), "{}", ran.stdout);
+    let ran = desk.ask("and on", &["--resume", &id[..8], "--to", "text"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(desk.only_session(), id);
+    let last = desk.model.main_requests()[2].body.to_string();
+    for part in ["begin", "Hello.", "go on", "Again.", "and on"] {
+        assert!(last.contains(part), "{part}: {last}");
+    }
+    assert_eq!(desk.model.findings(), []);
+}
+
+#[test]
+fn what_cannot_be_continued_is_reported() {
+    let desk = Desk::new([]);
+    for id in ["0123", "../../etc/passwd", ""] {
+        let ran = desk.ask("go on", &["--resume", id]);
+        assert_eq!(ran.code, Some(2), "{id}: {}", ran.stderr);
+        assert!(ran.stderr.contains("`interlingua sessions` lists them"), "{id}: {}", ran.stderr);
+    }
+    let ran = desk.ask("go on", &["--continue"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("there is no session of anthropic-api"), "{}", ran.stderr);
+    assert_eq!(desk.model.requests().len(), 0);
+}
+
+#[test]
+fn the_session_of_another_agent_is_the_beginning() {
+    let desk = Desk::new([Reply::text("Two lines.")]);
+    let transcripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transcripts");
+    let path = transcripts.join("codex/tool-single/input.jsonl");
+    let ran = desk.ask("what did it print?", &["--from-session", path.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let body = desk.model.main_requests()[0].body.to_string();
+    for part in ["I will list the directory.", "echo one; echo two", "pixel.png"] {
+        assert!(body.contains(part), "{part}: {body}");
+    }
+    assert_eq!(desk.model.findings(), []);
+    std::fs::write(desk.path("empty.jsonl"), "").unwrap();
+    let empty = desk.path("empty.jsonl");
+    let ran = desk.ask("and this?", &["--from-session", empty.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("empty.jsonl"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_answer_can_be_structured() {
+    let desk = Desk::new([Reply::call("StructuredOutput", json!({"count": 3}))]);
+    let schema =
+        r#"{"type":"object","properties":{"count":{"type":"integer"}},"required":["count"]}"#;
+    let ran = desk.ask("count", &["--json-schema", schema, "--to", "claude"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let result = records(&ran).pop().unwrap();
+    assert_eq!(result["structured_output"], json!({"count": 3}), "{result}");
+    let ran = desk.ask("count", &["--json-schema", r#"{"type":"string"}"#]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("it has to describe an object"), "{}", ran.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn no_command_and_no_file_sees_the_key() {
+    use std::os::unix::fs::PermissionsExt;
+    let desk = Desk::new([
+        Reply::call("Bash", json!({"command": "env; echo word=plum"})),
+        Reply::call("Bash", json!({"command": "cat key.txt"})),
+        Reply::text("Done."),
+    ]);
+    // Even a key that a command finds elsewhere is not passed on.
+    std::fs::write(desk.path("work/key.txt"), format!("key: {KEY}\n")).unwrap();
+    let ran = desk.ask("look", &["--permission-mode", "auto", "--to", "events"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let results = desk.model.tool_results();
+    let results: Vec<_> = results.iter().map(|it| it.text.clone().unwrap()).collect();
+    assert!(results[0].contains("word=plum"), "{results:?}");
+    assert!(!results[0].contains("ANTHROPIC_API_KEY"), "{results:?}");
+    assert!(!results[1].contains(KEY), "{results:?}");
+    let [session] = &desk.sessions()[..] else { panic!("one session is stored") };
+    assert!(!std::fs::read_to_string(session).unwrap().contains(KEY));
+    assert_eq!(std::fs::metadata(session).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(desk.model.findings(), []);
+}
