@@ -66,13 +66,10 @@ impl Desk {
     }
 
     fn only_session(&self) -> String {
-        let [session] = &self.sessions()[..] else { panic!("{:?}", self.sessions()) };
-        id_of(session)
+        let sessions = self.sessions();
+        assert_eq!(sessions.len(), 1, "{sessions:?}");
+        sessions[0].file_stem().unwrap().to_str().unwrap().to_owned()
     }
-}
-
-fn id_of(path: &Path) -> String {
-    path.file_stem().unwrap().to_str().unwrap().to_owned()
 }
 
 fn records(ran: &Ran) -> Vec<Value> {
@@ -80,7 +77,9 @@ fn records(ran: &Ran) -> Vec<Value> {
 }
 
 fn of_type<'r>(records: &'r [Value], kind: &str) -> &'r Value {
-    records.iter().find(|it| it["type"] == kind).unwrap_or_else(|| panic!("{kind}: {records:#?}"))
+    let found = records.iter().find(|it| it["type"] == kind);
+    assert!(found.is_some(), "{kind}: {records:#?}");
+    found.unwrap()
 }
 
 #[test]
@@ -254,7 +253,8 @@ fn no_command_and_no_file_sees_the_key() {
     assert!(results[0].contains("word=plum"), "{results:?}");
     assert!(!results[0].contains("ANTHROPIC_API_KEY"), "{results:?}");
     assert!(!results[1].contains(KEY), "{results:?}");
-    let [session] = &desk.sessions()[..] else { panic!("one session is stored") };
+    desk.only_session();
+    let session = &desk.sessions()[0];
     assert!(!std::fs::read_to_string(session).unwrap().contains(KEY));
     assert_eq!(std::fs::metadata(session).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(desk.model.findings(), []);
