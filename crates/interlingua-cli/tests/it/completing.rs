@@ -22,7 +22,7 @@ fn offered(words: &[&str]) -> Vec<String> {
 #[test]
 fn agents_are_completed() {
     assert_eq!(offered(&["interlingua", "run", "co"]), ["codex", "copilot"]);
-    assert_eq!(offered(&["interlingua", "chat", "ge"]), ["gemini"]);
+    assert_eq!(offered(&["interlingua", "chat", "ge"]), ["gemini", "gemini-api"]);
     assert_eq!(offered(&["interlingua", "run", "--verbose", "cl"]), ["claude"]);
 }
 
