@@ -20,6 +20,7 @@
 //! session fails without the server) and `disabled`. Fields that only other programs know are
 //! ignored.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -125,9 +126,9 @@ pub fn parse_config(
 
 #[derive(Deserialize)]
 struct File {
-    /// The map orders its keys, so that tools are always offered in the same order.
+    /// They are ordered by their names, so that tools are always offered in the same order.
     #[serde(rename = "mcpServers")]
-    servers: Map<String, Value>,
+    servers: BTreeMap<String, Value>,
 }
 
 /// The fields of a server.
