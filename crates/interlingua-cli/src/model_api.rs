@@ -29,7 +29,7 @@ pub(crate) fn agent(provider: &'static Provider, arguments: &SessionArguments) -
     check(provider, arguments)?;
     let api = api(provider, arguments)?;
     let earlier = earlier(arguments)?;
-    let model = model(provider, arguments, earlier.as_ref());
+    let model = model(provider, arguments, earlier.as_ref().filter(|it| it.api() == Some(api)));
     let of_api = &arguments.of_api;
     let system = match &of_api.system_prompt_file {
         Some(path) => Some(read_text(path)?),

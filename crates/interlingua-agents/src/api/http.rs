@@ -108,6 +108,9 @@ impl Client {
             headers.insert(name, value);
         }
         crate::tls::prepare();
+        if reqwest::header::HeaderValue::from_str(&connection.key).is_err() {
+            return Err(invalid("the key contains characters that no header can have".to_owned()));
+        }
         let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT)
             .read_timeout(connection.silence)

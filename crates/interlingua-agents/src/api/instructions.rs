@@ -3,6 +3,8 @@
 //! It is stored with the session and never changes in it, because current models bind their
 //! reasoning to it. So it contains nothing that changes by itself, such as the time.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 /// The files with instructions for agents, in the order in which they are read.
@@ -33,7 +35,7 @@ pub fn system_prompt(folder: &Path, own: Option<&str>, appended: Option<&str>) -
     ));
     let mut seen: Vec<String> = Vec::new();
     for name in FILES {
-        let Some(text) = read(&folder.join(name)) else { continue };
+        let Some(text) = read(&folder, name) else { continue };
         // One of them is often a link to, or a copy of, another.
         if !seen.contains(&text) {
             prompt.push_str(&format!("\n\nInstructions of the project, from {name}:\n\n{text}"));
@@ -46,12 +48,16 @@ pub fn system_prompt(folder: &Path, own: Option<&str>, appended: Option<&str>) -
     prompt
 }
 
-/// A file of instructions; `None` if there is none, or if it is empty.
-fn read(path: &Path) -> Option<String> {
-    if !path.metadata().is_ok_and(|found| found.is_file()) {
+/// A file of instructions; `None` if there is none, if it is empty, or if it leads out of the folder:
+/// it is sent to the provider, and a repository must not choose another file of the user for that.
+fn read(folder: &Path, name: &str) -> Option<String> {
+    let path = folder.join(name).canonicalize().ok()?;
+    if !path.starts_with(folder) || !path.metadata().is_ok_and(|found| found.is_file()) {
         return None;
     }
-    let bytes = std::fs::read(path).ok()?;
+    let mut bytes = Vec::new();
+    let longest = LONGEST as u64 + 1;
+    File::open(path).ok()?.take(longest).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim();
     let end = text.floor_char_boundary(LONGEST);
@@ -76,6 +82,19 @@ mod tests {
         assert!(prompt.starts_with("You are a coding agent."));
         let own = system_prompt(folder.path(), Some("You are a poet."), None);
         assert!(own.starts_with("You are a poet.\n\nWorking folder: ") && own.contains("tabs"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_out_of_the_folder_is_not_followed() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(other.path().join("secret"), "hunter2").unwrap();
+        let link = folder.path().join("AGENTS.md");
+        std::os::unix::fs::symlink(other.path().join("secret"), link).unwrap();
+        std::fs::write(folder.path().join("x.md"), "Use tabs.").unwrap();
+        std::os::unix::fs::symlink("x.md", folder.path().join("CLAUDE.md")).unwrap();
+        let prompt = system_prompt(folder.path(), None, None);
+        assert!(!prompt.contains("hunter2") && prompt.contains("Use tabs."));
     }
 
     #[test]

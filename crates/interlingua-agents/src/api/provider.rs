@@ -31,7 +31,7 @@ pub const ALL: [Provider; 3] = [
         api: ApiKind::Anthropic,
         base_url: "https://api.anthropic.com",
         base_url_variables: &["ANTHROPIC_BASE_URL"],
-        key_variables: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"],
+        key_variables: &["ANTHROPIC_API_KEY"],
         model_variable: "ANTHROPIC_MODEL",
         model: "claude-sonnet-5-5",
     },

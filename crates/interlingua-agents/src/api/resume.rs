@@ -1,4 +1,4 @@
-//! Reads the history of an earlier session from its entries, whoever its agent was.
+//! Reads the history of an earlier session from its entries, for any agent.
 
 use interlingua::event::{Data, Event, Native, Outcome, ToolStatus};
 use interlingua::json::Json;
@@ -27,6 +27,8 @@ pub struct Earlier {
     id: Option<String>,
     /// Its model, the last one that was used.
     model: Option<String>,
+    /// The model by the name by which it was requested, if it is known.
+    requested_model: Option<String>,
     /// The API of its answers, if they are in the form of one.
     api: Option<ApiKind>,
     folder: Option<String>,
@@ -50,7 +52,12 @@ impl Earlier {
 
     /// The model that was used last.
     pub fn model(&self) -> Option<&str> {
-        self.model.as_deref()
+        self.requested_model.as_deref().or(self.model.as_deref())
+    }
+
+    /// The API of its answers, if it is a session of a model API.
+    pub fn api(&self) -> Option<ApiKind> {
+        self.api
     }
 
     /// The folder in which it worked.
@@ -71,8 +78,11 @@ impl Earlier {
         history
     }
 
+    /// The id of the session, unless it could not be the name of a file.
     pub(super) fn continued_as(&self) -> Option<String> {
-        self.id.clone()
+        let is_plain =
+            |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+        self.id.clone().filter(|id| !id.is_empty() && id.chars().all(is_plain))
     }
 
     /// The system prompt and the tools, if the session is continued with the same API.
@@ -109,7 +119,7 @@ struct HistoryReader {
     results: Vec<(String, Option<CallResult>)>,
     names: Vec<(String, String)>,
     /// The ids of the provider for the calls of the answer.
-    provider_ids: Vec<ProviderId>,
+    provider_ids: Option<Vec<ProviderId>>,
     /// The prompt of the current turn is known.
     is_prompted: bool,
 }
@@ -245,7 +255,9 @@ impl HistoryReader {
             self.end_block();
             self.earlier.api = Some(api);
             let StoredAnswer { model, messages, calls, .. } = stored;
-            self.provider_ids = calls;
+            // The name by which the model was requested; the provider reports a more exact one.
+            self.earlier.requested_model = Some(model.clone());
+            self.provider_ids = Some(calls);
             self.answer.native = Some(NativeAnswer { api, model, messages });
         }
     }
@@ -269,8 +281,12 @@ impl HistoryReader {
         if answer.is_empty() {
             return;
         }
-        let calls: Vec<_> = answer.calls().cloned().collect();
         let provider_ids = std::mem::take(&mut self.provider_ids);
+        if let Some(ids) = &provider_ids {
+            keep_calls(&mut answer, ids.len());
+        }
+        let provider_ids = provider_ids.unwrap_or_default();
+        let calls: Vec<_> = answer.calls().cloned().collect();
         rename(&mut answer, &provider_ids);
         // Some agents do not print their prompts, but an API needs one before an answer.
         if !std::mem::replace(&mut self.is_prompted, true) {
@@ -320,6 +336,17 @@ pub(super) struct ProviderId {
     /// The provider gave none.
     #[serde(default)]
     pub(super) unnamed: bool,
+}
+
+/// Removes the calls that the provider's own form of the answer does not contain, because they were
+/// cut off.
+fn keep_calls(answer: &mut Answer, count: usize) {
+    let mut calls = 0;
+    answer.content.retain(|content| {
+        let is_call = matches!(content, Content::Call(_));
+        calls += usize::from(is_call);
+        !is_call || calls <= count
+    });
 }
 
 /// Gives the calls of an answer the ids of the provider.

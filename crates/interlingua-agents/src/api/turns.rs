@@ -277,7 +277,11 @@ impl AgentLoop {
         }
         // Only a call that the next request repeats can have a result.
         made.truncate(calls.len());
-        if end.outcome == Outcome::LimitReached || made.is_empty() {
+        if made.iter().zip(&calls).any(|(made, call)| made.name != call.name) {
+            return self.mismatched();
+        }
+        let may_run = matches!(end.outcome, Outcome::Completed | Outcome::WaitingForClient);
+        if !may_run || made.is_empty() {
             self.history.close_calls("This call was not run, because the response was cut off.");
             return self.answered(end);
         }
@@ -289,6 +293,17 @@ impl AgentLoop {
             .collect();
         self.turn.calls = made.iter().cloned().zip(calls).collect();
         Next::Run(made)
+    }
+
+    /// The calls of the events are not those of the answer, so that a result would get to another
+    /// call. Nothing is run.
+    fn mismatched(&mut self) -> Next {
+        self.history.close_calls("This call was not run, because it could not be identified.");
+        let failure = Failure::new(
+            ErrorClass::Internal,
+            "the calls of the response could not be matched with those of its answer; please report it",
+        );
+        Next::End(Box::new(self.ended(failure.to_turn_ended())))
     }
 
     /// Counts what a request has used, whether it succeeded or not.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Collected, Collector, ModelApi, OptionalField, Piece, RequestSettings, acceptable_id,
-    arguments, body_of, mentions, raw,
+    arguments, body_of, mentions, raw, result_id,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
 use crate::api::model::ApiKind;
@@ -46,7 +46,7 @@ impl ModelApi for Messages {
         if key.is_empty() { vec![version] } else { vec![version, ("x-api-key", key.to_owned())] }
     }
 
-    fn messages(&self, item: &Item, _before: Option<&Item>, model: &str) -> Vec<Box<RawValue>> {
+    fn messages(&self, item: &Item, before: Option<&Item>, model: &str) -> Vec<Box<RawValue>> {
         let message = match item {
             Item::User(parts) => json!({"role": "user", "content": content(parts)}),
             Item::Answer(answer) => match answer.native_for(ApiKind::Anthropic, model) {
@@ -57,7 +57,8 @@ impl ModelApi for Messages {
                 },
             },
             Item::Results(results) => {
-                let blocks: Vec<_> = results.iter().map(result).collect();
+                let id = |it| result_id(it, before, ApiKind::Anthropic, model);
+                let blocks: Vec<_> = results.iter().map(|it| result(it, &id(it))).collect();
                 json!({"role": "user", "content": blocks})
             }
         };
@@ -136,10 +137,10 @@ fn answer_content(answer: &Answer) -> Vec<Value> {
     blocks.collect()
 }
 
-fn result(result: &CallResult) -> Value {
+fn result(result: &CallResult, id: &str) -> Value {
     json!({
         "type": "tool_result",
-        "tool_use_id": acceptable_id(&result.call),
+        "tool_use_id": id,
         "content": content(&result.content),
         "is_error": result.is_error,
     })
@@ -192,6 +193,10 @@ impl Collector for Blocks {
                 blocks.push(value);
             }
         }
+        // The API rejects a message that ends with reasoning: what it led to was cut off.
+        while blocks.last().is_some_and(is_reasoning) {
+            blocks.pop();
+        }
         let paused = self.stop_reason.as_deref() == Some("pause_turn");
         let answer = Answer { content, native: None };
         let has_blocks = complete && !blocks.is_empty();
@@ -199,6 +204,11 @@ impl Collector for Blocks {
         let messages = raw(&message).filter(|_| has_blocks).into_iter().collect();
         Collected { answer, messages, paused }
     }
+}
+
+fn is_reasoning(block: &Value) -> bool {
+    let kind = block.get("type").and_then(Value::as_str);
+    matches!(kind, Some("thinking" | "redacted_thinking"))
 }
 
 impl Blocks {

@@ -1,12 +1,14 @@
 //! OpenAI's Chat Completions, and the many servers that are compatible with it.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{
     ApiKind, Collected, Collector, ModelApi, OptionalField, Piece, RequestSettings, acceptable_id,
-    arguments, body_of, data_url, mentions, raw, set,
+    arguments, body_of, data_url, mentions, raw, result_id, set,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
 
@@ -38,7 +40,7 @@ impl ModelApi for Chat {
         bearer(key)
     }
 
-    fn messages(&self, item: &Item, _before: Option<&Item>, model: &str) -> Vec<Box<RawValue>> {
+    fn messages(&self, item: &Item, before: Option<&Item>, model: &str) -> Vec<Box<RawValue>> {
         match item {
             Item::User(parts) => {
                 let message = json!({"role": "user", "content": content(parts)});
@@ -48,7 +50,11 @@ impl ModelApi for Chat {
                 Some(native) => native.to_vec(),
                 None => foreign(answer).and_then(|it| raw(&it)).into_iter().collect(),
             },
-            Item::Results(answers) => results(answers).iter().filter_map(raw).collect(),
+            Item::Results(answers) => {
+                let id = |it| result_id(it, before, ApiKind::Chat, model);
+                let answers: Vec<_> = answers.iter().map(|it| (it, id(it))).collect();
+                results(&answers).iter().filter_map(raw).collect()
+            }
         }
     }
 
@@ -141,10 +147,10 @@ fn call(call: &AnswerCall) -> Value {
 
 /// The messages with the results of calls. They are text only, so files follow in the name of the
 /// user, after all results.
-fn results(results: &[CallResult]) -> Vec<Value> {
+fn results(results: &[(&CallResult, Cow<'_, str>)]) -> Vec<Value> {
     let mut messages = Vec::new();
     let mut files = Vec::new();
-    for result in results {
+    for (result, call) in results {
         let attached = result.content.iter().filter(|part| !matches!(part, Part::Text(_)));
         let before = files.len();
         files.extend(attached.cloned());
@@ -152,7 +158,6 @@ fn results(results: &[CallResult]) -> Vec<Value> {
         if text.is_empty() && files.len() > before {
             text = "The file follows.".to_owned();
         }
-        let call = acceptable_id(&result.call);
         messages.push(json!({"role": "tool", "tool_call_id": call, "content": text}));
     }
     if !files.is_empty() {
@@ -377,7 +382,9 @@ impl StreamedCall {
         let input = arguments(&self.arguments)?;
         let unnamed = self.id.is_empty();
         let id = if unnamed { format!("call_{at}") } else { self.id };
-        let arguments = if self.arguments.trim().is_empty() { "{}" } else { &*self.arguments };
+        // Chat templates parse them, so they have to be what the call was run with.
+        let is_fine = serde_json::from_str::<Value>(&self.arguments).is_ok_and(|it| it.is_object());
+        let arguments = if is_fine { self.arguments } else { input.to_string() };
         let function = json!({"name": self.name, "arguments": arguments});
         let mut message = self.extra;
         message.insert("id".to_owned(), id.clone().into());

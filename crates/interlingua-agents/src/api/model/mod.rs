@@ -14,10 +14,11 @@ mod tests;
 use std::borrow::Cow;
 
 use interlingua::dialect::{self, Dialect};
+use interlingua::json::mend_surrogates;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::history::{Answer, Item};
+use super::history::{Answer, CallResult, Item};
 
 /// A model API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,11 +176,31 @@ fn set(object: &mut Value, name: &str, value: impl Into<Value>) {
 
 /// The arguments of a call as a JSON value: an empty text is an empty object, and what is not an
 /// object is `None`.
+///
+/// It accepts what the dialects accept, so that both find the same calls: models also write `null`,
+/// raw line feeds, and halves of surrogate pairs.
 fn arguments(text: &str) -> Option<Value> {
-    if text.trim().is_empty() {
+    let text = text.trim();
+    if text.is_empty() || text == "null" {
         return Some(json!({}));
     }
-    serde_json::from_str(text).ok().filter(Value::is_object)
+    let line = mend_surrogates(text).replace(['\n', '\r'], " ");
+    serde_json::from_str(&line).ok().filter(Value::is_object)
+}
+
+/// The id of a result, as the request has it for its call: that of the provider if the answer is sent
+/// back as the provider wrote it, else one that every API accepts.
+fn result_id<'r>(
+    result: &'r CallResult,
+    before: Option<&Item>,
+    api: ApiKind,
+    model: &str,
+) -> Cow<'r, str> {
+    let is_native = match before {
+        Some(Item::Answer(answer)) => answer.native_for(api, model).is_some(),
+        _ => false,
+    };
+    if is_native { Cow::Borrowed(&result.call) } else { acceptable_id(&result.call) }
 }
 
 /// A call id in the form that an API accepts: letters, digits, `_` and `-`, and not too long.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     ApiKind, Collected, Collector, ModelApi, OptionalField, RequestSettings, acceptable_id,
-    arguments, body_of, data_url, mentions, raw, set,
+    arguments, body_of, data_url, mentions, raw, result_id, set,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part, text_of};
 
@@ -41,7 +41,7 @@ impl ModelApi for Responses {
         super::chat::bearer(key)
     }
 
-    fn messages(&self, item: &Item, _before: Option<&Item>, model: &str) -> Vec<Box<RawValue>> {
+    fn messages(&self, item: &Item, before: Option<&Item>, model: &str) -> Vec<Box<RawValue>> {
         match item {
             Item::User(parts) => {
                 let message = json!({"type": "message", "role": "user", "content": content(parts)});
@@ -54,7 +54,8 @@ impl ModelApi for Responses {
                 }
             },
             Item::Results(results) => {
-                results.iter().map(output).filter_map(|it| raw(&it)).collect()
+                let id = |it| result_id(it, before, ApiKind::Responses, model);
+                results.iter().filter_map(|it| raw(&output(it, &id(it)))).collect()
             }
         }
     }
@@ -133,14 +134,14 @@ fn foreign(content: &Content) -> Option<Value> {
     }
 }
 
-fn output(result: &CallResult) -> Value {
+fn output(result: &CallResult, id: &str) -> Value {
     let has_files = result.content.iter().any(|part| !matches!(part, Part::Text(_)));
     let output = if has_files {
         content(&result.content).into()
     } else {
         Value::from(text_of(&result.content))
     };
-    json!({"type": "function_call_output", "call_id": acceptable_id(&result.call), "output": output})
+    json!({"type": "function_call_output", "call_id": id, "output": output})
 }
 
 /// The items of a response.

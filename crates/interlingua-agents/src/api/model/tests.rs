@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 
-use super::{ApiKind, Collected};
+use super::{ApiKind, Collected, arguments};
+use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, NativeAnswer};
 
 const APIS: [ApiKind; 4] = [ApiKind::Anthropic, ApiKind::Responses, ApiKind::Chat, ApiKind::Gemini];
 
@@ -278,4 +279,50 @@ proptest! {
         prop_assert_eq!(calls_collected(&collected), calls.expected());
         prop_assert_eq!(calls_read(ApiKind::Chat, stream.as_bytes()), Some(calls.expected()));
     }
+}
+
+/// Some servers name calls `functions.Read:0`, and would not find a result under another name.
+#[test]
+fn a_result_has_the_id_that_its_call_has_in_the_request() {
+    let id = "functions.Read:0";
+    let call =
+        AnswerCall { id: id.to_owned(), unnamed: false, name: "Read".to_owned(), input: json!({}) };
+    let results = Item::Results(vec![CallResult::refused(&call, "no")]);
+    for api in [ApiKind::Anthropic, ApiKind::Responses, ApiKind::Chat] {
+        let answer =
+            |native| Item::Answer(Answer { content: vec![Content::Call(call.clone())], native });
+        let own = NativeAnswer { api, model: "m".to_owned(), messages: Vec::new() };
+        let sent = |before: &Item| {
+            let messages = api.api().messages(&results, Some(before), "m");
+            messages.iter().map(|message| message.get()).collect::<String>()
+        };
+        assert!(sent(&answer(Some(own))).contains(id), "{api:?}");
+        assert!(sent(&answer(None)).contains("functions_Read_0"), "{api:?}");
+    }
+}
+
+#[test]
+fn arguments_are_read_as_the_dialects_read_them() {
+    for text in ["", " ", "null"] {
+        assert_eq!(arguments(text), Some(json!({})), "{text:?}");
+    }
+    assert_eq!(arguments("{\"a\":\"x\ny\"}"), Some(json!({"a": "x y"})));
+    assert!(arguments(r#"{"a":"\ud83d"}"#).is_some());
+    for text in ["7", "{\"a\":", "[1]"] {
+        assert_eq!(arguments(text), None, "{text:?}");
+    }
+}
+
+#[test]
+fn reasoning_that_led_to_nothing_is_not_sent_back() {
+    let mut collector = ApiKind::Anthropic.api().collector();
+    let records = [
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"Hm.","signature":"s"}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"c","name":"Write","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"a\""}}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}"#,
+    ];
+    records.iter().for_each(|record| collector.record("", record));
+    assert!(collector.answer(true).messages.is_empty());
 }

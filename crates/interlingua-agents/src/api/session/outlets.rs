@@ -25,8 +25,10 @@ pub(super) struct Outlets {
 /// What was emitted of the current response.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// The calls that the model made.
+    /// The calls that the model made, in the order in which their inputs became known.
     pub(super) calls: Vec<MadeCall>,
+    /// The ids of the calls that started, in order.
+    started: Vec<String>,
     /// The tokens of the request.
     pub(super) usage: Option<Usage<'static>>,
     /// The response is one of this API.
@@ -79,6 +81,15 @@ impl Seen {
         self.usage.clone().filter(|usage| usage.all() > 0)
     }
 
+    /// Takes the calls in the order in which they started, which is their order in the answer.
+    pub(super) fn take_calls(&mut self) -> Vec<MadeCall> {
+        let mut calls = std::mem::take(&mut self.calls);
+        let place = |call: &MadeCall| self.started.iter().position(|id| *id == call.id);
+        // A call that was generated again has started in an earlier response.
+        calls.sort_by_key(|call| place(call).unwrap_or(usize::MAX));
+        calls
+    }
+
     /// The model has produced something.
     pub(super) fn has_output(&self) -> bool {
         self.content || !self.calls.is_empty()
@@ -103,11 +114,14 @@ impl Seen {
             }
             // A call that is not streamed has its input from the start.
             Data::ToolStarted(started) if started.executor == Executor::Agent => {
+                self.started.push(started.call.to_string());
                 self.made(&started.call, &started.name, started.input.as_ref());
             }
             Data::ToolInput(input) if input.executor == Executor::Agent => {
                 self.made(&input.call, &input.name, input.input.as_ref());
             }
+            // A call that the grammar has closed is not run.
+            Data::ToolEnded(ended) => self.calls.retain(|call| ended.call != *call.id),
             Data::Unparsed(unparsed) => {
                 let text = unparsed.text.as_ref().map(ToString::to_string);
                 self.unreadable.get_or_insert(text.unwrap_or_default());

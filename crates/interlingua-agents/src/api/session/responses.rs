@@ -125,6 +125,9 @@ impl Live {
             record.printed(bytes);
         }
         let Ok(_) = self.reader.push(bytes, Some(now_ms()), &mut self.outlets);
+        if self.outlets.seen.content {
+            self.clock.progressed();
+        }
     }
 
     /// Ends the stream of the current response.
@@ -167,7 +170,8 @@ impl Live {
                 self.agent.failed(failure, None, jitter())
             }
             None => {
-                let failure = failure.unwrap_or_else(|| cut_off(&seen));
+                let mut failure = failure.unwrap_or_else(|| cut_off(&seen));
+                failure.message = self.without_key(&failure.message);
                 let continuation = response.collector.continuation();
                 self.agent.failed(failure, continuation, jitter())
             }
@@ -179,7 +183,7 @@ impl Live {
         self.follow_failure(next);
     }
 
-    fn responded(&mut self, end: &TurnEnded<'_>, collected: Collected, seen: Seen) {
+    fn responded(&mut self, end: &TurnEnded<'_>, collected: Collected, mut seen: Seen) {
         self.clock.progressed();
         let settings = self.agent.settings();
         let calls = collected.answer.calls();
@@ -189,7 +193,7 @@ impl Live {
             messages: collected.messages.clone(),
             calls: calls.map(|it| ProviderId { id: it.id.clone(), unnamed: it.unnamed }).collect(),
         };
-        let next = self.agent.responded(end, collected, seen.calls);
+        let next = self.agent.responded(end, collected, seen.take_calls());
         if !stored.messages.is_empty() && end.outcome != Outcome::Refused {
             self.keep_native("answer", &stored);
         }
