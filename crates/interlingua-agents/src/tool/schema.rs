@@ -71,7 +71,10 @@ pub(super) fn summary(schema: &Value) -> String {
         let optional = if is_required(name) { "" } else { ", optional" };
         format!("`{name}` ({kind}{optional})")
     };
-    fields.into_iter().flatten().map(field).collect::<Vec<_>>().join(", ")
+    let mut fields: Vec<_> = fields.into_iter().flatten().map(field).collect();
+    // The order of a JSON object depends on features that other crates may enable.
+    fields.sort_unstable();
+    fields.join(", ")
 }
 
 #[cfg(test)]

@@ -58,8 +58,12 @@ async fn the_golden_sessions_are_as_reviewed() {
             std::fs::write(path, now).unwrap();
             continue;
         }
-        let reviewed = std::fs::read_to_string(&path).unwrap().replace("\r\n", "\n");
-        assert_eq!(now, reviewed, "{name}");
+        let reviewed = std::fs::read_to_string(&path).unwrap();
+        // The order of fields depends on features that other crates may enable.
+        let values = |text: &str| -> Vec<Value> {
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        };
+        assert_eq!(values(&now), values(&reviewed), "{name}");
     }
 }
 
