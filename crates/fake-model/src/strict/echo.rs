@@ -21,7 +21,7 @@ pub(super) fn signature(protocol: Protocol, piece: &Value) -> Option<&str> {
     piece.get(field).and_then(Value::as_str)
 }
 
-/// Compares an answer with the pieces that came back. `known` tells whether a signature was sent
+/// Compares an answer with the pieces that came back. `known` is whether a signature was sent
 /// at all.
 pub(super) fn compare(
     protocol: Protocol,

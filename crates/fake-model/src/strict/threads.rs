@@ -42,7 +42,7 @@ struct Thread {
 }
 
 impl Threads {
-    /// Finds the conversation of a request, and compares the request with it. `left` tells whether
+    /// Finds the conversation of a request, and compares the request with it. `left` is whether
     /// the agent closed the connection before it had all of an answer.
     pub(crate) fn follow(
         &mut self,

@@ -252,7 +252,7 @@ impl AgentLoop {
         self.turn.continuation = None;
         let Collected { mut answer, messages, paused } = collected;
         if end.outcome == Outcome::Refused {
-            // What a model said before it refused is not repeated to it.
+            // The text before a refusal is not sent back to the model.
             return self.end(end);
         }
         let is_empty = answer.is_empty() && messages.is_empty();
@@ -407,7 +407,7 @@ impl AgentLoop {
         }
     }
 
-    /// The turn is interrupted: keeps what the model said so far, and answers its calls, so that the
+    /// The turn is interrupted: keeps the text so far, and answers its calls, so that the
     /// history stays valid. Results that exist are kept.
     pub(crate) fn interrupted(&mut self, collected: Option<Collected>) {
         if let Some(Collected { mut answer, .. }) = collected {

@@ -169,7 +169,7 @@ impl Prices {
 
     /// How many tokens a model takes, if it is known.
     pub fn window(&self, model: &str) -> Option<Window> {
-        // A price that a user overrides says nothing about the window.
+        // A price that a user overrides does not change the window.
         let named = self.models.iter().filter(|it| it.is_named(model));
         named.map(Model::window).find(|window| *window != Window::default())
     }

@@ -89,7 +89,7 @@ async fn request(settings: &Settings, url: &Url) -> Result<Response, Failure> {
     sent.send().await.map_err(|problem| Failure(format!("{url}: {}", causes(&problem))))
 }
 
-/// An error with its causes, since the first one says little.
+/// An error with its causes, since the first one explains little.
 fn causes(problem: &dyn std::error::Error) -> String {
     let mut text = problem.to_string();
     let mut next = problem.source();

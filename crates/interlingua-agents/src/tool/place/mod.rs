@@ -5,7 +5,7 @@
 //! relative to a descriptor of the folder, and no link is followed on the way: whatever was swapped
 //! after the check makes the call fail instead of leading elsewhere.
 //!
-//! A hard link cannot be told from the file itself. Reading one reads the file; a change replaces
+//! A hard link cannot be distinguished from the file itself. Reading one reads the file; a change replaces
 //! the name inside of the folder, and leaves the other name as it was.
 
 #[cfg(unix)]
