@@ -197,6 +197,11 @@ impl Reader {
         })
     }
 
+    /// Whether the current response has reported its end, so that nothing of it is awaited any more.
+    pub fn has_response_end(&self) -> bool {
+        self.core.grammar.has_response_end()
+    }
+
     /// Takes the end of the current response, where the caller ends the turns
     /// ([`TurnOwner::Caller`]): its outcome, with the error if it failed. `None` if the response
     /// has not reported its end, which means that it was cut off if its stream has ended.
@@ -208,6 +213,21 @@ impl Reader {
     /// another response of a model API. The previous stream must have been
     /// [ended](Self::end_stream).
     pub fn next_stream(&mut self, source: Source) -> Result<(), Error> {
+        self.begin_stream(source)?;
+        self.core.grammar.begin_stream();
+        Ok(())
+    }
+
+    /// Begins a stream that continues the response of the [ended](Self::end_stream) one, as a new
+    /// epoch. Calls of both are calls of one response, whose inputs are held back until it ends
+    /// properly.
+    pub fn continue_response(&mut self, source: Source) -> Result<(), Error> {
+        self.begin_stream(source)?;
+        self.core.grammar.continue_response();
+        Ok(())
+    }
+
+    fn begin_stream(&mut self, source: Source) -> Result<(), Error> {
         if !self.ended {
             return Err(Error::StreamNotEnded);
         }
@@ -216,7 +236,6 @@ impl Reader {
             Source::Recognise => Stream::Recognising(Recognition::default()),
         };
         self.framing = self.stream.framing(self.framing_kind).at_start(self.limits);
-        self.core.grammar.begin_stream();
         self.ended = false;
         Ok(())
     }

@@ -120,6 +120,9 @@ impl<E: Encoder> Writer<E> {
     #[inline]
     fn encode(&mut self, entry: EntryRef<'_>) {
         let Self { encoder, fit, out, pass_through } = self;
+        if matches!(entry.event.data, Data::HostState(_)) && !encoder.writes_host_state() {
+            return;
+        }
         out.begin_entry(entry);
         match entry.raw.filter(|raw| pass_through.covers(raw)) {
             Some(raw) => pass_through.take(raw, entry.epoch, out),

@@ -1,6 +1,7 @@
 //! The arguments of a tool call, which model APIs stream as pieces of JSON text.
 
-use crate::json::{Json, Text, mend_surrogates};
+use crate::event::{Outcome, TurnEnded};
+use crate::json::{Json, Text, mend_surrogates, on_one_line};
 
 /// The arguments of a call so far.
 #[derive(Debug, Default)]
@@ -54,10 +55,17 @@ impl Arguments {
         if text.is_empty() || text == "null" {
             return response_is_complete.then(|| Json::object(|_| {}));
         }
-        // A record must not break a line of the output, and a string contains no line feed.
-        let line = mend_surrogates(text).replace(['\n', '\r'], " ");
-        Json::from_text(line).filter(Json::is_object)
+        // A record must not break a line of the output.
+        let text = mend_surrogates(text);
+        Json::from_text(on_one_line(&text).into_owned()).filter(Json::is_object)
     }
+}
+
+/// Ends a response whose calls all have arguments that are no JSON object.
+pub(crate) fn end_with_malformed_calls(ended: &mut TurnEnded<'_>) {
+    ended.outcome = Outcome::Failed;
+    ended.reason = Some(Text::plain(TurnEnded::MALFORMED_CALLS));
+    ended.cause = Some(Text::plain("the arguments of the tool call are no JSON object"));
 }
 
 #[cfg(test)]
@@ -98,6 +106,8 @@ mod tests {
     fn an_input_is_one_line_of_valid_json() {
         let input = of("{\r\n \"a\": \"\\ud83d\"\n}").to_input(true).unwrap();
         assert_eq!(input.get(), "{   \"a\": \"\\ufffd\" }");
+        let input = of("{\"a\":\"x\ny\"}").to_input(true).unwrap();
+        assert_eq!(input.get(), r#"{"a":"x\ny"}"#);
     }
 
     #[test]

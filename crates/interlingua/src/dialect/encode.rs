@@ -28,6 +28,11 @@ pub trait Encoder: CloneEncoder + Send {
         false
     }
 
+    /// Whether it writes what the host stores for itself. For all others, that is not there.
+    fn writes_host_state(&self) -> bool {
+        false
+    }
+
     /// Whether it also writes records of the agent that add nothing
     /// ([`Silent`](crate::event::Silent)).
     fn writes_silent_records(&self) -> bool {
@@ -87,6 +92,10 @@ impl Encoder for Box<dyn Encoder> {
 
     fn writes_replays(&self) -> bool {
         (**self).writes_replays()
+    }
+
+    fn writes_host_state(&self) -> bool {
+        (**self).writes_host_state()
     }
 
     fn writes_silent_records(&self) -> bool {

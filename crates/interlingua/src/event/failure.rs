@@ -59,6 +59,17 @@ payload! {
 }
 
 payload! {
+    /// What the host of the agent stores for itself, in order to resume the session. It is no part
+    /// of the conversation, so only the dialect `events` writes it.
+    pub struct HostState<'a> {
+        /// The host's name for it.
+        pub name: Text<'a>,
+        /// What is stored.
+        pub raw: Option<Json<'a>>,
+    }
+}
+
+payload! {
     /// A record of an unknown type.
     pub struct Unknown<'a> {
         /// The record's type, if it has one.

@@ -239,6 +239,8 @@ data! {
     Artifact(Artifact) = "artifact" boxed,
     /// A known record that has no meaning outside its own protocol.
     Native(Native) = "native",
+    /// What the host of the agent stores for itself.
+    HostState(HostState) = "host_state",
     /// A record of an unknown type.
     Unknown(Unknown) = "unknown",
     /// A record that adds nothing to what was emitted before.

@@ -62,6 +62,17 @@ payload! {
     }
 }
 
+impl TurnEnded<'_> {
+    /// The [`reason`](Self::reason) of a response whose calls all have arguments that are no JSON
+    /// object, so that none of them can be run.
+    pub const MALFORMED_CALLS: &'static str = "malformed_calls";
+
+    /// Whether the response ended properly, and none of its calls can be run.
+    pub fn has_only_malformed_calls(&self) -> bool {
+        self.reason.as_ref().is_some_and(|reason| *reason == *Self::MALFORMED_CALLS)
+    }
+}
+
 payload! {
     /// A message of the user, or one that the agent added in the user's name.
     pub struct UserMessage<'a> {

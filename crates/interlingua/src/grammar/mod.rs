@@ -326,12 +326,24 @@ impl Grammar {
         self.stream.origin = Origin::default();
     }
 
+    /// Begins a stream that continues the response of the one before. The ids of calls stay valid,
+    /// and what is held back of them stays.
+    pub(crate) fn continue_response(&mut self) {
+        self.begin_epoch_of_response();
+        self.stream.origin = Origin::default();
+    }
+
     /// Begins a new epoch: native ids are reset, while counts and the sequence continue.
     fn begin_epoch(&mut self) {
-        self.stream.epoch += 1;
-        self.blocks.begin_epoch();
         self.calls.begin_epoch(self.responses.active);
         self.responses.begin_epoch();
+        self.begin_epoch_of_response();
+    }
+
+    /// Begins a new epoch, in which the calls are still those of the response before.
+    fn begin_epoch_of_response(&mut self) {
+        self.stream.epoch += 1;
+        self.blocks.begin_epoch();
         self.requests.begin_epoch();
         self.turns.begin_epoch();
         self.session.begin_epoch();

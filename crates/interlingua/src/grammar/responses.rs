@@ -9,6 +9,8 @@
 //! - A call is made only when its response has ended properly. Until then, its input is held back:
 //!   a response that was cut off is requested again, and its calls may then be others.
 //! - A text that was not streamed is emitted as if it had been, in pieces.
+//! - A response that was cut off may be continued by the next stream. Its calls are then those of one
+//!   response, in two epochs.
 //! - A call that is generated again, with the same name and at the same position, keeps its emitted
 //!   id. One that is not is abandoned.
 
@@ -45,6 +47,11 @@ impl Grammar {
     /// Lets the caller begin and end turns.
     pub(crate) fn set_turns_of_caller(&mut self) {
         self.responses.active = true;
+    }
+
+    /// Whether the end of the current response was reported.
+    pub(crate) fn has_response_end(&self) -> bool {
+        self.responses.end.is_some()
     }
 
     /// Takes the end of the current response; `None` if the response did not report it.
@@ -120,7 +127,7 @@ impl Grammar {
     fn end_response(&mut self, event: Event<'_>, emit: Emit<'_>) {
         let Data::TurnEnded(ended) = event.data else { return };
         let held = std::mem::take(&mut self.responses.held);
-        if ended.outcome != Outcome::Failed {
+        if ended.outcome != Outcome::Failed || ended.has_only_malformed_calls() {
             for event in held {
                 self.dispatch(event, emit);
             }

@@ -6,6 +6,7 @@
 //! here knows a protocol.
 
 mod cursor;
+mod line_ends;
 pub mod read;
 mod record;
 mod run;
@@ -15,6 +16,7 @@ mod text;
 mod value;
 pub mod write;
 
+pub use line_ends::on_one_line;
 pub(crate) use record::{known, record};
 pub use shape::{KnownField, Shape};
 pub(crate) use surrogates::Mender;

@@ -22,6 +22,8 @@ pub(super) struct Blocks {
     calls: Vec<Call>,
     /// The ended calls for which no input was streamed. It is empty, unless the response was cut off.
     without_input: Vec<Call>,
+    /// The input of a call of the client is no JSON object.
+    pub(super) has_malformed: bool,
 }
 
 #[derive(Debug)]
@@ -173,6 +175,7 @@ impl Blocks {
                     out.native("content_block_stop");
                 }
                 (WholeInput::Broken, _) => {
+                    self.has_malformed |= call.executor == Executor::Client;
                     self.abandon(&call, "the input of this call is not complete", out);
                 }
             },

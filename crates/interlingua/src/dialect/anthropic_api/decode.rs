@@ -6,7 +6,7 @@ use super::ended::Ending;
 use super::failure;
 use super::wire::{ApiRecord, Content, Failure};
 use crate::dialect::messages_api::counts;
-use crate::dialect::{Decoder, Emitter, EventSink, each_record};
+use crate::dialect::{Decoder, Emitter, EventSink, arguments, each_record};
 use crate::event::{
     ErrorClass, Event, MessageEnded, MessageStarted, Native, Outcome, Reason, Scope,
     SessionStarted, TurnEnded, TurnStarted, Usage,
@@ -129,7 +129,12 @@ impl AnthropicApiDecoder {
         }
         self.emit_message_ended(out);
         let calls = self.blocks.take_client_calls();
-        out.emit(std::mem::take(&mut self.ending).turn(!calls.is_empty()));
+        let mut ended = std::mem::take(&mut self.ending).turn(!calls.is_empty());
+        let is_proper = matches!(ended.outcome, Outcome::Completed | Outcome::WaitingForClient);
+        if calls.is_empty() && self.blocks.has_malformed && is_proper {
+            arguments::end_with_malformed_calls(&mut ended);
+        }
+        out.emit(ended);
         self.left_to_client = calls;
     }
 

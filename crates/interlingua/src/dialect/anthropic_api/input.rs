@@ -1,6 +1,6 @@
 //! The input of a call, which is streamed as JSON text that is cut anywhere. It knows no record.
 
-use crate::json::{Json, Text};
+use crate::json::{Json, Text, mend_surrogates, on_one_line};
 
 /// The longest input that is kept, in bytes.
 const MAX_INPUT: usize = 64 << 20;
@@ -45,7 +45,9 @@ impl StreamedInput {
         if text.is_empty() {
             return WholeInput::Empty;
         }
-        let object = Json::from_text(text.to_owned()).filter(Json::is_object);
+        // A record must not break a line of the output.
+        let text = mend_surrogates(text);
+        let object = Json::from_text(on_one_line(&text).into_owned()).filter(Json::is_object);
         object.map_or(WholeInput::Broken, WholeInput::Object)
     }
 }
@@ -66,6 +68,8 @@ mod tests {
         assert_eq!(whole(&["", " "]), WholeInput::Empty);
         let object = Json::from_text(r#"{"a":1}"#.to_owned()).unwrap();
         assert_eq!(whole(&["", "{\"a\"", ":1}", "\n"]), WholeInput::Object(object));
+        let object = Json::from_text(r#"{ "a":"x\ny"}"#.to_owned()).unwrap();
+        assert_eq!(whole(&["{\n\"a\":\"x", "\ny\"}"]), WholeInput::Object(object));
         for broken in ["{\"a\":", "{\"a\":1}}", "12", "null", "[]", "{a:1}"] {
             assert_eq!(whole(&[broken]), WholeInput::Broken, "{broken}");
         }

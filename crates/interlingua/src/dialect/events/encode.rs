@@ -32,6 +32,10 @@ impl Encoder for EventsEncoder {
         true
     }
 
+    fn writes_host_state(&self) -> bool {
+        true
+    }
+
     fn writes_silent_records(&self) -> bool {
         true
     }

@@ -5,7 +5,7 @@ use super::ended::{Counts, outcome_of};
 use super::wire::{Choice, Chunk, Delta, Part, ReasoningDetail};
 use crate::dialect::decode::Own;
 use crate::dialect::openai_error::{ErrorFields, Failure};
-use crate::dialect::{Decoder, Emitter, EventSink, each_record};
+use crate::dialect::{Decoder, Emitter, EventSink, arguments, each_record};
 use crate::event::{
     Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, ErrorClass, MessageEnded,
     MessageStarted, Native, Notice, Outcome, SessionStarted, Severity, ToolEnded, ToolStatus,
@@ -264,8 +264,7 @@ impl OpenAiChatDecoder {
             ..ended
         };
         if unusable && ended.outcome == Outcome::Completed {
-            ended.outcome = Outcome::Failed;
-            ended.cause = Some(Text::plain("the arguments of the tool call are no JSON object"));
+            arguments::end_with_malformed_calls(&mut ended);
         }
         out.emit(ended);
         self.client_calls = calls;

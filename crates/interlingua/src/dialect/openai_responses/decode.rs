@@ -9,7 +9,7 @@ use super::texts::{Place, Texts};
 use super::wire::{Item, Line, Response};
 use crate::dialect::decode::Own;
 use crate::dialect::openai_error::{ErrorFields, Failure};
-use crate::dialect::{Decoder, Emitter, EventSink, each_record};
+use crate::dialect::{Decoder, Emitter, EventSink, arguments, each_record};
 use crate::event::{
     BlockKind, Compacted, ErrorClass, MessageEnded, MessageStarted, Native, Outcome,
     SessionStarted, ToolEnded, ToolStatus, TurnEnded, TurnStarted,
@@ -360,9 +360,7 @@ impl OpenAiResponsesDecoder {
                 ended.outcome = Outcome::WaitingForClient;
                 self.client_calls = calls;
             } else if self.calls.has_unusable {
-                ended.outcome = Outcome::Failed;
-                ended.cause =
-                    Some(Text::plain("the arguments of the tool call are no JSON object"));
+                arguments::end_with_malformed_calls(&mut ended);
             }
         } else {
             self.calls.abandon("the response stopped before it was complete", out);
