@@ -239,7 +239,17 @@ impl Desk<'_> {
     fn choose(&mut self, protocol: Protocol, conversation: &Conversation) -> Chosen {
         let token = self.asked.body.get("continuationToken").and_then(Value::as_str);
         if let Some(token) = token {
-            if let Some(rest) = self.state.rests.get(token) {
+            if let Some(rest) = self.state.rests.get_mut(token) {
+                let failure = rest.reply.continuation_failure.take();
+                if failure.is_some() {
+                    return Chosen {
+                        place: rest.place,
+                        reply: Reply { failure, ..Reply::default() },
+                        blocks: Vec::new(),
+                        number: rest.number,
+                        whole: None,
+                    };
+                }
                 return Chosen {
                     place: rest.place,
                     reply: Reply { ending: Ending::Complete, ..rest.reply.clone() },

@@ -179,6 +179,13 @@ impl Reply {
         self
     }
 
+    /// Answers the first request that continues the reply with an HTTP error of a class.
+    #[must_use]
+    pub fn continuation_failure(mut self, class: FailureClass) -> Self {
+        self.continuation_failure = Some(Failure::new(class));
+        self
+    }
+
     /// Sets the header `retry-after-ms` of the failure.
     #[must_use]
     pub fn retry_after_ms(mut self, milliseconds: u64) -> Self {

@@ -89,6 +89,9 @@ pub struct Reply {
     pub error: Option<ApiError>,
     /// An HTTP error of a class, as each API reports it, instead of a reply.
     pub failure: Option<Failure>,
+    /// The first request that continues the reply after a checkpoint gets this HTTP error. Gemini
+    /// only.
+    pub continuation_failure: Option<Failure>,
     /// Any status, headers and body instead of a reply.
     pub raw: Option<RawAnswer>,
     /// The answer, head included, is held back until the test opens the gate of this name.
