@@ -130,20 +130,18 @@ impl ApiSettings {
         let mut notices = tools.enforcement();
         notices.extend(server_notices);
         notices.extend(unenforced_limit);
-        let mut offered = tools.offered();
-        offered.extend(schema.as_ref().map(AnswerSchema::tool));
-        let mut frozen = Frozen { system: self.system, tools: offered };
-        let (mut session, mut history) = (new_id(), History::default());
+        let answer_tool = schema.as_ref().map(AnswerSchema::tool);
+        let (mut session, mut history, mut frozen) = (new_id(), History::default(), None);
         if let Some(earlier) = self.earlier {
-            notices.extend(earlier.losses(self.api, &self.model));
-            history = earlier.history();
-            if let Some(id) = earlier.continued_as() {
-                session = id;
-            }
-            if let Some(kept) = earlier.frozen(self.api) {
-                frozen = kept;
-            }
+            let continued = earlier.continued(self.api, &self.model, answer_tool.as_ref());
+            notices.extend(continued.losses);
+            (history, frozen) = (continued.history, continued.frozen);
+            session = continued.id.unwrap_or(session);
         }
+        let frozen = frozen.unwrap_or_else(|| {
+            let tools = tools.offered().into_iter().chain(answer_tool).collect();
+            Frozen { system: self.system, tools }
+        });
         let not_written = |problem| Error::NotPrepared {
             path: self.sessions.clone().unwrap_or_default(),
             problem,

@@ -40,20 +40,18 @@ impl History {
     }
 
     /// Replaces the older turns by a summary.
-    pub(crate) fn compact(&mut self, summary: &str) {
+    pub(super) fn compact(&mut self, summary: &str) {
         let Some(at) = self.last_prompt() else { return };
-        let mut items = self.items().get(at..).unwrap_or_default().to_vec();
-        let introduction = Part::Text(format!("{INTRODUCTION}\n\n{summary}"));
-        for item in &mut items {
-            match item {
-                Item::Answer(answer) => answer.native = None,
-                Item::User(_) | Item::Results(_) => {}
+        let items = self.items_mut();
+        items.drain(..at);
+        for item in items.iter_mut() {
+            if let Item::Answer(answer) = item {
+                answer.native = None;
             }
         }
         if let Some(Item::User(parts)) = items.first_mut() {
-            parts.insert(0, introduction);
+            parts.insert(0, Part::Text(format!("{INTRODUCTION}\n\n{summary}")));
         }
-        *self = Self::new(items);
     }
 }
 
@@ -91,20 +89,25 @@ fn without_middle(text: &str, longest: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::history::Record;
     use super::*;
 
-    fn user(text: &str) -> Item {
-        Item::User(vec![Part::Text(text.to_owned())])
+    fn history(prompts: &[&str]) -> History {
+        let mut history = History::default();
+        for prompt in prompts {
+            history.record(Record::User(vec![Part::Text((*prompt).to_owned())]));
+        }
+        history
     }
 
     #[test]
     fn the_first_turn_cannot_be_compacted() {
-        assert_eq!(History::new(vec![user("go")]).to_summarise(), None);
+        assert_eq!(history(&["go"]).to_summarise(), None);
     }
 
     #[test]
     fn the_running_turn_stays() {
-        let mut history = History::new(vec![user("one"), user("two")]);
+        let mut history = history(&["one", "two"]);
         assert_eq!(history.to_summarise().as_deref(), Some("User: one"));
         history.compact("They said one.");
         let [Item::User(parts)] = history.items() else { panic!("{history:?}") };

@@ -3,33 +3,34 @@
 //! It is append-only. Current models bind their reasoning to everything before it, so nothing that
 //! was sent is ever changed. An answer of the model is kept twice: as the provider wrote it, which
 //! is sent back unchanged to the same model API, and as text and calls, which any other one can take.
+//!
+//! It is a sequence of [records](Record), which are stored in the log of the session. A resumed
+//! session applies them again, so that it sends exactly what the session before would have sent:
+//! events alone do not tell what became of an answer that was refused, interrupted or cut off.
 
+use interlingua::json::Json;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::model::ApiKind;
-
 /// A part of what the user or a tool contributes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// Text.
-    Text(String),
-    /// An image.
-    Image {
-        /// Its media type, for example `image/png`.
-        media_type: String,
-        /// The bytes in base64.
-        data: String,
-    },
-    /// A document.
-    Document {
-        /// Its media type, for example `application/pdf`.
-        media_type: String,
-        /// The bytes in base64.
-        data: String,
-        /// The name of the file.
-        name: String,
-    },
+pub(crate) use crate::tool::Content as Part;
+
+/// A step of the history, as it is stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Record {
+    /// A prompt of the user.
+    User(Vec<Part>),
+    /// An answer of the model.
+    Answer(Answer),
+    /// The result of a call of the answer before it. Results are stored as they become known.
+    Result(CallResult),
+    /// The older turns were replaced by this summary.
+    Compacted(String),
+    /// The system prompt or the tools have changed, so that the reasoning so far is not valid.
+    ReasoningDropped,
 }
 
 /// An item of the history.
@@ -44,16 +45,18 @@ pub(crate) enum Item {
 }
 
 /// An answer of the model.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Answer {
     /// Its text and its calls, in order.
     pub(crate) content: Vec<Content>,
     /// The answer as the provider wrote it, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) native: Option<NativeAnswer>,
 }
 
 /// A piece of an answer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Content {
     /// Text for the user.
     Text(String),
@@ -62,18 +65,23 @@ pub(crate) enum Content {
 }
 
 /// A call in an answer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AnswerCall {
     /// The provider's id, by which the result is found; made up if the provider gave none.
     pub(crate) id: String,
     /// The provider gave no id.
+    #[serde(default)]
     pub(crate) unnamed: bool,
     pub(crate) name: String,
     pub(crate) input: Value,
+    /// The model wrote arguments that are no JSON object, so that the call cannot be run. Its input
+    /// is empty, because not every server takes them back.
+    #[serde(default)]
+    pub(crate) malformed: bool,
 }
 
 /// An answer as the provider wrote it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct NativeAnswer {
     pub(crate) api: ApiKind,
     pub(crate) model: String,
@@ -82,11 +90,12 @@ pub(crate) struct NativeAnswer {
 }
 
 /// The result of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CallResult {
     /// The id of the call, as in its answer.
     pub(crate) call: String,
     /// The provider gave the call no id.
+    #[serde(default)]
     pub(crate) unnamed: bool,
     pub(crate) name: String,
     pub(crate) content: Vec<Part>,
@@ -144,25 +153,97 @@ impl Answer {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
     items: Vec<Item>,
+    /// The results so far of the calls of the last answer.
+    results: Vec<Option<CallResult>>,
+    /// The number of answers, including those that a summary replaced.
+    answers: u64,
+    /// What has to be stored.
+    unstored: Vec<Json<'static>>,
 }
 
 impl History {
-    pub(crate) fn new(items: Vec<Item>) -> Self {
-        Self { items }
-    }
-
     pub(crate) fn items(&self) -> &[Item] {
         &self.items
     }
 
-    pub(crate) fn push(&mut self, item: Item) {
-        self.items.push(item);
+    pub(super) fn items_mut(&mut self) -> &mut Vec<Item> {
+        &mut self.items
     }
 
-    /// Whether the calls of the last answer have no results.
+    /// The number of answers so far, which no later answer has.
+    pub(crate) fn answers(&self) -> u64 {
+        self.answers
+    }
+
+    /// Adds a record, which has to be stored.
+    pub(crate) fn record(&mut self, record: Record) {
+        self.unstored.extend(Json::from_serialize(&record));
+        self.apply(record);
+    }
+
+    /// Takes what has to be stored since the last call.
+    pub(crate) fn take_unstored(&mut self) -> Vec<Json<'static>> {
+        std::mem::take(&mut self.unstored)
+    }
+
+    /// Stores the whole history once more, for a log that does not contain it.
+    pub(crate) fn store_all(&mut self) {
+        self.unstored.clear();
+        for item in &self.items {
+            let records = match item {
+                Item::User(parts) => vec![Record::User(parts.clone())],
+                Item::Answer(answer) => vec![Record::Answer(answer.clone())],
+                Item::Results(results) => results.iter().cloned().map(Record::Result).collect(),
+            };
+            self.unstored.extend(records.iter().filter_map(Json::from_serialize));
+        }
+    }
+
+    /// Adds a record that is stored already.
+    pub(crate) fn apply(&mut self, record: Record) {
+        match record {
+            Record::User(parts) => self.items.push(Item::User(parts)),
+            Record::Answer(answer) => {
+                self.answers += 1;
+                self.results = answer.calls().map(|_| None).collect();
+                self.items.push(Item::Answer(answer));
+            }
+            Record::Result(result) => self.add_result(result),
+            Record::Compacted(summary) => self.compact(&summary),
+            Record::ReasoningDropped => {
+                for item in &mut self.items {
+                    if let Item::Answer(answer) = item {
+                        answer.native = None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds the result of a call. Once all calls have one, the results are an item, in the order of
+    /// the calls.
+    fn add_result(&mut self, result: CallResult) {
+        let Self { items, results, .. } = self;
+        let Some(Item::Answer(answer)) = items.last() else { return };
+        let waits = |(call, known): &(&AnswerCall, &mut Option<_>)| {
+            known.is_none() && call.id == result.call
+        };
+        if let Some((_, known)) = answer.calls().zip(&mut *results).find(waits) {
+            *known = Some(result);
+        }
+        if results.iter().all(Option::is_some) {
+            let results = std::mem::take(results).into_iter().flatten();
+            items.push(Item::Results(results.collect()));
+        }
+    }
+
+    /// The calls of the last answer that have no results.
     pub(crate) fn open_calls(&self) -> Vec<AnswerCall> {
         match self.items.last() {
-            Some(Item::Answer(answer)) => answer.calls().cloned().collect(),
+            Some(Item::Answer(answer)) => {
+                let calls = answer.calls().zip(&self.results);
+                calls.filter(|(_, known)| known.is_none()).map(|(call, _)| call.clone()).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -170,11 +251,81 @@ impl History {
     /// Answers the calls that have no results, so that the history is valid: they were cut off by an
     /// interrupt, or by the end of the program.
     pub(crate) fn close_calls(&mut self, why: &str) {
-        let open = self.open_calls();
-        if open.is_empty() {
-            return;
+        for call in self.open_calls() {
+            self.record(Record::Result(CallResult::refused(&call, why)));
         }
-        let results = open.iter().map(|call| CallResult::refused(call, why));
-        self.items.push(Item::Results(results.collect()));
+    }
+
+    /// The number of answers in the form of a provider.
+    pub(crate) fn native_answers(&self) -> impl Iterator<Item = &Answer> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Answer(answer) if answer.native.is_some() => Some(answer),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &str) -> AnswerCall {
+        let (name, input) = ("Read".to_owned(), serde_json::json!({}));
+        AnswerCall { id: id.to_owned(), unnamed: false, name, input, malformed: false }
+    }
+
+    fn result(id: &str, text: &str) -> Record {
+        Record::Result(CallResult {
+            content: vec![Part::Text(text.to_owned())],
+            ..CallResult::refused(&call(id), "")
+        })
+    }
+
+    fn texts(item: &Item) -> Vec<String> {
+        match item {
+            Item::Results(results) => results.iter().map(CallResult::text).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Results become known in any order, and two calls of an answer may have the same id.
+    #[test]
+    fn results_are_in_the_order_of_the_calls() {
+        let mut history = History::default();
+        let calls = ["a", "b", "a"].map(|id| Content::Call(call(id)));
+        let answer = Answer { content: calls.to_vec(), native: None };
+        history.record(Record::Answer(answer));
+        history.record(result("b", "second"));
+        history.record(result("a", "first"));
+        assert_eq!(history.open_calls(), [call("a")]);
+        assert_eq!(history.items().len(), 1);
+        history.close_calls("third");
+        assert_eq!(texts(&history.items()[1]), ["first", "second", "third"]);
+        // A result that no call waits for changes nothing.
+        history.record(result("a", "fourth"));
+        assert_eq!(history.items().len(), 2);
+    }
+
+    #[test]
+    fn the_stored_records_are_the_same_history() {
+        let mut history = History::default();
+        let image = Part::Image { media_type: "image/png".to_owned(), data: "AA==".to_owned() };
+        history.record(Record::User(vec![Part::Text("look".to_owned()), image]));
+        let message = RawValue::from_string(r#"{"role":"assistant","n":1.0}"#.to_owned()).unwrap();
+        let (api, model, messages) = (ApiKind::Chat, "m".to_owned(), vec![message]);
+        let native = Some(NativeAnswer { api, model, messages });
+        let content = vec![Content::Text("I look.".to_owned()), Content::Call(call("a"))];
+        history.record(Record::Answer(Answer { content, native }));
+        history.record(result("a", "seen"));
+        history.record(Record::User(vec![Part::Text("and?".to_owned())]));
+        let shown = format!("{:?}", history.items());
+        let again = |stored: Vec<Json<'_>>| {
+            let mut again = History::default();
+            stored.iter().for_each(|it| again.apply(serde_json::from_str(it.get()).unwrap()));
+            format!("{:?}", again.items())
+        };
+        assert_eq!(again(history.take_unstored()), shown);
+        history.store_all();
+        assert_eq!(again(history.take_unstored()), shown);
     }
 }

@@ -1,15 +1,23 @@
 //! Reads the history of an earlier session from its entries, for any agent.
+//!
+//! The log of a model API contains the [records](super::history::Record) of its history. For any
+//! other agent, the history is made of its events: text, calls and results.
 
-use interlingua::event::{Data, Event, Native, Outcome, ToolStatus};
+use interlingua::event::{Data, Event, HostState, Outcome, ToolStatus, Withdrawn};
 use interlingua::json::Json;
 use interlingua::{EntryRef, Exit, ReadOptions, Reader, Source};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-use super::history::{Answer, AnswerCall, CallResult, Content, History, Item, NativeAnswer, Part};
-use super::model::ApiKind;
+use super::history::{Answer, AnswerCall, CallResult, Content, History, Part, Record};
+use super::model::{ApiKind, OfferedTool};
 use super::turns::Frozen;
 use crate::error::Error;
+
+/// The name of the events that carry the records of the history.
+pub(super) const HISTORY: &str = "history";
+
+/// The name of the event that carries a [`Conversation`].
+pub(super) const CONVERSATION: &str = "conversation";
 
 /// What answers a call of which no result is known.
 const UNKNOWN: &str = "The result of this call is not known: the program ended before it was stored. \
@@ -18,20 +26,41 @@ const UNKNOWN: &str = "The result of this call is not known: the program ended b
 /// Stands for the prompt of a turn in which it was not recorded.
 const NO_PROMPT: &str = "(The prompt for this part of the conversation was not recorded.)";
 
+/// What all requests of a session have in common, as it is stored whenever that changes.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub(super) struct Conversation {
+    pub(super) api: ApiKind,
+    /// The model by the name by which it was requested; the provider reports a more exact one.
+    pub(super) model: String,
+    pub(super) frozen: Frozen,
+}
+
 /// An earlier session.
 #[derive(Debug, Clone, Default)]
 pub struct Earlier {
-    items: Vec<Item>,
-    frozen: Option<Frozen>,
+    history: History,
+    /// The history is made of its records.
+    is_recorded: bool,
+    /// The records that could not be read.
+    unreadable: usize,
+    /// The starts of the session, if it is one of a model API.
+    conversations: Vec<Conversation>,
     /// Its id, if it is a session of a model API, which can be continued as the same session.
     id: Option<String>,
     /// Its model, the last one that was used.
     model: Option<String>,
-    /// The model by the name by which it was requested, if it is known.
-    requested_model: Option<String>,
-    /// The API of its answers, if they are in the form of one.
-    api: Option<ApiKind>,
     folder: Option<String>,
+}
+
+/// How an earlier session goes on.
+pub(super) struct Continued {
+    pub(super) history: History,
+    /// The id of the session, if it stays the same one.
+    pub(super) id: Option<String>,
+    /// What stays the same for all requests, if it is known.
+    pub(super) frozen: Option<Frozen>,
+    /// What the model does not learn of it.
+    pub(super) losses: Vec<String>,
 }
 
 impl Earlier {
@@ -47,17 +76,18 @@ impl Earlier {
 
     /// Whether it contains anything to continue from.
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.history.items().is_empty()
     }
 
     /// The model that was used last.
     pub fn model(&self) -> Option<&str> {
-        self.requested_model.as_deref().or(self.model.as_deref())
+        let requested = self.conversations.last().map(|last| &*last.model);
+        requested.or(self.model.as_deref())
     }
 
     /// The API of its answers, if it is a session of a model API.
     pub fn api(&self) -> Option<ApiKind> {
-        self.api
+        self.conversations.last().map(|last| last.api)
     }
 
     /// The folder in which it worked.
@@ -72,39 +102,51 @@ impl Earlier {
         self
     }
 
-    pub(super) fn history(&self) -> History {
-        let mut history = History::new(self.items.clone());
-        history.close_calls(UNKNOWN);
-        history
-    }
-
-    /// The id of the session, unless it could not be the name of a file.
-    pub(super) fn continued_as(&self) -> Option<String> {
+    /// Continues the session with a model. `added` is a tool that it has to offer.
+    pub(super) fn continued(
+        self,
+        api: ApiKind,
+        model: &str,
+        added: Option<&OfferedTool>,
+    ) -> Continued {
+        let Self { mut history, is_recorded, unreadable, conversations, id, .. } = self;
+        // It becomes the name of a file.
         let is_plain =
             |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
-        self.id.clone().filter(|id| !id.is_empty() && id.chars().all(is_plain))
-    }
-
-    /// The system prompt and the tools, if the session is continued with the same API.
-    pub(super) fn frozen(&self, api: ApiKind) -> Option<Frozen> {
-        self.frozen.clone().filter(|_| self.api == Some(api) && self.id.is_some())
-    }
-
-    /// What the model of the continued session cannot take.
-    pub(super) fn losses(&self, api: ApiKind, model: &str) -> Vec<String> {
-        let is_native =
-            |item: &&Item| matches!(item, Item::Answer(answer) if answer.native.is_some());
-        let native = self.items.iter().filter(is_native);
-        let lost = native.filter(|item| match item {
-            Item::Answer(answer) => answer.native_for(api, model).is_none(),
-            _ => false,
-        });
-        match lost.count() {
-            0 => Vec::new(),
-            count => vec![format!(
-                "the reasoning of {count} earlier answers is dropped, because another model or API cannot take it"
-            )],
+        let id = id.filter(|id| !id.is_empty() && id.chars().all(is_plain));
+        // Reasoning is bound to the system prompt and the tools of its own API.
+        let own = conversations.into_iter().rev().find(|it| it.api == api);
+        let mut frozen = own.map(|it| it.frozen).filter(|_| id.is_some());
+        let mut is_bound = frozen.is_some();
+        if let (Some(frozen), Some(added)) = (&mut frozen, added)
+            && !frozen.tools.contains(added)
+        {
+            frozen.tools.retain(|tool| tool.name != added.name);
+            frozen.tools.push(added.clone());
+            is_bound = false;
         }
+        if !is_recorded || id.is_none() {
+            history.store_all();
+        }
+        let mut losses = Vec::new();
+        if unreadable > 0 {
+            losses.push(format!(
+                "{unreadable} steps of the stored conversation could not be read, and are left out"
+            ));
+        }
+        let is_kept = |answer: &Answer| is_bound && answer.native_for(api, model).is_some();
+        let dropped = history.native_answers().filter(|answer| !is_kept(answer)).count();
+        if dropped > 0 {
+            losses.push(format!(
+                "the reasoning of {dropped} earlier answers is dropped, because it is bound to another model, API, \
+                 system prompt or list of tools"
+            ));
+        }
+        if !is_bound && dropped > 0 {
+            history.record(Record::ReasoningDropped);
+        }
+        history.close_calls(UNKNOWN);
+        Continued { history, id, frozen, losses }
     }
 }
 
@@ -112,14 +154,15 @@ impl Earlier {
 #[derive(Default)]
 struct HistoryReader {
     earlier: Earlier,
+    recorded: Option<History>,
     answer: Answer,
+    /// The blocks of the texts of the answer, in the same order.
+    blocks: Vec<u64>,
     /// The streamed text of the block that is open.
     text: String,
-    /// The calls of the answer, by their emitted ids, in the order of their starts.
+    /// The results of the calls of the answer, in the order in which the calls were made.
     results: Vec<(String, Option<CallResult>)>,
     names: Vec<(String, String)>,
-    /// The ids of the provider for the calls of the answer.
-    provider_ids: Option<Vec<ProviderId>>,
     /// The prompt of the current turn is known.
     is_prompted: bool,
 }
@@ -150,8 +193,7 @@ impl HistoryReader {
             Data::UserMessage(message) => {
                 self.flush();
                 self.is_prompted = true;
-                let text = message.text.to_string();
-                self.earlier.items.push(Item::User(vec![Part::Text(text)]));
+                self.prompt(message.text.to_string());
             }
             Data::BlockDelta(delta) if delta.kind.as_str() == "text" => {
                 self.begin_answer();
@@ -160,13 +202,10 @@ impl HistoryReader {
             Data::Block(block) if block.kind.as_str() == "text" => {
                 self.begin_answer();
                 self.text.push_str(&block.text.to_plain());
-                self.end_block();
+                self.end_block(block.block);
             }
-            Data::BlockEnded(_) => self.end_block(),
-            Data::Withdrawn(_) => {
-                self.text.clear();
-                self.answer.content.retain(|content| matches!(content, Content::Call(_)));
-            }
+            Data::BlockEnded(ended) => self.end_block(ended.block),
+            Data::Withdrawn(withdrawn) => self.withdraw(withdrawn),
             Data::ToolStarted(started) => {
                 self.names.push((started.call.to_string(), started.name.to_string()));
                 if let Some(input) = &started.input {
@@ -179,8 +218,7 @@ impl HistoryReader {
                 }
             }
             Data::ToolEnded(ended) => self.result(ended),
-            Data::Compacted(compacted) => self.compacted(compacted.details.as_ref()),
-            Data::Native(native) => self.native(native),
+            Data::HostState(state) => self.state(state),
             Data::TurnEnded(ended) => {
                 self.flush();
                 self.is_prompted &= ended.outcome == Outcome::WaitingForClient;
@@ -193,34 +231,50 @@ impl HistoryReader {
         self.earlier.model = model.or(self.earlier.model.take());
     }
 
-    /// What follows the results of the calls before, or an answer in the form of its provider,
-    /// belongs to the next answer.
+    fn prompt(&mut self, text: String) {
+        self.earlier.history.apply(Record::User(vec![Part::Text(text)]));
+    }
+
+    /// What follows the results of the calls before belongs to the next answer.
     fn begin_answer(&mut self) {
         let is_answered =
             !self.results.is_empty() && self.results.iter().all(|(_, result)| result.is_some());
-        if is_answered || self.answer.native.is_some() {
+        if is_answered {
             self.flush();
         }
     }
 
-    fn end_block(&mut self) {
+    fn end_block(&mut self, block: u64) {
         let text = std::mem::take(&mut self.text);
         if !text.is_empty() {
             self.answer.content.push(Content::Text(text));
+            self.blocks.push(block);
         }
+    }
+
+    /// Removes the text that is generated again.
+    fn withdraw(&mut self, withdrawn: &Withdrawn<'_>) {
+        self.text.clear();
+        let mut blocks = self.blocks.iter();
+        let is_withdrawn =
+            |block: &u64| withdrawn.blocks.iter().any(|withdrawn| withdrawn.block == *block);
+        self.answer.content.retain(|content| match content {
+            Content::Text(_) => !blocks.next().is_some_and(is_withdrawn),
+            Content::Call(_) => true,
+        });
+        self.blocks.retain(|block| !is_withdrawn(block));
     }
 
     fn call(&mut self, id: String, input: &Json<'_>) {
         if self.results.iter().any(|(known, _)| *known == id) {
             return;
         }
-        self.end_block();
         self.begin_answer();
         let name = self.names.iter().rev().find(|(call, _)| *call == id);
         let name = name.map(|(_, name)| name.clone()).unwrap_or_default();
         let input = serde_json::from_str(input.get()).ok().filter(Value::is_object);
         let input = input.unwrap_or_else(|| serde_json::json!({}));
-        let call = AnswerCall { id: id.clone(), unnamed: false, name, input };
+        let call = AnswerCall { id: id.clone(), unnamed: false, name, input, malformed: false };
         self.answer.content.push(Content::Call(call));
         self.results.push((id, None));
     }
@@ -240,126 +294,49 @@ impl HistoryReader {
         *result = Some(CallResult { call: id, unnamed: false, name, content, is_error });
     }
 
-    fn native(&mut self, native: &Native<'_>) {
-        let Some(raw) = &native.raw else { return };
-        if native.name == *"attachments" {
-            if let Some(Item::User(prompt)) = self.earlier.items.last_mut() {
-                prompt.extend(parts(raw));
+    fn state(&mut self, state: &HostState<'_>) {
+        let Some(raw) = &state.raw else { return };
+        if state.name == *HISTORY {
+            match serde_json::from_str(raw.get()) {
+                Ok(record) => self.recorded.get_or_insert_default().apply(record),
+                Err(_) => self.earlier.unreadable += 1,
             }
-        } else if native.name == *"conversation" {
-            self.earlier.frozen = serde_json::from_str(raw.get()).ok();
-        } else if native.name == *"answer"
-            && let Ok(stored) = serde_json::from_str::<StoredAnswer>(raw.get())
-            && let Some(api) = ApiKind::of_dialect(&stored.api)
-        {
-            self.end_block();
-            self.earlier.api = Some(api);
-            let StoredAnswer { model, messages, calls, .. } = stored;
-            // The name by which the model was requested; the provider reports a more exact one.
-            self.earlier.requested_model = Some(model.clone());
-            self.provider_ids = Some(calls);
-            self.answer.native = Some(NativeAnswer { api, model, messages });
+        } else if state.name == *CONVERSATION {
+            self.earlier.conversations.extend(serde_json::from_str::<Conversation>(raw.get()));
         }
-    }
-
-    /// The older turns were replaced by a summary, if it is one of ours.
-    fn compacted(&mut self, details: Option<&Json<'_>>) {
-        let details = details.and_then(|details| serde_json::from_str::<Value>(details.get()).ok());
-        let summary = details.as_ref().and_then(|details| details.get("summary")?.as_str());
-        let Some(summary) = summary else { return };
-        self.flush();
-        let mut history = History::new(std::mem::take(&mut self.earlier.items));
-        history.compact(summary);
-        self.earlier.items = history.items().to_vec();
     }
 
     /// Completes the answer, with the results of its calls.
     fn flush(&mut self) {
-        self.end_block();
-        let mut answer = std::mem::take(&mut self.answer);
+        self.end_block(0);
+        self.blocks.clear();
+        let answer = std::mem::take(&mut self.answer);
         let results = std::mem::take(&mut self.results);
         if answer.is_empty() {
             return;
         }
-        let provider_ids = std::mem::take(&mut self.provider_ids);
-        if let Some(ids) = &provider_ids {
-            keep_calls(&mut answer, ids.len());
-        }
-        let provider_ids = provider_ids.unwrap_or_default();
-        let calls: Vec<_> = answer.calls().cloned().collect();
-        rename(&mut answer, &provider_ids);
         // Some agents do not print their prompts, but an API needs one before an answer.
         if !std::mem::replace(&mut self.is_prompted, true) {
-            self.earlier.items.push(Item::User(vec![Part::Text(NO_PROMPT.to_owned())]));
+            self.prompt(NO_PROMPT.to_owned());
         }
-        self.earlier.items.push(Item::Answer(answer));
-        if calls.is_empty() {
-            return;
+        let calls: Vec<_> = answer.calls().cloned().collect();
+        self.earlier.history.apply(Record::Answer(answer));
+        for (call, (_, result)) in calls.iter().zip(results) {
+            let result = result.unwrap_or_else(|| CallResult::refused(call, UNKNOWN));
+            self.earlier.history.apply(Record::Result(result));
         }
-        let results = calls.iter().enumerate().map(|(at, call)| {
-            let known = results.iter().find(|(id, _)| *id == call.id);
-            let result = known.and_then(|(_, result)| result.clone());
-            let mut result = result.unwrap_or_else(|| CallResult::refused(call, UNKNOWN));
-            if let Some(own) = provider_ids.get(at) {
-                result.unnamed = own.unnamed;
-                if !own.unnamed {
-                    result.call.clone_from(&own.id);
-                }
-            }
-            result
-        });
-        self.earlier.items.push(Item::Results(results.collect()));
     }
 
     fn finish(mut self) -> Earlier {
         self.flush();
-        if self.earlier.frozen.is_none() {
+        if self.earlier.conversations.is_empty() {
             self.earlier.id = None;
         }
-        self.earlier
-    }
-}
-
-/// An answer as it is kept in the log of a session.
-#[derive(serde::Serialize, serde::Deserialize)]
-pub(super) struct StoredAnswer {
-    pub(super) api: String,
-    pub(super) model: String,
-    pub(super) messages: Vec<Box<RawValue>>,
-    pub(super) calls: Vec<ProviderId>,
-}
-
-/// The id that the provider gave to a call.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub(super) struct ProviderId {
-    pub(super) id: String,
-    /// The provider gave none.
-    #[serde(default)]
-    pub(super) unnamed: bool,
-}
-
-/// Removes the calls that the provider's own form of the answer does not contain, because they were
-/// cut off.
-fn keep_calls(answer: &mut Answer, count: usize) {
-    let mut calls = 0;
-    answer.content.retain(|content| {
-        let is_call = matches!(content, Content::Call(_));
-        calls += usize::from(is_call);
-        !is_call || calls <= count
-    });
-}
-
-/// Gives the calls of an answer the ids of the provider.
-fn rename(answer: &mut Answer, ids: &[ProviderId]) {
-    let calls = answer.content.iter_mut().filter_map(|content| match content {
-        Content::Call(call) => Some(call),
-        Content::Text(_) => None,
-    });
-    for (call, own) in calls.zip(ids) {
-        call.unnamed = own.unnamed;
-        if !own.unnamed {
-            call.id.clone_from(&own.id);
+        if let Some(history) = self.recorded {
+            self.earlier.history = history;
+            self.earlier.is_recorded = true;
         }
+        self.earlier
     }
 }
 

@@ -1,8 +1,8 @@
 //! The file of a session: its entries, as Interlingua's own events, one per line.
 //!
 //! A session is continued from its file, and `translate` reads it like any other stream. What the
-//! provider has to get back unchanged stands in it as well: the system prompt and the tools
-//! (`conversation`), and each answer in the provider's own form (`answer`).
+//! requests of a resumed session consist of stands in it as well: the system prompt and the tools
+//! (`conversation`), and the records of the history (`history`).
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -13,15 +13,27 @@ use serde_json::value::RawValue;
 
 use super::compaction;
 use super::failure::{Failure, RetryPolicy};
-use super::history::{AnswerCall, CallResult, Content, History, Item, NativeAnswer, Part};
+use super::history::{
+    Answer, AnswerCall, CallResult, Content, History, Item, NativeAnswer, Part, Record,
+};
 use super::limits::{Limits, Spent};
-use super::model::{ApiKind, Collected, ModelApi, OfferedTool, OptionalField, RequestSettings};
+use super::model::{
+    ApiKind, Collected, Collector, ModelApi, OfferedTool, OptionalField, RequestSettings,
+};
+use super::resume::Conversation;
 
 /// The tool by which the model gives a structured answer.
 pub(crate) const ANSWER_TOOL: &str = "StructuredOutput";
 
 /// How often the same request is sent again without a notice, because a response had no content.
 const EMPTY_REPEATS: u32 = 2;
+
+/// How often the model may repeat a call whose arguments are no JSON object.
+const MALFORMED_REPEATS: u32 = 3;
+
+/// What the model learns of such a call.
+const MALFORMED: &str = "This call was not run, because its arguments are not a JSON object. \
+                         Repeat the call with arguments that are valid JSON.";
 
 /// How often the model is reminded to give its answer in the shape that was asked for.
 const REMINDERS: u32 = 2;
@@ -38,13 +50,25 @@ pub(crate) enum Next {
     Remind(&'static str),
     /// Send the request again after a delay. What the failed response showed is withdrawn, unless
     /// the next one continues it.
-    Retry { failure: Failure, delay: Duration, attempt: u32, of: u32, continues: bool },
+    Retry(NextAttempt),
     /// Run these calls.
     Run(Vec<MadeCall>),
-    /// Request a summary of the older turns with this body, because of this failure.
-    Compact { failure: Failure, body: String },
+    /// Request a summary of the older turns, because of this failure.
+    Compact(Failure),
     /// The turn has ended.
     End(Box<TurnEnded<'static>>),
+}
+
+/// When a failed request is sent again.
+#[derive(Debug)]
+pub(crate) struct NextAttempt {
+    pub(crate) failure: Failure,
+    pub(crate) delay: Duration,
+    /// The number of the attempt, and of how many.
+    pub(crate) attempt: u32,
+    pub(crate) of: u32,
+    /// The next response continues the one that was cut off.
+    pub(crate) continues: bool,
 }
 
 /// A call that the model made in a response that ended properly.
@@ -100,14 +124,14 @@ struct Turn {
     /// The number of the current attempt.
     attempt: u32,
     empty_repeats: u32,
+    malformed_repeats: u32,
     reminders: u32,
     compacted: bool,
     continuation: Option<String>,
     spent: Spent,
     structured: Option<Value>,
-    /// The calls whose results are awaited, with the provider's ids.
+    /// The calls that are run, with the provider's ids.
     calls: Vec<(MadeCall, AnswerCall)>,
-    results: Vec<Option<CallResult>>,
 }
 
 impl AgentLoop {
@@ -136,16 +160,30 @@ impl AgentLoop {
         }
         self.settings.model = model;
         (self.messages, self.rendered) = (Vec::new(), 0);
-        let is_native =
-            |item: &Item| matches!(item, Item::Answer(answer) if answer.native.is_some());
-        self.history.items().iter().any(is_native)
+        self.history.native_answers().next().is_some()
     }
 
     /// Begins a turn.
     pub(crate) fn begin(&mut self, prompt: Vec<Part>) -> Next {
-        self.history.push(Item::User(prompt));
+        self.history.record(Record::User(prompt));
         self.turn = Turn { attempt: 1, ..Turn::default() };
         Next::Request
+    }
+
+    /// What a resumed session has to know besides the history.
+    pub(crate) fn conversation(&self) -> Conversation {
+        let LoopSettings { api, model, frozen, .. } = &self.settings;
+        Conversation { api: *api, model: model.clone(), frozen: frozen.clone() }
+    }
+
+    /// Takes what has to be stored of the history since the last call.
+    pub(crate) fn take_unstored(&mut self) -> Vec<Json<'static>> {
+        self.history.take_unstored()
+    }
+
+    /// A collector for the next response.
+    pub(crate) fn collector(&self) -> Box<dyn Collector> {
+        self.api.collector(self.history.answers())
     }
 
     /// The body of the next request.
@@ -191,26 +229,37 @@ impl AgentLoop {
         if failure.class == ErrorClass::ContextOverflow
             && self.settings.compacts
             && !self.turn.compacted
-            && let Some(body) = self.summary_body()
+            && self.history.to_summarise().is_some()
         {
             self.turn.compacted = true;
-            return Next::Compact { failure, body };
+            self.turn.attempt = 1;
+            return Next::Compact(failure);
         }
-        let RetryPolicy { attempts, .. } = self.settings.retries;
-        let attempt = self.turn.attempt;
-        match self.settings.retries.delay(&failure, attempt, jitter) {
-            Some(delay) => {
-                self.turn.attempt += 1;
+        match self.next_attempt(&failure, jitter) {
+            Some(retry) => {
                 let continues = continuation.is_some();
                 self.turn.continuation = continuation;
-                Next::Retry { failure, delay, attempt: attempt + 1, of: attempts, continues }
+                Next::Retry(NextAttempt { continues, ..retry })
             }
             None => Next::End(Box::new(failure.to_turn_ended())),
         }
     }
 
+    /// When a failed request, or one for a summary, is sent again; `None` if it is not.
+    pub(crate) fn next_attempt(&mut self, failure: &Failure, jitter: f64) -> Option<NextAttempt> {
+        let delay = self.settings.retries.delay(failure, self.turn.attempt, jitter)?;
+        self.turn.attempt += 1;
+        Some(NextAttempt {
+            failure: failure.clone(),
+            delay,
+            attempt: self.turn.attempt,
+            of: self.settings.retries.attempts,
+            continues: false,
+        })
+    }
+
     /// The body of a request for a summary of the older turns; `None` if there are none.
-    fn summary_body(&self) -> Option<String> {
+    pub(crate) fn summary_body(&self) -> Option<String> {
         let text = self.history.to_summarise()?;
         let LoopSettings { model, session, max_tokens, .. } = &self.settings;
         let messages = self.api.messages(&Item::User(vec![Part::Text(text)]), None, model);
@@ -229,7 +278,8 @@ impl AgentLoop {
 
     /// Replaces the older turns by a summary.
     pub(crate) fn compacted(&mut self, summary: &str) {
-        self.history.compact(summary);
+        self.turn.attempt = 1;
+        self.history.record(Record::Compacted(summary.to_owned()));
         (self.messages, self.rendered) = (Vec::new(), 0);
     }
 
@@ -264,14 +314,9 @@ impl AgentLoop {
             return Next::Request;
         }
         self.name_calls(&mut answer.content, &made);
-        let calls: Vec<AnswerCall> = answer.calls().cloned().collect();
-        if !messages.is_empty() {
-            let LoopSettings { api, model, .. } = &self.settings;
-            answer.native = Some(NativeAnswer { api: *api, model: model.clone(), messages });
-        }
-        if !answer.is_empty() {
-            self.history.push(Item::Answer(answer));
-        }
+        let (malformed, calls): (Vec<_>, Vec<_>) =
+            answer.calls().cloned().partition(|call| call.malformed);
+        self.add_answer(answer, messages);
         if paused && made.is_empty() {
             return self.unless_limited(Next::Request);
         }
@@ -280,19 +325,41 @@ impl AgentLoop {
         if made.iter().zip(&calls).any(|(made, call)| made.name != call.name) {
             return self.mismatched();
         }
+        let refuse = |call: &AnswerCall, why| Record::Result(CallResult::refused(call, why));
+        malformed.iter().for_each(|call| self.history.record(refuse(call, MALFORMED)));
+        if made.is_empty() && calls.is_empty() && !malformed.is_empty() {
+            return self.repeat_malformed(end);
+        }
         let may_run = matches!(end.outcome, Outcome::Completed | Outcome::WaitingForClient);
         if !may_run || made.is_empty() {
             self.history.close_calls("This call was not run, because the response was cut off.");
             return self.answered(end);
         }
-        let is_made = |at: usize| at < made.len();
-        let results = calls.iter().enumerate();
         let not_run = "This call was not run, because its input was not complete.";
-        self.turn.results = results
-            .map(|(at, call)| (!is_made(at)).then(|| CallResult::refused(call, not_run)))
-            .collect();
+        for call in calls.iter().skip(made.len()) {
+            self.history.record(refuse(call, not_run));
+        }
         self.turn.calls = made.iter().cloned().zip(calls).collect();
         Next::Run(made)
+    }
+
+    fn add_answer(&mut self, mut answer: Answer, messages: Vec<Box<RawValue>>) {
+        if !messages.is_empty() {
+            let LoopSettings { api, model, .. } = &self.settings;
+            answer.native = Some(NativeAnswer { api: *api, model: model.clone(), messages });
+        }
+        if !answer.is_empty() {
+            self.history.record(Record::Answer(answer));
+        }
+    }
+
+    /// No call of the answer has arguments that can be read. The model may try again.
+    fn repeat_malformed(&mut self, end: &TurnEnded<'_>) -> Next {
+        self.turn.malformed_repeats += 1;
+        match self.turn.malformed_repeats {
+            ..=MALFORMED_REPEATS => self.unless_limited(Next::Request),
+            _ => self.end(end),
+        }
     }
 
     /// The calls of the events are not those of the answer, so that a result would get to another
@@ -316,8 +383,8 @@ impl AgentLoop {
     /// Gives calls without an id of the provider the emitted one, which is unique in the session.
     fn name_calls(&self, content: &mut [Content], made: &[MadeCall]) {
         let calls = content.iter_mut().filter_map(|content| match content {
-            Content::Call(call) => Some(call),
-            Content::Text(_) => None,
+            Content::Call(call) if !call.malformed => Some(call),
+            Content::Call(_) | Content::Text(_) => None,
         });
         for (call, made) in calls.zip(made).filter(|(call, _)| call.unnamed) {
             call.id.clone_from(&made.id);
@@ -326,22 +393,18 @@ impl AgentLoop {
 
     /// A call has a result. Once all of them have, the next request follows.
     pub(crate) fn result(&mut self, id: &str, content: Vec<Part>, is_error: bool) -> Option<Next> {
-        let Turn { calls, results, .. } = &mut self.turn;
-        let at = calls.iter().position(|(made, _)| made.id == id)?;
-        let (_, call) = calls.get(at)?;
-        *results.get_mut(at)? = Some(CallResult {
-            call: call.id.clone(),
+        let at = self.turn.calls.iter().position(|(made, _)| made.id == id)?;
+        let (_, call) = self.turn.calls.remove(at);
+        self.history.record(Record::Result(CallResult {
+            call: call.id,
             unnamed: call.unnamed,
-            name: call.name.clone(),
+            name: call.name,
             content,
             is_error,
-        });
-        if results.iter().any(Option::is_none) {
+        }));
+        if !self.turn.calls.is_empty() {
             return None;
         }
-        let results = std::mem::take(results).into_iter().flatten().collect();
-        calls.clear();
-        self.history.push(Item::Results(results));
         if self.turn.structured.is_some() {
             return Some(self.end(&completed()));
         }
@@ -358,7 +421,7 @@ impl AgentLoop {
         let wants_answer = self.settings.structured && end.outcome != Outcome::LimitReached;
         if wants_answer && self.turn.reminders < REMINDERS {
             self.turn.reminders += 1;
-            self.history.push(Item::User(vec![Part::Text(REMINDER.to_owned())]));
+            self.history.record(Record::User(vec![Part::Text(REMINDER.to_owned())]));
             return self.unless_limited(Next::Remind(REMINDER));
         }
         if wants_answer {
@@ -416,22 +479,11 @@ impl AgentLoop {
                 Content::Call(_) => false,
             });
             if !answer.is_empty() {
-                self.history.push(Item::Answer(answer));
+                self.history.record(Record::Answer(answer));
             }
         }
-        let Turn { calls, results, .. } = &mut self.turn;
-        let known = std::mem::take(results);
-        let open = std::mem::take(calls).into_iter().zip(known);
-        let results: Vec<_> = open
-            .map(|((_, call), result)| {
-                result.unwrap_or_else(|| {
-                    CallResult::refused(&call, "This call was interrupted by the user.")
-                })
-            })
-            .collect();
-        if !results.is_empty() {
-            self.history.push(Item::Results(results));
-        }
+        self.turn.calls.clear();
+        self.history.close_calls("This call was interrupted by the user.");
     }
 }
 

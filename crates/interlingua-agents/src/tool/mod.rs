@@ -85,8 +85,9 @@ pub struct Output {
     pub changes: Vec<Change>,
 }
 
-/// A piece of a result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A piece of a result, or of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Content {
     /// Text.
     Text(String),

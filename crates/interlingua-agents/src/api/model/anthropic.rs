@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Collected, Collector, ModelApi, OptionalField, Piece, RequestSettings, acceptable_id,
-    arguments, body_of, mentions, raw, result_id,
+    Collected, Collector, ModelApi, OptionalField, Piece, RequestSettings, acceptable_id, body_of,
+    input, mentions, raw, result_id,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
 use crate::api::model::ApiKind;
@@ -86,7 +86,7 @@ impl ModelApi for Messages {
         })
     }
 
-    fn collector(&self) -> Box<dyn Collector> {
+    fn collector(&self, _number: u64) -> Box<dyn Collector> {
         Box::new(Blocks::default())
     }
 
@@ -266,7 +266,7 @@ impl Blocks {
 impl Block {
     /// The block as it is sent back, and its text or call; `None` if it cannot be sent back.
     fn finish(self, is_cut: bool) -> Option<(Value, Option<Content>)> {
-        let Self { mut fields, streamed, input, .. } = self;
+        let Self { mut fields, streamed, input: text_of_input, .. } = self;
         let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut append = |name: &str| {
             let before = fields.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -293,8 +293,11 @@ impl Block {
                 if is_cut {
                     return None;
                 }
-                if let Some(input) = input.as_deref().filter(|input| !input.trim().is_empty()) {
-                    fields.insert("input".to_owned(), arguments(input)?);
+                let mut malformed = false;
+                if let Some(text) = text_of_input.as_deref().filter(|it| !it.trim().is_empty()) {
+                    let (value, is_malformed) = input(text);
+                    fields.insert("input".to_owned(), value);
+                    malformed = is_malformed;
                 }
                 let text =
                     |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -303,6 +306,7 @@ impl Block {
                     unnamed: false,
                     name: text("name").to_owned(),
                     input: fields.get("input").cloned().unwrap_or_else(|| json!({})),
+                    malformed,
                 };
                 let call = (kind == "tool_use").then_some(Content::Call(call));
                 Some((Value::Object(fields), call))

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ApiKind, Collected, Collector, ModelApi, OptionalField, Piece, RequestSettings, acceptable_id,
-    arguments, body_of, data_url, mentions, raw, result_id, set,
+    body_of, data_url, input, mentions, raw, result_id, set,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
 
@@ -48,7 +48,7 @@ impl ModelApi for Chat {
             }
             Item::Answer(answer) => match answer.native_for(ApiKind::Chat, model) {
                 Some(native) => native.to_vec(),
-                None => foreign(answer).and_then(|it| raw(&it)).into_iter().collect(),
+                None => foreign(answer, model).and_then(|it| raw(&it)).into_iter().collect(),
             },
             Item::Results(answers) => {
                 let id = |it| result_id(it, before, ApiKind::Chat, model);
@@ -83,8 +83,8 @@ impl ModelApi for Chat {
         })
     }
 
-    fn collector(&self) -> Box<dyn Collector> {
-        Box::new(Message::default())
+    fn collector(&self, number: u64) -> Box<dyn Collector> {
+        Box::new(Message { number, ..Message::default() })
     }
 
     fn rejected_field(&self, message: &str) -> Option<OptionalField> {
@@ -120,8 +120,8 @@ fn content(parts: &[Part]) -> Value {
     parts.collect()
 }
 
-/// The answer of another model or API.
-fn foreign(answer: &Answer) -> Option<Value> {
+/// The answer of another model or API, or one without its reasoning.
+fn foreign(answer: &Answer, model: &str) -> Option<Value> {
     let texts = answer.content.iter().filter_map(|content| match content {
         Content::Text(text) => Some(&**text),
         Content::Call(_) => None,
@@ -136,6 +136,10 @@ fn foreign(answer: &Answer) -> Option<Value> {
     }
     if !calls.is_empty() {
         set(&mut message, "tool_calls", calls);
+        // DeepSeek rejects a message with calls that has no reasoning; others do not know the field.
+        if mentions(model, &["deepseek"]) {
+            set(&mut message, "reasoning_content", "");
+        }
     }
     Some(message)
 }
@@ -169,6 +173,8 @@ fn results(results: &[(&CallResult, Cow<'_, str>)]) -> Vec<Value> {
 /// The message of a response.
 #[derive(Default)]
 struct Message {
+    /// Distinguishes the response from all others of the session.
+    number: u64,
     text: String,
     refusal: String,
     /// Reasoning, under the name of the field in which it was received.
@@ -249,11 +255,12 @@ impl Collector for Message {
     }
 
     fn answer(&mut self, complete: bool) -> Collected {
-        let Self { text, refusal, reasoning, details, calls, finish_reason, .. } =
+        let Self { number, text, refusal, reasoning, details, calls, finish_reason, .. } =
             std::mem::take(self);
         let cut = matches!(finish_reason.as_deref(), Some("length" | "content_filter"));
         let complete_calls: Vec<_> = if complete && !cut { calls } else { Vec::new() };
-        let calls = complete_calls.into_iter().enumerate().filter_map(|(at, it)| it.finish(at));
+        let made_up = |at: usize| format!("call_{number}_{at}");
+        let calls = complete_calls.into_iter().enumerate().map(|(at, it)| it.finish(made_up(at)));
         let (calls, raw_calls): (Vec<_>, Vec<_>) = calls.unzip();
         let mut message = json!({"role": "assistant"});
         let said = format!("{text}{refusal}");
@@ -377,11 +384,11 @@ impl StreamedCall {
         is_complete || (other_name && begins_other)
     }
 
-    /// The call, and its form in a message; `None` if its arguments are not complete.
-    fn finish(self, at: usize) -> Option<(AnswerCall, Value)> {
-        let input = arguments(&self.arguments)?;
-        let unnamed = self.id.is_empty();
-        let id = if unnamed { format!("call_{at}") } else { self.id };
+    /// The call, and its form in a message. `made_up` is its id if the server gave none: it is
+    /// unique in the session, since a result is found by it.
+    fn finish(self, made_up: String) -> (AnswerCall, Value) {
+        let (input, malformed) = input(&self.arguments);
+        let id = if self.id.is_empty() { made_up } else { self.id };
         // Chat templates parse them, so they have to be what the call was run with.
         let is_fine = serde_json::from_str::<Value>(&self.arguments).is_ok_and(|it| it.is_object());
         let arguments = if is_fine { self.arguments } else { input.to_string() };
@@ -390,7 +397,7 @@ impl StreamedCall {
         message.insert("id".to_owned(), id.clone().into());
         message.insert("type".to_owned(), "function".into());
         message.insert("function".to_owned(), function);
-        let call = AnswerCall { id, unnamed: false, name: self.name, input };
-        Some((call, Value::Object(message)))
+        let call = AnswerCall { id, unnamed: false, name: self.name, input, malformed };
+        (call, Value::Object(message))
     }
 }

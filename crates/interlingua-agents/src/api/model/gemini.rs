@@ -94,7 +94,7 @@ impl ModelApi for GenerateContent {
         })
     }
 
-    fn collector(&self) -> Box<dyn Collector> {
+    fn collector(&self, _number: u64) -> Box<dyn Collector> {
         Box::new(Parts::default())
     }
 
@@ -256,5 +256,6 @@ fn call_of(call: &Value, number: usize) -> AnswerCall {
         unnamed: id.is_empty(),
         name: text("name").to_owned(),
         input: call.get("args").cloned().filter(Value::is_object).unwrap_or_else(|| json!({})),
+        malformed: false,
     }
 }

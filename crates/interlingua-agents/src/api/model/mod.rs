@@ -14,14 +14,15 @@ mod tests;
 use std::borrow::Cow;
 
 use interlingua::dialect::{self, Dialect};
-use interlingua::json::mend_surrogates;
+use interlingua::json::{mend_surrogates, on_one_line};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::history::{Answer, CallResult, Item};
 
-/// A model API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A model API. It is stored by the name of its dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(into = "&'static str", try_from = "String")]
 pub enum ApiKind {
     /// Anthropic's Messages API.
     Anthropic,
@@ -44,12 +45,6 @@ impl ApiKind {
         }
     }
 
-    /// The API whose responses are in this dialect.
-    pub(crate) fn of_dialect(name: &str) -> Option<Self> {
-        let all = [Self::Anthropic, Self::Responses, Self::Chat, Self::Gemini];
-        all.into_iter().find(|api| api.dialect_name() == name)
-    }
-
     /// The dialect of its responses.
     pub(crate) fn dialect(self) -> Result<&'static Dialect, interlingua::Error> {
         dialect::named(self.dialect_name())
@@ -62,6 +57,22 @@ impl ApiKind {
             Self::Chat => &chat::Chat,
             Self::Gemini => &gemini::GenerateContent,
         }
+    }
+}
+
+impl From<ApiKind> for &'static str {
+    fn from(api: ApiKind) -> Self {
+        api.dialect_name()
+    }
+}
+
+impl TryFrom<String> for ApiKind {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let all = [Self::Anthropic, Self::Responses, Self::Chat, Self::Gemini];
+        let found = all.into_iter().find(|api| api.dialect_name() == name);
+        found.ok_or_else(|| format!("{name} is not a model API"))
     }
 }
 
@@ -125,8 +136,8 @@ pub(crate) trait ModelApi: Send + Sync {
     /// The body of a request.
     fn body(&self, messages: &[Box<RawValue>], settings: &RequestSettings<'_>) -> String;
 
-    /// Collects the answer of a response.
-    fn collector(&self) -> Box<dyn Collector>;
+    /// Collects the answer of a response. `number` distinguishes it from all others of its session.
+    fn collector(&self, number: u64) -> Box<dyn Collector>;
 
     /// The optional field that an error message is about.
     fn rejected_field(&self, message: &str) -> Option<OptionalField>;
@@ -184,8 +195,17 @@ fn arguments(text: &str) -> Option<Value> {
     if text.is_empty() || text == "null" {
         return Some(json!({}));
     }
-    let line = mend_surrogates(text).replace(['\n', '\r'], " ");
-    serde_json::from_str(&line).ok().filter(Value::is_object)
+    let text = mend_surrogates(text);
+    serde_json::from_str(&on_one_line(&text)).ok().filter(Value::is_object)
+}
+
+/// The input of a call, and whether it is malformed. A call whose arguments are no object has an
+/// empty input: not every server takes them back.
+fn input(text: &str) -> (Value, bool) {
+    match arguments(text) {
+        Some(input) => (input, false),
+        None => (json!({}), true),
+    }
 }
 
 /// The id of a result, as the request has it for its call: that of the provider if the answer is sent

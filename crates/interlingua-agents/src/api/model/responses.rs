@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     ApiKind, Collected, Collector, ModelApi, OptionalField, RequestSettings, acceptable_id,
-    arguments, body_of, data_url, mentions, raw, result_id, set,
+    body_of, data_url, input, mentions, raw, result_id, set,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part, text_of};
 
@@ -91,7 +91,7 @@ impl ModelApi for Responses {
         })
     }
 
-    fn collector(&self) -> Box<dyn Collector> {
+    fn collector(&self, _number: u64) -> Box<dyn Collector> {
         Box::new(Items::default())
     }
 
@@ -217,15 +217,15 @@ impl Collector for Items {
         let mut answer = Answer::default();
         let mut messages = Vec::new();
         for (_, item) in std::mem::take(&mut self.done) {
-            if let Some(said) = said(&item) {
-                answer.content.extend(said);
+            if let Some(Kept { item, content, is_rewritten }) = kept(item) {
+                answer.content.extend(content);
+                if is_rewritten {
+                    drop_last_reasoning(&mut messages);
+                }
                 messages.push(item);
             }
         }
-        // A reasoning item must be followed by what it led to.
-        while messages.last().is_some_and(|item| kind_of(item) == "reasoning") {
-            messages.pop();
-        }
+        drop_last_reasoning(&mut messages);
         if !self.partial.is_empty() {
             answer.content.push(Content::Text(std::mem::take(&mut self.partial)));
         }
@@ -244,28 +244,67 @@ impl Items {
     }
 }
 
+/// Reasoning has to be followed by what it led to, as the provider wrote it.
+fn drop_last_reasoning(messages: &mut Vec<Box<RawValue>>) {
+    while messages.last().is_some_and(|item| kind_of(item) == "reasoning") {
+        messages.pop();
+    }
+}
+
 fn kind_of(item: &RawValue) -> String {
     serde_json::from_str(item.get()).map(|fields: ItemFields| fields.kind).unwrap_or_default()
 }
 
-/// The text or the call of an item; `None` for an item that is not complete.
-fn said(item: &RawValue) -> Option<Option<Content>> {
-    let Ok(fields) = serde_json::from_str::<ItemFields>(item.get()) else { return Some(None) };
-    if fields.status.as_deref().is_some_and(|status| status != "completed") {
-        return None;
+/// An item in the form in which it is sent back.
+struct Kept {
+    item: Box<RawValue>,
+    content: Option<Content>,
+    /// It is not as the provider wrote it.
+    is_rewritten: bool,
+}
+
+impl Kept {
+    fn unchanged(item: Box<RawValue>, content: Option<Content>) -> Self {
+        Self { item, content, is_rewritten: false }
     }
-    Some(match &*fields.kind {
+
+    fn rewritten(content: Content) -> Option<Self> {
+        let item = raw(&foreign(&content)?)?;
+        Some(Self { item, content: Some(content), is_rewritten: true })
+    }
+}
+
+/// What is kept of an item; `None` if nothing is, because it is not complete.
+fn kept(item: Box<RawValue>) -> Option<Kept> {
+    let Ok(fields) = serde_json::from_str::<ItemFields>(item.get()) else {
+        return Some(Kept::unchanged(item, None));
+    };
+    let is_complete = fields.status.as_deref().is_none_or(|status| status == "completed");
+    match &*fields.kind {
         "message" => {
             let parts = fields.content.into_iter();
             let text: String = parts.filter_map(|part| part.text.or(part.refusal)).collect();
-            Some(Content::Text(text))
+            let content = Content::Text(text);
+            // A text that the limit of tokens cut off is sent back as plain text.
+            if is_complete {
+                Some(Kept::unchanged(item, Some(content)))
+            } else {
+                Kept::rewritten(content)
+            }
         }
+        _ if !is_complete => None,
         "function_call" => {
-            let input = arguments(fields.arguments.as_deref().unwrap_or_default())?;
+            let (input, malformed) = input(fields.arguments.as_deref().unwrap_or_default());
             let id = fields.call_id.unwrap_or_default();
             let name = fields.name.unwrap_or_default();
-            Some(Content::Call(AnswerCall { id, unnamed: false, name, input }))
+            let call = AnswerCall { id, unnamed: false, name, input, malformed };
+            let content = Content::Call(call);
+            if malformed {
+                Kept::rewritten(content)
+            } else {
+                Some(Kept::unchanged(item, Some(content)))
+            }
         }
-        _ => None,
-    })
+        _ => Some(Kept::unchanged(item, None)),
+    }
 }

@@ -37,7 +37,7 @@ fn collect<'c>(
     complete: bool,
 ) -> Collected {
     let mut framing = api.dialect().unwrap().framing.at_start(Limits::default());
-    let mut collector = api.api().collector();
+    let mut collector = api.api().collector(0);
     let mut record = |body: &Body<'_>| {
         if let Body::Text(frame) = body {
             collector.record(frame.event, frame.text);
@@ -285,8 +285,13 @@ proptest! {
 #[test]
 fn a_result_has_the_id_that_its_call_has_in_the_request() {
     let id = "functions.Read:0";
-    let call =
-        AnswerCall { id: id.to_owned(), unnamed: false, name: "Read".to_owned(), input: json!({}) };
+    let call = AnswerCall {
+        id: id.to_owned(),
+        unnamed: false,
+        name: "Read".to_owned(),
+        input: json!({}),
+        malformed: false,
+    };
     let results = Item::Results(vec![CallResult::refused(&call, "no")]);
     for api in [ApiKind::Anthropic, ApiKind::Responses, ApiKind::Chat] {
         let answer =
@@ -315,7 +320,7 @@ fn arguments_are_read_as_the_dialects_read_them() {
 
 #[test]
 fn reasoning_that_led_to_nothing_is_not_sent_back() {
-    let mut collector = ApiKind::Anthropic.api().collector();
+    let mut collector = ApiKind::Anthropic.api().collector(0);
     let records = [
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"Hm.","signature":"s"}}"#,
         r#"{"type":"content_block_stop","index":0}"#,

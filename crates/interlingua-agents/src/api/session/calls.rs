@@ -337,6 +337,10 @@ impl Live {
         let is_error = output.status != ToolStatus::Completed;
         let content: Vec<_> =
             output.content.into_iter().map(|content| self.part(content)).collect();
+        let shown = output_json(&content);
+        // It is stored before it is reported: what was reported is known to a resumed session.
+        let next = self.agent.result(id, content, is_error);
+        self.store_history();
         if !output.changes.is_empty() {
             let changes = output.changes.iter().map(file_change).collect();
             self.emit(FilesChanged { call: Some(Text::from(id.to_owned())), changes });
@@ -344,12 +348,12 @@ impl Live {
         self.emit(ToolEnded {
             call: Text::from(id.to_owned()),
             status: output.status,
-            output: output_json(&content),
+            output: shown,
             structured: output.structured.as_ref().and_then(Json::from_serialize),
             exit_code: output.exit_code,
             ..ToolEnded::default()
         });
-        if let Some(next) = self.agent.result(id, content, is_error) {
+        if let Some(next) = next {
             self.calls.queue.clear();
             self.follow(next);
         }
@@ -359,10 +363,7 @@ impl Live {
     fn part(&mut self, content: Content) -> Part {
         match content {
             Content::Text(text) => Part::Text(self.redactor.redact_text(&text).into_owned()),
-            Content::Image { media_type, data } => Part::Image { media_type, data },
-            Content::Document { media_type, data, name } => {
-                Part::Document { media_type, data, name }
-            }
+            file => file,
         }
     }
 

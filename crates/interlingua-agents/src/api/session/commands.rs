@@ -113,6 +113,7 @@ impl Live {
             self.notify(Severity::Info, why);
         }
         self.emit(SessionUpdated { model: Some(Text::from(model)), ..SessionUpdated::default() });
+        self.store_conversation();
         Ok(())
     }
 

@@ -1,11 +1,13 @@
 //! Requests a summary of older turns, when the conversation exceeds the context window.
 
-use interlingua::event::{Compacted, Data, Outcome, Scope, Severity, Usage};
+use std::time::Instant;
+
+use interlingua::event::{Compacted, Data, ErrorClass, Outcome, Scope, Severity, Usage};
 use interlingua::json::{Json, Text};
 use interlingua::{EntryRef, ReadOptions, Reader, StreamEnd, TurnOwner};
 
-use super::responses::Response;
-use super::{Live, Work};
+use super::responses::{CLOSING, Response};
+use super::{Again, Live, Work, after, jitter};
 use crate::api::failure::Failure;
 use crate::api::history::Content;
 use crate::api::http::Received;
@@ -19,7 +21,20 @@ pub(super) struct Compaction {
     overflow: Failure,
 }
 
+/// Why there is no summary.
+enum NoSummary {
+    /// The request failed, and may be repeated.
+    Failed(Failure),
+    /// The model answered with something else.
+    Unusable,
+}
+
 impl Compaction {
+    /// When the connection should be closed, because the response has ended.
+    pub(super) fn closes_at(&self) -> Option<Instant> {
+        self.response.closes_at
+    }
+
     pub(super) async fn next(&mut self) -> Received {
         self.response.next().await
     }
@@ -29,14 +44,23 @@ impl Compaction {
         let usage = &mut self.usage;
         let mut sink = |entry: EntryRef<'_>| keep_usage(entry, usage);
         let Ok(_) = self.reader.push(bytes, None, &mut sink);
+        if self.reader.has_response_end() && self.response.closes_at.is_none() {
+            self.response.closes_at = Some(after(CLOSING));
+        }
     }
 
     /// The summary, if the response ended properly.
-    fn summary(&mut self) -> Option<String> {
+    fn summary(&mut self, failure: Option<Failure>) -> Result<String, NoSummary> {
         let usage = &mut self.usage;
         let mut sink = |entry: EntryRef<'_>| keep_usage(entry, usage);
         let Ok(_) = self.reader.end_stream(StreamEnd::TurnGoesOn, None, &mut sink);
-        let end = self.reader.take_response_end()?;
+        let end = self.reader.take_response_end().ok_or_else(|| {
+            let cut_off = || Failure::new(ErrorClass::Network, "the summary was cut off");
+            NoSummary::Failed(failure.unwrap_or_else(cut_off))
+        })?;
+        if end.outcome == Outcome::Failed {
+            return Err(NoSummary::Failed(Failure::of_response(&end)));
+        }
         let collected = self.response.collect(true);
         let texts = collected.answer.content.into_iter().filter_map(|content| match content {
             Content::Text(text) => Some(text),
@@ -44,7 +68,7 @@ impl Compaction {
         });
         let text = texts.collect::<Vec<_>>().join("\n");
         let is_complete = end.outcome == Outcome::Completed && !text.trim().is_empty();
-        is_complete.then_some(text)
+        if is_complete { Ok(text) } else { Err(NoSummary::Unusable) }
     }
 }
 
@@ -57,16 +81,21 @@ fn keep_usage(entry: EntryRef<'_>, usage: &mut Option<Usage<'static>>) {
 }
 
 impl Live {
+    /// Summarises the older turns, because of an overflow of the context window.
+    pub(super) fn compact(&mut self, overflow: Failure) {
+        self.notify(Severity::Info, "the conversation exceeds the context window: summarising it");
+        self.request_summary(overflow);
+    }
+
     /// Requests a summary of the older turns.
-    pub(super) fn compact(&mut self, overflow: Failure, body: String) {
+    pub(super) fn request_summary(&mut self, overflow: Failure) {
         let api = self.agent.settings().api;
         let options = ReadOptions { turns: TurnOwner::Caller, ..ReadOptions::default() };
         let reader = api.dialect().and_then(|dialect| Reader::new(dialect.into(), options));
-        let response = self.open_response(body, None);
+        let response = self.agent.summary_body().and_then(|body| self.open_response(body, None));
         let (Ok(reader), Some(response)) = (reader, response) else {
             return self.fail(&overflow);
         };
-        self.notify(Severity::Info, "the conversation exceeds the context window: summarising it");
         let compaction = Compaction { response, reader, usage: None, overflow };
         self.work = Work::Compacting(Box::new(compaction));
     }
@@ -75,7 +104,7 @@ impl Live {
         let Work::Compacting(compaction) = &mut self.work else { return };
         if let Received::Bytes(bytes) = &received {
             compaction.push(bytes);
-            self.clock.output_seen(std::time::Instant::now());
+            self.clock.output_seen(Instant::now());
             return;
         }
         let Work::Compacting(mut compaction) = std::mem::replace(&mut self.work, Work::Running)
@@ -83,23 +112,37 @@ impl Live {
             return;
         };
         let summary = match received {
-            Received::Ended => compaction.summary(),
-            _ => None,
+            Received::Failed(failure) => compaction.summary(Some(failure)),
+            Received::Refused { status, headers, body } => {
+                let api = self.agent.settings().api;
+                Err(NoSummary::Failed(Failure::of_http(api, status, &headers, &body)))
+            }
+            Received::Ended | Received::Bytes(_) => compaction.summary(None),
         };
         if let Some(usage) = &compaction.usage {
             self.agent.count(usage, super::now_ms());
         }
         match summary {
-            Some(summary) => {
-                self.agent.compacted(&summary);
-                self.emit(Compacted {
-                    trigger: Some(Text::plain("context_overflow")),
-                    details: Json::from_serialize(&serde_json::json!({"summary": summary})),
-                    ..Compacted::default()
-                });
-                self.send_request(None);
+            Ok(summary) => self.compacted(&summary),
+            Err(NoSummary::Failed(failure)) => {
+                let failure = self.without_key(failure);
+                match self.agent.next_attempt(&failure, jitter()) {
+                    Some(retry) => self.wait_for(&retry, Again::Summary(compaction.overflow)),
+                    None => self.fail(&compaction.overflow),
+                }
             }
-            None => self.fail(&compaction.overflow),
+            Err(NoSummary::Unusable) => self.fail(&compaction.overflow),
         }
+    }
+
+    /// The older turns are replaced by a summary, and the turn goes on.
+    fn compacted(&mut self, summary: &str) {
+        self.agent.compacted(summary);
+        self.emit(Compacted {
+            trigger: Some(Text::plain("context_overflow")),
+            details: Json::from_serialize(&serde_json::json!({"summary": summary})),
+            ..Compacted::default()
+        });
+        self.send_request(None);
     }
 }

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use interlingua::event::{
-    Event, Interrupted, Notice, Outcome, SessionStarted, Severity, TurnEnded, TurnStarted,
-    UserMessage,
+    Event, HostState, Interrupted, Notice, Outcome, SessionStarted, Severity, TurnEnded,
+    TurnStarted, UserMessage,
 };
 use interlingua::json::{Json, Text};
 use interlingua::{Exit, HostFacts, Reader, TurnOwner};
@@ -25,9 +25,11 @@ use tokio::sync::mpsc;
 
 use super::agent::ApiSettings;
 use super::attachment;
+use super::failure::Failure;
 use super::history::Part;
 use super::http::{Client, Received};
 use super::mcp::Servers;
+use super::resume::{CONVERSATION, HISTORY};
 use super::turns::{AgentLoop, Next};
 use crate::error::Error;
 use crate::permission::Policy;
@@ -75,12 +77,32 @@ enum Work {
     Idle,
     /// Reads a response.
     Responding(Box<Response>),
-    /// Waits before a request is sent again. A response that is continued keeps its parts.
-    Waiting(Instant, Option<Box<Response>>),
+    /// Waits before a request is sent again.
+    Waiting(Instant, Again),
     /// Runs tools.
     Running,
     /// Waits for a summary of older turns.
     Compacting(Box<Compaction>),
+}
+
+/// What is sent again.
+enum Again {
+    /// The request. A response that is continued keeps its parts.
+    Request(Option<Box<Response>>),
+    /// The request for a summary, which this failure made necessary.
+    Summary(Failure),
+}
+
+impl Work {
+    /// When it goes on without anything from outside.
+    fn due(&self) -> Option<Instant> {
+        match self {
+            Self::Waiting(at, _) => Some(*at),
+            Self::Responding(response) => response.closes_at,
+            Self::Compacting(compaction) => compaction.closes_at(),
+            Self::Idle | Self::Running => None,
+        }
+    }
 }
 
 /// Whether the reader can take another response.
@@ -100,7 +122,8 @@ enum Wake {
     Consumer(ConsumerChange),
     Received(Received),
     Call(calls::CallNews),
-    RetryNow,
+    /// The delay before a request has passed, or a response that has ended was not closed.
+    WorkDue,
     NoUser,
     Due(Due),
 }
@@ -169,9 +192,9 @@ impl Live {
             tools: Json::from_serialize(&tools),
             ..SessionStarted::default()
         };
-        let frozen = self.agent.settings().frozen.clone();
         self.emit(started);
-        self.keep_native("conversation", &frozen);
+        self.store_conversation();
+        self.store_history();
         for notice in notices {
             self.notify(Severity::Info, notice);
         }
@@ -181,6 +204,7 @@ impl Live {
     pub(super) async fn run(mut self) {
         loop {
             self.advance();
+            self.store_history();
             self.outlets.pass_on(&mut self.outbox);
             if self.has_ended() {
                 return self.end().await;
@@ -200,10 +224,6 @@ impl Live {
             self.emit(TurnStarted::default());
             self.emit(UserMessage { text: Text::plain(&prompt.text), ..UserMessage::default() });
             let files = self.read_files(&prompt.files);
-            if !files.is_empty() {
-                let blocks: Vec<_> = files.iter().map(calls::block).collect();
-                self.keep_native("attachments", &blocks);
-            }
             let text = std::iter::once(Part::Text(prompt.text));
             let next = self.agent.begin(text.chain(files).collect());
             self.follow(next);
@@ -235,10 +255,7 @@ impl Live {
         let may_be_silent = !reads || !room;
         let due = self.clock.next(may_be_silent);
         let Self { work, outbox, commands, has_caller, input_requests, calls, .. } = self;
-        let retry_at = match work {
-            Work::Waiting(at, _) => Some(*at),
-            _ => None,
-        };
+        let work_due = work.due();
         tokio::select! {
             biased;
             command = commands.next(), if *has_caller => Wake::Command(command),
@@ -246,9 +263,9 @@ impl Live {
             received = responses::next(work), if room => Wake::Received(received),
             news = calls.next() => Wake::Call(news),
             () = no_user(input_requests.as_ref()) => Wake::NoUser,
-            () = until(retry_at), if retry_at.is_some() => Wake::RetryNow,
+            () = until(work_due), if work_due.is_some() => Wake::WorkDue,
             () = until(due.as_ref().map(|(_, at)| *at)), if due.is_some() => {
-                due.map_or(Wake::RetryNow, |(due, _)| Wake::Due(due))
+                due.map_or(Wake::WorkDue, |(due, _)| Wake::Due(due))
             }
         }
     }
@@ -261,7 +278,10 @@ impl Live {
             Wake::Consumer(ConsumerChange::Ready) => {}
             Wake::Received(received) => self.received(received).await,
             Wake::Call(news) => self.call_news(news),
-            Wake::RetryNow => self.send_again(),
+            Wake::WorkDue => match self.work {
+                Work::Waiting(..) => self.send_again(),
+                _ => self.received(Received::Ended).await,
+            },
             Wake::NoUser => {
                 self.input_requests = None;
                 self.deny_all("no user is available to allow it");
@@ -294,20 +314,32 @@ impl Live {
                 self.emit(UserMessage { text, injected: true, ..UserMessage::default() });
                 self.send_request(None);
             }
-            Next::Retry { failure, delay, attempt, of, continues } => {
-                self.retry(&failure, delay, attempt, of, continues);
-            }
+            Next::Retry(retry) => self.retry(retry),
             Next::Run(calls) => {
                 self.work = Work::Running;
                 self.run_calls(calls);
             }
-            Next::Compact { failure, body } => self.compact(failure, body),
+            Next::Compact(failure) => self.compact(failure),
             Next::End(ended) => self.end_turn(*ended),
+        }
+    }
+
+    /// Adds what all requests have in common to the log.
+    pub(super) fn store_conversation(&mut self) {
+        let raw = Json::from_serialize(&self.agent.conversation());
+        self.emit(HostState { name: Text::plain(CONVERSATION), raw });
+    }
+
+    /// Adds what is new in the history to the log, from which the session can be resumed.
+    pub(super) fn store_history(&mut self) {
+        for raw in self.agent.take_unstored() {
+            self.emit(HostState { name: Text::plain(HISTORY), raw: Some(raw) });
         }
     }
 
     fn end_turn(&mut self, ended: TurnEnded<'static>) {
         self.work = Work::Idle;
+        self.store_history();
         self.clock.turn_ended();
         self.outcome = Some(ended.outcome.clone());
         self.emit(ended);
@@ -318,10 +350,9 @@ impl Live {
         let is_responding = matches!(self.work, Work::Responding(_));
         let collected = match std::mem::replace(&mut self.work, Work::Idle) {
             Work::Idle => return,
-            Work::Responding(mut response) | Work::Waiting(_, Some(mut response)) => {
-                Some(response.collect(false))
-            }
-            Work::Waiting(_, None) | Work::Running | Work::Compacting(_) => None,
+            Work::Responding(mut response)
+            | Work::Waiting(_, Again::Request(Some(mut response))) => Some(response.collect(false)),
+            Work::Waiting(..) | Work::Running | Work::Compacting(_) => None,
         };
         self.end_stream();
         if is_responding {

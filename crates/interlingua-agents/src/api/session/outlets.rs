@@ -76,9 +76,9 @@ impl Sink for Outlets {
 }
 
 impl Seen {
-    /// The counts of the provider. Some servers report zeros instead of none.
-    pub(super) fn reported(&self) -> Option<Usage<'static>> {
-        self.usage.clone().filter(|usage| usage.all() > 0)
+    /// Takes the counts of the provider. Some servers report zeros instead of none.
+    pub(super) fn take_reported(&mut self) -> Option<Usage<'static>> {
+        self.usage.take().filter(|usage| usage.all() > 0)
     }
 
     /// Takes the calls in the order in which they started, which is their order in the answer.

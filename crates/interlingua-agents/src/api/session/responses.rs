@@ -2,22 +2,26 @@
 
 use std::time::{Duration, Instant};
 
-use interlingua::event::{ErrorClass, Native, Outcome, TurnEnded, Withdrawn};
+use interlingua::event::{ErrorClass, Outcome, TurnEnded, Withdrawn};
 use interlingua::framing::{Body, Framing};
-use interlingua::json::{Json, Text, mend_surrogates};
+use interlingua::json::{Text, mend_surrogates};
 use interlingua::{ReadOptions, StreamEnd};
 
 use super::outlets::Seen;
-use super::{Live, StreamState, Work, after, jitter, now_ms};
+use super::{Again, Live, StreamState, Work, after, jitter, now_ms};
 use crate::api::estimate::{estimate, estimate_by_length};
 use crate::api::failure::Failure;
 use crate::api::http::{Exchange, Received};
 use crate::api::model::{Collected, Collector, ModelApi};
-use crate::api::resume::{ProviderId, StoredAnswer};
-use crate::api::turns::Next;
+use crate::api::turns::{Next, NextAttempt};
+
+/// How long a server may keep the connection open after the end of its response.
+pub(super) const CLOSING: Duration = Duration::from_millis(500);
 
 /// A response that is being read.
 pub(super) struct Response {
+    /// It has ended, so that the connection should be closed by then.
+    pub(super) closes_at: Option<Instant>,
     exchange: Exchange,
     framing: Box<dyn Framing + Send>,
     collector: Box<dyn Collector>,
@@ -61,10 +65,15 @@ impl Live {
     /// Sends the next request. A response that is continued keeps what it has.
     pub(super) fn send_request(&mut self, continued: Option<Box<Response>>) {
         let body = self.agent.body();
-        self.outlets.seen = Seen::default();
+        if continued.is_none() {
+            self.outlets.seen = Seen::default();
+        }
         if self.stream == StreamState::Ended {
             let dialect = self.agent.settings().api.dialect();
-            let next = dialect.and_then(|dialect| self.reader.next_stream(dialect.into()));
+            let next = dialect.and_then(|dialect| match &continued {
+                Some(_) => self.reader.continue_response(dialect.into()),
+                None => self.reader.next_stream(dialect.into()),
+            });
             // The dialects of model APIs are read, and the stream before has ended.
             debug_assert!(next.is_ok());
             self.stream = StreamState::Fresh;
@@ -87,14 +96,16 @@ impl Live {
         let path = api.path(&self.agent.settings().model);
         let framing = kind.dialect().ok()?.framing.at_start(ReadOptions::default().limits);
         let exchange = self.client.send(&path, api.headers(self.client.key()), body);
-        let collector = collector.unwrap_or_else(|| api.collector());
-        Some(Response { exchange, framing, collector })
+        let collector = collector.unwrap_or_else(|| self.agent.collector());
+        Some(Response { closes_at: None, exchange, framing, collector })
     }
 
     /// The delay before the next attempt has passed.
     pub(super) fn send_again(&mut self) {
-        if let Work::Waiting(_, continued) = std::mem::replace(&mut self.work, Work::Idle) {
-            self.send_request(continued);
+        match std::mem::replace(&mut self.work, Work::Idle) {
+            Work::Waiting(_, Again::Request(continued)) => self.send_request(continued),
+            Work::Waiting(_, Again::Summary(overflow)) => self.request_summary(overflow),
+            other => self.work = other,
         }
     }
 
@@ -108,9 +119,13 @@ impl Live {
             Received::Failed(failure) => self.response_ended(Some(failure)).await,
             Received::Refused { status, headers, body } => {
                 let api = self.agent.settings().api;
-                let mut failure = Failure::of_http(api, status, &headers, &body);
-                failure.message = self.without_key(&failure.message);
-                let next = self.agent.failed(failure, None, jitter());
+                let failure = self.without_key(Failure::of_http(api, status, &headers, &body));
+                // A request that continues a response does so again.
+                let continuation = match &self.work {
+                    Work::Responding(response) => response.collector.continuation(),
+                    _ => None,
+                };
+                let next = self.agent.failed(failure, continuation, jitter());
                 self.follow_failure(next);
             }
         }
@@ -125,6 +140,9 @@ impl Live {
             record.printed(bytes);
         }
         let Ok(_) = self.reader.push(bytes, Some(now_ms()), &mut self.outlets);
+        if self.reader.has_response_end() && response.closes_at.is_none() {
+            response.closes_at = Some(after(CLOSING));
+        }
         if self.outlets.seen.content {
             self.clock.progressed();
         }
@@ -146,65 +164,39 @@ impl Live {
         };
         self.end_stream();
         let end = self.reader.take_response_end();
-        let mut seen = std::mem::take(&mut self.outlets.seen);
-        let has_content = seen.content;
-        self.count(&mut seen).await;
+        self.count().await;
         let next = match end {
-            Some(end)
-                if end.outcome == Outcome::WaitingForClient
-                    && seen.calls.is_empty()
-                    && let Some(token) = response.collector.continuation() =>
-            {
+            Some(end) if let Some(token) = continuation_after(&end, &response) => {
                 return match self.agent.continues(token) {
                     Next::Request => self.send_request(Some(response)),
                     next => self.follow(next),
                 };
             }
-            Some(end) if end.outcome != Outcome::Failed => {
+            Some(end) if end.outcome != Outcome::Failed || end.has_only_malformed_calls() => {
                 let collected = response.collect(end.outcome != Outcome::Refused);
-                return self.responded(&end, collected, seen);
+                return self.responded(&end, collected);
             }
             Some(end) => {
-                let mut failure = Failure::of_response(&end);
-                failure.message = self.without_key(&failure.message);
+                let failure = self.without_key(Failure::of_response(&end));
                 self.agent.failed(failure, None, jitter())
             }
             None => {
-                let mut failure = failure.unwrap_or_else(|| cut_off(&seen));
-                failure.message = self.without_key(&failure.message);
+                let failure = failure.unwrap_or_else(|| cut_off(&self.outlets.seen));
+                let failure = self.without_key(failure);
                 let continuation = response.collector.continuation();
                 self.agent.failed(failure, continuation, jitter())
             }
         };
-        self.outlets.seen.content = has_content;
-        if let Next::Retry { continues: true, .. } = &next {
+        if let Next::Retry(NextAttempt { continues: true, .. }) = &next {
             self.work = Work::Responding(response);
         }
         self.follow_failure(next);
     }
 
-    fn responded(&mut self, end: &TurnEnded<'_>, collected: Collected, mut seen: Seen) {
+    fn responded(&mut self, end: &TurnEnded<'_>, collected: Collected) {
         self.clock.progressed();
-        let settings = self.agent.settings();
-        let calls = collected.answer.calls();
-        let stored = StoredAnswer {
-            api: settings.api.dialect_name().to_owned(),
-            model: settings.model.clone(),
-            messages: collected.messages.clone(),
-            calls: calls.map(|it| ProviderId { id: it.id.clone(), unnamed: it.unnamed }).collect(),
-        };
-        let next = self.agent.responded(end, collected, seen.take_calls());
-        if !stored.messages.is_empty() && end.outcome != Outcome::Refused {
-            self.keep_native("answer", &stored);
-        }
+        let next = self.agent.responded(end, collected, self.outlets.seen.take_calls());
         self.follow(next);
-    }
-
-    /// Keeps what a resumed session needs, in the log of the session.
-    pub(super) fn keep_native(&mut self, name: &'static str, value: &impl serde::Serialize) {
-        if let Some(raw) = Json::from_serialize(value) {
-            self.emit(Native { name: Text::plain(name), raw: Some(raw) });
-        }
     }
 
     pub(super) fn keep_partial(&mut self, collected: Option<Collected>) {
@@ -214,13 +206,11 @@ impl Live {
     /// Follows what the loop decided about a failed request.
     fn follow_failure(&mut self, next: Next) {
         match next {
-            Next::Retry { failure, delay, attempt, of, continues } => {
-                self.retry(&failure, delay, attempt, of, continues);
-            }
+            Next::Retry(retry) => self.retry(retry),
             Next::End(ended) => self.fail(&Failure::of_response(&ended)),
-            Next::Compact { failure, body } => {
+            Next::Compact(failure) => {
                 self.withdraw(&failure.message);
-                self.compact(failure, body);
+                self.compact(failure);
             }
             Next::Request => {
                 self.withdraw("the request is sent again in another form");
@@ -238,24 +228,22 @@ impl Live {
         self.end_turn(ended);
     }
 
-    pub(super) fn retry(
-        &mut self,
-        failure: &Failure,
-        delay: Duration,
-        attempt: u32,
-        of: u32,
-        continues: bool,
-    ) {
+    pub(super) fn retry(&mut self, retry: NextAttempt) {
         let continued = match std::mem::replace(&mut self.work, Work::Idle) {
-            Work::Responding(response) if continues => Some(response),
+            Work::Responding(response) if retry.continues => Some(response),
             _ => None,
         };
-        if !continues {
-            self.withdraw(&failure.message);
+        if !retry.continues {
+            self.withdraw(&retry.failure.message);
         }
-        self.emit(failure.to_retry(attempt, of, delay));
+        self.wait_for(&retry, Again::Request(continued));
+    }
+
+    /// Waits before the next attempt.
+    pub(super) fn wait_for(&mut self, retry: &NextAttempt, again: Again) {
+        self.emit(retry.failure.to_retry(retry.attempt, retry.of, retry.delay));
         self.clock.retried(Instant::now());
-        self.work = Work::Waiting(after(delay), continued);
+        self.work = Work::Waiting(after(retry.delay), again);
     }
 
     /// Withdraws what a response showed that is requested again.
@@ -267,11 +255,12 @@ impl Live {
     }
 
     /// Counts the tokens of a request. Those that the provider did not report are estimated.
-    async fn count(&mut self, seen: &mut Seen) {
-        let usage = match seen.reported() {
+    async fn count(&mut self) {
+        let usage = match self.outlets.seen.take_reported() {
             Some(usage) => usage,
-            None if seen.has_output() => {
-                let (sent, received) = (self.agent.body(), std::mem::take(&mut seen.text));
+            None if self.outlets.seen.has_output() => {
+                let sent = self.agent.body();
+                let received = std::mem::take(&mut self.outlets.seen.text);
                 let counted = tokio::task::spawn_blocking(move || estimate(&sent, &received));
                 let Ok(usage) = counted.await else { return };
                 usage
@@ -283,8 +272,8 @@ impl Live {
 
     /// Counts the tokens of a request whose response is not awaited any more.
     pub(super) fn count_interrupted(&mut self) {
-        let seen = std::mem::take(&mut self.outlets.seen);
-        let usage = match seen.reported() {
+        let mut seen = std::mem::take(&mut self.outlets.seen);
+        let usage = match seen.take_reported() {
             Some(usage) => usage,
             None if seen.has_output() => estimate_by_length(&self.agent.body(), &seen.text),
             None => return,
@@ -292,10 +281,17 @@ impl Live {
         self.agent.count(&usage, now_ms());
     }
 
-    /// A message of the provider without the key, which some providers quote.
-    fn without_key(&mut self, message: &str) -> String {
-        crate::api::key::mask(&self.redactor.redact_text(message), self.client.key())
+    /// A failure without the key, which some providers quote.
+    pub(super) fn without_key(&mut self, failure: Failure) -> Failure {
+        let message = self.redactor.redact_text(&failure.message);
+        Failure { message: crate::api::key::mask(&message, self.client.key()), ..failure }
     }
+}
+
+/// Where a response goes on that ended with the request to continue it.
+fn continuation_after(end: &TurnEnded<'_>, response: &Response) -> Option<String> {
+    let is_continued = end.stop_reason.as_ref().is_some_and(|reason| *reason == *"CONTINUATION");
+    response.collector.continuation().filter(|_| is_continued)
 }
 
 /// Why a response has no end.

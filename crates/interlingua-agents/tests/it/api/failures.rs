@@ -1,6 +1,9 @@
 //! Requests that fail, responses that are cut off, and what the user sees of it.
 
-use fake_model::{Cut, FailureClass, Reply, Stop};
+use std::io::{Read, Write};
+use std::path::Path;
+
+use fake_model::{Cut, FailureClass, Reply, Script, Stop};
 use interlingua_agents::api::ApiKind;
 use serde_json::json;
 
@@ -200,4 +203,139 @@ async fn an_empty_or_malformed_answer_of_gemini_is_requested_again() {
     assert_eq!(ended.code(), 0, "{events:#?}");
     assert_eq!(text(&events), "Hello.");
     bench.check("malformed");
+}
+
+/// A call is part of what was streamed before the checkpoint.
+#[tokio::test]
+async fn a_continued_stream_of_gemini_keeps_its_calls() {
+    let reads = || {
+        let call = Reply::text("I read.").then_call("Read", json!({"file_path": "note.txt"}));
+        call.then_checkpoint().then_text("Then I go on.")
+    };
+    for reply in [reads().cut(Cut::AfterCheckpoint), reads().continued()] {
+        let bench = Bench::new(ApiKind::Gemini, [reply, Reply::text("Done.")]);
+        bench.write("note.txt", "plum");
+        let (ended, events) = bench.run("read").await;
+        assert_eq!(ended.code(), 0, "{events:#?}");
+        assert_eq!(text(&events), "I read.|Then I go on.|Done.");
+        assert_eq!(only(&events, "tool_ended")["status"], "completed");
+        assert!(of_kind(&events, "withdrawn").is_empty());
+        bench.check("continued-calls");
+    }
+}
+
+/// The request that continues a response may fail too. What was shown is not generated again.
+#[tokio::test]
+async fn a_continuation_that_fails_is_continued_again() {
+    let counts = Reply::text("One ").then_checkpoint().then_text("two.");
+    let script = Script::new()
+        .reply(counts.cut(Cut::AfterCheckpoint).continuation_failure(FailureClass::Overloaded));
+    let bench = Bench::with_script(ApiKind::Gemini, script);
+    let (ended, events) = bench.run("count").await;
+    assert_eq!(ended.code(), 0, "{events:#?}");
+    assert_eq!(text(&events), "One |two.");
+    assert_eq!(of_kind(&events, "retry").len(), 2, "{events:#?}");
+    assert!(of_kind(&events, "withdrawn").is_empty());
+}
+
+#[tokio::test]
+async fn a_call_with_malformed_arguments_is_an_error_for_the_model() {
+    let read = || json!({"file_path": "note.txt"});
+    for api in [ApiKind::Anthropic, ApiKind::Responses, ApiKind::Chat] {
+        for (alone, malformed) in [(true, "{\"file_path\": note.txt}"), (false, "[1]")] {
+            let mut reply = Reply::new().then_reasoning("Hm.");
+            if !alone {
+                reply = reply.then_call("Read", read());
+            }
+            let reply = reply.then_call("Read", json!({})).raw_arguments(malformed);
+            // What comes back is not what was sent, so the script is not strict.
+            let replies = [reply, Reply::call("Read", read()), Reply::text("Done.")];
+            let script = replies.into_iter().fold(Script::new(), Script::reply);
+            let bench = Bench::with_script(api, script);
+            bench.write("note.txt", "plum");
+            let (ended, events) = bench.run("read").await;
+            assert_eq!(ended.code(), 0, "{api:?} {alone}: {events:#?}");
+            assert!(of_kind(&events, "retry").is_empty(), "{api:?} {alone}: {events:#?}");
+            let statuses: Vec<_> =
+                of_kind(&events, "tool_ended").iter().map(|it| it["status"].clone()).collect();
+            let count = |status| statuses.iter().filter(|it| *it == status).count();
+            assert_eq!((count("abandoned"), count("completed")), (1, 2 - usize::from(alone)));
+            let body = bench.model.main_requests()[1].body.to_string();
+            assert_eq!(body.matches("are not a JSON object").count(), 1, "{api:?}: {body}");
+            assert_eq!(bench.model.findings(), [], "{api:?} {alone}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_only_writes_malformed_calls_fails() {
+    for api in [ApiKind::Anthropic, ApiKind::Responses, ApiKind::Chat] {
+        let broken = || Reply::call("Read", json!({})).raw_arguments("{no");
+        let script = (0..4).fold(Script::new(), |script, _| script.reply(broken()));
+        let bench = Bench::with_script(api, script);
+        let (ended, events) = bench.run("read").await;
+        assert_eq!(ended.code(), 1, "{api:?}: {events:#?}");
+        let cause = only(&events, "turn_ended")["cause"].as_str().unwrap();
+        assert!(cause.contains("no JSON object"), "{api:?}: {cause}");
+        assert_eq!(bench.model.main_requests().len(), 4, "{api:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_for_a_summary_is_retried() {
+    for api in APIS {
+        let replies = [
+            Reply::text("The word is plum."),
+            Reply::failure(FailureClass::ContextOverflow),
+            Reply::failure(FailureClass::Overloaded),
+            Reply::text("It is pl").then_text("um.").cut(Cut::InText),
+            Reply::text("They asked for a word, and it is plum."),
+            Reply::text("Plum again."),
+        ];
+        let mut bench = Bench::new(api, replies);
+        bench.settings.compact = true;
+        let session = bench.open().await;
+        session.handle.prompt("a word, please").await.unwrap();
+        session.handle.prompt("again").await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (ended, events) = session.end().await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(text(&events), "The word is plum.|Plum again.");
+        assert_eq!(of_kind(&events, "retry").len(), 2, "{api:?}");
+        assert_eq!(of_kind(&events, "compacted").len(), 1, "{api:?}");
+    }
+}
+
+/// Some servers and proxies keep the connection open after the last event.
+#[tokio::test]
+async fn a_response_ends_when_it_says_so() {
+    let cases = [
+        (ApiKind::Anthropic, "anthropic-api/text"),
+        (ApiKind::Responses, "openai-responses/plain"),
+        (ApiKind::Chat, "openai-chat/plain"),
+        (ApiKind::Gemini, "gemini-api/text"),
+    ];
+    for (api, case) in cases {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transcripts").join(case);
+        let body = std::fs::read(path.join("input.jsonl")).unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let (close, closed) = std::sync::mpsc::channel::<()>();
+        let server = std::thread::spawn(move || {
+            let (mut connection, _) = listener.accept().unwrap();
+            let mut request = [0; 1 << 16];
+            let _ = connection.read(&mut request).unwrap();
+            let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            connection.write_all(head).unwrap();
+            connection.write_all(&body).unwrap();
+            // It stays open until the session has ended.
+            let _ = closed.recv();
+        });
+        let mut bench = Bench::new(api, []);
+        bench.settings.connection.base_url = address;
+        let (ended, events) = bench.run("hi").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        drop(close);
+        server.join().unwrap();
+    }
 }

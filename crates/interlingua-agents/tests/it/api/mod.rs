@@ -6,6 +6,7 @@ mod golden;
 mod mcp;
 mod mcp_http;
 mod resume;
+mod resumed_history;
 mod split;
 mod tools;
 mod usage;

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::{APIS, Bench, of_kind, only, text};
 
 /// A bench whose sessions are stored.
-fn storing(api: ApiKind, replies: impl IntoIterator<Item = Reply>) -> Bench {
+pub(super) fn storing(api: ApiKind, replies: impl IntoIterator<Item = Reply>) -> Bench {
     that_stores(Bench::new(api, replies))
 }
 
-fn that_stores(mut bench: Bench) -> Bench {
+pub(super) fn that_stores(mut bench: Bench) -> Bench {
     bench.settings.sessions = Some(bench.path("sessions"));
     bench.write("note.txt", "the secret word is plum\n");
     bench.write("list.txt", "apple\nbirch\n");
@@ -26,7 +26,7 @@ fn file_of(bench: &Bench, events: &[Value]) -> PathBuf {
     bench.path("sessions").join(format!("{id}.jsonl"))
 }
 
-fn earlier(bench: &Bench, events: &[Value]) -> Earlier {
+pub(super) fn earlier(bench: &Bench, events: &[Value]) -> Earlier {
     Earlier::read(&std::fs::read(file_of(bench, events)).unwrap()).unwrap()
 }
 
@@ -38,7 +38,7 @@ fn first_turn() -> [Reply; 2] {
     [calls, Reply::new().then_reasoning("One is missing.").then_text("One was there.")]
 }
 
-fn last_turn() -> Reply {
+pub(super) fn last_turn() -> Reply {
     Reply::new().then_reasoning("I know it.").then_text("It was plum.")
 }
 
@@ -65,7 +65,7 @@ async fn a_session_goes_on_with_the_same_history() {
     }
 }
 
-fn notices(events: &[Value]) -> String {
+pub(super) fn notices(events: &[Value]) -> String {
     let texts = of_kind(events, "notice").into_iter().map(|it| it["text"].as_str().unwrap());
     texts.collect::<Vec<_>>().join("\n")
 }
@@ -116,7 +116,7 @@ async fn an_interrupted_session_goes_on() {
 }
 
 /// The messages of a request.
-fn history(body: &Value) -> Vec<Value> {
+pub(super) fn history(body: &Value) -> Vec<Value> {
     let messages = ["messages", "input", "contents"].iter().find_map(|name| body.get(name));
     let mut messages = messages.unwrap().as_array().unwrap().clone();
     // Marks for the cache move.
