@@ -13,10 +13,10 @@ use interlingua::event::{
 };
 use interlingua::json::{Json, Text};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use super::Live;
+use super::progress::{Progress, Reports};
 use crate::api::history::Part;
 use crate::api::structured::AnswerSchema;
 use crate::api::tools::{SessionTools, ToolFacts};
@@ -32,8 +32,7 @@ pub(super) struct Calls {
     schema: Option<AnswerSchema>,
     queue: Vec<QueuedCall>,
     running: JoinSet<(String, Output)>,
-    progress: mpsc::UnboundedReceiver<Progress>,
-    report_progress: mpsc::UnboundedSender<Progress>,
+    reports: Arc<Reports>,
     /// The number of permission requests so far.
     requests: u64,
 }
@@ -55,12 +54,6 @@ enum CallState {
     Ended,
 }
 
-/// The next piece of the output of a call.
-pub(super) struct Progress {
-    call: String,
-    text: String,
-}
-
 /// What a running call reports.
 pub(super) enum CallNews {
     Progress(Progress),
@@ -69,32 +62,33 @@ pub(super) enum CallNews {
 
 impl Calls {
     pub(super) fn new(tools: Arc<SessionTools>, schema: Option<AnswerSchema>) -> Self {
-        let (report_progress, progress) = mpsc::unbounded_channel();
         Self {
             tools,
             schema,
             queue: Vec::new(),
             running: JoinSet::new(),
-            progress,
-            report_progress,
+            reports: Arc::default(),
             requests: 0,
         }
     }
 
     /// What a running call reports next; without one, it waits forever.
     pub(super) async fn next(&mut self) -> CallNews {
-        let Self { running, progress, .. } = self;
+        let Self { running, reports, queue, .. } = self;
         loop {
             tokio::select! {
                 biased;
-                Some(progress) = progress.recv() => return CallNews::Progress(progress),
-                // The others were cancelled.
-                ended = running.join_next(), if !running.is_empty() => {
-                    if let Some(Ok((call, output))) = ended {
-                        return CallNews::Ended(call, output);
+                progress = reports.next() => return CallNews::Progress(progress),
+                ended = running.join_next(), if !running.is_empty() => match ended {
+                    Some(Ok((call, output))) => return CallNews::Ended(call, output),
+                    Some(Err(problem)) => {
+                        // The others were cancelled.
+                        if let Some(call) = broken(queue, &problem) {
+                            return CallNews::Ended(call, broke(&problem));
+                        }
                     }
-                }
-                else => std::future::pending().await,
+                    None => {}
+                },
             }
         }
     }
@@ -134,13 +128,9 @@ impl Calls {
             input: queued.made.input.clone(),
             outside: queued.outside.clone(),
         };
-        let (tools, progress) = (self.tools.clone(), self.report_progress.clone());
+        let (tools, mut reporter) = (self.tools.clone(), self.reports.reporter(&call.id));
         let task = self.running.spawn(async move {
-            let mut report = |text: &str| {
-                // The session may not be interested any more.
-                let _ = progress.send(Progress { call: call.id.clone(), text: text.to_owned() });
-            };
-            let output = tools.run(&call, &mut report).await;
+            let output = tools.run(&call, &mut |text| reporter.report(text)).await;
             (call.id.clone(), output)
         });
         queued.state = CallState::Running(task);
@@ -389,6 +379,26 @@ impl Live {
     }
 }
 
+/// The call whose task broke, if it still has to be answered.
+fn broken(queue: &[QueuedCall], problem: &JoinError) -> Option<String> {
+    let is_broken = |call: &&QueuedCall| match &call.state {
+        CallState::Running(task) => task.id() == problem.id(),
+        CallState::Waiting | CallState::Asked(_) | CallState::Ended => false,
+    };
+    queue.iter().find(is_broken).map(|call| call.made.id.clone())
+}
+
+/// The result of a call whose task broke.
+fn broke(problem: &JoinError) -> Output {
+    Output {
+        status: ToolStatus::Failed,
+        content: vec![Content::Text(format!("the tool broke: {problem}"))],
+        exit_code: None,
+        structured: None,
+        changes: Vec::new(),
+    }
+}
+
 /// The output of a call as an event carries it: a text, or a list of blocks.
 fn output_json(content: &[Part]) -> Option<Json<'static>> {
     if let [Part::Text(text)] = content {
@@ -421,5 +431,31 @@ fn file_change(change: &Change) -> FileChange<'static> {
         old_path: change.old_path.as_deref().map(shown),
         kind: change.kind.clone(),
         diff: Json::from_serialize(&change.diff),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::mcp::Servers;
+    use crate::tool::{Settings, Toolbox};
+
+    #[tokio::test]
+    async fn a_tool_that_panics_ends_its_call() {
+        let folder = tempfile::tempdir().unwrap();
+        let toolbox = Toolbox::new(Settings::new(folder.path())).unwrap();
+        let tools = Arc::new(SessionTools::new(toolbox, Servers::default()));
+        let mut calls = Calls::new(tools, None);
+        let task = calls.running.spawn(async { panic!("a tool with a bug") });
+        let made = MadeCall { id: "1".into(), name: "Read".into(), input: Value::Null };
+        calls.queue.push(QueuedCall {
+            made,
+            facts: ToolFacts::default(),
+            state: CallState::Running(task),
+            outside: Vec::new(),
+        });
+        let CallNews::Ended(call, output) = calls.next().await else { panic!("it has not ended") };
+        assert_eq!((&*call, output.status.clone()), ("1", ToolStatus::Failed));
+        assert!(output.text().contains("the tool broke"), "{output:?}");
     }
 }
