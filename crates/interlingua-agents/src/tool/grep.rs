@@ -143,7 +143,7 @@ impl Search {
         let filter = Filter::new(&place.path, input.glob.as_deref(), input.file_type.as_deref())?;
         let (results, room) = (Mutex::new(Vec::new()), AtomicUsize::new(MAX_COLLECTED));
         let wanted = &self.wanted;
-        files(&place.path, filter, progress, || {
+        files(place, filter, progress, || {
             let (mut searcher, results, room) = (self.searcher.clone(), &results, &room);
             move |below: &Path| {
                 // Relative to the folder, so that no link that is made meanwhile leads out of it.

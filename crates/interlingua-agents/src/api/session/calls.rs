@@ -3,7 +3,7 @@
 //! Calls that only read run at the same time. Every other call waits for those before it, and those
 //! after it wait for it, so that each sees what the calls before it did.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -42,8 +42,23 @@ struct QueuedCall {
     made: MadeCall,
     facts: ToolFacts,
     state: CallState,
-    /// Where it would leave the folders.
-    outside: Vec<PathBuf>,
+    /// Where its paths led when it was judged.
+    places: Option<Vec<PathBuf>>,
+}
+
+impl QueuedCall {
+    /// The input with the place that its path led to, if that is another one than it names.
+    fn resolved(&self, folder: &Path) -> Option<Value> {
+        let place = self.places.as_ref()?.first()?;
+        let mut input = self.made.input.clone();
+        let path = crate::tool::PATH_FIELDS.iter().find(|field| input.get(**field).is_some())?;
+        let path = input.get_mut(*path)?;
+        if folder.join(path.as_str()?) == *place {
+            return None;
+        }
+        *path = Value::String(place.to_str()?.to_owned());
+        Some(input)
+    }
 }
 
 enum CallState {
@@ -126,7 +141,7 @@ impl Calls {
             id: queued.made.id.clone(),
             name: queued.made.name.clone(),
             input: queued.made.input.clone(),
-            outside: queued.outside.clone(),
+            places: queued.places.clone(),
         };
         let (tools, mut reporter) = (self.tools.clone(), self.reports.reporter(&call.id));
         let task = self.running.spawn(async move {
@@ -145,7 +160,7 @@ impl Live {
             .into_iter()
             .map(|made| {
                 let facts = tools.facts(&made.name);
-                QueuedCall { made, facts, state: CallState::Waiting, outside: Vec::new() }
+                QueuedCall { made, facts, state: CallState::Waiting, places: None }
             })
             .collect();
         self.start_calls();
@@ -163,11 +178,26 @@ impl Live {
                 continue;
             }
             let request = self.permission_request(at);
-            match self.policy.judge(&request) {
+            match self.judge(at, &request) {
                 Verdict::Decided(Decision::Allow) => self.calls.start(at),
                 Verdict::Decided(Decision::Deny(why)) => self.deny(&request, None, &why),
                 Verdict::AskUser { .. } => self.ask(at, request),
             }
+        }
+    }
+
+    /// Judges a call by the path as it is written, and by where it led just before: the call runs
+    /// only there, so a link that leads elsewhere during the judgement must not count instead.
+    fn judge(&self, at: usize, request: &PermissionRequest) -> Verdict {
+        let written = self.policy.judge(request);
+        let resolved = self.calls.queue.get(at).and_then(|call| call.resolved(&self.folder));
+        let Some(input) = resolved else { return written };
+        let resolved = PermissionRequest { input: Some(input.to_string()), ..request.clone() };
+        match (written, self.policy.judge(&resolved)) {
+            (deny @ Verdict::Decided(Decision::Deny(_)), _)
+            | (_, deny @ Verdict::Decided(Decision::Deny(_))) => deny,
+            (ask @ Verdict::AskUser { .. }, _) | (_, ask @ Verdict::AskUser { .. }) => ask,
+            (allow, _) => allow,
         }
     }
 
@@ -180,7 +210,7 @@ impl Live {
         let Some(queued) = self.calls.queue.get_mut(at) else {
             return PermissionRequest { id, folder, ..PermissionRequest::default() };
         };
-        queued.outside = tools.outside(&queued.made.name, &queued.made.input);
+        queued.places = tools.places(&queued.made.name, &queued.made.input);
         PermissionRequest {
             id,
             call: vec![queued.made.id.clone()],
@@ -452,7 +482,7 @@ mod tests {
             made,
             facts: ToolFacts::default(),
             state: CallState::Running(task),
-            outside: Vec::new(),
+            places: None,
         });
         let CallNews::Ended(call, output) = calls.next().await else { panic!("it has not ended") };
         assert_eq!((&*call, output.status.clone()), ("1", ToolStatus::Failed));
