@@ -49,7 +49,7 @@ use crate::Error;
 
 pub use definition::Definition;
 use place::Roots;
-pub(crate) use read::media_type;
+pub(crate) use read::{document, image, media_type};
 pub use sandbox::{Sandbox, sandbox};
 use seen::Seen;
 pub use settings::Settings;

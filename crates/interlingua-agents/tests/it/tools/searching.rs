@@ -158,3 +158,12 @@ async fn the_newest_of_many_files_are_returned() {
     assert_eq!((lines[0], lines[99]), ("249.txt", "150.txt"));
     assert_eq!(lines[100..], ["", "(150 more files match: use a narrower pattern)"]);
 }
+
+/// A pattern that needs much memory is refused, also as a filter.
+#[tokio::test]
+async fn a_pattern_that_is_too_large_is_refused() {
+    let bench = Bench::new();
+    bench.write("a", "x\n");
+    let text = bench.failed("Grep", json!({"pattern": r"(\w{200}){200}"})).await;
+    assert!(text.contains("size limit"), "{text}");
+}
