@@ -80,7 +80,8 @@ impl Rules {
 }
 
 impl RulesReader {
-    /// The rules of the user and of all folders above one.
+    /// The rules of the user, and of the folders above one up to that of the repository: git knows
+    /// nothing of those above it.
     pub(super) fn above(&self, folder: &Path) -> Option<Arc<Rules>> {
         let user = gitconfig_excludes_path().map_or_else(Gitignore::empty, |path| {
             self.rules(folder, File::open(&path).and_then(|file| Ok((file.metadata()?, file))))
@@ -89,11 +90,20 @@ impl RulesReader {
             let (ignore, gitignore) = (Gitignore::empty(), Gitignore::empty());
             Arc::new(Rules { above: None, depth: 0, ignore, gitignore, exclude: user })
         });
-        let mut folders: Vec<_> = folder.ancestors().skip(1).collect();
+        let is_repository = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
+        let top = folder.ancestors().find(is_repository);
+        let is_in_repository = |folder: &&Path| top.is_none_or(|top| folder.starts_with(top));
+        let mut folders: Vec<_> = folder.ancestors().skip(1).take_while(is_in_repository).collect();
         folders.reverse();
         for folder in folders {
             let all = Present { ignore: true, gitignore: true, repository: true };
-            rules = self.within(rules, folder, all, &|name| open_in(folder, name));
+            rules = self.within(rules, folder, all, &|name| match open_in(folder, name) {
+                // Folders above may be those of others.
+                Err(problem) if problem.kind() == io::ErrorKind::PermissionDenied => {
+                    Err(io::ErrorKind::NotFound.into())
+                }
+                opened => opened,
+            });
         }
         rules
     }

@@ -159,3 +159,31 @@ async fn a_command_that_prints_much_reports_a_limited_amount() {
     let output = only(&events, "tool_ended")["output"].as_str().unwrap();
     assert!(output.starts_with("xxx") && output.trim_end().ends_with("end"));
 }
+
+/// While the user is asked, the link that the path leads through may be replaced.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_permission_holds_for_the_place_that_was_judged() {
+    let call = Reply::call("Write", json!({"file_path": "link/a.txt", "content": "x"}));
+    let mut bench = Bench::new(APIS[0], [call, Reply::text("Never mind.")]);
+    bench.policy.mode = Mode::Ask;
+    let (requests, mut asked) = mpsc::unbounded_channel();
+    bench.user = Some(requests);
+    for folder in ["plain", ".git"] {
+        std::fs::create_dir(bench.path(folder)).unwrap();
+    }
+    std::os::unix::fs::symlink("plain", bench.path("link")).unwrap();
+    let session = bench.open().await;
+    session.handle.prompt("write").await.unwrap();
+    session.handle.finish().await.unwrap();
+    let request = asked.recv().await.unwrap();
+    std::fs::remove_file(bench.path("link")).unwrap();
+    std::os::unix::fs::symlink(".git", bench.path("link")).unwrap();
+    session.handle.decide(request.id(), Decision::Allow).await.unwrap();
+    let (_, events) = session.end().await;
+    let ended = only(&events, "tool_ended");
+    assert_eq!(ended["status"], "failed");
+    let output = ended["output"].as_str().unwrap();
+    assert!(output.contains("not the place that was permitted"), "{output}");
+    assert!(!bench.path(".git/a.txt").exists() && !bench.path("plain/a.txt").exists());
+}

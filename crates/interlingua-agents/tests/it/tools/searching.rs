@@ -167,3 +167,16 @@ async fn a_pattern_that_is_too_large_is_refused() {
     let text = bench.failed("Grep", json!({"pattern": r"(\w{200}){200}"})).await;
     assert!(text.contains("size limit"), "{text}");
 }
+
+#[tokio::test]
+async fn rules_above_the_repository_do_not_count() {
+    let bench = Bench::new();
+    bench.write(".gitignore", "*.txt\n");
+    bench.write("folder/a.txt", "");
+    bench.write("repository/.git/HEAD", "");
+    bench.write("repository/sub/b.txt", "");
+    let found = async |path: &str| bench.done("Glob", json!({"pattern": "*", "path": path})).await;
+    assert_eq!(found("folder").await, "No matches found");
+    assert_eq!(found("repository").await, native("repository/sub/b.txt"));
+    assert_eq!(found("repository/sub").await, native("repository/sub/b.txt"));
+}
