@@ -488,4 +488,24 @@ mod tests {
         assert_eq!((&*call, output.status.clone()), ("1", ToolStatus::Failed));
         assert!(output.text().contains("the tool broke"), "{output:?}");
     }
+
+    /// Only a path that led elsewhere than it says is judged a second time, as what it led to.
+    #[test]
+    fn a_path_is_judged_by_where_it_led() {
+        let resolved = |path: &str, place: &str| {
+            let input = json!({"file_path": path, "content": "x"});
+            let call = QueuedCall {
+                made: MadeCall { id: "1".into(), name: "Write".into(), input },
+                facts: ToolFacts::default(),
+                state: CallState::Waiting,
+                places: Some(vec![PathBuf::from(place)]),
+            };
+            call.resolved(Path::new("/w"))
+        };
+        assert_eq!(resolved("a/b", "/w/a/b"), None);
+        assert_eq!(resolved("./a", "/w/a"), None);
+        assert_eq!(resolved("/w/a", "/w/a"), None);
+        let expected = json!({"file_path": "/w/.env", "content": "x"});
+        assert_eq!(resolved("link", "/w/.env"), Some(expected));
+    }
 }
