@@ -173,7 +173,7 @@ impl Started {
     ) -> Result<Conversation> {
         let Self { sign_in, agent, recent, mut options, to, verbose, mut encode } = self;
         adopt_orphans();
-        let signals = Signals::catch();
+        let mut signals = Signals::catch();
         let answers = match stdin {
             StdinUse::Prompt => Answers::NoOne,
             StdinUse::Answers | StdinUse::Commands => {
@@ -182,7 +182,11 @@ impl Started {
                 Answers::from_stdin(asked, stdin == StdinUse::Answers)
             }
         };
-        let session = agent.start(options).await?;
+        // The start may wait for servers. What it has started ends when the future is dropped.
+        let session = tokio::select! {
+            session = agent.start(options) => session?,
+            () = signals.received() => return Err(Interrupted.into()),
+        };
         signals.pass_on(&session.handle, on_interrupt);
         encode.id_seed = Some(session.id_seed);
         let display = match to {
@@ -194,6 +198,18 @@ impl Started {
         Ok(conversation)
     }
 }
+
+/// The user has stopped the program before the session began.
+#[derive(Debug)]
+pub(crate) struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("interrupted before the agent had started")
+    }
+}
+
+impl std::error::Error for Interrupted {}
 
 /// The guard of a run: this program, started once more.
 pub(crate) fn guard() -> Option<Guard> {

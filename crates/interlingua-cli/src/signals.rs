@@ -56,6 +56,18 @@ impl Signals {
         Self { caught: caught.collect(), suspending: signal(stop).ok() }
     }
 
+    /// Waits for a signal that ends the program.
+    pub(crate) async fn received(&mut self) {
+        std::future::poll_fn(|context| {
+            let mut caught = self.caught.iter_mut();
+            match caught.any(|(signals, _)| signals.poll_recv(context).is_ready()) {
+                true => std::task::Poll::Ready(()),
+                false => std::task::Poll::Pending,
+            }
+        })
+        .await;
+    }
+
     /// Passes the signals on to a session.
     pub(crate) fn pass_on(self, handle: &Handle, on_interrupt: OnInterrupt) {
         for (mut signals, is_interrupt) in self.caught {
@@ -90,6 +102,13 @@ async fn suspend_with_us(mut signals: tokio::signal::unix::Signal, handle: Handl
 impl Signals {
     pub(crate) fn catch() -> Self {
         Self {}
+    }
+
+    /// Waits for Ctrl-C.
+    pub(crate) async fn received(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Passes Ctrl-C on to a session.

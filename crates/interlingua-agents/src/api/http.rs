@@ -3,7 +3,7 @@
 //! A task reads the response, so that a slow consumer does not let the connection idle. It knows
 //! nothing of what the bytes mean.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use interlingua::event::ErrorClass;
 use tokio::sync::mpsc;
@@ -28,6 +28,9 @@ pub struct Connection {
     pub base_url: String,
     /// The key; empty for a server that needs none.
     pub key: String,
+    /// Why there is no key, if the server needs one. Nothing is sent then, and every turn fails with
+    /// this message.
+    pub missing_key: Option<String>,
     /// Further headers.
     pub headers: Vec<(String, String)>,
     /// Certificates of authorities to trust, in PEM, besides those of the system.
@@ -88,7 +91,7 @@ impl Exchange {
 impl Client {
     pub(crate) fn new(connection: Connection) -> Result<Self, Error> {
         let invalid = |problem: String| Error::InvalidConnection {
-            base_url: connection.base_url.clone(),
+            base_url: without_secrets(&connection.base_url),
             problem,
         };
         let url =
@@ -129,6 +132,16 @@ impl Client {
         &self.connection.key
     }
 
+    /// Why there is no key, if one is needed.
+    pub(crate) fn missing_key(&self) -> Option<&str> {
+        self.connection.missing_key.as_deref()
+    }
+
+    /// The headers of the user, which may be secrets.
+    pub(crate) fn headers(&self) -> &[(String, String)] {
+        &self.connection.headers
+    }
+
     /// Sends a request.
     pub(crate) fn send(
         &self,
@@ -161,6 +174,18 @@ impl Client {
     }
 }
 
+/// An address without what may be a secret: the user and the query.
+pub(crate) fn without_secrets(address: &str) -> String {
+    let Ok(mut url) = reqwest::Url::parse(address) else {
+        // What cannot be parsed has no parts that could be left out.
+        return if address.contains(['@', '?']) { "(an address)" } else { address }.to_owned();
+    };
+    // An address without a host has no user either.
+    let _ = url.set_username("").and_then(|()| url.set_password(None));
+    url.set_query(None);
+    url.to_string()
+}
+
 /// Passes on the bytes of a response; returns how it ended.
 async fn receive(request: reqwest::RequestBuilder, send: &mpsc::Sender<Received>) -> Received {
     let mut response = match request.send().await {
@@ -183,6 +208,14 @@ async fn receive(request: reqwest::RequestBuilder, send: &mpsc::Sender<Received>
     }
 }
 
+/// The value of `retry-after` in seconds; it may also be a date.
+fn in_seconds(value: String, now: SystemTime) -> String {
+    match httpdate::parse_http_date(value.trim()) {
+        Ok(date) => date.duration_since(now).unwrap_or_default().as_secs_f64().to_string(),
+        Err(_) => value,
+    }
+}
+
 async fn refused(mut response: reqwest::Response) -> Received {
     let status = response.status().as_u16();
     let header = |name: &str| {
@@ -190,7 +223,7 @@ async fn refused(mut response: reqwest::Response) -> Received {
         value.to_str().ok().map(str::to_owned)
     };
     let headers = Headers {
-        retry_after: header("retry-after"),
+        retry_after: header("retry-after").map(|value| in_seconds(value, SystemTime::now())),
         retry_after_ms: header("retry-after-ms"),
         should_retry: header("x-should-retry"),
     };
@@ -235,4 +268,26 @@ fn certificates(pem: &[u8]) -> Result<Vec<reqwest::Certificate>, String> {
     }
     let parsed = reqwest::Certificate::from_pem_bundle(pem);
     parsed.map_err(|problem| format!("the certificates cannot be read: {}", chain(&problem)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_secrets() {
+        assert_eq!(without_secrets("https://me:pass@host/v1?key=abc"), "https://host/v1");
+        assert_eq!(without_secrets("ftp://host"), "ftp://host/");
+        assert_eq!(without_secrets("no address"), "no address");
+        assert_eq!(without_secrets("//me:pass@host"), "(an address)");
+    }
+
+    #[test]
+    fn a_date_to_wait_for_is_a_delay() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let now = httpdate::parse_http_date(date).unwrap() - Duration::from_secs(30);
+        assert_eq!(in_seconds(date.to_owned(), now), "30");
+        assert_eq!(in_seconds(date.to_owned(), SystemTime::now()), "0");
+        assert_eq!(in_seconds("12".to_owned(), now), "12");
+    }
 }

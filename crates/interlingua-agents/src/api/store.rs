@@ -41,6 +41,10 @@ impl SessionFile {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let path = path_of(folder, session);
         let mut file = options.open(&path)?;
+        if matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)) {
+            let problem = format!("the session {session} is in use by another process");
+            return Err(io::Error::new(io::ErrorKind::WouldBlock, problem));
+        }
         if !ends_with_line(&path)? {
             // The program was killed while it wrote the last line.
             file.write_all(b"\n")?;

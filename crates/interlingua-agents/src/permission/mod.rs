@@ -24,8 +24,8 @@ pub use visible::{is_hidden, visible};
 
 /// How a permission request is decided if no rule matches it.
 ///
-/// In every mode but `interactive`, reading inside of the folder is allowed, except for secrets: by tools that read,
-/// search or list files, and by commands that are known to only read.
+/// In every mode but `interactive` and `deny`, reading inside of the folder is allowed, except for secrets: by tools
+/// that read, search or list files, and by commands that are known to only read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// For everything but reading, the user is asked.
@@ -38,7 +38,7 @@ pub enum Mode {
     AcceptEdits,
     /// Every request is allowed, unless a rule denies it, or may deny it.
     Auto,
-    /// Everything that the user would be asked about is denied.
+    /// Everything is denied that no rule allows, also reading, as far as the agent asks.
     Deny,
     /// The agent only makes a plan: everything but reading is denied, even if a rule allows it.
     Plan,
@@ -48,6 +48,11 @@ impl Mode {
     /// All modes.
     pub const ALL: [Self; 6] =
         [Self::Ask, Self::Interactive, Self::AcceptEdits, Self::Auto, Self::Deny, Self::Plan];
+
+    /// Whether only a rule allows something, also reading.
+    fn needs_rule(self) -> bool {
+        matches!(self, Self::Interactive | Self::Deny)
+    }
 
     /// The name of the mode on the command line.
     pub fn as_str(self) -> &'static str {
@@ -194,7 +199,7 @@ impl Policy {
             Mode::Ask | Mode::Interactive | Mode::AcceptEdits | Mode::Auto => {
                 Verdict::AskUser { reason, may_be_denied }
             }
-            Mode::Deny => deny(format!("the permission mode `deny` allows only reading: {reason}")),
+            Mode::Deny => deny(format!("the permission mode `deny` allows nothing: {reason}")),
             // Only the user approves a plan.
             Mode::Plan if request.ends_planning() => Verdict::AskUser { reason, may_be_denied },
             Mode::Plan => deny(format!("the permission mode `plan` allows no changes: {reason}")),

@@ -332,8 +332,8 @@ fn each_mode_decides_as_documented() {
     //                     default, accept-edits, auto, deny, plan
     let modes = [Mode::Ask, Mode::AcceptEdits, Mode::Auto, Mode::Deny, Mode::Plan];
     let commands = [
-        ("ls", [Allow; 5]),
-        ("git status && cat a", [Allow; 5]),
+        ("ls", [Allow, Allow, Allow, Deny, Allow]),
+        ("git status && cat a", [Allow, Allow, Allow, Deny, Allow]),
         ("cat .env", [Ask, Ask, Allow, Deny, Deny]),
         ("cat /etc/passwd", [Ask, Ask, Allow, Deny, Deny]),
         ("rm a", [Ask, Ask, Allow, Deny, Deny]),
@@ -346,11 +346,11 @@ fn each_mode_decides_as_documented() {
         assert_eq!(found, expected, "{line}");
     }
     let files = [
-        (ToolKind::Read, "a", [Allow; 5]),
+        (ToolKind::Read, "a", [Allow, Allow, Allow, Deny, Allow]),
         (ToolKind::Read, ".env", [Ask, Ask, Allow, Deny, Deny]),
         (ToolKind::Read, "../x", [Ask, Ask, Allow, Deny, Deny]),
-        (ToolKind::List, ".", [Allow; 5]),
-        (ToolKind::Search, "src", [Allow; 5]),
+        (ToolKind::List, ".", [Allow, Allow, Allow, Deny, Allow]),
+        (ToolKind::Search, "src", [Allow, Allow, Allow, Deny, Allow]),
         (ToolKind::Search, ".", [Ask, Ask, Allow, Deny, Deny]),
         (ToolKind::Edit, "a", [Ask, Allow, Allow, Deny, Deny]),
         (ToolKind::Write, "new/file", [Ask, Allow, Allow, Deny, Deny]),

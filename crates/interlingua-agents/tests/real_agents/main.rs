@@ -10,6 +10,7 @@ mod home;
 mod killed;
 mod live;
 mod mcp;
+mod model_apis;
 mod plan;
 mod repository;
 mod same_turn;

@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ApiKind, Collected, Collector, ModelApi, OptionalField, Piece, RequestSettings, acceptable_id,
-    body_of, data_url, input, mentions, raw, result_id, set,
+    ApiKind, Collected, Collector, ModelApi, NO_ANSWER, OptionalField, Piece, RequestSettings,
+    acceptable_id, body_of, data_url, follows_no_answer, input, mentions, raw, result_id, set,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
 
@@ -43,8 +43,10 @@ impl ModelApi for Chat {
     fn messages(&self, item: &Item, before: Option<&Item>, model: &str) -> Vec<Box<RawValue>> {
         match item {
             Item::User(parts) => {
+                let between = json!({"role": "assistant", "content": NO_ANSWER});
+                let between = raw(&between).filter(|_| follows_no_answer(item, before));
                 let message = json!({"role": "user", "content": content(parts)});
-                raw(&message).into_iter().collect()
+                between.into_iter().chain(raw(&message)).collect()
             }
             Item::Answer(answer) => match answer.native_for(ApiKind::Chat, model) {
                 Some(native) => native.to_vec(),

@@ -59,7 +59,7 @@ impl Compaction {
             NoSummary::Failed(failure.unwrap_or_else(cut_off))
         })?;
         if end.outcome == Outcome::Failed {
-            return Err(NoSummary::Failed(Failure::of_response(&end)));
+            return Err(NoSummary::Failed(Failure::of_end(&end)));
         }
         let collected = self.response.collect(true);
         let texts = collected.answer.content.into_iter().filter_map(|content| match content {
@@ -83,7 +83,10 @@ fn keep_usage(entry: EntryRef<'_>, usage: &mut Option<Usage<'static>>) {
 impl Live {
     /// Summarises the older turns, because of an overflow of the context window.
     pub(super) fn compact(&mut self, overflow: Failure) {
-        self.notify(Severity::Info, "the conversation exceeds the context window: summarising it");
+        self.notify(
+            Severity::Info,
+            "the conversation exceeds the context window: summarising it, without its reasoning",
+        );
         self.request_summary(overflow);
     }
 
@@ -120,7 +123,7 @@ impl Live {
             Received::Ended | Received::Bytes(_) => compaction.summary(None),
         };
         if let Some(usage) = &compaction.usage {
-            self.agent.count(usage, super::now_ms());
+            self.agent.count(usage, None, super::now_ms());
         }
         match summary {
             Ok(summary) => self.compacted(&summary),

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use interlingua::event::{
-    Event, HostState, Interrupted, Notice, Outcome, SessionStarted, Severity, TurnEnded,
-    TurnStarted, UserMessage,
+    ErrorClass, Event, HostState, Interrupted, Notice, Outcome, SessionStarted, Severity,
+    TurnEnded, TurnStarted, UserMessage,
 };
 use interlingua::json::{Json, Text};
 use interlingua::{Exit, HostFacts, Reader, TurnOwner};
@@ -146,6 +146,9 @@ impl Live {
         let client = Client::new(settings.connection.clone())?;
         let mut redactor = Redactor::default();
         redactor.add_key("the key of the model API", client.key());
+        for (_, value) in client.headers() {
+            redactor.add_key("a header of the model API", value);
+        }
         let (handle, commands) = Commands::new();
         let (outbox, entries) = Outbox::new();
         let folder = settings.folder.canonicalize().unwrap_or_else(|_| settings.folder.clone());
@@ -173,15 +176,14 @@ impl Live {
             clock: Clock::new(deadlines, Instant::now()),
             outcome: None,
         };
-        live.announce(prepared.name, &prepared.notices);
+        live.announce(prepared.name, &prepared.runnable, &prepared.notices);
         Ok((live, Session { handle, entries, id_seed }))
     }
 
     /// Emits the start of the session, with what is enforced.
-    fn announce(&mut self, name: &str, notices: &[String]) {
+    fn announce(&mut self, name: &str, tools: &[String], notices: &[String]) {
         let settings = self.agent.settings();
         let (id, model) = (settings.session.clone(), settings.model.clone());
-        let tools: Vec<_> = settings.frozen.tools.iter().map(|tool| &*tool.name).collect();
         let started = SessionStarted {
             id: Some(Text::from(id)),
             agent: Some(Text::from(name.to_owned())),
@@ -189,7 +191,7 @@ impl Live {
             model: Some(Text::from(model)),
             cwd: Some(Text::from(self.folder.display().to_string())),
             permission_mode: Some(Text::plain(self.policy.mode.as_str())),
-            tools: Json::from_serialize(&tools),
+            tools: Json::from_serialize(tools),
             ..SessionStarted::default()
         };
         self.emit(started);
@@ -315,6 +317,9 @@ impl Live {
                 self.send_request(None);
             }
             Next::Retry(retry) => self.retry(retry),
+            Next::Adapted { failure, notice, attempt, of } => {
+                self.send_adapted(&failure, notice, attempt, of);
+            }
             Next::Run(calls) => {
                 self.work = Work::Running;
                 self.run_calls(calls);
@@ -363,8 +368,13 @@ impl Live {
         if outcome == Outcome::Cancelled {
             self.emit(Interrupted { text: Some(Text::from(cause.to_owned())) });
         }
+        let class = (outcome == Outcome::TimedOut).then_some(ErrorClass::TimedOut);
+        if let Some(class) = class.clone() {
+            self.emit(Failure::new(class, cause).to_error());
+        }
         let ended = TurnEnded {
             outcome,
+            class,
             cause: Some(Text::from(cause.to_owned())),
             ..TurnEnded::default()
         };

@@ -37,6 +37,8 @@ pub(super) struct Seen {
     pub(super) content: bool,
     /// The text, the reasoning and the inputs of calls, in case that they have to be counted.
     pub(super) text: String,
+    /// The details of the error that the response reported.
+    pub(super) error_details: Option<String>,
     /// What is not a record of this API.
     pub(super) unreadable: Option<String>,
 }
@@ -122,6 +124,9 @@ impl Seen {
             }
             // A call that the grammar has closed is not run.
             Data::ToolEnded(ended) => self.calls.retain(|call| ended.call != *call.id),
+            Data::Native(native) if native.name == *"error.details" => {
+                self.error_details = native.raw.as_ref().map(|raw| raw.get().to_owned());
+            }
             Data::Unparsed(unparsed) => {
                 let text = unparsed.text.as_ref().map(ToString::to_string);
                 self.unreadable.get_or_insert(text.unwrap_or_default());

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use interlingua::event::{ErrorClass, Outcome, TurnEnded, Withdrawn};
+use interlingua::event::{ErrorClass, Outcome, Severity, TurnEnded, Withdrawn};
 use interlingua::framing::{Body, Framing};
 use interlingua::json::{Text, mend_surrogates};
 use interlingua::{ReadOptions, StreamEnd};
@@ -14,6 +14,7 @@ use crate::api::failure::Failure;
 use crate::api::http::{Exchange, Received};
 use crate::api::model::{Collected, Collector, ModelApi};
 use crate::api::turns::{Next, NextAttempt};
+use crate::redaction::HeldBack;
 
 /// How long a server may keep the connection open after the end of its response.
 pub(super) const CLOSING: Duration = Duration::from_millis(500);
@@ -22,6 +23,8 @@ pub(super) const CLOSING: Duration = Duration::from_millis(500);
 pub(super) struct Response {
     /// It has ended, so that the connection should be closed by then.
     pub(super) closes_at: Option<Instant>,
+    /// What may be the beginning of a key, at the end of what was received.
+    held_back: HeldBack,
     exchange: Exchange,
     framing: Box<dyn Framing + Send>,
     collector: Box<dyn Collector>,
@@ -64,6 +67,10 @@ fn collect(collector: &mut dyn Collector, body: &Body<'_>) {
 impl Live {
     /// Sends the next request. A response that is continued keeps what it has.
     pub(super) fn send_request(&mut self, continued: Option<Box<Response>>) {
+        if let Some(why) = self.client.missing_key() {
+            let failure = Failure::new(ErrorClass::Authentication, why);
+            return self.fail(&failure);
+        }
         let body = self.agent.body();
         if continued.is_none() {
             self.outlets.seen = Seen::default();
@@ -97,7 +104,13 @@ impl Live {
         let framing = kind.dialect().ok()?.framing.at_start(ReadOptions::default().limits);
         let exchange = self.client.send(&path, api.headers(self.client.key()), body);
         let collector = collector.unwrap_or_else(|| self.agent.collector());
-        Some(Response { closes_at: None, exchange, framing, collector })
+        Some(Response {
+            closes_at: None,
+            held_back: HeldBack::default(),
+            exchange,
+            framing,
+            collector,
+        })
     }
 
     /// The delay before the next attempt has passed.
@@ -133,6 +146,7 @@ impl Live {
 
     fn read(&mut self, bytes: &[u8]) {
         let Work::Responding(response) = &mut self.work else { return };
+        let bytes = &*self.redactor.redact_chunk(bytes, &mut response.held_back);
         response.push(bytes);
         self.clock.output_seen(Instant::now());
         self.stream = StreamState::Used;
@@ -162,9 +176,15 @@ impl Live {
         else {
             return;
         };
+        let rest = self.redactor.redact_end(std::mem::take(&mut response.held_back));
+        if !rest.is_empty() {
+            response.push(&rest);
+            let Ok(_) = self.reader.push(&rest, Some(now_ms()), &mut self.outlets);
+        }
         self.end_stream();
         let end = self.reader.take_response_end();
-        self.count().await;
+        let reported_usd = end.as_ref().and_then(|end| end.cost.as_ref()).map(|cost| cost.usd);
+        self.count(reported_usd).await;
         let next = match end {
             Some(end) if let Some(token) = continuation_after(&end, &response) => {
                 return match self.agent.continues(token) {
@@ -177,7 +197,9 @@ impl Live {
                 return self.responded(&end, collected);
             }
             Some(end) => {
-                let failure = self.without_key(Failure::of_response(&end));
+                let details = self.outlets.seen.error_details.take();
+                let failure = Failure::of_response(&end, details.as_deref());
+                let failure = self.without_key(failure);
                 self.agent.failed(failure, None, jitter())
             }
             None => {
@@ -207,16 +229,16 @@ impl Live {
     fn follow_failure(&mut self, next: Next) {
         match next {
             Next::Retry(retry) => self.retry(retry),
-            Next::End(ended) => self.fail(&Failure::of_response(&ended)),
+            Next::End(ended) => self.fail(&Failure::of_end(&ended)),
             Next::Compact(failure) => {
                 self.withdraw(&failure.message);
                 self.compact(failure);
             }
-            Next::Request => {
-                self.withdraw("the request is sent again in another form");
-                self.send_request(None);
+            Next::Adapted { failure, notice, attempt, of } => {
+                self.withdraw(&failure.message);
+                self.send_adapted(&failure, notice, attempt, of);
             }
-            Next::Remind(_) | Next::Run(_) => {}
+            Next::Request | Next::Remind(_) | Next::Run(_) => {}
         }
     }
 
@@ -239,6 +261,21 @@ impl Live {
         self.wait_for(&retry, Again::Request(continued));
     }
 
+    /// Sends a request at once in another form.
+    pub(super) fn send_adapted(
+        &mut self,
+        failure: &Failure,
+        notice: Option<&'static str>,
+        attempt: u32,
+        of: u32,
+    ) {
+        self.emit(failure.to_retry(attempt, of, Duration::ZERO));
+        if let Some(notice) = notice {
+            self.notify(Severity::Warning, notice);
+        }
+        self.send_request(None);
+    }
+
     /// Waits before the next attempt.
     pub(super) fn wait_for(&mut self, retry: &NextAttempt, again: Again) {
         self.emit(retry.failure.to_retry(retry.attempt, retry.of, retry.delay));
@@ -255,7 +292,7 @@ impl Live {
     }
 
     /// Counts the tokens of a request. Those that the provider did not report are estimated.
-    async fn count(&mut self) {
+    async fn count(&mut self, reported_usd: Option<f64>) {
         let usage = match self.outlets.seen.take_reported() {
             Some(usage) => usage,
             None if self.outlets.seen.has_output() => {
@@ -267,7 +304,7 @@ impl Live {
             }
             None => return,
         };
-        self.agent.count(&usage, now_ms());
+        self.agent.count(&usage, reported_usd, now_ms());
     }
 
     /// Counts the tokens of a request whose response is not awaited any more.
@@ -278,7 +315,7 @@ impl Live {
             None if seen.has_output() => estimate_by_length(&self.agent.body(), &seen.text),
             None => return,
         };
-        self.agent.count(&usage, now_ms());
+        self.agent.count(&usage, None, now_ms());
     }
 
     /// A failure without the key, which some providers quote.
