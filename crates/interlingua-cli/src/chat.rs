@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &ChatArguments) -> Result<u8> {
             let mut conversation = started.start(StdinUse::Commands, OnInterrupt::Stop).await?;
             if let Some(first) = first {
                 let first = Prompt::new(first).with_files(session.of_api.attach.clone());
-                conversation.handle.prompt(first).await?;
+                run::unless_ended(conversation.handle.prompt(first).await)?;
             }
             conversation.show(Until::End).await;
             conversation.end().await.context("the session was aborted")
