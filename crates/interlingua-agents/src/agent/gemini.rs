@@ -65,9 +65,12 @@ fn logs(request: &Request) -> Option<PathBuf> {
 }
 
 /// A policy that makes Gemini ask before it uses these tools, whatever the settings of the project
-/// allow. Reading is left to Gemini, which refuses it outside of the folder.
+/// allow.
 const POLICY: &str = r#"[[rule]]
-toolName = ["run_shell_command", "replace", "write_file"]
+toolName = [
+    "run_shell_command", "replace", "write_file",
+    "read_file", "read_many_files", "grep_search", "search_file_content", "glob", "list_directory",
+]
 decision = "ask_user"
 priority = 900
 "#;

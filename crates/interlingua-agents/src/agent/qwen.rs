@@ -81,10 +81,11 @@ fn stream(request: &Request) -> Plan {
 const SYSTEM_SETTINGS: &str = "QWEN_CODE_SYSTEM_SETTINGS_PATH";
 
 /// Makes Qwen ask, even if the settings of the project allow the tool.
-const ASK: &str = r#"{"permissions":{"ask":["Bash","Edit","Write"]}}"#;
+const ASK: &str =
+    r#"{"permissions":{"ask":["Bash","Edit","Write","Read","Grep","Glob","ListFiles"]}}"#;
 
 /// The same, and the folder is not trusted, unless the user has trusted it: its settings are ignored.
-const ASK_AND_DISTRUST: &str = r#"{"permissions":{"ask":["Bash","Edit","Write"]},"security":{"folderTrust":{"enabled":true}}}"#;
+const ASK_AND_DISTRUST: &str = r#"{"permissions":{"ask":["Bash","Edit","Write","Read","Grep","Glob","ListFiles"]},"security":{"folderTrust":{"enabled":true}}}"#;
 
 /// Its own default mode is `auto`, in which a model decides instead of the user.
 const MODES: ModeNames = ModeNames { ask: "default", plan: "plan", starts_asking: false };

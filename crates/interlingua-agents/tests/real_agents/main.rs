@@ -11,6 +11,7 @@ mod killed;
 mod live;
 mod mcp;
 mod plan;
+mod reading;
 mod repository;
 mod same_turn;
 mod screen;
@@ -27,6 +28,7 @@ use killed::killed_with_two_sessions;
 use live::LIVE;
 use mcp::MCP;
 use plan::PLAN;
+use reading::READING;
 use repository::REPOSITORY;
 use same_turn::{TURNS, same_turn};
 use screen::SCREENS;
@@ -71,6 +73,11 @@ fn main() -> ExitCode {
         for (name, situation) in PLAN.iter().filter(|(name, _)| plan::can(agent, name)) {
             let program = program.clone();
             let trial = format!("{agent}::plan::{name}");
+            trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
+        }
+        for (name, situation) in READING.iter().filter(|_| agent != "codex-exec") {
+            let program = program.clone();
+            let trial = format!("{agent}::reading::{name}");
             trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
         }
         for (name, situation) in REPOSITORY.iter().filter(|_| agent != "codex-exec") {
