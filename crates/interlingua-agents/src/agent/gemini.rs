@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::repository::Loosening;
 use super::{
     Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments, scratch_file, session,
 };
@@ -19,9 +20,13 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     signed_in,
     plan,
     screen: None,
-    loosenings: &[],
+    loosenings: LOOSENINGS,
     ignored: "",
 };
+
+/// It reads them only if the user has trusted the folder in Gemini, which then cannot be undone.
+const LOOSENINGS: &[Loosening] =
+    &[Loosening { path: ".gemini/settings.json", settings: &["hooks", "mcpServers"] }];
 
 /// Disables the relaunch as a child process, because the launcher does not forward signals to it.
 const NO_RELAUNCH: &str = "GEMINI_CLI_NO_RELAUNCH";
