@@ -190,7 +190,7 @@ impl Started {
             }
         };
         let session = agent.start(options).await?;
-        signals.pass_on(&session.handle, on_interrupt);
+        let stopped = signals.pass_on(&session.handle, on_interrupt);
         encode.id_seed = Some(session.id_seed);
         let display = match to {
             Some(to) => Display::Records(Box::new(Writer::new(to, &encode)?)),
@@ -198,6 +198,7 @@ impl Started {
         };
         let mut conversation = Conversation::new(sign_in, session, display, answers);
         conversation.recent = Some(recent);
+        conversation.stopped = stopped;
         Ok(conversation)
     }
 }
