@@ -5,12 +5,13 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use interlingua::event::{Data, ErrorClass, Event, Outcome};
 use interlingua::{Entry, EntryRef, Writer};
 use interlingua_agents::{Ended, Entries, Handle, InputRequest, Session, Stop};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::asking::{self, Reply};
@@ -157,6 +158,8 @@ pub(crate) struct Conversation {
     pub(crate) transcript: Option<Transcript>,
     /// Remembers the session, so that it can be continued.
     pub(crate) recent: Option<RecentRecorder>,
+    /// Notified when a signal has stopped the session.
+    pub(crate) stopped: Arc<Notify>,
 }
 
 /// How long a conversation is shown.
@@ -202,6 +205,7 @@ impl Conversation {
             tally: None,
             transcript: None,
             recent: None,
+            stopped: Arc::default(),
         }
     }
 

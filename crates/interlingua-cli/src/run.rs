@@ -12,7 +12,7 @@ use interlingua_agents::api::provider::{self, Provider};
 use interlingua_agents::permission::{Mode, Policy};
 use interlingua_agents::process::{Guard, adopt_orphans};
 use interlingua_agents::{
-    Agent, Config, Ended, Error, Options, ProcessAgent, Prompt, Recorder, Request, Stop,
+    Agent, Config, Ended, Error, Options, ProcessAgent, Prompt, Recorder, Refused, Request, Stop,
 };
 use tokio::sync::mpsc;
 
@@ -55,12 +55,19 @@ async fn converse(started: Started, input: Input, files: Vec<PathBuf>) -> Result
     };
     let mut conversation = started.start(stdin, OnInterrupt::Stop).await?;
     if let Input::Stdin(prompt) | Input::Prompt(prompt) = input {
-        conversation.handle.prompt(Prompt::new(prompt).with_files(files)).await?;
+        let prompt = Prompt::new(prompt).with_files(files);
+        unless_ended(conversation.handle.prompt(prompt).await)?;
         // Another prompt on standard input takes this back.
-        conversation.handle.finish().await?;
+        unless_ended(conversation.handle.finish().await)?;
     }
     conversation.show(Until::End).await;
     conversation.end().await.context("the session was aborted")
+}
+
+/// Whether a command was refused for another reason than the end of the session. A signal may stop the
+/// session before its first prompt is sent; how it ended is shown then.
+pub(crate) fn unless_ended(answer: Result<(), Refused>) -> Result<(), Refused> {
+    answer.or_else(|refused| if refused == Refused::Ended { Ok(()) } else { Err(refused) })
 }
 
 /// What standard input is used for.
@@ -187,7 +194,7 @@ impl Started {
             session = agent.start(options) => session?,
             () = signals.received() => return Err(Interrupted.into()),
         };
-        signals.pass_on(&session.handle, on_interrupt);
+        let stopped = signals.pass_on(&session.handle, on_interrupt);
         encode.id_seed = Some(session.id_seed);
         let display = match to {
             Some(to) => Display::Records(Box::new(Writer::new(to, &encode)?)),
@@ -195,6 +202,7 @@ impl Started {
         };
         let mut conversation = Conversation::new(sign_in, session, display, answers);
         conversation.recent = Some(recent);
+        conversation.stopped = stopped;
         Ok(conversation)
     }
 }

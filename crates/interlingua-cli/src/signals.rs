@@ -1,6 +1,9 @@
 //! Signals from the terminal and the system, as commands of a session.
 
+use std::sync::Arc;
+
 use interlingua_agents::{Handle, Stop};
+use tokio::sync::Notify;
 
 #[cfg(unix)]
 use crate::terminal_input;
@@ -16,9 +19,13 @@ pub(crate) enum OnInterrupt {
 
 impl OnInterrupt {
     /// Returns whether the session still takes commands.
-    async fn apply(self, handle: &Handle) -> bool {
+    async fn apply(self, handle: &Handle, stopped: &Notify) -> bool {
         match self {
-            Self::Stop => handle.stop(Stop::Interrupted).await.is_ok(),
+            Self::Stop => {
+                let accepted = handle.stop(Stop::Interrupted).await.is_ok();
+                stopped.notify_one();
+                accepted
+            }
             // Without a turn there is nothing to interrupt, and the session goes on.
             Self::InterruptTurn => {
                 handle.interrupt().await != Err(interlingua_agents::Refused::Ended)
@@ -33,6 +40,8 @@ impl OnInterrupt {
 /// SIGINT, which the agent would inherit; a signal that is caught here has its default action there.
 #[derive(Debug)]
 pub(crate) struct Signals {
+    /// Notified when a signal has stopped the session.
+    stopped: Arc<Notify>,
     #[cfg(unix)]
     caught: Vec<(tokio::signal::unix::Signal, bool)>,
     #[cfg(unix)]
@@ -53,7 +62,7 @@ impl Signals {
             signal(kind).ok().map(|signals| (signals, is_interrupt))
         });
         let stop = SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw());
-        Self { caught: caught.collect(), suspending: signal(stop).ok() }
+        Self { stopped: Arc::default(), caught: caught.collect(), suspending: signal(stop).ok() }
     }
 
     /// Waits for a signal that ends the program.
@@ -68,18 +77,19 @@ impl Signals {
         .await;
     }
 
-    /// Passes the signals on to a session.
-    pub(crate) fn pass_on(self, handle: &Handle, on_interrupt: OnInterrupt) {
+    /// Passes the signals on to a session. What is returned is notified when one has stopped it.
+    pub(crate) fn pass_on(self, handle: &Handle, on_interrupt: OnInterrupt) -> Arc<Notify> {
         for (mut signals, is_interrupt) in self.caught {
-            let handle = handle.clone();
+            let (handle, stopped) = (handle.clone(), Arc::clone(&self.stopped));
             let effect = if is_interrupt { on_interrupt } else { OnInterrupt::Stop };
             tokio::spawn(async move {
-                while signals.recv().await.is_some() && effect.apply(&handle).await {}
+                while signals.recv().await.is_some() && effect.apply(&handle, &stopped).await {}
             });
         }
         if let Some(signals) = self.suspending {
             tokio::spawn(suspend_with_us(signals, handle.clone()));
         }
+        self.stopped
     }
 }
 
@@ -101,7 +111,7 @@ async fn suspend_with_us(mut signals: tokio::signal::unix::Signal, handle: Handl
 #[cfg(not(unix))]
 impl Signals {
     pub(crate) fn catch() -> Self {
-        Self {}
+        Self { stopped: Arc::default() }
     }
 
     /// Waits for Ctrl-C.
@@ -111,11 +121,14 @@ impl Signals {
         }
     }
 
-    /// Passes Ctrl-C on to a session.
-    pub(crate) fn pass_on(self, handle: &Handle, on_interrupt: OnInterrupt) {
-        let handle = handle.clone();
+    /// Passes Ctrl-C on to a session. What is returned is notified when it has stopped it.
+    pub(crate) fn pass_on(self, handle: &Handle, on_interrupt: OnInterrupt) -> Arc<Notify> {
+        let (handle, stopped) = (handle.clone(), Arc::clone(&self.stopped));
         tokio::spawn(async move {
-            while tokio::signal::ctrl_c().await.is_ok() && on_interrupt.apply(&handle).await {}
+            while tokio::signal::ctrl_c().await.is_ok()
+                && on_interrupt.apply(&handle, &stopped).await
+            {}
         });
+        self.stopped
     }
 }

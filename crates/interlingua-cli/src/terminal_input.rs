@@ -5,7 +5,21 @@ use std::io::{self, BufRead};
 #[cfg(unix)]
 mod echo;
 #[cfg(unix)]
-pub(crate) use echo::{hide, hide_line, resume, show, suspend};
+pub(crate) use echo::{TerminalState, hide, hide_line, restore, resume, show, state, suspend};
+
+/// The state of a terminal; other systems restore it themselves.
+#[cfg(not(unix))]
+pub(crate) struct TerminalState;
+
+/// Other systems restore the terminal themselves.
+#[cfg(not(unix))]
+pub(crate) fn state() -> Option<TerminalState> {
+    None
+}
+
+/// Other systems restore the terminal themselves.
+#[cfg(not(unix))]
+pub(crate) fn restore(_state: &TerminalState) {}
 
 /// Other systems show what is typed.
 #[cfg(not(unix))]

@@ -151,6 +151,10 @@ struct PermissionMeta {
     interaction: Option<String>,
 }
 
+/// The warning about a request that could not be allowed once.
+const ONLY_PERMANENT: &str =
+    "the agent offers no way to allow this request only once, so it was cancelled";
+
 /// The silence after which a replay counts as complete.
 const REPLAY_TIMEOUT: Duration = Duration::from_secs(2);
 const REPLAY_SETTLED: Duration = Duration::from_millis(100);
@@ -364,20 +368,22 @@ impl Driver for AcpDriver {
 
     fn decide(&mut self, request: &str, decision: &Decision, steps: &mut Vec<Step>) {
         let Some(Pending { id, options, .. }) = self.pending.remove(request) else { return };
-        let kinds = match decision {
-            Decision::Allow => ["allow_once", "allow_always"],
-            Decision::Deny(_) => ["reject_once", "reject_always"],
+        let kind = match decision {
+            Decision::Allow => "allow_once",
+            Decision::Deny(_) => "reject_once",
         };
-        let find = |kind: &str| {
-            let fitting = options.iter().filter(|choice| choice.kind == kind);
-            // Qwen's first option for a plan restores the mode before it, in which it may not ask.
-            fitting.clone().find(|choice| choice.id == "proceed_once").or(fitting.clone().next())
-        };
-        let choice = kinds.iter().find_map(|kind| find(kind));
-        // If an agent offers no option to reject, a cancelled request counts as a rejection.
-        let outcome = match choice {
+        let mut fitting = options.iter().filter(|choice| choice.kind == kind);
+        // Qwen's first option for a plan restores the mode before it, in which it may not ask.
+        let best = fitting.clone().find(|choice| choice.id == "proceed_once");
+        // A permanent decision would outlive the session, and may cover more than this request. A
+        // cancelled request counts as a rejection.
+        let outcome = match best.or_else(|| fitting.next()) {
             Some(choice) => json!({"outcome": "selected", "optionId": choice.id}),
-            None => json!({"outcome": "cancelled"}),
+            None => {
+                let warning = (*decision == Decision::Allow).then_some(ONLY_PERMANENT);
+                steps.extend(warning.map(|warning| Step::warn(warning.to_owned())));
+                json!({"outcome": "cancelled"})
+            }
         };
         steps.push(ENVELOPE.result(&id, &json!({"outcome": outcome})));
     }
@@ -629,6 +635,25 @@ mod tests {
             let result = &sent(&steps)[0]["result"];
             assert_eq!(result["outcome"]["optionId"], "proceed_once");
             assert_eq!(result["answers"], answers);
+        }
+    }
+
+    /// Qwen stores a permanent decision in the settings of the project or of the user.
+    #[test]
+    fn a_decision_is_never_permanent() {
+        let asks = r#"{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s","options":[{"optionId":"always","kind":"allow_always"},{"optionId":"never","kind":"reject_always"}],"toolCall":{"toolCallId":"c"}}}"#;
+        let warning = vec![Step::warn(ONLY_PERMANENT.to_owned())];
+        let decisions = [(Decision::Allow, warning), (Decision::Deny(String::new()), Vec::new())];
+        for (decision, warnings) in decisions {
+            let (mut driver, mut steps) = (in_turn(), Vec::new());
+            replies(&mut driver, asks);
+            driver.decide("7", &decision, &mut steps);
+            let answer = steps.pop();
+            assert_eq!(steps, warnings);
+            assert_eq!(
+                sent(answer.as_slice())[0]["result"],
+                json!({"outcome": {"outcome": "cancelled"}})
+            );
         }
     }
 

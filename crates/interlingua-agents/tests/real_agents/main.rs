@@ -12,6 +12,7 @@ mod live;
 mod mcp;
 mod model_apis;
 mod plan;
+mod reading;
 mod repository;
 mod same_turn;
 mod screen;
@@ -28,6 +29,7 @@ use killed::killed_with_two_sessions;
 use live::LIVE;
 use mcp::MCP;
 use plan::PLAN;
+use reading::READING;
 use repository::REPOSITORY;
 use same_turn::{TURNS, same_turn};
 use screen::SCREENS;
@@ -72,6 +74,11 @@ fn main() -> ExitCode {
         for (name, situation) in PLAN.iter().filter(|(name, _)| plan::can(agent, name)) {
             let program = program.clone();
             let trial = format!("{agent}::plan::{name}");
+            trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
+        }
+        for (name, situation) in READING.iter().filter(|_| agent != "codex-exec") {
+            let program = program.clone();
+            let trial = format!("{agent}::reading::{name}");
             trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
         }
         for (name, situation) in REPOSITORY.iter().filter(|_| agent != "codex-exec") {
