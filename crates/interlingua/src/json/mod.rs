@@ -8,6 +8,7 @@
 mod cursor;
 pub mod read;
 mod record;
+mod repeated;
 mod run;
 mod shape;
 mod surrogates;
@@ -16,6 +17,7 @@ mod value;
 pub mod write;
 
 pub(crate) use record::{known, record};
+pub use repeated::RepeatedRecord;
 pub use shape::{KnownField, Shape};
 pub(crate) use surrogates::Mender;
 pub use surrogates::mend_surrogates;
