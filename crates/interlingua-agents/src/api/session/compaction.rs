@@ -25,17 +25,18 @@ impl Compaction {
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        self.response.push(bytes);
         let usage = &mut self.usage;
         let mut sink = |entry: EntryRef<'_>| keep_usage(entry, usage);
-        let Ok(_) = self.reader.push(bytes, None, &mut sink);
+        let Ok(_) = self.reader.push(bytes, None, &mut self.response.collecting(&mut sink));
     }
 
     /// The summary, if the response ended properly.
     fn summary(&mut self) -> Option<String> {
         let usage = &mut self.usage;
         let mut sink = |entry: EntryRef<'_>| keep_usage(entry, usage);
+        let mut sink = self.response.collecting(&mut sink);
         let Ok(_) = self.reader.end_stream(StreamEnd::TurnGoesOn, None, &mut sink);
+        drop(sink);
         let end = self.reader.take_response_end()?;
         let collected = self.response.collect(true);
         let texts = collected.answer.content.into_iter().filter_map(|content| match content {
@@ -62,10 +63,8 @@ impl Live {
         let api = self.agent.settings().api;
         let options = ReadOptions { turns: TurnOwner::Caller, ..ReadOptions::default() };
         let reader = api.dialect().and_then(|dialect| Reader::new(dialect.into(), options));
+        let Ok(reader) = reader else { return self.fail(&overflow) };
         let response = self.open_response(body, None);
-        let (Ok(reader), Some(response)) = (reader, response) else {
-            return self.fail(&overflow);
-        };
         self.notify(Severity::Info, "the conversation exceeds the context window: summarising it");
         let compaction = Compaction { response, reader, usage: None, overflow };
         self.work = Work::Compacting(Box::new(compaction));
