@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::arguments::{InputForm, RunArguments, SessionArguments};
 use crate::conversation::{Answers, Conversation, Display, Until};
+use crate::output::{Output, Stdout};
 use crate::recent::{Recent, RecentRecorder};
 use crate::signals::{OnInterrupt, Signals};
 use crate::{GUARD, model_api, report, suggest};
@@ -196,11 +197,12 @@ impl Started {
         };
         let stopped = signals.pass_on(&session.handle, on_interrupt);
         encode.id_seed = Some(session.id_seed);
-        let display = match to {
-            Some(to) => Display::Records(Box::new(Writer::new(to, &encode)?)),
-            None => Display::at_terminal(verbose),
+        let (display, writer) = match to {
+            Some(to) => (Display::Records, Some(Box::new(Writer::new(to, &encode)?))),
+            None => (Display::at_terminal(verbose), None),
         };
-        let mut conversation = Conversation::new(sign_in, session, display, answers);
+        let output = Output::new(Box::new(Stdout(io::stdout())), writer);
+        let mut conversation = Conversation::new(sign_in, session, (display, output), answers);
         conversation.recent = Some(recent);
         conversation.stopped = stopped;
         Ok(conversation)

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use interlingua::event::ErrorClass;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -14,6 +15,10 @@ use crate::error::Error;
 
 /// The number of pieces of a response that may wait.
 const CAPACITY: usize = 1024;
+
+/// The length up to which pieces that have arrived are joined. The connection passes on a few
+/// kilobytes at a time, and everything that is done once per piece would be done too often.
+const JOINED: usize = 64 << 10;
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(15);
@@ -57,7 +62,7 @@ pub(crate) struct Client {
 #[derive(Debug)]
 pub(crate) enum Received {
     /// The next bytes of a response.
-    Bytes(Vec<u8>),
+    Bytes(Bytes),
     /// The response has ended.
     Ended,
     /// The server answered with an error.
@@ -70,6 +75,8 @@ pub(crate) enum Received {
 #[derive(Debug)]
 pub(crate) struct Exchange {
     received: mpsc::Receiver<Received>,
+    /// What arrived after bytes that were joined.
+    after: Option<Received>,
     task: AbortHandle,
 }
 
@@ -80,11 +87,38 @@ impl Drop for Exchange {
 }
 
 impl Exchange {
-    /// What arrives next.
+    /// What arrives next. This is cancel safe.
     pub(crate) async fn next(&mut self) -> Received {
-        let lost =
-            || Received::Failed(Failure::new(ErrorClass::Network, "the connection was lost"));
-        self.received.recv().await.unwrap_or_else(lost)
+        if let Some(after) = self.after.take() {
+            return after;
+        }
+        match self.received.recv().await {
+            Some(Received::Bytes(bytes)) => Received::Bytes(self.join(bytes)),
+            Some(other) => other,
+            None => Received::Failed(Failure::new(ErrorClass::Network, "the connection was lost")),
+        }
+    }
+
+    /// Appends the pieces that have arrived already.
+    fn join(&mut self, first: Bytes) -> Bytes {
+        let mut joined = Vec::new();
+        while first.len().max(joined.len()) < JOINED {
+            match self.received.try_recv() {
+                Ok(Received::Bytes(next)) => {
+                    if joined.is_empty() {
+                        joined.reserve(JOINED + next.len());
+                        joined.extend_from_slice(&first);
+                    }
+                    joined.extend_from_slice(&next);
+                }
+                Ok(other) => {
+                    self.after = Some(other);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        if joined.is_empty() { first } else { Bytes::from(joined) }
     }
 }
 
@@ -170,7 +204,7 @@ impl Client {
             // The session may not be interested any more.
             let _ = send.send(last).await;
         });
-        Exchange { received, task: task.abort_handle() }
+        Exchange { received, after: None, task: task.abort_handle() }
     }
 }
 
@@ -198,7 +232,7 @@ async fn receive(request: reqwest::RequestBuilder, send: &mpsc::Sender<Received>
     loop {
         match response.chunk().await {
             Ok(Some(bytes)) => {
-                if send.send(Received::Bytes(bytes.into())).await.is_err() {
+                if send.send(Received::Bytes(bytes)).await.is_err() {
                     return Received::Ended;
                 }
             }
@@ -289,5 +323,26 @@ mod tests {
         assert_eq!(in_seconds(date.to_owned(), now), "30");
         assert_eq!(in_seconds(date.to_owned(), SystemTime::now()), "0");
         assert_eq!(in_seconds("12".to_owned(), now), "12");
+    }
+
+    #[tokio::test]
+    async fn pieces_that_have_arrived_are_joined() {
+        let (send, received) = mpsc::channel(CAPACITY);
+        let task = tokio::spawn(async {}).abort_handle();
+        let mut exchange = Exchange { received, after: None, task };
+        let long = vec![b'x'; JOINED];
+        for piece in [&b"a"[..], b"b", &long, b"c"] {
+            send.try_send(Received::Bytes(Bytes::copy_from_slice(piece))).unwrap();
+        }
+        send.try_send(Received::Ended).unwrap();
+        let mut pieces = Vec::new();
+        let end = loop {
+            match exchange.next().await {
+                Received::Bytes(bytes) => pieces.push(bytes),
+                other => break other,
+            }
+        };
+        assert_eq!(pieces, [[&b"ab"[..], &long].concat(), b"c".to_vec()]);
+        assert!(matches!(end, Received::Ended));
     }
 }

@@ -34,8 +34,8 @@ pub(crate) async fn run(api: ApiKind, script: Script) -> Result<Vec<u8>, String>
     let own = dialect::named("events").map_err(|error| error.to_string())?;
     let mut writer = Writer::new(own, &encode).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
-    while let Some(entry) = entries.next().await {
-        writer.write(entry.borrowed(), &mut bytes);
+    while let Some(batch) = entries.next().await {
+        batch.iter().for_each(|entry| writer.write(entry.borrowed(), &mut bytes));
     }
     writer.finish(&mut bytes);
     match model.findings().as_slice() {

@@ -353,13 +353,15 @@ impl Live {
     /// Ends the running turn before its work has ended.
     fn abort_turn(&mut self, outcome: Outcome, cause: &str) {
         let is_responding = matches!(self.work, Work::Responding(_));
-        let collected = match std::mem::replace(&mut self.work, Work::Idle) {
+        let mut response = match std::mem::replace(&mut self.work, Work::Idle) {
             Work::Idle => return,
-            Work::Responding(mut response)
-            | Work::Waiting(_, Again::Request(Some(mut response))) => Some(response.collect(false)),
+            Work::Responding(response) | Work::Waiting(_, Again::Request(Some(response))) => {
+                Some(response)
+            }
             Work::Waiting(..) | Work::Running | Work::Compacting(_) => None,
         };
-        self.end_stream();
+        self.end_stream(response.as_deref_mut());
+        let collected = response.map(|mut response| response.collect(false));
         if is_responding {
             self.count_interrupted();
         }
@@ -396,7 +398,7 @@ impl Live {
         for redacted in self.redactor.take_unreported() {
             self.notify(Severity::Warning, &redacted.to_string());
         }
-        self.end_stream();
+        self.end_stream(None);
         let exit = Exit { stopped: self.stop.as_ref().map(Stop::to_stopped), ..Exit::default() };
         let Self { reader, mut outlets, mut outbox, record, mut commands, .. } = self;
         let Ok(_) = reader.finish(&exit, Some(now_ms()), &mut outlets);

@@ -12,6 +12,9 @@ use crate::api::store::SessionFile;
 use crate::api::turns::MadeCall;
 use crate::session::Outbox;
 
+/// The number of entries for which memory is reserved at most.
+const MAX_RESERVED: usize = 1024;
+
 /// The consumers of entries.
 #[derive(Debug)]
 pub(super) struct Outlets {
@@ -53,7 +56,9 @@ impl Outlets {
         if let Some(file) = &mut self.file {
             file.flush();
         }
-        outbox.put(std::mem::take(&mut self.batch));
+        // The next batch is probably as long.
+        let next = Vec::with_capacity(self.batch.len().min(MAX_RESERVED));
+        outbox.put(std::mem::replace(&mut self.batch, next));
     }
 
     /// Passes on the last entries; returns why the session's file is incomplete, if it is.

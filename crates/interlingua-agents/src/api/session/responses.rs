@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use interlingua::event::{ErrorClass, Outcome, Severity, TurnEnded, Withdrawn};
-use interlingua::framing::{Body, Framing};
+use interlingua::framing::FrameText;
 use interlingua::json::{Text, mend_surrogates};
-use interlingua::{ReadOptions, StreamEnd};
+use interlingua::{EntryRef, Flow, Sink, StreamEnd};
 
 use super::outlets::Seen;
 use super::{Again, Live, StreamState, Work, after, jitter, now_ms};
@@ -26,8 +26,29 @@ pub(super) struct Response {
     /// What may be the beginning of a key, at the end of what was received.
     held_back: HeldBack,
     exchange: Exchange,
-    framing: Box<dyn Framing + Send>,
     collector: Box<dyn Collector>,
+}
+
+/// A sink that also collects the answer, from the frames that the entries are read from.
+struct Collecting<'r, S> {
+    collector: &'r mut dyn Collector,
+    sink: &'r mut S,
+}
+
+impl<S: Sink> Sink for Collecting<'_, S> {
+    type Error = S::Error;
+
+    fn begin(&mut self, id_seed: u64) -> Result<Flow, S::Error> {
+        self.sink.begin(id_seed)
+    }
+
+    fn frame(&mut self, frame: &FrameText<'_>) {
+        self.collector.record(frame.event, &mend_surrogates(frame.text));
+    }
+
+    fn entry(&mut self, entry: EntryRef<'_>) -> Result<Flow, S::Error> {
+        self.sink.entry(entry)
+    }
 }
 
 /// What arrives next of the response; without one, it waits forever.
@@ -45,22 +66,17 @@ impl Response {
         self.exchange.next().await
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        let Self { framing, collector, .. } = self;
-        framing.push(bytes, &mut |frame| collect(collector.as_mut(), &frame.body));
+    /// A sink for the reader of the response, which collects the answer.
+    pub(super) fn collecting<'r, S: Sink>(
+        &'r mut self,
+        sink: &'r mut S,
+    ) -> impl Sink<Error = S::Error> {
+        Collecting { collector: self.collector.as_mut(), sink }
     }
 
-    /// What the response contributes to the history.
+    /// What the response contributes to the history, once its stream was read to its end.
     pub(super) fn collect(&mut self, complete: bool) -> Collected {
-        let Self { framing, collector, .. } = self;
-        framing.finish(&mut |frame| collect(collector.as_mut(), &frame.body));
-        collector.answer(complete)
-    }
-}
-
-fn collect(collector: &mut dyn Collector, body: &Body<'_>) {
-    if let Body::Text(frame) = body {
-        collector.record(frame.event, &mend_surrogates(frame.text));
+        self.collector.answer(complete)
     }
 }
 
@@ -86,10 +102,9 @@ impl Live {
             self.stream = StreamState::Fresh;
         }
         let collector = continued.map(|response| response.collector);
-        if let Some(response) = self.open_response(body, collector) {
-            self.clock.output_seen(Instant::now());
-            self.work = Work::Responding(Box::new(response));
-        }
+        let response = self.open_response(body, collector);
+        self.clock.output_seen(Instant::now());
+        self.work = Work::Responding(Box::new(response));
     }
 
     /// Sends a request.
@@ -97,20 +112,13 @@ impl Live {
         &self,
         body: String,
         collector: Option<Box<dyn Collector>>,
-    ) -> Option<Response> {
+    ) -> Response {
         let kind = self.agent.settings().api;
         let api: &dyn ModelApi = kind.api();
         let path = api.path(&self.agent.settings().model);
-        let framing = kind.dialect().ok()?.framing.at_start(ReadOptions::default().limits);
         let exchange = self.client.send(&path, api.headers(self.client.key()), body);
         let collector = collector.unwrap_or_else(|| self.agent.collector());
-        Some(Response {
-            closes_at: None,
-            held_back: HeldBack::default(),
-            exchange,
-            framing,
-            collector,
-        })
+        Response { closes_at: None, held_back: HeldBack::default(), exchange, collector }
     }
 
     /// The delay before the next attempt has passed.
@@ -147,13 +155,14 @@ impl Live {
     fn read(&mut self, bytes: &[u8]) {
         let Work::Responding(response) = &mut self.work else { return };
         let bytes = &*self.redactor.redact_chunk(bytes, &mut response.held_back);
-        response.push(bytes);
         self.clock.output_seen(Instant::now());
         self.stream = StreamState::Used;
         if let Some(record) = &mut self.record {
             record.printed(bytes);
         }
-        let Ok(_) = self.reader.push(bytes, Some(now_ms()), &mut self.outlets);
+        let mut sink = response.collecting(&mut self.outlets);
+        let Ok(_) = self.reader.push(bytes, Some(now_ms()), &mut sink);
+        drop(sink);
         if self.reader.has_response_end() && response.closes_at.is_none() {
             response.closes_at = Some(after(CLOSING));
         }
@@ -162,11 +171,17 @@ impl Live {
         }
     }
 
-    /// Ends the stream of the current response.
-    pub(super) fn end_stream(&mut self) {
+    /// Ends the stream of the current response. Its last frame may end with it.
+    pub(super) fn end_stream(&mut self, response: Option<&mut Response>) {
         if self.stream == StreamState::Used {
-            let end = StreamEnd::TurnGoesOn;
-            let Ok(_) = self.reader.end_stream(end, Some(now_ms()), &mut self.outlets);
+            let (end, now) = (StreamEnd::TurnGoesOn, Some(now_ms()));
+            let Ok(_) = match response {
+                Some(response) => {
+                    let mut sink = response.collecting(&mut self.outlets);
+                    self.reader.end_stream(end, now, &mut sink)
+                }
+                None => self.reader.end_stream(end, now, &mut self.outlets),
+            };
             self.stream = StreamState::Ended;
         }
     }
@@ -178,10 +193,10 @@ impl Live {
         };
         let rest = self.redactor.redact_end(std::mem::take(&mut response.held_back));
         if !rest.is_empty() {
-            response.push(&rest);
-            let Ok(_) = self.reader.push(&rest, Some(now_ms()), &mut self.outlets);
+            let mut sink = response.collecting(&mut self.outlets);
+            let Ok(_) = self.reader.push(&rest, Some(now_ms()), &mut sink);
         }
-        self.end_stream();
+        self.end_stream(Some(&mut response));
         let end = self.reader.take_response_end();
         let reported_usd = end.as_ref().and_then(|end| end.cost.as_ref()).map(|cost| cost.usd);
         self.count(reported_usd).await;
@@ -246,7 +261,7 @@ impl Live {
     pub(super) fn fail(&mut self, failure: &Failure) {
         let ended = self.agent.ended(failure.to_turn_ended());
         self.emit(failure.to_error());
-        self.end_stream();
+        self.end_stream(None);
         self.end_turn(ended);
     }
 
