@@ -35,6 +35,18 @@ pub(crate) fn show() -> bool {
     false
 }
 
+/// The columns and rows of the terminal at which the user is asked.
+pub(crate) fn screen() -> (u16, u16) {
+    #[cfg(unix)]
+    if let Ok(size) = rustix::termios::tcgetwinsize(io::stderr())
+        && size.ws_col > 0
+        && size.ws_row > 0
+    {
+        return (size.ws_col, size.ws_row);
+    }
+    (80, 24)
+}
+
 /// Discards what was typed and not read yet.
 pub(crate) fn discard() {
     #[cfg(unix)]

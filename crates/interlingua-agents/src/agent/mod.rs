@@ -474,7 +474,8 @@ mod tests {
         }
     }
 
-    /// An agent that is started with a shell as its program.
+    /// The warnings about an agent, whose program is a shell here.
+    #[cfg(unix)]
     fn warnings(agent: &KnownAgent, request: Request) -> Vec<String> {
         let request = Request { program: Some("/bin/sh".into()), ..request };
         agent.launch(&request).unwrap().warnings

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -102,8 +103,8 @@ struct Pending {
     /// The id as it was sent.
     id: Box<RawValue>,
     options: Vec<Choice>,
-    /// It is a question, not a request for a permission.
-    is_question: bool,
+    /// The number of its questions, if it is not a request for a permission.
+    questions: Option<usize>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -149,6 +150,8 @@ struct PermissionCall {
 struct PermissionMeta {
     #[serde(rename = "qwenInteractionKind", default)]
     interaction: Option<String>,
+    #[serde(rename = "qwenQuestions", default)]
+    questions: Vec<IgnoredAny>,
 }
 
 /// The warning about a request that could not be allowed once.
@@ -220,9 +223,10 @@ impl AcpDriver {
             .and_then(|params| serde_json::from_str::<PermissionParams>(params.get()).ok());
         if let (Some(name), Some(PermissionParams { options, call })) = (message.id_text(), params)
         {
-            let interaction = call.meta.and_then(|meta| meta.interaction);
-            let is_question = interaction.as_deref() == Some("user_question");
-            self.pending.insert(name, Pending { id: id.to_owned(), options, is_question });
+            let is_question =
+                |meta: &PermissionMeta| meta.interaction.as_deref() == Some("user_question");
+            let questions = call.meta.filter(is_question).map(|meta| meta.questions.len().max(1));
+            self.pending.insert(name, Pending { id: id.to_owned(), options, questions });
         }
     }
 
@@ -389,17 +393,17 @@ impl Driver for AcpDriver {
     }
 
     fn answer(&mut self, request: &str, answer: &Answer, steps: &mut Vec<Step>) {
-        let Some(Pending { id, options, is_question }) = self.pending.remove(request) else {
+        let Some(Pending { id, options, questions }) = self.pending.remove(request) else {
             return;
         };
-        // Declining would end the turn, so the reason is given as the answer.
+        // Declining would end the turn, so the reason is given as the answer to every question.
         let texts: Vec<_> = match answer {
             Answer::Chosen(chosen) => chosen.iter().map(|texts| texts.join(", ")).collect(),
-            Answer::Declined(reason) => vec![reason.clone()],
+            Answer::Declined(reason) => vec![reason.clone(); questions.unwrap_or(1)],
             Answer::Form(_) => Vec::new(),
         };
-        let submit = options.iter().find(|choice| choice.kind.starts_with("allow"));
-        let (Some(submit), true) = (submit, is_question) else {
+        let submit = options.iter().find(|choice| choice.kind == "allow_once");
+        let (Some(submit), true) = (submit, questions.is_some()) else {
             steps.push(ENVELOPE.result(&id, &json!({"outcome": {"outcome": "cancelled"}})));
             return;
         };
@@ -621,12 +625,12 @@ mod tests {
     /// Qwen asks questions by requesting a permission; cancelling one ends the turn.
     #[test]
     fn a_question_is_answered_beside_the_outcome() {
-        let asks = r#"{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s","options":[{"optionId":"proceed_once","name":"Submit","kind":"allow_once"},{"optionId":"cancel","kind":"reject_once"}],"toolCall":{"toolCallId":"c","_meta":{"qwenInteractionKind":"user_question"}}}}"#;
+        let asks = r#"{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s","options":[{"optionId":"proceed_once","name":"Submit","kind":"allow_once"},{"optionId":"cancel","kind":"reject_once"}],"toolCall":{"toolCallId":"c","_meta":{"qwenInteractionKind":"user_question","qwenQuestions":[{"question":"Which colour?"},{"question":"Which shapes?"}]}}}}"#;
         let chosen = Answer::Chosen(vec![vec!["Blue".into()], vec!["Dot".into(), "Star".into()]]);
         let declined = Answer::Declined("no one is here".into());
         let expected = [
             (chosen, json!({"0": "Blue", "1": "Dot, Star"})),
-            (declined, json!({"0": "no one is here"})),
+            (declined, json!({"0": "no one is here", "1": "no one is here"})),
         ];
         for (answer, answers) in expected {
             let (mut driver, mut steps) = (in_turn(), Vec::new());

@@ -155,21 +155,33 @@ pub struct Policy {
     pub rules: Rules,
 }
 
+/// What is allowed for the rest of a session, together with a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Always {
+    /// The same commands or files.
+    Same,
+    /// Whatever the tool is used for that matches this pattern.
+    Matching(String),
+    /// Whatever the tool is used for.
+    Tool,
+}
+
 impl Policy {
-    /// Allows what a request is about for the rest of the session: the same commands or files, or
-    /// whatever matches a pattern. The error explains why a rule cannot allow it.
+    /// Allows what a request is about for the rest of the session. The error explains why a rule
+    /// cannot allow it.
     pub fn allow_always(
         &mut self,
         request: &PermissionRequest,
-        pattern: Option<&str>,
+        always: &Always,
     ) -> Result<(), String> {
         let mut next = self.clone();
-        let rules = match pattern {
-            Some(pattern) => {
-                let tool = always::tool_pattern(request);
-                Rule::new(&tool, Some(pattern), Effect::Allow).map(|rule| vec![rule])
-            }
-            None => always::exact_rules(request),
+        let tool = always::tool_pattern(request);
+        let allow = |pattern| Rule::new(&tool, pattern, Effect::Allow).map(|rule| vec![rule]);
+        let rules = match always {
+            Always::Same => always::exact_rules(request),
+            Always::Matching(pattern) => allow(Some(pattern.as_str())),
+            Always::Tool => allow(None),
         };
         next.rules.extend(rules.map_err(|bad| bad.to_string())?);
         match next.judge(request) {
@@ -178,9 +190,13 @@ impl Policy {
                 Ok(())
             }
             Verdict::Decided(Decision::Deny(why)) => Err(why),
-            Verdict::AskUser { reason, .. } => Err(match pattern {
-                Some(pattern) => format!("`{pattern}` would not allow this request: {reason}"),
-                None => format!("a rule cannot allow this request: {reason}"),
+            Verdict::AskUser { reason, .. } => Err(match always {
+                Always::Matching(pattern) => {
+                    format!("`{pattern}` would not allow this request: {reason}")
+                }
+                Always::Same | Always::Tool => {
+                    format!("a rule cannot allow this request: {reason}")
+                }
             }),
         }
     }

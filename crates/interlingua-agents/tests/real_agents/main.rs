@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
 
+mod changing;
 mod home;
 mod killed;
 mod live;
@@ -24,6 +25,7 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
+use changing::CHANGING;
 use home::AGENTS;
 use killed::killed_with_two_sessions;
 use live::LIVE;
@@ -74,6 +76,11 @@ fn main() -> ExitCode {
         for (name, situation) in PLAN.iter().filter(|(name, _)| plan::can(agent, name)) {
             let program = program.clone();
             let trial = format!("{agent}::plan::{name}");
+            trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
+        }
+        for (name, situation) in CHANGING.iter().filter(|(name, _)| changing::can(agent, name)) {
+            let program = program.clone();
+            let trial = format!("{agent}::changing::{name}");
             trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
         }
         for (name, situation) in READING.iter().filter(|_| agent != "codex-exec") {

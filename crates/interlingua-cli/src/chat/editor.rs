@@ -88,7 +88,9 @@ impl Editor {
                 Typed::Line(line)
             }
             Err(ReadlineError::Interrupted | ReadlineError::Eof) => Typed::Quit,
-            Err(ReadlineError::Io(_) | ReadlineError::Errno(_)) => Typed::Hangup,
+            Err(ReadlineError::Io(_)) => Typed::Hangup,
+            #[cfg(unix)]
+            Err(ReadlineError::Errno(_)) => Typed::Hangup,
             Err(other) => return Err(other.into()),
         };
         self.lines = Some(lines);

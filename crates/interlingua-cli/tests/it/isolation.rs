@@ -453,6 +453,29 @@ fn files_of_other_users_belong_to_nobody_in_the_namespace_of_an_ordinary_user() 
     }
 }
 
+/// A program with the setuid bit gains no rights in the user namespace of an ordinary user, and does
+/// elsewhere.
+#[test]
+fn setuid_programs_gain_no_rights_in_the_namespace_of_an_ordinary_user() {
+    if !User::all().contains(&User::Ordinary) {
+        return;
+    }
+    let user = |mechanism| {
+        let agent = Agent::new(&["./id -u >&2", BEGINS]);
+        let id = agent.path("id");
+        fs::copy("/usr/bin/id", &id).unwrap();
+        set_mode(&id, "4755");
+        let end = agent.session_end(User::Ordinary, mechanism)?;
+        Some(end["stderr"].as_str().unwrap_or_default().trim().to_owned())
+    };
+    if user("tree").as_deref() != Some("0") {
+        skipped("here: the temporary folder ignores the setuid bit");
+        return;
+    }
+    let inside = user("namespace");
+    assert!(inside.as_deref().is_none_or(|inside| inside == ORDINARY), "{inside:?}");
+}
+
 #[test]
 fn a_missing_mechanism_is_an_error_that_says_why() {
     let agent = Agent::new(&[BEGINS, COMPLETES]);
