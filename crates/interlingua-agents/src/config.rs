@@ -43,7 +43,7 @@ struct File {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Permissions {
     mode: Option<WrittenMode>,
-    answer_within_seconds: Option<u64>,
+    answer_within_seconds: Option<WrittenSeconds>,
     #[serde(default)]
     rules: Vec<WrittenRule>,
 }
@@ -52,6 +52,11 @@ struct Permissions {
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct WrittenMode(Mode);
+
+/// A time in which a person can answer. A session does not last longer than a year.
+#[derive(Deserialize)]
+#[serde(try_from = "toml::Value")]
+struct WrittenSeconds(u64);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,7 +90,7 @@ impl Config {
         let rules = made.collect::<Result<_, _>>().map_err(|bad| bad.to_string())?;
         Ok(Self {
             mode: mode.map(|WrittenMode(mode)| mode),
-            answer: answer_within_seconds.map(Duration::from_secs),
+            answer: answer_within_seconds.map(|WrittenSeconds(time)| Duration::from_secs(time)),
             rules: Rules::new(rules),
         })
     }
@@ -99,6 +104,21 @@ impl TryFrom<String> for WrittenMode {
         found.map(Self).ok_or_else(|| {
             let all: Vec<_> = Mode::ALL.iter().map(|mode| mode.as_str()).collect();
             format!("`{word}` is not a permission mode; the modes are {}", all.join(", "))
+        })
+    }
+}
+
+/// The longest time to answer, in seconds.
+const LONGEST_ANSWER: u64 = 365 * 24 * 60 * 60;
+
+impl TryFrom<toml::Value> for WrittenSeconds {
+    type Error = String;
+
+    fn try_from(value: toml::Value) -> Result<Self, String> {
+        let seconds = value.as_integer().and_then(|seconds| u64::try_from(seconds).ok());
+        let in_range = seconds.filter(|seconds| (1..=LONGEST_ANSWER).contains(seconds));
+        in_range.map(Self).ok_or_else(|| {
+            format!("this is not a time to answer; write a number from 1 to {LONGEST_ANSWER}")
         })
     }
 }
@@ -127,10 +147,16 @@ mod tests {
         let text = "[permissions]\nmode = 'deny'\nanswer-within-seconds = 7\n[[permissions.rules]]\ntool = 'Bash'\neffect = 'allow'";
         let config = Config::parse(text).unwrap();
         assert_eq!((config.mode, config.answer), (Some(Mode::Deny), Some(Duration::from_secs(7))));
-        let wrong = |text| Config::parse(text).unwrap_err();
+        let wrong = |text: &str| Config::parse(text).unwrap_err();
         assert!(wrong("[permissions]\nmode = 'yolo'").contains("accept-edits"));
         assert!(wrong("[permission]").contains("permission"));
         assert!(wrong("[[permissions.rules]]\ntool='['\neffect='deny'").contains("not a pattern"));
+        for seconds in ["0", "-1", "31536001", "9223372036854775807", "1.5", "'soon'"] {
+            let text = format!("[permissions]\nanswer-within-seconds = {seconds}\n");
+            let problem = wrong(&text);
+            assert!(problem.contains("write a number from 1 to 31536000"), "{problem}");
+            assert!(problem.contains("line 2"), "{problem}");
+        }
         let empty = "[[permissions.rules]]\ntool='Bash'\npattern=''\neffect='allow'";
         assert!(wrong(empty).contains("empty"));
     }

@@ -268,8 +268,9 @@ impl Live {
         });
         let (process, spool) = started?;
         let Some(mut launch) = self.prepared.take() else { return Err(Error::NotRestarted) };
-        if let Some(warning) = launch.warning.take().filter(|_| self.epochs == 0) {
-            self.warn(&warning);
+        let warnings = std::mem::take(&mut launch.warnings);
+        if self.epochs == 0 {
+            warnings.iter().for_each(|warning| self.warn(warning));
         }
         if self.epochs > 0 {
             if self.settings.resume.is_none() {

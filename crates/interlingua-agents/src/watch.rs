@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use interlingua::EntryRef;
-use interlingua::event::{self, Data, Outcome, PermissionRequested, QuestionAsked, ToolKind};
+use interlingua::event::{
+    self, Data, Outcome, PermissionRequested, QuestionAsked, ToolInput, ToolKind,
+};
 use interlingua::json::{Json, Text};
 
 use crate::permission::PermissionRequest;
@@ -34,8 +36,16 @@ pub(crate) struct Watch {
     /// The folder in which the agent works.
     folder: PathBuf,
     observations: Vec<Observation>,
-    /// The open calls, with the kinds of their tools.
-    calls: Vec<(String, ToolKind)>,
+    calls: Vec<OpenCall>,
+}
+
+/// A call that has not ended.
+#[derive(Debug)]
+struct OpenCall {
+    id: String,
+    kind: ToolKind,
+    /// The input of a call that reads: OpenCode's requests to read a file do not name it.
+    input: Option<String>,
 }
 
 impl Watch {
@@ -69,11 +79,16 @@ impl Watch {
             },
             Data::QuestionAnswered(answered) => Observation::Resolved(answered.request.to_string()),
             Data::ToolStarted(started) => {
-                self.calls.push((started.call.to_string(), started.kind.clone()));
+                let (id, kind) = (started.call.to_string(), started.kind.clone());
+                self.calls.push(OpenCall { id, kind, input: None });
                 Observation::Progress
             }
+            Data::ToolInput(known) => {
+                self.keep_input(known);
+                return;
+            }
             Data::ToolEnded(ended) => {
-                self.calls.retain(|(call, _)| ended.call != **call);
+                self.calls.retain(|call| ended.call != *call.id);
                 Observation::Progress
             }
             Data::TurnStarted(started) if !started.replay => Observation::TurnStarted,
@@ -98,15 +113,26 @@ impl Watch {
         }
     }
 
+    fn keep_input(&mut self, known: &ToolInput<'_>) {
+        let reads = [ToolKind::Read, ToolKind::Search, ToolKind::Glob, ToolKind::List];
+        if reads.contains(&known.kind)
+            && let Some(call) = self.calls.iter_mut().find(|call| known.call == *call.id)
+        {
+            call.input = known.input.as_ref().map(|input| input.get().to_owned());
+        }
+    }
+
     fn permission_request(&self, asked: &PermissionRequested<'_>) -> PermissionRequest {
-        let call = asked.call.as_ref().map(ToString::to_string).unwrap_or_default();
-        let kind = self.calls.iter().find(|(open, _)| *open == call).map(|(_, kind)| kind.clone());
+        let call = asked.call.as_ref();
+        let call = self.calls.iter().find(|open| call.is_some_and(|call| *call == *open.id));
+        let input = asked.input.as_ref().map(Json::get).filter(|input| *input != "{}");
+        let of_call = call.and_then(|call| call.input.as_deref());
         PermissionRequest {
             id: asked.request.to_string(),
             call: calls([&asked.call, &asked.native_call]),
             tool: text(&asked.tool).unwrap_or_default(),
-            kind: kind.unwrap_or_default(),
-            input: asked.input.as_ref().map(|input: &Json<'_>| input.get().to_owned()),
+            kind: call.map(|call| call.kind.clone()).unwrap_or_default(),
+            input: input.or(of_call).map(str::to_owned),
             description: text(&asked.description),
             folder: self.folder.clone(),
             ..PermissionRequest::default()

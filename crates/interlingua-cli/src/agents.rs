@@ -39,8 +39,12 @@ pub(crate) fn run(arguments: &AgentsArguments) -> Result<u8> {
             provider_lines(provider).into_iter().try_for_each(|line| writeln!(out, "{line}"))?;
         }
     }
-    if !arguments.json {
-        isolation()?.into_iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    if let Some(isolation) = FoundIsolation::find()? {
+        if arguments.json {
+            writeln!(out, "{}", isolation.to_json())?;
+        } else {
+            isolation.lines().into_iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        }
     }
     Ok(SUCCESS)
 }
@@ -77,24 +81,44 @@ fn provider_json(provider: &Provider) -> Value {
 }
 
 /// What keeps the processes of a run together on this machine.
-fn isolation() -> Result<Vec<String>> {
-    if !cfg!(target_os = "linux") {
-        return Ok(Vec::new());
+struct FoundIsolation {
+    strongest: Isolation,
+    /// The stronger mechanisms, and why they do not work.
+    unavailable: Vec<(Isolation, String)>,
+}
+
+impl FoundIsolation {
+    /// Tries the mechanisms, on a system that has them.
+    fn find() -> Result<Option<Self>> {
+        if !cfg!(target_os = "linux") {
+            return Ok(None);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (strongest, unavailable) = match crate::run::guard() {
+            Some(guard) => runtime.block_on(guard.strongest()),
+            None => (Isolation::None, Vec::new()),
+        };
+        Ok(Some(Self { strongest, unavailable }))
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (strongest, unavailable) = match crate::run::guard() {
-        Some(guard) => runtime.block_on(guard.strongest()),
-        None => (Isolation::None, Vec::new()),
-    };
-    let what = match strongest {
-        Isolation::Namespace => "runs have their own PID namespace",
-        Isolation::Cgroup => "runs have their own cgroup",
-        Isolation::Tree => "orphans of a run are adopted by its guard",
-        _ => "processes that an agent leaves behind may survive",
-    };
-    let mut lines = vec![format!("{:10} {strongest}: {what}", "isolation")];
-    lines.extend(unavailable.into_iter().map(|(_, why)| format!("{:10} {why}", "")));
-    Ok(lines)
+
+    fn lines(&self) -> Vec<String> {
+        let Self { strongest, unavailable } = self;
+        let what = match strongest {
+            Isolation::Namespace => "runs have their own PID namespace",
+            Isolation::Cgroup => "runs have their own cgroup",
+            Isolation::Tree => "orphans of a run are adopted by its guard",
+            _ => "processes that an agent leaves behind may survive",
+        };
+        let mut lines = vec![format!("{:10} {strongest}: {what}", "isolation")];
+        lines.extend(unavailable.iter().map(|(_, why)| format!("{:10} {why}", "")));
+        lines
+    }
+
+    fn to_json(&self) -> Value {
+        let why = |(isolation, why): &(Isolation, String)| (isolation.to_string(), json!(why));
+        let unavailable: serde_json::Map<_, _> = self.unavailable.iter().map(why).collect();
+        json!({"isolation": self.strongest.to_string(), "unavailable": unavailable})
+    }
 }
 
 /// What is known of an agent on this machine.
@@ -176,12 +200,11 @@ impl Version {
         if let Some(version) = packaged_version(program) {
             return Self::Known(version);
         }
-        let child = Command::new(program)
-            .arg("--version")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn();
+        let mut command = Command::new(program);
+        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let child = command.spawn();
         child.map_or(Self::Unknown, Self::Running)
     }
 
@@ -194,18 +217,35 @@ impl Version {
         while child.try_wait().ok()?.is_none() {
             if Instant::now() > until {
                 // The program hangs, so its exit status is irrelevant.
+                kill_group(&child);
                 let _ = child.kill();
                 let _ = child.wait();
                 return None;
             }
             std::thread::sleep(POLL_INTERVAL);
         }
+        // What it left behind may hold its output open.
+        kill_group(&child);
         let output = child.wait_with_output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let line = text.lines().find(|line| line.contains(|it: char| it.is_ascii_digit()))?;
         Some(on_one_line(line.trim()))
     }
 }
+
+/// Kills a program with everything that it started, as far as that did not leave its process group.
+#[cfg(unix)]
+fn kill_group(leader: &Child) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    if let Some(group) = i32::try_from(leader.id()).ok().and_then(Pid::from_raw) {
+        // Usually, nothing is left of it.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// Other systems have no process groups.
+#[cfg(not(unix))]
+fn kill_group(_leader: &Child) {}
 
 /// The version in the npm package that a program is part of. Starting a Node program only to ask for
 /// its version takes about a second.

@@ -1,6 +1,6 @@
 //! Asks the user at the terminal what an agent wants: a permission, or an answer to a question.
 
-use interlingua_agents::permission::{Decision, PermissionRequest};
+use interlingua_agents::permission::{Always, Decision, PermissionRequest};
 use interlingua_agents::{Handle, InputRequest, Question, QuestionRequest, Refused, Wanted};
 use serde_json::{Map, Value, json};
 
@@ -19,7 +19,7 @@ pub(crate) struct Reply {
 #[derive(Debug)]
 enum Given {
     Decision(Decision),
-    Always(Option<String>),
+    Always(Always),
     Answer(Value),
     Declined(String),
 }
@@ -32,8 +32,8 @@ impl Reply {
             Given::Decision(decision) => handle.decide(request, decision).await,
             Given::Answer(answer) => handle.answer(request, answer).await,
             Given::Declined(reason) => handle.decline(request, &reason).await,
-            Given::Always(pattern) => {
-                let refused = match handle.allow_always(request, pattern.as_deref()).await {
+            Given::Always(always) => {
+                let refused = match handle.allow_always(request, always).await {
                     Err(Refused::NotSupported(why)) => why,
                     done => return done,
                 };
@@ -56,7 +56,7 @@ pub(crate) fn ask(asked: &InputRequest) -> Option<Reply> {
 }
 
 fn ask_for_permission(asked: &InputRequest, request: &PermissionRequest) -> Option<Given> {
-    let shown = question::Question::new(request);
+    let (shown, mut at) = (question::Question::new(request), 0);
     shown.short().iter().for_each(|line| report::print_shown(line));
     // Input from before the question appeared is not an answer to it.
     terminal_input::discard();
@@ -67,9 +67,11 @@ fn ask_for_permission(asked: &InputRequest, request: &PermissionRequest) -> Opti
         match line.trim() {
             "y" | "Y" | "yes" | "Yes" => return Some(Given::Decision(Decision::Allow)),
             "n" | "N" | "no" | "No" => return Some(Given::Decision(denied())),
-            "a" | "A" | "always" | "Always" => return ask_for_pattern(asked),
+            "a" | "A" | "always" | "Always" => return ask_for_pattern(asked, request),
             "e" | "E" | "explain" => {
-                shown.complete().iter().for_each(|line| report::print_shown(line));
+                let (page, next) = shown.page(at, terminal_input::screen());
+                page.iter().for_each(|line| report::print_shown(line));
+                at = next;
             }
             other => match other.strip_prefix("n ").or_else(|| other.strip_prefix("no ")) {
                 Some(reason) => {
@@ -84,13 +86,20 @@ fn ask_for_permission(asked: &InputRequest, request: &PermissionRequest) -> Opti
 }
 
 /// Asks for how much "always" should cover.
-fn ask_for_pattern(asked: &InputRequest) -> Option<Given> {
+fn ask_for_pattern(asked: &InputRequest, request: &PermissionRequest) -> Option<Given> {
+    let tool = if request.tool.is_empty() { "this tool" } else { &request.tool };
     report::print_line(
         "For the rest of this session. Enter allows exactly this again; a pattern such as `git *` allows more.",
     );
+    report::print_line(&format!(
+        "The word `tool` allows everything that {tool} can do, unless a rule denies it."
+    ));
     let line = read_line("Pattern:", asked)?.unwrap_or_default();
-    let pattern = Some(line.trim()).filter(|pattern| !pattern.is_empty());
-    Some(Given::Always(pattern.map(str::to_owned)))
+    Some(Given::Always(match line.trim() {
+        "" => Always::Same,
+        "tool" => Always::Tool,
+        pattern => Always::Matching(pattern.to_owned()),
+    }))
 }
 
 fn denied() -> Decision {

@@ -1,13 +1,14 @@
 //! `interlingua chat`: one prompt after another at the terminal.
 //!
 //! While a turn runs, Ctrl-C stops it. Between turns, lines are edited; Ctrl-C clears a line, and
-//! quits at an empty one. In a pipe, it is `run` with commands on standard input.
+//! quits at an empty one. A signal that ends other programs ends it, too. In a pipe, it is `run` with commands on standard input.
 
 mod editor;
 mod slash;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use interlingua_agents::{Ended, Prompt, Stop};
@@ -37,7 +38,7 @@ pub(crate) fn run(arguments: &ChatArguments) -> Result<u8> {
             let mut conversation = started.start(StdinUse::Commands, OnInterrupt::Stop).await?;
             if let Some(first) = first {
                 let first = Prompt::new(first).with_files(session.of_api.attach.clone());
-                conversation.handle.prompt(first).await?;
+                run::unless_ended(conversation.handle.prompt(first).await)?;
             }
             conversation.show(Until::End).await;
             conversation.end().await.context("the session was aborted")
@@ -75,12 +76,21 @@ impl Chat {
         }
         loop {
             self.conversation.pause().await;
-            let typed = self.editor.read().await?;
+            let stopped = Arc::clone(&self.conversation.stopped);
+            let typed = tokio::select! {
+                biased;
+                () = stopped.notified() => {
+                    self.editor.abandon();
+                    Typed::Hangup
+                }
+                typed = self.editor.read() => typed?,
+            };
             self.conversation.resume();
             let typed = match typed {
                 Typed::Line(line) => line,
                 Typed::Nothing => continue,
                 Typed::Quit => break,
+                Typed::Hangup => return self.end(Stop::Interrupted).await,
             };
             let goes_on = match SlashCommand::read(&typed) {
                 Some(Ok(SlashCommand::Exit)) => break,
@@ -98,8 +108,13 @@ impl Chat {
                 return self.conversation.end().await.context("the session was aborted");
             }
         }
+        self.end(Stop::Closed).await
+    }
+
+    /// Ends the session, and shows its end.
+    async fn end(mut self, why: Stop) -> Result<Ended> {
         // The session may have ended already.
-        let _ = self.conversation.handle.stop(Stop::Closed).await;
+        let _ = self.conversation.handle.stop(why).await;
         self.conversation.show(Until::End).await;
         self.conversation.end().await.context("the session was aborted")
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"prompt":"fix the test"}                        another prompt; "join":true adds it to the running turn
-//! {"request":"ID","decision":"allow"}              also "deny" with a "reason", or "always" with a "pattern"
+//! {"request":"ID","decision":"allow"}              also "deny" with a "reason", or "always" with a "pattern" or "tool":true
 //! {"request":"ID","answer":"Blue"}                 the answer to a question; null declines it
 //! {"interrupt":true}                               stops the turn
 //! {"model":"NAME"}, {"mode":"plan"}                for what follows
@@ -15,7 +15,7 @@
 use std::io::{self, BufRead};
 use std::path::PathBuf;
 
-use interlingua_agents::permission::{Decision, Mode};
+use interlingua_agents::permission::{Always, Decision, Mode};
 use interlingua_agents::{Handle, Prompt, Refused};
 use serde::Deserialize;
 use serde_json::Value;
@@ -26,7 +26,7 @@ use tokio::sync::mpsc;
 pub(crate) enum Command {
     Prompt(Prompt),
     Decide { request: String, decision: Decision },
-    AllowAlways { request: String, pattern: Option<String> },
+    AllowAlways { request: String, always: Always },
     Answer { request: String, answer: Value },
     Decline { request: String, reason: String },
     Interrupt,
@@ -49,6 +49,8 @@ struct Line {
     decision: Option<Word>,
     reason: Option<String>,
     pattern: Option<String>,
+    #[serde(default)]
+    tool: bool,
     #[serde(default, deserialize_with = "present")]
     answer: Option<Value>,
     #[serde(default)]
@@ -88,9 +90,7 @@ impl Command {
         match self {
             Self::Prompt(prompt) => handle.prompt(prompt).await,
             Self::Decide { request, decision } => handle.decide(&request, decision).await,
-            Self::AllowAlways { request, pattern } => {
-                handle.allow_always(&request, pattern.as_deref()).await
-            }
+            Self::AllowAlways { request, always } => handle.allow_always(&request, always).await,
             Self::Answer { request, answer } => handle.answer(&request, answer).await,
             Self::Decline { request, reason } => handle.decline(&request, &reason).await,
             Self::Interrupt => handle.interrupt().await,
@@ -120,7 +120,15 @@ impl Line {
                 commands.push(Command::Decide { request, decision });
             }
             (Some(request), Some(Word::Always), None) => {
-                commands.push(Command::AllowAlways { request, pattern });
+                let always = match (pattern, self.tool) {
+                    (None, false) => Always::Same,
+                    (None, true) => Always::Tool,
+                    (Some(pattern), false) => Always::Matching(pattern),
+                    (Some(_), true) => {
+                        return Err("\"pattern\" and \"tool\" exclude each other".to_owned());
+                    }
+                };
+                commands.push(Command::AllowAlways { request, always });
             }
             (Some(request), None, Some(Value::Null)) => {
                 let reason = reason_or("the user did not want to answer");
@@ -205,7 +213,14 @@ mod tests {
             ),
             (
                 r#"{"request":"r","decision":"always","pattern":"git *"}"#,
-                Command::AllowAlways { request: request(), pattern: Some("git *".into()) },
+                Command::AllowAlways {
+                    request: request(),
+                    always: Always::Matching("git *".into()),
+                },
+            ),
+            (
+                r#"{"request":"r","decision":"always","tool":true}"#,
+                Command::AllowAlways { request: request(), always: Always::Tool },
             ),
             (
                 r#"{"request":"r","answer":{"colour":"Blue"}}"#,

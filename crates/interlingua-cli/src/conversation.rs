@@ -5,17 +5,18 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use interlingua::Entry;
 use interlingua::event::{Data, ErrorClass, Event, Outcome};
-use interlingua::{Entry, EntryRef, Writer};
 use interlingua_agents::{Ended, Entries, Handle, InputRequest, Session, Stop};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::asking::{self, Reply};
 use crate::commands::{self, Command};
-use crate::output::{Output, ReaderChange, Stdout};
+use crate::output::{Output, ReaderChange};
 use crate::recent::RecentRecorder;
 use crate::report;
 use crate::tally::Tally;
@@ -26,8 +27,8 @@ use crate::view::{self, Terminal, View};
 /// How entries are shown.
 #[derive(Debug)]
 pub(crate) enum Display {
-    /// As the records of a dialect.
-    Records(Box<Writer>),
+    /// As the records of a dialect, which the [output](Output) encodes.
+    Records,
     /// For a person at a terminal.
     Terminal(Box<Screen>),
 }
@@ -55,18 +56,10 @@ impl Display {
         Self::Terminal(Box::new(Screen { view, size, drawn_at: None }))
     }
 
-    /// Takes an entry. A view shows it with the next [`tick`](Self::tick).
-    fn entry(&mut self, entry: EntryRef<'_>, bytes: &mut Vec<u8>) {
-        match self {
-            Self::Records(writer) => writer.write(entry, bytes),
-            Self::Terminal(screen) => screen.view.take(entry, Instant::now()),
-        }
-    }
-
     /// Draws what is new and what moves. Returns when that is due next.
     fn tick(&mut self, bytes: &mut Vec<u8>) -> Option<Instant> {
         match self {
-            Self::Records(_) => None,
+            Self::Records => None,
             Self::Terminal(screen) => screen.tick(Instant::now(), bytes),
         }
     }
@@ -87,15 +80,19 @@ impl Display {
     /// Shows the user what to do. Records are for programs, so it is written to standard error then.
     fn advise(&mut self, advice: &str, bytes: &mut Vec<u8>) {
         match self {
-            Self::Records(_) => report::print_line(&format!("interlingua: {advice}")),
+            Self::Records => report::print_line(&format!("interlingua: {advice}")),
             Self::Terminal(screen) => screen.view.advise(advice, Instant::now(), bytes),
         }
     }
 
-    fn finish(self, bytes: &mut Vec<u8>) {
+    async fn finish(self, output: &mut Output) {
         match self {
-            Self::Records(writer) => drop(writer.finish(bytes)),
-            Self::Terminal(screen) => screen.view.finish(bytes),
+            Self::Records => output.finish_records().await,
+            Self::Terminal(screen) => {
+                let mut bytes = Vec::new();
+                screen.view.finish(&mut bytes);
+                output.put(bytes);
+            }
         }
     }
 }
@@ -157,6 +154,8 @@ pub(crate) struct Conversation {
     pub(crate) transcript: Option<Transcript>,
     /// Remembers the session, so that it can be continued.
     pub(crate) recent: Option<RecentRecorder>,
+    /// Notified when a signal has stopped the session.
+    pub(crate) stopped: Arc<Notify>,
 }
 
 /// How long a conversation is shown.
@@ -183,7 +182,7 @@ impl Conversation {
     pub(crate) fn new(
         sign_in: Option<String>,
         session: Session,
-        display: Display,
+        (display, output): (Display, Output),
         answers: Answers,
     ) -> Self {
         let Session { handle, entries, .. } = session;
@@ -192,7 +191,7 @@ impl Conversation {
             sign_in,
             entries,
             display,
-            output: Output::new(Box::new(Stdout(io::stdout()))),
+            output,
             answers,
             hangup: watch_reader(),
             waiting: VecDeque::new(),
@@ -202,6 +201,7 @@ impl Conversation {
             tally: None,
             transcript: None,
             recent: None,
+            stopped: Arc::default(),
         }
     }
 
@@ -220,7 +220,7 @@ impl Conversation {
             match self.wait().await {
                 Wake::Entries(None) => return false,
                 Wake::Entries(Some(entries)) => {
-                    let ended = self.take(&entries);
+                    let ended = self.take(entries);
                     if ended && until == Until::TurnEnd {
                         return true;
                     }
@@ -240,9 +240,7 @@ impl Conversation {
     pub(crate) async fn end(self) -> Option<Ended> {
         terminal_input::show();
         let Self { entries, display, mut output, .. } = self;
-        let mut bytes = Vec::new();
-        display.finish(&mut bytes);
-        output.put(&bytes);
+        display.finish(&mut output).await;
         output.drained().await;
         let mut ended = entries.end().await?;
         if let Some(why) = output.failure() {
@@ -268,10 +266,13 @@ impl Conversation {
     }
 
     /// Shows entries. Returns whether a live turn has ended.
-    fn take(&mut self, entries: &[Entry]) -> bool {
+    fn take(&mut self, entries: Vec<Entry>) -> bool {
         let (mut bytes, mut ended) = (Vec::new(), false);
-        for entry in entries {
-            self.display.entry(entry.borrowed(), &mut bytes);
+        for entry in &entries {
+            if let Display::Terminal(screen) = &mut self.display {
+                // The next tick shows it.
+                screen.view.take(entry.borrowed(), Instant::now());
+            }
             if let Some(advice) = self.sign_in.as_ref().filter(|_| is_failed_sign_in(&entry.event))
             {
                 self.display.advise(advice, &mut bytes);
@@ -281,21 +282,24 @@ impl Conversation {
             ended |= matches!(&entry.event.data, Data::TurnEnded(ended) if !ended.replay);
         }
         self.next_tick = self.display.tick(&mut bytes);
-        self.output.put(&bytes);
+        match self.display {
+            Display::Records => self.output.put_entries(entries),
+            Display::Terminal(_) => self.output.put(bytes),
+        }
         ended
     }
 
     fn tick(&mut self) {
         let mut bytes = Vec::new();
         self.next_tick = self.display.tick(&mut bytes);
-        self.output.put(&bytes);
+        self.output.put(bytes);
     }
 
     /// Removes everything transient from the terminal, because something else is written to it.
     pub(crate) async fn pause(&mut self) {
         let mut bytes = Vec::new();
         self.display.pause(&mut bytes);
-        self.output.put(&bytes);
+        self.output.put(bytes);
         self.output.flushed().await;
         terminal_input::show();
     }
@@ -500,9 +504,9 @@ impl Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use interlingua::Origin;
     use interlingua::event::UserMessage;
     use interlingua::json::Text;
+    use interlingua::{EntryRef, Origin};
 
     /// Drawing every delta took 9 % of the processor time of a fast agent.
     #[test]

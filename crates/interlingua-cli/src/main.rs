@@ -50,6 +50,8 @@ const SUCCESS: u8 = 0;
 const FINDINGS: u8 = 1;
 /// The arguments or the input cannot be used.
 const UNUSABLE: u8 = 2;
+/// The user has stopped the command.
+const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
     let mut given = std::env::args_os().skip(1);
@@ -88,7 +90,8 @@ fn exit(done: anyhow::Result<u8>) -> ExitCode {
         Err(error) if report::is_closed_pipe(&error) => ExitCode::from(SUCCESS),
         Err(error) => {
             report::error(&error);
-            ExitCode::from(UNUSABLE)
+            let interrupted = error.is::<run::Interrupted>();
+            ExitCode::from(if interrupted { INTERRUPTED } else { UNUSABLE })
         }
     }
 }

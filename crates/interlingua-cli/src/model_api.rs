@@ -41,11 +41,14 @@ pub(crate) fn agent(provider: &'static Provider, arguments: &SessionArguments) -
         tokens: of_api.max_tokens,
         cost_usd: of_api.max_cost,
     };
+    let connection = connection(provider, arguments)?;
     Ok(ApiAgent::new(ApiSettings {
         name: provider.name,
         api,
         model,
-        connection: connection(provider, arguments)?,
+        // A session that cannot send anything is not worth storing.
+        sessions: stored::folder().filter(|_| connection.missing_key.is_none()),
+        connection,
         folder: arguments.cwd.clone(),
         system: system_prompt(&arguments.cwd, system.as_deref(), appended),
         effort: of_api.effort.clone(),
@@ -57,7 +60,6 @@ pub(crate) fn agent(provider: &'static Provider, arguments: &SessionArguments) -
         compact: of_api.compact,
         tools: tools(arguments),
         mcp: mcp_servers(arguments)?,
-        sessions: stored::folder(),
         earlier,
     }))
 }
@@ -72,6 +74,16 @@ fn check(provider: &Provider, arguments: &SessionArguments) -> Result<()> {
     ];
     if let Some((name, _)) = of_programs.into_iter().find(|(_, given)| *given) {
         bail!("{} is a model API and not a program, so it cannot use {name}", provider.name);
+    }
+    for name in key_variables(provider, arguments) {
+        let given = arguments.env.iter().find(|(given, _)| given == name);
+        // `--env NAME` repeats what is set here.
+        if given.is_some_and(|(_, value)| std::env::var(name).ok().as_ref() != Some(value)) {
+            bail!(
+                "a key is not taken from an argument, which every user of this machine can read: set {name} in the \
+                 environment, or use --api-key-file"
+            );
+        }
     }
     if !arguments.cwd.is_dir() {
         bail!(
@@ -106,7 +118,7 @@ fn connection(provider: &Provider, arguments: &SessionArguments) -> Result<Conne
     let headers = of_api.headers.iter().map(|header| {
         let form = "the form of --header-env is HEADER=NAME, where NAME is an environment variable";
         let (header, name) = header.split_once('=').context(form)?;
-        let value = variable(arguments, name).with_context(|| {
+        let value = secret(name).with_context(|| {
             format!("there is no environment variable {name} for the header {header}")
         })?;
         Ok((header.to_owned(), value))
@@ -115,34 +127,58 @@ fn connection(provider: &Provider, arguments: &SessionArguments) -> Result<Conne
         .ca_file
         .as_ref()
         .map(|path| std::fs::read(path).with_context(|| path.display().to_string()));
+    let key = key(provider, arguments, is_other)?;
     Ok(Connection {
         base_url: given.unwrap_or_else(|| provider.base_url.to_owned()),
-        key: key(provider, arguments, is_other)?,
+        missing_key: key.as_ref().err().cloned(),
+        key: key.unwrap_or_default(),
         headers: headers.collect::<Result<_>>()?,
         certificates: certificates.transpose()?.unwrap_or_default(),
         silence: arguments.idle_timeout.map_or(SILENCE, |limit| limit.min(SILENCE)),
     })
 }
 
-/// The key. Only the provider itself needs one for certain.
-fn key(provider: &Provider, arguments: &SessionArguments, is_other_server: bool) -> Result<String> {
+/// The key, or why there is none. Only the provider itself needs one for certain.
+fn key(
+    provider: &Provider,
+    arguments: &SessionArguments,
+    is_other_server: bool,
+) -> Result<Result<String, String>> {
     if let Some(path) = &arguments.of_api.api_key_file {
-        return Ok(read_text(path)?.trim().to_owned());
+        return Ok(Ok(read_text(path)?.trim().to_owned()));
     }
     if let Some(name) = &arguments.of_api.api_key_env {
-        let found = variable(arguments, name).map(|key| key.trim().to_owned());
-        return found.with_context(|| format!("the environment variable {name} has no key"));
+        let why = || format!("the environment variable {name} has no key");
+        return Ok(secret(name).ok_or_else(why));
     }
-    let found = provider.key_variables.iter().find_map(|name| variable(arguments, name));
-    match found {
-        Some(key) => Ok(key.trim().to_owned()),
+    let found = provider.key_variables.iter().find_map(|name| secret(name));
+    Ok(match found {
+        Some(key) => Ok(key),
         None if is_other_server => Ok(String::new()),
-        None => bail!(
+        None => Err(format!(
             "there is no key for the {}: {}, or name another variable with --api-key-env",
             provider.title,
             provider.how_to_sign_in()
-        ),
-    }
+        )),
+    })
+}
+
+/// The value of a variable of our own environment. Secrets are not taken from arguments, which every
+/// user of the machine can read.
+fn secret(name: &str) -> Option<String> {
+    let value = std::env::var(name).ok()?.trim().to_owned();
+    Some(value).filter(|value| !value.is_empty())
+}
+
+/// The variables from which keys are taken.
+fn key_variables<'a>(
+    provider: &'a Provider,
+    arguments: &'a SessionArguments,
+) -> impl Iterator<Item = &'a str> {
+    let headers = arguments.of_api.headers.iter();
+    let of_headers = headers.filter_map(|header| header.split_once('=').map(|(_, name)| name));
+    let chosen = arguments.of_api.api_key_env.as_deref();
+    provider.key_variables.iter().copied().chain(chosen).chain(of_headers)
 }
 
 /// An environment variable, as it is set for the agent.

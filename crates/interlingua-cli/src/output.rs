@@ -1,15 +1,17 @@
 //! Standard output, whose reader may be slow.
 //!
-//! A thread writes, so that nothing else waits for the reader. The queue holds a few chunks; while it
-//! is full, no more entries of the session are taken. A short chunk for a reader that is ready is
-//! written directly: most chunks are short, and waking a thread for each of them costs more than
-//! everything else.
+//! A thread writes, so that nothing else waits for the reader. It also encodes the entries of which
+//! records are written, so that a fast stream is read and written at the same time. The queue holds
+//! a few chunks; while it is full, no more entries of the session are taken. A short chunk for a
+//! reader that is ready is written directly: most chunks are short, and waking a thread for each of
+//! them costs more than everything else.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use interlingua::{Entry, Writer};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// The capacity of the queue, in chunks.
@@ -17,6 +19,9 @@ const CAPACITY: usize = 8;
 
 /// The number of bytes that a ready reader must accept without blocking.
 const SHORT: usize = 4096;
+
+/// The number of entries that are encoded without the thread.
+const FEW: usize = 8;
 
 /// Something to write to.
 pub(crate) trait Destination: Write + Send {
@@ -61,14 +66,29 @@ pub(crate) enum ReaderChange {
     Closed,
 }
 
-/// The queue of bytes for the reader.
+/// A chunk of the output.
+enum Piece {
+    Bytes(Vec<u8>),
+    /// Entries that are written as records.
+    Entries(Vec<Entry>),
+}
+
+/// The destination, and how entries are encoded for it.
+struct Target {
+    destination: Box<dyn Destination>,
+    writer: Option<Box<Writer>>,
+    /// The records of the last entries; its memory is reused.
+    records: Vec<u8>,
+}
+
+/// The queue of chunks for the reader.
 pub(crate) struct Output {
-    destination: Arc<Mutex<Box<dyn Destination>>>,
-    pieces: Option<mpsc::Sender<Vec<u8>>>,
+    target: Arc<Mutex<Target>>,
+    pieces: Option<mpsc::Sender<Piece>>,
     /// The number of chunks that the thread has not written yet.
     in_flight: Arc<AtomicUsize>,
     /// Chunks for which the queue had no capacity.
-    waiting: VecDeque<Vec<u8>>,
+    waiting: VecDeque<Piece>,
     written: Option<oneshot::Receiver<()>>,
     /// Why the thread stopped writing.
     problem: Arc<OnceLock<io::Error>>,
@@ -77,19 +97,20 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn new(destination: Box<dyn Destination>) -> Self {
-        let destination = Arc::new(Mutex::new(destination));
+    /// `writer` encodes entries, if there will be any.
+    pub(crate) fn new(destination: Box<dyn Destination>, writer: Option<Box<Writer>>) -> Self {
+        let target = Arc::new(Mutex::new(Target { destination, writer, records: Vec::new() }));
         let in_flight = Arc::new(AtomicUsize::new(0));
-        let (pieces, mut taken) = mpsc::channel::<Vec<u8>>(CAPACITY);
+        let (pieces, mut taken) = mpsc::channel::<Piece>(CAPACITY);
         let (done, written) = oneshot::channel();
-        let (output, count) = (destination.clone(), in_flight.clone());
+        let (output, count) = (target.clone(), in_flight.clone());
         let problem = Arc::new(OnceLock::new());
         let failure = problem.clone();
         let progress = Arc::new(Notify::new());
         let notify = progress.clone();
         std::thread::spawn(move || {
             while let Some(piece) = taken.blocking_recv() {
-                if let Err(why) = write(&output, &piece) {
+                if let Err(why) = with(&output, |target| target.take(piece)) {
                     let _ = failure.set(why);
                     notify.notify_one();
                     return;
@@ -101,15 +122,7 @@ impl Output {
             let _ = done.send(());
         });
         let (pieces, written) = (Some(pieces), Some(written));
-        Self {
-            destination,
-            pieces,
-            in_flight,
-            waiting: VecDeque::new(),
-            written,
-            problem,
-            progress,
-        }
+        Self { target, pieces, in_flight, waiting: VecDeque::new(), written, problem, progress }
     }
 
     /// Why nothing can be written any more, unless the reader closed it.
@@ -119,23 +132,55 @@ impl Output {
     }
 
     /// Queues bytes for the reader.
-    pub(crate) fn put(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() || self.pieces.is_none() || self.try_write_now(bytes) {
+    pub(crate) fn put(&mut self, bytes: Vec<u8>) {
+        if bytes.is_empty() || self.pieces.is_none() || self.try_write_now(&bytes) {
             return;
         }
-        self.waiting.push_back(bytes.to_vec());
+        self.waiting.push_back(Piece::Bytes(bytes));
         self.send_waiting();
+    }
+
+    /// Queues the records of entries.
+    pub(crate) fn put_entries(&mut self, entries: Vec<Entry>) {
+        if self.pieces.is_none() {
+            return;
+        }
+        if self.is_idle() && entries.len() <= FEW {
+            // If the lock is poisoned, the thread has stopped, and that is detected.
+            let records = with(&self.target, |target| Ok(target.encode(&entries).to_vec()));
+            return self.put(records.unwrap_or_default());
+        }
+        self.waiting.push_back(Piece::Entries(entries));
+        self.send_waiting();
+    }
+
+    /// Queues what the writer of records has held back. No entries follow.
+    pub(crate) async fn finish_records(&mut self) {
+        self.flushed().await;
+        let mut records = Vec::new();
+        // A poisoned lock is detected by the thread.
+        let _ = with(&self.target, |target| {
+            if let Some(writer) = target.writer.take() {
+                writer.finish(&mut records);
+            }
+            Ok(())
+        });
+        self.put(records);
+    }
+
+    /// Whether everything that was queued is written.
+    fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.in_flight.load(Ordering::Acquire) == 0
     }
 
     /// Writes a short chunk directly, if the queue is empty and the reader is ready.
     fn try_write_now(&self, bytes: &[u8]) -> bool {
-        let first = self.waiting.is_empty() && self.in_flight.load(Ordering::Acquire) == 0;
-        if !first || bytes.len() > SHORT {
+        if !self.is_idle() || bytes.len() > SHORT {
             return false;
         }
-        let ready = self.destination.lock().is_ok_and(|destination| destination.is_ready());
+        let ready = self.target.lock().is_ok_and(|target| target.destination.is_ready());
         // If the write fails after all, the thread detects it.
-        ready && write(&self.destination, bytes).is_ok()
+        ready && with(&self.target, |target| target.write(bytes)).is_ok()
     }
 
     /// Queues as many waiting chunks as there is capacity for.
@@ -181,7 +226,7 @@ impl Output {
     pub(crate) async fn flushed(&mut self) {
         while self.problem.get().is_none() && self.pieces.is_some() {
             self.send_waiting();
-            if self.waiting.is_empty() && self.in_flight.load(Ordering::Acquire) == 0 {
+            if self.is_idle() {
                 return;
             }
             self.progress.notified().await;
@@ -205,15 +250,51 @@ impl Output {
     }
 }
 
-fn write(destination: &Mutex<Box<dyn Destination>>, piece: &[u8]) -> io::Result<()> {
+impl Target {
+    fn take(&mut self, piece: Piece) -> io::Result<()> {
+        match piece {
+            Piece::Bytes(bytes) => self.write(&bytes),
+            Piece::Entries(entries) => {
+                self.encode(&entries);
+                write(&mut *self.destination, &self.records)
+            }
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        write(&mut *self.destination, bytes)
+    }
+
+    /// The records of entries.
+    fn encode(&mut self, entries: &[Entry]) -> &[u8] {
+        self.records.clear();
+        if let Some(writer) = &mut self.writer {
+            entries.iter().for_each(|entry| writer.write(entry.borrowed(), &mut self.records));
+        }
+        &self.records
+    }
+}
+
+fn write(destination: &mut dyn Destination, bytes: &[u8]) -> io::Result<()> {
+    destination.write_all(bytes).and_then(|()| destination.flush())
+}
+
+fn with<T>(
+    target: &Mutex<Target>,
+    work: impl FnOnce(&mut Target) -> io::Result<T>,
+) -> io::Result<T> {
     let poisoned = |_| io::Error::other("the output panicked");
-    let mut destination = destination.lock().map_err(poisoned)?;
-    destination.write_all(piece).and_then(|()| destination.flush())
+    work(&mut *target.lock().map_err(poisoned)?)
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Condvar;
+
+    use interlingua::Origin;
+    use interlingua::dialect::{self, EncodeOptions};
+    use interlingua::event::{Event, Notice, Severity};
+    use interlingua::json::Text;
 
     use super::*;
 
@@ -250,12 +331,12 @@ mod tests {
     #[tokio::test]
     async fn a_reader_that_stalls_and_then_takes_a_byte_at_a_time_loses_nothing() {
         let slow = Slow::default();
-        let mut output = Output::new(Box::new(slow.clone()));
-        let mut expected = Vec::new();
+        let mut output = Output::new(Box::new(slow.clone()), None);
+        let mut expected: Vec<u8> = Vec::new();
         while output.has_room() {
             let piece = format!("{};", expected.len()).into_bytes();
-            output.put(&piece);
-            expected.extend(piece);
+            expected.extend(&piece);
+            output.put(piece);
         }
         assert!(slow.kept.lock().unwrap().is_empty());
         slow.open();
@@ -263,6 +344,47 @@ mod tests {
         output.flushed().await;
         assert_eq!(*slow.kept.lock().unwrap(), expected);
         output.drained().await;
+        assert_eq!(*slow.kept.lock().unwrap(), expected);
+    }
+
+    fn notice(sequence: u64) -> Entry {
+        let text = Text::from(format!("notice {sequence}"));
+        Entry {
+            sequence,
+            received_at: None,
+            epoch: 0,
+            origin: Origin::default(),
+            event: Event::new(Notice { severity: Severity::Info, text }),
+            raw: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn records_are_in_order_whoever_encodes_them() {
+        let writer = || {
+            let events = dialect::named("events").unwrap();
+            Box::new(Writer::new(events, &EncodeOptions::default()).unwrap())
+        };
+        let slow = Slow::default();
+        let mut output = Output::new(Box::new(slow.clone()), Some(writer()));
+        slow.open();
+        let entries: Vec<_> = (0..200).map(notice).collect();
+        let mut rest = &*entries;
+        // Of a few entries, the thread encodes those that have to wait for others.
+        for length in [1, 3, 2 * FEW, 1, 1, FEW, FEW + 1, 2, 160] {
+            let (batch, after) = rest.split_at(length.min(rest.len()));
+            output.put_entries(batch.to_vec());
+            rest = after;
+            if length == 2 {
+                output.flushed().await;
+            }
+        }
+        assert!(rest.is_empty());
+        output.finish_records().await;
+        output.drained().await;
+        let (mut writer, mut expected) = (writer(), Vec::new());
+        entries.iter().for_each(|entry| writer.write(entry.borrowed(), &mut expected));
+        writer.finish(&mut expected);
         assert_eq!(*slow.kept.lock().unwrap(), expected);
     }
 
@@ -285,8 +407,8 @@ mod tests {
         for (kind, failed) in
             [(io::ErrorKind::BrokenPipe, false), (io::ErrorKind::StorageFull, true)]
         {
-            let mut output = Output::new(Box::new(Fails(kind)));
-            output.put(b"x");
+            let mut output = Output::new(Box::new(Fails(kind)), None);
+            output.put(b"x".to_vec());
             assert_eq!(output.changed().await, ReaderChange::Closed);
             assert_eq!(output.failure().is_some(), failed);
         }

@@ -11,6 +11,8 @@ use interlingua_agents::{Question as AgentQuestion, QuestionRequest};
 use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
+use crate::view::width;
+
 /// The number of lines that are shown before the user asks for the rest.
 const SHORT: usize = 20;
 
@@ -115,7 +117,32 @@ impl Question {
         shown
     }
 
+    /// The lines from the given one on that fit on a screen of this width and height, with a note
+    /// about the others; and the line that the next page starts with.
+    pub(crate) fn page(&self, from: usize, (columns, rows): (u16, u16)) -> (Vec<String>, usize) {
+        let all = &self.lines.all;
+        // The note and the question after it need a row each.
+        let mut room = usize::from(rows).saturating_sub(2);
+        let rest = all.get(from..).unwrap_or_default();
+        let fitting = rest.iter().take_while(|line| {
+            let needed = width::of(line).div_ceil(usize::from(columns).max(1)).max(1);
+            let fits = room >= needed;
+            room = room.saturating_sub(needed);
+            fits
+        });
+        // A line that is longer than the screen is a page of its own.
+        let count = fitting.count().max(1).min(rest.len());
+        let mut page: Vec<String> = rest.iter().take(count).cloned().collect();
+        let hidden = rest.len() - count;
+        if hidden == 0 {
+            return (page, 0);
+        }
+        page.push(format!("  … {hidden} more lines would be allowed too; [e] shows the next ones"));
+        (page, from + count)
+    }
+
     /// All lines.
+    #[cfg(test)]
     pub(crate) fn complete(&self) -> &[String] {
         &self.lines.all
     }
@@ -317,6 +344,29 @@ mod tests {
         assert!(short.last().unwrap().contains(&format!("{hidden} more lines")), "{short:?}");
         assert!(complete.iter().any(|line| line == "    | line 99"));
         assert_eq!(short[1], "  file_path: a.txt");
+    }
+
+    #[test]
+    fn all_pages_together_are_the_whole_request() {
+        let content =
+            (0..100).map(|line| format!("{line} {}\n", "x".repeat(line))).collect::<String>();
+        let question = question("Write", &serde_json::json!({"path": "a", "content": content}));
+        let (mut at, mut seen) = (0, Vec::new());
+        loop {
+            let (mut page, next) = question.page(at, (40, 10));
+            let rows = page.iter().map(|line| width::of(line).div_ceil(40).max(1)).sum::<usize>();
+            assert!(rows <= 11, "{page:?}");
+            if next == 0 {
+                seen.extend(page);
+                break;
+            }
+            assert!(page.pop().unwrap().contains("more lines would be allowed too"));
+            seen.extend(page);
+            at = next;
+        }
+        assert_eq!(seen, question.complete());
+        // The next one begins again.
+        assert_eq!(question.page(0, (40, 10)).0[0], question.complete()[0]);
     }
 
     #[test]

@@ -12,12 +12,13 @@ use interlingua_agents::api::provider::{self, Provider};
 use interlingua_agents::permission::{Mode, Policy};
 use interlingua_agents::process::{Guard, adopt_orphans};
 use interlingua_agents::{
-    Agent, Config, Ended, Error, Options, ProcessAgent, Prompt, Recorder, Request, Stop,
+    Agent, Config, Ended, Error, Options, ProcessAgent, Prompt, Recorder, Refused, Request, Stop,
 };
 use tokio::sync::mpsc;
 
 use crate::arguments::{InputForm, RunArguments, SessionArguments};
 use crate::conversation::{Answers, Conversation, Display, Until};
+use crate::output::{Output, Stdout};
 use crate::recent::{Recent, RecentRecorder};
 use crate::signals::{OnInterrupt, Signals};
 use crate::{GUARD, model_api, report, suggest};
@@ -55,12 +56,19 @@ async fn converse(started: Started, input: Input, files: Vec<PathBuf>) -> Result
     };
     let mut conversation = started.start(stdin, OnInterrupt::Stop).await?;
     if let Input::Stdin(prompt) | Input::Prompt(prompt) = input {
-        conversation.handle.prompt(Prompt::new(prompt).with_files(files)).await?;
+        let prompt = Prompt::new(prompt).with_files(files);
+        unless_ended(conversation.handle.prompt(prompt).await)?;
         // Another prompt on standard input takes this back.
-        conversation.handle.finish().await?;
+        unless_ended(conversation.handle.finish().await)?;
     }
     conversation.show(Until::End).await;
     conversation.end().await.context("the session was aborted")
+}
+
+/// Whether a command was refused for another reason than the end of the session. A signal may stop the
+/// session before its first prompt is sent; how it ended is shown then.
+pub(crate) fn unless_ended(answer: Result<(), Refused>) -> Result<(), Refused> {
+    answer.or_else(|refused| if refused == Refused::Ended { Ok(()) } else { Err(refused) })
 }
 
 /// What standard input is used for.
@@ -173,7 +181,7 @@ impl Started {
     ) -> Result<Conversation> {
         let Self { sign_in, agent, recent, mut options, to, verbose, mut encode } = self;
         adopt_orphans();
-        let signals = Signals::catch();
+        let mut signals = Signals::catch();
         let answers = match stdin {
             StdinUse::Prompt => Answers::NoOne,
             StdinUse::Answers | StdinUse::Commands => {
@@ -182,18 +190,36 @@ impl Started {
                 Answers::from_stdin(asked, stdin == StdinUse::Answers)
             }
         };
-        let session = agent.start(options).await?;
-        signals.pass_on(&session.handle, on_interrupt);
-        encode.id_seed = Some(session.id_seed);
-        let display = match to {
-            Some(to) => Display::Records(Box::new(Writer::new(to, &encode)?)),
-            None => Display::at_terminal(verbose),
+        // The start may wait for servers. What it has started ends when the future is dropped.
+        let session = tokio::select! {
+            session = agent.start(options) => session?,
+            () = signals.received() => return Err(Interrupted.into()),
         };
-        let mut conversation = Conversation::new(sign_in, session, display, answers);
+        let stopped = signals.pass_on(&session.handle, on_interrupt);
+        encode.id_seed = Some(session.id_seed);
+        let (display, writer) = match to {
+            Some(to) => (Display::Records, Some(Box::new(Writer::new(to, &encode)?))),
+            None => (Display::at_terminal(verbose), None),
+        };
+        let output = Output::new(Box::new(Stdout(io::stdout())), writer);
+        let mut conversation = Conversation::new(sign_in, session, (display, output), answers);
         conversation.recent = Some(recent);
+        conversation.stopped = stopped;
         Ok(conversation)
     }
 }
+
+/// The user has stopped the program before the session began.
+#[derive(Debug)]
+pub(crate) struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("interrupted before the agent had started")
+    }
+}
+
+impl std::error::Error for Interrupted {}
 
 /// The guard of a run: this program, started once more.
 pub(crate) fn guard() -> Option<Guard> {

@@ -1,6 +1,9 @@
 //! Signals from the terminal and the system, as commands of a session.
 
+use std::sync::Arc;
+
 use interlingua_agents::{Handle, Stop};
+use tokio::sync::Notify;
 
 #[cfg(unix)]
 use crate::terminal_input;
@@ -16,9 +19,13 @@ pub(crate) enum OnInterrupt {
 
 impl OnInterrupt {
     /// Returns whether the session still takes commands.
-    async fn apply(self, handle: &Handle) -> bool {
+    async fn apply(self, handle: &Handle, stopped: &Notify) -> bool {
         match self {
-            Self::Stop => handle.stop(Stop::Interrupted).await.is_ok(),
+            Self::Stop => {
+                let accepted = handle.stop(Stop::Interrupted).await.is_ok();
+                stopped.notify_one();
+                accepted
+            }
             // Without a turn there is nothing to interrupt, and the session goes on.
             Self::InterruptTurn => {
                 handle.interrupt().await != Err(interlingua_agents::Refused::Ended)
@@ -33,6 +40,8 @@ impl OnInterrupt {
 /// SIGINT, which the agent would inherit; a signal that is caught here has its default action there.
 #[derive(Debug)]
 pub(crate) struct Signals {
+    /// Notified when a signal has stopped the session.
+    stopped: Arc<Notify>,
     #[cfg(unix)]
     caught: Vec<(tokio::signal::unix::Signal, bool)>,
     #[cfg(unix)]
@@ -53,21 +62,34 @@ impl Signals {
             signal(kind).ok().map(|signals| (signals, is_interrupt))
         });
         let stop = SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw());
-        Self { caught: caught.collect(), suspending: signal(stop).ok() }
+        Self { stopped: Arc::default(), caught: caught.collect(), suspending: signal(stop).ok() }
     }
 
-    /// Passes the signals on to a session.
-    pub(crate) fn pass_on(self, handle: &Handle, on_interrupt: OnInterrupt) {
+    /// Waits for a signal that ends the program.
+    pub(crate) async fn received(&mut self) {
+        std::future::poll_fn(|context| {
+            let mut caught = self.caught.iter_mut();
+            match caught.any(|(signals, _)| signals.poll_recv(context).is_ready()) {
+                true => std::task::Poll::Ready(()),
+                false => std::task::Poll::Pending,
+            }
+        })
+        .await;
+    }
+
+    /// Passes the signals on to a session. What is returned is notified when one has stopped it.
+    pub(crate) fn pass_on(self, handle: &Handle, on_interrupt: OnInterrupt) -> Arc<Notify> {
         for (mut signals, is_interrupt) in self.caught {
-            let handle = handle.clone();
+            let (handle, stopped) = (handle.clone(), Arc::clone(&self.stopped));
             let effect = if is_interrupt { on_interrupt } else { OnInterrupt::Stop };
             tokio::spawn(async move {
-                while signals.recv().await.is_some() && effect.apply(&handle).await {}
+                while signals.recv().await.is_some() && effect.apply(&handle, &stopped).await {}
             });
         }
         if let Some(signals) = self.suspending {
             tokio::spawn(suspend_with_us(signals, handle.clone()));
         }
+        self.stopped
     }
 }
 
@@ -89,14 +111,24 @@ async fn suspend_with_us(mut signals: tokio::signal::unix::Signal, handle: Handl
 #[cfg(not(unix))]
 impl Signals {
     pub(crate) fn catch() -> Self {
-        Self {}
+        Self { stopped: Arc::default() }
     }
 
-    /// Passes Ctrl-C on to a session.
-    pub(crate) fn pass_on(self, handle: &Handle, on_interrupt: OnInterrupt) {
-        let handle = handle.clone();
+    /// Waits for Ctrl-C.
+    pub(crate) async fn received(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Passes Ctrl-C on to a session. What is returned is notified when it has stopped it.
+    pub(crate) fn pass_on(self, handle: &Handle, on_interrupt: OnInterrupt) -> Arc<Notify> {
+        let (handle, stopped) = (handle.clone(), Arc::clone(&self.stopped));
         tokio::spawn(async move {
-            while tokio::signal::ctrl_c().await.is_ok() && on_interrupt.apply(&handle).await {}
+            while tokio::signal::ctrl_c().await.is_ok()
+                && on_interrupt.apply(&handle, &stopped).await
+            {}
         });
+        self.stopped
     }
 }

@@ -5,7 +5,21 @@ use std::io::{self, BufRead};
 #[cfg(unix)]
 mod echo;
 #[cfg(unix)]
-pub(crate) use echo::{hide, hide_line, resume, show, suspend};
+pub(crate) use echo::{TerminalState, hide, hide_line, restore, resume, show, state, suspend};
+
+/// The state of a terminal; other systems restore it themselves.
+#[cfg(not(unix))]
+pub(crate) struct TerminalState;
+
+/// Other systems restore the terminal themselves.
+#[cfg(not(unix))]
+pub(crate) fn state() -> Option<TerminalState> {
+    None
+}
+
+/// Other systems restore the terminal themselves.
+#[cfg(not(unix))]
+pub(crate) fn restore(_state: &TerminalState) {}
 
 /// Other systems show what is typed.
 #[cfg(not(unix))]
@@ -19,6 +33,18 @@ pub(crate) fn hide_line() {}
 #[cfg(not(unix))]
 pub(crate) fn show() -> bool {
     false
+}
+
+/// The columns and rows of the terminal at which the user is asked.
+pub(crate) fn screen() -> (u16, u16) {
+    #[cfg(unix)]
+    if let Ok(size) = rustix::termios::tcgetwinsize(io::stderr())
+        && size.ws_col > 0
+        && size.ws_row > 0
+    {
+        return (size.ws_col, size.ws_row);
+    }
+    (80, 24)
 }
 
 /// Discards what was typed and not read yet.

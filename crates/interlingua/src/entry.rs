@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use crate::dialect::Dialect;
 use crate::event::Event;
+use crate::framing::FrameText;
 
 /// An event in the log of a session.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,6 +147,10 @@ pub trait Sink {
     fn begin(&mut self, _id_seed: u64) -> Result<Flow, Self::Error> {
         Ok(Flow::Continue)
     }
+
+    /// Receives the text of a frame of the input, before the entries that it leads to. A consumer
+    /// that also needs what events leave out does not have to cut the input a second time.
+    fn frame(&mut self, _frame: &FrameText<'_>) {}
 
     /// Takes the next entry.
     fn entry(&mut self, entry: EntryRef<'_>) -> Result<Flow, Self::Error>;

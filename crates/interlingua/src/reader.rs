@@ -336,6 +336,13 @@ impl<S: Sink> SeededOutlet for SinkOutlet<'_, S> {
     fn begin(&mut self, id_seed: u64) {
         self.state = self.sink.begin(id_seed);
     }
+
+    #[inline]
+    fn frame(&mut self, frame: &FrameText<'_>) {
+        if matches!(self.state, Ok(Flow::Continue)) {
+            self.sink.frame(frame);
+        }
+    }
 }
 
 impl<S: Sink> Outlet for SinkOutlet<'_, S> {

@@ -31,12 +31,13 @@ fn signed_in(host: &HostEnvironment) -> Option<String> {
         .or_else(|| host.file(CONFIG, ".credentials.json"))
 }
 
-/// Makes Claude ask, even if a hook in the settings of the project allows the tool.
-const ASK: &str = r#"{"permissions":{"ask":["Bash","Edit","Write","NotebookEdit"]}}"#;
+/// Makes Claude ask, even if a hook in the settings of the project allows the tool. It also asks before
+/// it reads, since it knows no secrets; what else is inside the folder is allowed here at once.
+const ASK: &str =
+    r#"{"permissions":{"ask":["Bash","Edit","Write","NotebookEdit","Read","Grep","Glob","LS"]}}"#;
 
 /// The same, and no hook runs at all: one of the project could do anything unasked.
-const ASK_WITHOUT_HOOKS: &str =
-    r#"{"permissions":{"ask":["Bash","Edit","Write","NotebookEdit"]},"disableAllHooks":true}"#;
+const ASK_WITHOUT_HOOKS: &str = r#"{"permissions":{"ask":["Bash","Edit","Write","NotebookEdit","Read","Grep","Glob","LS"]},"disableAllHooks":true}"#;
 
 fn plan(request: &Request) -> Result<Plan, Error> {
     let mut arguments = words(&[

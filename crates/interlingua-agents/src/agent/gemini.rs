@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::repository::Loosening;
 use super::{
     Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments, scratch_file, session,
 };
@@ -19,9 +20,13 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     signed_in,
     plan,
     screen: None,
-    loosenings: &[],
+    loosenings: LOOSENINGS,
     ignored: "",
 };
+
+/// It reads them only if the user has trusted the folder in Gemini, which then cannot be undone.
+const LOOSENINGS: &[Loosening] =
+    &[Loosening { path: ".gemini/settings.json", settings: &["hooks", "mcpServers"] }];
 
 /// Disables the relaunch as a child process, because the launcher does not forward signals to it.
 const NO_RELAUNCH: &str = "GEMINI_CLI_NO_RELAUNCH";
@@ -65,9 +70,12 @@ fn logs(request: &Request) -> Option<PathBuf> {
 }
 
 /// A policy that makes Gemini ask before it uses these tools, whatever the settings of the project
-/// allow. Reading is left to Gemini, which refuses it outside of the folder.
+/// allow.
 const POLICY: &str = r#"[[rule]]
-toolName = ["run_shell_command", "replace", "write_file"]
+toolName = [
+    "run_shell_command", "replace", "write_file",
+    "read_file", "read_many_files", "grep_search", "search_file_content", "glob", "list_directory",
+]
 decision = "ask_user"
 priority = 900
 "#;

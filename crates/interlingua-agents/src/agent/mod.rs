@@ -93,6 +93,10 @@ struct Plan {
     server: Option<Server>,
     /// The agent ignores the files by which the folder could make it act without asking.
     restricted: bool,
+    /// The agent asks before it acts.
+    asks: bool,
+    /// Why it asks about less than it should, if it does.
+    lax: Option<String>,
 }
 
 impl Plan {
@@ -115,13 +119,15 @@ impl Plan {
             at_terminal: false,
             server: None,
             restricted: false,
+            asks: true,
+            lax: None,
         }
     }
 
     /// An agent that receives one prompt when it is started, and prints a stream.
     fn stream(dialect: &'static str, arguments: Vec<OsString>, delivery: Delivery) -> Self {
-        let input = Input::Closed;
-        Self { delivery, input, ..Self::live(dialect, arguments, PlainDriver::default()) }
+        let (input, asks) = (Input::Closed, false);
+        Self { delivery, input, asks, ..Self::live(dialect, arguments, PlainDriver::default()) }
     }
 
     /// An agent that speaks ACP.
@@ -208,8 +214,8 @@ pub struct Launch {
     pub files: Vec<(PathBuf, String)>,
     /// A temporary folder for the files that the agent writes, deleted with the run.
     pub scratch: Option<TempDir>,
-    /// A warning for the user, emitted when the session starts.
-    pub warning: Option<String>,
+    /// Warnings for the user, emitted when the session starts.
+    pub warnings: Vec<String>,
 }
 
 impl Launch {
@@ -225,7 +231,7 @@ impl Launch {
             model: None,
             files: Vec::new(),
             scratch: None,
-            warning: None,
+            warnings: Vec::new(),
         }
     }
 
@@ -342,8 +348,15 @@ impl KnownAgent {
         };
         let plan = plan(request)?;
         let ignored = plan.restricted.then_some(self.ignored);
-        let warning = repository::warning(self.title, ignored, self.loosenings, request);
-        Ok(Launch { warning, ..plan.launch(program, request)? })
+        let repository = repository::warning(self.title, ignored, self.loosenings, request);
+        let unasked = (!plan.asks).then(|| {
+            let (title, mode) = (self.title, request.mode);
+            format!(
+                "with --exec, {title} does not ask before it acts: its own settings for `{mode}` apply, and permission rules do not"
+            )
+        });
+        let warnings = [unasked, plan.lax.clone(), repository].into_iter().flatten().collect();
+        Ok(Launch { warnings, ..plan.launch(program, request)? })
     }
 }
 
@@ -459,6 +472,42 @@ mod tests {
             assert!((agent.plan)(&auto).is_ok(), "{}", agent.name);
             assert_eq!(KnownAgent::find(agent.name).map(|found| found.title), Some(agent.title));
         }
+    }
+
+    /// The warnings about an agent, whose program is a shell here.
+    #[cfg(unix)]
+    fn warnings(agent: &KnownAgent, request: Request) -> Vec<String> {
+        let request = Request { program: Some("/bin/sh".into()), ..request };
+        agent.launch(&request).unwrap().warnings
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn an_agent_that_cannot_be_held_to_its_mode_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        for agent in ALL {
+            let folder = folder.path().to_owned();
+            let asks = Request { mode: Mode::Auto, folder, ..Request::default() };
+            assert_eq!(warnings(agent, asks.clone()), [""; 0], "{}", agent.name);
+            let found = warnings(agent, Request { exec: true, ..asks }).join("\n");
+            // Claude has one protocol for both.
+            let expected = agent.name != "claude";
+            assert_eq!(found.contains("does not ask before it acts"), expected, "{}", agent.name);
+        }
+    }
+
+    /// Gemini uses the settings of a folder that the user has trusted in it.
+    #[test]
+    #[cfg(unix)]
+    fn programs_that_gemini_would_start_are_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(".gemini")).unwrap();
+        let settings = folder.path().join(".gemini/settings.json");
+        std::fs::write(settings, r#"{"mcpServers":{"a":{"command":"b"}}}"#).unwrap();
+        let request = Request { folder: folder.path().to_owned(), ..Request::default() };
+        let found = warnings(&gemini::AGENT, request.clone());
+        assert!(found.len() == 1 && found[0].contains("settings.json: mcpServers"), "{found:?}");
+        assert_eq!(warnings(&gemini::AGENT, Request { trusts_folder: true, ..request }), [""; 0]);
     }
 
     #[test]

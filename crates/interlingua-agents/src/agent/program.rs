@@ -190,7 +190,17 @@ impl Program {
         let takes_model = self.prompt == Prompt::Protocol
             || self.arguments.iter().any(|argument| argument.contains("{model}"));
         let model = request.model.clone().filter(|_| takes_model);
-        Ok(Launch { files, delivery, model, ..Launch::new(command, dialect, self.driver(request)) })
+        let launch = Launch::new(command, dialect, self.driver(request));
+        let warnings = self.warning().into_iter().collect();
+        Ok(Launch { files, delivery, model, warnings, ..launch })
+    }
+
+    /// Only a program that is prompted in its protocol can be answered in it.
+    fn warning(&self) -> Option<String> {
+        let command = &self.command;
+        (self.prompt != Prompt::Protocol).then(|| {
+            format!("`{command}` does not ask before it acts: the permission mode and permission rules do not apply to it")
+        })
     }
 
     fn driver(&self, request: &Request) -> Box<dyn Driver> {
@@ -274,6 +284,15 @@ mod tests {
         assert!(parse("command='a'\ndialect='codex'\ninterrupt='hup'").contains("close-input"));
         let files = parse("command='a'\ndialect='codex'\n[files]\n'../up'='x'");
         assert!(files.contains("not in the working folder"), "{files}");
+    }
+
+    #[test]
+    fn a_program_that_cannot_ask_is_reported() {
+        for (prompt, asks) in [("stdin", false), ("argument", false), ("protocol", true)] {
+            let text = format!("command='sh'\ndialect='claude'\nprompt='{prompt}'");
+            let launch = Program::parse(&text).unwrap().launch(&Request::default()).unwrap();
+            assert_eq!(launch.warnings.is_empty(), asks, "{prompt}: {:?}", launch.warnings);
+        }
     }
 
     /// A person has to find the place in the file.

@@ -50,7 +50,12 @@ fn plan(request: &Request) -> Result<Plan, Error> {
     let plan = if request.exec { stream(request) } else { acp(request) };
     // An administrator's own settings take precedence.
     if request.variable(SYSTEM_SETTINGS).is_some() {
-        return Ok(plan);
+        let lax = plan.asks.then(|| {
+            format!(
+                "{SYSTEM_SETTINGS} is set, so Qwen Code asks only where its settings make it ask"
+            )
+        });
+        return Ok(Plan { lax, ..plan });
     }
     let restricted = repository::restricts(LOOSENINGS, request);
     let settings = match (restricted, request.exec) {
@@ -81,10 +86,11 @@ fn stream(request: &Request) -> Plan {
 const SYSTEM_SETTINGS: &str = "QWEN_CODE_SYSTEM_SETTINGS_PATH";
 
 /// Makes Qwen ask, even if the settings of the project allow the tool.
-const ASK: &str = r#"{"permissions":{"ask":["Bash","Edit","Write"]}}"#;
+const ASK: &str =
+    r#"{"permissions":{"ask":["Bash","Edit","Write","Read","Grep","Glob","ListFiles"]}}"#;
 
 /// The same, and the folder is not trusted, unless the user has trusted it: its settings are ignored.
-const ASK_AND_DISTRUST: &str = r#"{"permissions":{"ask":["Bash","Edit","Write"]},"security":{"folderTrust":{"enabled":true}}}"#;
+const ASK_AND_DISTRUST: &str = r#"{"permissions":{"ask":["Bash","Edit","Write","Read","Grep","Glob","ListFiles"]},"security":{"folderTrust":{"enabled":true}}}"#;
 
 /// Its own default mode is `auto`, in which a model decides instead of the user.
 const MODES: ModeNames = ModeNames { ask: "default", plan: "plan", starts_asking: false };
@@ -100,6 +106,16 @@ fn acp(request: &Request) -> Plan {
 mod tests {
     use super::*;
     use crate::driver::testing::replies;
+
+    /// Without our settings, those of the folder could allow everything.
+    #[test]
+    fn settings_of_an_administrator_are_kept_and_reported() {
+        let environment = vec![(SYSTEM_SETTINGS.to_owned(), "/etc/qwen.json".to_owned())];
+        let own = plan(&Request { environment, ..Request::default() }).unwrap();
+        assert!(own.scratch.is_none() && own.environment.is_empty());
+        assert!(own.lax.unwrap().contains(SYSTEM_SETTINGS));
+        assert_eq!(plan(&Request::default()).unwrap().lax, None);
+    }
 
     /// Qwen Code 0.24.4 opened its sessions in `auto`, and requested no permissions.
     #[test]

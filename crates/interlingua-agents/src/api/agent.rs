@@ -12,7 +12,7 @@ use super::history::History;
 use super::http::Connection;
 use super::limits::Limits;
 use super::mcp::{McpServer, Servers};
-use super::model::ApiKind;
+use super::model::{ApiKind, OfferedTool};
 use super::resume::Earlier;
 use super::session::Live;
 use super::store::SessionFile;
@@ -117,6 +117,8 @@ pub(super) struct Prepared {
     pub(super) name: &'static str,
     pub(super) agent: AgentLoop,
     pub(super) tools: Arc<SessionTools>,
+    /// The names of the tools that are offered and can be run.
+    pub(super) runnable: Vec<String>,
     pub(super) schema: Option<AnswerSchema>,
     pub(super) file: Option<SessionFile>,
     /// What the user has to know at the start.
@@ -155,15 +157,17 @@ impl ApiSettings {
         let answer_tool = schema.as_ref().map(AnswerSchema::tool);
         let (mut session, mut history, mut frozen) = (new_id(), History::default(), None);
         if let Some(earlier) = self.earlier {
+            notices.extend(other_folder(&earlier, folder));
             let continued = earlier.continued(self.api, &self.model, answer_tool.as_ref());
             notices.extend(continued.losses);
             (history, frozen) = (continued.history, continued.frozen);
             session = continued.id.unwrap_or(session);
         }
-        let frozen = frozen.unwrap_or_else(|| {
-            let tools = tools.offered().into_iter().chain(answer_tool).collect();
-            Frozen { system: self.system, tools }
-        });
+        let available: Vec<_> = tools.offered().into_iter().chain(answer_tool).collect();
+        let frozen =
+            frozen.unwrap_or_else(|| Frozen { system: self.system, tools: available.clone() });
+        let runnable = runnable(&frozen, &available);
+        notices.extend(missing_tools(&frozen, &runnable));
         let not_written = |problem| Error::NotPrepared {
             path: self.sessions.clone().unwrap_or_default(),
             problem,
@@ -188,11 +192,36 @@ impl ApiSettings {
             name: self.name,
             agent: AgentLoop::new(settings, history),
             tools: Arc::new(tools),
+            runnable,
             schema,
             file,
             notices,
         })
     }
+}
+
+/// The names of the offered tools that can be run. A resumed session offers what it always has.
+fn runnable(frozen: &Frozen, available: &[OfferedTool]) -> Vec<String> {
+    let is_available = |name: &str| available.iter().any(|tool| tool.name == name);
+    let names = frozen.tools.iter().map(|tool| tool.name.clone());
+    names.filter(|name| is_available(name)).collect()
+}
+
+fn missing_tools(frozen: &Frozen, runnable: &[String]) -> Option<String> {
+    let names = frozen.tools.iter().map(|tool| &*tool.name);
+    let missing: Vec<_> = names.filter(|name| !runnable.iter().any(|it| it == name)).collect();
+    (!missing.is_empty()).then(|| {
+        format!("calls of these tools of the earlier session fail now: {}", missing.join(", "))
+    })
+}
+
+/// The system prompt of a resumed session names its folder.
+fn other_folder(earlier: &Earlier, folder: &Path) -> Option<String> {
+    let before = earlier.folder().filter(|before| Path::new(before) != folder)?;
+    Some(format!(
+        "the earlier session worked in {before}, and this one works in {}",
+        folder.display()
+    ))
 }
 
 /// A new id for a session.

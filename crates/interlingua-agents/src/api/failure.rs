@@ -66,15 +66,23 @@ impl Failure {
         Self { class, message: message.into(), ..Self::default() }
     }
 
-    /// A failure that a response reported.
-    pub(crate) fn of_response(end: &TurnEnded<'_>) -> Self {
+    /// A failure that a response reported, with the details of its error.
+    pub(crate) fn of_response(end: &TurnEnded<'_>, details: Option<&str>) -> Self {
+        let message = text(&end.cause).unwrap_or_else(|| "the response failed".to_owned());
+        let hint = details.and_then(retry_info).or_else(|| stated_delay(&message));
         Self {
             class: end.class.clone().unwrap_or_default(),
-            message: text(&end.cause).unwrap_or_else(|| "the response failed".to_owned()),
+            message,
             code: text(&end.reason),
             http_status: end.http_status,
-            ..Self::default()
+            hint,
+            should_retry: None,
         }
+    }
+
+    /// The end of a turn as a failure.
+    pub(crate) fn of_end(end: &TurnEnded<'_>) -> Self {
+        Self::of_response(end, None)
     }
 
     /// An HTTP response that is an error.
@@ -82,14 +90,14 @@ impl Failure {
         let (end, details) = read_error(api, body);
         let by_status = ErrorClass::of_http_status(u64::from(status));
         let mut failure = match end {
-            Some(end) => Self::of_response(&end),
+            Some(end) => Self::of_response(&end, details.as_deref()),
             None => Self::new(ErrorClass::Unspecified, describe(status, body)),
         };
         if failure.class == ErrorClass::Unspecified {
             failure.class = by_status;
         }
         failure.http_status = Some(u64::from(status));
-        failure.hint = headers.retry_after().or_else(|| details.as_deref().and_then(retry_info));
+        failure.hint = headers.retry_after().or(failure.hint);
         failure.should_retry = headers.should_retry().or((status == 409).then_some(true));
         failure
     }
@@ -121,6 +129,8 @@ impl Failure {
             code: self.code.clone().map(Text::from),
             http_status: self.http_status,
             fatal: true,
+            retryable: Some(self.may_be_retried()),
+            retry_after_ms: self.hint.map(milliseconds),
         }
     }
 
@@ -128,7 +138,7 @@ impl Failure {
         Retry {
             attempt: Some(u64::from(attempt)),
             of: Some(u64::from(of)),
-            delay_ms: Some(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+            delay_ms: Some(milliseconds(delay)),
             class: self.class.clone(),
             http_status: self.http_status,
             message: Some(Text::from(self.message.clone())),
@@ -188,7 +198,9 @@ fn read_error(api: ApiKind, body: &[u8]) -> (Option<TurnEnded<'static>>, Option<
     };
     let Ok(_) = reader.push(body, None, &mut sink);
     let Ok(_) = reader.push(b"\n\n", None, &mut sink);
-    let end = reader.take_response_end().filter(|end| end.outcome == Outcome::Failed);
+    let end = reader.take_response_end();
+    // A prompt that the provider blocks is refused.
+    let end = end.filter(|end| matches!(end.outcome, Outcome::Failed | Outcome::Refused));
     (end, details)
 }
 
@@ -200,12 +212,38 @@ fn retry_info(details: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
+/// The delay that the message of an error states, as those of OpenAI do: "try again in 1.3s".
+fn stated_delay(message: &str) -> Option<Duration> {
+    let (_, rest) = message.split_once("try again in ")?;
+    let end = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
+    let (number, unit) = rest.split_at_checked(end)?;
+    let number: f64 = number.parse().ok()?;
+    let seconds = if unit.starts_with("ms") {
+        number / 1000.0
+    } else if unit.starts_with('s') {
+        number
+    } else {
+        return None;
+    };
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Describes a body that is not an error of the API, such as the page of a proxy.
 fn describe(status: u16, body: &[u8]) -> String {
     const SHOWN: usize = 200;
     let text = String::from_utf8_lossy(body);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let shown: String = text.chars().take(SHOWN).collect();
+    if (300..400).contains(&status) {
+        return format!(
+            "the server redirects (status {status}) to another address, to which the key is not sent: check the \
+             address of the server"
+        );
+    }
     match shown.is_empty() {
         true => format!("the server answered with status {status} and without a message"),
         false => format!("the server answered with status {status}: {shown}"),
@@ -274,6 +312,38 @@ mod tests {
         assert!(failure.message.contains("502") && failure.message.contains("Bad Gateway"));
         assert!(failure.may_be_retried());
         assert!(of(ApiKind::Gemini, 500, "").message.contains("without a message"));
+    }
+
+    #[test]
+    fn a_delay_is_read_from_a_message() {
+        let delay = |text: &str| stated_delay(text).map(|delay| delay.as_millis());
+        assert_eq!(delay("Rate limit reached. Please try again in 1.3s. See"), Some(1300));
+        assert_eq!(delay("Please try again in 20ms."), Some(20));
+        assert_eq!(delay("try again in 6m0s"), None);
+        assert_eq!(delay("try again in s"), None);
+        assert_eq!(delay("try again later"), None);
+    }
+
+    #[test]
+    fn a_blocked_prompt_is_refused_and_a_redirect_not_followed() {
+        let body = r#"{"error":{"message":"Your prompt was flagged","type":"invalid_request_error","code":"content_policy_violation"}}"#;
+        let failure = of(ApiKind::Chat, 400, body);
+        assert_eq!(failure.class, ErrorClass::Refusal);
+        assert_eq!(failure.message, "Your prompt was flagged");
+        assert_eq!(failure.to_turn_ended().outcome, Outcome::Refused);
+        let failure = of(ApiKind::Chat, 308, "");
+        assert_eq!(failure.class, ErrorClass::Configuration);
+        assert!(failure.message.contains("redirects"));
+    }
+
+    #[test]
+    fn an_error_states_whether_and_when_it_may_be_retried() {
+        let headers = Headers { retry_after: Some("7".to_owned()), ..Headers::default() };
+        let body = b"{\"error\":{\"message\":\"slow\"}}";
+        let error = Failure::of_http(ApiKind::Chat, 429, &headers, body).to_error();
+        assert_eq!((error.retryable, error.retry_after_ms), (Some(true), Some(7000)));
+        let error = of(ApiKind::Chat, 401, "{}").to_error();
+        assert_eq!((error.retryable, error.retry_after_ms), (Some(false), None));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //! A task reads the response, so that a slow consumer does not let the connection idle. It knows
 //! nothing of what the bytes mean.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use interlingua::event::ErrorClass;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -14,6 +15,10 @@ use crate::error::Error;
 
 /// The number of pieces of a response that may wait.
 const CAPACITY: usize = 1024;
+
+/// The length up to which pieces that have arrived are joined. The connection passes on a few
+/// kilobytes at a time, and everything that is done once per piece would be done too often.
+const JOINED: usize = 64 << 10;
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(15);
@@ -28,6 +33,9 @@ pub struct Connection {
     pub base_url: String,
     /// The key; empty for a server that needs none.
     pub key: String,
+    /// Why there is no key, if the server needs one. Nothing is sent then, and every turn fails with
+    /// this message.
+    pub missing_key: Option<String>,
     /// Further headers.
     pub headers: Vec<(String, String)>,
     /// Certificates of authorities to trust, in PEM, besides those of the system.
@@ -54,7 +62,7 @@ pub(crate) struct Client {
 #[derive(Debug)]
 pub(crate) enum Received {
     /// The next bytes of a response.
-    Bytes(Vec<u8>),
+    Bytes(Bytes),
     /// The response has ended.
     Ended,
     /// The server answered with an error.
@@ -67,6 +75,8 @@ pub(crate) enum Received {
 #[derive(Debug)]
 pub(crate) struct Exchange {
     received: mpsc::Receiver<Received>,
+    /// What arrived after bytes that were joined.
+    after: Option<Received>,
     task: AbortHandle,
 }
 
@@ -77,18 +87,45 @@ impl Drop for Exchange {
 }
 
 impl Exchange {
-    /// What arrives next.
+    /// What arrives next. This is cancel safe.
     pub(crate) async fn next(&mut self) -> Received {
-        let lost =
-            || Received::Failed(Failure::new(ErrorClass::Network, "the connection was lost"));
-        self.received.recv().await.unwrap_or_else(lost)
+        if let Some(after) = self.after.take() {
+            return after;
+        }
+        match self.received.recv().await {
+            Some(Received::Bytes(bytes)) => Received::Bytes(self.join(bytes)),
+            Some(other) => other,
+            None => Received::Failed(Failure::new(ErrorClass::Network, "the connection was lost")),
+        }
+    }
+
+    /// Appends the pieces that have arrived already.
+    fn join(&mut self, first: Bytes) -> Bytes {
+        let mut joined = Vec::new();
+        while first.len().max(joined.len()) < JOINED {
+            match self.received.try_recv() {
+                Ok(Received::Bytes(next)) => {
+                    if joined.is_empty() {
+                        joined.reserve(JOINED + next.len());
+                        joined.extend_from_slice(&first);
+                    }
+                    joined.extend_from_slice(&next);
+                }
+                Ok(other) => {
+                    self.after = Some(other);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        if joined.is_empty() { first } else { Bytes::from(joined) }
     }
 }
 
 impl Client {
     pub(crate) fn new(connection: Connection) -> Result<Self, Error> {
         let invalid = |problem: String| Error::InvalidConnection {
-            base_url: connection.base_url.clone(),
+            base_url: without_secrets(&connection.base_url),
             problem,
         };
         let url =
@@ -128,6 +165,16 @@ impl Client {
         &self.connection.key
     }
 
+    /// Why there is no key, if one is needed.
+    pub(crate) fn missing_key(&self) -> Option<&str> {
+        self.connection.missing_key.as_deref()
+    }
+
+    /// The headers of the user, which may be secrets.
+    pub(crate) fn headers(&self) -> &[(String, String)] {
+        &self.connection.headers
+    }
+
     /// Sends a request.
     pub(crate) fn send(
         &self,
@@ -156,8 +203,20 @@ impl Client {
             // The session may not be interested any more.
             let _ = send.send(last).await;
         });
-        Exchange { received, task: task.abort_handle() }
+        Exchange { received, after: None, task: task.abort_handle() }
     }
+}
+
+/// An address without what may be a secret: the user and the query.
+pub(crate) fn without_secrets(address: &str) -> String {
+    let Ok(mut url) = reqwest::Url::parse(address) else {
+        // What cannot be parsed has no parts that could be left out.
+        return if address.contains(['@', '?']) { "(an address)" } else { address }.to_owned();
+    };
+    // An address without a host has no user either.
+    let _ = url.set_username("").and_then(|()| url.set_password(None));
+    url.set_query(None);
+    url.to_string()
 }
 
 /// Passes on the bytes of a response; returns how it ended.
@@ -172,13 +231,21 @@ async fn receive(request: reqwest::RequestBuilder, send: &mpsc::Sender<Received>
     loop {
         match response.chunk().await {
             Ok(Some(bytes)) => {
-                if send.send(Received::Bytes(bytes.into())).await.is_err() {
+                if send.send(Received::Bytes(bytes)).await.is_err() {
                     return Received::Ended;
                 }
             }
             Ok(None) => return Received::Ended,
             Err(problem) => return Received::Failed(failure(&problem)),
         }
+    }
+}
+
+/// The value of `retry-after` in seconds; it may also be a date.
+fn in_seconds(value: String, now: SystemTime) -> String {
+    match httpdate::parse_http_date(value.trim()) {
+        Ok(date) => date.duration_since(now).unwrap_or_default().as_secs_f64().to_string(),
+        Err(_) => value,
     }
 }
 
@@ -189,7 +256,7 @@ async fn refused(mut response: reqwest::Response) -> Received {
         value.to_str().ok().map(str::to_owned)
     };
     let headers = Headers {
-        retry_after: header("retry-after"),
+        retry_after: header("retry-after").map(|value| in_seconds(value, SystemTime::now())),
         retry_after_ms: header("retry-after-ms"),
         should_retry: header("x-should-retry"),
     };
@@ -226,4 +293,47 @@ fn chain(problem: &reqwest::Error) -> String {
         cause = next.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_secrets() {
+        assert_eq!(without_secrets("https://me:pass@host/v1?key=abc"), "https://host/v1");
+        assert_eq!(without_secrets("ftp://host"), "ftp://host/");
+        assert_eq!(without_secrets("no address"), "no address");
+        assert_eq!(without_secrets("//me:pass@host"), "(an address)");
+    }
+
+    #[test]
+    fn a_date_to_wait_for_is_a_delay() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let now = httpdate::parse_http_date(date).unwrap() - Duration::from_secs(30);
+        assert_eq!(in_seconds(date.to_owned(), now), "30");
+        assert_eq!(in_seconds(date.to_owned(), SystemTime::now()), "0");
+        assert_eq!(in_seconds("12".to_owned(), now), "12");
+    }
+
+    #[tokio::test]
+    async fn pieces_that_have_arrived_are_joined() {
+        let (send, received) = mpsc::channel(CAPACITY);
+        let task = tokio::spawn(async {}).abort_handle();
+        let mut exchange = Exchange { received, after: None, task };
+        let long = vec![b'x'; JOINED];
+        for piece in [&b"a"[..], b"b", &long, b"c"] {
+            send.try_send(Received::Bytes(Bytes::copy_from_slice(piece))).unwrap();
+        }
+        send.try_send(Received::Ended).unwrap();
+        let mut pieces = Vec::new();
+        let end = loop {
+            match exchange.next().await {
+                Received::Bytes(bytes) => pieces.push(bytes),
+                other => break other,
+            }
+        };
+        assert_eq!(pieces, [[&b"ab"[..], &long].concat(), b"c".to_vec()]);
+        assert!(matches!(end, Received::Ended));
+    }
 }

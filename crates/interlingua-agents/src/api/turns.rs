@@ -28,6 +28,9 @@ pub(crate) const ANSWER_TOOL: &str = "StructuredOutput";
 /// How often the same request is sent again without a notice, because a response had no content.
 const EMPTY_REPEATS: u32 = 2;
 
+const REASONING_REJECTED: &str =
+    "the provider does not accept the reasoning of earlier answers any more, so it is dropped";
+
 /// How often the model may repeat a call whose arguments are no JSON object.
 const MALFORMED_REPEATS: u32 = 3;
 
@@ -51,6 +54,9 @@ pub(crate) enum Next {
     /// Send the request again after a delay. What the failed response showed is withdrawn, unless
     /// the next one continues it.
     Retry(NextAttempt),
+    /// Send the request at once in another form, because of this failure. The user learns what is
+    /// left out, if something is.
+    Adapted { failure: Failure, notice: Option<&'static str>, attempt: u32, of: u32 },
     /// Run these calls.
     Run(Vec<MadeCall>),
     /// Request a summary of the older turns, because of this failure.
@@ -224,7 +230,15 @@ impl AgentLoop {
             && !self.rejected.contains(&field)
         {
             self.rejected.push(field);
-            return Next::Request;
+            return self.adapted(failure, field.notice());
+        }
+        if failure.class == ErrorClass::BadRequest
+            && self.api.rejects_reasoning(&failure.message)
+            && self.history.native_answers().next().is_some()
+        {
+            self.history.record(Record::ReasoningDropped);
+            (self.messages, self.rendered) = (Vec::new(), 0);
+            return self.adapted(failure, Some(REASONING_REJECTED));
         }
         if failure.class == ErrorClass::ContextOverflow
             && self.settings.compacts
@@ -243,6 +257,12 @@ impl AgentLoop {
             }
             None => Next::End(Box::new(failure.to_turn_ended())),
         }
+    }
+
+    fn adapted(&mut self, failure: Failure, notice: Option<&'static str>) -> Next {
+        self.turn.attempt += 1;
+        let of = self.settings.retries.attempts;
+        Next::Adapted { failure, notice, attempt: self.turn.attempt, of }
     }
 
     /// When a failed request, or one for a summary, is sent again; `None` if it is not.
@@ -311,7 +331,8 @@ impl AgentLoop {
             && end.outcome != Outcome::LimitReached
         {
             self.turn.empty_repeats += 1;
-            return Next::Request;
+            let failure = Failure::new(ErrorClass::Internal, "the response is empty");
+            return self.adapted(failure, None);
         }
         self.name_calls(&mut answer.content, &made);
         let (malformed, calls): (Vec<_>, Vec<_>) =
@@ -375,9 +396,11 @@ impl AgentLoop {
 
     /// Counts what a request has used, whether it succeeded or not.
     /// `at` is its time in milliseconds since 1970.
-    pub(crate) fn count(&mut self, usage: &Usage<'_>, at: u64) {
+    /// Its cost is the one that the provider reported, else that of the price table.
+    pub(crate) fn count(&mut self, usage: &Usage<'_>, reported_usd: Option<f64>, at: u64) {
         let LoopSettings { model, prices, .. } = &self.settings;
-        self.turn.spent.add(model, usage, prices.cost(model, usage, at));
+        let usd = reported_usd.or_else(|| prices.cost(model, usage, at));
+        self.turn.spent.add(model, usage, usd);
     }
 
     /// Gives calls without an id of the provider the emitted one, which is unique in the session.

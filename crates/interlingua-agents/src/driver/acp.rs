@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -102,8 +103,8 @@ struct Pending {
     /// The id as it was sent.
     id: Box<RawValue>,
     options: Vec<Choice>,
-    /// It is a question, not a request for a permission.
-    is_question: bool,
+    /// The number of its questions, if it is not a request for a permission.
+    questions: Option<usize>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -149,7 +150,13 @@ struct PermissionCall {
 struct PermissionMeta {
     #[serde(rename = "qwenInteractionKind", default)]
     interaction: Option<String>,
+    #[serde(rename = "qwenQuestions", default)]
+    questions: Vec<IgnoredAny>,
 }
+
+/// The warning about a request that could not be allowed once.
+const ONLY_PERMANENT: &str =
+    "the agent offers no way to allow this request only once, so it was cancelled";
 
 /// The silence after which a replay counts as complete.
 const REPLAY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -216,9 +223,10 @@ impl AcpDriver {
             .and_then(|params| serde_json::from_str::<PermissionParams>(params.get()).ok());
         if let (Some(name), Some(PermissionParams { options, call })) = (message.id_text(), params)
         {
-            let interaction = call.meta.and_then(|meta| meta.interaction);
-            let is_question = interaction.as_deref() == Some("user_question");
-            self.pending.insert(name, Pending { id: id.to_owned(), options, is_question });
+            let is_question =
+                |meta: &PermissionMeta| meta.interaction.as_deref() == Some("user_question");
+            let questions = call.meta.filter(is_question).map(|meta| meta.questions.len().max(1));
+            self.pending.insert(name, Pending { id: id.to_owned(), options, questions });
         }
     }
 
@@ -364,36 +372,38 @@ impl Driver for AcpDriver {
 
     fn decide(&mut self, request: &str, decision: &Decision, steps: &mut Vec<Step>) {
         let Some(Pending { id, options, .. }) = self.pending.remove(request) else { return };
-        let kinds = match decision {
-            Decision::Allow => ["allow_once", "allow_always"],
-            Decision::Deny(_) => ["reject_once", "reject_always"],
+        let kind = match decision {
+            Decision::Allow => "allow_once",
+            Decision::Deny(_) => "reject_once",
         };
-        let find = |kind: &str| {
-            let fitting = options.iter().filter(|choice| choice.kind == kind);
-            // Qwen's first option for a plan restores the mode before it, in which it may not ask.
-            fitting.clone().find(|choice| choice.id == "proceed_once").or(fitting.clone().next())
-        };
-        let choice = kinds.iter().find_map(|kind| find(kind));
-        // If an agent offers no option to reject, a cancelled request counts as a rejection.
-        let outcome = match choice {
+        let mut fitting = options.iter().filter(|choice| choice.kind == kind);
+        // Qwen's first option for a plan restores the mode before it, in which it may not ask.
+        let best = fitting.clone().find(|choice| choice.id == "proceed_once");
+        // A permanent decision would outlive the session, and may cover more than this request. A
+        // cancelled request counts as a rejection.
+        let outcome = match best.or_else(|| fitting.next()) {
             Some(choice) => json!({"outcome": "selected", "optionId": choice.id}),
-            None => json!({"outcome": "cancelled"}),
+            None => {
+                let warning = (*decision == Decision::Allow).then_some(ONLY_PERMANENT);
+                steps.extend(warning.map(|warning| Step::warn(warning.to_owned())));
+                json!({"outcome": "cancelled"})
+            }
         };
         steps.push(ENVELOPE.result(&id, &json!({"outcome": outcome})));
     }
 
     fn answer(&mut self, request: &str, answer: &Answer, steps: &mut Vec<Step>) {
-        let Some(Pending { id, options, is_question }) = self.pending.remove(request) else {
+        let Some(Pending { id, options, questions }) = self.pending.remove(request) else {
             return;
         };
-        // Declining would end the turn, so the reason is given as the answer.
+        // Declining would end the turn, so the reason is given as the answer to every question.
         let texts: Vec<_> = match answer {
             Answer::Chosen(chosen) => chosen.iter().map(|texts| texts.join(", ")).collect(),
-            Answer::Declined(reason) => vec![reason.clone()],
+            Answer::Declined(reason) => vec![reason.clone(); questions.unwrap_or(1)],
             Answer::Form(_) => Vec::new(),
         };
-        let submit = options.iter().find(|choice| choice.kind.starts_with("allow"));
-        let (Some(submit), true) = (submit, is_question) else {
+        let submit = options.iter().find(|choice| choice.kind == "allow_once");
+        let (Some(submit), true) = (submit, questions.is_some()) else {
             steps.push(ENVELOPE.result(&id, &json!({"outcome": {"outcome": "cancelled"}})));
             return;
         };
@@ -615,12 +625,12 @@ mod tests {
     /// Qwen asks questions by requesting a permission; cancelling one ends the turn.
     #[test]
     fn a_question_is_answered_beside_the_outcome() {
-        let asks = r#"{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s","options":[{"optionId":"proceed_once","name":"Submit","kind":"allow_once"},{"optionId":"cancel","kind":"reject_once"}],"toolCall":{"toolCallId":"c","_meta":{"qwenInteractionKind":"user_question"}}}}"#;
+        let asks = r#"{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s","options":[{"optionId":"proceed_once","name":"Submit","kind":"allow_once"},{"optionId":"cancel","kind":"reject_once"}],"toolCall":{"toolCallId":"c","_meta":{"qwenInteractionKind":"user_question","qwenQuestions":[{"question":"Which colour?"},{"question":"Which shapes?"}]}}}}"#;
         let chosen = Answer::Chosen(vec![vec!["Blue".into()], vec!["Dot".into(), "Star".into()]]);
         let declined = Answer::Declined("no one is here".into());
         let expected = [
             (chosen, json!({"0": "Blue", "1": "Dot, Star"})),
-            (declined, json!({"0": "no one is here"})),
+            (declined, json!({"0": "no one is here", "1": "no one is here"})),
         ];
         for (answer, answers) in expected {
             let (mut driver, mut steps) = (in_turn(), Vec::new());
@@ -629,6 +639,25 @@ mod tests {
             let result = &sent(&steps)[0]["result"];
             assert_eq!(result["outcome"]["optionId"], "proceed_once");
             assert_eq!(result["answers"], answers);
+        }
+    }
+
+    /// Qwen stores a permanent decision in the settings of the project or of the user.
+    #[test]
+    fn a_decision_is_never_permanent() {
+        let asks = r#"{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s","options":[{"optionId":"always","kind":"allow_always"},{"optionId":"never","kind":"reject_always"}],"toolCall":{"toolCallId":"c"}}}"#;
+        let warning = vec![Step::warn(ONLY_PERMANENT.to_owned())];
+        let decisions = [(Decision::Allow, warning), (Decision::Deny(String::new()), Vec::new())];
+        for (decision, warnings) in decisions {
+            let (mut driver, mut steps) = (in_turn(), Vec::new());
+            replies(&mut driver, asks);
+            driver.decide("7", &decision, &mut steps);
+            let answer = steps.pop();
+            assert_eq!(steps, warnings);
+            assert_eq!(
+                sent(answer.as_slice())[0]["result"],
+                json!({"outcome": {"outcome": "cancelled"}})
+            );
         }
     }
 

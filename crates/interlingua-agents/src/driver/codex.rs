@@ -69,6 +69,8 @@ struct Pending {
 enum Form {
     Approval,
     LegacyApproval,
+    /// The permissions that are requested beyond the sandbox.
+    Permissions(Value),
     /// The ids of the questions.
     Questions(Vec<String>),
     /// The form of an MCP server, or its request to run a tool.
@@ -125,6 +127,11 @@ impl CodexDriver {
                 Form::Approval
             }
             "execCommandApproval" | "applyPatchApproval" => Form::LegacyApproval,
+            "item/permissions/requestApproval" => {
+                let wanted =
+                    message.params.map(|params| serde_json::from_str::<More>(params.get()));
+                Form::Permissions(wanted.and_then(Result::ok).unwrap_or_default().permissions)
+            }
             "item/tool/requestUserInput" => {
                 let asked =
                     message.params.map(|params| serde_json::from_str::<Asked>(params.get()));
@@ -236,6 +243,12 @@ struct Asked {
     questions: Vec<Named>,
 }
 
+#[derive(Default, Deserialize)]
+struct More {
+    #[serde(default)]
+    permissions: Value,
+}
+
 #[derive(Deserialize)]
 struct Started {
     thread: Option<Named>,
@@ -296,6 +309,11 @@ impl Driver for CodexDriver {
             (Form::Approval, false) => json!({"decision": "decline"}),
             (Form::LegacyApproval, true) => json!({"decision": "approved"}),
             (Form::LegacyApproval, false) => json!({"decision": "denied"}),
+            // What is granted ends with the turn.
+            (Form::Permissions(wanted), true) if wanted.is_object() => {
+                json!({"permissions": wanted, "scope": "turn"})
+            }
+            (Form::Permissions(_), _) => json!({"permissions": {}, "scope": "turn"}),
             (Form::Elicitation, true) => json!({"action": "accept", "content": {}, "_meta": null}),
             (Form::Elicitation, false) => {
                 json!({"action": "decline", "content": null, "_meta": null})
@@ -449,6 +467,23 @@ mod tests {
             let mut steps = Vec::new();
             driver.decide("0", &decision, &mut steps);
             assert_eq!(sent(&steps), [json!({"id": 0, "result": {"decision": word}})]);
+        }
+    }
+
+    /// It was shown to the user as a permission request, and refused as an unknown method.
+    #[test]
+    fn further_permissions_are_granted_for_the_turn_or_not_at_all() {
+        let wanted = json!({"fileSystem": {"write": ["/data"]}, "network": null});
+        let asks = json!({"method": "item/permissions/requestApproval", "id": 4,
+            "params": {"itemId": "i", "cwd": "/project", "permissions": wanted}});
+        for (decision, granted) in
+            [(Decision::Allow, wanted.clone()), (Decision::Deny("no".into()), json!({}))]
+        {
+            let (mut driver, mut steps) = (in_turn(), Vec::new());
+            assert_eq!(replies(&mut driver, &asks.to_string()), [serde_json::Value::Null; 0]);
+            driver.decide("4", &decision, &mut steps);
+            let result = json!({"permissions": granted, "scope": "turn"});
+            assert_eq!(sent(&steps), [json!({"id": 4, "result": result})]);
         }
     }
 

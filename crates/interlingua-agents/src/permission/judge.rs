@@ -239,7 +239,7 @@ impl Judge<'_> {
             }
             Ruling::Asked => Finding::Asked(subject()),
             Ruling::Allowed if reading || self.policy.mode != Mode::Plan => Finding::Allowed,
-            Ruling::Unmatched if free && self.policy.mode != Mode::Interactive => Finding::Allowed,
+            Ruling::Unmatched if free && !self.policy.mode.needs_rule() => Finding::Allowed,
             Ruling::Allowed | Ruling::Unmatched => Finding::Undecided(subject()),
         }
     }

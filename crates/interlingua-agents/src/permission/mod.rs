@@ -24,8 +24,8 @@ pub use visible::{is_hidden, visible};
 
 /// How a permission request is decided if no rule matches it.
 ///
-/// In every mode but `interactive`, reading inside of the folder is allowed, except for secrets: by tools that read,
-/// search or list files, and by commands that are known to only read.
+/// In every mode but `interactive` and `deny`, reading inside of the folder is allowed, except for secrets: by tools
+/// that read, search or list files, and by commands that are known to only read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// For everything but reading, the user is asked.
@@ -38,7 +38,7 @@ pub enum Mode {
     AcceptEdits,
     /// Every request is allowed, unless a rule denies it, or may deny it.
     Auto,
-    /// Everything that the user would be asked about is denied.
+    /// Everything is denied that no rule allows, also reading, as far as the agent asks.
     Deny,
     /// The agent only makes a plan: everything but reading is denied, even if a rule allows it.
     Plan,
@@ -48,6 +48,11 @@ impl Mode {
     /// All modes.
     pub const ALL: [Self; 6] =
         [Self::Ask, Self::Interactive, Self::AcceptEdits, Self::Auto, Self::Deny, Self::Plan];
+
+    /// Whether only a rule allows something, also reading.
+    fn needs_rule(self) -> bool {
+        matches!(self, Self::Interactive | Self::Deny)
+    }
 
     /// The name of the mode on the command line.
     pub fn as_str(self) -> &'static str {
@@ -150,21 +155,33 @@ pub struct Policy {
     pub rules: Rules,
 }
 
+/// What is allowed for the rest of a session, together with a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Always {
+    /// The same commands or files.
+    Same,
+    /// Whatever the tool is used for that matches this pattern.
+    Matching(String),
+    /// Whatever the tool is used for.
+    Tool,
+}
+
 impl Policy {
-    /// Allows what a request is about for the rest of the session: the same commands or files, or
-    /// whatever matches a pattern. The error explains why a rule cannot allow it.
+    /// Allows what a request is about for the rest of the session. The error explains why a rule
+    /// cannot allow it.
     pub fn allow_always(
         &mut self,
         request: &PermissionRequest,
-        pattern: Option<&str>,
+        always: &Always,
     ) -> Result<(), String> {
         let mut next = self.clone();
-        let rules = match pattern {
-            Some(pattern) => {
-                let tool = always::tool_pattern(request);
-                Rule::new(&tool, Some(pattern), Effect::Allow).map(|rule| vec![rule])
-            }
-            None => always::exact_rules(request),
+        let tool = always::tool_pattern(request);
+        let allow = |pattern| Rule::new(&tool, pattern, Effect::Allow).map(|rule| vec![rule]);
+        let rules = match always {
+            Always::Same => always::exact_rules(request),
+            Always::Matching(pattern) => allow(Some(pattern.as_str())),
+            Always::Tool => allow(None),
         };
         next.rules.extend(rules.map_err(|bad| bad.to_string())?);
         match next.judge(request) {
@@ -173,9 +190,13 @@ impl Policy {
                 Ok(())
             }
             Verdict::Decided(Decision::Deny(why)) => Err(why),
-            Verdict::AskUser { reason, .. } => Err(match pattern {
-                Some(pattern) => format!("`{pattern}` would not allow this request: {reason}"),
-                None => format!("a rule cannot allow this request: {reason}"),
+            Verdict::AskUser { reason, .. } => Err(match always {
+                Always::Matching(pattern) => {
+                    format!("`{pattern}` would not allow this request: {reason}")
+                }
+                Always::Same | Always::Tool => {
+                    format!("a rule cannot allow this request: {reason}")
+                }
             }),
         }
     }
@@ -194,7 +215,7 @@ impl Policy {
             Mode::Ask | Mode::Interactive | Mode::AcceptEdits | Mode::Auto => {
                 Verdict::AskUser { reason, may_be_denied }
             }
-            Mode::Deny => deny(format!("the permission mode `deny` allows only reading: {reason}")),
+            Mode::Deny => deny(format!("the permission mode `deny` allows nothing: {reason}")),
             // Only the user approves a plan.
             Mode::Plan if request.ends_planning() => Verdict::AskUser { reason, may_be_denied },
             Mode::Plan => deny(format!("the permission mode `plan` allows no changes: {reason}")),

@@ -332,8 +332,8 @@ fn each_mode_decides_as_documented() {
     //                     default, accept-edits, auto, deny, plan
     let modes = [Mode::Ask, Mode::AcceptEdits, Mode::Auto, Mode::Deny, Mode::Plan];
     let commands = [
-        ("ls", [Allow; 5]),
-        ("git status && cat a", [Allow; 5]),
+        ("ls", [Allow, Allow, Allow, Deny, Allow]),
+        ("git status && cat a", [Allow, Allow, Allow, Deny, Allow]),
         ("cat .env", [Ask, Ask, Allow, Deny, Deny]),
         ("cat /etc/passwd", [Ask, Ask, Allow, Deny, Deny]),
         ("rm a", [Ask, Ask, Allow, Deny, Deny]),
@@ -346,11 +346,11 @@ fn each_mode_decides_as_documented() {
         assert_eq!(found, expected, "{line}");
     }
     let files = [
-        (ToolKind::Read, "a", [Allow; 5]),
+        (ToolKind::Read, "a", [Allow, Allow, Allow, Deny, Allow]),
         (ToolKind::Read, ".env", [Ask, Ask, Allow, Deny, Deny]),
         (ToolKind::Read, "../x", [Ask, Ask, Allow, Deny, Deny]),
-        (ToolKind::List, ".", [Allow; 5]),
-        (ToolKind::Search, "src", [Allow; 5]),
+        (ToolKind::List, ".", [Allow, Allow, Allow, Deny, Allow]),
+        (ToolKind::Search, "src", [Allow, Allow, Allow, Deny, Allow]),
         (ToolKind::Search, ".", [Ask, Ask, Allow, Deny, Deny]),
         (ToolKind::Edit, "a", [Ask, Allow, Allow, Deny, Deny]),
         (ToolKind::Write, "new/file", [Ask, Allow, Allow, Deny, Deny]),
@@ -453,7 +453,7 @@ fn always_allows_the_same_request_and_no_other() {
     let allowed =
         |policy: &Policy, command: &str| word(&policy.judge(&bash(command))) == Word::Allow;
     let mut policy = Policy::default();
-    policy.allow_always(&bash("touch 'a b'; touch c > out.txt"), None).unwrap();
+    policy.allow_always(&bash("touch 'a b'; touch c > out.txt"), &Always::Same).unwrap();
     for same in ["touch 'a b'", "touch c", "touch c && touch 'a b'", "touch c > out.txt"] {
         assert!(allowed(&policy, same), "{same}");
     }
@@ -461,21 +461,38 @@ fn always_allows_the_same_request_and_no_other() {
         assert!(!allowed(&policy, other), "{other}");
     }
     let mut policy = Policy::default();
-    policy.allow_always(&bash("git push"), Some("git *")).unwrap();
+    policy.allow_always(&bash("git push"), &Always::Matching("git *".to_owned())).unwrap();
     assert!(allowed(&policy, "git commit") && !allowed(&policy, "git commit; rm x"));
+}
+
+/// A pattern never allows what runs other commands; the tool as such does.
+#[test]
+fn always_may_allow_the_tool_but_never_what_a_rule_denies() {
+    let judged = |policy: &Policy, command: &str| word(&policy.judge(&bash(command)));
+    let mut policy = Policy::default();
+    policy.allow_always(&bash("rm $x"), &Always::Tool).unwrap();
+    for command in ["env rm x", "python -c 1", "touch a > /etc/x"] {
+        assert_eq!(judged(&policy, command), Word::Allow, "{command}");
+    }
+    let deny = Rule::new("Bash", Some("rm *"), Effect::Deny).unwrap();
+    let mut policy = Policy { rules: Rules::new(vec![deny]), ..Policy::default() };
+    policy.allow_always(&bash("touch x"), &Always::Tool).unwrap();
+    assert_eq!(judged(&policy, "rm x"), Word::Deny);
 }
 
 #[test]
 fn always_is_refused_where_a_rule_cannot_allow() {
     let mut policy = Policy::default();
-    let refused = policy.allow_always(&bash("rm $x"), None).unwrap_err();
+    let refused = policy.allow_always(&bash("rm $x"), &Always::Same).unwrap_err();
     assert!(refused.contains("not literal"), "{refused}");
-    let refused = policy.allow_always(&bash("git push; rm x"), Some("git *")).unwrap_err();
+    let refused = policy
+        .allow_always(&bash("git push; rm x"), &Always::Matching("git *".to_owned()))
+        .unwrap_err();
     assert!(refused.contains("`git *` would not allow"), "{refused}");
-    assert!(policy.allow_always(&bash("ls -R /"), Some(" ")).is_err());
+    assert!(policy.allow_always(&bash("ls -R /"), &Always::Matching(" ".to_owned())).is_err());
     let ask = Rule::new("Bash", Some("git *"), Effect::Ask).unwrap();
     let mut policy = Policy { rules: Rules::new(vec![ask]), ..Policy::default() };
-    assert!(policy.allow_always(&bash("git push"), None).is_err());
+    assert!(policy.allow_always(&bash("git push"), &Always::Same).is_err());
 }
 
 /// Otherwise the plan of Qwen, which asks for a permission, could never be approved.

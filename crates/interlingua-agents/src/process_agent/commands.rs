@@ -31,9 +31,7 @@ impl Live {
             }
             Command::Prompt(prompt) => self.take_prompt(prompt).await,
             Command::Decide { request, decision } => self.user_decides(&request, decision).await,
-            Command::AllowAlways { request, pattern } => {
-                self.allow_always(&request, pattern.as_deref()).await
-            }
+            Command::AllowAlways { request, always } => self.allow_always(&request, &always).await,
             Command::Answer { request, answer } => self.user_answers(&request, &answer).await,
             Command::Decline { request, reason } => self.user_declines(&request, reason).await,
             Command::Interrupt => self.interrupt(),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Live;
 use crate::driver::Answer;
-use crate::permission::{Decision, Mode, PermissionRequest, Verdict};
+use crate::permission::{Always, Decision, Mode, PermissionRequest, Verdict};
 use crate::session::{QuestionRequest, Refused, Wanted};
 
 /// The answer to a question that the user cannot be asked.
@@ -105,10 +105,10 @@ impl Live {
     pub(super) async fn allow_always(
         &mut self,
         name: &str,
-        pattern: Option<&str>,
+        always: &Always,
     ) -> Result<(), Refused> {
         let request = self.pending_permission(name)?;
-        self.policy.allow_always(&request, pattern).map_err(Refused::NotSupported)?;
+        self.policy.allow_always(&request, always).map_err(Refused::NotSupported)?;
         self.decide(&request.id, &Decision::Allow).await;
         self.judge_again().await;
         Ok(())

@@ -4,7 +4,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Stop;
 use super::prompts::Prompt;
-use crate::permission::{Decision, Mode};
+use crate::permission::{Always, Decision, Mode};
 
 /// The number of commands that may wait.
 const CAPACITY: usize = 16;
@@ -66,7 +66,7 @@ fn waiting(pending: &[String]) -> String {
 pub(crate) enum Command {
     Prompt(Prompt),
     Decide { request: String, decision: Decision },
-    AllowAlways { request: String, pattern: Option<String> },
+    AllowAlways { request: String, always: Always },
     Answer { request: String, answer: serde_json::Value },
     Decline { request: String, reason: String },
     Interrupt,
@@ -136,12 +136,11 @@ impl Handle {
         self.send(Command::Decide { request: request.to_owned(), decision }).await
     }
 
-    /// Allows a permission request, and for the rest of the session whatever matches: the same
-    /// subject, or, with a pattern, the subjects that match it. The agent only learns that this one
-    /// request is allowed.
-    pub async fn allow_always(&self, request: &str, pattern: Option<&str>) -> Result<(), Refused> {
-        let (request, pattern) = (request.to_owned(), pattern.map(str::to_owned));
-        self.send(Command::AllowAlways { request, pattern }).await
+    /// Allows a permission request, and for the rest of the session the same subject, whatever
+    /// matches a pattern, or the tool as such. The agent only learns that this one request is
+    /// allowed.
+    pub async fn allow_always(&self, request: &str, always: Always) -> Result<(), Refused> {
+        self.send(Command::AllowAlways { request: request.to_owned(), always }).await
     }
 
     /// Answers a question. The answer is a text or a list of texts for a single question, an object

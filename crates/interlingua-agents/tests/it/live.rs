@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use interlingua_agents::agent::{Delivery, Launch, Relaunch};
 use interlingua_agents::driver::{AcpDriver, AcpSession, ClaudeDriver, PlainDriver};
-use interlingua_agents::permission::{Decision, Mode};
+use interlingua_agents::permission::{Always, Decision, Mode};
 use interlingua_agents::process::Input;
 use interlingua_agents::{InputRequest, Options, ProcessAgent, Prompt, Recorder, Refused, Wanted};
 use serde_json::{Value, json};
@@ -302,9 +302,13 @@ async fn always_holds_for_the_session() {
     let (mut session, mut asked) = open_with_user().await;
     session.handle.prompt("touch it").await.unwrap();
     let first = question(&mut asked).await;
-    let refused = session.handle.allow_always(first.id(), Some("rm *")).await.unwrap_err();
+    let refused = session
+        .handle
+        .allow_always(first.id(), Always::Matching("rm *".to_owned()))
+        .await
+        .unwrap_err();
     assert!(refused.to_string().contains("`rm *` would not allow"), "{refused}");
-    session.handle.allow_always(first.id(), None).await.unwrap();
+    session.handle.allow_always(first.id(), Always::Same).await.unwrap();
     session.until(is_end).await;
     session.handle.prompt("touch it again").await.unwrap();
     session.handle.finish().await.unwrap();

@@ -84,12 +84,15 @@ impl Home {
 
     fn write_settings(&self) -> std::io::Result<()> {
         let (root, address) = (self.folder.path(), self.model.address());
-        for folder in ["work", "home/.gemini", "home/.qwen", "codex", "config/opencode"] {
+        let folders = ["home/.gemini", "home/.qwen", "home/.copilot", "codex", "claude"];
+        for folder in folders.iter().chain(&["work", "config/opencode"]) {
             std::fs::create_dir_all(root.join(folder))?;
         }
         let write = |path: &str, text: String| std::fs::write(root.join(path), text);
         match self.agent {
             "codex" => write("codex/config.toml", CODEX.replace("ADDRESS", &address)),
+            "claude" => write("claude/settings.json", CLAUDE.to_owned()),
+            "copilot" => write("home/.copilot/mcp-config.json", COPILOT.to_owned()),
             "gemini" => write("home/.gemini/settings.json", GEMINI.to_owned()),
             "opencode" => {
                 write("config/opencode/opencode.json", OPENCODE.replace("ADDRESS", &address))
@@ -97,6 +100,36 @@ impl Home {
             "qwen" => write("home/.qwen/settings.json", QWEN.to_owned()),
             _ => Ok(()),
         }
+    }
+
+    /// The file with the user's configuration of the agent, and others in which agents keep what the
+    /// user has decided.
+    fn configuration_files(&self) -> &'static [&'static str] {
+        match self.agent {
+            "codex" => &["codex/config.toml", "codex/rules/default.rules"],
+            "claude" => &["claude/settings.json", "work/.claude/settings.local.json"],
+            "gemini" => &["home/.gemini/settings.json", "home/.gemini/trustedFolders.json"],
+            "copilot" => &["home/.copilot/mcp-config.json"],
+            "opencode" => &["config/opencode/opencode.json"],
+            _ => &["home/.qwen/settings.json", "work/.qwen/settings.json"],
+        }
+    }
+
+    /// The user's configuration of the agent.
+    pub(crate) fn configuration(&self) -> std::io::Result<Vec<Option<String>>> {
+        let read = |name: &&str| match std::fs::read_to_string(self.folder.path().join(name)) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        };
+        self.configuration_files().iter().map(read).collect()
+    }
+
+    /// Adds to the user's configuration of the agent.
+    pub(crate) fn add_configuration(&self, text: &str) -> std::io::Result<()> {
+        let path = self.folder.path().join(self.configuration_files()[0]);
+        let before = std::fs::read_to_string(&path)?;
+        std::fs::write(path, before + text)
     }
 
     fn environment(&self) -> Vec<(String, String)> {
@@ -458,9 +491,15 @@ request_max_retries = 2
 stream_max_retries = 2
 "#;
 
+const CLAUDE: &str = "{\"cleanupPeriodDays\": 30}\n";
+
+const COPILOT: &str = "{\"mcpServers\": {}}\n";
+
 const GEMINI: &str = r#"{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"enableAutoUpdate":false,"enableAutoUpdateNotification":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false}}"#;
 
-const OPENCODE: &str = r#"{"autoupdate":false,"share":"disabled","model":"fake/fake-model","small_model":"fake/fake-model","provider":{"fake":{"npm":"@ai-sdk/openai-compatible","name":"Fake","options":{"baseURL":"ADDRESS/v1","apiKey":"dummy"},"models":{"fake-model":{"name":"Fake","tool_call":true,"limit":{"context":200000,"output":8192}},"other-model":{"name":"Other","tool_call":true,"limit":{"context":200000,"output":8192}}}}}}"#;
+/// With the field that OpenCode would add to the file.
+const OPENCODE: &str = r#"{"$schema":"https://opencode.ai/config.json","autoupdate":false,"share":"disabled","model":"fake/fake-model","small_model":"fake/fake-model","provider":{"fake":{"npm":"@ai-sdk/openai-compatible","name":"Fake","options":{"baseURL":"ADDRESS/v1","apiKey":"dummy"},"models":{"fake-model":{"name":"Fake","tool_call":true,"limit":{"context":200000,"output":8192}},"other-model":{"name":"Other","tool_call":true,"limit":{"context":200000,"output":8192}}}}}}"#;
 
-/// Disables its additional requests: memory extraction and follow-up suggestions.
-const QWEN: &str = r#"{"security":{"auth":{"selectedType":"openai"}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"memory":{"enableManagedAutoMemory":false},"ui":{"enableFollowupSuggestions":false}}"#;
+/// Disables its additional requests: memory extraction and follow-up suggestions. With the version
+/// that Qwen would add to the file.
+const QWEN: &str = r#"{"$version":4,"security":{"auth":{"selectedType":"openai"}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"memory":{"enableManagedAutoMemory":false},"ui":{"enableFollowupSuggestions":false}}"#;

@@ -6,11 +6,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
 
+mod changing;
 mod home;
 mod killed;
 mod live;
 mod mcp;
+mod model_apis;
 mod plan;
+mod reading;
 mod repository;
 mod same_turn;
 mod screen;
@@ -22,11 +25,13 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
+use changing::CHANGING;
 use home::AGENTS;
 use killed::killed_with_two_sessions;
 use live::LIVE;
 use mcp::MCP;
 use plan::PLAN;
+use reading::READING;
 use repository::REPOSITORY;
 use same_turn::{TURNS, same_turn};
 use screen::SCREENS;
@@ -71,6 +76,16 @@ fn main() -> ExitCode {
         for (name, situation) in PLAN.iter().filter(|(name, _)| plan::can(agent, name)) {
             let program = program.clone();
             let trial = format!("{agent}::plan::{name}");
+            trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
+        }
+        for (name, situation) in CHANGING.iter().filter(|(name, _)| changing::can(agent, name)) {
+            let program = program.clone();
+            let trial = format!("{agent}::changing::{name}");
+            trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
+        }
+        for (name, situation) in READING.iter().filter(|_| agent != "codex-exec") {
+            let program = program.clone();
+            let trial = format!("{agent}::reading::{name}");
             trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
         }
         for (name, situation) in REPOSITORY.iter().filter(|_| agent != "codex-exec") {

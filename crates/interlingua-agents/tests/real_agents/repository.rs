@@ -56,6 +56,7 @@ const FILES: &[(&str, &str)] = &[
 fn named(agent: &str) -> &'static [&'static str] {
     match agent {
         "claude" => &[".claude/settings.json: hooks"],
+        "gemini" => &[".gemini/settings.json: hooks, mcpServers"],
         "opencode" => &["opencode.json: mcp", ".opencode/plugin"],
         "qwen" => &[".mcp.json", ".qwen/settings.json: hooks, mcpServers"],
         _ => &[],

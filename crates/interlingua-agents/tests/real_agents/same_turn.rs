@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 
 use fake_model::{Action, Reply, Script};
 use interlingua::dialect::{self, Dialect};
+use interlingua_agents::api::ApiKind;
 use interlingua_agents::permission::Mode;
 use serde_json::Value;
 
 use crate::home::{AGENTS, Home, program};
+use crate::model_apis::{self, APIS};
 use crate::situations::{Outcome, modes, succeeded, translated};
 
 /// An answer of the model: its text, and the commands that it then runs at once.
@@ -127,7 +129,30 @@ pub(crate) async fn same_turn(folder: &Path, turn: &'static [Answer]) -> Outcome
             }
         }
     }
+    for api in APIS {
+        if let Err(what) = check_api(api, turn).await {
+            wrong += &format!("{}: {what}\n", api.dialect_name());
+        }
+    }
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+}
+
+/// Runs a turn with a model API, which has all facts in every dialect.
+async fn check_api(api: ApiKind, turn: &[Answer]) -> Outcome {
+    let bytes = model_apis::run(api, script(turn)).await?;
+    let expected = Summary::expected(turn);
+    for to in dialect::ALL.iter().copied() {
+        if to.decoder.is_some() && to.encoder.is_some() {
+            let again = events(&translated(&bytes, None, to)?, to)?;
+            compare(to.name, &Summary::from_events(&again, turn), &expected)?;
+        }
+    }
+    Ok(())
+}
+
+fn compare(from: &str, summary: &Summary, expected: &Summary) -> Outcome {
+    let difference = || format!("\nread from {from}: {summary:#?}\nexpected: {expected:#?}");
+    if summary == expected { Ok(()) } else { Err(difference()) }
 }
 
 async fn check_agent(
@@ -142,16 +167,13 @@ async fn check_agent(
     succeeded(&report, &home)?;
     let complete = Summary::expected(turn);
     let printed = complete.clone().without(agent, mode);
-    let compare = |from: &str, summary: Summary, expected: &Summary| {
-        let difference = || format!("\nread from {from}: {summary:#?}\nexpected: {expected:#?}");
-        if summary == *expected { Ok(()) } else { Err(difference()) }
-    };
-    compare("the run", Summary::from_events(&report.events, turn), &complete)?;
+    compare("the run", &Summary::from_events(&report.events, turn), &complete)?;
     let bytes = std::fs::read(&record).map_err(|error| error.to_string())?;
     for to in dialect::ALL.iter().copied() {
         if to.decoder.is_some() && to.encoder.is_some() {
             let again = events(&translated(&bytes, None, to)?, to)?;
-            compare(to.name, Summary::from_events(&again, turn).without(agent, mode), &printed)?;
+            let again = Summary::from_events(&again, turn).without(agent, mode);
+            compare(to.name, &again, &printed)?;
         }
     }
     Ok(())

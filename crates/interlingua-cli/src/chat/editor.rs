@@ -17,8 +17,13 @@ use rustyline::{
 
 use super::slash;
 use crate::recent::state_folder;
+use crate::report;
+use crate::terminal_input::{self, TerminalState};
 
 const PROMPT: &str = "› ";
+
+/// Ends the mode in which the terminal marks pasted text.
+const NO_BRACKETED_PASTE: &str = "\x1b[?2004l";
 
 /// The number of lines of the history that are kept.
 const HISTORY: usize = 1000;
@@ -29,6 +34,8 @@ pub(super) enum Typed {
     Line(String),
     Nothing,
     Quit,
+    /// The terminal is gone, or a signal asks this process to end.
+    Hangup,
 }
 
 type Lines = rustyline::Editor<Assistant, FileHistory>;
@@ -38,6 +45,8 @@ pub(super) struct Editor {
     /// Absent only while a line is being read.
     lines: Option<Lines>,
     history: Option<PathBuf>,
+    /// The state of the terminal before a line was read.
+    before: Option<TerminalState>,
 }
 
 impl Editor {
@@ -59,12 +68,13 @@ impl Editor {
             // There may be no history yet.
             let _ = lines.load_history(path);
         }
-        Ok(Self { lines: Some(lines), history })
+        Ok(Self { lines: Some(lines), history, before: None })
     }
 
     /// Reads the next prompt.
     pub(super) async fn read(&mut self) -> Result<Typed> {
         let Some(mut lines) = self.lines.take() else { return Ok(Typed::Quit) };
+        self.before = terminal_input::state();
         let reading = tokio::task::spawn_blocking(move || {
             let line = lines.readline(PROMPT);
             (lines, line)
@@ -78,10 +88,22 @@ impl Editor {
                 Typed::Line(line)
             }
             Err(ReadlineError::Interrupted | ReadlineError::Eof) => Typed::Quit,
+            Err(ReadlineError::Io(_)) => Typed::Hangup,
+            #[cfg(unix)]
+            Err(ReadlineError::Errno(_)) => Typed::Hangup,
             Err(other) => return Err(other.into()),
         };
         self.lines = Some(lines);
         Ok(typed)
+    }
+
+    /// Gives up the line that is being read, because the process ends, and restores the terminal. The
+    /// thread that waits for input ends with the process.
+    pub(super) fn abandon(&mut self) {
+        if let Some(before) = self.before.take() {
+            terminal_input::restore(&before);
+            report::print_shown(NO_BRACKETED_PASTE);
+        }
     }
 
     /// Appends to the history, which only its owner can read.

@@ -19,7 +19,7 @@ pub(super) enum SlashCommand {
 
 pub(super) const HELP: &str = "\
 /model NAME   another model for the following turns
-/mode MODE    what the agent may do: default, accept-edits, auto, deny, plan
+/mode MODE    what the agent may do: default, interactive, accept-edits, auto, deny, plan
 /cost         the tokens and the cost so far
 /diff         what has changed in the folder, by git
 /save FILE    saves the session so far, as events
@@ -65,8 +65,14 @@ impl SlashCommand {
 
 /// The commands and modes that begin like a line.
 pub(super) fn completions(line: &str) -> Vec<&'static str> {
-    const MODES: [&str; 5] =
-        ["/mode default", "/mode accept-edits", "/mode auto", "/mode deny", "/mode plan"];
+    const MODES: [&str; 6] = [
+        "/mode default",
+        "/mode interactive",
+        "/mode accept-edits",
+        "/mode auto",
+        "/mode deny",
+        "/mode plan",
+    ];
     let names = NAMES.into_iter().chain(MODES.into_iter().filter(|_| line.starts_with("/mode ")));
     names.filter(|name| !line.is_empty() && name.starts_with(line) && *name != line).collect()
 }
@@ -135,6 +141,11 @@ mod tests {
         assert_eq!(completions("/mo"), ["/model ", "/mode "]);
         assert_eq!(completions("/mode a"), ["/mode accept-edits", "/mode auto"]);
         assert!(completions("").is_empty() && completions("/exit").is_empty());
+        for mode in Mode::ALL {
+            assert!(HELP.contains(mode.as_str()), "{mode}");
+            let whole = format!("/mode {mode}");
+            assert!(completions("/mode ").contains(&&*whole), "{mode}");
+        }
     }
 
     /// A repository could run a program through its settings.

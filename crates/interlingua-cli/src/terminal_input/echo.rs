@@ -66,6 +66,22 @@ pub(crate) fn resume(hidden: Option<Termios>) {
     }
 }
 
+/// The state of a terminal.
+pub(crate) type TerminalState = Termios;
+
+/// The state of the terminal.
+pub(crate) fn state() -> Option<TerminalState> {
+    tcgetattr(io::stdin()).ok()
+}
+
+/// Restores an earlier state of the terminal.
+pub(crate) fn restore(state: &TerminalState) {
+    if is_in_foreground() {
+        // A terminal that is gone needs no restoring.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, state);
+    }
+}
+
 fn is_in_foreground() -> bool {
     io::stdin().is_terminal() && tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
 }

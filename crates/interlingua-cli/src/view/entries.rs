@@ -241,7 +241,13 @@ impl View {
             return;
         };
         let stderr = stderr.to_plain();
-        let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+        let mut lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+        // The last line may have been shown as the cause of a failure.
+        let turn = &self.turn;
+        let is_shown = |line: &str| {
+            turn.cause.contains(line) || turn.errors.iter().any(|error| error.contains(line))
+        };
+        lines.pop_if(|line| is_shown(line.trim()));
         self.show_log(lines.iter().skip(lines.len().saturating_sub(LOG)).copied());
     }
 

@@ -22,7 +22,7 @@ mod session;
 mod style;
 #[cfg(test)]
 mod tests;
-mod width;
+pub(crate) mod width;
 mod wrap;
 
 use std::collections::VecDeque;

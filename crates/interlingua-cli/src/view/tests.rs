@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use interlingua::event::{
     BlockDelta, BlockEnded, BlockStarted, Data, Event, FileChange, FilesChanged, Log, Notice,
-    PlanItem, PlanUpdated, Retry, SessionStarted, ToolEnded, ToolStarted, ToolStatus, TurnEnded,
-    TurnStarted, UserMessage,
+    Outcome, PlanItem, PlanUpdated, Retry, SessionEnded, SessionStarted, ToolEnded, ToolStarted,
+    ToolStatus, TurnEnded, TurnStarted, UserMessage,
 };
 use interlingua::json::{Json, Text};
 use interlingua::{Entry, EntryRef, Exit, Origin, ReadOptions, Reader, Source};
@@ -192,6 +192,36 @@ fn streamed(deltas: &[&str]) -> Vec<Entry> {
     ];
     let end = [entry(BlockEnded { block: 1, ..BlockEnded::default() })];
     start.into_iter().chain(deltas.iter().map(delta)).chain(end).collect()
+}
+
+#[test]
+fn a_prompt_is_one_line_in_any_terminal() {
+    let text = format!("First {}\nsecond\nthird\n", "word ".repeat(60));
+    let message = UserMessage { text: Text::from(text), ..UserMessage::default() };
+    let entries = [entry(TurnStarted::default()), entry(message)];
+    for (width, height) in [(80, 24), (200, 50)] {
+        let rows = shown(&entries, Terminal { width, height, ..TERMINAL });
+        let row = match &*rows {
+            [row] => row,
+            rows => panic!("{rows:?}"),
+        };
+        assert!(row.starts_with("› First word") && row.ends_with("… +2 lines"), "{row}");
+    }
+}
+
+/// The cause of a failed turn quotes the last line of standard error.
+#[test]
+fn the_last_line_of_standard_error_is_shown_once() {
+    let cause = Some(Text::plain("the agent exited with code 3; the last error was: no disk"));
+    let failed = TurnEnded { cause, outcome: Outcome::Failed, ..TurnEnded::default() };
+    let stderr = Some(Text::plain("starting up\nno disk\n"));
+    let ended = SessionEnded { exit_code: Some(3), stderr, ..SessionEnded::default() };
+    let entries = [entry(TurnStarted::default()), entry(failed), entry(ended)];
+    for verbose in [false, true] {
+        let all = shown(&entries, Terminal { verbose, ..TERMINAL }).join("\n");
+        assert_eq!(all.matches("no disk").count(), 1, "{all}");
+        assert_eq!(all.matches("starting up").count(), 1, "{all}");
+    }
 }
 
 /// The activity is shown at the bottom, below what is streamed, and leaves nothing behind.

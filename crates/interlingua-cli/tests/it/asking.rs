@@ -103,8 +103,15 @@ fn a_long_request_is_shown_on_demand() {
     let mut run = AtTerminal::start("long", &["read prompt", &asks, RESULT], &[], "");
     let short = run.until("[e]xplain:");
     assert!(short.contains("more lines would be allowed too") && !short.contains("touch 59"));
-    run.answer("e\n");
-    assert!(run.until("[e]xplain:").contains("  > touch 59"));
+    // One screen after another: a terminal of unknown size has 24 rows.
+    let mut pages = Vec::new();
+    while !pages.iter().any(|page: &String| page.contains("  > touch 59")) {
+        run.answer("e\n");
+        pages.push(run.until("[e]xplain:"));
+        assert!(pages.last().unwrap().lines().count() <= 25, "{pages:?}");
+    }
+    let shown = pages.concat();
+    assert!((1..60).all(|line| shown.contains(&format!("  > touch {line}\r"))), "{shown}");
     run.answer("n\n");
     assert_eq!(run.decisions(), ["denied"]);
 }
@@ -148,6 +155,19 @@ fn always_covers_the_same_command_and_a_pattern_more() {
     run.until("Pattern:");
     run.answer("touch *\n");
     assert_eq!(run.decisions(), ["allowed"; 4]);
+}
+
+/// No pattern allows `env`, which runs other programs.
+#[test]
+fn always_may_cover_the_tool() {
+    let asks = [request("r1", r#""rm x""#), request("r2", r#""env touch b""#)].join("\n");
+    let mut run = AtTerminal::start("always-tool", &["read prompt", &asks, RESULT], &[], "");
+    run.until("[e]xplain:");
+    run.answer("a\n");
+    let shown = run.until("Pattern:");
+    assert!(shown.contains("The word `tool` allows everything that Bash can do"), "{shown}");
+    run.answer("tool\n");
+    assert_eq!(run.decisions(), ["allowed"; 2]);
 }
 
 #[test]

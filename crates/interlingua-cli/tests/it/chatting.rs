@@ -1,7 +1,13 @@
 //! `chat` as a person sees it, in tmux: prompts, questions, Ctrl-C, commands.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::tcgetattr;
 
 use crate::commanding::talker;
 
@@ -84,6 +90,57 @@ fn a_chat_has_several_turns() {
     screen.until("3 turns");
     screen.keys(&["/exit", "Enter"]);
     screen.until("exit code 0");
+}
+
+/// How a chat that waits for a prompt is ended from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outside {
+    Signal(Signal),
+    /// The terminal is closed.
+    NoTerminal,
+}
+
+/// Only the line editor was awaited, so a chat survived these signals until Enter was pressed.
+#[test]
+fn a_chat_that_waits_for_a_prompt_can_be_ended_from_outside() {
+    let folder = tempfile::tempdir().unwrap();
+    let signals = [Signal::TERM, Signal::HUP].map(Outside::Signal);
+    for outside in signals.into_iter().chain([Outside::NoTerminal]) {
+        // The chat must not inherit it, or the terminal could not be closed.
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let path = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+        let side = || File::options().read(true).write(true).open(&path).unwrap();
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", env!("CARGO_BIN_EXE_interlingua"), "chat"]);
+        command.arg(talker("outside")).env("XDG_STATE_HOME", folder.path());
+        command.stdin(side()).stdout(side()).stderr(side());
+        let before = tcgetattr(&master).unwrap().local_modes;
+        let mut chat = command.spawn().unwrap();
+        // It has the other ends of the terminal, too.
+        drop(command);
+        let mut master = File::from(master);
+        let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+        while !String::from_utf8_lossy(&seen).contains('›') {
+            let length = master.read(&mut buffer).unwrap();
+            seen.extend_from_slice(&buffer[..length]);
+        }
+        assert_ne!(tcgetattr(&master).unwrap().local_modes, before);
+        match outside {
+            Outside::Signal(signal) => {
+                let pid = Pid::from_raw(i32::try_from(chat.id()).unwrap()).unwrap();
+                kill_process(pid, signal).unwrap();
+                assert_eq!(chat.wait().unwrap().code(), Some(130), "{outside:?}");
+                assert_eq!(tcgetattr(&master).unwrap().local_modes, before, "{outside:?}");
+            }
+            Outside::NoTerminal => {
+                drop(master);
+                assert_eq!(chat.wait().unwrap().code(), Some(130), "{outside:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -23,6 +23,16 @@ fn an_unknown_dialect_is_answered_with_similar_names() {
 }
 
 #[test]
+fn an_unknown_agent_is_answered_with_a_similar_name() {
+    for command in ["run", "chat"] {
+        let ran = run(&[command, "cladue", "do it"], b"");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{command}");
+        let expected = "no agent is called `cladue`; did you mean `claude`?";
+        assert!(ran.stderr.contains(expected), "{command}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_dialect_that_is_only_written_is_not_read() {
     let ran = run(&["translate", "--from", "text", "--to", "text"], b"");
     assert_eq!(ran.code, Some(2));

@@ -52,6 +52,9 @@ impl User {
 /// An agent that is a shell script, with the files of its test.
 struct Agent {
     folder: tempfile::TempDir,
+    /// Both ends of the pipe `started`, by which processes of the agent wait for each other. While it
+    /// is open, a line in it is not lost if its writer ends before it is read.
+    _started: File,
 }
 
 impl Agent {
@@ -63,17 +66,18 @@ impl Agent {
         let folder = tempfile::tempdir().unwrap();
         // An ordinary user has to read what another user wrote.
         set_mode(folder.path(), "755");
-        let agent = Self { folder };
-        let script = format!("cd {}\n{}", agent.folder.path().display(), lines.join("\n"));
-        fs::write(agent.path("agent.sh"), script).unwrap();
-        let script = agent.path("agent.sh").display().to_string();
+        let path = |name: &str| folder.path().join(name);
+        let script = format!("cd {}\n{}", folder.path().display(), lines.join("\n"));
+        fs::write(path("agent.sh"), script).unwrap();
+        let script = path("agent.sh").display().to_string();
         let text = format!("command = \"/bin/sh\"\narguments = [{script:?}]\n{how}\n");
-        fs::write(agent.path("agent.toml"), text).unwrap();
+        fs::write(path("agent.toml"), text).unwrap();
         for pipe in ["alive", "started"] {
-            let made = Command::new("mkfifo").args(["-m", "666"]).arg(agent.path(pipe)).status();
+            let made = Command::new("mkfifo").args(["-m", "666"]).arg(path(pipe)).status();
             assert!(made.unwrap().success());
         }
-        agent
+        let started = File::options().read(true).write(true).open(path("started")).unwrap();
+        Self { folder, _started: started }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -304,6 +308,41 @@ fn a_signal_reaches_processes_that_moved_away() {
     }
 }
 
+/// The process is stopped before it has noticed that its agent runs, so that the signal is the first
+/// thing that it sees.
+#[test]
+fn a_signal_before_the_prompt_was_accepted_ends_the_run_as_any_other() {
+    for (user, mechanism) in combinations() {
+        // A stopped process could not report that the mechanism is not available.
+        if Agent::new(&[BEGINS, COMPLETES]).session_end(user, mechanism).is_none() {
+            continue;
+        }
+        let agent = Agent::new(&["exec 3> alive", BEGINS, "echo here >&3", "sleep 1000 & wait"]);
+        let lines = agent.lines();
+        let mut running = agent.command(user, mechanism).spawn().unwrap();
+        let children = format!("/proc/{0}/task/{0}/children", running.id());
+        // The kernel reports the start of a child to no one but its parent.
+        while fs::read_to_string(&children).is_ok_and(|children| children.is_empty())
+            && running.try_wait().unwrap().is_none()
+        {
+            std::thread::yield_now();
+        }
+        signal(&running, Signal::STOP);
+        let Some(first) = first_line(&lines, &mut running, user, mechanism) else { continue };
+        assert_eq!(first, "here");
+        signal(&running, Signal::INT);
+        signal(&running, Signal::CONT);
+        let output = running.wait_with_output().unwrap();
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(130), "{user:?} {mechanism}: {stdout}");
+        let events = stdout.lines().map(|it| serde_json::from_str(it).unwrap());
+        let ends: Vec<serde_json::Value> =
+            events.filter(|event: &serde_json::Value| event["type"] == "turn_ended").collect();
+        assert_eq!(ends.len(), 1, "{user:?} {mechanism}: {stdout}");
+        assert_eq!(ends[0]["outcome"], "cancelled", "{user:?} {mechanism}: {stdout}");
+    }
+}
+
 #[test]
 fn a_program_with_a_screen_controls_its_terminal() {
     // The terminal echoes the prompt, which must not end up in the middle of a line.
@@ -412,6 +451,29 @@ fn files_of_other_users_belong_to_nobody_in_the_namespace_of_an_ordinary_user() 
             assert_eq!(owner, expected, "{user:?}");
         }
     }
+}
+
+/// A program with the setuid bit gains no rights in the user namespace of an ordinary user, and does
+/// elsewhere.
+#[test]
+fn setuid_programs_gain_no_rights_in_the_namespace_of_an_ordinary_user() {
+    if !User::all().contains(&User::Ordinary) {
+        return;
+    }
+    let user = |mechanism| {
+        let agent = Agent::new(&["./id -u >&2", BEGINS]);
+        let id = agent.path("id");
+        fs::copy("/usr/bin/id", &id).unwrap();
+        set_mode(&id, "4755");
+        let end = agent.session_end(User::Ordinary, mechanism)?;
+        Some(end["stderr"].as_str().unwrap_or_default().trim().to_owned())
+    };
+    if user("tree").as_deref() != Some("0") {
+        skipped("here: the temporary folder ignores the setuid bit");
+        return;
+    }
+    let inside = user("namespace");
+    assert!(inside.as_deref().is_none_or(|inside| inside == ORDINARY), "{inside:?}");
 }
 
 #[test]

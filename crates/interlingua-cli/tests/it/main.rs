@@ -21,6 +21,8 @@ mod isolation;
 mod listing;
 mod model_apis;
 mod outcomes;
+#[cfg(target_os = "linux")]
+mod querying;
 mod running;
 #[cfg(target_os = "linux")]
 mod sandboxing;

@@ -113,11 +113,16 @@ fn a_model_api_is_an_agent_for_readers_of_claude() {
 #[test]
 fn a_missing_key_is_reported_before_anything_is_sent() {
     let desk = Desk::new([]);
-    let mut command = desk.command(&["run", "anthropic-api", "hi"]);
+    let mut command = desk.command(&["run", "anthropic-api", "hi", "--to", "yume"]);
     let ran = ran(command.env_remove("ANTHROPIC_API_KEY").output().unwrap());
-    assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{}", ran.stderr);
-    assert!(ran.stderr.contains("there is no key for the Anthropic API"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("set ANTHROPIC_API_KEY"), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    let records = records(&ran);
+    let error = records.iter().find(|it| it["type"] == "system" && it["subtype"] == "error");
+    let text = error.unwrap().to_string();
+    assert!(text.contains("there is no key for the Anthropic API"), "{text}");
+    assert!(text.contains("set ANTHROPIC_API_KEY"), "{text}");
+    assert_eq!(of_type(&records, "result")["is_error"], true);
+    assert_eq!(desk.model.requests().len(), 0);
     assert_eq!(desk.sessions(), [] as [PathBuf; 0]);
 }
 
@@ -258,4 +263,157 @@ fn no_command_and_no_file_sees_the_key() {
     assert!(!std::fs::read_to_string(session).unwrap().contains(KEY));
     assert_eq!(std::fs::metadata(session).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(desk.model.findings(), []);
+}
+
+/// Every user of the machine can read the arguments of a process.
+#[test]
+fn a_key_is_not_taken_from_an_argument() {
+    let desk = Desk::new([Reply::text("Hello.")]);
+    let ran = desk.ask("hi", &["--env", "ANTHROPIC_API_KEY=other"]);
+    assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("is not taken from an argument"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("other"), "{}", ran.stderr);
+    // Naming the variable only repeats what is set.
+    let ran = desk.ask("hi", &["--env", "ANTHROPIC_API_KEY"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+}
+
+/// Asks the model of another provider.
+fn ask_provider(desk: &Desk, provider: &str, variable: &str, arguments: &[&str]) -> Ran {
+    let address = match provider {
+        "openai-api" => format!("{}/v1", desk.model.address()),
+        _ => desk.model.address(),
+    };
+    let start = ["run", provider, "--base-url", &address, "hi"];
+    let mut command = desk.command(&[&start, arguments].concat());
+    ran(command.env_remove("ANTHROPIC_API_KEY").env(variable, KEY).output().unwrap())
+}
+
+#[test]
+fn every_provider_is_an_agent() {
+    let all = [
+        ("openai-api", "OPENAI_API_KEY", &[][..], "/v1/responses"),
+        ("openai-api", "OPENAI_API_KEY", &["--api", "chat"], "/v1/chat/completions"),
+        ("gemini-api", "GEMINI_API_KEY", &[], ":streamGenerateContent"),
+        ("anthropic-api", "OTHER_KEY", &["--api-key-env", "OTHER_KEY"], "/v1/messages"),
+    ];
+    for (provider, variable, arguments, path) in all {
+        let desk = Desk::new([Reply::text("Hello.")]);
+        let ran = ask_provider(&desk, provider, variable, arguments);
+        assert_eq!(ran.code, Some(0), "{provider}: {}", ran.stderr);
+        let requests = desk.model.main_requests();
+        assert!(requests[0].path.contains(path), "{provider}: {}", requests[0].path);
+        assert_eq!(desk.model.findings(), [], "{provider}");
+    }
+}
+
+#[test]
+fn a_key_is_read_from_a_file() {
+    let desk = Desk::new([Reply::text("Hello.")]);
+    std::fs::write(desk.path("key"), format!("{KEY}\n")).unwrap();
+    let path = desk.path("key").display().to_string();
+    let ran = ask_provider(&desk, "anthropic-api", "UNUSED", &["--api-key-file", &path]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(desk.model.findings(), []);
+}
+
+/// The arguments that change what is sent.
+#[test]
+fn arguments_reach_the_request() {
+    let desk = Desk::new([Reply::text("Hello.")]);
+    std::fs::write(desk.path("prompt.md"), "Be a pirate.").unwrap();
+    std::fs::write(desk.path("work/CLAUDE.md"), "Use tabs.").unwrap();
+    let prompt = desk.path("prompt.md").display().to_string();
+    let ran = desk.ask(
+        "hi",
+        &[
+            "--system-prompt-file",
+            &prompt,
+            "--append-system-prompt",
+            "And be brief.",
+            "--effort",
+            "high",
+            "--max-answer-tokens",
+            "1234",
+            "--allowed-tools",
+            "Read,Grep",
+            "--model",
+            "some-model",
+        ],
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let body = &desk.model.main_requests()[0].body;
+    let system = body["system"].to_string();
+    for part in ["Be a pirate.", "And be brief.", "Use tabs."] {
+        assert_eq!(system.matches(part).count(), 1, "{part}: {system}");
+    }
+    assert_eq!(body["output_config"]["effort"], "high");
+    assert_eq!((&body["max_tokens"], &body["model"]), (&json!(1234), &json!("some-model")));
+    let tools = body["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone());
+    assert_eq!(tools.collect::<Vec<_>>(), ["Read", "Grep"]);
+}
+
+#[test]
+fn a_header_of_the_user_is_sent_and_never_shown() {
+    let desk = Desk::new([Reply::text("It is secret-header-0123456789.")]);
+    let address = desk.model.address();
+    let mut command = desk.command(&[
+        "run",
+        "anthropic-api",
+        "--base-url",
+        &address,
+        "--header-env",
+        "x-tenant=TENANT",
+        "hi",
+    ]);
+    let ran = ran(command.env("TENANT", "secret-header-0123456789").output().unwrap());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stdout.contains("secret-header-0123456789"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("[redacted]"), "{}", ran.stdout);
+    let stored = std::fs::read_to_string(&desk.sessions()[0]).unwrap();
+    assert!(!stored.contains("secret-header-0123456789"));
+}
+
+#[test]
+fn a_limit_of_requests_ends_the_turn() {
+    let call = || Reply::call("LS", json!({"path": "."}));
+    let desk = Desk::new([call(), call(), call()]);
+    let ran = desk.ask("go", &["--max-turns", "2"]);
+    assert_eq!(desk.model.main_requests().len(), 2, "{}", ran.stderr);
+    let records = records(&ran);
+    assert_eq!(of_type(&records, "turn_ended")["outcome"], "limit_reached");
+}
+
+/// A session that another process writes is not continued.
+#[cfg(unix)]
+#[test]
+fn a_session_has_one_writer() {
+    let desk = Desk::new([Reply::text("Hello."), Reply::text("Again.")]);
+    assert_eq!(desk.ask("hi", &[]).code, Some(0));
+    let id = desk.only_session();
+    let file = std::fs::File::open(&desk.sessions()[0]).unwrap();
+    file.lock().unwrap();
+    let refused = desk.ask("again", &["--resume", &id]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+    assert!(refused.stderr.contains("in use by another process"), "{}", refused.stderr);
+    drop(file);
+    assert_eq!(desk.ask("again", &["--resume", &id]).code, Some(0));
+}
+
+/// The stored session is a stream like any other, also after it was continued.
+#[test]
+fn a_stored_session_can_be_translated() {
+    let read = Reply::text("I look.").then_call("Read", json!({"file_path": "note.txt"}));
+    let desk = Desk::new([read, Reply::text("It is plum."), Reply::text("Still plum.")]);
+    std::fs::write(desk.path("work/note.txt"), "the word is plum\n").unwrap();
+    assert_eq!(desk.ask("which word?", &[]).code, Some(0));
+    let id = desk.only_session();
+    assert_eq!(desk.ask("and now?", &["--resume", &id]).code, Some(0));
+    let path = desk.sessions()[0].display().to_string();
+    let text = desk.run(&["translate", "--to", "text", &path]);
+    assert_eq!(text.code, Some(0), "{}", text.stderr);
+    for part in ["which word?", "It is plum.", "and now?", "Still plum."] {
+        assert!(text.stdout.contains(part), "{part}: {}", text.stdout);
+    }
+    assert!(!text.stdout.contains("You are a coding agent"), "the system prompt is no text");
 }

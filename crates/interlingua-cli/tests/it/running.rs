@@ -131,8 +131,9 @@ fn a_closed_output_ends_the_agent() {
     // In a PID namespace the agent would have another process id than here.
     let arguments = ["run", &agent, "do it", "--isolation", "tree"];
     let mut child = command(&arguments).spawn().unwrap();
-    let mut out = BufReader::new(child.stdout.take().unwrap());
-    out.read_line(&mut String::new()).unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+    // The agent has written its process id before its message.
+    assert!(out.any(|line| line.unwrap().contains("Hello")));
     drop(out);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let pid = std::fs::read_to_string(pid).unwrap();

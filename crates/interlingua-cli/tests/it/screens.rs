@@ -122,6 +122,14 @@ fn tmux_shows_colours() {
     let tmux = Tmux::start("colours");
     let command = translate("tests/sessions/fix-a-test.jsonl", "");
     compare("fix-a-test-80.ansi", &normal(&tmux.screen_of(&command, 80, true), 80));
+    // Bold and the like are no colours; 39 and 49 are the terminal's own.
+    let uncoloured = tmux.screen_of(&format!("NO_COLOR=1 {command}"), 80, true);
+    let numbers = uncoloured.split("\u{1b}[").skip(1).filter_map(|it| it.split_once('m'));
+    let mut numbers = numbers.flat_map(|(numbers, _)| numbers.split(';'));
+    let is_colour = |number: &str| {
+        number.parse::<u8>().is_ok_and(|it| matches!(it, 30..=38 | 40..=48 | 90..=107))
+    };
+    assert!(uncoloured.contains("\u{1b}[1m") && !numbers.any(is_colour), "{uncoloured:?}");
     let plain = tmux.screen_of(&format!("TERM=dumb {command}"), 80, true);
     assert_eq!(
         plain,

@@ -17,6 +17,10 @@ use crate::event::{
 use crate::json::write::{self, Object};
 use crate::json::{Json, Text};
 
+/// Stands for the input of a client's call that never became known. It is no JSON, so that a client
+/// does not run the call.
+pub(crate) const UNKNOWN_INPUT: &str = "the input of this call is not known";
+
 /// The kind of a block in these protocols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {

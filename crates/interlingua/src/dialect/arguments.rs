@@ -1,6 +1,6 @@
 //! The arguments of a tool call, which model APIs stream as pieces of JSON text.
 
-use crate::event::{Outcome, TurnEnded};
+use crate::event::{ErrorClass, Outcome, TurnEnded};
 use crate::json::{Json, Text, mend_surrogates, on_one_line};
 
 /// The arguments of a call so far.
@@ -64,6 +64,8 @@ impl Arguments {
 /// Ends a response whose calls all have arguments that are no JSON object.
 pub(crate) fn end_with_malformed_calls(ended: &mut TurnEnded<'_>) {
     ended.outcome = Outcome::Failed;
+    // The model made a mistake, and may not make it again.
+    ended.class = Some(ErrorClass::Internal);
     ended.reason = Some(Text::plain(TurnEnded::MALFORMED_CALLS));
     ended.cause = Some(Text::plain("the arguments of the tool call are no JSON object"));
 }

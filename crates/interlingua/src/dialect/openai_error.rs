@@ -98,6 +98,7 @@ impl<'a> Failure<'a> {
             code: self.code.as_ref().map(Text::borrowed),
             http_status: self.http_status,
             fatal: true,
+            ..Error::default()
         }
     }
 

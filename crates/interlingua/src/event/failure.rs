@@ -17,6 +17,10 @@ payload! {
         pub http_status: Option<u64>,
         /// The turn cannot continue.
         pub fatal: bool,
+        /// Whether the same request may succeed later without a change by the user, if it is known.
+        pub retryable: Option<bool>,
+        /// The delay that the provider asks for before it is repeated.
+        pub retry_after_ms: Option<u64>,
     }
 }
 
@@ -169,6 +173,8 @@ impl ErrorClass {
             503 | 529 => Self::Overloaded,
             400..=499 => Self::BadRequest,
             500..=599 => Self::Internal,
+            // The address is another one: a redirect is not followed with a key.
+            300..=399 => Self::Configuration,
             _ => Self::Unspecified,
         }
     }

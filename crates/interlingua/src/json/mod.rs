@@ -9,6 +9,7 @@ mod cursor;
 mod line_ends;
 pub mod read;
 mod record;
+mod repeated;
 mod run;
 mod shape;
 mod surrogates;
@@ -18,6 +19,7 @@ pub mod write;
 
 pub use line_ends::on_one_line;
 pub(crate) use record::{known, record};
+pub use repeated::RepeatedRecord;
 pub use shape::{KnownField, Shape};
 pub(crate) use surrogates::Mender;
 pub use surrogates::mend_surrogates;

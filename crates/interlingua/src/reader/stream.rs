@@ -39,9 +39,11 @@ pub(super) struct Core {
     pub(super) begun: bool,
 }
 
-/// An outlet that receives the seed of the session's ids first.
+/// An outlet that receives the seed of the session's ids first, and the frames of the input.
 pub(super) trait SeededOutlet: Outlet {
     fn begin(&mut self, id_seed: u64);
+
+    fn frame(&mut self, frame: &FrameText<'_>);
 }
 
 impl Stream {
@@ -139,7 +141,10 @@ impl Core {
     ) {
         self.grammar.begin_frame(frame.line, frame.bytes.clone());
         match &frame.body {
-            Body::Text(text) => self.decode(decoder, text, mender, outlet),
+            Body::Text(text) => {
+                outlet.frame(text);
+                self.decode(decoder, text, mender, outlet);
+            }
             Body::TooLong { length, limit } => {
                 Intake { core: self, outlet }.unreadable(too_long(*length, *limit));
             }

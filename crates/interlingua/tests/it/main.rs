@@ -53,6 +53,7 @@ mod reading {
     mod drift;
     mod odd_json;
     mod recognising_dialects;
+    mod repeated_records;
     mod turns_of_the_caller;
 }
 

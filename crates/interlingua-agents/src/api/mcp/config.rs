@@ -74,6 +74,20 @@ pub enum McpTransport {
     },
 }
 
+impl McpTransport {
+    /// A message without the secrets that an address may contain.
+    pub(super) fn without_secrets(&self, message: &str) -> String {
+        let Self::Http { url, .. } = self else { return message.to_owned() };
+        let harmless = crate::api::http::without_secrets(url);
+        let mut message = message.replace(&**url, &harmless);
+        // The client writes the address in its own form.
+        if let Ok(parsed) = reqwest::Url::parse(url) {
+            message = message.replace(parsed.as_str(), &harmless);
+        }
+        message
+    }
+}
+
 /// Values of variables and headers may be secrets, and so may arguments and addresses.
 impl std::fmt::Debug for McpTransport {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

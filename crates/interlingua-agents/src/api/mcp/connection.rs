@@ -40,6 +40,7 @@ const SHOWN: usize = 500;
 #[derive(Debug)]
 pub(super) struct Connection {
     name: String,
+    transport: McpTransport,
     call_limit: Duration,
     tools: Vec<ListedTool>,
     peer: Peer<RoleClient>,
@@ -107,7 +108,8 @@ impl Connection {
             }
         };
         let started = tokio::time::timeout(limit, start).await;
-        started.unwrap_or_else(|_| Err(format!("it did not start within {}", shown(limit))))
+        let late = |_| Err(format!("it did not start within {}", shown(limit)));
+        started.unwrap_or_else(late).map_err(|problem| server.transport.without_secrets(&problem))
     }
 
     async fn start_in(
@@ -148,6 +150,7 @@ impl Connection {
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(Self {
             name: server.name.clone(),
+            transport: server.transport.clone(),
             call_limit: server.call_limit,
             tools,
             peer: service.peer().clone(),
@@ -217,11 +220,18 @@ impl Connection {
         let answer = loop {
             tokio::select! {
                 biased;
-                report = next_report(&mut reports, &token) => progress(&report),
+                // Reports that come without end must not delay the answer.
                 answer = &mut answer => break answer,
+                report = next_report(&mut reports, &token) => progress(&report),
             }
         };
         cancels.request = None;
+        // Those that came before the answer. There are at most as many as the channel holds.
+        while let Ok(report) = reports.try_recv() {
+            if report.progress_token == token {
+                progress(&report_text(&report));
+            }
+        }
         answer
     }
 
@@ -238,7 +248,10 @@ impl Connection {
                 let text = format!("the MCP server `{name}` has ended");
                 with_stderr(text, self.process.as_ref()).await
             }
-            other => format!("The MCP server `{name}` cannot be reached: {other}"),
+            other => {
+                let problem = self.transport.without_secrets(&other.to_string());
+                format!("The MCP server `{name}` cannot be reached: {problem}")
+            }
         }
     }
 

@@ -1,5 +1,8 @@
 //! Anthropic's Messages API.
 
+use std::borrow::Cow;
+
+use interlingua::json::RepeatedRecord;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -151,6 +154,8 @@ fn result(result: &CallResult, id: &str) -> Value {
 struct Blocks {
     blocks: Vec<Block>,
     stop_reason: Option<String>,
+    /// A delta of text or reasoning of the block with this index.
+    repeated: RepeatedRecord<Option<u64>>,
 }
 
 /// A block, whose streamed parts are apart until it is complete.
@@ -164,7 +169,17 @@ struct Block {
 
 impl Collector for Blocks {
     fn record(&mut self, _event: &str, record: &str) {
-        let Ok(record) = serde_json::from_str::<Record<'_>>(record) else { return };
+        if let Some((text, &index)) = self.repeated.read(record) {
+            if let Some(block) = self.open(index) {
+                block.streamed.push_str(text.body());
+            }
+            return;
+        }
+        let text = record;
+        let Ok(record) = serde_json::from_str::<Record<'_>>(text) else { return };
+        if let Some(piece) = record.only_text() {
+            self.repeated.learn(text, piece, record.index);
+        }
         match record.kind {
             "content_block_start" => self.start(record),
             "content_block_delta" => self.add(record),
@@ -328,6 +343,36 @@ struct Record<'r> {
     #[serde(borrow)]
     content: Option<&'r RawValue>,
     stop_reason: Option<String>,
+}
+
+impl<'r> Record<'r> {
+    /// The text of a delta that contains nothing else, if it has no escapes.
+    fn only_text(&self) -> Option<&'r str> {
+        match (self.kind, &self.delta) {
+            (
+                "content_block_delta",
+                Some(
+                    Delta {
+                        text: Some(Piece(Cow::Borrowed(text))),
+                        thinking: None,
+                        partial_json: None,
+                        signature: None,
+                        citation: None,
+                        ..
+                    }
+                    | Delta {
+                        text: None,
+                        thinking: Some(Piece(Cow::Borrowed(text))),
+                        partial_json: None,
+                        signature: None,
+                        citation: None,
+                        ..
+                    },
+                ),
+            ) => Some(text),
+            _ => None,
+        }
+    }
 }
 
 #[derive(serde::Deserialize)]

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use interlingua::json::RepeatedRecord;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ApiKind, Collected, Collector, ModelApi, OptionalField, Piece, RequestSettings, acceptable_id,
-    body_of, data_url, input, mentions, raw, result_id, set,
+    ApiKind, Collected, Collector, ModelApi, NO_ANSWER, OptionalField, Piece, RequestSettings,
+    acceptable_id, body_of, data_url, follows_no_answer, input, mentions, raw, result_id, set,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
 
@@ -43,8 +44,10 @@ impl ModelApi for Chat {
     fn messages(&self, item: &Item, before: Option<&Item>, model: &str) -> Vec<Box<RawValue>> {
         match item {
             Item::User(parts) => {
+                let between = json!({"role": "assistant", "content": NO_ANSWER});
+                let between = raw(&between).filter(|_| follows_no_answer(item, before));
                 let message = json!({"role": "user", "content": content(parts)});
-                raw(&message).into_iter().collect()
+                between.into_iter().chain(raw(&message)).collect()
             }
             Item::Answer(answer) => match answer.native_for(ApiKind::Chat, model) {
                 Some(native) => native.to_vec(),
@@ -185,6 +188,15 @@ struct Message {
     /// The call of the last piece.
     current: usize,
     finish_reason: Option<String>,
+    repeated: RepeatedRecord<TextField>,
+}
+
+/// A field of a chunk in which text is streamed.
+#[derive(Debug, Clone, Copy)]
+enum TextField {
+    Content,
+    /// Reasoning, with the name of the field.
+    Reasoning(&'static str),
 }
 
 #[derive(Default)]
@@ -243,9 +255,54 @@ struct FunctionDelta {
     arguments: Option<Value>,
 }
 
+impl<'r> Chunk<'r> {
+    /// The text of a chunk that contains nothing else of the answer, if it has no escapes.
+    fn only_text(&self) -> Option<(&'r str, TextField)> {
+        let [
+            Choice {
+                index: None | Some(0),
+                delta: Some(delta),
+                message: None,
+                finish_reason: None,
+            },
+        ] = &*self.choices
+        else {
+            return None;
+        };
+        match delta {
+            Delta {
+                content: Some(content),
+                refusal: None,
+                reasoning_content: None,
+                reasoning: None,
+                reasoning_details: None,
+                tool_calls: None,
+            } => {
+                let text = content.get().strip_prefix('"')?.strip_suffix('"')?;
+                (!text.contains('\\')).then_some((text, TextField::Content))
+            }
+            Delta {
+                content: None,
+                refusal: None,
+                reasoning_content: Some(Piece(Cow::Borrowed(text))),
+                reasoning: None,
+                reasoning_details: None,
+                tool_calls: None,
+            } => Some((text, TextField::Reasoning("reasoning_content"))),
+            _ => None,
+        }
+    }
+}
+
 impl Collector for Message {
     fn record(&mut self, _event: &str, record: &str) {
+        if let Some((text, &field)) = self.repeated.read(record) {
+            return self.add_text(field, text.body());
+        }
         let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(record) else { return };
+        if let Some((text, field)) = chunk.only_text() {
+            self.repeated.learn(record, text, field);
+        }
         for choice in chunk.choices.into_iter().filter(|it| it.index.unwrap_or(0) == 0) {
             self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
             if let Some(delta) = choice.delta.or(choice.message.map(|it| *it)) {
@@ -298,10 +355,7 @@ impl Message {
             [("reasoning_content", delta.reasoning_content), ("reasoning", delta.reasoning)];
         for (field, piece) in reasoning {
             let Some(piece) = piece else { continue };
-            let (kept, text) = self.reasoning.get_or_insert_with(|| (field, String::new()));
-            if *kept == field {
-                text.push_str(&piece.0);
-            }
+            self.add_text(TextField::Reasoning(field), &piece.0);
         }
         self.details.extend(delta.reasoning_details.into_iter().flatten());
         for call in delta.tool_calls.into_iter().flatten() {
@@ -309,10 +363,22 @@ impl Message {
         }
     }
 
+    fn add_text(&mut self, field: TextField, piece: &str) {
+        match field {
+            TextField::Content => self.text.push_str(piece),
+            TextField::Reasoning(field) => {
+                let (kept, text) = self.reasoning.get_or_insert_with(|| (field, String::new()));
+                if *kept == field {
+                    text.push_str(piece);
+                }
+            }
+        }
+    }
+
     /// Adds text, which is a string, or parts at some servers.
     fn add_content(&mut self, content: &str) {
         if let Ok(piece) = serde_json::from_str::<Piece<'_>>(content) {
-            self.text.push_str(&piece.0);
+            self.add_text(TextField::Content, &piece.0);
         } else if let Ok(Value::Array(parts)) = serde_json::from_str(content) {
             let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
             texts.for_each(|text| self.text.push_str(text));

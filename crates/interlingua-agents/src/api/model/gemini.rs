@@ -5,16 +5,13 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ApiKind, Collected, Collector, ModelApi, OptionalField, RequestSettings, body_of, mentions,
-    raw, set,
+    ApiKind, Collected, Collector, ModelApi, NO_ANSWER, OptionalField, RequestSettings, body_of,
+    follows_no_answer, mentions, raw, set,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
 
 /// Stands for the signature of a call that another model made. The API documents it for this.
 const FOREIGN_SIGNATURE: &str = "context_engineering_is_the_way_to_go";
-
-/// Between two contents of the user, which have to alternate with those of the model.
-const NO_ANSWER: &str = "(This turn was stopped before there was an answer.)";
 
 pub(super) struct GenerateContent;
 
@@ -44,7 +41,7 @@ impl ModelApi for GenerateContent {
     fn messages(&self, item: &Item, before: Option<&Item>, model: &str) -> Vec<Box<RawValue>> {
         match item {
             Item::User(parts) => {
-                let stopped = matches!(before, Some(Item::User(_) | Item::Results(_)));
+                let stopped = follows_no_answer(item, before);
                 let between = json!({"role": "model", "parts": [{"text": NO_ANSWER}]});
                 let message = json!({"role": "user", "parts": content(parts)});
                 let between = raw(&between).filter(|_| stopped);

@@ -122,6 +122,18 @@ pub(crate) enum OptionalField {
     Caching,
 }
 
+impl OptionalField {
+    /// What the user has to know if it is left out: something that was asked for has no effect.
+    pub(crate) fn notice(self) -> Option<&'static str> {
+        match self {
+            Self::Reasoning => {
+                Some("the server does not take the settings of reasoning: --effort has no effect")
+            }
+            Self::StreamOptions | Self::MaxCompletionTokens | Self::Caching => None,
+        }
+    }
+}
+
 /// A model API.
 pub(crate) trait ModelApi: Send + Sync {
     /// The path of a request, below the base address.
@@ -138,6 +150,12 @@ pub(crate) trait ModelApi: Send + Sync {
 
     /// Collects the answer of a response. `number` distinguishes it from all others of its session.
     fn collector(&self, number: u64) -> Box<dyn Collector>;
+
+    /// Whether an error message is about the reasoning of earlier answers, which the provider binds
+    /// to the conversation, and checks.
+    fn rejects_reasoning(&self, message: &str) -> bool {
+        mentions(message, &["signature", "encrypted_content", "encrypted content"])
+    }
 
     /// The optional field that an error message is about.
     fn rejected_field(&self, message: &str) -> Option<OptionalField>;
@@ -235,6 +253,16 @@ fn acceptable_id(id: &str) -> Cow<'_, str> {
     let start = cleaned.len().saturating_sub(LONGEST);
     let end = cleaned.get(start..).unwrap_or(&cleaned);
     Cow::Owned(if end.is_empty() { "call".to_owned() } else { end.to_owned() })
+}
+
+/// Stands between two messages of the user. Gemini, and the chat templates of many models, want them
+/// to alternate with those of the model.
+const NO_ANSWER: &str = "(This turn was stopped before there was an answer.)";
+
+/// Whether an item is a prompt after a turn without an answer.
+fn follows_no_answer(item: &Item, before: Option<&Item>) -> bool {
+    let is_prompt = matches!(item, Item::User(_));
+    is_prompt && matches!(before, Some(Item::User(_) | Item::Results(_)))
 }
 
 /// Serialises a body. Bodies consist of JSON only, so it cannot fail.

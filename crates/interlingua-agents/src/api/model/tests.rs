@@ -311,7 +311,7 @@ fn arguments_are_read_as_the_dialects_read_them() {
     for text in ["", " ", "null"] {
         assert_eq!(arguments(text), Some(json!({})), "{text:?}");
     }
-    assert_eq!(arguments("{\"a\":\"x\ny\"}"), Some(json!({"a": "x y"})));
+    assert_eq!(arguments("{\"a\":\"x\ny\"}"), Some(json!({"a": "x\ny"})));
     assert!(arguments(r#"{"a":"\ud83d"}"#).is_some());
     for text in ["7", "{\"a\":", "[1]"] {
         assert_eq!(arguments(text), None, "{text:?}");

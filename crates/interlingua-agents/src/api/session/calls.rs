@@ -21,7 +21,8 @@ use crate::api::history::Part;
 use crate::api::structured::AnswerSchema;
 use crate::api::tools::{SessionTools, ToolFacts};
 use crate::api::turns::{ANSWER_TOOL, MadeCall};
-use crate::permission::{Decision, PermissionRequest, Verdict};
+use crate::permission::{Decision, Mode, PermissionRequest, Verdict};
+use crate::redaction::HeldBack;
 use crate::session::Wanted;
 use crate::tool::{Call, Change, Content, Output};
 
@@ -44,6 +45,8 @@ struct QueuedCall {
     state: CallState,
     /// Where its paths led when it was judged.
     places: Option<Vec<PathBuf>>,
+    /// What may be the beginning of a key, at the end of its output so far.
+    held_back: HeldBack,
 }
 
 impl QueuedCall {
@@ -160,7 +163,13 @@ impl Live {
             .into_iter()
             .map(|made| {
                 let facts = tools.facts(&made.name);
-                QueuedCall { made, facts, state: CallState::Waiting, places: None }
+                QueuedCall {
+                    made,
+                    facts,
+                    state: CallState::Waiting,
+                    places: None,
+                    held_back: HeldBack::default(),
+                }
             })
             .collect();
         self.start_calls();
@@ -173,7 +182,8 @@ impl Live {
                 self.take_answer(at);
                 continue;
             }
-            if !queued.facts.needs_permission {
+            // In the mode `deny`, nothing runs that no rule allows.
+            if !queued.facts.needs_permission && self.policy.mode != Mode::Deny {
                 self.calls.start(at);
                 continue;
             }
@@ -330,15 +340,21 @@ impl Live {
     pub(super) fn call_news(&mut self, news: CallNews) {
         match news {
             CallNews::Progress(Progress { call, text }) => {
-                let is_running = self
-                    .calls
-                    .find(&call)
-                    .is_some_and(|call| matches!(call.state, CallState::Running(_)));
-                if is_running {
-                    let text = self.redactor.redact_text(&text).into_owned();
+                let Some(queued) = self.calls.find(&call) else { return };
+                if !matches!(queued.state, CallState::Running(_)) {
+                    return;
+                }
+                // A key may be split between two pieces. What is held back is in the result.
+                let mut held_back = std::mem::take(&mut queued.held_back);
+                let shown = self.redactor.redact_chunk(text.as_bytes(), &mut held_back);
+                let shown = String::from_utf8_lossy(&shown).into_owned();
+                if let Some(queued) = self.calls.find(&call) {
+                    queued.held_back = held_back;
+                }
+                if !shown.is_empty() {
                     self.emit(ToolProgress {
                         call: Text::from(call),
-                        output: Some(Text::from(text)),
+                        output: Some(Text::from(shown)),
                         ..ToolProgress::default()
                     });
                 }
@@ -358,18 +374,19 @@ impl Live {
         let content: Vec<_> =
             output.content.into_iter().map(|content| self.part(content)).collect();
         let shown = output_json(&content);
+        let structured = output.structured.as_ref().and_then(|value| self.redacted_json(value));
         // It is stored before it is reported: what was reported is known to a resumed session.
         let next = self.agent.result(id, content, is_error);
         self.store_history();
         if !output.changes.is_empty() {
-            let changes = output.changes.iter().map(file_change).collect();
+            let changes = output.changes.iter().map(|change| self.file_change(change)).collect();
             self.emit(FilesChanged { call: Some(Text::from(id.to_owned())), changes });
         }
         self.emit(ToolEnded {
             call: Text::from(id.to_owned()),
             status: output.status,
             output: shown,
-            structured: output.structured.as_ref().and_then(Json::from_serialize),
+            structured,
             exit_code: output.exit_code,
             ..ToolEnded::default()
         });
@@ -384,6 +401,22 @@ impl Live {
         match content {
             Content::Text(text) => Part::Text(self.redactor.redact_text(&text).into_owned()),
             file => file,
+        }
+    }
+
+    /// A value without keys.
+    fn redacted_json(&mut self, value: &Value) -> Option<Json<'static>> {
+        Json::from_text(self.redactor.redact_text(&value.to_string()).into_owned())
+    }
+
+    /// A change, whose diff may show a key beside what was changed.
+    fn file_change(&mut self, change: &Change) -> FileChange<'static> {
+        let shown = |path: &std::path::Path| Text::from(path.display().to_string());
+        FileChange {
+            path: shown(&change.path),
+            old_path: change.old_path.as_deref().map(shown),
+            kind: change.kind.clone(),
+            diff: Json::from_serialize(&self.redactor.redact_text(&change.diff)),
         }
     }
 
@@ -454,16 +487,6 @@ pub(super) fn block(part: &Part) -> Value {
     }
 }
 
-fn file_change(change: &Change) -> FileChange<'static> {
-    let shown = |path: &std::path::Path| Text::from(path.display().to_string());
-    FileChange {
-        path: shown(&change.path),
-        old_path: change.old_path.as_deref().map(shown),
-        kind: change.kind.clone(),
-        diff: Json::from_serialize(&change.diff),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -483,6 +506,7 @@ mod tests {
             facts: ToolFacts::default(),
             state: CallState::Running(task),
             places: None,
+            held_back: HeldBack::default(),
         });
         let CallNews::Ended(call, output) = calls.next().await else { panic!("it has not ended") };
         assert_eq!((&*call, output.status.clone()), ("1", ToolStatus::Failed));
@@ -499,6 +523,7 @@ mod tests {
                 facts: ToolFacts::default(),
                 state: CallState::Waiting,
                 places: Some(vec![PathBuf::from(place)]),
+                held_back: HeldBack::default(),
             };
             call.resolved(Path::new("/w"))
         };

@@ -7,7 +7,7 @@ use interlingua::json::Text;
 
 use super::{Live, Work};
 use crate::api::attachment;
-use crate::permission::{Decision, Mode, Verdict};
+use crate::permission::{Always, Decision, Mode, Verdict};
 use crate::session::{Command, Prompt, Refused, Sent, Wanted};
 
 /// An API has no questions of its own.
@@ -32,9 +32,7 @@ impl Live {
             }
             Command::Prompt(prompt) => self.take_prompt(prompt),
             Command::Decide { request, decision } => self.user_decides(&request, decision),
-            Command::AllowAlways { request, pattern } => {
-                self.allow_always(&request, pattern.as_deref())
-            }
+            Command::AllowAlways { request, always } => self.allow_always(&request, &always),
             Command::Answer { request, .. } | Command::Decline { request, .. } => {
                 let wrong = |id: String| Refused::WrongAnswer { id, needs: NO_QUESTION.to_owned() };
                 self.pending_id(&request).and_then(|id| Err(wrong(id)))
@@ -89,11 +87,11 @@ impl Live {
         Ok(())
     }
 
-    fn allow_always(&mut self, name: &str, pattern: Option<&str>) -> Result<(), Refused> {
+    fn allow_always(&mut self, name: &str, always: &Always) -> Result<(), Refused> {
         let Wanted::Permission(request) = self.pending.find(name)?.clone() else {
             return Ok(());
         };
-        self.policy.allow_always(&request, pattern).map_err(Refused::NotSupported)?;
+        self.policy.allow_always(&request, always).map_err(Refused::NotSupported)?;
         self.decide(&request.id, Decision::Allow);
         self.judge_again();
         Ok(())

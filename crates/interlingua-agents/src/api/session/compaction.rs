@@ -40,10 +40,9 @@ impl Compaction {
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        self.response.push(bytes);
         let usage = &mut self.usage;
         let mut sink = |entry: EntryRef<'_>| keep_usage(entry, usage);
-        let Ok(_) = self.reader.push(bytes, None, &mut sink);
+        let Ok(_) = self.reader.push(bytes, None, &mut self.response.collecting(&mut sink));
         if self.reader.has_response_end() && self.response.closes_at.is_none() {
             self.response.closes_at = Some(after(CLOSING));
         }
@@ -53,13 +52,15 @@ impl Compaction {
     fn summary(&mut self, failure: Option<Failure>) -> Result<String, NoSummary> {
         let usage = &mut self.usage;
         let mut sink = |entry: EntryRef<'_>| keep_usage(entry, usage);
+        let mut sink = self.response.collecting(&mut sink);
         let Ok(_) = self.reader.end_stream(StreamEnd::TurnGoesOn, None, &mut sink);
+        drop(sink);
         let end = self.reader.take_response_end().ok_or_else(|| {
             let cut_off = || Failure::new(ErrorClass::Network, "the summary was cut off");
             NoSummary::Failed(failure.unwrap_or_else(cut_off))
         })?;
         if end.outcome == Outcome::Failed {
-            return Err(NoSummary::Failed(Failure::of_response(&end)));
+            return Err(NoSummary::Failed(Failure::of_end(&end)));
         }
         let collected = self.response.collect(true);
         let texts = collected.answer.content.into_iter().filter_map(|content| match content {
@@ -83,7 +84,10 @@ fn keep_usage(entry: EntryRef<'_>, usage: &mut Option<Usage<'static>>) {
 impl Live {
     /// Summarises the older turns, because of an overflow of the context window.
     pub(super) fn compact(&mut self, overflow: Failure) {
-        self.notify(Severity::Info, "the conversation exceeds the context window: summarising it");
+        self.notify(
+            Severity::Info,
+            "the conversation exceeds the context window: summarising it, without its reasoning",
+        );
         self.request_summary(overflow);
     }
 
@@ -92,10 +96,10 @@ impl Live {
         let api = self.agent.settings().api;
         let options = ReadOptions { turns: TurnOwner::Caller, ..ReadOptions::default() };
         let reader = api.dialect().and_then(|dialect| Reader::new(dialect.into(), options));
-        let response = self.agent.summary_body().and_then(|body| self.open_response(body, None));
-        let (Ok(reader), Some(response)) = (reader, response) else {
+        let (Ok(reader), Some(body)) = (reader, self.agent.summary_body()) else {
             return self.fail(&overflow);
         };
+        let response = self.open_response(body, None);
         let compaction = Compaction { response, reader, usage: None, overflow };
         self.work = Work::Compacting(Box::new(compaction));
     }
@@ -120,7 +124,7 @@ impl Live {
             Received::Ended | Received::Bytes(_) => compaction.summary(None),
         };
         if let Some(usage) = &compaction.usage {
-            self.agent.count(usage, super::now_ms());
+            self.agent.count(usage, None, super::now_ms());
         }
         match summary {
             Ok(summary) => self.compacted(&summary),

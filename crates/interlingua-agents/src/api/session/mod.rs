@@ -17,8 +17,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use interlingua::event::{
-    Event, HostState, Interrupted, Notice, Outcome, SessionStarted, Severity, TurnEnded,
-    TurnStarted, UserMessage,
+    ErrorClass, Event, HostState, Interrupted, Notice, Outcome, SessionStarted, Severity,
+    TurnEnded, TurnStarted, UserMessage,
 };
 use interlingua::json::{Json, Text};
 use interlingua::{Exit, HostFacts, Reader, TurnOwner};
@@ -147,6 +147,9 @@ impl Live {
         let client = Client::new(settings.connection.clone())?;
         let mut redactor = Redactor::default();
         redactor.add_key("the key of the model API", client.key());
+        for (_, value) in client.headers() {
+            redactor.add_key("a header of the model API", value);
+        }
         let (handle, commands) = Commands::new();
         let (outbox, entries) = Outbox::new();
         let folder = settings.folder.canonicalize().unwrap_or_else(|_| settings.folder.clone());
@@ -174,15 +177,14 @@ impl Live {
             clock: Clock::new(deadlines, Instant::now()),
             outcome: None,
         };
-        live.announce(prepared.name, &prepared.notices);
+        live.announce(prepared.name, &prepared.runnable, &prepared.notices);
         Ok((live, Session { handle, entries, id_seed }))
     }
 
     /// Emits the start of the session, with what is enforced.
-    fn announce(&mut self, name: &str, notices: &[String]) {
+    fn announce(&mut self, name: &str, tools: &[String], notices: &[String]) {
         let settings = self.agent.settings();
         let (id, model) = (settings.session.clone(), settings.model.clone());
-        let tools: Vec<_> = settings.frozen.tools.iter().map(|tool| &*tool.name).collect();
         let started = SessionStarted {
             id: Some(Text::from(id)),
             agent: Some(Text::from(name.to_owned())),
@@ -190,7 +192,7 @@ impl Live {
             model: Some(Text::from(model)),
             cwd: Some(Text::from(self.folder.display().to_string())),
             permission_mode: Some(Text::plain(self.policy.mode.as_str())),
-            tools: Json::from_serialize(&tools),
+            tools: Json::from_serialize(tools),
             ..SessionStarted::default()
         };
         self.emit(started);
@@ -317,6 +319,9 @@ impl Live {
                 self.send_request(None);
             }
             Next::Retry(retry) => self.retry(retry),
+            Next::Adapted { failure, notice, attempt, of } => {
+                self.send_adapted(&failure, notice, attempt, of);
+            }
             Next::Run(calls) => {
                 self.work = Work::Running;
                 self.run_calls(calls);
@@ -350,13 +355,15 @@ impl Live {
     /// Ends the running turn before its work has ended.
     fn abort_turn(&mut self, outcome: Outcome, cause: &str) {
         let is_responding = matches!(self.work, Work::Responding(_));
-        let collected = match std::mem::replace(&mut self.work, Work::Idle) {
+        let mut response = match std::mem::replace(&mut self.work, Work::Idle) {
             Work::Idle => return,
-            Work::Responding(mut response)
-            | Work::Waiting(_, Again::Request(Some(mut response))) => Some(response.collect(false)),
+            Work::Responding(response) | Work::Waiting(_, Again::Request(Some(response))) => {
+                Some(response)
+            }
             Work::Waiting(..) | Work::Running | Work::Compacting(_) => None,
         };
-        self.end_stream();
+        self.end_stream(response.as_deref_mut());
+        let collected = response.map(|mut response| response.collect(false));
         if is_responding {
             self.count_interrupted();
         }
@@ -365,8 +372,13 @@ impl Live {
         if outcome == Outcome::Cancelled {
             self.emit(Interrupted { text: Some(Text::from(cause.to_owned())) });
         }
+        let class = (outcome == Outcome::TimedOut).then_some(ErrorClass::TimedOut);
+        if let Some(class) = class.clone() {
+            self.emit(Failure::new(class, cause).to_error());
+        }
         let ended = TurnEnded {
             outcome,
+            class,
             cause: Some(Text::from(cause.to_owned())),
             ..TurnEnded::default()
         };
@@ -388,7 +400,7 @@ impl Live {
         for redacted in self.redactor.take_unreported() {
             self.notify(Severity::Warning, &redacted.to_string());
         }
-        self.end_stream();
+        self.end_stream(None);
         let exit = Exit { stopped: self.stop.as_ref().map(Stop::to_stopped), ..Exit::default() };
         let Self { reader, mut outlets, mut outbox, record, mut commands, .. } = self;
         let Ok(_) = reader.finish(&exit, Some(now_ms()), &mut outlets);

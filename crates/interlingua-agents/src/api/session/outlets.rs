@@ -12,6 +12,9 @@ use crate::api::store::SessionFile;
 use crate::api::turns::MadeCall;
 use crate::session::Outbox;
 
+/// The number of entries for which memory is reserved at most.
+const MAX_RESERVED: usize = 1024;
+
 /// The consumers of entries.
 #[derive(Debug)]
 pub(super) struct Outlets {
@@ -37,6 +40,8 @@ pub(super) struct Seen {
     pub(super) content: bool,
     /// The text, the reasoning and the inputs of calls, in case that they have to be counted.
     pub(super) text: String,
+    /// The details of the error that the response reported.
+    pub(super) error_details: Option<String>,
     /// What is not a record of this API.
     pub(super) unreadable: Option<String>,
 }
@@ -51,7 +56,9 @@ impl Outlets {
         if let Some(file) = &mut self.file {
             file.flush();
         }
-        outbox.put(std::mem::take(&mut self.batch));
+        // The next batch is probably as long.
+        let next = Vec::with_capacity(self.batch.len().min(MAX_RESERVED));
+        outbox.put(std::mem::replace(&mut self.batch, next));
     }
 
     /// Passes on the last entries; returns why the session's file is incomplete, if it is.
@@ -122,6 +129,9 @@ impl Seen {
             }
             // A call that the grammar has closed is not run.
             Data::ToolEnded(ended) => self.calls.retain(|call| ended.call != *call.id),
+            Data::Native(native) if native.name == *"error.details" => {
+                self.error_details = native.raw.as_ref().map(|raw| raw.get().to_owned());
+            }
             Data::Unparsed(unparsed) => {
                 let text = unparsed.text.as_ref().map(ToString::to_string);
                 self.unreadable.get_or_insert(text.unwrap_or_default());

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use interlingua::event::{ErrorClass, Outcome, TurnEnded, Withdrawn};
-use interlingua::framing::{Body, Framing};
+use interlingua::event::{ErrorClass, Outcome, Severity, TurnEnded, Withdrawn};
+use interlingua::framing::FrameText;
 use interlingua::json::{Text, mend_surrogates};
-use interlingua::{ReadOptions, StreamEnd};
+use interlingua::{EntryRef, Flow, Sink, StreamEnd};
 
 use super::outlets::Seen;
 use super::{Again, Live, StreamState, Work, after, jitter, now_ms};
@@ -14,6 +14,7 @@ use crate::api::failure::Failure;
 use crate::api::http::{Exchange, Received};
 use crate::api::model::{Collected, Collector, ModelApi};
 use crate::api::turns::{Next, NextAttempt};
+use crate::redaction::HeldBack;
 
 /// How long a server may keep the connection open after the end of its response.
 pub(super) const CLOSING: Duration = Duration::from_millis(500);
@@ -22,9 +23,32 @@ pub(super) const CLOSING: Duration = Duration::from_millis(500);
 pub(super) struct Response {
     /// It has ended, so that the connection should be closed by then.
     pub(super) closes_at: Option<Instant>,
+    /// What may be the beginning of a key, at the end of what was received.
+    held_back: HeldBack,
     exchange: Exchange,
-    framing: Box<dyn Framing + Send>,
     collector: Box<dyn Collector>,
+}
+
+/// A sink that also collects the answer, from the frames that the entries are read from.
+struct Collecting<'r, S> {
+    collector: &'r mut dyn Collector,
+    sink: &'r mut S,
+}
+
+impl<S: Sink> Sink for Collecting<'_, S> {
+    type Error = S::Error;
+
+    fn begin(&mut self, id_seed: u64) -> Result<Flow, S::Error> {
+        self.sink.begin(id_seed)
+    }
+
+    fn frame(&mut self, frame: &FrameText<'_>) {
+        self.collector.record(frame.event, &mend_surrogates(frame.text));
+    }
+
+    fn entry(&mut self, entry: EntryRef<'_>) -> Result<Flow, S::Error> {
+        self.sink.entry(entry)
+    }
 }
 
 /// What arrives next of the response; without one, it waits forever.
@@ -42,28 +66,27 @@ impl Response {
         self.exchange.next().await
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        let Self { framing, collector, .. } = self;
-        framing.push(bytes, &mut |frame| collect(collector.as_mut(), &frame.body));
+    /// A sink for the reader of the response, which collects the answer.
+    pub(super) fn collecting<'r, S: Sink>(
+        &'r mut self,
+        sink: &'r mut S,
+    ) -> impl Sink<Error = S::Error> {
+        Collecting { collector: self.collector.as_mut(), sink }
     }
 
-    /// What the response contributes to the history.
+    /// What the response contributes to the history, once its stream was read to its end.
     pub(super) fn collect(&mut self, complete: bool) -> Collected {
-        let Self { framing, collector, .. } = self;
-        framing.finish(&mut |frame| collect(collector.as_mut(), &frame.body));
-        collector.answer(complete)
-    }
-}
-
-fn collect(collector: &mut dyn Collector, body: &Body<'_>) {
-    if let Body::Text(frame) = body {
-        collector.record(frame.event, &mend_surrogates(frame.text));
+        self.collector.answer(complete)
     }
 }
 
 impl Live {
     /// Sends the next request. A response that is continued keeps what it has.
     pub(super) fn send_request(&mut self, continued: Option<Box<Response>>) {
+        if let Some(why) = self.client.missing_key() {
+            let failure = Failure::new(ErrorClass::Authentication, why);
+            return self.fail(&failure);
+        }
         let body = self.agent.body();
         if continued.is_none() {
             self.outlets.seen = Seen::default();
@@ -79,10 +102,9 @@ impl Live {
             self.stream = StreamState::Fresh;
         }
         let collector = continued.map(|response| response.collector);
-        if let Some(response) = self.open_response(body, collector) {
-            self.clock.output_seen(Instant::now());
-            self.work = Work::Responding(Box::new(response));
-        }
+        let response = self.open_response(body, collector);
+        self.clock.output_seen(Instant::now());
+        self.work = Work::Responding(Box::new(response));
     }
 
     /// Sends a request.
@@ -90,14 +112,13 @@ impl Live {
         &self,
         body: String,
         collector: Option<Box<dyn Collector>>,
-    ) -> Option<Response> {
+    ) -> Response {
         let kind = self.agent.settings().api;
         let api: &dyn ModelApi = kind.api();
         let path = api.path(&self.agent.settings().model);
-        let framing = kind.dialect().ok()?.framing.at_start(ReadOptions::default().limits);
         let exchange = self.client.send(&path, api.headers(self.client.key()), body);
         let collector = collector.unwrap_or_else(|| self.agent.collector());
-        Some(Response { closes_at: None, exchange, framing, collector })
+        Response { closes_at: None, held_back: HeldBack::default(), exchange, collector }
     }
 
     /// The delay before the next attempt has passed.
@@ -133,13 +154,15 @@ impl Live {
 
     fn read(&mut self, bytes: &[u8]) {
         let Work::Responding(response) = &mut self.work else { return };
-        response.push(bytes);
+        let bytes = &*self.redactor.redact_chunk(bytes, &mut response.held_back);
         self.clock.output_seen(Instant::now());
         self.stream = StreamState::Used;
         if let Some(record) = &mut self.record {
             record.printed(bytes);
         }
-        let Ok(_) = self.reader.push(bytes, Some(now_ms()), &mut self.outlets);
+        let mut sink = response.collecting(&mut self.outlets);
+        let Ok(_) = self.reader.push(bytes, Some(now_ms()), &mut sink);
+        drop(sink);
         if self.reader.has_response_end() && response.closes_at.is_none() {
             response.closes_at = Some(after(CLOSING));
         }
@@ -148,11 +171,17 @@ impl Live {
         }
     }
 
-    /// Ends the stream of the current response.
-    pub(super) fn end_stream(&mut self) {
+    /// Ends the stream of the current response. Its last frame may end with it.
+    pub(super) fn end_stream(&mut self, response: Option<&mut Response>) {
         if self.stream == StreamState::Used {
-            let end = StreamEnd::TurnGoesOn;
-            let Ok(_) = self.reader.end_stream(end, Some(now_ms()), &mut self.outlets);
+            let (end, now) = (StreamEnd::TurnGoesOn, Some(now_ms()));
+            let Ok(_) = match response {
+                Some(response) => {
+                    let mut sink = response.collecting(&mut self.outlets);
+                    self.reader.end_stream(end, now, &mut sink)
+                }
+                None => self.reader.end_stream(end, now, &mut self.outlets),
+            };
             self.stream = StreamState::Ended;
         }
     }
@@ -162,9 +191,15 @@ impl Live {
         else {
             return;
         };
-        self.end_stream();
+        let rest = self.redactor.redact_end(std::mem::take(&mut response.held_back));
+        if !rest.is_empty() {
+            let mut sink = response.collecting(&mut self.outlets);
+            let Ok(_) = self.reader.push(&rest, Some(now_ms()), &mut sink);
+        }
+        self.end_stream(Some(&mut response));
         let end = self.reader.take_response_end();
-        self.count().await;
+        let reported_usd = end.as_ref().and_then(|end| end.cost.as_ref()).map(|cost| cost.usd);
+        self.count(reported_usd).await;
         let next = match end {
             Some(end) if let Some(token) = continuation_after(&end, &response) => {
                 return match self.agent.continues(token) {
@@ -177,7 +212,9 @@ impl Live {
                 return self.responded(&end, collected);
             }
             Some(end) => {
-                let failure = self.without_key(Failure::of_response(&end));
+                let details = self.outlets.seen.error_details.take();
+                let failure = Failure::of_response(&end, details.as_deref());
+                let failure = self.without_key(failure);
                 self.agent.failed(failure, None, jitter())
             }
             None => {
@@ -207,16 +244,16 @@ impl Live {
     fn follow_failure(&mut self, next: Next) {
         match next {
             Next::Retry(retry) => self.retry(retry),
-            Next::End(ended) => self.fail(&Failure::of_response(&ended)),
+            Next::End(ended) => self.fail(&Failure::of_end(&ended)),
             Next::Compact(failure) => {
                 self.withdraw(&failure.message);
                 self.compact(failure);
             }
-            Next::Request => {
-                self.withdraw("the request is sent again in another form");
-                self.send_request(None);
+            Next::Adapted { failure, notice, attempt, of } => {
+                self.withdraw(&failure.message);
+                self.send_adapted(&failure, notice, attempt, of);
             }
-            Next::Remind(_) | Next::Run(_) => {}
+            Next::Request | Next::Remind(_) | Next::Run(_) => {}
         }
     }
 
@@ -224,7 +261,7 @@ impl Live {
     pub(super) fn fail(&mut self, failure: &Failure) {
         let ended = self.agent.ended(failure.to_turn_ended());
         self.emit(failure.to_error());
-        self.end_stream();
+        self.end_stream(None);
         self.end_turn(ended);
     }
 
@@ -237,6 +274,21 @@ impl Live {
             self.withdraw(&retry.failure.message);
         }
         self.wait_for(&retry, Again::Request(continued));
+    }
+
+    /// Sends a request at once in another form.
+    pub(super) fn send_adapted(
+        &mut self,
+        failure: &Failure,
+        notice: Option<&'static str>,
+        attempt: u32,
+        of: u32,
+    ) {
+        self.emit(failure.to_retry(attempt, of, Duration::ZERO));
+        if let Some(notice) = notice {
+            self.notify(Severity::Warning, notice);
+        }
+        self.send_request(None);
     }
 
     /// Waits before the next attempt.
@@ -255,7 +307,7 @@ impl Live {
     }
 
     /// Counts the tokens of a request. Those that the provider did not report are estimated.
-    async fn count(&mut self) {
+    async fn count(&mut self, reported_usd: Option<f64>) {
         let usage = match self.outlets.seen.take_reported() {
             Some(usage) => usage,
             None if self.outlets.seen.has_output() => {
@@ -267,7 +319,7 @@ impl Live {
             }
             None => return,
         };
-        self.agent.count(&usage, now_ms());
+        self.agent.count(&usage, reported_usd, now_ms());
     }
 
     /// Counts the tokens of a request whose response is not awaited any more.
@@ -278,7 +330,7 @@ impl Live {
             None if seen.has_output() => estimate_by_length(&self.agent.body(), &seen.text),
             None => return,
         };
-        self.agent.count(&usage, now_ms());
+        self.agent.count(&usage, None, now_ms());
     }
 
     /// A failure without the key, which some providers quote.

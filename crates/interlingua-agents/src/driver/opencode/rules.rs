@@ -10,11 +10,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The rules of the session: what is not listed is governed by the configuration.
-const RULES: [(&str, &str); 9] = [
+const RULES: [(&str, &str); 13] = [
     // The tools of MCP servers have the name of the server before an underscore.
     (MCP_TOOLS, "ask"),
     ("plan_enter", "deny"),
     ("plan_exit", "deny"),
+    ("read", "ask"),
+    ("grep", "ask"),
+    ("glob", "ask"),
+    ("list", "ask"),
     ("edit", "ask"),
     ("bash", "ask"),
     ("webfetch", "ask"),

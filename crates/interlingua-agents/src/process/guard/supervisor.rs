@@ -8,6 +8,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
@@ -68,7 +69,9 @@ pub(super) fn run(setup: &Setup, ends: &Ends, members: Members) -> io::Result<u8
         while run.status.is_none() {
             tokio::select! {
                 biased;
-                _ = children.recv() => run.reap(),
+                _ = children.recv() => {
+                    run.reap();
+                }
                 order = orders.read_u8() => match order {
                     Ok(order) => run.carry_out(order),
                     // We are alone.
@@ -171,11 +174,17 @@ struct Run {
 }
 
 impl Run {
-    /// Reaps all children that have ended: the agent, and orphans that were adopted.
-    fn reap(&mut self) {
-        while let Ok(Some((child, status))) = rustix::process::wait(WaitOptions::NOHANG) {
-            if child == self.agent {
-                self.status = Some(ExitStatus::from_raw(status.as_raw()));
+    /// Reaps all children that have ended: the agent, and orphans that were adopted. Returns whether
+    /// children are left.
+    fn reap(&mut self) -> bool {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((child, status))) if child == self.agent => {
+                    self.status = Some(ExitStatus::from_raw(status.as_raw()));
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
             }
         }
     }
@@ -234,14 +243,17 @@ impl Run {
         let until = Instant::now() + SWEEP_TIMEOUT;
         let mut found = HashSet::new();
         loop {
-            self.reap();
+            let has_children = self.reap();
             let processes = self.processes();
             found.extend(processes.iter().map(|(process, _)| *process));
             if let Members::Namespace = self.members {
                 // The kernel kills them when this process ends, and waits for them.
                 return found.len();
             }
-            if processes.is_empty() || Instant::now() > until {
+            // A list of processes may miss one that is being started, but the kernel knows whether
+            // there are children: this process adopts every orphan.
+            let is_done = !has_children && processes.is_empty();
+            if is_done || Instant::now() > until {
                 if let Members::Cgroup(cgroup) = &self.members {
                     cgroup.remove();
                 }

@@ -339,3 +339,97 @@ async fn a_response_ends_when_it_says_so() {
         server.join().unwrap();
     }
 }
+
+/// Current models bind their reasoning to everything before it, and providers check that.
+#[tokio::test]
+async fn reasoning_that_the_provider_rejects_is_dropped_once() {
+    let rejections = [
+        (
+            ApiKind::Anthropic,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation"}}"#,
+        ),
+        (
+            ApiKind::Responses,
+            r#"{"error":{"message":"The encrypted content could not be verified.","type":"invalid_request_error","param":null,"code":"invalid_encrypted_content"}}"#,
+        ),
+        (
+            ApiKind::Gemini,
+            r#"{"error":{"code":400,"message":"Corrupted thought signature.","status":"INVALID_ARGUMENT"}}"#,
+        ),
+    ];
+    for (api, body) in rejections {
+        let rejected = Reply::raw(400, &[("content-type", "application/json")], body);
+        let thoughtful = Reply::new().then_reasoning("Hm.").then_text("One.");
+        // A strict script expects the signatures to come back.
+        let replies = [thoughtful, rejected, Reply::text("Two."), Reply::text("Three.")];
+        let script = replies.into_iter().fold(Script::new(), Script::reply);
+        let bench = Bench::with_script(api, script);
+        let session = bench.open().await;
+        for prompt in ["count", "go on", "and on"] {
+            session.handle.prompt(prompt).await.unwrap();
+        }
+        session.handle.finish().await.unwrap();
+        let (ended, events) = session.end().await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(text(&events), "One.|Two.|Three.", "{api:?}");
+        assert_eq!(only(&events, "retry")["class"], "bad_request", "{api:?}");
+        let told = of_kind(&events, "notice")
+            .iter()
+            .any(|it| it["text"].as_str().unwrap().contains("the reasoning of earlier answers"));
+        assert!(told, "{api:?}: {events:#?}");
+        let last = bench.model.main_requests().last().unwrap().body.to_string();
+        assert!(!last.contains("fakeSign0000"), "{api:?}: {last}");
+    }
+}
+
+/// Every repeated request is visible, also one that is sent again at once.
+#[tokio::test]
+async fn an_empty_answer_is_a_retry_that_can_be_seen() {
+    for api in APIS {
+        let bench = Bench::new(api, [Reply::new(), Reply::text("Hello.")]);
+        let (ended, events) = bench.run("hi").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(only(&events, "retry")["message"], "the response is empty", "{api:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_states_whether_it_may_be_retried() {
+    for api in APIS {
+        let mut bench = Bench::new(api, [Reply::failure(FailureClass::Overloaded)]);
+        bench.settings.retries.attempts = 1;
+        let (_, events) = bench.run("hi").await;
+        assert_eq!(only(&events, "error")["retryable"], true, "{api:?}");
+        let bench = Bench::new(api, [Reply::failure(FailureClass::Quota)]);
+        let (_, events) = bench.run("hi").await;
+        assert_eq!(only(&events, "error")["retryable"], false, "{api:?}");
+    }
+}
+
+/// The server asks for a delay, which is longer than that of the policy.
+#[tokio::test]
+async fn the_delay_is_the_one_that_the_provider_asks_for() {
+    for api in APIS {
+        let limited = Reply::failure(FailureClass::RateLimit).retry_after_ms(30);
+        let bench = Bench::new(api, [limited, Reply::text("Hello.")]);
+        let (ended, events) = bench.run("hi").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(only(&events, "retry")["delay_ms"], 30, "{api:?}");
+    }
+}
+
+/// A run that takes too long ends with an error of its own class.
+#[tokio::test]
+async fn a_run_that_takes_too_long_is_an_error() {
+    for api in APIS {
+        let long = Reply::text("One, ").then_gate("never").then_text("two.");
+        let bench = Bench::with_script(api, Script::new().reply(long));
+        let limit = std::time::Duration::from_millis(300);
+        let (ended, events) = bench.run_within("count", limit).await;
+        assert_eq!(ended.code(), 124, "{api:?}: {events:#?}");
+        let end = only(&events, "turn_ended");
+        let class = json!("timed_out");
+        assert_eq!((&end["outcome"], &end["class"]), (&class, &class), "{api:?}");
+        assert_eq!(only(&events, "error")["class"], class, "{api:?}");
+    }
+}

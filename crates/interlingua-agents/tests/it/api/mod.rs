@@ -80,6 +80,16 @@ impl Bench {
         session.end().await
     }
 
+    /// Runs a session with one prompt, for a limited time.
+    pub(crate) async fn run_within(&self, prompt: &str, limit: Duration) -> (Ended, Vec<Value>) {
+        let mut options = Options { policy: self.policy.clone(), ..options() };
+        options.deadlines.run = Some(limit);
+        let session = Watched::open(ApiAgent::new(self.settings.clone()), options).await;
+        session.handle.prompt(prompt).await.unwrap();
+        session.handle.finish().await.unwrap();
+        session.end().await
+    }
+
     /// Checks that the model found nothing wrong, and keeps the requests for the check by the types
     /// of the providers' SDKs.
     pub(crate) fn check(&self, name: &str) {
@@ -104,6 +114,7 @@ fn settings(api: ApiKind, address: &str, folder: &Path) -> ApiSettings {
         connection: Connection {
             base_url,
             key: "dummy".to_owned(),
+            missing_key: None,
             headers: Vec::new(),
             certificates: Vec::new(),
             silence: Duration::from_secs(60),

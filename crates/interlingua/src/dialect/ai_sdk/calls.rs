@@ -2,7 +2,7 @@
 
 use super::encode::AiSdkEncoder;
 use crate::dialect::Output;
-use crate::dialect::ai_parts::{Facts, call_failure, harmless_json};
+use crate::dialect::ai_parts::{Facts, UNKNOWN_INPUT, call_failure, harmless_json};
 use crate::event::{
     Artifact, Compacted, Event, Executor, FileChange, FilesChanged, PlanUpdated, Reason, ToolEnded,
     ToolInput, ToolInputDelta, ToolStarted, ToolStatus,
@@ -80,6 +80,10 @@ impl AiSdkEncoder {
         part.text("toolCallId", call).text("toolName", name);
         match object {
             Some(input) => write::quoted_json(part.name("input"), input),
+            // A client would run a call with an empty input.
+            None if *executor == Executor::Client => {
+                write::string(part.name("input"), UNKNOWN_INPUT);
+            }
             None => write::string(part.name("input"), "{}"),
         }
         if *executor != Executor::Client {

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::Specification;
 use crate::check::fields::{Expected, RecordFields};
 use crate::check::{Findings, Rules};
+use crate::dialect::ai_parts::UNKNOWN_INPUT;
 
 /// The rules of `ai-sdk` and `ai-sdk-v4`.
 #[derive(Debug, Default)]
@@ -274,7 +275,13 @@ impl AiSdkRules {
         let id = text(part, "toolCallId");
         let input = text(part, "input");
         let object = serde_json::from_str::<Value>(input).is_ok_and(|value| value.is_object());
-        findings.require(object, "call-input", format!("`{input}` is not a JSON object"));
+        // The SDK answers such a call with an error instead of running it.
+        let is_unknown = input == UNKNOWN_INPUT && !flag(part, "providerExecuted");
+        findings.require(
+            object || is_unknown,
+            "call-input",
+            format!("`{input}` is not a JSON object"),
+        );
         let input_open = self.inputs.remove(id) == Some(Input::Open);
         findings.require(!input_open, "input-open", format!("the input of `{id}` has no end"));
         let call = Call {

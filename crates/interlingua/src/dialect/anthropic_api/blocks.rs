@@ -11,6 +11,18 @@ use crate::event::{
 use crate::json::read::Whole;
 use crate::json::{Json, Text};
 
+impl<'a> Delta<'a> {
+    /// The text of a delta of text or reasoning, if it has no escapes.
+    pub(super) fn only_text(&self) -> Option<(&Text<'a>, BlockKind)> {
+        let (text, kind) = match self.kind.as_ref().map_or("", Text::body) {
+            "text_delta" => (self.text.as_ref()?, BlockKind::Text),
+            "thinking_delta" => (self.thinking.as_ref()?, BlockKind::Reasoning),
+            _ => return None,
+        };
+        (!text.has_escapes()).then_some((text, kind))
+    }
+}
+
 /// The blocks and the calls of one response.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
@@ -151,7 +163,18 @@ impl Blocks {
                 return;
             }
         };
-        let text = text.unwrap_or_default();
+        self.emit_delta(index, kind, text.unwrap_or_default(), out);
+    }
+
+    /// Emits the next piece of a text.
+    #[inline]
+    pub(super) fn emit_delta<'a>(
+        &self,
+        index: u64,
+        kind: BlockKind,
+        text: Text<'a>,
+        out: &mut Emitter<'_, 'a>,
+    ) {
         out.emit(BlockDelta { block: 0, message: self.message(), index, kind, text });
     }
 

@@ -5,15 +5,16 @@ use super::blocks::{Blocks, abandoned};
 use super::ended::Ending;
 use super::failure;
 use super::wire::{ApiRecord, Content, Failure};
+use crate::dialect::decode::Own;
 use crate::dialect::messages_api::counts;
 use crate::dialect::{Decoder, Emitter, EventSink, arguments, each_record};
 use crate::event::{
-    ErrorClass, Event, MessageEnded, MessageStarted, Native, Outcome, Reason, Scope,
+    BlockKind, ErrorClass, Event, MessageEnded, MessageStarted, Native, Outcome, Reason, Scope,
     SessionStarted, TurnEnded, TurnStarted, Usage,
 };
 use crate::framing::FrameText;
 use crate::json::read::{self, Whole};
-use crate::json::{Json, Text};
+use crate::json::{Json, RepeatedRecord, Text};
 
 /// The decoder of `anthropic-api`.
 #[derive(Debug, Default)]
@@ -24,14 +25,24 @@ pub struct AnthropicApiDecoder {
     ending: Ending,
     /// The calls that earlier responses left to the client.
     left_to_client: Vec<Text<'static>>,
+    /// The last delta of text or reasoning, with the index and the kind of its block.
+    repeated: RepeatedRecord<(u64, BlockKind)>,
 }
 
 impl Decoder for AnthropicApiDecoder {
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
+        // A delta that differs from an earlier one only in its text.
+        if let Some((text, (index, kind))) = self.repeated.read(frame.text) {
+            self.open = true;
+            sink.record(frame.text);
+            let mut out = Emitter::new(Own(frame.text), sink);
+            self.blocks.emit_delta(*index, kind.clone(), text, &mut out);
+            return;
+        }
         each_record(frame, sink, |record: &mut ApiRecord<'_>, own, sink| {
             // The name of the event and the type of its data are the same.
             let named = Some(Text::plain(frame.event)).filter(|name| !name.is_empty());
-            let kind = record.kind.take().or(named);
+            let kind = record.kind.clone().or(named);
             self.decode_record(kind, record, &mut Emitter::new(own, sink));
         });
     }
@@ -55,6 +66,12 @@ impl AnthropicApiDecoder {
             "content_block_delta" => {
                 self.open = true;
                 let delta = record.delta.take().unwrap_or_default();
+                if record.kind.is_some()
+                    && let Some((text, kind)) = delta.only_text()
+                    && let Some(index) = record.index
+                {
+                    self.repeated.learn(out.own().0, text.body(), (index, kind));
+                }
                 self.blocks.add_delta(record.index, delta, out);
             }
             "content_block_start" => {

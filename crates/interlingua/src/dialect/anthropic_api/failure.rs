@@ -15,6 +15,7 @@ pub(super) fn error(failure: Failure<'_>) -> Error<'_> {
         code: details.and_then(|details| details.code).or(kind),
         http_status: None,
         fatal: true,
+        ..Error::default()
     }
 }
 

@@ -176,7 +176,7 @@ pub(super) fn failure<'a>(code: Text<'a>, status: Option<u64>, message: &Message
     let too_long = text.as_ref().is_some_and(|text| text.body().starts_with("Prompt is too long"));
     let class = if too_long { ErrorClass::ContextOverflow } else { class_of(code.body(), status) };
     let message = text.unwrap_or_else(|| code.clone());
-    Error { class, message, code: Some(code), http_status: status, fatal: true }
+    Error { class, message, code: Some(code), http_status: status, fatal: true, ..Error::default() }
 }
 
 fn class_of(code: &str, status: Option<u64>) -> ErrorClass {

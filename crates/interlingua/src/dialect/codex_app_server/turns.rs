@@ -325,6 +325,7 @@ impl CodexAppServerDecoder {
             code: classification.code.map(Text::from),
             http_status: classification.http_status,
             fatal,
+            ..Error::default()
         });
     }
 

@@ -138,6 +138,7 @@ pub(super) fn error<'a>(details: &mut Details<'a>) -> Error<'a> {
         http_status: details.status_code,
         fatal: true,
         code,
+        ..Error::default()
     }
 }
 

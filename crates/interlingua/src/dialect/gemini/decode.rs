@@ -220,6 +220,7 @@ fn failure<'a>(ended: &TurnEnded<'a>) -> Option<Error<'a>> {
         code: ended.reason.clone(),
         http_status: ended.http_status,
         fatal: true,
+        ..Error::default()
     })
 }
 

@@ -14,6 +14,7 @@ pub(super) fn error<'a>(failure: &Failure<'a>) -> Error<'a> {
         code: failure.status.clone(),
         http_status: failure.code,
         fatal: true,
+        ..Error::default()
     }
 }
 

@@ -12,8 +12,8 @@ use crate::event::{
     TurnEnded, TurnStarted,
 };
 use crate::framing::FrameText;
-use crate::json::Text;
 use crate::json::read::Shaped;
+use crate::json::{RepeatedRecord, Text};
 
 /// The decoder of `openai-chat`.
 #[derive(Debug, Default)]
@@ -53,6 +53,8 @@ struct Response {
     open_calls: Vec<Text<'static>>,
     /// The prefix of the ids of calls without one.
     call_prefix: String,
+    /// The last chunk that was a piece of text or reasoning and nothing else.
+    repeated: RepeatedRecord<BlockKind>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +73,9 @@ impl Decoder for OpenAiChatDecoder {
     fn decode(&mut self, frame: &FrameText<'_>, sink: &mut dyn EventSink) {
         if frame.text.trim_ascii().is_empty() {
             sink.ignored("an event without data keeps the connection alive");
+            return;
+        }
+        if self.response.repeat(frame.text, sink) {
             return;
         }
         let is_error = frame.event == "error";
@@ -128,6 +133,7 @@ impl OpenAiChatDecoder {
             out.native("chunk/empty");
             return;
         }
+        self.response.learn(&chunk, &choices, own);
         if let Some(usage) = chunk.usage {
             self.response.counts.replace(&usage);
         }
@@ -312,6 +318,35 @@ fn failure_of<'a>(chunk: &mut Chunk<'a>, is_error: bool, is_chunk: bool) -> Opti
     Some(Failure::of_detail(&detail))
 }
 
+/// The text of a chunk that contains nothing else that is read.
+fn only_text<'c, 'a>(
+    chunk: &Chunk<'a>,
+    choices: &'c [Choice<'a>],
+) -> Option<(&'c Text<'a>, BlockKind)> {
+    let [Choice { index: None | Some(0), delta: Some(delta), message: None, finish_reason, .. }] =
+        choices
+    else {
+        return None;
+    };
+    let is_empty = chunk.usage.is_none()
+        && finish_reason.is_none()
+        && delta.reasoning_details.is_empty()
+        && delta.refusal.is_none()
+        && delta.tool_calls.is_empty()
+        && delta.function_call.is_none()
+        && delta.annotations.is_none()
+        && delta.images.is_none()
+        && delta.audio.is_none();
+    let (text, kind) = match (&delta.content, &delta.reasoning_content, &delta.reasoning) {
+        (Shaped::Text(text), None, None) => (text, BlockKind::Text),
+        (Shaped::Other, Some(text), None) | (Shaped::Other, None, Some(text)) => {
+            (text, BlockKind::Reasoning)
+        }
+        _ => return None,
+    };
+    (is_empty && !text.is_empty() && !text.has_escapes()).then_some((text, kind))
+}
+
 impl<'a> Choice<'a> {
     /// The next piece of the answer, or all of it.
     fn piece(&self) -> Option<&Delta<'a>> {
@@ -320,6 +355,33 @@ impl<'a> Choice<'a> {
 }
 
 impl Response {
+    /// Reads a chunk that differs from an earlier one of this response only in its text. Returns
+    /// `false` for any other chunk.
+    #[inline]
+    fn repeat(&mut self, record: &str, sink: &mut dyn EventSink) -> bool {
+        let (State::Open, Some((text, kind))) = (self.state, self.repeated.read(record)) else {
+            return false;
+        };
+        // A chunk with an empty text is kept as it is.
+        if text.is_empty() {
+            return false;
+        }
+        let kind = kind.clone();
+        sink.record(record);
+        self.text(kind, text, true, &mut Emitter::new(Own(record), sink));
+        true
+    }
+
+    /// Remembers a chunk of the open response that consists of text.
+    fn learn(&mut self, chunk: &Chunk<'_>, choices: &[Choice<'_>], own: Own<'_>) {
+        let is_of = |id: &Text<'_>| self.id.as_ref().is_none_or(|own| *id == **own);
+        if let Some((text, kind)) = only_text(chunk, choices)
+            && chunk.id.as_ref().is_none_or(is_of)
+        {
+            self.repeated.learn(own.0, text.body(), kind);
+        }
+    }
+
     fn choice<'a>(&mut self, mut choice: Choice<'a>, out: &mut Emitter<'_, 'a>) {
         let streamed = choice.delta.is_some();
         if let Some(piece) = choice.delta.take().or(choice.message.take()) {

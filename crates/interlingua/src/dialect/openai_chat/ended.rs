@@ -35,7 +35,11 @@ pub(super) fn outcome_of(
             Some(ErrorClass::Refusal),
             Some("the provider's content filter stopped the response"),
         ),
-        "error" => (Outcome::Failed, None, Some("the provider stopped because of an error")),
+        "error" => (
+            Outcome::Failed,
+            Some(ErrorClass::Internal),
+            Some("the provider stopped because of an error"),
+        ),
         "insufficient_system_resource" => (
             Outcome::Failed,
             Some(ErrorClass::Overloaded),

@@ -29,6 +29,7 @@ pub(super) fn error_of(failure: Failure<'_>) -> Error<'_> {
         code: Some(name).filter(|name| !name.is_empty()),
         http_status: data.status,
         fatal: true,
+        ..Error::default()
     }
 }
 

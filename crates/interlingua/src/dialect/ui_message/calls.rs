@@ -1,7 +1,9 @@
 //! Encodes tool calls.
 
 use super::encode::UiMessageEncoder;
-use crate::dialect::ai_parts::{Facts, call_failure, harmless_json, names_a_prototype};
+use crate::dialect::ai_parts::{
+    Facts, UNKNOWN_INPUT, call_failure, harmless_json, names_a_prototype,
+};
 use crate::dialect::{Output, sse};
 use crate::event::{Executor, ToolEnded, ToolInput, ToolInputDelta, ToolStarted, ToolStatus};
 use crate::json::write::Object;
@@ -62,6 +64,10 @@ impl UiMessageEncoder {
         parent: Option<&Text<'_>>,
         out: &mut Output,
     ) {
+        let is_known = input.is_some_and(|input| !input.is_null());
+        if !is_known && *executor == Executor::Client {
+            return self.input_unknown(call, name, parent, out);
+        }
         sse::event(out, "tool-input-available", |chunk| {
             chunk.text("toolCallId", call).text("toolName", name);
             match input.filter(|input| !input.is_null()) {
@@ -71,6 +77,21 @@ impl UiMessageEncoder {
                 }
             }
             flags(chunk, executor);
+            Facts { session: self.session.id.as_ref(), parent, ..Facts::default() }.write(chunk);
+        });
+    }
+
+    /// A call of the client whose input never became known. A client would run it with an empty one.
+    fn input_unknown(
+        &self,
+        call: &Text<'_>,
+        name: &Text<'_>,
+        parent: Option<&Text<'_>>,
+        out: &mut Output,
+    ) {
+        sse::event(out, "tool-input-error", |chunk| {
+            chunk.text("toolCallId", call).text("toolName", name);
+            chunk.raw("input", "null").string("errorText", UNKNOWN_INPUT);
             Facts { session: self.session.id.as_ref(), parent, ..Facts::default() }.write(chunk);
         });
     }

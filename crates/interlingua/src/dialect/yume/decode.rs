@@ -325,7 +325,7 @@ fn error_of(line: Line<'_>) -> Error<'_> {
         None => Text::from(code.get().to_owned()),
     });
     let (class, http_status) = classify(code.as_ref(), &message);
-    Error { class, message, code, http_status, fatal: false }
+    Error { class, message, code, http_status, ..Error::default() }
 }
 
 /// Classifies a failure by its code, or else by its message.

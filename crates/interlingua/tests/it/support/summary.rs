@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Summary {
@@ -208,7 +208,9 @@ impl Summary {
         match part["type"].as_str().unwrap_or_default() {
             "text-delta" => self.text += part["delta"].as_str().unwrap(),
             "tool-call" => {
-                let input = serde_json::from_str(part["input"].as_str().unwrap()).unwrap();
+                // The input of a client's call that is not known is no JSON.
+                let input = serde_json::from_str(part["input"].as_str().unwrap());
+                let input = input.unwrap_or_else(|_| json!({}));
                 self.call(&part["toolCallId"], &part["toolName"], input);
             }
             "tool-result" => {
@@ -234,6 +236,9 @@ impl Summary {
             "text-delta" => self.text += chunk["delta"].as_str().unwrap(),
             "tool-input-available" => {
                 self.call(&chunk["toolCallId"], &chunk["toolName"], chunk["input"].clone());
+            }
+            "tool-input-error" => {
+                self.call(&chunk["toolCallId"], &chunk["toolName"], json!({}));
             }
             "tool-output-available" => {
                 self.answer(&chunk["toolCallId"], flat_text(&chunk["output"]), false);

@@ -1,8 +1,8 @@
 //! The golden sessions: the same scenarios with every model API.
 //!
 //! The log of each session keeps the laws, its translation to every dialect keeps the rules of that
-//! dialect, and all APIs lead to the same turns. The output for Yume is reviewed for the sessions
-//! that the compliance list of the contract names; `UPDATE_TRANSCRIPTS=1` writes it again.
+//! dialect, and all APIs lead to the same turns. The output for Yume is reviewed;
+//! `UPDATE_TRANSCRIPTS=1` writes it again.
 
 mod laws;
 mod scenarios;

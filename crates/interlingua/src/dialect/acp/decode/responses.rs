@@ -203,6 +203,7 @@ fn fail<'a>(
         code: code.cloned(),
         http_status,
         fatal: true,
+        ..Error::default()
     }));
     if !matches!(ended.outcome, Outcome::TimedOut) {
         ended.outcome = Outcome::Failed;
