@@ -20,7 +20,7 @@ const REPLACEMENT: &str = "[redacted]";
 
 /// The length, in characters, from which a value is a key. Shorter values are placeholders, which
 /// occur in ordinary text.
-const SHORTEST_KEY: usize = 16;
+pub(crate) const SHORTEST_KEY: usize = 16;
 
 /// How often the value of a variable was redacted.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,3 +11,15 @@ pub(crate) fn prepare() {
 /// The system's own implementation needs no preparation.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn prepare() {}
+
+/// Certificates of authorities to trust, from PEM.
+pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<reqwest::Certificate>, String> {
+    if pem.is_empty() {
+        return Ok(Vec::new());
+    }
+    let parsed = reqwest::Certificate::from_pem_bundle(pem);
+    parsed.map_err(|problem| match std::error::Error::source(&problem) {
+        Some(cause) => format!("the certificates cannot be read: {cause}"),
+        None => "the certificates cannot be read".to_owned(),
+    })
+}

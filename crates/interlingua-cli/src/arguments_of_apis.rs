@@ -54,6 +54,10 @@ pub(crate) struct ApiArguments {
     /// A further folder that the tools may read and change; may be repeated.
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) add_dir: Vec<PathBuf>,
+    /// A further folder that sandboxed commands may write to, for a cache of a build tool; may be
+    /// repeated.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) cache_dir: Vec<PathBuf>,
     /// The tools that are offered, separated by commas; all but WebFetch by default.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) allowed_tools: Option<Vec<String>>,
@@ -111,6 +115,7 @@ impl ApiArguments {
             ("--max-cost", self.max_cost.is_some()),
             ("--effort", self.effort.is_some()),
             ("--add-dir", !self.add_dir.is_empty()),
+            ("--cache-dir", !self.cache_dir.is_empty()),
             ("--allowed-tools", self.allowed_tools.is_some()),
             ("--mcp-config", !self.mcp_config.is_empty()),
             ("--prices", self.prices.is_some()),

@@ -192,6 +192,9 @@ fn tools(arguments: &SessionArguments) -> tool::Settings {
     let of_api = &arguments.of_api;
     let mut settings = tool::Settings::new(&arguments.cwd);
     settings.additional_folders.clone_from(&of_api.add_dir);
+    // Commands run in another folder than this program.
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    settings.caches.extend(of_api.cache_dir.iter().map(absolute));
     settings.web_fetch =
         of_api.allowed_tools.as_ref().is_some_and(|tools| tools.iter().any(|it| it == "WebFetch"));
     settings.tools.clone_from(&of_api.allowed_tools);

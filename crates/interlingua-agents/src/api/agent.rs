@@ -1,5 +1,6 @@
 //! A model API as an agent: its settings, and how a session with it is prepared.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use super::structured::AnswerSchema;
 use super::tools::SessionTools;
 use super::turns::{AgentLoop, Frozen, LoopSettings};
 use crate::error::Error;
+use crate::redaction::SHORTEST_KEY;
 use crate::session::{Agent, Options, Starting};
 use crate::tool;
 
@@ -81,6 +83,10 @@ impl Agent for ApiAgent {
             settings.tools.folder.clone_from(&settings.folder);
             let keys = crate::agent::KEY_VARIABLES.iter().chain(&super::provider::KEY_VARIABLES);
             settings.tools.hidden_variables.extend(keys.map(|name| (*name).to_owned()));
+            let headers = settings.connection.headers.iter().map(|(_, value)| &**value);
+            let secrets: Vec<_> = headers.chain([&*settings.connection.key]).collect();
+            settings.tools.hidden_variables.extend(revealing(std::env::vars_os(), &secrets));
+            settings.tools.certificates.clone_from(&settings.connection.certificates);
             let mcp = std::mem::take(&mut settings.mcp);
             let servers = Servers::start(mcp, &settings.tools).await?;
             let (live, session) = Live::new(settings, servers, options)?;
@@ -88,6 +94,22 @@ impl Agent for ApiAgent {
             Ok(session)
         })
     }
+}
+
+/// The variables whose values contain a secret, whatever their names are. A value that is too short
+/// for a key, such as `ollama`, may occur anywhere.
+fn revealing(
+    variables: impl Iterator<Item = (OsString, OsString)>,
+    secrets: &[&str],
+) -> Vec<String> {
+    let secrets: Vec<_> =
+        secrets.iter().filter(|secret| secret.chars().count() >= SHORTEST_KEY).collect();
+    let reveals = |value: &OsString| {
+        let value = value.to_string_lossy();
+        secrets.iter().any(|secret| value.contains(**secret))
+    };
+    let found = variables.filter(|(_, value)| reveals(value));
+    found.map(|(name, _)| name.to_string_lossy().into_owned()).collect()
 }
 
 /// What a session needs of its settings.
@@ -215,4 +237,25 @@ fn new_id() -> String {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
     };
     format!("{}-{}-{}-{}-{}", hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_with_a_key_is_found_by_its_value() {
+        let variables = [
+            ("MY_OWN_NAME", "sk-0123456789abcdef"),
+            ("COMMAND", "curl -H 'x-api-key: sk-0123456789abcdef'"),
+            ("HEADER", "Bearer token-of-a-header"),
+            ("PATH", "/opt/ollama/bin"),
+            ("HOME", "/home/a"),
+        ];
+        let variables =
+            variables.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let secrets = ["sk-0123456789abcdef", "Bearer token-of-a-header", "ollama", ""];
+        let found = revealing(variables.into_iter(), &secrets);
+        assert_eq!(found, ["MY_OWN_NAME", "COMMAND", "HEADER"]);
+    }
 }

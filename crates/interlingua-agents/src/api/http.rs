@@ -155,9 +155,8 @@ impl Client {
             .user_agent(concat!("interlingua/", env!("CARGO_PKG_VERSION")))
             // A redirect would send the key to another host.
             .redirect(reqwest::redirect::Policy::none());
-        for certificate in certificates(&connection.certificates).map_err(invalid)? {
-            builder = builder.add_root_certificate(certificate);
-        }
+        let certificates = crate::tls::certificates(&connection.certificates).map_err(invalid)?;
+        builder = builder.tls_certs_merge(certificates);
         let client = builder.build().map_err(|problem| invalid(chain(&problem)))?;
         Ok(Self { client, connection })
     }
@@ -294,14 +293,6 @@ fn chain(problem: &reqwest::Error) -> String {
         cause = next.source();
     }
     text
-}
-
-fn certificates(pem: &[u8]) -> Result<Vec<reqwest::Certificate>, String> {
-    if pem.is_empty() {
-        return Ok(Vec::new());
-    }
-    let parsed = reqwest::Certificate::from_pem_bundle(pem);
-    parsed.map_err(|problem| format!("the certificates cannot be read: {}", chain(&problem)))
 }
 
 #[cfg(test)]

@@ -65,12 +65,13 @@ impl SessionTools {
         self.toolbox.additional_folders()
     }
 
-    pub(crate) fn outside(&self, name: &str, input: &Value) -> Vec<PathBuf> {
+    /// Where the paths of a call lead, as of now; `None` if it has none.
+    pub(crate) fn places(&self, name: &str, input: &Value) -> Option<Vec<PathBuf>> {
         if self.servers.has(name) {
-            return Vec::new();
+            return None;
         }
         let call = Call { name: name.to_owned(), input: input.clone(), ..Call::default() };
-        self.toolbox.outside(&call)
+        self.toolbox.places(&call)
     }
 
     pub(crate) fn enforcement(&self) -> Vec<String> {

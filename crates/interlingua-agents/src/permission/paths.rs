@@ -152,6 +152,13 @@ const SECRET_ENDS: Names = Names(".env .jks .kdbx .key .keystore .p12 .pem .pfx 
 
 /// Whether a path is, or is inside of, what usually is a secret.
 pub(crate) fn is_secret(path: &Path) -> bool {
+    // The addresses of remote repositories often contain passwords.
+    let is = |name: &std::ffi::OsStr, other: &str| name.eq_ignore_ascii_case(other);
+    let in_repository = path.iter().any(|name| is(name, ".git"));
+    let last = path.file_name().unwrap_or_default();
+    if in_repository && (is(last, "config") || is(last, "config.worktree")) {
+        return true;
+    }
     path.iter().any(|name| {
         // A name that is not UTF-8 cannot be compared.
         let Some(name) = name.to_str() else { return true };
@@ -238,6 +245,9 @@ mod tests {
             ".aws/config",
             ".ssh/known_hosts",
             ".git-credentials",
+            ".pypirc",
+            ".git/config",
+            "a/.git/modules/b/Config",
             "a/.docker/config.json",
             "secrets.yml",
         ];
@@ -245,7 +255,7 @@ mod tests {
             assert!(is_secret(Path::new(path)), "{path}");
         }
         let ordinary =
-            [".env.example", "src/main.rs", "environment.ts", "key.rs", "README.md", ".git"];
+            [".env.example", "src/main.rs", "key.rs", "README.md", ".git", ".git/HEAD", "config"];
         for path in ordinary {
             assert!(!is_secret(Path::new(path)), "{path}");
         }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::replace::{Replaced, Replacement, replace};
+use super::replace::{Replacement, replace};
 use super::write::{MAX_SIZE, Target};
 use super::{Failure, Outcome, Output, Scope, change};
 
@@ -22,9 +22,8 @@ pub(super) struct SeveralInput {
 pub(super) fn run(scope: &Scope<'_>, input: Input) -> Outcome {
     let (target, old) = existing(scope, &input.file_path)?;
     let shown = &target.shown;
-    let replaced = replace(&old, &input.edit);
+    let replaced = replace(&old, &input.edit, MAX_SIZE as usize);
     let replaced = replaced.map_err(|problem| Failure(format!("{shown}: {problem}")))?;
-    check_size(shown, &replaced)?;
     let lines = change::numbered_lines(&replaced.content, replaced.at, replaced.length);
     let count = match replaced.count {
         1 => String::new(),
@@ -45,11 +44,10 @@ pub(super) fn run_several(scope: &Scope<'_>, input: SeveralInput) -> Outcome {
     let shown = &target.shown;
     let (mut content, mut snippets) = (old.clone(), Vec::new());
     for (number, edit) in (1..).zip(&input.edits) {
-        let replaced = replace(&content, edit).map_err(|problem| {
+        let replaced = replace(&content, edit, MAX_SIZE as usize).map_err(|problem| {
             let all = input.edits.len();
             Failure(format!("{shown}: edit {number} of {all}: {problem}. Nothing was changed."))
         })?;
-        check_size(shown, &replaced)?;
         // Later edits move lines, but consumers look for the lines of each edit in its order.
         snippets.push(change::numbered_lines(&replaced.content, replaced.at, replaced.length));
         content = replaced.content;
@@ -72,13 +70,5 @@ fn existing(scope: &Scope<'_>, written: &str) -> Result<(Target, Vec<u8>), Failu
     match target.old.as_ref().map(|(content, _)| content.clone()) {
         Some(content) => Ok((target, content)),
         None => Err(Failure(format!("{} does not exist; use Write to create it", target.shown))),
-    }
-}
-
-/// A replacement of everything in a large file could exceed the memory.
-fn check_size(shown: &str, replaced: &Replaced) -> Result<(), Failure> {
-    match replaced.content.len() as u64 > MAX_SIZE {
-        true => Err(Failure(format!("{shown} would have more than {MAX_SIZE} bytes"))),
-        false => Ok(()),
     }
 }

@@ -1,5 +1,7 @@
 //! `Glob`: files by their names, newest first.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
@@ -11,9 +13,6 @@ use super::{Failure, Outcome, Output, Scope};
 
 /// How many files are returned.
 const MAX_SHOWN: usize = 100;
-
-/// How many matching files are compared by their age.
-const MAX_MATCHES: usize = 200_000;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Input {
@@ -30,30 +29,23 @@ pub(super) fn run(scope: &Scope<'_>, input: Input) -> Outcome {
     let pattern = below(&input.pattern, &place.path)?;
     let filter = Filter::new(&place.path, Some(&pattern), None)?;
     let progress = Progress::new(scope.cancelled);
-    let found = Mutex::new(Vec::new());
-    files(&place.path, filter, &progress, || {
-        let mut own = Batch { found: &found, files: Vec::new() };
-        let (root, progress) = (&place.path, &progress);
+    let found = Mutex::new(Newest::default());
+    files(&place, filter, &progress, || {
+        let (mut own, root) = (Batch { all: &found, own: Newest::default() }, &place.path);
         move |below: &Path| {
             let path = root.join(below);
             let modified = path.symlink_metadata().and_then(|file| file.modified());
-            if !own.push(modified.unwrap_or(SystemTime::UNIX_EPOCH), path) {
-                progress.stop();
-            }
+            own.own.add(modified.unwrap_or(SystemTime::UNIX_EPOCH), path);
         }
     });
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // Newest first; files of the same age in the order of their paths.
-    found.sort_by(|(one_age, one), (other_age, other)| {
-        other_age.cmp(one_age).then_with(|| one.cmp(other))
-    });
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut notes = progress.notes();
-    if found.len() > MAX_SHOWN {
-        let left = found.len() - MAX_SHOWN;
+    if found.count > MAX_SHOWN {
+        let left = found.count - MAX_SHOWN;
         notes.insert(0, format!("{left} more files match: use a narrower pattern"));
     }
-    let mut lines: Vec<_> =
-        found.iter().take(MAX_SHOWN).map(|(_, path)| scope.shown(path)).collect();
+    let found = found.in_order();
+    let mut lines: Vec<_> = found.iter().map(|path| scope.shown(path)).collect();
     if lines.is_empty() {
         lines.push("No matches found".to_owned());
     }
@@ -63,24 +55,45 @@ pub(super) fn run(scope: &Scope<'_>, input: Input) -> Outcome {
     Ok(Output::completed(lines.join("\n")))
 }
 
-/// The files of a thread, which are added to those of the others at its end.
-struct Batch<'f> {
-    found: &'f Mutex<Vec<(SystemTime, PathBuf)>>,
-    files: Vec<(SystemTime, PathBuf)>,
+/// The newest files, as many as are returned: there may be very many with long paths.
+#[derive(Debug, Default)]
+struct Newest {
+    /// The oldest of them is the greatest. Of the same age, the last path is.
+    files: BinaryHeap<(Reverse<SystemTime>, PathBuf)>,
+    /// How many files were found.
+    count: usize,
 }
 
-impl Batch<'_> {
-    /// Adds a file; `false` if there are too many.
-    fn push(&mut self, modified: SystemTime, path: PathBuf) -> bool {
-        self.files.push((modified, path));
-        self.files.len() < MAX_MATCHES
+impl Newest {
+    fn add(&mut self, modified: SystemTime, path: PathBuf) {
+        self.count += 1;
+        self.keep((Reverse(modified), path));
     }
+
+    fn keep(&mut self, file: (Reverse<SystemTime>, PathBuf)) {
+        self.files.push(file);
+        if self.files.len() > MAX_SHOWN {
+            self.files.pop();
+        }
+    }
+
+    /// Newest first; files of the same age in the order of their paths.
+    fn in_order(self) -> Vec<PathBuf> {
+        self.files.into_sorted_vec().into_iter().map(|(_, path)| path).collect()
+    }
+}
+
+/// The files of a thread, which are added to those of the others at its end.
+struct Batch<'f> {
+    all: &'f Mutex<Newest>,
+    own: Newest,
 }
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        found.append(&mut self.files);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.count += self.own.count;
+        std::mem::take(&mut self.own.files).into_iter().for_each(|file| all.keep(file));
     }
 }
 

@@ -13,7 +13,7 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use serde::Deserialize;
 
 use super::place::{Place, failure};
-use super::walk::{Filter, Progress, files};
+use super::walk::{Filter, Progress, files, threads};
 use super::{Failure, Outcome, Output, Scope};
 use sink::{Found, Lines};
 
@@ -26,8 +26,13 @@ const MAX_SHOWN: usize = 100_000;
 /// How many bytes of results are collected.
 const MAX_COLLECTED: usize = 16 << 20;
 
-/// The memory for one file: its longest line, or the whole file if lines are joined.
-const HEAP: usize = 64 << 20;
+/// The memory of all threads for the files that they read: the longest line of each, or the whole
+/// file if lines are joined.
+const HEAP: usize = 128 << 20;
+
+/// The memory for a compiled pattern, and for the states that each thread caches while it matches.
+pub(super) const PATTERN_SIZE: usize = 8 << 20;
+pub(super) const PATTERN_CACHE: usize = 8 << 20;
 
 /// How many lines of context there may be.
 const MAX_CONTEXT: usize = 100;
@@ -101,6 +106,7 @@ impl Search {
         let multiline = input.multiline == Some(true);
         let mut matcher = RegexMatcherBuilder::new();
         matcher.case_insensitive(input.ignore_case == Some(true)).multi_line(true);
+        matcher.size_limit(PATTERN_SIZE).dfa_size_limit(PATTERN_CACHE);
         if multiline {
             matcher.dot_matches_new_line(true);
         } else {
@@ -119,7 +125,7 @@ impl Search {
             .before_context(context(input.before))
             .after_context(context(input.after))
             .binary_detection(BinaryDetection::quit(0))
-            .heap_limit(Some(HEAP))
+            .heap_limit(Some(HEAP / threads()))
             .build();
         let wanted = Wanted { matcher, mode };
         Ok(Self { wanted, searcher, numbers: input.numbers != Some(false) })
@@ -143,7 +149,7 @@ impl Search {
         let filter = Filter::new(&place.path, input.glob.as_deref(), input.file_type.as_deref())?;
         let (results, room) = (Mutex::new(Vec::new()), AtomicUsize::new(MAX_COLLECTED));
         let wanted = &self.wanted;
-        files(&place.path, filter, progress, || {
+        files(place, filter, progress, || {
             let (mut searcher, results, room) = (self.searcher.clone(), &results, &room);
             move |below: &Path| {
                 // Relative to the folder, so that no link that is made meanwhile leads out of it.
@@ -152,6 +158,8 @@ impl Search {
                     .and_then(|(file, _)| wanted.search(&mut searcher, file, progress, room));
                 match found {
                     Ok(Some(found)) => {
+                        let size = place.path.as_os_str().len() + below.as_os_str().len();
+                        sink::take(room, size + size_of::<(PathBuf, Found)>());
                         let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
                         results.push((place.path.join(below), found));
                     }

@@ -49,11 +49,14 @@ use crate::Error;
 
 pub use definition::Definition;
 use place::Roots;
-pub(crate) use read::media_type;
+pub(crate) use read::{document, image, media_type};
 pub use sandbox::{Sandbox, sandbox};
 use seen::Seen;
 pub use settings::Settings;
 use shell::Shell;
+
+/// The fields of inputs that contain the path.
+pub(crate) const PATH_FIELDS: [&str; 2] = ["file_path", "path"];
 
 /// A call of a tool by the model.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -64,10 +67,11 @@ pub struct Call {
     pub name: String,
     /// The input of the tool.
     pub input: Value,
-    /// Places outside of the folders that the user permitted for this call, as
-    /// [`Toolbox::outside`] returned them *before* the permission was given. A path that leads to
-    /// any other place outside is refused, so that a link that is made in between has no effect.
-    pub outside: Vec<PathBuf>,
+    /// Where the paths of the call led, as [`Toolbox::places`] returned them *before* the call was
+    /// judged. A path that leads to any other place is refused, so that a link that is made in
+    /// between has no effect. If absent, the call was not judged, and every path has to be inside of
+    /// the folders.
+    pub places: Option<Vec<PathBuf>>,
 }
 
 /// The result of a call.
@@ -221,11 +225,17 @@ impl Toolbox {
         self.shared.roots.additional()
     }
 
-    /// Where a call would leave the folders, as of now. The loop calls it before it asks for a
-    /// permission, and puts the places into [`Call::outside`] once they are permitted.
-    pub fn outside(&self, call: &Call) -> Vec<PathBuf> {
-        let path = ["file_path", "path"].iter().find_map(|name| call.input.get(*name)?.as_str());
-        path.and_then(|path| self.shared.roots.outside(path)).into_iter().collect()
+    /// Where the paths of a call lead, as of now: nowhere, inside or outside of the folders. The
+    /// loop asks before the call is judged, and puts the places into [`Call::places`]. `None` for a
+    /// tool that has no path.
+    pub fn places(&self, call: &Call) -> Option<Vec<PathBuf>> {
+        let folder = match &*call.name {
+            "Read" | "Write" | "Edit" | "MultiEdit" | "LS" => None,
+            "Glob" | "Grep" => Some("."),
+            _ => return None,
+        };
+        let path = PATH_FIELDS.iter().find_map(|name| call.input.get(*name)?.as_str()).or(folder);
+        Some(path.and_then(|path| self.shared.roots.resolve(path)).into_iter().collect())
     }
 
     /// Runs a call that was permitted; `progress` receives the output of a command while it runs.
@@ -266,11 +276,12 @@ impl Toolbox {
         tool: fn(&Scope<'_>, Input) -> Outcome,
     ) -> Outcome {
         let input = parsed(&call.input)?;
-        let (shared, outside) = (self.shared.clone(), call.outside.clone());
+        let (shared, places) = (self.shared.clone(), call.places.clone());
         let cancelled = Arc::new(AtomicBool::new(false));
         let _cancels = CancelOnDrop(cancelled.clone());
         let task = tokio::task::spawn_blocking(move || {
-            tool(&Scope { shared: &shared, outside: &outside, cancelled: &cancelled }, input)
+            let places = places.as_deref();
+            tool(&Scope { shared: &shared, places, cancelled: &cancelled }, input)
         });
         task.await.unwrap_or_else(|problem| Err(Failure(format!("the tool broke: {problem}"))))
     }
@@ -291,8 +302,8 @@ impl Toolbox {
 /// What a call of a file tool may use.
 struct Scope<'s> {
     shared: &'s Shared,
-    /// Permitted places outside of the folders.
-    outside: &'s [PathBuf],
+    /// Where its paths led when it was judged.
+    places: Option<&'s [PathBuf]>,
     /// Set if no one waits for the result any more.
     cancelled: &'s Arc<AtomicBool>,
 }
@@ -300,7 +311,7 @@ struct Scope<'s> {
 impl Scope<'_> {
     /// Finds the place of a path.
     fn place(&self, written: &str) -> Result<place::Place, Failure> {
-        self.shared.roots.find(written, self.outside)
+        self.shared.roots.find(written, self.places)
     }
 
     /// A path as it is shown: relative to the working folder if it is inside.

@@ -29,8 +29,13 @@ pub(super) struct Replaced {
     pub(super) length: usize,
 }
 
-/// Makes a replacement. The error explains to a model why it cannot be made.
-pub(super) fn replace(content: &[u8], edit: &Replacement) -> Result<Replaced, String> {
+/// Makes a replacement, whose result has a maximum size. The error explains to a model why it
+/// cannot be made.
+pub(super) fn replace(
+    content: &[u8],
+    edit: &Replacement,
+    max_size: usize,
+) -> Result<Replaced, String> {
     if edit.old_string.is_empty() {
         return Err("`old_string` is empty; use Write to create a file".to_owned());
     }
@@ -42,38 +47,44 @@ pub(super) fn replace(content: &[u8], edit: &Replacement) -> Result<Replaced, St
     if has_crlf {
         (old, new) = (to_crlf(&old), to_crlf(&new));
     }
-    let mut found: Vec<usize> = memmem::find_iter(content, old.as_bytes()).collect();
-    if found.is_empty() && has_crlf {
+    if has_crlf && memmem::find(content, old.as_bytes()).is_none() {
         // A part of the file may have other line ends than the rest.
         (old, new) = (edit.old_string.clone(), edit.new_string.clone());
-        found = memmem::find_iter(content, old.as_bytes()).collect();
     }
-    let all = edit.replace_all == Some(true);
-    match found.as_slice() {
-        [] => Err(not_found(content, &edit.old_string)),
-        [_, _, ..] if !all => {
-            let listed: Vec<_> =
-                found.iter().take(LISTED).map(|at| line_number(content, *at).to_string()).collect();
-            let more = if found.len() > LISTED { ", …" } else { "" };
-            Err(format!(
-                "`old_string` occurs {} times, at the lines {}{more}; add lines around it until it \
-                 is unique, or set `replace_all`",
-                found.len(),
-                listed.join(", ")
-            ))
-        }
-        [first, ..] => {
-            let content = splice(content, &found, old.len(), new.as_bytes());
-            Ok(Replaced { content, count: found.len(), at: *first, length: new.len() })
-        }
+    // They are counted and not collected: there may be as many as the file has bytes.
+    let found = || memmem::find_iter(content, old.as_bytes());
+    let (count, all) = (found().count(), edit.replace_all == Some(true));
+    let Some(first) = found().next() else { return Err(not_found(content, &edit.old_string)) };
+    if count > 1 && !all {
+        let listed: Vec<_> =
+            found().take(LISTED).map(|at| line_number(content, at).to_string()).collect();
+        let more = if count > LISTED { ", …" } else { "" };
+        return Err(format!(
+            "`old_string` occurs {count} times, at the lines {}{more}; add lines around it until it \
+             is unique, or set `replace_all`",
+            listed.join(", ")
+        ));
     }
+    // Before it is built, since many long replacements would exceed the memory.
+    let size = (content.len() - count * old.len()).saturating_add(count.saturating_mul(new.len()));
+    if size > max_size {
+        return Err(format!("the file would have {size} bytes; at most {max_size} are possible"));
+    }
+    let content = splice(content, found(), size, old.len(), new.as_bytes());
+    Ok(Replaced { content, count, at: first, length: new.len() })
 }
 
-fn splice(content: &[u8], found: &[usize], length: usize, new: &[u8]) -> Vec<u8> {
-    let mut result = Vec::with_capacity(content.len());
+fn splice(
+    content: &[u8],
+    found: impl Iterator<Item = usize>,
+    size: usize,
+    length: usize,
+    new: &[u8],
+) -> Vec<u8> {
+    let mut result = Vec::with_capacity(size);
     let mut from = 0;
     for at in found {
-        result.extend_from_slice(content.get(from..*at).unwrap_or_default());
+        result.extend_from_slice(content.get(from..at).unwrap_or_default());
         result.extend_from_slice(new);
         from = at + length;
     }
@@ -126,7 +137,7 @@ mod tests {
     }
 
     fn replaced(content: &str, old: &str, new: &str, all: bool) -> Result<String, String> {
-        let replaced = replace(content.as_bytes(), &edit(old, new, all))?;
+        let replaced = replace(content.as_bytes(), &edit(old, new, all), 1 << 20)?;
         Ok(String::from_utf8(replaced.content).unwrap())
     }
 
@@ -147,6 +158,8 @@ mod tests {
         assert_eq!(replaced("a\r\nb\r\nc", "a\nb", "x\ny\nz", false).unwrap(), "x\r\ny\r\nz\r\nc");
         assert_eq!(replaced("a\r\nb\r\n", "a\r\nb", "x\r\ny", false).unwrap(), "x\r\ny\r\n");
         assert_eq!(replaced("a\nb\n", "a\nb", "x\ny", false).unwrap(), "x\ny\n");
+        // The end of the file is kept, with or without a line end.
+        assert_eq!(replaced("a\nb", "a", "x", false).unwrap(), "x\nb");
         // One line of many ends in a bare line feed.
         assert_eq!(
             replaced("1\r\n2\r\n3\r\na\nb\r\n", "a\nb", "x\ny", false).unwrap(),
@@ -155,9 +168,16 @@ mod tests {
     }
 
     #[test]
+    fn a_result_that_is_too_large_is_not_built() {
+        let (content, new) = ("a".repeat(1 << 20), "x".repeat(1 << 20));
+        let problem = replace(content.as_bytes(), &edit("a", &new, true), 1 << 25).unwrap_err();
+        assert!(problem.contains("would have 1099511627776 bytes"), "{problem}");
+    }
+
+    #[test]
     fn bytes_that_are_not_replaced_are_kept() {
         let content = b"\xef\xbb\xbfa \xff b";
-        let replaced = replace(content, &edit("b", "c", false)).unwrap();
+        let replaced = replace(content, &edit("b", "c", false), 1 << 20).unwrap();
         assert_eq!(replaced.content, b"\xef\xbb\xbfa \xff c");
         assert_eq!((replaced.count, replaced.length), (1, 1));
     }

@@ -107,6 +107,11 @@ impl Support {
             "Bash is sandboxed (Landlock {version}): a command can write only to the folders, to \
              $TMPDIR and to caches, and can read what the user can.{truncates}"
         )];
+        sentences.push(
+            "Not enforced by the sandbox: reading, connections to Unix sockets in the file system, \
+             and changes of the mode, the owner and the times of other files."
+                .to_owned(),
+        );
         match (network, version >= WITH_NETWORK) {
             (true, _) => {}
             (false, true) => sentences.push(
@@ -224,5 +229,9 @@ mod tests {
         assert!(all(Support::Landlock(2), true).contains("truncate"));
         assert!(all(Support::Landlock(3), false).contains("needs Landlock 4"));
         assert!(all(Support::Landlock(6), false).contains("UDP"));
+        let sentences = all(Support::Landlock(6), true);
+        for what in ["reading", "Unix sockets", "mode", "owner", "times"] {
+            assert!(sentences.contains(what), "{what}: {sentences}");
+        }
     }
 }

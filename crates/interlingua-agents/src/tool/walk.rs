@@ -1,19 +1,27 @@
 //! The walk through the files below a folder, in several threads and with bounds.
 //!
 //! What git ignores is left out, as are `.git` and files that usually contain secrets. Links are not
-//! followed. The walk ends when it has seen too many entries, takes too long, or is cancelled.
+//! followed: folders are opened like files, relative to a descriptor. The walk ends when it has seen
+//! too many entries, takes too long, or is cancelled.
+//!
+//! The walk of the `ignore` library is not used, since it reads a whole folder before anyone can
+//! count its entries, and files with ignore rules whatever they are; see `rules`.
 
+mod rules;
+
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
-use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use super::Failure;
+use super::place::{Kind, Place};
 use crate::permission::paths::is_secret;
+use rules::{GITIGNORE, IGNORE, Present, Rules, RulesReader};
 
 /// How many entries are looked at. It bounds the memory: entries are queued before they are visited.
 const MAX_ENTRIES: usize = 500_000;
@@ -27,6 +35,9 @@ const CLOCK_INTERVAL: usize = 256;
 /// The number of threads; more do not help.
 const MAX_THREADS: usize = 12;
 
+/// How many files of a folder one thread visits before others may help.
+const FILES_AT_ONCE: usize = 32;
+
 /// The state of a walk, shared by its threads.
 #[derive(Debug)]
 pub(super) struct Progress {
@@ -39,6 +50,7 @@ pub(super) struct Progress {
     unreadable: AtomicUsize,
     /// Whether the walk ends early, because of a bound.
     stopped: AtomicBool,
+    rules: RulesReader,
 }
 
 impl Progress {
@@ -50,6 +62,7 @@ impl Progress {
             secrets: AtomicUsize::new(0),
             unreadable: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
+            rules: RulesReader::default(),
         })
     }
 
@@ -63,38 +76,27 @@ impl Progress {
         if self.cancelled.load(Ordering::Relaxed) || Instant::now() > self.until {
             self.stop();
         }
-        !self.stopped.load(Ordering::Relaxed)
+        !self.is_stopped()
     }
 
     pub(super) fn count_unreadable(&self) {
         self.unreadable.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts an entry, and decides whether it is visited.
-    fn admits(&self, entry: &DirEntry, wanted: &Override) -> bool {
-        if entry.depth() == 0 {
-            return true;
-        }
+    /// Counts an entry; `false` if the walk ends here.
+    fn count(&self) -> bool {
         let seen = self.entries.fetch_add(1, Ordering::Relaxed);
         if seen >= MAX_ENTRIES {
             self.stop();
         }
-        if seen.is_multiple_of(CLOCK_INTERVAL) && !self.goes_on() {
-            return false;
+        match seen.is_multiple_of(CLOCK_INTERVAL) {
+            true => self.goes_on(),
+            false => !self.is_stopped(),
         }
-        if self.stopped.load(Ordering::Relaxed) || entry.file_name() == ".git" {
-            return false;
-        }
-        let kind = entry.file_type();
-        let is_folder = kind.is_some_and(|kind| kind.is_dir());
-        if wanted.matched(entry.path(), is_folder).is_ignore() {
-            return false;
-        }
-        if is_secret(Path::new(entry.file_name())) {
-            self.secrets.fetch_add(1, Ordering::Relaxed);
-            return false;
-        }
-        is_folder || kind.is_some_and(|kind| kind.is_file())
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
     }
 
     /// Notes on what was left out.
@@ -115,7 +117,8 @@ impl Progress {
             0 => {}
             count => notes.push(format!("{count} files or folders could not be read")),
         }
-        if self.stopped.load(Ordering::Relaxed) {
+        notes.extend(self.rules.note());
+        if self.is_stopped() {
             let looked_at = self.entries.load(Ordering::Relaxed).min(MAX_ENTRIES);
             notes.push(format!(
                 "the search was stopped after {looked_at} entries, so there may be more results: \
@@ -159,40 +162,256 @@ impl Filter {
     }
 }
 
+/// The number of threads of a walk.
+pub(super) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS)
+}
+
 /// Visits all files below a folder. Each thread has a visitor of its own; it receives the path
 /// below the folder.
-pub(super) fn files<'v, Visitor: FnMut(&Path) + Send + 'v>(
-    root: &Path,
+pub(super) fn files<Visitor: FnMut(&Path) + Send>(
+    place: &Place,
     filter: Filter,
     progress: &Arc<Progress>,
     mut visitor: impl FnMut() -> Visitor,
 ) {
-    let mut builder = WalkBuilder::new(root);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
-    // Hidden files count, because much of a project is configured in them.
-    builder.hidden(false).require_git(false).threads(threads);
-    builder.types(filter.types);
-    // As overrides of the walk, patterns would take precedence over what git ignores.
-    let (admits, wanted) = (progress.clone(), filter.overrides);
-    builder.filter_entry(move |entry| admits.admits(entry, &wanted));
-    builder.build_parallel().run(|| {
-        let mut visit = visitor();
-        let root: PathBuf = root.to_owned();
-        let progress = progress.clone();
-        Box::new(move |entry| {
-            let Ok(entry) = entry else {
-                progress.count_unreadable();
-                return WalkState::Continue;
-            };
-            if entry.file_type().is_some_and(|kind| kind.is_file())
-                && let Ok(below) = entry.path().strip_prefix(&root)
-            {
-                visit(below);
-            }
-            if progress.stopped.load(Ordering::Relaxed) {
-                return WalkState::Quit;
-            }
-            WalkState::Continue
-        })
+    let rules = progress.rules.above(&place.path);
+    let root = Work::Folder { parent: Arc::default(), name: OsString::new(), rules };
+    let walk = Walk { place, filter, progress, queue: Queue::new(root) };
+    std::thread::scope(|scope| {
+        for _ in 1..threads() {
+            let (walk, mut visit) = (&walk, visitor());
+            // Fewer threads take longer, and do the same.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, move || walk.run(&mut visit));
+        }
+        walk.run(&mut visitor());
     });
+}
+
+struct Walk<'w> {
+    place: &'w Place,
+    filter: Filter,
+    progress: &'w Progress,
+    queue: Queue,
+}
+
+/// What a thread does next. A path is kept once for all entries of a folder: with half a million
+/// entries, whole paths could take gigabytes.
+enum Work {
+    Folder { parent: Arc<PathBuf>, name: OsString, rules: Option<Arc<Rules>> },
+    Files { folder: Arc<PathBuf>, names: Vec<OsString> },
+}
+
+impl Walk<'_> {
+    /// Works until nothing is left to do.
+    fn run(&self, visit: &mut dyn FnMut(&Path)) {
+        while let Some((work, _unfinished)) = self.queue.next() {
+            if self.progress.is_stopped() {
+                continue;
+            }
+            match work {
+                Work::Folder { parent, name, rules } => {
+                    // An empty name would add a separator.
+                    let folder = if name.is_empty() { parent } else { Arc::new(parent.join(name)) };
+                    self.folder(&folder, rules, visit);
+                }
+                Work::Files { folder, names } => self.visit(&folder, &names, visit),
+            }
+        }
+    }
+
+    fn folder(
+        &self,
+        folder: &Arc<PathBuf>,
+        above: Option<Arc<Rules>>,
+        visit: &mut dyn FnMut(&Path),
+    ) {
+        let (mut entries, mut present) = (Vec::new(), Present::default());
+        let read = self.place.visit_below(folder, &mut |name, kind| {
+            match name.to_str() {
+                Some(GITIGNORE) => present.gitignore = true,
+                Some(IGNORE) => present.ignore = true,
+                Some(".git") => {
+                    present.repository = kind == Kind::Folder;
+                    return self.progress.count();
+                }
+                _ => {}
+            }
+            if kind != Kind::Other {
+                entries.push((name.to_owned(), kind == Kind::Folder));
+            }
+            self.progress.count()
+        });
+        if read.is_err() {
+            self.progress.count_unreadable();
+        }
+        let mut path = self.place.path.join(&**folder);
+        let rules = self
+            .progress
+            .rules
+            .within(above, &path, present, &|name| self.place.open_below(&folder.join(name)));
+        let (mut folders, mut names) = (Vec::new(), Vec::new());
+        for (name, is_folder) in entries {
+            path.push(&name);
+            let is_wanted = self.wants(&path, &name, is_folder, rules.as_deref());
+            path.pop();
+            match (is_wanted, is_folder) {
+                (false, _) => {}
+                (true, true) => folders.push(name),
+                (true, false) => names.push(name),
+            }
+        }
+        let own = names.split_off(names.len().saturating_sub(FILES_AT_ONCE));
+        let folders = folders.into_iter().map(|name| Work::Folder {
+            parent: folder.clone(),
+            name,
+            rules: rules.clone(),
+        });
+        let files = names
+            .chunks(FILES_AT_ONCE)
+            .map(|names| Work::Files { folder: folder.clone(), names: names.to_vec() });
+        self.queue.add(folders.chain(files));
+        self.visit(folder, &own, visit);
+    }
+
+    /// Whether an entry is visited.
+    fn wants(&self, path: &Path, name: &OsStr, is_folder: bool, rules: Option<&Rules>) -> bool {
+        let Filter { overrides, types } = &self.filter;
+        // As rules of the walk, patterns would take precedence over what git ignores.
+        if overrides.matched(path, is_folder).is_ignore()
+            || rules.is_some_and(|rules| rules.ignores(path, is_folder))
+            || types.matched(path, is_folder).is_ignore()
+        {
+            return false;
+        }
+        let is_secret = is_secret(Path::new(name));
+        if is_secret {
+            self.progress.secrets.fetch_add(1, Ordering::Relaxed);
+        }
+        !is_secret
+    }
+
+    fn visit(&self, folder: &Path, names: &[OsString], visit: &mut dyn FnMut(&Path)) {
+        for name in names {
+            if self.progress.is_stopped() {
+                return;
+            }
+            visit(&folder.join(name));
+        }
+    }
+}
+
+/// The work that is left, for all threads.
+struct Queue {
+    state: Mutex<QueueState>,
+    changed: Condvar,
+}
+
+struct QueueState {
+    waiting: Vec<Work>,
+    /// How much waits, or is being done.
+    unfinished: usize,
+}
+
+impl Queue {
+    fn new(first: Work) -> Self {
+        let state = QueueState { waiting: vec![first], unfinished: 1 };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, work: impl Iterator<Item = Work>) {
+        let mut state = self.state();
+        let before = state.waiting.len();
+        state.waiting.extend(work);
+        let added = state.waiting.len() - before;
+        state.unfinished += added;
+        drop(state);
+        match added {
+            0 => {}
+            1 => self.changed.notify_one(),
+            _ => self.changed.notify_all(),
+        }
+    }
+
+    /// The next work, the newest first, so that little waits; `None` if all of it is done.
+    fn next(&self) -> Option<(Work, Unfinished<'_>)> {
+        let mut state = self.state();
+        loop {
+            if let Some(work) = state.waiting.pop() {
+                return Some((work, Unfinished(self)));
+            }
+            if state.unfinished == 0 {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Work that is being done. It is finished when this is dropped, also if a thread broke: the others
+/// would wait for it forever.
+struct Unfinished<'q>(&'q Queue);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.unfinished -= 1;
+        if state.unfinished == 0 {
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::Roots;
+    use super::*;
+
+    /// A folder with a million entries was read to its end before they were counted.
+    #[test]
+    fn a_folder_is_read_only_up_to_the_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..2000 {
+            std::fs::write(folder.path().join(number.to_string()), "").unwrap();
+        }
+        let place = Roots::new(folder.path(), &[], None).unwrap().find(".", None).unwrap();
+        let progress = Progress::new(&Arc::default());
+        progress.entries.store(MAX_ENTRIES - 100, Ordering::Relaxed);
+        let filter = Filter::new(&place.path, None, None).unwrap();
+        let visited = AtomicUsize::new(0);
+        files(&place, filter, &progress, || {
+            |_: &Path| {
+                visited.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        assert_eq!(progress.entries.load(Ordering::Relaxed), MAX_ENTRIES + 1);
+        assert!(visited.into_inner() <= 100);
+        assert!(progress.notes().concat().contains("stopped after 500000 entries"));
+    }
+
+    #[test]
+    fn all_files_are_visited_once_by_any_number_of_threads() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..300 {
+            let path = folder.path().join(format!("{}/{}", number % 7, number % 3));
+            std::fs::create_dir_all(&path).unwrap();
+            std::fs::write(path.join(number.to_string()), "").unwrap();
+            std::fs::write(folder.path().join(format!("flat-{number}")), "").unwrap();
+        }
+        let place = Roots::new(folder.path(), &[], None).unwrap().find(".", None).unwrap();
+        let filter = Filter::new(&place.path, None, None).unwrap();
+        let visited = Mutex::new(Vec::new());
+        files(&place, filter, &Progress::new(&Arc::default()), || {
+            |below: &Path| visited.lock().unwrap().push(below.to_owned())
+        });
+        let mut visited = visited.into_inner().unwrap();
+        visited.sort();
+        visited.dedup();
+        assert_eq!(visited.len(), 600);
+        assert!(visited.iter().all(|below| folder.path().join(below).is_file()));
+    }
 }

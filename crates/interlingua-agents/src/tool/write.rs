@@ -40,7 +40,9 @@ pub(super) fn run(scope: &Scope<'_>, input: Input) -> Outcome {
     Ok(output)
 }
 
-/// Gives a new content the line ends and the byte order mark of the old one.
+/// Gives a new content the line ends and the byte order mark of the old one, which models neither see
+/// nor write. Whether the last line has an end is theirs to decide: they see it, and without that, no
+/// call could add or remove it.
 fn in_style_of(old: &[u8], mut new: String) -> String {
     if !new.contains('\r') && replace::lines_end_in_crlf(old) {
         new = replace::to_crlf(&new);
@@ -199,6 +201,7 @@ mod tests {
         assert_eq!(styled("a\r\nb\r\n", "x\r\ny"), "x\r\ny");
         assert_eq!(styled("a\nb\n", "x\ny\n"), "x\ny\n");
         assert_eq!(styled("\u{feff}a", "b"), "\u{feff}b");
+        assert_eq!((styled("a\n", "b"), styled("a", "b\n")), ("b".to_owned(), "b\n".to_owned()));
         assert_eq!(styled("\u{feff}a", "\u{feff}b"), "\u{feff}b");
     }
 }

@@ -129,7 +129,7 @@ impl Connection {
                 (service, Some(process))
             }
             McpTransport::Http { url, headers } => {
-                let client = http_client(headers).map_err(NotStarted::Other)?;
+                let client = http_client(headers, settings).map_err(NotStarted::Other)?;
                 let config = StreamableHttpClientTransportConfig::with_uri(&**url);
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 (serve_client_with_lifecycle(handler, transport, mode).await, None)
@@ -176,7 +176,13 @@ impl Connection {
         input: &Value,
         progress: &mut (dyn FnMut(&str) + Send),
     ) -> Output {
-        let answered = tokio::time::timeout(self.call_limit, self.answer(tool, input, progress));
+        // To explain a failure, the end of a server is waited for: within the limit, too.
+        let answered = tokio::time::timeout(self.call_limit, async {
+            match self.answer(tool, input, progress).await {
+                Ok(answer) => Ok(answer),
+                Err(problem) => Err(self.explained(&problem).await),
+            }
+        });
         match answered.await {
             Ok(Ok(ServerResult::CallToolResult(result))) => result::output(result),
             Ok(Ok(_)) => {
@@ -186,9 +192,7 @@ impl Connection {
                 );
                 result::without_result(ToolStatus::Failed, text)
             }
-            Ok(Err(problem)) => {
-                result::without_result(ToolStatus::Failed, self.explained(&problem).await)
-            }
+            Ok(Err(problem)) => result::without_result(ToolStatus::Failed, problem),
             Err(_) => {
                 let limit = shown(self.call_limit);
                 let text = format!("The MCP server `{}` did not answer within {limit}.", self.name);
@@ -360,7 +364,10 @@ fn listed_tool(tool: rmcp::model::Tool) -> ListedTool {
     }
 }
 
-fn http_client(headers: &[(String, String)]) -> Result<reqwest::Client, String> {
+fn http_client(
+    headers: &[(String, String)],
+    settings: &Settings,
+) -> Result<reqwest::Client, String> {
     let mut map = reqwest::header::HeaderMap::new();
     for (name, value) in headers {
         let parsed = reqwest::header::HeaderName::from_bytes(name.as_bytes())
@@ -376,6 +383,7 @@ fn http_client(headers: &[(String, String)]) -> Result<reqwest::Client, String> 
     let builder = reqwest::Client::builder()
         .connect_timeout(CONNECTING)
         .default_headers(map)
+        .tls_certs_merge(crate::tls::certificates(&settings.certificates)?)
         .user_agent(concat!("interlingua/", env!("CARGO_PKG_VERSION")))
         // A redirect would send the headers, which may be secrets, to another host.
         .redirect(reqwest::redirect::Policy::none());

@@ -3,7 +3,7 @@
 use interlingua::event::ToolStatus;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-use crate::tool::{Content, Output};
+use crate::tool::{self, Content, Output};
 
 /// The most bytes of text that the model receives; what exceeds them would fill its window.
 const LONGEST: usize = 100_000;
@@ -41,9 +41,8 @@ pub(super) fn without_result(status: ToolStatus, text: String) -> Output {
 fn part(block: ContentBlock) -> Content {
     match block {
         ContentBlock::Text(text) => Content::Text(text.text),
-        ContentBlock::Image(image) => {
-            Content::Image { media_type: image.mime_type, data: image.data }
-        }
+        ContentBlock::Image(image) => tool::image(&image.data)
+            .unwrap_or_else(|problem| not_shown("an image", &image.mime_type, &problem)),
         ContentBlock::Audio(audio) => Content::Text(format!(
             "(audio of the type {}, which cannot be shown: {} bytes in base64)",
             audio.mime_type,
@@ -69,8 +68,10 @@ fn resource(contents: ResourceContents) -> Content {
         ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
             let media_type = mime_type.unwrap_or_default();
             match &*media_type {
-                "application/pdf" => Content::Document { media_type, data: blob, name: uri },
-                image if image.starts_with("image/") => Content::Image { media_type, data: blob },
+                "application/pdf" => tool::document(&blob, &uri)
+                    .unwrap_or_else(|problem| not_shown(&uri, &media_type, &problem)),
+                image if image.starts_with("image/") => tool::image(&blob)
+                    .unwrap_or_else(|problem| not_shown(&uri, &media_type, &problem)),
                 _ => Content::Text(format!(
                     "(resource {uri} of the type {media_type:?}, which cannot be shown: {} bytes in base64)",
                     blob.len()
@@ -79,6 +80,11 @@ fn resource(contents: ResourceContents) -> Content {
         }
         other => Content::Text(serde_json::to_string(&other).unwrap_or_default()),
     }
+}
+
+/// In place of content that a provider would refuse, again with every request that follows.
+fn not_shown(what: &str, media_type: &str, problem: &str) -> Content {
+    Content::Text(format!("({what} of the type {media_type:?} cannot be shown: {problem})"))
 }
 
 /// Cuts texts off once they are longer than the limit, all together.
@@ -118,21 +124,21 @@ mod tests {
     fn every_kind_of_content_arrives() {
         let output = of(json!({"content": [
             {"type": "text", "text": "a"},
-            {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+            {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
             {"type": "resource", "resource": {"uri": "file:///b.txt", "text": "b"}},
-            {"type": "resource", "resource": {"uri": "u", "mimeType": "application/pdf", "blob": "CC"}},
-            {"type": "resource", "resource": {"uri": "u", "mimeType": "image/gif", "blob": "DD"}},
+            {"type": "resource", "resource": {"uri": "u", "mimeType": "application/pdf", "blob": "JVBERi0="}},
+            {"type": "resource", "resource": {"uri": "u", "mimeType": "image/gif", "blob": "R0lGODlh"}},
         ]}));
         let expected = vec![
             Content::Text("a".to_owned()),
-            Content::Image { media_type: "image/png".to_owned(), data: "AAAA".to_owned() },
+            Content::Image { media_type: "image/png".to_owned(), data: "iVBORw0KGgo=".to_owned() },
             Content::Text("Resource file:///b.txt:\nb".to_owned()),
             Content::Document {
                 media_type: "application/pdf".to_owned(),
-                data: "CC".to_owned(),
+                data: "JVBERi0=".to_owned(),
                 name: "u".to_owned(),
             },
-            Content::Image { media_type: "image/gif".to_owned(), data: "DD".to_owned() },
+            Content::Image { media_type: "image/gif".to_owned(), data: "R0lGODlh".to_owned() },
         ];
         assert_eq!(output.content, expected);
         assert_eq!(output.status, ToolStatus::Completed);
@@ -148,6 +154,24 @@ mod tests {
         assert!(texts[0].contains("audio/wav") && texts[0].contains("4 bytes"), "{texts:?}");
         assert!(texts[1].contains("application/zip"), "{texts:?}");
         assert_eq!(texts[2], "Resource file:///c (c) The letter.");
+    }
+
+    /// A provider refuses a request with such an image, and the image stays in the conversation.
+    #[test]
+    fn an_image_that_no_provider_takes_is_replaced_by_a_text() {
+        let large = format!("iVBORw0KGgo{}", "A".repeat(7 << 20));
+        let texts = texts(json!({"content": [
+            {"type": "image", "data": "PHN2Zz4=", "mimeType": "image/svg+xml"},
+            {"type": "image", "data": "PHN2Zz4=", "mimeType": "image/png"},
+            {"type": "image", "data": "?", "mimeType": "image/png"},
+            {"type": "image", "data": large, "mimeType": "image/png"},
+            {"type": "resource", "resource": {"uri": "u", "mimeType": "image/tiff", "blob": "SUkqAA=="}},
+            {"type": "resource", "resource": {"uri": "u", "mimeType": "application/pdf", "blob": "AAAA"}},
+        ]}));
+        assert!(texts[0].contains("svg+xml") && texts[0].contains("neither PNG"), "{texts:?}");
+        assert!(texts[1].contains("neither PNG") && texts[2].contains("base64"), "{texts:?}");
+        assert!(texts[3].contains("at most 5242880 can be shown"), "{}", texts[3].len());
+        assert!(texts[4].contains("image/tiff") && texts[5].contains("cannot be shown"));
     }
 
     #[test]

@@ -134,7 +134,9 @@ async fn end(process: &mut Process) {
         }
         process.signal(signal);
     }
-    let _ = process.ended().await;
+    // A process that the kernel cannot end, for example one that waits for a lost file system, must
+    // not keep the session from ending.
+    let _ = tokio::time::timeout(GRACE, process.ended()).await;
 }
 
 /// Copies the output of a server, to its end.

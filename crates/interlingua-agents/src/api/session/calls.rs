@@ -3,7 +3,7 @@
 //! Calls that only read run at the same time. Every other call waits for those before it, and those
 //! after it wait for it, so that each sees what the calls before it did.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,10 +13,10 @@ use interlingua::event::{
 };
 use interlingua::json::{Json, Text};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use super::Live;
+use super::progress::{Progress, Reports};
 use crate::api::history::Part;
 use crate::api::structured::AnswerSchema;
 use crate::api::tools::{SessionTools, ToolFacts};
@@ -33,8 +33,7 @@ pub(super) struct Calls {
     schema: Option<AnswerSchema>,
     queue: Vec<QueuedCall>,
     running: JoinSet<(String, Output)>,
-    progress: mpsc::UnboundedReceiver<Progress>,
-    report_progress: mpsc::UnboundedSender<Progress>,
+    reports: Arc<Reports>,
     /// The number of permission requests so far.
     requests: u64,
 }
@@ -44,10 +43,25 @@ struct QueuedCall {
     made: MadeCall,
     facts: ToolFacts,
     state: CallState,
-    /// Where it would leave the folders.
-    outside: Vec<PathBuf>,
+    /// Where its paths led when it was judged.
+    places: Option<Vec<PathBuf>>,
     /// What may be the beginning of a key, at the end of its output so far.
     held_back: HeldBack,
+}
+
+impl QueuedCall {
+    /// The input with the place that its path led to, if that is another one than it names.
+    fn resolved(&self, folder: &Path) -> Option<Value> {
+        let place = self.places.as_ref()?.first()?;
+        let mut input = self.made.input.clone();
+        let path = crate::tool::PATH_FIELDS.iter().find(|field| input.get(**field).is_some())?;
+        let path = input.get_mut(*path)?;
+        if folder.join(path.as_str()?) == *place {
+            return None;
+        }
+        *path = Value::String(place.to_str()?.to_owned());
+        Some(input)
+    }
 }
 
 enum CallState {
@@ -58,12 +72,6 @@ enum CallState {
     Ended,
 }
 
-/// The next piece of the output of a call.
-pub(super) struct Progress {
-    call: String,
-    text: String,
-}
-
 /// What a running call reports.
 pub(super) enum CallNews {
     Progress(Progress),
@@ -72,32 +80,33 @@ pub(super) enum CallNews {
 
 impl Calls {
     pub(super) fn new(tools: Arc<SessionTools>, schema: Option<AnswerSchema>) -> Self {
-        let (report_progress, progress) = mpsc::unbounded_channel();
         Self {
             tools,
             schema,
             queue: Vec::new(),
             running: JoinSet::new(),
-            progress,
-            report_progress,
+            reports: Arc::default(),
             requests: 0,
         }
     }
 
     /// What a running call reports next; without one, it waits forever.
     pub(super) async fn next(&mut self) -> CallNews {
-        let Self { running, progress, .. } = self;
+        let Self { running, reports, queue, .. } = self;
         loop {
             tokio::select! {
                 biased;
-                Some(progress) = progress.recv() => return CallNews::Progress(progress),
-                // The others were cancelled.
-                ended = running.join_next(), if !running.is_empty() => {
-                    if let Some(Ok((call, output))) = ended {
-                        return CallNews::Ended(call, output);
+                progress = reports.next() => return CallNews::Progress(progress),
+                ended = running.join_next(), if !running.is_empty() => match ended {
+                    Some(Ok((call, output))) => return CallNews::Ended(call, output),
+                    Some(Err(problem)) => {
+                        // The others were cancelled.
+                        if let Some(call) = broken(queue, &problem) {
+                            return CallNews::Ended(call, broke(&problem));
+                        }
                     }
-                }
-                else => std::future::pending().await,
+                    None => {}
+                },
             }
         }
     }
@@ -135,15 +144,11 @@ impl Calls {
             id: queued.made.id.clone(),
             name: queued.made.name.clone(),
             input: queued.made.input.clone(),
-            outside: queued.outside.clone(),
+            places: queued.places.clone(),
         };
-        let (tools, progress) = (self.tools.clone(), self.report_progress.clone());
+        let (tools, mut reporter) = (self.tools.clone(), self.reports.reporter(&call.id));
         let task = self.running.spawn(async move {
-            let mut report = |text: &str| {
-                // The session may not be interested any more.
-                let _ = progress.send(Progress { call: call.id.clone(), text: text.to_owned() });
-            };
-            let output = tools.run(&call, &mut report).await;
+            let output = tools.run(&call, &mut |text| reporter.report(text)).await;
             (call.id.clone(), output)
         });
         queued.state = CallState::Running(task);
@@ -158,13 +163,8 @@ impl Live {
             .into_iter()
             .map(|made| {
                 let facts = tools.facts(&made.name);
-                QueuedCall {
-                    made,
-                    facts,
-                    state: CallState::Waiting,
-                    outside: Vec::new(),
-                    held_back: HeldBack::default(),
-                }
+                let (state, held_back) = (CallState::Waiting, HeldBack::default());
+                QueuedCall { made, facts, state, places: None, held_back }
             })
             .collect();
         self.start_calls();
@@ -183,11 +183,26 @@ impl Live {
                 continue;
             }
             let request = self.permission_request(at);
-            match self.policy.judge(&request) {
+            match self.judge(at, &request) {
                 Verdict::Decided(Decision::Allow) => self.calls.start(at),
                 Verdict::Decided(Decision::Deny(why)) => self.deny(&request, None, &why),
                 Verdict::AskUser { .. } => self.ask(at, request),
             }
+        }
+    }
+
+    /// Judges a call by the path as it is written, and by where it led just before: the call runs
+    /// only there, so a link that leads elsewhere during the judgement must not count instead.
+    fn judge(&self, at: usize, request: &PermissionRequest) -> Verdict {
+        let written = self.policy.judge(request);
+        let resolved = self.calls.queue.get(at).and_then(|call| call.resolved(&self.folder));
+        let Some(input) = resolved else { return written };
+        let resolved = PermissionRequest { input: Some(input.to_string()), ..request.clone() };
+        match (written, self.policy.judge(&resolved)) {
+            (deny @ Verdict::Decided(Decision::Deny(_)), _)
+            | (_, deny @ Verdict::Decided(Decision::Deny(_))) => deny,
+            (ask @ Verdict::AskUser { .. }, _) | (_, ask @ Verdict::AskUser { .. }) => ask,
+            (allow, _) => allow,
         }
     }
 
@@ -200,7 +215,7 @@ impl Live {
         let Some(queued) = self.calls.queue.get_mut(at) else {
             return PermissionRequest { id, folder, ..PermissionRequest::default() };
         };
-        queued.outside = tools.outside(&queued.made.name, &queued.made.input);
+        queued.places = tools.places(&queued.made.name, &queued.made.input);
         PermissionRequest {
             id,
             call: vec![queued.made.id.clone()],
@@ -422,6 +437,26 @@ impl Live {
     }
 }
 
+/// The call whose task broke, if it still has to be answered.
+fn broken(queue: &[QueuedCall], problem: &JoinError) -> Option<String> {
+    let is_broken = |call: &&QueuedCall| match &call.state {
+        CallState::Running(task) => task.id() == problem.id(),
+        CallState::Waiting | CallState::Asked(_) | CallState::Ended => false,
+    };
+    queue.iter().find(is_broken).map(|call| call.made.id.clone())
+}
+
+/// The result of a call whose task broke.
+fn broke(problem: &JoinError) -> Output {
+    Output {
+        status: ToolStatus::Failed,
+        content: vec![Content::Text(format!("the tool broke: {problem}"))],
+        exit_code: None,
+        structured: None,
+        changes: Vec::new(),
+    }
+}
+
 /// The output of a call as an event carries it: a text, or a list of blocks.
 fn output_json(content: &[Part]) -> Option<Json<'static>> {
     if let [Part::Text(text)] = content {
@@ -444,5 +479,32 @@ pub(super) fn block(part: &Part) -> Value {
             "title": name,
             "source": {"type": "base64", "media_type": media_type, "data": data},
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::mcp::Servers;
+    use crate::tool::{Settings, Toolbox};
+
+    #[tokio::test]
+    async fn a_tool_that_panics_ends_its_call() {
+        let folder = tempfile::tempdir().unwrap();
+        let toolbox = Toolbox::new(Settings::new(folder.path())).unwrap();
+        let tools = Arc::new(SessionTools::new(toolbox, Servers::default()));
+        let mut calls = Calls::new(tools, None);
+        let task = calls.running.spawn(async { panic!("a tool with a bug") });
+        let made = MadeCall { id: "1".into(), name: "Read".into(), input: Value::Null };
+        calls.queue.push(QueuedCall {
+            made,
+            facts: ToolFacts::default(),
+            state: CallState::Running(task),
+            places: None,
+            held_back: HeldBack::default(),
+        });
+        let CallNews::Ended(call, output) = calls.next().await else { panic!("it has not ended") };
+        assert_eq!((&*call, output.status.clone()), ("1", ToolStatus::Failed));
+        assert!(output.text().contains("the tool broke"), "{output:?}");
     }
 }

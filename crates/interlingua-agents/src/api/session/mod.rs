@@ -10,6 +10,7 @@ mod calls;
 mod commands;
 mod compaction;
 mod outlets;
+mod progress;
 mod responses;
 
 use std::path::PathBuf;
@@ -263,7 +264,8 @@ impl Live {
             command = commands.next(), if *has_caller => Wake::Command(command),
             change = outbox.changed() => Wake::Consumer(change),
             received = responses::next(work), if room => Wake::Received(received),
-            news = calls.next() => Wake::Call(news),
+            // What calls print would pile up behind a consumer that does not read.
+            news = calls.next(), if room => Wake::Call(news),
             () = no_user(input_requests.as_ref()) => Wake::NoUser,
             () = until(work_due), if work_due.is_some() => Wake::WorkDue,
             () = until(due.as_ref().map(|(_, at)| *at)), if due.is_some() => {

@@ -42,12 +42,12 @@ const MAX_ENTITY: usize = 10;
 
 /// The text of a page.
 pub(super) fn to_text(html: &str) -> String {
-    let mut text = Text::default();
+    let (mut text, mut tags) = (Text::default(), Tags::default());
     let mut rest = html;
     while let Some(at) = rest.find('<') {
         let (before, from) = rest.split_at(at);
         text.push(before);
-        rest = match tag(from) {
+        rest = match tags.read(from) {
             Some(tag) => {
                 text.tag(&tag);
                 if !tag.is_end && HIDDEN.contains(&&*tag.name) && !tag.is_empty {
@@ -76,28 +76,56 @@ struct Tag<'h> {
     rest: &'h str,
 }
 
-/// Reads a tag or a comment; `None` if there is none.
-fn tag(from: &str) -> Option<Tag<'_>> {
-    if let Some(comment) = from.strip_prefix("<!--") {
-        let rest = comment.find("-->").and_then(|at| comment.get(at + 3..)).unwrap_or_default();
-        return Some(Tag { name: String::new(), is_end: false, is_empty: true, rest });
-    }
-    let body = from.get(1..)?;
-    let is_end = body.starts_with('/');
-    let name_from = body.get(usize::from(is_end)..)?;
-    let first = name_from.chars().next()?;
-    if !first.is_ascii_alphabetic() && !matches!(first, '!' | '?') {
-        return None;
-    }
-    let length = name_from.find(|it: char| !it.is_ascii_alphanumeric()).unwrap_or(name_from.len());
-    let name = name_from.get(..length)?.to_ascii_lowercase();
-    let end = end_of_tag(body)?;
-    let is_empty = body.get(..end)?.ends_with('/');
-    Some(Tag { name, is_end, is_empty, rest: body.get(end + 1..)? })
+/// Reads tags, each byte a limited number of times: a search that has failed once at the end of the
+/// page would fail again for every tag that follows.
+#[derive(Default)]
+struct Tags {
+    /// No tag ends any more.
+    none_ends: bool,
+    /// A quote is open at the end of the page, so quotes do not count any more.
+    quotes_are_broken: bool,
 }
 
-/// Where a tag ends; a bracket in a quoted value does not end it.
-fn end_of_tag(body: &str) -> Option<usize> {
+impl Tags {
+    /// Reads a tag or a comment; `None` if there is none.
+    fn read<'h>(&mut self, from: &'h str) -> Option<Tag<'h>> {
+        if let Some(comment) = from.strip_prefix("<!--") {
+            let rest = comment.find("-->").and_then(|at| comment.get(at + 3..)).unwrap_or_default();
+            return Some(Tag { name: String::new(), is_end: false, is_empty: true, rest });
+        }
+        let body = from.get(1..)?;
+        let is_end = body.starts_with('/');
+        let name_from = body.get(usize::from(is_end)..)?;
+        let first = name_from.chars().next()?;
+        if !first.is_ascii_alphabetic() && !matches!(first, '!' | '?') {
+            return None;
+        }
+        let end = self.end(body)?;
+        let name = name_from.split(|it: char| !it.is_ascii_alphanumeric()).next()?;
+        let is_empty = body.get(..end)?.ends_with('/');
+        let name = name.to_ascii_lowercase();
+        Some(Tag { name, is_end, is_empty, rest: body.get(end + 1..)? })
+    }
+
+    /// Where a tag ends; a bracket in a quoted value does not end it.
+    fn end(&mut self, body: &str) -> Option<usize> {
+        if self.none_ends {
+            return None;
+        }
+        if !self.quotes_are_broken {
+            if let Some(end) = end_outside_of_quotes(body) {
+                return Some(end);
+            }
+            self.quotes_are_broken = true;
+        }
+        // A quote that is never closed is no quote.
+        let end = body.find('>');
+        self.none_ends = end.is_none();
+        end
+    }
+}
+
+fn end_outside_of_quotes(body: &str) -> Option<usize> {
     let mut quote = None;
     for (at, byte) in body.bytes().enumerate() {
         match (quote, byte) {
@@ -107,8 +135,7 @@ fn end_of_tag(body: &str) -> Option<usize> {
             _ => {}
         }
     }
-    // A quote that is never closed is no quote.
-    body.find('>')
+    None
 }
 
 /// What follows the end of an element.
@@ -277,5 +304,17 @@ mod tests {
         for (html, text) in cases {
             assert_eq!(to_text(html), text, "{html}");
         }
+    }
+
+    /// Each tag without an end was searched to the end of the page: 5 MiB took hours.
+    #[test]
+    fn a_page_of_any_kind_takes_little_time() {
+        let started = std::time::Instant::now();
+        for piece in ["<a ", "<a \"", "<a \">\"", "<a '>\"", "</", "<!", "<a '\">", "&", "<p><pre>"]
+        {
+            to_text(&piece.repeat((1 << 18) / piece.len()));
+        }
+        let elapsed = started.elapsed();
+        assert!(elapsed < std::time::Duration::from_secs(60), "{elapsed:?}");
     }
 }

@@ -79,10 +79,12 @@ async fn request(settings: &Settings, url: &Url) -> Result<Response, Failure> {
     }
     let resolver = Resolver { host, allow_private: settings.private_addresses };
     crate::tls::prepare();
+    let certificates = crate::tls::certificates(&settings.certificates).map_err(Failure)?;
     let client = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .dns_resolver(Arc::new(resolver))
         .user_agent(concat!("interlingua/", env!("CARGO_PKG_VERSION")))
+        .tls_certs_merge(certificates)
         .build()
         .map_err(|problem| Failure(format!("no client could be created: {problem}")))?;
     let sent = client.get(url.clone()).header("accept", "text/html, text/*;q=0.9, */*;q=0.5");
@@ -131,8 +133,15 @@ async fn page(url: &Url, mut response: Response) -> Outcome {
             break;
         }
     }
-    let text = String::from_utf8_lossy(&bytes);
-    let mut text = if kind.contains("html") { html::to_text(&text) } else { text.into_owned() };
+    // A long page would delay everything else that the session does.
+    let is_html = kind.contains("html");
+    let converted = tokio::task::spawn_blocking(move || {
+        let text = String::from_utf8_lossy(&bytes);
+        if is_html { html::to_text(&text) } else { text.into_owned() }
+    });
+    let mut text = converted
+        .await
+        .map_err(|problem| Failure(format!("{url} could not be shown as text: {problem}")))?;
     if text.len() > MAX_SHOWN {
         text.truncate(text.floor_char_boundary(MAX_SHOWN));
         is_cut = true;

@@ -30,6 +30,12 @@ enum Line {
     Break,
 }
 
+/// Takes room for results; returns how much there was.
+pub(super) fn take(room: &AtomicUsize, size: usize) -> usize {
+    let left = |room: usize| Some(room.saturating_sub(size));
+    room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).unwrap_or(0)
+}
+
 /// A sink for one file.
 pub(super) struct Lines<'s> {
     mode: Mode,
@@ -72,10 +78,9 @@ impl<'s> Lines<'s> {
                 false => kept.into_owned(),
             };
             let size = kept.len() + size_of::<Line>();
-            let take = |room: usize| Some(room.saturating_sub(size));
-            let before = self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+            let before = take(self.room, size);
             self.found.lines.push(line(number.map(|number| number + at), kept));
-            if before.unwrap_or(0) <= size {
+            if before <= size {
                 return false;
             }
         }

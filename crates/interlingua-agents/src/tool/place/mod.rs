@@ -13,6 +13,7 @@ mod unix;
 #[cfg(not(unix))]
 mod windows;
 
+use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -51,6 +52,15 @@ pub(super) struct Place {
     root: Arc<Root>,
     /// The path below the root.
     below: PathBuf,
+}
+
+/// What an entry of a folder is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Folder,
+    File,
+    /// A link, a pipe, a socket or a device.
+    Other,
 }
 
 /// An entry of a folder.
@@ -93,10 +103,9 @@ impl Roots {
         self.roots.iter().skip(1).map(|root| root.path.clone()).collect()
     }
 
-    /// Where a path leads if it leaves the folders, as of now.
-    pub(super) fn outside(&self, written: &str) -> Option<PathBuf> {
-        let path = plain(resolve(self.folder(), written)?);
-        self.inside(&path).is_none().then_some(path)
+    /// Where a path leads, as of now.
+    pub(super) fn resolve(&self, written: &str) -> Option<PathBuf> {
+        resolve(self.folder(), written).map(plain)
     }
 
     fn inside(&self, path: &Path) -> Option<(&Arc<Root>, PathBuf)> {
@@ -106,20 +115,28 @@ impl Roots {
         all.min_by_key(|(_, below)| below.as_os_str().len())
     }
 
-    /// Finds the place of a path, and refuses those that are outside, unless they were permitted.
-    pub(super) fn find(&self, written: &str, permitted: &[PathBuf]) -> Result<Place, Failure> {
+    /// Finds the place of a path. It has to be one of those that were judged, or inside if none
+    /// were.
+    pub(super) fn find(&self, written: &str, judged: Option<&[PathBuf]>) -> Result<Place, Failure> {
         if written.starts_with('~') {
             return Err(Failure(format!("{written}: `~` is not expanded; name the whole path")));
         }
-        let Some(path) = resolve(self.folder(), written).map(plain) else {
+        let Some(path) = self.resolve(written) else {
             return Err(Failure(format!(
                 "{written:?} cannot be opened: it is no path, or a link in it leads nowhere"
             )));
         };
+        let is_judged = judged.is_some_and(|judged| judged.contains(&path));
+        if judged.is_some() && !is_judged {
+            return Err(Failure(format!(
+                "{written} leads to {} now, which is not the place that was permitted",
+                path.display()
+            )));
+        }
         if let Some((root, below)) = self.inside(&path) {
             return Ok(Place { root: root.clone(), path, below });
         }
-        if !permitted.iter().any(|place| path.starts_with(place)) {
+        if !is_judged {
             let folder = self.folder().display();
             return Err(Failure(format!(
                 "{written} leads to {}, which is outside of {folder} and was not permitted",
@@ -152,12 +169,7 @@ impl Place {
             true => self.below.clone(),
             false => self.below.join(below),
         };
-        let file = self.root.directory.file(&path)?;
-        let metadata = file.metadata()?;
-        match kind_other_than_file(&metadata) {
-            None => Ok((file, metadata)),
-            Some(kind) => Err(io::Error::other(format!("it is {kind}, not a file"))),
-        }
+        ordinary(self.root.directory.file(&path)?)
     }
 
     /// Whether the place is a folder.
@@ -168,6 +180,19 @@ impl Place {
     /// The entries of the folder, and whether there are more than the limit.
     pub(super) fn entries(&self, limit: usize) -> io::Result<(Vec<Entry>, bool)> {
         self.root.directory.folder(&self.below)?.entries(limit)
+    }
+
+    /// Passes the entries of a folder below the place to `visit`, until that returns `false`.
+    pub(super) fn visit_below(
+        &self,
+        below: &Path,
+        visit: &mut dyn FnMut(&OsStr, Kind) -> bool,
+    ) -> io::Result<()> {
+        let path = match below.as_os_str().is_empty() {
+            true => self.below.clone(),
+            false => self.below.join(below),
+        };
+        self.root.directory.folder(&path)?.visit(visit)
     }
 
     /// Opens the folder that contains the place, after creating what is missing of it. Returns it
@@ -182,6 +207,20 @@ impl Place {
     /// Whether tools may change the place.
     pub(super) fn is_writable(&self) -> bool {
         self.root.writable
+    }
+}
+
+/// Opens an ordinary file of a folder for reading. The name is not followed if it is a link.
+pub(super) fn open_in(folder: &Path, name: &str) -> io::Result<(File, Metadata)> {
+    ordinary(Directory::open(folder)?.child(Path::new(name))?)
+}
+
+/// Refuses everything but ordinary files.
+fn ordinary(file: File) -> io::Result<(File, Metadata)> {
+    let metadata = file.metadata()?;
+    match kind_other_than_file(&metadata) {
+        None => Ok((file, metadata)),
+        Some(kind) => Err(io::Error::other(format!("it is {kind}, not a file"))),
     }
 }
 
@@ -261,9 +300,9 @@ mod tests {
         let outputs = outer.path().join("outputs");
         std::fs::create_dir(&outputs).unwrap();
         let roots = Roots::new(outer.path(), &[], Some(&outputs)).unwrap();
-        assert!(roots.find("x", &[]).unwrap().is_writable());
-        assert!(!roots.find("outputs/x", &[]).unwrap().is_writable());
-        assert_eq!(roots.shown(&roots.find("./a/../b", &[]).unwrap().path), "b");
+        assert!(roots.find("x", None).unwrap().is_writable());
+        assert!(!roots.find("outputs/x", None).unwrap().is_writable());
+        assert_eq!(roots.shown(&roots.find("./a/../b", None).unwrap().path), "b");
     }
 
     #[test]
@@ -273,10 +312,10 @@ mod tests {
         std::fs::write(other.join("a"), "x").unwrap();
         let roots = Roots::new(folder.path(), &[], None).unwrap();
         let written = other.join("a").display().to_string();
-        assert!(roots.find(&written, &[]).is_err());
-        assert!(roots.find(&written, &[other.join("b")]).is_err());
-        let permitted = roots.outside(&written).unwrap();
-        assert!(roots.find(&written, &[permitted]).unwrap().open().is_ok());
-        assert_eq!(roots.outside("a"), None);
+        assert!(roots.find(&written, None).is_err());
+        assert!(roots.find(&written, Some(&[other.join("b")])).is_err());
+        let permitted = roots.resolve(&written).unwrap();
+        assert!(roots.find(&written, Some(&[permitted])).unwrap().open().is_ok());
+        assert!(roots.find("inside", Some(&[])).is_err());
     }
 }

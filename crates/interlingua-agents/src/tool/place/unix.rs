@@ -3,14 +3,16 @@
 //! Linux has one system call for this, `openat2`. Where it does not exist, the path is opened name
 //! by name, which has the same effect.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
-use super::Entry;
+use super::{Entry, Kind};
 
 /// An open folder.
 #[derive(Debug)]
@@ -95,6 +97,36 @@ impl Directory {
             entries.push(Entry { name, is_folder });
         }
         Ok((entries, false))
+    }
+}
+
+impl Directory {
+    /// Passes the entries of the folder to `visit`, until that returns `false`.
+    pub(super) fn visit(self, visit: &mut dyn FnMut(&OsStr, Kind) -> bool) -> io::Result<()> {
+        let mut folder = Dir::new(self.descriptor)?;
+        while let Some(entry) = folder.read() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => {
+                    let found = rustix::fs::statat(folder.fd()?, name, AtFlags::SYMLINK_NOFOLLOW);
+                    found.map_or(FileType::Unknown, |it| FileType::from_raw_mode(it.st_mode))
+                }
+                kind => kind,
+            };
+            let kind = match kind {
+                FileType::Directory => Kind::Folder,
+                FileType::RegularFile => Kind::File,
+                _ => Kind::Other,
+            };
+            if !visit(OsStr::from_bytes(name.to_bytes()), kind) {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 

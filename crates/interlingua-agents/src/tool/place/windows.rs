@@ -2,11 +2,12 @@
 //!
 //! A link that is made after a path was resolved is followed here.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Entry;
+use super::{Entry, Kind};
 
 /// A folder.
 #[derive(Debug)]
@@ -75,5 +76,21 @@ impl Directory {
             entries.push(Entry { name, is_folder: entry.file_type()?.is_dir() });
         }
         Ok((entries, false))
+    }
+
+    /// Passes the entries of the folder to `visit`, until that returns `false`.
+    pub(super) fn visit(self, visit: &mut dyn FnMut(&OsStr, Kind) -> bool) -> io::Result<()> {
+        for entry in std::fs::read_dir(&self.path)? {
+            let entry = entry?;
+            let kind = match entry.file_type()? {
+                kind if kind.is_dir() => Kind::Folder,
+                kind if kind.is_file() => Kind::File,
+                _ => Kind::Other,
+            };
+            if !visit(&entry.file_name(), kind) {
+                break;
+            }
+        }
+        Ok(())
     }
 }

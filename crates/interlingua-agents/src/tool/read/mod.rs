@@ -27,8 +27,8 @@ const MAX_IMAGE: u64 = 5 << 20;
 /// The maximum size of a document.
 const MAX_DOCUMENT: u64 = 20 << 20;
 
-/// The maximum size of a notebook.
-const MAX_NOTEBOOK: u64 = 20 << 20;
+/// The maximum size of a notebook. Parsed, it may need ten times as much.
+const MAX_NOTEBOOK: u64 = 10 << 20;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Input {
@@ -107,6 +107,39 @@ pub(crate) fn media_type(start: &[u8]) -> Option<&'static str> {
         [b'%', b'P', b'D', b'F', b'-', ..] => Some("application/pdf"),
         _ => None,
     }
+}
+
+/// An image that a model can see, from base64. The type that is stated is not trusted: a provider
+/// refuses every request with an image that it cannot read, and an image stays in the conversation.
+pub(crate) fn image(data: &str) -> Result<Content, String> {
+    let data: String = data.split_ascii_whitespace().collect();
+    match checked(&data, MAX_IMAGE)? {
+        "application/pdf" => Err("it is a PDF".to_owned()),
+        kind => Ok(Content::Image { media_type: kind.to_owned(), data }),
+    }
+}
+
+/// A PDF, from base64.
+pub(crate) fn document(data: &str, name: &str) -> Result<Content, String> {
+    let data: String = data.split_ascii_whitespace().collect();
+    match checked(&data, MAX_DOCUMENT)? {
+        kind @ "application/pdf" => {
+            let (media_type, name) = (kind.to_owned(), name.to_owned());
+            Ok(Content::Document { media_type, data, name })
+        }
+        other => Err(format!("it is of the type {other}")),
+    }
+}
+
+/// The type of data in base64, if a model can take it.
+fn checked(data: &str, limit: u64) -> Result<&'static str, String> {
+    let size = data.len() as u64 / 4 * 3;
+    if size > limit {
+        return Err(format!("it has {size} bytes; at most {limit} can be shown"));
+    }
+    let bytes = base64::engine::general_purpose::STANDARD.decode(data);
+    let bytes = bytes.map_err(|problem| format!("it is not valid base64: {problem}"))?;
+    media_type(&bytes).ok_or_else(|| "it is neither PNG, JPEG, GIF, WebP nor PDF".to_owned())
 }
 
 fn check_size(shown: &str, size: u64, limit: u64) -> Result<(), Failure> {

@@ -10,6 +10,9 @@ use crate::tool::{Content, Failure, Output};
 /// How many bytes of text are shown.
 const MAX_SHOWN: usize = 100_000;
 
+/// How many bytes of notes there may be in addition.
+const MAX_NOTES: usize = 4000;
+
 /// How many images are shown.
 const MAX_IMAGES: usize = 10;
 
@@ -47,6 +50,10 @@ struct View {
 
 impl View {
     fn line(&mut self, line: &str) {
+        // Lines about outputs have no limit of their own, and there may be very many.
+        if self.text.len() > MAX_SHOWN + MAX_NOTES {
+            return;
+        }
         // Writing to a string cannot fail.
         let _ = writeln!(self.text, "{line}");
     }
@@ -103,10 +110,14 @@ impl View {
             self.omitted_images += 1;
             return;
         }
-        let data = data.split_whitespace().collect();
-        self.images.push(Content::Image { media_type: media_type.to_owned(), data });
-        let number = self.images.len();
-        self.line(&format!("(image {number}, {media_type})"));
+        match super::image(data) {
+            Ok(image) => {
+                self.images.push(image);
+                let number = self.images.len();
+                self.line(&format!("(image {number}, {media_type})"));
+            }
+            Err(problem) => self.line(&format!("(an image is not shown: {problem})")),
+        }
     }
 }
 
@@ -132,7 +143,8 @@ mod tests {
             {"cell_type": "code", "source": "1/0", "outputs": [
                 {"output_type": "stream", "text": ["a\n", "b\n"]},
                 {"output_type": "error", "ename": "ZeroDivisionError", "evalue": "by zero"},
-                {"output_type": "display_data", "data": {"image/png": "AAAA\n", "text/html": "x"}},
+                {"output_type": "display_data", "data": {"image/png": "iVBORw0K\nGgo=\n", "text/html": "x"}},
+                {"output_type": "display_data", "data": {"image/png": "AAAA"}},
             ]},
         ]});
         let output = run("n.ipynb", notebook.to_string().as_bytes()).unwrap();
@@ -140,9 +152,11 @@ mod tests {
             output.text(),
             "# Cell 0 (x): markdown\n# Title\ntext\n\n# Cell 1: code\n1/0\n## Output: stream\n\
              a\nb\n## Output: error\nZeroDivisionError: by zero\n## Output: display_data\n\
-             (image 1, image/png)\n(text/html is not shown)\n\n"
+             (image 1, image/png)\n(text/html is not shown)\n## Output: display_data\n\
+             (an image is not shown: it is neither PNG, JPEG, GIF, WebP nor PDF)\n\n"
         );
-        let image = Content::Image { media_type: "image/png".to_owned(), data: "AAAA".to_owned() };
+        let image =
+            Content::Image { media_type: "image/png".to_owned(), data: "iVBORw0KGgo=".to_owned() };
         assert_eq!(output.content.get(1), Some(&image));
         assert!(run("n", b"{}").is_err() && run("n", b"x").is_err());
     }

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use grep_matcher::Matcher;
-use grep_regex::RegexMatcher;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::running::Running;
+use crate::tool::grep::{PATTERN_CACHE, PATTERN_SIZE};
 use crate::tool::{Failure, Outcome, Output};
 
 /// How many commands may run at the same time.
@@ -114,7 +115,10 @@ impl Backgrounds {
 
     /// What is new since the last call.
     pub(super) fn output(&self, input: &OutputInput) -> Outcome {
-        let filter = input.filter.as_deref().map(RegexMatcher::new_line_matcher).transpose();
+        let mut builder = RegexMatcherBuilder::new();
+        builder.line_terminator(Some(b'\n'));
+        builder.size_limit(PATTERN_SIZE).dfa_size_limit(PATTERN_CACHE);
+        let filter = input.filter.as_deref().map(|filter| builder.build(filter)).transpose();
         let filter = filter.map_err(|problem| {
             Failure(format!("`filter` is not a regular expression: {problem}"))
         })?;

@@ -35,17 +35,9 @@ use running::{Cleanups, End, Running};
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Devices that a sandboxed command may write to.
-const DEVICES: [&str; 8] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-    "/dev/ptmx",
-    "/dev/pts",
-];
+/// Devices that a sandboxed command may write to. Terminals are not among them: a command could
+/// write to those of other programs of the user.
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// The shell, and the commands that run in the background.
 #[derive(Debug)]
@@ -147,9 +139,12 @@ impl Shell {
         }
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let path = self.outputs.join(format!("command_{number}.txt"));
-        let output = Output::new(&path).map_err(|problem| {
+        let mut output = Output::new(&path).map_err(|problem| {
             Failure(format!("{} could not be created: {problem}", path.display()))
         })?;
+        if input.run_in_background == Some(true) {
+            output.keep_file();
+        }
         let command = self.command(input, settings);
         let running = Running::start(&command, output, &self.cleanups).await;
         let running = running.map_err(|problem| {

@@ -26,6 +26,8 @@ pub(super) struct Output {
     in_file: u64,
     /// Whether the file has everything.
     is_complete: bool,
+    /// Whether the file stays, also if the output is short.
+    keeps_file: bool,
 }
 
 impl Output {
@@ -40,7 +42,13 @@ impl Output {
             file: Some(File::create_new(path)?),
             in_file: 0,
             is_complete: true,
+            keeps_file: false,
         })
+    }
+
+    /// Keeps the file in any case: someone was told of it.
+    pub(super) fn keep_file(&mut self) {
+        self.keeps_file = true;
     }
 
     /// Adds a piece. Returns it as plain text.
@@ -56,7 +64,7 @@ impl Output {
         let text = self.plain.finish();
         self.keep(&text);
         self.file = None;
-        if self.is_short() {
+        if self.is_short() && !self.keeps_file {
             // It is shown completely, so no one needs the file.
             let _ = std::fs::remove_file(&self.path);
         }

@@ -3,13 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use fake_model::Reply;
-use interlingua_agents::api::ApiKind;
 use interlingua_agents::api::mcp::{McpServer, McpTransport};
+use interlingua_agents::api::{ApiAgent, ApiKind};
+use interlingua_agents::{Agent, Options};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::Bench;
+use crate::support::within;
 
 /// What a request of the client had.
 #[derive(Debug, Clone)]
@@ -160,4 +162,20 @@ async fn a_server_that_cannot_be_reached_is_a_notice() {
     // The model called the tool nevertheless, and learns that it does not exist.
     let end = events.iter().find(|event| event["type"] == "tool_ended").unwrap();
     assert_eq!(end["status"], "failed", "{end}");
+}
+
+/// `--ca-file` reaches servers, too: certificates that cannot be read are an error.
+#[tokio::test]
+async fn certificates_of_the_session_are_used() {
+    let mut bench = Bench::new(ApiKind::Anthropic, []);
+    bench.settings.connection.certificates =
+        b"-----BEGIN CERTIFICATE-----\n?\n-----END CERTIFICATE-----\n".to_vec();
+    let url = "https://127.0.0.1:9/mcp".to_owned();
+    let mut server = McpServer::new("test", McpTransport::Http { url, headers: Vec::new() });
+    server.required = true;
+    bench.settings.mcp = vec![server];
+    let agent = Box::new(ApiAgent::new(bench.settings.clone()));
+    let problem = within(agent.start(Options::default())).await.unwrap_err().to_string();
+    assert!(problem.contains("`test`, which is required"), "{problem}");
+    assert!(problem.contains("the certificates cannot be read"), "{problem}");
 }

@@ -231,3 +231,23 @@ async fn the_interactive_mode_asks_about_everything() {
         assert!(only(&events, "tool_ended")["output"].as_str().unwrap().contains("plum"));
     }
 }
+
+/// A command that printed without end filled the memory, if the consumer did not read.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_command_that_prints_much_reports_a_limited_amount() {
+    let command = "head -c 30000000 /dev/zero | tr '\\0' 'x'; echo; echo end";
+    let bench =
+        Bench::new(APIS[0], [Reply::call("Bash", json!({"command": command})), Reply::text("Ok.")]);
+    let (ended, events) = bench.run("print").await;
+    assert_eq!(ended.code(), 0, "{:?}", ended.outcome);
+    let printed: Vec<_> = of_kind(&events, "tool_progress")
+        .iter()
+        .map(|event| event["output"].as_str().unwrap().to_owned())
+        .collect();
+    let all = printed.concat();
+    assert!(all.len() < (1 << 20) + 20_000, "{}", all.len());
+    assert!(all.contains("bytes are left out here") || all.contains("further output"));
+    let output = only(&events, "tool_ended")["output"].as_str().unwrap();
+    assert!(output.starts_with("xxx") && output.trim_end().ends_with("end"));
+}

@@ -83,3 +83,20 @@ async fn closing_ends_all_background_commands() {
         .unwrap();
     assert!(free.success(), "a process survived");
 }
+
+/// The file was named when the command started, and removed at its end if the output was short.
+#[tokio::test]
+async fn the_file_with_the_output_stays() {
+    let bench = Bench::new();
+    let input = json!({"command": "echo short", "run_in_background": true});
+    let output = bench.run("Bash", input).await;
+    let path = output.structured.unwrap()["output_file"].as_str().unwrap().to_owned();
+    loop {
+        let output = bench.run("BashOutput", json!({"bash_id": "bash_1"})).await;
+        if output.structured.unwrap()["status"] == "completed" {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bench.done("Read", json!({"file_path": path})).await, "     1→short");
+}

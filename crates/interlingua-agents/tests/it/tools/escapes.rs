@@ -79,20 +79,91 @@ async fn a_permitted_path_outside_works_and_no_other() {
     let (bench, outside) = bench();
     let path = outside.path().join("secret.txt");
     let mut read = call("Read", json!({"file_path": path}));
-    read.outside = bench.tools.outside(&read);
-    assert_eq!(read.outside, [path.canonicalize().unwrap()]);
+    read.places = bench.tools.places(&read);
+    assert_eq!(read.places, Some(vec![path.canonicalize().unwrap()]));
     let output = bench.tools.run(&read, &mut |_| {}).await;
     assert_eq!(output.text(), "     1→outside");
     // The permission was for a link that leads elsewhere now.
     let link = bench.root().join("link");
     symlink(&path, &link).unwrap();
     let mut read = call("Read", json!({"file_path": "link"}));
-    read.outside = bench.tools.outside(&read);
+    read.places = bench.tools.places(&read);
     std::fs::write(outside.path().join("other.txt"), SECRET).unwrap();
     std::fs::remove_file(&link).unwrap();
     symlink(outside.path().join("other.txt"), &link).unwrap();
     let output = bench.tools.run(&read, &mut |_| {}).await;
     assert_eq!(output.status, ToolStatus::Failed, "{output:?}");
+}
+
+/// A call is judged by where its path leads. What it was judged as, it has to be when it runs.
+#[tokio::test]
+async fn a_path_that_leads_elsewhere_inside_of_the_folder_by_now_is_refused() {
+    let bench = Bench::new();
+    let root = bench.root();
+    bench.write("notes.txt", "notes\n");
+    bench.write(".env", "KEY=secret\n");
+    bench.write("plain/a.txt", "a\n");
+    bench.write(".ssh/id_rsa", "KEY=secret\n");
+    bench.done("Read", json!({"file_path": ".env"})).await;
+    let calls = [
+        ("Read", json!({"file_path": "link"})),
+        ("Write", json!({"file_path": "link", "content": "x"})),
+        ("Edit", json!({"file_path": "link", "old_string": "secret", "new_string": "x"})),
+        ("Grep", json!({"pattern": "KEY", "path": "link", "output_mode": "content"})),
+        ("Glob", json!({"pattern": "*", "path": "folder"})),
+        ("Grep", json!({"pattern": "KEY", "path": "folder", "output_mode": "content"})),
+        ("LS", json!({"path": "folder"})),
+    ];
+    let link = |link: &str, target: &str| {
+        let _ = std::fs::remove_file(root.join(link));
+        symlink(root.join(target), root.join(link)).unwrap();
+    };
+    for (tool, input) in calls {
+        link("link", "notes.txt");
+        link("folder", "plain");
+        let mut judged = call(tool, input);
+        judged.places = bench.tools.places(&judged);
+        link("link", ".env");
+        link("folder", ".ssh");
+        let output = bench.tools.run(&judged, &mut |_| {}).await;
+        assert_eq!(output.status, ToolStatus::Failed, "{tool}: {output:?}");
+        assert!(output.text().contains("not the place that was permitted"), "{}", output.text());
+    }
+    assert_eq!(bench.content(".env"), "KEY=secret\n");
+    // A path that led nowhere was judged as such.
+    link("link", "missing/deeper");
+    let mut judged = call("Read", json!({"file_path": "link"}));
+    judged.places = bench.tools.places(&judged);
+    link("link", "notes.txt");
+    let output = bench.tools.run(&judged, &mut |_| {}).await;
+    assert_eq!(output.status, ToolStatus::Failed, "{output:?}");
+}
+
+/// Searches need no permission, and files with ignore rules are read by all of them.
+#[tokio::test]
+async fn files_with_ignore_rules_are_ordinary_and_short_or_not_used() {
+    let bench = Bench::new();
+    let root = bench.root();
+    for folder in ["pipe", "endless", "long", "linked", "good"] {
+        bench.write(&format!("{folder}/a.txt"), "needle\n");
+        bench.write(&format!("{folder}/b.log"), "needle\n");
+    }
+    let made = Command::new("mkfifo").arg(root.join("pipe/.gitignore")).status().unwrap();
+    assert!(made.success());
+    symlink("/dev/zero", root.join("endless/.ignore")).unwrap();
+    bench.write("long/.gitignore", "*.log\n".repeat(100_000));
+    bench.write("rules", "*.log\n");
+    symlink(root.join("rules"), root.join("linked/.gitignore")).unwrap();
+    bench.write("good/.gitignore", "*.log\n");
+    let grep = bench.done("Grep", json!({"pattern": "needle", "output_mode": "count"}));
+    let text = within(grep).await;
+    let expected = "endless/a.txt:1\nendless/b.log:1\ngood/a.txt:1\nlinked/a.txt:1\n\
+                    linked/b.log:1\nlong/a.txt:1\nlong/b.log:1\npipe/a.txt:1\npipe/b.log:1\n\n\
+                    (4 files with ignore rules were not used, because they are links, no ordinary \
+                    files, too long or unreadable)";
+    assert_eq!(text, expected);
+    let text = within(bench.done("Glob", json!({"pattern": "*.log"}))).await;
+    assert!(!text.contains("good") && text.contains("pipe/b.log"), "{text}");
 }
 
 #[tokio::test]
@@ -104,7 +175,8 @@ async fn an_additional_folder_is_inside() {
     let path = outside.path().join("a.txt");
     bench.done("Write", json!({"file_path": path, "content": "x"})).await;
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "x");
-    assert!(bench.tools.outside(&call("Read", json!({"file_path": path}))).is_empty());
+    let place = bench.tools.places(&call("Read", json!({"file_path": path}))).unwrap().remove(0);
+    assert_eq!(place, path.canonicalize().unwrap());
 }
 
 /// A thread swaps a folder for a link while files below it are read and written.
@@ -180,7 +252,7 @@ async fn what_is_no_file_is_refused_without_waiting() {
     assert_eq!(within(bench.done("Grep", json!({"pattern": "x"}))).await, "No matches found");
     for path in ["/dev/zero", "/dev/null", "/dev/tty"] {
         let mut read = call("Read", json!({"file_path": path}));
-        read.outside = bench.tools.outside(&read);
+        read.places = bench.tools.places(&read);
         let output = within(bench.tools.run(&read, &mut |_| {})).await;
         assert_eq!(output.status, ToolStatus::Failed, "{path}");
     }

@@ -81,3 +81,16 @@ async fn nothing_is_fetched_unless_it_is_allowed() {
     let text = bench.failed("WebFetch", input("http://127.0.0.1:1/")).await;
     assert!(text.contains("there is no tool `WebFetch`"), "{text}");
 }
+
+/// `--ca-file` reaches the pages, too: certificates that cannot be read are an error.
+#[tokio::test]
+async fn certificates_of_the_session_are_used() {
+    let bench = Bench::with(|settings| {
+        settings.web_fetch = true;
+        settings.private_addresses = true;
+        settings.certificates =
+            b"-----BEGIN CERTIFICATE-----\n?\n-----END CERTIFICATE-----\n".to_vec();
+    });
+    let text = bench.failed("WebFetch", json!({"url": "http://127.0.0.1:9", "prompt": ""})).await;
+    assert!(text.contains("the certificates cannot be read"), "{text}");
+}

@@ -112,3 +112,36 @@ fn what_is_not_enforced_is_stated() {
     assert!(sentences.contains("can read what the user can"), "{sentences}");
     assert!(!sentences.contains("may survive"), "{sentences}");
 }
+
+/// A build writes to the caches, and to nothing else of the home folder of a tool.
+#[tokio::test]
+async fn a_build_works_with_caches_elsewhere_and_cannot_replace_programs() {
+    let cargo = std::process::Command::new("cargo").arg("--version").output();
+    if !cargo.is_ok_and(|cargo| cargo.status.success()) {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    for folder in ["registry", "git", "bin"] {
+        std::fs::create_dir(home.path().join(folder)).unwrap();
+    }
+    let caches = ["registry", "git"].map(|name| home.path().join(name));
+    let Some(bench) = sandboxed(3, |settings| settings.caches.extend(caches)) else { return };
+    bench.write("Cargo.toml", "[package]\nname = \"empty\"\nedition = \"2021\"\n[workspace]\n");
+    bench.write("src/lib.rs", "");
+    let home = home.path().display();
+    let command = format!(
+        "export CARGO_HOME={home} CARGO_TARGET_DIR=$PWD/target; cargo build --offline && \
+         echo x > {home}/registry/x && ! echo x > {home}/bin/cargo && echo built"
+    );
+    let output = bench.run("Bash", json!({"command": command})).await;
+    assert!(output.text().contains("built"), "{}", output.text());
+    assert!(bench.root().join("target/debug/libempty.rlib").exists());
+}
+
+#[tokio::test]
+async fn terminals_of_other_programs_are_not_written_to() {
+    let Some(bench) = sandboxed(1, |_| {}) else { return };
+    // Opening a new terminal needs to write to it, like writing to one that is there.
+    let command = "echo x > /dev/null && ! (exec 3<> /dev/ptmx) 2> /dev/null && echo refused";
+    assert_eq!(bench.done("Bash", json!({"command": command})).await, "refused");
+}

@@ -109,3 +109,61 @@ async fn long_lines_are_cut() {
     let text = bench.done("Grep", json!({"pattern": "x", "output_mode": "content"})).await;
     assert!(text.ends_with("ä… (cut)") && text.len() < 600, "{text}");
 }
+
+/// The rules are those of git: of all folders above, the innermost first, with exceptions.
+#[tokio::test]
+async fn what_git_ignores_is_left_out() {
+    let bench = Bench::new();
+    bench.write(".gitignore", "*.log\n/only-here.txt\nbuild/\n");
+    bench.write(".git/info/exclude", "private.txt\n");
+    bench.write("sub/.gitignore", "!keep.log\n/own.txt\n");
+    bench.write("sub/deep/.ignore", "*.tmp\n!shown.log\n");
+    for path in [
+        "a.log",
+        "only-here.txt",
+        "private.txt",
+        "build/x.txt",
+        "sub/keep.log",
+        "sub/other.log",
+        "sub/own.txt",
+        "sub/only-here.txt",
+        "sub/build/x.txt",
+        "sub/deep/own.txt",
+        "sub/deep/x.tmp",
+        "sub/deep/shown.log",
+        "sub/deep/private.txt",
+    ] {
+        bench.write(path, "x\n");
+    }
+    let grep = json!({"pattern": "x", "output_mode": "count", "glob": "*.{log,txt,tmp}"});
+    let expected = "sub/deep/own.txt:1\nsub/deep/shown.log:1\nsub/keep.log:1\nsub/only-here.txt:1";
+    assert_eq!(bench.done("Grep", grep.clone()).await, native(expected));
+    // The rules above the folder that is searched count, too.
+    let mut below = grep;
+    below["path"] = json!("sub/deep");
+    let expected = "sub/deep/own.txt:1\nsub/deep/shown.log:1";
+    assert_eq!(bench.done("Grep", below).await, native(expected));
+}
+
+#[tokio::test]
+async fn the_newest_of_many_files_are_returned() {
+    let bench = Bench::new();
+    for number in 0..250 {
+        let path = bench.write(&format!("{number:03}.txt"), "");
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(number)).unwrap();
+    }
+    let text = bench.done("Glob", json!({"pattern": "*.txt"})).await;
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!((lines[0], lines[99]), ("249.txt", "150.txt"));
+    assert_eq!(lines[100..], ["", "(150 more files match: use a narrower pattern)"]);
+}
+
+/// A pattern that needs much memory is refused, also as a filter.
+#[tokio::test]
+async fn a_pattern_that_is_too_large_is_refused() {
+    let bench = Bench::new();
+    bench.write("a", "x\n");
+    let text = bench.failed("Grep", json!({"pattern": r"(\w{200}){200}"})).await;
+    assert!(text.contains("size limit"), "{text}");
+}
