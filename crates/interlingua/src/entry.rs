@@ -121,7 +121,7 @@ impl EntryRef<'_> {
             received_at: self.received_at,
             epoch: self.epoch,
             origin: self.origin.clone(),
-            event: self.event.clone().into_owned(),
+            event: self.event.copy(),
             raw: self.raw.map(owned),
         }
     }

@@ -75,7 +75,9 @@ pub(crate) enum Received {
 #[derive(Debug)]
 pub(crate) struct Exchange {
     received: mpsc::Receiver<Received>,
-    /// What arrived after bytes that were joined.
+    /// Bytes that have arrived, and are returned next.
+    joined: Vec<u8>,
+    /// What has arrived after them.
     after: Option<Received>,
     task: AbortHandle,
 }
@@ -89,36 +91,41 @@ impl Drop for Exchange {
 impl Exchange {
     /// What arrives next. This is cancel safe.
     pub(crate) async fn next(&mut self) -> Received {
-        if let Some(after) = self.after.take() {
-            return after;
-        }
-        match self.received.recv().await {
-            Some(Received::Bytes(bytes)) => Received::Bytes(self.join(bytes)),
-            Some(other) => other,
-            None => Received::Failed(Failure::new(ErrorClass::Network, "the connection was lost")),
-        }
-    }
-
-    /// Appends the pieces that have arrived already.
-    fn join(&mut self, first: Bytes) -> Bytes {
-        let mut joined = Vec::new();
-        while first.len().max(joined.len()) < JOINED {
-            match self.received.try_recv() {
-                Ok(Received::Bytes(next)) => {
-                    if joined.is_empty() {
-                        joined.reserve(JOINED + next.len());
-                        joined.extend_from_slice(&first);
-                    }
-                    joined.extend_from_slice(&next);
+        if self.joined.is_empty() {
+            if let Some(after) = self.after.take() {
+                return after;
+            }
+            match self.received.recv().await {
+                Some(Received::Bytes(bytes)) => self.joined.extend_from_slice(&bytes),
+                Some(other) => return other,
+                None => {
+                    let lost = "the connection was lost";
+                    return Received::Failed(Failure::new(ErrorClass::Network, lost));
                 }
-                Ok(other) => {
-                    self.after = Some(other);
-                    break;
-                }
-                Err(_) => break,
             }
         }
-        if joined.is_empty() { first } else { Bytes::from(joined) }
+        self.join();
+        if self.joined.len() < JOINED && self.after.is_none() {
+            // The connection may have more, which it passes on piece by piece.
+            tokio::task::yield_now().await;
+            self.join();
+        }
+        Received::Bytes(std::mem::take(&mut self.joined).into())
+    }
+
+    /// Takes the pieces that have arrived already.
+    fn join(&mut self) {
+        while self.joined.len() < JOINED && self.after.is_none() {
+            match self.received.try_recv() {
+                Ok(Received::Bytes(bytes)) => {
+                    // There are probably more.
+                    self.joined.reserve(JOINED.saturating_sub(self.joined.len()) + bytes.len());
+                    self.joined.extend_from_slice(&bytes);
+                }
+                Ok(other) => self.after = Some(other),
+                Err(_) => return,
+            }
+        }
     }
 }
 
@@ -203,7 +210,7 @@ impl Client {
             // The session may not be interested any more.
             let _ = send.send(last).await;
         });
-        Exchange { received, after: None, task: task.abort_handle() }
+        Exchange { received, joined: Vec::new(), after: None, task: task.abort_handle() }
     }
 }
 
@@ -320,7 +327,7 @@ mod tests {
     async fn pieces_that_have_arrived_are_joined() {
         let (send, received) = mpsc::channel(CAPACITY);
         let task = tokio::spawn(async {}).abort_handle();
-        let mut exchange = Exchange { received, after: None, task };
+        let mut exchange = Exchange { received, joined: Vec::new(), after: None, task };
         let long = vec![b'x'; JOINED];
         for piece in [&b"a"[..], b"b", &long, b"c"] {
             send.try_send(Received::Bytes(Bytes::copy_from_slice(piece))).unwrap();

@@ -82,6 +82,21 @@ impl<'a> Event<'a> {
             data: self.data.into_owned(),
         }
     }
+
+    /// A copy of a borrowed event that does not borrow from the frame.
+    pub(crate) fn copy(&self) -> Event<'static> {
+        let data = match &self.data {
+            // Most events are deltas, and a delta is smaller than the largest kind of event.
+            Data::BlockDelta(delta) => Data::BlockDelta(delta.clone().own()),
+            data => data.clone().into_owned(),
+        };
+        Event {
+            parent: self.parent.as_ref().map(|parent| parent.clone().into_owned()),
+            time: self.time.as_ref().map(|time| time.clone().into_owned()),
+            synthetic: self.synthetic.clone(),
+            data,
+        }
+    }
 }
 
 open::open_enum! {
