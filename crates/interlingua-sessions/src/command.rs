@@ -1,0 +1,133 @@
+//! Commands that are addressed to a session, and what became of them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Error;
+
+/// The longest idempotency key.
+const LONGEST_KEY: usize = 255;
+
+/// Identifies a command. Whoever sends it again gets the same acknowledgement.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct IdempotencyKey(String);
+
+impl IdempotencyKey {
+    /// Checks a key.
+    pub fn new(key: impl Into<String>) -> Result<Self, Error> {
+        let key = key.into();
+        let is_visible = |byte: u8| byte.is_ascii_graphic();
+        if key.is_empty() || key.len() > LONGEST_KEY || !key.bytes().all(is_visible) {
+            return Err(Error::InvalidKey);
+        }
+        Ok(Self(key))
+    }
+
+    /// The key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<IdempotencyKey> for String {
+    fn from(key: IdempotencyKey) -> Self {
+        key.0
+    }
+}
+
+impl TryFrom<String> for IdempotencyKey {
+    type Error = Error;
+
+    fn try_from(key: String) -> Result<Self, Error> {
+        Self::new(key)
+    }
+}
+
+/// A command, as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredCommand {
+    /// Its place among the commands of the session.
+    pub position: u64,
+    /// What it asks for. The store does not look at it.
+    pub body: Value,
+    /// What became of it.
+    pub acknowledgement: Acknowledgement,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Acknowledgement {
+    /// The key of the command.
+    pub key: IdempotencyKey,
+    /// How far it got.
+    #[serde(flatten)]
+    pub state: CommandState,
+    /// The number of the entry at which it took effect, once it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
+}
+
+/// How far a command got.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "status")]
+#[non_exhaustive]
+pub enum CommandState {
+    /// It is stored, and will be delivered.
+    Accepted,
+    /// It is about to be delivered. If the process ends now, no one knows whether it was: it is not
+    /// delivered again.
+    Delivering,
+    /// It was delivered.
+    Delivered,
+    /// It was not delivered, and will not be.
+    Refused {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl CommandState {
+    /// Whether nothing more happens to the command.
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Delivered | Self::Refused { .. })
+    }
+}
+
+/// What became of a command, as a part of a [`Commit`](crate::Commit).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandUpdate {
+    /// The command.
+    pub key: IdempotencyKey,
+    /// How far it got.
+    pub state: CommandState,
+    /// The number of the entry at which it took effect.
+    pub sequence: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_visible_ascii() {
+        assert!(IdempotencyKey::new("a-1_:~").is_ok());
+        for key in ["", "a b", "ä", "a\u{7f}", &"k".repeat(256)] {
+            assert_eq!(IdempotencyKey::new(key), Err(Error::InvalidKey), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn an_acknowledgement_is_flat() {
+        let key = IdempotencyKey::new("k").unwrap();
+        let state = CommandState::Refused { reason: "no".to_owned() };
+        let refused = Acknowledgement { key, state, sequence: Some(3) };
+        let json = serde_json::to_value(&refused).unwrap();
+        let expected = serde_json::json!({
+            "key": "k", "status": "refused", "reason": "no", "sequence": 3,
+        });
+        assert_eq!(json, expected);
+        assert_eq!(serde_json::from_value::<Acknowledgement>(json).unwrap(), refused);
+    }
+}

@@ -1,0 +1,277 @@
+//! A store in memory, for tests and for sessions that need not outlive their process.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::store::system_clock;
+use crate::wakes::Wakes;
+use crate::{
+    Acknowledgement, Answer, Clock, CommandState, Commit, Error, Fence, Filter, IdempotencyKey,
+    Page, SessionId, SessionRecord, State, Store, StoredCommand, Tail,
+};
+
+/// Keeps sessions in memory.
+pub struct MemoryStore {
+    clock: Clock,
+    sessions: Mutex<Sessions>,
+    wakes: Wakes,
+}
+
+#[derive(Default)]
+struct Sessions {
+    sessions: HashMap<SessionId, StoredSession>,
+    /// The last fence. It counts for all sessions, so that one is not repeated after a deletion.
+    last_fence: u64,
+}
+
+struct StoredSession {
+    record: SessionRecord,
+    fence: u64,
+    /// The JSON form of each entry, with its line feed.
+    lines: Vec<Vec<u8>>,
+    commands: Vec<StoredCommand>,
+    keys: BTreeMap<IdempotencyKey, usize>,
+}
+
+impl std::fmt::Debug for MemoryStore {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("MemoryStore").finish_non_exhaustive()
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::with_clock(system_clock())
+    }
+}
+
+impl StoredSession {
+    fn tail(&self) -> Tail {
+        Tail {
+            next: self.lines.len() as u64,
+            closed: self.record.state == State::Ended,
+            commands: self.commands.len() as u64,
+        }
+    }
+
+    fn use_at(&mut self, now: u64) {
+        self.record.used_at = self.record.used_at.max(now);
+    }
+}
+
+impl MemoryStore {
+    /// A store with a clock of the caller's own.
+    pub fn with_clock(clock: Clock) -> Self {
+        Self { clock, sessions: Mutex::default(), wakes: Wakes::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs an operation on a session that exists.
+    fn with<T>(
+        &self,
+        id: &SessionId,
+        work: impl FnOnce(&mut StoredSession, u64) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let now = (self.clock)();
+        let mut sessions = self.lock();
+        let session = sessions.sessions.get_mut(id).filter(|it| !it.record.is_expired(now));
+        let session = session.ok_or_else(|| Error::NotFound(id.clone()))?;
+        let before = session.tail();
+        let done = work(session, now);
+        let after = session.tail();
+        drop(sessions);
+        if before != after {
+            self.wakes.moved(id, after);
+        }
+        done
+    }
+}
+
+/// An operation that is done at once.
+fn ready<'a, T: Send + 'a>(result: Result<T, Error>) -> Answer<'a, T> {
+    Box::pin(std::future::ready(result))
+}
+
+impl Store for MemoryStore {
+    fn create(&self, record: SessionRecord) -> Answer<'_, ()> {
+        let now = (self.clock)();
+        let mut sessions = self.lock();
+        let known = sessions.sessions.get(&record.id);
+        if known.is_some_and(|known| !known.record.is_expired(now)) {
+            return ready(Err(Error::Exists(record.id)));
+        }
+        let session = StoredSession {
+            fence: 0,
+            lines: Vec::new(),
+            commands: Vec::new(),
+            keys: BTreeMap::new(),
+            record: record.clone(),
+        };
+        sessions.sessions.insert(record.id, session);
+        ready(Ok(()))
+    }
+
+    fn load<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Option<SessionRecord>> {
+        let found = self.with(id, |session, _| Ok(session.record.clone()));
+        ready(Ok(found.ok()))
+    }
+
+    fn touch<'a>(&'a self, id: &'a SessionId) -> Answer<'a, ()> {
+        ready(self.with(id, |session, now| {
+            session.use_at(now);
+            Ok(())
+        }))
+    }
+
+    fn delete<'a>(&'a self, id: &'a SessionId) -> Answer<'a, bool> {
+        let removed = self.lock().sessions.remove(id);
+        if let Some(removed) = &removed {
+            self.wakes.moved(id, Tail { closed: true, ..removed.tail() });
+        }
+        ready(Ok(removed.is_some()))
+    }
+
+    fn list<'a>(&'a self, filter: &'a Filter) -> Answer<'a, Vec<SessionRecord>> {
+        let now = (self.clock)();
+        let sessions = self.lock();
+        let of_owner = |record: &&SessionRecord| {
+            !record.is_expired(now) && (filter.owner.is_none() || filter.owner == record.owner)
+        };
+        let records = sessions.sessions.values().map(|session| &session.record);
+        let mut found: Vec<_> = records.filter(of_owner).cloned().collect();
+        drop(sessions);
+        found.sort_by(|one, other| {
+            other.used_at.cmp(&one.used_at).then_with(|| one.id.cmp(&other.id))
+        });
+        found.truncate(filter.limit.unwrap_or(usize::MAX));
+        ready(Ok(found))
+    }
+
+    fn claim<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Fence> {
+        let now = (self.clock)();
+        let mut sessions = self.lock();
+        let Sessions { sessions, last_fence } = &mut *sessions;
+        let found = sessions.get_mut(id).filter(|it| !it.record.is_expired(now));
+        let Some(session) = found else {
+            return ready(Err(Error::NotFound(id.clone())));
+        };
+        *last_fence += 1;
+        session.fence = *last_fence;
+        ready(Ok(Fence(*last_fence)))
+    }
+
+    fn commit<'a>(&'a self, id: &'a SessionId, fence: Fence, commit: Commit) -> Answer<'a, Tail> {
+        ready(self.with(id, |session, now| {
+            if session.fence != fence.0 {
+                return Err(Error::StaleOwner(id.clone()));
+            }
+            let tail = session.tail();
+            if tail.closed {
+                return Err(Error::Closed(id.clone()));
+            }
+            let lines = encode(id, tail.next, &commit)?;
+            session.lines.extend(lines);
+            for update in commit.commands {
+                let known = session.keys.get(&update.key).copied();
+                let command = known.and_then(|at| session.commands.get_mut(at));
+                if let Some(command) = command.filter(|it| !it.acknowledgement.state.is_final()) {
+                    command.acknowledgement.state = update.state;
+                    command.acknowledgement.sequence = update.sequence;
+                }
+            }
+            session.record.apply(&commit.patch);
+            session.record.updated_at = session.record.updated_at.max(now);
+            session.use_at(now);
+            Ok(session.tail())
+        }))
+    }
+
+    fn read<'a>(&'a self, id: &'a SessionId, from: u64, limit: usize) -> Answer<'a, Page> {
+        ready(self.with(id, |session, _| {
+            let mut page = Page { next: from, tail: session.tail(), ..Page::default() };
+            let start = usize::try_from(from).unwrap_or(usize::MAX);
+            for line in session.lines.iter().skip(start) {
+                if !page.lines.is_empty() && page.lines.len() + line.len() > limit {
+                    break;
+                }
+                page.lines.extend_from_slice(line);
+                page.next += 1;
+            }
+            Ok(page)
+        }))
+    }
+
+    fn submit<'a>(
+        &'a self,
+        id: &'a SessionId,
+        key: IdempotencyKey,
+        body: Value,
+    ) -> Answer<'a, (Acknowledgement, bool)> {
+        ready(self.with(id, |session, now| {
+            if let Some(known) = session.keys.get(&key).and_then(|at| session.commands.get(*at)) {
+                return match known.body == body {
+                    true => Ok((known.acknowledgement.clone(), false)),
+                    false => Err(Error::KeyReused(key.into())),
+                };
+            }
+            if session.tail().closed {
+                return Err(Error::Closed(id.clone()));
+            }
+            session.use_at(now);
+            let state = CommandState::Accepted;
+            let acknowledgement = Acknowledgement { key: key.clone(), state, sequence: None };
+            session.keys.insert(key, session.commands.len());
+            session.commands.push(StoredCommand {
+                position: session.commands.len() as u64,
+                body,
+                acknowledgement: acknowledgement.clone(),
+            });
+            Ok((acknowledgement, true))
+        }))
+    }
+
+    fn open_commands<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Vec<StoredCommand>> {
+        ready(self.with(id, |session, _| {
+            let open = session.commands.iter().filter(|it| !it.acknowledgement.state.is_final());
+            Ok(open.cloned().collect())
+        }))
+    }
+
+    fn watch(&self, id: &SessionId) -> watch::Receiver<Tail> {
+        let receiver = self.wakes.watch(id);
+        if let Ok(tail) = self.with(id, |session, _| Ok(session.tail())) {
+            self.wakes.moved(id, tail);
+        }
+        receiver
+    }
+
+    fn sweep(&self) -> Answer<'_, usize> {
+        let now = (self.clock)();
+        let mut sessions = self.lock();
+        let before = sessions.sessions.len();
+        sessions.sessions.retain(|_, session| !session.record.is_expired(now));
+        ready(Ok(before - sessions.sessions.len()))
+    }
+}
+
+/// The JSON form of entries that continue a log, one line each.
+pub(crate) fn encode(id: &SessionId, next: u64, commit: &Commit) -> Result<Vec<Vec<u8>>, Error> {
+    let mut lines = Vec::with_capacity(commit.entries.len());
+    for (expected, entry) in (next..).zip(&commit.entries) {
+        if entry.sequence != expected {
+            let (id, found) = (id.clone(), entry.sequence);
+            return Err(Error::Gap { id, expected, found });
+        }
+        let line = serde_json::to_vec(entry);
+        let mut line = line.map_err(|problem| Error::Failed(problem.to_string()))?;
+        line.push(b'\n');
+        lines.push(line);
+    }
+    Ok(lines)
+}

@@ -1,0 +1,250 @@
+//! What is known of a session besides its log.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::SessionId;
+
+/// The record of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionRecord {
+    /// Our id, which stays the same for all runs of the agent.
+    pub id: SessionId,
+    /// The agent's name.
+    pub agent: String,
+    /// The model, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The folder in which the agent works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// The permission mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// The agent's own ids for the session, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub native_ids: Vec<String>,
+    /// What the host knows: the sandbox, the relay, a snapshot.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub host: Map<String, Value>,
+    /// What the caller attached.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+    /// What the session is doing.
+    #[serde(default)]
+    pub state: State,
+    /// Whose session it is; others do not see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// The seed of the ids that writers generate.
+    #[serde(default)]
+    pub id_seed: u64,
+    /// The session that this one continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<SessionId>,
+    /// The session that continues this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continued_by: Option<SessionId>,
+    /// How long it is kept after its last use, in milliseconds; without it, for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+    /// When it was created, in milliseconds since 1970.
+    pub created_at: u64,
+    /// When its record or its log changed last.
+    pub updated_at: u64,
+    /// When it was used last: by a command, an append or a reader.
+    pub used_at: u64,
+}
+
+/// What a session is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "state")]
+#[non_exhaustive]
+pub enum State {
+    /// The agent is being started.
+    #[default]
+    Starting,
+    /// A turn is running.
+    Working,
+    /// A turn is running, and waits for answers.
+    Waiting {
+        /// What it waits for.
+        waiting: Vec<Waiting>,
+    },
+    /// The session waits for a prompt.
+    Idle,
+    /// The session was closed, and takes no more commands.
+    Ended,
+}
+
+impl State {
+    /// Whether the session may expire.
+    pub fn may_expire(&self) -> bool {
+        matches!(self, Self::Idle | Self::Ended)
+    }
+}
+
+/// What a session waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "for")]
+#[non_exhaustive]
+pub enum Waiting {
+    /// A decision about a permission request.
+    Decision {
+        /// The id of the request.
+        request: String,
+    },
+    /// An answer to a question.
+    Answer {
+        /// The id of the request.
+        request: String,
+    },
+    /// The result of a tool of the client.
+    ClientTool {
+        /// The id of the call.
+        request: String,
+        /// The tool.
+        tool: String,
+    },
+}
+
+/// A partial change of a record. What is absent stays as it is.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Patch {
+    /// Another model.
+    pub model: Option<String>,
+    /// Another permission mode.
+    pub mode: Option<String>,
+    /// A further id of the agent's own.
+    pub native_id: Option<String>,
+    /// Facts of the host; a fact that is null is removed.
+    pub host: Map<String, Value>,
+    /// Another state.
+    pub state: Option<State>,
+    /// The session that continues this one.
+    pub continued_by: Option<SessionId>,
+}
+
+impl SessionRecord {
+    /// A record for a new session.
+    pub fn new(id: SessionId, agent: impl Into<String>, now_ms: u64) -> Self {
+        Self {
+            id,
+            agent: agent.into(),
+            model: None,
+            folder: None,
+            mode: None,
+            native_ids: Vec::new(),
+            host: Map::new(),
+            metadata: Map::new(),
+            state: State::Starting,
+            owner: None,
+            id_seed: 0,
+            continues: None,
+            continued_by: None,
+            ttl_ms: None,
+            created_at: now_ms,
+            updated_at: now_ms,
+            used_at: now_ms,
+        }
+    }
+
+    /// Whether it has expired at a time.
+    pub fn is_expired(&self, now_ms: u64) -> bool {
+        let ttl = self.ttl_ms.filter(|_| self.state.may_expire());
+        ttl.is_some_and(|ttl| self.used_at.saturating_add(ttl) <= now_ms)
+    }
+
+    /// Applies a change.
+    pub fn apply(&mut self, patch: &Patch) {
+        let Patch { model, mode, native_id, host, state, continued_by } = patch;
+        self.model = model.clone().or(self.model.take());
+        self.mode = mode.clone().or(self.mode.take());
+        if let Some(native) = native_id
+            && self.native_ids.last() != Some(native)
+        {
+            self.native_ids.retain(|known| known != native);
+            self.native_ids.push(native.clone());
+        }
+        for (name, fact) in host {
+            match fact {
+                Value::Null => drop(self.host.remove(name)),
+                fact => drop(self.host.insert(name.clone(), fact.clone())),
+            }
+        }
+        if let Some(state) = state {
+            self.state = state.clone();
+        }
+        self.continued_by = continued_by.clone().or(self.continued_by.take());
+    }
+}
+
+/// Which sessions are listed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Only those of this owner.
+    pub owner: Option<String>,
+    /// At most this many, the ones that were used last.
+    pub limit: Option<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> SessionRecord {
+        SessionRecord::new(SessionId::new("s").unwrap(), "codex", 1000)
+    }
+
+    #[test]
+    fn only_a_session_that_rests_expires() {
+        let mut record = SessionRecord { ttl_ms: Some(600), ..record() };
+        let waiting = State::Waiting { waiting: Vec::new() };
+        for (state, expires) in [
+            (State::Starting, false),
+            (State::Working, false),
+            (waiting, false),
+            (State::Idle, true),
+            (State::Ended, true),
+        ] {
+            record.state = state;
+            assert!(!record.is_expired(1599));
+            assert_eq!(record.is_expired(1600), expires, "{:?}", record.state);
+        }
+        record.ttl_ms = None;
+        assert!(!record.is_expired(u64::MAX));
+    }
+
+    #[test]
+    fn a_patch_changes_what_it_names() {
+        let mut record = record();
+        let host = |value: Value| Map::from_iter([("sandboxId".to_owned(), value)]);
+        record.apply(&Patch {
+            model: Some("m".to_owned()),
+            native_id: Some("one".to_owned()),
+            host: host("box".into()),
+            ..Patch::default()
+        });
+        record.apply(&Patch {
+            native_id: Some("two".to_owned()),
+            state: Some(State::Idle),
+            ..Patch::default()
+        });
+        record.apply(&Patch { native_id: Some("one".to_owned()), ..Patch::default() });
+        assert_eq!(record.model.as_deref(), Some("m"));
+        assert_eq!(record.native_ids, ["two", "one"]);
+        assert_eq!(record.state, State::Idle);
+        assert_eq!(record.host, host("box".into()));
+        record.apply(&Patch { host: host(Value::Null), ..Patch::default() });
+        assert!(record.host.is_empty());
+    }
+
+    #[test]
+    fn a_record_survives_its_json_form() {
+        let waiting = vec![Waiting::Decision { request: "r".to_owned() }];
+        let record = SessionRecord { state: State::Waiting { waiting }, ..record() };
+        let json = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<SessionRecord>(&json).unwrap(), record);
+    }
+}

@@ -1,0 +1,333 @@
+//! A store in one SQLite file.
+//!
+//! One thread writes. It takes all operations that wait, runs them in one transaction, and answers
+//! them when it is on the disk, so that many small appends cost one `fsync` together. Each operation
+//! is a savepoint: one that fails changes nothing, and the others of its group are not affected.
+//! Readers have a connection of their own; in the mode WAL they do not wait for the writer.
+//!
+//! One process uses a file at a time, which a lock beside it ensures. Others use its server.
+
+mod operations;
+mod schema;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::store::system_clock;
+use crate::wakes::Wakes;
+use crate::{
+    Acknowledgement, Answer, Clock, Commit, Error, Fence, Filter, IdempotencyKey, Page, SessionId,
+    SessionRecord, Store, StoredCommand, Tail,
+};
+
+/// The number of operations that are run in one transaction at most.
+const GROUP: usize = 512;
+
+/// The number of operations that may wait. Beyond it, callers wait.
+const CAPACITY: usize = 4096;
+
+/// Keeps sessions in a SQLite file.
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+    /// Absent only while the store is dropped.
+    operations: Option<mpsc::Sender<Operation>>,
+    writer: Option<JoinHandle<()>>,
+    reader: Mutex<Connection>,
+    /// Held as long as the store is used.
+    _lock: File,
+}
+
+struct Shared {
+    clock: Clock,
+    wakes: Wakes,
+}
+
+/// A change: it is run within a transaction, or learns why there is none.
+type Operation = Box<dyn FnOnce(Result<&Connection, Error>) -> Done + Send>;
+
+/// Reports the result of a change, once its transaction is on the disk, or is not.
+type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
+
+/// The result of a change, and the end of the log that it moved.
+struct Changed<T> {
+    result: T,
+    moved: Option<(SessionId, Tail)>,
+}
+
+impl<T> Changed<T> {
+    fn still(result: T) -> Self {
+        Self { result, moved: None }
+    }
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("SqliteStore").finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens a file, or creates it. Only its owner can read it.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::open_with_clock(path, system_clock())
+    }
+
+    /// Opens a file, with a clock of the caller's own.
+    pub fn open_with_clock(path: &Path, clock: Clock) -> Result<Self, Error> {
+        let lock = lock(path)?;
+        let mut connection = connect(path)?;
+        schema::migrate(&mut connection, path)?;
+        let reader = connect(path)?;
+        let shared = Arc::new(Shared { clock, wakes: Wakes::default() });
+        let (operations, received) = mpsc::channel(CAPACITY);
+        let writer = std::thread::Builder::new()
+            .name("sessions".to_owned())
+            .spawn(move || write(connection, received))
+            .map_err(|problem| Error::Failed(problem.to_string()))?;
+        Ok(Self {
+            shared,
+            operations: Some(operations),
+            writer: Some(writer),
+            reader: Mutex::new(reader),
+            _lock: lock,
+        })
+    }
+
+    /// Lets the writer run a change, and waits until its result is on the disk.
+    fn change<'a, T: Send + 'static>(
+        &'a self,
+        change: impl FnOnce(&Connection, u64) -> Result<Changed<T>, Error> + Send + 'static,
+    ) -> Answer<'a, T> {
+        let (answer, answered) = oneshot::channel();
+        let shared = Arc::clone(&self.shared);
+        let operation: Operation = Box::new(move |connection| {
+            let changed = connection.and_then(|connection| {
+                let now = (shared.clock)();
+                alone(connection, || change(connection, now))
+            });
+            Box::new(move |stored: Result<(), Error>| {
+                let result = stored.and(changed).map(|Changed { result, moved }| {
+                    if let Some((id, tail)) = moved {
+                        shared.wakes.moved(&id, tail);
+                    }
+                    result
+                });
+                // The caller may not be interested any more.
+                let _ = answer.send(result);
+            })
+        });
+        let operations = self.operations.clone();
+        Box::pin(async move {
+            let operations = operations.ok_or_else(stopped)?;
+            operations.send(operation).await.map_err(|_| stopped())?;
+            answered.await.unwrap_or_else(|_| Err(stopped()))
+        })
+    }
+
+    /// Runs a query. Reads are short, so they need no thread of their own.
+    fn query<'a, T: Send + 'a>(
+        &self,
+        query: impl FnOnce(&Connection, u64) -> Result<T, Error>,
+    ) -> Answer<'a, T> {
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = query(&reader, (self.shared.clock)());
+        Box::pin(std::future::ready(result))
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // The writer ends once it has stored what it was given.
+        drop(self.operations.take());
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+fn stopped() -> Error {
+    Error::Failed("the store was closed".to_owned())
+}
+
+fn failed(problem: rusqlite::Error) -> Error {
+    Error::Failed(problem.to_string())
+}
+
+/// Locks a store for this process.
+fn lock(path: &Path) -> Result<File, Error> {
+    let failed = |problem: std::io::Error| Error::Failed(format!("{}: {problem}", path.display()));
+    if let Some(folder) = path.parent() {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(folder).map_err(failed)?;
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".lock");
+    let lock = private(&PathBuf::from(beside)).map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(std::fs::TryLockError::WouldBlock) => {
+            return Err(Error::InUse(path.display().to_string()));
+        }
+        Err(std::fs::TryLockError::Error(problem)) => return Err(failed(problem)),
+    }
+    // SQLite would create it with the permissions of the process.
+    drop(private(path).map_err(failed)?);
+    Ok(lock)
+}
+
+/// Opens a file that only its owner can read, and creates it if need be.
+fn private(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn connect(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
+    // A commit is on the disk when it returns, also if the machine loses its power.
+    connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+/// Runs a change so that it is undone if it fails.
+fn alone<T>(
+    connection: &Connection,
+    change: impl FnOnce() -> Result<T, Error>,
+) -> Result<T, Error> {
+    let run = |statement: &str| {
+        let prepared = connection.prepare_cached(statement);
+        prepared.and_then(|mut statement| statement.execute([])).map_err(failed)
+    };
+    run("SAVEPOINT change")?;
+    let changed = change();
+    if changed.is_err() {
+        run("ROLLBACK TO change")?;
+    }
+    run("RELEASE change")?;
+    changed
+}
+
+/// Runs the changes, group by group.
+fn write(mut connection: Connection, mut received: mpsc::Receiver<Operation>) {
+    while let Some(first) = received.blocking_recv() {
+        let waiting = std::iter::from_fn(|| received.try_recv().ok());
+        let group: Vec<_> = std::iter::once(first).chain(waiting).take(GROUP).collect();
+        let (done, stored) = store(&mut connection, group);
+        done.into_iter().for_each(|done| done(stored.clone()));
+    }
+}
+
+/// Stores a group of changes.
+fn store(connection: &mut Connection, group: Vec<Operation>) -> (Vec<Done>, Result<(), Error>) {
+    match connection.transaction_with_behavior(TransactionBehavior::Immediate) {
+        Ok(transaction) => {
+            let done = group.into_iter().map(|operation| operation(Ok(&transaction))).collect();
+            (done, transaction.commit().map_err(failed))
+        }
+        Err(problem) => {
+            let problem = failed(problem);
+            let refuse = |operation: Operation| operation(Err(problem.clone()));
+            (group.into_iter().map(refuse).collect(), Ok(()))
+        }
+    }
+}
+
+impl Store for SqliteStore {
+    fn create(&self, record: SessionRecord) -> Answer<'_, ()> {
+        self.change(move |connection, now| {
+            operations::create(connection, &record, now).map(Changed::still)
+        })
+    }
+
+    fn load<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Option<SessionRecord>> {
+        self.query(|connection, now| {
+            let found = operations::find(connection, id, now)?;
+            Ok(found.map(|found| found.record))
+        })
+    }
+
+    fn touch<'a>(&'a self, id: &'a SessionId) -> Answer<'a, ()> {
+        let id = id.clone();
+        self.change(move |connection, now| {
+            operations::touch(connection, &id, now).map(Changed::still)
+        })
+    }
+
+    fn delete<'a>(&'a self, id: &'a SessionId) -> Answer<'a, bool> {
+        let id = id.clone();
+        self.change(move |connection, now| {
+            let tail = operations::delete(connection, &id, now)?;
+            let closed = |tail| Tail { closed: true, ..tail };
+            Ok(Changed { result: tail.is_some(), moved: tail.map(|tail| (id, closed(tail))) })
+        })
+    }
+
+    fn list<'a>(&'a self, filter: &'a Filter) -> Answer<'a, Vec<SessionRecord>> {
+        self.query(|connection, now| operations::list(connection, filter, now))
+    }
+
+    fn claim<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Fence> {
+        let id = id.clone();
+        self.change(move |connection, now| {
+            operations::claim(connection, &id, now).map(Changed::still)
+        })
+    }
+
+    fn commit<'a>(&'a self, id: &'a SessionId, fence: Fence, commit: Commit) -> Answer<'a, Tail> {
+        let id = id.clone();
+        self.change(move |connection, now| {
+            let tail = operations::commit(connection, &id, fence, &commit, now)?;
+            Ok(Changed { result: tail, moved: Some((id, tail)) })
+        })
+    }
+
+    fn read<'a>(&'a self, id: &'a SessionId, from: u64, limit: usize) -> Answer<'a, Page> {
+        self.query(|connection, now| operations::read(connection, id, from, limit, now))
+    }
+
+    fn submit<'a>(
+        &'a self,
+        id: &'a SessionId,
+        key: IdempotencyKey,
+        body: Value,
+    ) -> Answer<'a, (Acknowledgement, bool)> {
+        let id = id.clone();
+        self.change(move |connection, now| {
+            let submitted = operations::submit(connection, &id, key, &body, now)?;
+            let (acknowledgement, tail) = submitted;
+            let moved = tail.map(|tail| (id, tail));
+            Ok(Changed { result: (acknowledgement, moved.is_some()), moved })
+        })
+    }
+
+    fn open_commands<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Vec<StoredCommand>> {
+        self.query(|connection, now| operations::open_commands(connection, id, now))
+    }
+
+    fn watch(&self, id: &SessionId) -> watch::Receiver<Tail> {
+        let receiver = self.shared.wakes.watch(id);
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(Some(found)) = operations::find(&reader, id, (self.shared.clock)()) {
+            self.shared.wakes.moved(id, found.tail());
+        }
+        receiver
+    }
+
+    fn sweep(&self) -> Answer<'_, usize> {
+        self.change(|connection, now| operations::sweep(connection, now).map(Changed::still))
+    }
+}

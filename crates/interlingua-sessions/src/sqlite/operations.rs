@@ -1,0 +1,314 @@
+//! What each operation does in the database. None of them knows of threads or groups.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::Value;
+
+use super::failed;
+use crate::memory::encode;
+use crate::{
+    Acknowledgement, CommandState, Commit, Error, Fence, Filter, IdempotencyKey, Page, SessionId,
+    SessionRecord, State, StoredCommand, Tail,
+};
+
+/// A session that exists.
+pub(super) struct Found {
+    number: i64,
+    fence: i64,
+    next: i64,
+    closed: bool,
+    commands: i64,
+    pub(super) record: SessionRecord,
+}
+
+impl Found {
+    pub(super) fn tail(&self) -> Tail {
+        Tail { next: unsigned(self.next), closed: self.closed, commands: unsigned(self.commands) }
+    }
+}
+
+const COLUMNS: &str = "number, fence, next, closed, commands, used_at, record";
+
+/// A row of the table of sessions; `None` if its record cannot be read, or has expired.
+fn found(row: &Row<'_>, now: u64) -> rusqlite::Result<Option<Found>> {
+    let (used_at, record): (i64, String) = (row.get(5)?, row.get(6)?);
+    let Ok(record) = serde_json::from_str::<SessionRecord>(&record) else { return Ok(None) };
+    let record = SessionRecord { used_at: unsigned(used_at), ..record };
+    if record.is_expired(now) {
+        return Ok(None);
+    }
+    let (number, fence, next) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let (closed, commands) = (row.get(3)?, row.get(4)?);
+    Ok(Some(Found { number, fence, next, closed, commands, record }))
+}
+
+/// Finds a session. One that has expired, or whose record cannot be read, is absent.
+pub(super) fn find(
+    connection: &Connection,
+    id: &SessionId,
+    now: u64,
+) -> Result<Option<Found>, Error> {
+    let query = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1");
+    let mut statement = connection.prepare_cached(&query).map_err(failed)?;
+    let row = statement.query_row([id.as_str()], |row| found(row, now)).optional();
+    Ok(row.map_err(failed)?.flatten())
+}
+
+fn existing(connection: &Connection, id: &SessionId, now: u64) -> Result<Found, Error> {
+    find(connection, id, now)?.ok_or_else(|| Error::NotFound(id.clone()))
+}
+
+pub(super) fn create(
+    connection: &Connection,
+    record: &SessionRecord,
+    now: u64,
+) -> Result<(), Error> {
+    if find(connection, &record.id, now)?.is_some() {
+        return Err(Error::Exists(record.id.clone()));
+    }
+    // What has expired, or cannot be read, gives way.
+    remove(connection, "id = ?1", record.id.as_str())?;
+    let insert = "INSERT INTO sessions (id, owner, record, used_at, expires_at, closed) \
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let closed = record.state == State::Ended;
+    let row = params![
+        record.id.as_str(),
+        record.owner,
+        json(record)?,
+        signed(record.used_at),
+        expires_at(record),
+        closed
+    ];
+    execute(connection, insert, row).map(drop)
+}
+
+pub(super) fn touch(connection: &Connection, id: &SessionId, now: u64) -> Result<(), Error> {
+    let Found { number, mut record, .. } = existing(connection, id, now)?;
+    record.used_at = record.used_at.max(now);
+    let update = "UPDATE sessions SET used_at = ?2, expires_at = ?3 WHERE number = ?1";
+    let row = params![number, signed(record.used_at), expires_at(&record)];
+    execute(connection, update, row).map(drop)
+}
+
+/// Deletes a session; returns the end of its log, if there was one.
+pub(super) fn delete(
+    connection: &Connection,
+    id: &SessionId,
+    now: u64,
+) -> Result<Option<Tail>, Error> {
+    let found = find(connection, id, now)?;
+    remove(connection, "id = ?1", id.as_str())?;
+    Ok(found.map(|found| found.tail()))
+}
+
+/// Deletes the sessions for which a condition holds, with all that belongs to them.
+fn remove(
+    connection: &Connection,
+    condition: &str,
+    value: impl rusqlite::ToSql,
+) -> Result<usize, Error> {
+    for table in ["log", "commands"] {
+        let numbers = format!("SELECT number FROM sessions WHERE {condition}");
+        let delete = format!("DELETE FROM {table} WHERE session IN ({numbers})");
+        execute(connection, &delete, params![value])?;
+    }
+    execute(connection, &format!("DELETE FROM sessions WHERE {condition}"), params![value])
+}
+
+pub(super) fn sweep(connection: &Connection, now: u64) -> Result<usize, Error> {
+    remove(connection, "expires_at <= ?1", signed(now))
+}
+
+pub(super) fn list(
+    connection: &Connection,
+    filter: &Filter,
+    now: u64,
+) -> Result<Vec<SessionRecord>, Error> {
+    let query = format!(
+        "SELECT {COLUMNS} FROM sessions WHERE ?1 IS NULL OR owner = ?1 ORDER BY used_at DESC, id"
+    );
+    let mut statement = connection.prepare_cached(&query).map_err(failed)?;
+    let rows = statement.query_map([&filter.owner], |row| found(row, now)).map_err(failed)?;
+    let found = rows.filter_map(|row| row.map_err(failed).transpose());
+    let records = found.map(|found| found.map(|found| found.record));
+    records.take(filter.limit.unwrap_or(usize::MAX)).collect()
+}
+
+pub(super) fn claim(connection: &Connection, id: &SessionId, now: u64) -> Result<Fence, Error> {
+    let Found { number, .. } = existing(connection, id, now)?;
+    let next = "UPDATE fences SET last = last + 1 RETURNING last";
+    let mut statement = connection.prepare_cached(next).map_err(failed)?;
+    let fence: i64 = statement.query_row([], |row| row.get(0)).map_err(failed)?;
+    let update = "UPDATE sessions SET fence = ?2 WHERE number = ?1";
+    execute(connection, update, params![number, fence])?;
+    Ok(Fence(unsigned(fence)))
+}
+
+pub(super) fn commit(
+    connection: &Connection,
+    id: &SessionId,
+    fence: Fence,
+    commit: &Commit,
+    now: u64,
+) -> Result<Tail, Error> {
+    let found = existing(connection, id, now)?;
+    if unsigned(found.fence) != fence.0 {
+        return Err(Error::StaleOwner(id.clone()));
+    }
+    if found.closed {
+        return Err(Error::Closed(id.clone()));
+    }
+    let Found { number, next, commands, mut record, .. } = found;
+    let lines = encode(id, unsigned(next), commit)?;
+    let count = signed(lines.len() as u64);
+    if count > 0 {
+        let insert = "INSERT INTO log (session, first, count, lines) VALUES (?1, ?2, ?3, ?4)";
+        execute(connection, insert, params![number, next, count, lines.concat()])?;
+    }
+    for update in &commit.commands {
+        let change = "UPDATE commands SET state = ?3, final = ?4, sequence = ?5 \
+                      WHERE session = ?1 AND key = ?2 AND final = 0";
+        let (key, is_final) = (update.key.as_str(), update.state.is_final());
+        let row = params![number, key, json(&update.state)?, is_final, update.sequence.map(signed)];
+        execute(connection, change, row)?;
+    }
+    record.apply(&commit.patch);
+    record.updated_at = record.updated_at.max(now);
+    record.used_at = record.used_at.max(now);
+    let closed = record.state == State::Ended;
+    let update = "UPDATE sessions SET record = ?2, next = ?3, closed = ?4, used_at = ?5, \
+                  expires_at = ?6 WHERE number = ?1";
+    let next = next + count;
+    let used_at = signed(record.used_at);
+    let row = params![number, json(&record)?, next, closed, used_at, expires_at(&record)];
+    execute(connection, update, row)?;
+    Ok(Tail { next: unsigned(next), closed, commands: unsigned(commands) })
+}
+
+pub(super) fn read(
+    connection: &Connection,
+    id: &SessionId,
+    from: u64,
+    limit: usize,
+    now: u64,
+) -> Result<Page, Error> {
+    let found = existing(connection, id, now)?;
+    let mut page = Page { next: from, tail: found.tail(), ..Page::default() };
+    if from >= page.tail.next {
+        return Ok(page);
+    }
+    // A row has the entries of one commit, so the one that contains the first may begin before it.
+    let query = "SELECT first, lines FROM log WHERE session = ?1 AND first >= \
+                 (SELECT max(first) FROM log WHERE session = ?1 AND first <= ?2) ORDER BY first";
+    let mut statement = connection.prepare_cached(query).map_err(failed)?;
+    let mut rows = statement.query(params![found.number, signed(from)]).map_err(failed)?;
+    while let Some(row) = rows.next().map_err(failed)? {
+        let first = unsigned(row.get(0).map_err(failed)?);
+        let lines = row.get_ref(1).and_then(|lines| Ok(lines.as_blob()?)).map_err(failed)?;
+        for (number, line) in (first..).zip(lines.split_inclusive(|byte| *byte == b'\n')) {
+            if number < page.next {
+                continue;
+            }
+            if !page.lines.is_empty() && page.lines.len() + line.len() > limit {
+                return Ok(page);
+            }
+            page.lines.extend_from_slice(line);
+            page.next = number + 1;
+        }
+    }
+    Ok(page)
+}
+
+/// Stores a command, unless it is known. Returns the end of the log if it is new.
+pub(super) fn submit(
+    connection: &Connection,
+    id: &SessionId,
+    key: IdempotencyKey,
+    body: &Value,
+    now: u64,
+) -> Result<(Acknowledgement, Option<Tail>), Error> {
+    let found = existing(connection, id, now)?;
+    let query = "SELECT position, key, body, state, sequence FROM commands \
+                 WHERE session = ?1 AND key = ?2";
+    let mut statement = connection.prepare_cached(query).map_err(failed)?;
+    let known = statement.query_row(params![found.number, key.as_str()], stored_command);
+    if let Some(known) = known.optional().map_err(failed)? {
+        let known = known?;
+        return match known.body == *body {
+            true => Ok((known.acknowledgement, None)),
+            false => Err(Error::KeyReused(key.into())),
+        };
+    }
+    if found.closed {
+        return Err(Error::Closed(id.clone()));
+    }
+    let insert = "INSERT INTO commands (session, position, key, body, state) \
+                  VALUES (?1, ?2, ?3, ?4, ?5)";
+    let state = CommandState::Accepted;
+    let (number, position) = (found.number, found.commands);
+    let row = params![number, position, key.as_str(), json(body)?, json(&state)?];
+    execute(connection, insert, row)?;
+    let update = "UPDATE sessions SET commands = ?2 WHERE number = ?1";
+    execute(connection, update, params![number, position + 1])?;
+    touch(connection, id, now)?;
+    let tail = Tail { commands: unsigned(position + 1), ..found.tail() };
+    Ok((Acknowledgement { key, state, sequence: None }, Some(tail)))
+}
+
+pub(super) fn open_commands(
+    connection: &Connection,
+    id: &SessionId,
+    now: u64,
+) -> Result<Vec<StoredCommand>, Error> {
+    let found = existing(connection, id, now)?;
+    let query = "SELECT position, key, body, state, sequence FROM commands \
+                 WHERE session = ?1 AND final = 0 ORDER BY position";
+    let mut statement = connection.prepare_cached(query).map_err(failed)?;
+    let rows = statement.query_map([found.number], stored_command).map_err(failed)?;
+    rows.map(|row| row.map_err(failed)?).collect()
+}
+
+/// A row of the table of commands.
+fn stored_command(row: &Row<'_>) -> rusqlite::Result<Result<StoredCommand, Error>> {
+    let (position, key): (i64, String) = (row.get(0)?, row.get(1)?);
+    let (body, state): (String, String) = (row.get(2)?, row.get(3)?);
+    let sequence: Option<i64> = row.get(4)?;
+    let unreadable = |problem: serde_json::Error| Error::Failed(problem.to_string());
+    Ok((|| {
+        let key = IdempotencyKey::new(key)?;
+        let state = serde_json::from_str(&state).map_err(unreadable)?;
+        let sequence = sequence.map(unsigned);
+        Ok(StoredCommand {
+            position: unsigned(position),
+            body: serde_json::from_str(&body).map_err(unreadable)?,
+            acknowledgement: Acknowledgement { key, state, sequence },
+        })
+    })())
+}
+
+fn execute(
+    connection: &Connection,
+    statement: &str,
+    values: impl rusqlite::Params,
+) -> Result<usize, Error> {
+    let prepared = connection.prepare_cached(statement);
+    prepared.and_then(|mut statement| statement.execute(values)).map_err(failed)
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|problem| Error::Failed(problem.to_string()))
+}
+
+/// When a session expires, unless it is used before.
+fn expires_at(record: &SessionRecord) -> Option<i64> {
+    let ttl = record.ttl_ms.filter(|_| record.state.may_expire())?;
+    Some(signed(record.used_at.saturating_add(ttl)))
+}
+
+/// SQLite has no unsigned numbers. Those here count milliseconds and entries, which fit.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}

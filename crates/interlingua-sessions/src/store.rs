@@ -1,0 +1,113 @@
+//! What every store of sessions can do.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use interlingua::Entry;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::{
+    Acknowledgement, CommandUpdate, Error, Filter, IdempotencyKey, Patch, SessionId, SessionRecord,
+    StoredCommand,
+};
+
+/// The result of an operation.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// Tells the time, in milliseconds since 1970. Tests have their own.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// The clock of the system.
+pub(crate) fn system_clock() -> Clock {
+    Arc::new(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+    })
+}
+
+/// Proves who owns a session. A newer fence invalidates all older ones, and none is ever repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fence(pub(crate) u64);
+
+/// What the owner of a session changes at once.
+#[derive(Debug, Clone, Default)]
+pub struct Commit {
+    /// Entries that continue the log.
+    pub entries: Vec<Entry>,
+    /// Changed fields of the record.
+    pub patch: Patch,
+    /// What became of commands.
+    pub commands: Vec<CommandUpdate>,
+}
+
+/// A part of a log.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Page {
+    /// The entries, in the JSON form of the dialect `events`, one per line.
+    pub lines: Vec<u8>,
+    /// The number of the entry after the last one in the page.
+    pub next: u64,
+    /// The end of the log, when the page was read.
+    pub tail: Tail,
+}
+
+/// The end of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tail {
+    /// The number of the next entry.
+    pub next: u64,
+    /// Nothing more follows.
+    pub closed: bool,
+    /// The number of commands that were submitted.
+    pub commands: u64,
+}
+
+/// Keeps sessions.
+///
+/// Operations of one session take effect in the order in which they were called.
+pub trait Store: Send + Sync {
+    /// Creates a session.
+    fn create(&self, record: SessionRecord) -> Answer<'_, ()>;
+
+    /// Loads the record of a session; `None` if there is none, or if it has expired.
+    fn load<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Option<SessionRecord>>;
+
+    /// Notes that a session was used, so that it is kept.
+    fn touch<'a>(&'a self, id: &'a SessionId) -> Answer<'a, ()>;
+
+    /// Deletes a session, its log and its commands. Returns whether there was one.
+    fn delete<'a>(&'a self, id: &'a SessionId) -> Answer<'a, bool>;
+
+    /// Lists sessions, the ones that were used last first.
+    fn list<'a>(&'a self, filter: &'a Filter) -> Answer<'a, Vec<SessionRecord>>;
+
+    /// Takes the ownership of a session. Earlier owners can commit nothing more.
+    fn claim<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Fence>;
+
+    /// Stores a change of the owner, completely or not at all. Returns the end of the log.
+    fn commit<'a>(&'a self, id: &'a SessionId, fence: Fence, commit: Commit) -> Answer<'a, Tail>;
+
+    /// Reads entries from a number on: complete ones, and not many more bytes than `limit`, but at
+    /// least one if there is one.
+    fn read<'a>(&'a self, id: &'a SessionId, from: u64, limit: usize) -> Answer<'a, Page>;
+
+    /// Stores a command, unless it is known. Returns it, and whether it is new.
+    fn submit<'a>(
+        &'a self,
+        id: &'a SessionId,
+        key: IdempotencyKey,
+        body: Value,
+    ) -> Answer<'a, (Acknowledgement, bool)>;
+
+    /// The commands of a session that are not final, in the order in which they were submitted.
+    fn open_commands<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Vec<StoredCommand>>;
+
+    /// Follows the end of a log. It only wakes readers, which then [`read`](Self::read).
+    fn watch(&self, id: &SessionId) -> watch::Receiver<Tail>;
+
+    /// Deletes what has expired. Returns how many sessions that were.
+    fn sweep(&self) -> Answer<'_, usize>;
+}

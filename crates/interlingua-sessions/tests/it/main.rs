@@ -1,0 +1,6 @@
+//! The stores of sessions, with one suite of tests for all of them.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+mod contract;
+mod sqlite;
+mod support;
