@@ -2,9 +2,16 @@
 //!
 //! Almost every record of a model's response contains the next piece of a text, and everything
 //! around the pieces is the same. Comparing it costs a fraction of parsing it. Whatever differs in
-//! anything else has to be parsed: a number that is counted, or padding of a random length.
+//! anything else has to be parsed, except padding.
 
 use super::Text;
+
+/// The last field of the records of OpenAI, which pads them to hide the lengths of texts. It has no
+/// other meaning.
+const PADDING: &str = r#","obfuscation":"#;
+
+/// What follows the padding.
+const END: &str = r#""}"#;
 
 /// A record without its text, from which other records with the same meaning are recognised.
 ///
@@ -22,15 +29,16 @@ use super::Text;
 pub struct RepeatedRecord<Place> {
     /// The record up to its text, including the quote.
     before: String,
-    /// The record after its text, from the quote on.
+    /// The record after its text, from the quote on, up to its padding.
     after: String,
+    is_padded: bool,
     /// Where the text belongs; `None` if no record is known.
     place: Option<Place>,
 }
 
 impl<Place> Default for RepeatedRecord<Place> {
     fn default() -> Self {
-        Self { before: String::new(), after: String::new(), place: None }
+        Self { before: String::new(), after: String::new(), is_padded: false, place: None }
     }
 }
 
@@ -45,8 +53,10 @@ impl<Place> RepeatedRecord<Place> {
         if before.ends_with('"') && after.starts_with('"') {
             self.before.clear();
             self.before.push_str(before);
+            let unpadded = without_padding(after).filter(|after| after.ends_with(PADDING));
+            self.is_padded = unpadded.is_some();
             self.after.clear();
-            self.after.push_str(after);
+            self.after.push_str(unpadded.unwrap_or(after));
             self.place = Some(place);
         }
     }
@@ -56,16 +66,29 @@ impl<Place> RepeatedRecord<Place> {
     #[inline]
     pub fn read<'r>(&self, record: &'r str) -> Option<(Text<'r>, &Place)> {
         let place = self.place.as_ref()?;
-        let text = record.strip_prefix(&*self.before)?.strip_suffix(&*self.after)?;
-        let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
-        // Without a shortcut, the compiler uses vector instructions.
-        if !text.bytes().fold(true, |all, byte| all & is_plain(byte)) {
+        let rest = record.strip_prefix(&*self.before)?;
+        let rest = if self.is_padded { without_padding(rest)? } else { rest };
+        let text = rest.strip_suffix(&*self.after)?;
+        if !is_plain(text) {
             return None;
         }
         let start = self.before.len() - 1;
         let literal = record.get(start..start + text.len() + 2)?;
         Some((Text::of_literal(literal, false), place))
     }
+}
+
+/// The beginning of an object whose last field is a string, up to that string.
+fn without_padding(record: &str) -> Option<&str> {
+    let (before, padding) = record.strip_suffix(END)?.rsplit_once('"')?;
+    is_plain(padding).then_some(before)
+}
+
+/// Whether a text is the same as the body of its literal.
+fn is_plain(text: &str) -> bool {
+    let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+    // Without a shortcut, the compiler uses vector instructions.
+    text.bytes().fold(true, |all, byte| all & is_plain(byte))
 }
 
 #[cfg(test)]
@@ -99,6 +122,26 @@ mod tests {
         ] {
             assert_eq!(known.read(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn padding_may_differ() {
+        let known = learned(r#"{"a":"one","obfuscation":"xyz"}"#, "one");
+        for padding in ["", "x", "another"] {
+            let record = format!(r#"{{"a":"another","obfuscation":"{padding}"}}"#);
+            assert_eq!(known.read(&record), Some((Text::plain("another"), &7)));
+        }
+        for other in [
+            r#"{"a":"one","obfuscation":"x\"y"}"#,
+            r#"{"a":"one","obfuscation":"x\"}"#,
+            r#"{"a":"one","obfuscation":1}"#,
+            r#"{"a":"one","obfuscation":"x","b":""}"#,
+            r#"{"a":"one","b":"x"}"#,
+        ] {
+            assert_eq!(known.read(other), None, "{other}");
+        }
+        let known = learned(r#"{"a":"one","b":"xyz"}"#, "one");
+        assert_eq!(known.read(r#"{"a":"one","b":"x"}"#), None);
     }
 
     #[test]

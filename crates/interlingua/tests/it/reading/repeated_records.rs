@@ -6,10 +6,12 @@ use serde_json::Value;
 
 use crate::support::{self, Case, dialect, translate_seeded};
 
-/// Chunks of Chat Completions; `TEXT` is replaced.
+/// Chunks of Chat Completions; `TEXT` and `PADDING` are replaced.
 const CHAT: &[&str] = &[
     r#"{"id":"a","choices":[{"index":0,"delta":{"content":"TEXT"},"finish_reason":null}]}"#,
     r#"{"id":"a","choices":[{"index":0,"delta":{"reasoning_content":"TEXT"}}]}"#,
+    r#"{"id":"a","choices":[{"delta":{"content":"TEXT"}}],"usage":null,"obfuscation":"PADDING"}"#,
+    r#"{"id":"a","choices":[{"delta":{"content":"TEXT"},"finish_reason":"PADDING"}]}"#,
     r#"{"id":"a","choices":[{"index":0,"delta":{"role":"assistant","content":"TEXT"}}]}"#,
     r#"{"id":"b","choices":[{"index":0,"delta":{"role":"assistant","content":"TEXT"}}]}"#,
     r#"{"id":"b","choices":[{"index":0,"delta":{"content":"TEXT"}}]}"#,
@@ -91,12 +93,15 @@ fn every_transcript_means_the_same_without_repeats() {
 }
 
 fn streams(records: &'static [&'static str]) -> impl Strategy<Value = String> {
-    let piece = (prop::sample::select(records), prop::sample::select(TEXTS), 1..4_usize);
+    let piece = (prop::sample::select(records), prop::sample::select(TEXTS), 1..6_usize);
     prop::collection::vec(piece, 1..12).prop_map(|pieces| {
         let records = pieces.iter().flat_map(|(record, text, times)| {
-            let event =
-                if record.starts_with(r#"{"index"#) { "event: content_block_delta\n" } else { "" };
-            vec![format!("{event}data: {}\n\n", record.replace("TEXT", text)); *times]
+            let is_named = record.starts_with(r#"{"index"#);
+            let event = if is_named { "event: content_block_delta\n" } else { "" };
+            TEXTS.iter().take(*times).map(move |padding| {
+                let record = record.replace("TEXT", text).replace("PADDING", padding);
+                format!("{event}data: {record}\n\n")
+            })
         });
         records.collect()
     })
