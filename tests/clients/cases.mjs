@@ -49,3 +49,6 @@ export function sameText(told, text) {
 }
 
 export const answered = call => call.status !== 'waiting' && !(call.executor === 'client' && call.status === 'abandoned');
+
+// Whether no client can run a call, because its input never became known.
+export const unusable = call => call.executor === 'client' && !call.known;

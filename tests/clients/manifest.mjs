@@ -40,7 +40,10 @@ function tell(told, event) {
       told.takesBack = true;
       break;
     case 'tool_started':
-      told.calls[event.call] = { name: event.name, executor: event.executor, status: 'waiting' };
+      told.calls[event.call] = { name: event.name, executor: event.executor, status: 'waiting', known: event.input !== undefined };
+      break;
+    case 'tool_input':
+      told.calls[event.call].known = event.input !== undefined;
       break;
     case 'tool_ended':
       told.calls[event.call].status = event.status;

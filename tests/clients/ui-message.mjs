@@ -1,7 +1,7 @@
 // Feeds UI message streams to the chat transport of `ai`, as `useChat` does.
 //
 //   node ui-message.mjs manifest.json
-import { answered, refuses, response, run, same, sameText } from './cases.mjs';
+import { answered, refuses, response, run, same, sameText, unusable } from './cases.mjs';
 
 for (const client of ['ai-6', 'ai-7', 'ai-6.0.229']) {
   const { DefaultChatTransport, readUIMessageStream, validateUIMessages } = await import(client);
@@ -46,9 +46,15 @@ function check(told, message) {
   same('the calls', tools.map(part => part.toolCallId).sort(), Object.keys(told.calls).sort());
   for (const part of tools) {
     const call = told.calls[part.toolCallId];
-    const state = !answered(call) ? 'input-available' : call.status === 'completed' ? 'output-available' : 'output-error';
-    same(`the state of ${part.toolCallId}`, part.state, state);
+    same(`the state of ${part.toolCallId}`, part.state, state(call));
     same(`the tool of ${part.toolCallId}`, part.toolName ?? part.type.slice('tool-'.length), call.name);
   }
   same('the output tokens', metadata?.usage?.outputTokens, told.usage?.output);
+}
+
+function state(call) {
+  // No client may run a call whose input it does not know.
+  if (unusable(call)) return 'output-error';
+  if (!answered(call)) return 'input-available';
+  return call.status === 'completed' ? 'output-available' : 'output-error';
 }
