@@ -513,7 +513,7 @@ mod tests {
         assert!(output.text().contains("the tool broke"), "{output:?}");
     }
 
-    /// Only a path that led elsewhere than it says is judged a second time, as what it led to.
+    /// Only a path that resolves to another place is judged a second time, as that place.
     #[test]
     fn a_path_is_judged_by_where_it_led() {
         let resolved = |path: &str, place: &str| {

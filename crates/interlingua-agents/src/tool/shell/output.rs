@@ -46,7 +46,7 @@ impl Output {
         })
     }
 
-    /// Keeps the file in any case: someone was told of it.
+    /// Keeps the file in any case, because its path was reported.
     pub(super) fn keep_file(&mut self) {
         self.keeps_file = true;
     }
