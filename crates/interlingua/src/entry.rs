@@ -5,6 +5,7 @@
 //! Its JSON form is one flat object, the record of the dialect [`events`](crate::dialect::events).
 //! This module knows no protocol and no storage.
 
+mod batch;
 pub(crate) mod form;
 
 use std::borrow::Cow;
@@ -15,6 +16,8 @@ use std::ops::Range;
 use crate::dialect::Dialect;
 use crate::event::Event;
 use crate::framing::FrameText;
+
+pub use batch::Batch;
 
 /// An event in the log of a session.
 #[derive(Debug, Clone, PartialEq)]
@@ -149,7 +152,8 @@ pub trait Sink {
     }
 
     /// Receives the text of a frame of the input, before the entries that it leads to. A consumer
-    /// that also needs what events leave out does not have to cut the input a second time.
+    /// that also needs what events leave out does not have to cut the input a second time. Lone
+    /// surrogates are replaced, so that any parser can read it.
     fn frame(&mut self, _frame: &FrameText<'_>) {}
 
     /// Takes the next entry.

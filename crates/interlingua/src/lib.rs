@@ -110,11 +110,12 @@ mod translate;
 mod writer;
 
 pub use account::{Account, EventCounts, FrameCounts};
-pub use entry::{Entry, EntryRef, Flow, Origin, Raw, RawRef, Sink};
+pub use entry::{Batch, Entry, EntryRef, Flow, Origin, Raw, RawRef, Sink};
 pub use error::{Error, Fault};
 pub use grammar::{Exit, Repair, RepairKind, Repairs, Stopped};
 pub use reader::{
-    HostFacts, RawRecords, ReadOptions, ReadReport, Reader, Source, StreamEnd, TurnOwner,
+    Continuation, HostFacts, RawRecords, ReadOptions, ReadReport, Reader, Source, StreamEnd,
+    TurnOwner,
 };
 pub use translate::{Finished, Options, Translator};
 pub use writer::Writer;

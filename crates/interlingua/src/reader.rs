@@ -3,6 +3,7 @@
 //! A reader knows how the parts follow each other, and which dialect is being read. The dialect
 //! knows what a record means, and the [grammar](crate::grammar) what makes a stream well-formed.
 
+mod continued;
 mod options;
 mod recognition;
 mod stream;
@@ -16,6 +17,7 @@ use crate::explain::Explanation;
 use crate::framing::{FrameText, Framing, Limits};
 use crate::grammar::{Exit, Grammar, Outlet, Repairs};
 use crate::json::Mender;
+pub use continued::Continuation;
 pub use options::{HostFacts, RawRecords, ReadOptions, Source, TurnOwner};
 use recognition::Recognition;
 use stream::{Core, Intake, SeededOutlet, Stream};
@@ -96,6 +98,7 @@ impl Reader {
             explanation: None,
             id_seed: options.id_seed,
             resumed: options.resumed,
+            continues: false,
             begun: false,
         };
         let stream = match source {
@@ -152,7 +155,7 @@ impl Reader {
             };
             core.begin(record, outlet);
             let kept = core.kept.take();
-            core.decode(decoder.as_mut(), &frame, mender, outlet);
+            core.decode(decoder.as_mut(), &frame, mender.mend(frame.text), outlet);
             core.kept = kept;
         })
     }
@@ -168,6 +171,15 @@ impl Reader {
             reader.core.begin("", outlet);
             reader.core.grammar.push_from_caller(event, outlet);
         })
+    }
+
+    /// Sets what the host knows of the session, and who begins and ends turns from now on. A reader
+    /// that continues a log needs it, because the log does not contain it.
+    pub fn set_host(&mut self, host: HostFacts, turns: TurnOwner) {
+        self.core.grammar.set_host(host);
+        if turns == TurnOwner::Caller {
+            self.core.grammar.set_turns_of_caller();
+        }
     }
 
     /// Sets whether the agent owes a turn. It owes one from the start of a stream, and from then on

@@ -110,6 +110,9 @@ pub struct EncodeOptions {
     pub partial: bool,
     /// The seed that distinguishes the ids of this session from those of every other one.
     pub id_seed: Option<u64>,
+    /// Write each turn as a stream of its own, for dialects that otherwise write one message or one
+    /// answer for the whole session.
+    pub stream_each_turn: bool,
     /// The identity of the agent, for dialects whose records contain it.
     pub team: Team,
 }

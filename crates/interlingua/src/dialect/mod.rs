@@ -125,6 +125,8 @@ pub struct Dialect {
     pub decoder: Option<MakeDecoder>,
     /// Makes an encoder, if the dialect can be written.
     pub encoder: Option<MakeEncoder>,
+    /// The form of what the encoder writes.
+    pub written: Written,
     /// The confidence, from one record, that a stream is in this dialect.
     pub recognise: fn(&Probe<'_>) -> Confidence,
     /// What the encoder cannot express, for the table in the documentation.
@@ -152,6 +154,7 @@ impl Dialect {
         exit_class: |_| None,
         decoder: None,
         encoder: None,
+        written: Written::Lines,
         recognise: |_| Confidence::No,
         cannot_express: &[],
         rules: None,
@@ -169,6 +172,18 @@ pub type MakeEncoder = fn(&EncodeOptions) -> Box<dyn Encoder>;
 
 /// Makes the rules for the beginning of a stream.
 pub type MakeRules = fn() -> Box<dyn crate::check::Rules>;
+
+/// The form of what an encoder writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Written {
+    /// One JSON record per line.
+    #[default]
+    Lines,
+    /// One JSON record per server-sent event, and `[DONE]` at the end.
+    ServerSentEvents,
+    /// Text for a person, without records.
+    Text,
+}
 
 /// The meaning of a repeated start of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{Entry, EntryRef, Origin, Raw};
 use crate::dialect;
-use crate::event::{Data, Event, Reason};
+use crate::event::{Data, Event, HostState, Reason};
 use crate::json::write::{self, Bytes, Object};
 use crate::json::{Json, Text, read, record};
 
@@ -58,7 +58,6 @@ record! {
 
 /// Appends the form of an entry, without a line feed.
 pub(crate) fn write_entry(out: &mut Bytes, entry: EntryRef<'_>) -> Result<(), serde_json::Error> {
-    let payload = entry.event.data.serialize_payload()?;
     let mut object = Object::open(out);
     object.number("interlingua", VERSION).string("type", entry.event.data.kind());
     object.number("sequence", entry.sequence);
@@ -78,7 +77,7 @@ pub(crate) fn write_entry(out: &mut Bytes, entry: EntryRef<'_>) -> Result<(), se
     if entry.origin.added != is_usually_added(entry.event) {
         object.flag("added", entry.origin.added);
     }
-    write_event(&mut object, entry.event, &payload);
+    write_event(&mut object, entry.event)?;
     if let Some(raw) = entry.raw {
         object.object("raw_record", |fields| {
             fields.string("dialect", raw.dialect.name).raw("record", raw.record);
@@ -95,12 +94,21 @@ fn is_usually_added(event: &Event<'_>) -> bool {
     event.synthetic.is_some()
 }
 
-fn write_event(object: &mut Object<'_>, event: &Event<'_>, payload: &str) {
+fn write_event(object: &mut Object<'_>, event: &Event<'_>) -> Result<(), serde_json::Error> {
     if let Some(reason) = &event.synthetic {
         object.string("synthetic", reason.as_str());
     }
     object.text_if("parent", event.parent.as_ref()).json_if("time", event.time.as_ref());
-    object.fields_of(payload);
+    match &event.data {
+        // The history of a conversation may have megabytes. It is copied once, and not validated.
+        Data::HostState(HostState { name, raw }) => {
+            object.raw("name", &serde_json::to_string(name)?).json_if("raw", raw.as_ref());
+        }
+        data => {
+            object.fields_of(&data.serialize_payload()?);
+        }
+    }
+    Ok(())
 }
 
 impl<'a> Envelope<'a> {
@@ -181,11 +189,10 @@ impl<'de> Deserialize<'de> for Entry {
 
 impl Serialize for Event<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let payload = self.data.serialize_payload().map_err(serde::ser::Error::custom)?;
         let mut bytes = Bytes::new();
         let mut object = Object::open(&mut bytes);
         object.string("type", self.data.kind());
-        write_event(&mut object, self, &payload);
+        write_event(&mut object, self).map_err(serde::ser::Error::custom)?;
         object.close();
         serialize_json(bytes, serializer)
     }
@@ -196,5 +203,23 @@ impl<'de> Deserialize<'de> for Event<'static> {
         let json = Box::<RawValue>::deserialize(deserializer)?;
         let event = envelope(json.get()).and_then(|mut envelope| envelope.event(json.get()));
         event.map(Event::into_owned).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_host_stores_is_written_as_its_derived_form() {
+        for raw in [None, Json::from_text(r#"{"a":[1.0,"\u00e9"]}"#.to_owned())] {
+            let name = Text::plain("a \"name\"\u{8}");
+            let event = Event::new(HostState { name, raw });
+            let mut bytes = Bytes::new();
+            let mut object = Object::open(&mut bytes);
+            write_event(&mut object, &event).unwrap();
+            object.close();
+            assert_eq!(String::from_utf8(bytes).unwrap(), event.data.serialize_payload().unwrap());
+        }
     }
 }

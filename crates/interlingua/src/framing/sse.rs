@@ -46,6 +46,8 @@ struct Event {
     end: u64,
     name: Carry,
     has_data: bool,
+    /// It has more than one line of data.
+    several_lines: bool,
     /// Its data, unless the data is still in the chunk.
     data: Carry,
 }
@@ -176,8 +178,8 @@ impl Sse {
             } else {
                 let (text, name) = (decode(data), decode(event.name.as_slice()));
                 let replaced = matches!((&text, &name), (Cow::Owned(_), _) | (_, Cow::Owned(_)));
+                let several_lines = event.several_lines;
                 let (text, event) = (text.as_ref(), name.as_ref());
-                let several_lines = true;
                 let noise = "";
                 let text = FrameText { text, noise, replaced, unterminated, several_lines, event };
                 sink(Frame { line, bytes, body: Body::Text(text) });
@@ -192,6 +194,7 @@ impl Event {
         // Only these two fields matter here, so the colon need not be searched for.
         if let Some(value) = value_of(b"data", field) {
             if self.has_data {
+                self.several_lines = true;
                 self.keep(in_place.take(), limits);
                 self.data.extend(b"\n", limits.frame);
                 self.data.extend(value, limits.frame);
@@ -212,6 +215,7 @@ impl Event {
 
     fn clear_data(&mut self) {
         self.has_data = false;
+        self.several_lines = false;
         self.data.clear();
         self.name.clear();
     }

@@ -5,7 +5,7 @@
 //! middle of a stream of events may send the error as a bare object: no field starts with a brace, so
 //! from a line that does, the rest is read as objects.
 
-use memchr::memchr2_iter;
+use memchr::memmem;
 
 use super::either::{FIELDS, MAX_UNDECIDED};
 use super::{Frame, Framing, Limits, Objects, Sse};
@@ -93,8 +93,9 @@ fn bare_object(chunk: &[u8], at_line_start: bool) -> Option<usize> {
     if at_line_start && chunk.first() == Some(&b'{') {
         return Some(0);
     }
-    let mut lines = memchr2_iter(b'\n', b'\r', chunk).map(|end| end + 1);
-    lines.find(|start| chunk.get(*start) == Some(&b'{'))
+    // There are many lines, and hardly ever such a brace.
+    let after = |end: &[u8]| memmem::find(chunk, end).map(|end| end + 1);
+    [after(b"\n{"), after(b"\r{")].into_iter().flatten().min()
 }
 
 fn is_line_end(byte: u8) -> bool {

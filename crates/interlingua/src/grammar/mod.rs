@@ -24,7 +24,7 @@ mod turns;
 
 use crate::account::{Account, FrameFate};
 use crate::dialect::{Dialect, Ending, RepeatedStart};
-use crate::entry::Origin;
+use crate::entry::{EntryRef, Origin};
 use crate::event::{
     Data, ErrorClass, Event, Outcome, Reason, TextFlaw, ToolEnded, ToolStarted, TurnEnded, Unparsed,
 };
@@ -185,6 +185,32 @@ impl Grammar {
     /// What was repaired so far.
     pub(crate) fn repairs(&self) -> &Repairs {
         &self.stream.repairs
+    }
+
+    /// Takes an entry that this session emitted before, so that the state is as it was after it.
+    pub(crate) fn restore(&mut self, entry: EntryRef<'_>, emit: Emit<'_>) {
+        if entry.epoch != self.stream.epoch {
+            self.begin_stream();
+            self.stream.epoch = entry.epoch;
+        }
+        self.stream.received_at = entry.received_at;
+        self.stream.origin.clone_from(entry.origin);
+        if let Data::TurnEnded(ended) = &entry.event.data {
+            self.turns.add_counts(ended);
+        }
+        self.push(entry.event.clone(), emit);
+        // Whatever the grammar would emit today, the log has its numbers.
+        self.stream.sequence = entry.sequence + 1;
+    }
+
+    /// The number of the next entry.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.stream.sequence
+    }
+
+    /// Whether a turn is open.
+    pub(crate) fn has_open_turn(&self) -> bool {
+        self.turns.is_open()
     }
 
     /// Takes the next event of the decoder, and emits its well-formed equivalent.

@@ -82,6 +82,17 @@ impl Turns {
         self.usage_so_far = crate::event::own_usage(usage);
     }
 
+    /// Adds the counts of a turn that an earlier process reported, for agents whose counts continue
+    /// across processes.
+    pub(super) fn add_counts(&mut self, ended: &TurnEnded<'_>) {
+        if let Some(usage) = &ended.usage {
+            self.usage_so_far = crate::event::own_usage(self.usage_so_far.clone().plus(usage));
+        }
+        if let Some(cost) = &ended.cost {
+            self.cost_so_far += cost.usd;
+        }
+    }
+
     /// Resets the baselines of cumulative counts, because another session began.
     pub(super) fn forget_counts(&mut self) {
         self.usage_so_far = Usage::default();

@@ -55,7 +55,7 @@ impl<'a> Text<'a> {
 
     /// The text of a valid literal, of which it is known whether it has escapes.
     #[inline]
-    pub(super) fn of_literal(literal: &'a str, escaped: bool) -> Self {
+    pub(crate) fn of_literal(literal: &'a str, escaped: bool) -> Self {
         if escaped { Self::Escaped(Literal(literal)) } else { Self::Literal(Literal(literal)) }
     }
 

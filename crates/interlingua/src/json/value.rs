@@ -1,7 +1,7 @@
 //! A JSON value that passes through without being read.
 
-use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -11,28 +11,41 @@ use super::cursor::Cursor;
 
 /// Any JSON value, as it was written in the frame.
 #[derive(Clone)]
-pub struct Json<'a>(Cow<'a, str>);
+pub struct Json<'a>(Stored<'a>);
+
+/// The text of a value.
+#[derive(Clone)]
+enum Stored<'a> {
+    Borrowed(&'a str),
+    /// Shared by all copies, since a value may have megabytes.
+    Shared(Arc<String>),
+}
 
 impl<'a> Json<'a> {
     /// The value `null`.
-    pub(crate) const NULL: Self = Json(Cow::Borrowed("null"));
+    pub(crate) const NULL: Self = Json(Stored::Borrowed("null"));
 
     /// The JSON form of a caller's value; `None` if it has none.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Option<Json<'static>> {
-        serde_json::to_string(value).ok().map(|text| Json(Cow::Owned(text)))
+        serde_json::to_string(value).ok().map(Json::owned)
     }
 
     /// The value of a caller's text; `None` if it is not valid JSON.
     pub fn from_text(text: String) -> Option<Json<'static>> {
         let mut cursor = Cursor::new(&text);
         let whole = cursor.value().is_ok_and(|value| value.len() == text.len());
-        if whole { Some(Json(Cow::Owned(text))) } else { None }
+        if whole { Some(Json::owned(text)) } else { None }
     }
 
     /// Text that is known to be a JSON value.
     #[inline]
     pub(crate) fn read_from(text: &'a str) -> Self {
-        Json(Cow::Borrowed(text))
+        Json(Stored::Borrowed(text))
+    }
+
+    /// Text that is known to be a JSON value.
+    fn owned(text: String) -> Json<'static> {
+        Json(Stored::Shared(Arc::new(text)))
     }
 
     /// An object that is written field by field.
@@ -42,17 +55,20 @@ impl<'a> Json<'a> {
         fields(&mut object);
         object.close();
         // An `Object` writes valid JSON.
-        String::from_utf8(bytes).map_or(Json::NULL, |text| Json(Cow::Owned(text)))
+        String::from_utf8(bytes).map_or(Json::NULL, Json::owned)
     }
 
     /// The JSON text.
     pub fn get(&self) -> &str {
-        &self.0
+        match &self.0 {
+            Stored::Borrowed(text) => text,
+            Stored::Shared(text) => text,
+        }
     }
 
     /// The text, if the value is a string.
     pub fn as_text(&self) -> Option<Text<'_>> {
-        Text::read_from(&self.0)
+        Text::read_from(self.get())
     }
 
     /// Whether the value is an object.
@@ -72,12 +88,15 @@ impl<'a> Json<'a> {
 
     /// The same value, borrowed from this one.
     pub fn borrowed(&self) -> Json<'_> {
-        Json(Cow::Borrowed(&self.0))
+        Json(Stored::Borrowed(self.get()))
     }
 
     /// A copy that does not borrow from the frame.
     pub fn into_owned(self) -> Json<'static> {
-        Json(Cow::Owned(self.0.into_owned()))
+        match self.0 {
+            Stored::Borrowed(text) => Json::owned(text.to_owned()),
+            Stored::Shared(text) => Json(Stored::Shared(text)),
+        }
     }
 
     /// Reads the value into a type that borrows from it; `None` if it has another shape.
@@ -88,7 +107,7 @@ impl<'a> Json<'a> {
 
 impl<'a> From<&'a RawValue> for Json<'a> {
     fn from(raw: &'a RawValue) -> Self {
-        Self(Cow::Borrowed(raw.get()))
+        Self(Stored::Borrowed(raw.get()))
     }
 }
 
@@ -96,7 +115,7 @@ impl From<&Text<'_>> for Json<'static> {
     fn from(text: &Text<'_>) -> Self {
         let mut literal = Vec::with_capacity(text.body().len() + 2);
         super::write::text(&mut literal, text);
-        String::from_utf8(literal).map_or(Json::NULL, |text| Json(Cow::Owned(text)))
+        String::from_utf8(literal).map_or(Json::NULL, Json::owned)
     }
 }
 
@@ -118,7 +137,7 @@ impl fmt::Debug for Json<'_> {
 
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        write_raw(&self.0, serializer)
+        write_raw(self.get(), serializer)
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Core {
     pub(super) explanation: Option<Explanation>,
     pub(super) id_seed: Option<u64>,
     pub(super) resumed: bool,
+    /// The log of an earlier process is continued.
+    pub(super) continues: bool,
     /// The consumer has received the seed.
     pub(super) begun: bool,
 }
@@ -122,13 +124,26 @@ impl Core {
         }
         let of_first = || Fingerprint::of(first.as_bytes()).number();
         let seed = *self.id_seed.get_or_insert_with(of_first);
-        self.grammar.set_id_tag(&self.id_tag(), self.resumed);
+        if !self.continues {
+            self.grammar.set_id_tag(&self.id_tag(), self.resumed);
+        }
         outlet.begin(seed);
+    }
+
+    /// Continues a log: ids that are generated from now on differ from those of its last epoch.
+    pub(super) fn continue_log(&mut self) {
+        self.continues = true;
+        let tag = self.id_tag_of(self.grammar.epoch() + 1);
+        self.grammar.set_id_tag(&tag, true);
     }
 
     /// The tag that generated ids of this epoch contain.
     fn id_tag(&self) -> String {
-        let number = of_words([self.id_seed.unwrap_or(0), self.grammar.epoch()]);
+        self.id_tag_of(self.grammar.epoch())
+    }
+
+    fn id_tag_of(&self, epoch: u64) -> String {
+        let number = of_words([self.id_seed.unwrap_or(0), epoch]);
         format!("{:08x}", number & 0xffff_ffff)
     }
 
@@ -142,8 +157,9 @@ impl Core {
         self.grammar.begin_frame(frame.line, frame.bytes.clone());
         match &frame.body {
             Body::Text(text) => {
-                outlet.frame(text);
-                self.decode(decoder, text, mender, outlet);
+                let mended = mender.mend(text.text);
+                outlet.frame(&FrameText { text: &mended, ..text.clone() });
+                self.decode(decoder, text, mended, outlet);
             }
             Body::TooLong { length, limit } => {
                 Intake { core: self, outlet }.unreadable(too_long(*length, *limit));
@@ -156,11 +172,12 @@ impl Core {
         self.grammar.end_frame(outlet);
     }
 
+    /// Decodes a frame, whose text without lone surrogates is `mended`.
     pub(super) fn decode(
         &mut self,
         decoder: &mut dyn Decoder,
         frame: &FrameText<'_>,
-        mender: &Mender,
+        mended: Cow<'_, str>,
         outlet: &mut dyn SeededOutlet,
     ) {
         let mut intake = Intake { core: self, outlet };
@@ -168,7 +185,6 @@ impl Core {
             let log = Log { stream: LogStream::Output, text: Text::plain(frame.noise) };
             intake.event(Event::new(log));
         }
-        let mended = mender.mend(frame.text);
         if frame.replaced {
             intake.warn("bytes that are not UTF-8 were replaced in this line");
         }

@@ -25,7 +25,9 @@ mod framing {
 
 /// Laws that hold for every dialect; most of these tests run every transcript.
 mod laws {
+    mod a_log_is_continued;
     mod any_split_same_output;
+    mod batches_lose_nothing;
     mod decoding_is_linear;
     mod decoding_never_fails;
     mod emitted_once;

@@ -22,7 +22,7 @@ mod encode;
 mod rules;
 mod runs;
 
-use super::{Dialect, FramingKind};
+use super::{Dialect, FramingKind, Written};
 
 pub use encode::AgUiEncoder;
 
@@ -33,6 +33,7 @@ pub static DIALECT: Dialect = Dialect {
     about: "AG-UI: agent-user interaction events, server-sent",
     framing: FramingKind::Sse,
     encoder: Some(|options| Box::new(AgUiEncoder::new(options))),
+    written: Written::ServerSentEvents,
     cannot_express: &[
         "text that the agent retracted",
         "replayed turns",

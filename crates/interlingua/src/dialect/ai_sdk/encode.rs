@@ -16,6 +16,7 @@ use crate::json::write;
 pub struct AiSdkEncoder {
     specification: Specification,
     finishes_each_turn: bool,
+    starts_each_turn: bool,
     pub(super) hides_agent_tools: bool,
     started: bool,
     /// The open blocks.
@@ -33,9 +34,11 @@ pub struct AiSdkEncoder {
 }
 
 impl AiSdkEncoder {
-    /// An encoder that writes one `finish` at the end of the stream, for any number of turns.
-    pub fn new(_options: &EncodeOptions) -> Self {
-        Self::default()
+    /// An encoder that writes one `finish` at the end of the stream, for any number of turns, or
+    /// each turn from `stream-start` to `finish`.
+    pub fn new(options: &EncodeOptions) -> Self {
+        let each_turn = options.stream_each_turn;
+        Self { finishes_each_turn: each_turn, starts_each_turn: each_turn, ..Self::default() }
     }
 
     /// Writes another version of the parts.
@@ -112,6 +115,9 @@ impl Encoder for AiSdkEncoder {
     }
 
     fn finish(&mut self, out: &mut Output) {
+        if self.starts_each_turn && !self.started {
+            return;
+        }
         self.start(out);
         self.errors.forget(None, out);
         if !self.finishes_each_turn {
@@ -267,6 +273,7 @@ impl AiSdkEncoder {
         if self.finishes_each_turn {
             self.write_finish(out);
             self.client_calls.clear();
+            self.started = !self.starts_each_turn;
         }
     }
 

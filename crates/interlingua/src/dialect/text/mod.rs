@@ -13,7 +13,7 @@ mod line;
 mod notes;
 mod screen;
 
-use super::Dialect;
+use super::{Dialect, Written};
 
 pub use super::content::answer_text;
 pub use encode::TextEncoder;
@@ -26,6 +26,7 @@ pub static DIALECT: Dialect = Dialect {
     aliases: &["terminal", "plain"],
     about: "For a person at a terminal",
     encoder: Some(|_| Box::<TextEncoder>::default()),
+    written: Written::Text,
     cannot_express: &[
         "tool inputs beyond one value",
         "tool outputs beyond one line",

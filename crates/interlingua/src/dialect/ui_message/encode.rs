@@ -42,13 +42,13 @@ pub(super) struct Session {
 }
 
 impl UiMessageEncoder {
-    /// An encoder that writes one message, for any number of turns.
+    /// An encoder that writes one message, for any number of turns, or one for each turn.
     ///
     /// The message has an id only if the caller gave a seed. Without a seed, all streams would have
     /// the same id; clients generate one themselves.
     pub fn new(options: &EncodeOptions) -> Self {
         let identity = options.id_seed.map(|_| Identity::default());
-        Self { identity, ..Self::default() }
+        Self { identity, message_each_turn: options.stream_each_turn, ..Self::default() }
     }
 
     /// Writes a message for each turn, from `start` to `[DONE]`, for a server that answers each

@@ -24,7 +24,7 @@ mod data;
 mod encode;
 mod rules;
 
-use super::{Dialect, FramingKind};
+use super::{Dialect, FramingKind, Written};
 
 pub use encode::UiMessageEncoder;
 
@@ -35,6 +35,7 @@ pub static DIALECT: Dialect = Dialect {
     about: "AI SDK: UI message stream, server-sent events for `useChat`",
     framing: FramingKind::Sse,
     encoder: Some(|options| Box::new(UiMessageEncoder::new(options))),
+    written: Written::ServerSentEvents,
     cannot_express: &[
         "hidden reasoning",
         "text that the agent retracted",

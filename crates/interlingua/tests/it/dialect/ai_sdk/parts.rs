@@ -1,11 +1,12 @@
 //! The AI SDK parts that are written for an agent's stream.
 
 use interlingua::Exit;
-use interlingua::dialect::ai_sdk::Specification;
-use interlingua::dialect::{Encoder, Output};
+use interlingua::dialect::ai_sdk::{AiSdkEncoder, Specification};
+use interlingua::dialect::{EncodeOptions, Encoder, Output};
 use interlingua::event::{
     Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Cost, Data, Error, ErrorClass, Event,
-    Notice, Outcome, SessionStarted, Severity, ToolEnded, ToolStatus, TurnEnded, Usage,
+    Notice, Outcome, SessionStarted, Severity, ToolEnded, ToolStatus, TurnEnded, TurnStarted,
+    Usage,
 };
 use interlingua::json::{Json, Text};
 use serde_json::json;
@@ -350,4 +351,14 @@ fn a_writer_that_pauses_finishes_each_turn() {
     assert_eq!(finishes[0], finishes[1]);
     assert_eq!(finishes[1]["usage"]["outputTokens"], json!({"total":1}));
     assert_eq!(finishes[1]["providerMetadata"]["interlingua"]["sessionId"], "s");
+}
+
+#[test]
+fn each_turn_can_be_a_stream_of_its_own() {
+    let options = EncodeOptions { stream_each_turn: true, ..EncodeOptions::default() };
+    let turn = || [Data::from(TurnStarted::default()), completed()];
+    let events: Vec<_> = turn().into_iter().chain(turn()).collect();
+    let (parts, _) = encode(AiSdkEncoder::new(&options), events);
+    let kinds: Vec<_> = parts.iter().map(|part| part["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["stream-start", "finish", "stream-start", "finish"]);
 }
