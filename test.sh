@@ -70,7 +70,8 @@ for triple in x86_64-pc-windows-gnu aarch64-apple-darwin wasm32-unknown-unknown;
   elif [[ $triple == wasm32-* ]]; then
     cargo check --package interlingua --lib --target "$triple" --locked --quiet
   else
-    cargo check --package interlingua-cli --target "$triple" --locked --quiet
+    # SQLite would need a C compiler for the target.
+    cargo check --package interlingua-cli --no-default-features --target "$triple" --locked --quiet
     cargo check --package interlingua-agents --all-targets --target "$triple" --locked --quiet
   fi
 done
@@ -105,7 +106,9 @@ step "published clients"
 code=0
 if have_npm; then
   cargo build --package interlingua-cli --package fake-model --locked --quiet
-  tests/clients/run "$target/debug/interlingua" "$target/debug/fake-model" || code=$?
+  cargo build --package interlingua-server --example server-adapter --locked --quiet
+  tests/clients/run "$target/debug/interlingua" "$target/debug/fake-model" \
+    "$target/debug/examples/server-adapter" || code=$?
 else
   code=77
 fi

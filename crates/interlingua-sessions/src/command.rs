@@ -81,6 +81,12 @@ pub enum CommandState {
     Delivering,
     /// It was delivered.
     Delivered,
+    /// It is not known whether it was delivered, because the host ended meanwhile. It is not delivered
+    /// again; a new command is.
+    Unknown {
+        /// What happened.
+        reason: String,
+    },
     /// It was not delivered, and will not be.
     Refused {
         /// Why.
@@ -91,7 +97,7 @@ pub enum CommandState {
 impl CommandState {
     /// Whether nothing more happens to the command.
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Delivered | Self::Refused { .. })
+        matches!(self, Self::Delivered | Self::Unknown { .. } | Self::Refused { .. })
     }
 }
 

@@ -23,6 +23,12 @@ pub enum Error {
     /// The session is closed, and takes nothing more.
     #[error("the session {0} is closed: continue it with a new one")]
     Closed(SessionId),
+    /// The session is not closed.
+    #[error("the session {0} is not closed: send it a prompt, or close it and then continue it")]
+    NotClosed(SessionId),
+    /// The agent of a session cannot be started; why.
+    #[error("{0}")]
+    NotLaunched(String),
     /// The entries do not continue the log.
     #[error("the log of the session {id} continues with entry {expected}, not with {found}")]
     Gap {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::Error;
 
@@ -32,6 +33,17 @@ impl SessionId {
         getrandom::fill(&mut bytes).map_err(|problem| Error::NoRandomness(problem.to_string()))?;
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self(hex))
+    }
+
+    /// The id that belongs to some words: always the same, and another one for other words.
+    pub(crate) fn derived(words: &[&str]) -> Self {
+        let mut hash = Sha256::new();
+        for word in words {
+            hash.update((word.len() as u64).to_le_bytes());
+            hash.update(word);
+        }
+        let hex = hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        Self(hex)
     }
 
     /// The id as text.

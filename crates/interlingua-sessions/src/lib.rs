@@ -16,10 +16,15 @@
 //!   expire.
 //! - What was acknowledged survives the end of the process (SQLite).
 //!
-//! This crate starts no agent and knows no HTTP.
+//! A [`Host`] owns the sessions of a store: it takes commands, lets agents do what they ask for, and
+//! appends what the agents emit. Which agents there are is known to its
+//! [launcher](host::Launcher) alone.
+//!
+//! This crate knows neither programs nor protocols, and no HTTP.
 
 mod command;
 mod error;
+pub mod host;
 mod id;
 mod memory;
 mod record;
@@ -29,10 +34,11 @@ mod wakes;
 
 pub use command::{Acknowledgement, CommandState, CommandUpdate, IdempotencyKey, StoredCommand};
 pub use error::Error;
+pub use host::Host;
 pub use id::SessionId;
 pub use memory::MemoryStore;
 pub use record::{Filter, Patch, SessionRecord, State, Waiting};
-pub use sqlite::SqliteStore;
+pub use sqlite::{Durability, SqliteStore};
 pub use store::{Answer, Clock, Commit, Fence, Page, Store, Tail};
 
 /// The examples of the README are tests.

@@ -10,7 +10,7 @@ use crate::store::system_clock;
 use crate::wakes::Wakes;
 use crate::{
     Acknowledgement, Answer, Clock, CommandState, Commit, Error, Fence, Filter, IdempotencyKey,
-    Page, SessionId, SessionRecord, State, Store, StoredCommand, Tail,
+    Page, Patch, SessionId, SessionRecord, State, Store, StoredCommand, Tail,
 };
 
 /// Keeps sessions in memory.
@@ -120,6 +120,15 @@ impl Store for MemoryStore {
     fn load<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Option<SessionRecord>> {
         let found = self.with(id, |session, _| Ok(session.record.clone()));
         ready(Ok(found.ok()))
+    }
+
+    fn update<'a>(&'a self, id: &'a SessionId, patch: Patch) -> Answer<'a, SessionRecord> {
+        ready(self.with(id, |session, now| {
+            session.record.apply(&Patch { state: None, ..patch });
+            session.record.updated_at = session.record.updated_at.max(now);
+            session.use_at(now);
+            Ok(session.record.clone())
+        }))
     }
 
     fn touch<'a>(&'a self, id: &'a SessionId) -> Answer<'a, ()> {

@@ -109,6 +109,17 @@ pub enum Waiting {
     },
 }
 
+impl Waiting {
+    /// The id by which it is answered.
+    pub fn request(&self) -> &str {
+        match self {
+            Self::Decision { request }
+            | Self::Answer { request }
+            | Self::ClientTool { request, .. } => request,
+        }
+    }
+}
+
 /// A partial change of a record. What is absent stays as it is.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Patch {

@@ -75,6 +75,10 @@ pub trait Store: Send + Sync {
     /// Loads the record of a session; `None` if there is none, or if it has expired.
     fn load<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Option<SessionRecord>>;
 
+    /// Changes fields of a record, except for its state, also if the session is closed or owned by
+    /// someone else. Returns the changed record.
+    fn update<'a>(&'a self, id: &'a SessionId, patch: Patch) -> Answer<'a, SessionRecord>;
+
     /// Notes that a session was used, so that it is kept.
     fn touch<'a>(&'a self, id: &'a SessionId) -> Answer<'a, ()>;
 

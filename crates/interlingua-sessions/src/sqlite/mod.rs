@@ -9,21 +9,23 @@
 
 mod operations;
 mod schema;
+mod writer;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::store::system_clock;
 use crate::wakes::Wakes;
 use crate::{
-    Acknowledgement, Answer, Clock, Commit, Error, Fence, Filter, IdempotencyKey, Page, SessionId,
-    SessionRecord, Store, StoredCommand, Tail,
+    Acknowledgement, Answer, Clock, Commit, Error, Fence, Filter, IdempotencyKey, Page, Patch,
+    SessionId, SessionRecord, Store, StoredCommand, Tail,
 };
 
 /// The number of operations that are run in one transaction at most.
@@ -31,6 +33,23 @@ const GROUP: usize = 512;
 
 /// The number of operations that may wait. Beyond it, callers wait.
 const CAPACITY: usize = 4096;
+
+/// When a change is on the disk, so that it survives a machine that loses its power. Every change
+/// survives the end of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Before it is acknowledged.
+    Always,
+    /// Changes of commands before they are acknowledged, so that none is executed twice; entries
+    /// within this time. Readers see them at once.
+    Within(Duration),
+}
+
+impl Default for Durability {
+    fn default() -> Self {
+        Self::Within(Duration::from_millis(100))
+    }
+}
 
 /// Keeps sessions in a SQLite file.
 pub struct SqliteStore {
@@ -48,8 +67,14 @@ struct Shared {
     wakes: Wakes,
 }
 
+/// A change, and whether it has to be on the disk before it is acknowledged.
+struct Operation {
+    run: RunChange,
+    syncs: bool,
+}
+
 /// A change: it is run within a transaction, or learns why there is none.
-type Operation = Box<dyn FnOnce(Result<&Connection, Error>) -> Done + Send>;
+type RunChange = Box<dyn FnOnce(Result<&Connection, Error>) -> Done + Send>;
 
 /// Reports the result of a change, once its transaction is on the disk, or is not.
 type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
@@ -74,12 +99,12 @@ impl std::fmt::Debug for SqliteStore {
 
 impl SqliteStore {
     /// Opens a file, or creates it. Only its owner can read it.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        Self::open_with_clock(path, system_clock())
+    pub fn open(path: &Path, sync: Durability) -> Result<Self, Error> {
+        Self::open_with_clock(path, sync, system_clock())
     }
 
     /// Opens a file, with a clock of the caller's own.
-    pub fn open_with_clock(path: &Path, clock: Clock) -> Result<Self, Error> {
+    pub fn open_with_clock(path: &Path, sync: Durability, clock: Clock) -> Result<Self, Error> {
         let lock = lock(path)?;
         let mut connection = connect(path)?;
         schema::migrate(&mut connection, path)?;
@@ -88,7 +113,7 @@ impl SqliteStore {
         let (operations, received) = mpsc::channel(CAPACITY);
         let writer = std::thread::Builder::new()
             .name("sessions".to_owned())
-            .spawn(move || write(connection, received))
+            .spawn(move || writer::write(connection, received, sync))
             .map_err(|problem| Error::Failed(problem.to_string()))?;
         Ok(Self {
             shared,
@@ -104,9 +129,18 @@ impl SqliteStore {
         &'a self,
         change: impl FnOnce(&Connection, u64) -> Result<Changed<T>, Error> + Send + 'static,
     ) -> Answer<'a, T> {
+        self.change_with(true, change)
+    }
+
+    /// Lets the writer run a change, and waits until its result is stored.
+    fn change_with<'a, T: Send + 'static>(
+        &'a self,
+        syncs: bool,
+        change: impl FnOnce(&Connection, u64) -> Result<Changed<T>, Error> + Send + 'static,
+    ) -> Answer<'a, T> {
         let (answer, answered) = oneshot::channel();
         let shared = Arc::clone(&self.shared);
-        let operation: Operation = Box::new(move |connection| {
+        let run: RunChange = Box::new(move |connection| {
             let changed = connection.and_then(|connection| {
                 let now = (shared.clock)();
                 alone(connection, || change(connection, now))
@@ -125,7 +159,7 @@ impl SqliteStore {
         let operations = self.operations.clone();
         Box::pin(async move {
             let operations = operations.ok_or_else(stopped)?;
-            operations.send(operation).await.map_err(|_| stopped())?;
+            operations.send(Operation { run, syncs }).await.map_err(|_| stopped())?;
             answered.await.unwrap_or_else(|_| Err(stopped()))
         })
     }
@@ -197,8 +231,7 @@ fn connect(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
-    // A commit is on the disk when it returns, also if the machine loses its power.
-    connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+    connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
@@ -221,31 +254,6 @@ fn alone<T>(
     changed
 }
 
-/// Runs the changes, group by group.
-fn write(mut connection: Connection, mut received: mpsc::Receiver<Operation>) {
-    while let Some(first) = received.blocking_recv() {
-        let waiting = std::iter::from_fn(|| received.try_recv().ok());
-        let group: Vec<_> = std::iter::once(first).chain(waiting).take(GROUP).collect();
-        let (done, stored) = store(&mut connection, group);
-        done.into_iter().for_each(|done| done(stored.clone()));
-    }
-}
-
-/// Stores a group of changes.
-fn store(connection: &mut Connection, group: Vec<Operation>) -> (Vec<Done>, Result<(), Error>) {
-    match connection.transaction_with_behavior(TransactionBehavior::Immediate) {
-        Ok(transaction) => {
-            let done = group.into_iter().map(|operation| operation(Ok(&transaction))).collect();
-            (done, transaction.commit().map_err(failed))
-        }
-        Err(problem) => {
-            let problem = failed(problem);
-            let refuse = |operation: Operation| operation(Err(problem.clone()));
-            (group.into_iter().map(refuse).collect(), Ok(()))
-        }
-    }
-}
-
 impl Store for SqliteStore {
     fn create(&self, record: SessionRecord) -> Answer<'_, ()> {
         self.change(move |connection, now| {
@@ -260,9 +268,16 @@ impl Store for SqliteStore {
         })
     }
 
-    fn touch<'a>(&'a self, id: &'a SessionId) -> Answer<'a, ()> {
+    fn update<'a>(&'a self, id: &'a SessionId, patch: Patch) -> Answer<'a, SessionRecord> {
         let id = id.clone();
         self.change(move |connection, now| {
+            operations::update(connection, &id, patch.clone(), now).map(Changed::still)
+        })
+    }
+
+    fn touch<'a>(&'a self, id: &'a SessionId) -> Answer<'a, ()> {
+        let id = id.clone();
+        self.change_with(false, move |connection, now| {
             operations::touch(connection, &id, now).map(Changed::still)
         })
     }
@@ -289,7 +304,8 @@ impl Store for SqliteStore {
 
     fn commit<'a>(&'a self, id: &'a SessionId, fence: Fence, commit: Commit) -> Answer<'a, Tail> {
         let id = id.clone();
-        self.change(move |connection, now| {
+        let syncs = !commit.commands.is_empty();
+        self.change_with(syncs, move |connection, now| {
             let tail = operations::commit(connection, &id, fence, &commit, now)?;
             Ok(Changed { result: tail, moved: Some((id, tail)) })
         })
@@ -328,6 +344,8 @@ impl Store for SqliteStore {
     }
 
     fn sweep(&self) -> Answer<'_, usize> {
-        self.change(|connection, now| operations::sweep(connection, now).map(Changed::still))
+        self.change_with(false, |connection, now| {
+            operations::sweep(connection, now).map(Changed::still)
+        })
     }
 }

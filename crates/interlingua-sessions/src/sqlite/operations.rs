@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::failed;
 use crate::memory::encode;
 use crate::{
-    Acknowledgement, CommandState, Commit, Error, Fence, Filter, IdempotencyKey, Page, SessionId,
-    SessionRecord, State, StoredCommand, Tail,
+    Acknowledgement, CommandState, Commit, Error, Fence, Filter, IdempotencyKey, Page, Patch,
+    SessionId, SessionRecord, State, StoredCommand, Tail,
 };
 
 /// A session that exists.
@@ -79,6 +79,22 @@ pub(super) fn create(
         closed
     ];
     execute(connection, insert, row).map(drop)
+}
+
+pub(super) fn update(
+    connection: &Connection,
+    id: &SessionId,
+    patch: Patch,
+    now: u64,
+) -> Result<SessionRecord, Error> {
+    let Found { number, mut record, .. } = existing(connection, id, now)?;
+    record.apply(&Patch { state: None, ..patch });
+    record.updated_at = record.updated_at.max(now);
+    record.used_at = record.used_at.max(now);
+    let update = "UPDATE sessions SET record = ?2, used_at = ?3, expires_at = ?4 WHERE number = ?1";
+    let row = params![number, json(&record)?, signed(record.used_at), expires_at(&record)];
+    execute(connection, update, row)?;
+    Ok(record)
 }
 
 pub(super) fn touch(connection: &Connection, id: &SessionId, now: u64) -> Result<(), Error> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use interlingua_sessions::{
-    CommandState, CommandUpdate, Commit, Error, Filter, MemoryStore, Patch, SessionRecord,
-    SqliteStore, State, Store, Waiting,
+    CommandState, CommandUpdate, Commit, Durability, Error, Filter, MemoryStore, Patch,
+    SessionRecord, SqliteStore, State, Store, Waiting,
 };
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn memory(hands: &Hands) -> Kept {
 fn sqlite(hands: &Hands) -> Kept {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    let store = SqliteStore::open_with_clock(&path, hands.clock()).unwrap();
+    let store = SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
     Kept { store: Arc::new(store), _folder: Some(folder) }
 }
 
@@ -58,6 +58,25 @@ for_every_store!(a_record_is_created_once_loaded_and_deleted(store, hands) {
     assert_eq!(store.delete(&record.id).await, Ok(true));
     assert_eq!(store.delete(&record.id).await, Ok(false));
     assert_eq!(store.load(&record.id).await, Ok(None));
+});
+
+for_every_store!(a_record_is_updated_without_its_state(store, hands) {
+    let (session, _) = owned(&*store, "one", &hands).await;
+    hands.advance(500_000);
+    let patch = Patch {
+        model: Some("m".to_owned()),
+        continued_by: Some(id("two")),
+        state: Some(State::Ended),
+        ..Patch::default()
+    };
+    let updated = store.update(&session, patch).await.unwrap();
+    assert_eq!(store.load(&session).await, Ok(Some(updated.clone())));
+    assert_eq!((updated.model.as_deref(), updated.continued_by), (Some("m"), Some(id("two"))));
+    assert_eq!(updated.state, State::Idle);
+    // It counts as a use, so the session is kept for longer.
+    hands.advance(500_000);
+    assert!(store.load(&session).await.unwrap().is_some());
+    assert_eq!(store.update(&id("none"), Patch::default()).await, Err(Error::NotFound(id("none"))));
 });
 
 for_every_store!(sessions_are_listed_by_their_last_use_and_owner(store, hands) {

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod contract;
+mod host;
 mod sqlite;
 mod support;

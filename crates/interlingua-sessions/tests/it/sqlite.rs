@@ -1,6 +1,6 @@
 //! What only a file can lose.
 
-use interlingua_sessions::{Error, Filter, SqliteStore, Store};
+use interlingua_sessions::{Durability, Error, Filter, SqliteStore, Store};
 use serde_json::json;
 
 use crate::support::{Hands, entries, id, key, numbers, owned};
@@ -9,13 +9,13 @@ use crate::support::{Hands, entries, id, key, numbers, owned};
 async fn a_file_keeps_everything() {
     let (hands, folder) = (Hands::new(), tempfile::tempdir().unwrap());
     let path = folder.path().join("deep/sessions.db");
-    let store = SqliteStore::open_with_clock(&path, hands.clock()).unwrap();
+    let store = SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
     let (session, fence) = owned(&store, "kept", &hands).await;
     store.commit(&session, fence, entries(0..3)).await.unwrap();
     store.submit(&session, key("k"), json!({"type": "prompt"})).await.unwrap();
     let before = store.load(&session).await.unwrap();
     drop(store);
-    let store = SqliteStore::open_with_clock(&path, hands.clock()).unwrap();
+    let store = SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
     assert_eq!(store.load(&session).await.unwrap(), before);
     let page = store.read(&session, 0, 10_000).await.unwrap();
     assert_eq!(numbers(&page.lines), [0, 1, 2]);
@@ -30,12 +30,12 @@ async fn a_file_keeps_everything() {
 fn a_file_has_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    let store = SqliteStore::open(&path).unwrap();
-    let second = SqliteStore::open(&path).unwrap_err();
+    let store = SqliteStore::open(&path, Durability::default()).unwrap();
+    let second = SqliteStore::open(&path, Durability::default()).unwrap_err();
     assert_eq!(second, Error::InUse(path.display().to_string()));
     assert!(second.to_string().contains("--server"));
     drop(store);
-    SqliteStore::open(&path).unwrap();
+    SqliteStore::open(&path, Durability::default()).unwrap();
 }
 
 #[cfg(unix)]
@@ -44,7 +44,7 @@ fn only_the_owner_can_read_a_file() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions/sessions.db");
-    let _store = SqliteStore::open(&path).unwrap();
+    let _store = SqliteStore::open(&path, Durability::default()).unwrap();
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode();
     assert_eq!(mode(path.parent().unwrap()) & 0o777, 0o700);
     for entry in std::fs::read_dir(path.parent().unwrap()).unwrap() {
@@ -57,11 +57,11 @@ fn only_the_owner_can_read_a_file() {
 fn a_newer_schema_is_not_touched() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    drop(SqliteStore::open(&path).unwrap());
+    drop(SqliteStore::open(&path, Durability::default()).unwrap());
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);
-    let refused = SqliteStore::open(&path).unwrap_err().to_string();
+    let refused = SqliteStore::open(&path, Durability::default()).unwrap_err().to_string();
     assert!(refused.contains("version 99") && refused.contains("update"), "{refused}");
 }
 
@@ -71,7 +71,7 @@ fn what_is_no_database_is_named() {
     let path = folder.path().join("sessions.db");
     std::fs::write(&path, "this is not a database, but it is long enough to look like one")
         .unwrap();
-    let refused = SqliteStore::open(&path).unwrap_err().to_string();
+    let refused = SqliteStore::open(&path, Durability::default()).unwrap_err().to_string();
     assert!(refused.contains("not a database"), "{refused}");
 }
 
@@ -80,7 +80,7 @@ fn what_is_no_database_is_named() {
 async fn a_corrupted_record_reads_as_absent() {
     let (hands, folder) = (Hands::new(), tempfile::tempdir().unwrap());
     let path = folder.path().join("sessions.db");
-    let store = SqliteStore::open_with_clock(&path, hands.clock()).unwrap();
+    let store = SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
     owned(&store, "broken", &hands).await;
     owned(&store, "fine", &hands).await;
     let connection = rusqlite::Connection::open(&path).unwrap();

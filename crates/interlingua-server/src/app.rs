@@ -1,0 +1,76 @@
+//! What all requests share.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use interlingua_sessions::{SessionId, SessionRecord, Store};
+use tokio::sync::watch;
+
+use crate::Sessions;
+use crate::error::ApiError;
+use crate::metrics::Metrics;
+use crate::security::{Access, Guard};
+use crate::settings::Settings;
+use crate::stream::feed::Feeds;
+use crate::stream::turns::TurnIndex;
+use crate::stream::writers::Writers;
+
+/// The state of the server.
+pub(crate) struct App {
+    pub(crate) sessions: Arc<dyn Sessions>,
+    pub(crate) feeds: Arc<Feeds>,
+    pub(crate) guard: Guard,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) settings: Settings,
+    /// Becomes true when the server stops, so that readers do not wait any longer.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+impl App {
+    pub(crate) fn new(
+        sessions: Arc<dyn Sessions>,
+        settings: Settings,
+        stopping: watch::Receiver<bool>,
+    ) -> Arc<Self> {
+        let metrics = Arc::new(Metrics::default());
+        let feeds = Feeds {
+            store: Arc::clone(sessions.store()),
+            writers: Writers::new(settings.streams.cached_writers),
+            turns: TurnIndex::new(settings.streams.cached_writers),
+            metrics: Arc::clone(&metrics),
+        };
+        let guard = Guard::new(&settings);
+        Arc::new(Self { sessions, feeds: Arc::new(feeds), guard, metrics, settings, stopping })
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &**self.sessions.store()
+    }
+
+    /// The record of a session that the caller may see. Others do not exist for the caller.
+    pub(crate) async fn session(
+        &self,
+        access: &Access,
+        id: &str,
+    ) -> Result<SessionRecord, ApiError> {
+        let id = SessionId::new(id).map_err(|error| {
+            ApiError::new(StatusCode::BAD_REQUEST, "invalid_id", error.to_string())
+        })?;
+        if !access.may_name(&id) {
+            return Err(ApiError::no_session());
+        }
+        let record = self.store().load(&id).await?;
+        record.filter(|record| access.may_see(record)).ok_or_else(ApiError::no_session)
+    }
+
+    /// Notes that a session was read, so that it is kept. A write for every request would cost more
+    /// than the request, so it is noted when a part of the time to live has passed.
+    pub(crate) async fn touch(&self, record: &SessionRecord) -> Result<(), ApiError> {
+        let Some(ttl) = record.ttl_ms.filter(|_| record.state.may_expire()) else { return Ok(()) };
+        let unused = self.settings.now_ms().saturating_sub(record.used_at);
+        if unused > (ttl / 64).min(60_000) {
+            self.store().touch(&record.id).await?;
+        }
+        Ok(())
+    }
+}

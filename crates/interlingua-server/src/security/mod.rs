@@ -1,0 +1,122 @@
+//! Who may send a request, from where, and how often.
+//!
+//! Every request passes these checks before its route is found, except those for the health of the
+//! server, which need no token.
+
+mod folders;
+mod origin;
+mod rate;
+mod token;
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+pub(crate) use folders::resolve as resolve_folder;
+pub(crate) use token::Access;
+pub use token::{Scope, Token};
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::settings::Settings;
+use origin::Origins;
+use rate::Rate;
+
+/// The checks, and what they need.
+pub(crate) struct Guard {
+    tokens: Vec<(Token, Rate)>,
+    origins: Origins,
+}
+
+impl Guard {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let per_second = settings.limits.requests_per_second;
+        let limited = |token: &Token| (token.clone(), Rate::new(per_second));
+        Self {
+            tokens: settings.tokens.iter().map(limited).collect(),
+            origins: Origins::new(&settings.hosts, &settings.origins),
+        }
+    }
+
+    /// Finds out what the sender of a request may do.
+    fn access(&self, headers: &HeaderMap) -> Result<Access, ApiError> {
+        let unauthorized = || {
+            let message = "the token is missing or unknown: send `Authorization: Bearer TOKEN`";
+            ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+        };
+        let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let (scheme, secret) =
+            value.and_then(|value| value.split_once(' ')).ok_or_else(unauthorized)?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(unauthorized());
+        }
+        let hash = token::hash(secret.trim());
+        // All tokens are compared, so that the time does not depend on which one it is.
+        let mut found = None;
+        for (token, rate) in &self.tokens {
+            if token.is(&hash) {
+                found = Some((token, rate));
+            }
+        }
+        let (token, rate) = found.ok_or_else(unauthorized)?;
+        if !rate.take() {
+            let message = "this token has sent too many requests: wait a second";
+            let limited =
+                ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message);
+            return Err(limited.retry_after(1));
+        }
+        Ok(Access::new(token.scope().clone()))
+    }
+}
+
+/// Paths that answer without a token.
+fn is_public(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz")
+}
+
+/// Checks a request, and adds the headers that every response has.
+pub(crate) async fn check(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let is_head = request.method() == Method::HEAD;
+    let mut response = match admit(&app, request) {
+        Ok(Admitted::Request(request)) => next.run(*request).await,
+        Ok(Admitted::Preflight) => app.guard.origins.preflight(),
+        Err(error) => error.into_response(),
+    };
+    // The answer to `HEAD` has no body. Clients that see a type parse one, and fail.
+    if is_head && !response.status().is_success() {
+        response.headers_mut().remove(header::CONTENT_TYPE);
+    }
+    let headers = response.headers_mut();
+    let nosniff = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    let is_cross_origin = app.guard.origins.allow(origin.as_ref(), headers);
+    let policy = if is_cross_origin { "cross-origin" } else { "same-origin" };
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static(policy));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+enum Admitted {
+    Request(Box<Request>),
+    Preflight,
+}
+
+fn admit(app: &App, mut request: Request) -> Result<Admitted, ApiError> {
+    let guard = &app.guard;
+    guard.origins.check_host(request.headers(), request.uri())?;
+    guard.origins.check_origin(request.headers())?;
+    let is_preflight = request.method() == Method::OPTIONS
+        && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    if is_preflight {
+        return Ok(Admitted::Preflight);
+    }
+    if !is_public(request.uri().path()) {
+        let access = guard.access(request.headers())?;
+        request.extensions_mut().insert(access);
+    }
+    Ok(Admitted::Request(Box::new(request)))
+}

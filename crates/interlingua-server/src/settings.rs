@@ -1,0 +1,152 @@
+//! What the caller of the library decides.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use interlingua::dialect::{self, Dialect};
+use interlingua_sessions::Clock;
+
+use crate::security::Token;
+
+/// The settings of a server.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Who may send requests. Without a token, no request is accepted.
+    pub tokens: Vec<Token>,
+    /// What callers may request for new sessions.
+    pub allowed: Allowed,
+    /// Names under which the server may be addressed, besides those of the loopback interface.
+    pub hosts: Vec<String>,
+    /// Origins of pages that may send requests, such as `https://example.com`.
+    pub origins: Vec<String>,
+    /// The limits.
+    pub limits: Limits,
+    /// How streams are served.
+    pub streams: Streams,
+    /// How long a session is kept after its last use.
+    pub session_ttl: Option<Duration>,
+    /// Dialects of the caller's own, which can be read like all others.
+    pub dialects: Vec<&'static Dialect>,
+    /// Tells the time.
+    pub clock: Clock,
+}
+
+/// What callers may request for new sessions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Allowed {
+    /// The agents.
+    pub agents: Vec<String>,
+    /// The folders in which, or below which, an agent may work. A session that names no folder works
+    /// in the first one.
+    pub folders: Vec<PathBuf>,
+    /// The permission modes. A session that names none has the agent's default.
+    pub modes: Vec<String>,
+}
+
+/// Limits of what one client can use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The size of a request's body, except for translations.
+    pub body_bytes: usize,
+    /// The size of the body of a translation. It is not kept in memory.
+    pub translate_bytes: u64,
+    /// How many header fields a request may have.
+    pub headers: usize,
+    /// The size of all header fields of a request; at least 8 KiB.
+    pub header_bytes: usize,
+    /// How long the header of a request may take to arrive.
+    pub header_timeout: Duration,
+    /// How long the body of a request may take to arrive.
+    pub body_timeout: Duration,
+    /// How many connections may be open.
+    pub connections: usize,
+    /// How many requests a token may send in a second, on average and at once.
+    pub requests_per_second: u32,
+}
+
+/// How streams are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Streams {
+    /// The size at which a response ends, and the reader has to ask for the next part.
+    pub response_bytes: usize,
+    /// The size of a batch of server-sent events.
+    pub event_bytes: usize,
+    /// How long a long-poll waits.
+    pub long_poll: Duration,
+    /// When a connection with server-sent events is closed, so that its client connects anew.
+    pub sse_lifetime: Duration,
+    /// How often a connection without news receives a comment.
+    pub heartbeat: Duration,
+    /// How many writers that have caught up are kept.
+    pub cached_writers: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            tokens: Vec::new(),
+            allowed: Allowed::default(),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            limits: Limits::default(),
+            streams: Streams::default(),
+            session_ttl: Some(Duration::from_secs(7 * 24 * 60 * 60)),
+            dialects: Vec::new(),
+            clock: std::sync::Arc::new(|| {
+                let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+                u64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+            }),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 4 * 1024 * 1024,
+            translate_bytes: 1024 * 1024 * 1024,
+            headers: 100,
+            header_bytes: 32 * 1024,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            connections: 8192,
+            requests_per_second: 100,
+        }
+    }
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self {
+            response_bytes: 1024 * 1024,
+            event_bytes: 64 * 1024,
+            long_poll: Duration::from_secs(20),
+            sse_lifetime: Duration::from_secs(60),
+            heartbeat: Duration::from_secs(15),
+            cached_writers: 1024,
+        }
+    }
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { allowed, hosts, origins, limits, streams, .. } = self;
+        let mut out = out.debug_struct("Settings");
+        out.field("allowed", allowed).field("hosts", hosts).field("origins", origins);
+        out.field("limits", limits).field("streams", streams).finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    /// The dialect with a name, if it can be written.
+    pub(crate) fn written_dialect(&self, name: &str) -> Option<&'static Dialect> {
+        let own = self.dialects.iter().copied().find(|dialect| dialect.name == name);
+        own.or_else(|| dialect::find(name)).filter(|dialect| dialect.encoder.is_some())
+    }
+
+    /// The time, in milliseconds since 1970.
+    pub(crate) fn now_ms(&self) -> u64 {
+        (self.clock)()
+    }
+}

@@ -1,0 +1,94 @@
+//! Sessions and commands, as a client uses them.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::support::{Answer, serve};
+
+#[tokio::test]
+async fn a_session_is_created_used_closed_and_deleted() {
+    let server = serve().await;
+    let body = json!({
+        "agent": "codex", "prompt": "hello", "model": "m", "permissionMode": "default",
+        "metadata": {"team": "a"},
+    });
+    let created = server.post_with("/v1/sessions", &body, &[("idempotency-key", "c1")]).await;
+    assert_eq!(created.status, 201);
+    let session = created.json();
+    let id = session["id"].as_str().unwrap();
+    let address = format!("/v1/sessions/{id}");
+    assert_eq!(created.header("location"), Some(&*address));
+    assert_eq!(session["events"], format!("{address}/events"));
+    assert_eq!(session["metadata"], json!({"team": "a"}));
+    assert_eq!((&session["model"], &session["permissionMode"]), (&json!("m"), &json!("default")));
+    assert_eq!((&session["state"], &session["ttl"]), (&json!("idle"), &json!(604_800)));
+    assert_eq!(server.get(&address).await.json(), session);
+    // The same key creates nothing more.
+    let again = server.post_with("/v1/sessions", &body, &[("idempotency-key", "c1")]).await;
+    assert_eq!(again.json()["id"], session["id"]);
+    assert_eq!(
+        server.get("/v1/sessions?limit=5").await.json()["sessions"].as_array().unwrap().len(),
+        1
+    );
+
+    let commands = format!("{address}/commands");
+    let prompt = json!({"type": "prompt", "text": "more", "whilePending": "reject"});
+    let sent = server.post_with(&commands, &prompt, &[("idempotency-key", "p1")]).await;
+    assert_eq!(sent.status, 202);
+    assert_eq!(sent.json(), json!({"key": "p1", "status": "accepted"}));
+    let close = json!({"type": "close"});
+    let closed = server.post_with(&commands, &close, &[("idempotency-key", "x")]).await;
+    assert_eq!((closed.status.as_u16(), &closed.json()["status"]), (202, &json!("delivered")));
+    assert_eq!(server.get(&address).await.json()["state"], "ended");
+    assert!(server.head(&format!("{address}/events")).await.is_closed());
+    let late = server.post_with(&commands, &prompt, &[("idempotency-key", "p2")]).await;
+    assert_eq!(late.error(), (409, "session_closed".to_owned()));
+    // What was acknowledged is still acknowledged.
+    let again = server.post_with(&commands, &close, &[("idempotency-key", "x")]).await;
+    assert_eq!(again.json(), closed.json());
+
+    for status in [204, 404] {
+        let deleted = server.request(Method::DELETE, &address).send().await.unwrap();
+        assert_eq!(deleted.status(), status);
+    }
+}
+
+#[tokio::test]
+async fn a_command_needs_a_key() {
+    let server = serve().await;
+    server.session("one").await;
+    let path = "/v1/sessions/one/commands";
+    let body = json!({"type": "interrupt"});
+    let answer = server.post(path, &body).await;
+    assert_eq!(answer.error(), (400, "missing_idempotency_key".to_owned()));
+    for key in ["", "a b", &"k".repeat(256)] {
+        let answer = server.post_with(path, &body, &[("idempotency-key", key)]).await;
+        assert_eq!(answer.error(), (400, "invalid_idempotency_key".to_owned()), "{key:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_waiting_session_states_for_what() {
+    let server = serve().await;
+    let log = server.session("one").await;
+    let waiting = vec![interlingua_sessions::Waiting::Answer { request: "q".to_owned() }];
+    log.set(interlingua_sessions::State::Waiting { waiting }).await;
+    let session = server.get("/v1/sessions/one").await.json();
+    assert_eq!(session["state"], "waiting");
+    assert_eq!(session["waiting"], json!([{"for": "answer", "request": "q"}]));
+}
+
+#[tokio::test]
+async fn a_list_is_bounded() {
+    let server = serve().await;
+    for number in 0..5 {
+        server.session(&format!("s{number}")).await;
+    }
+    let count = |answer: &Answer| answer.json()["sessions"].as_array().unwrap().len();
+    assert_eq!(count(&server.get("/v1/sessions").await), 5);
+    assert_eq!(count(&server.get("/v1/sessions?limit=2").await), 2);
+    for limit in ["0", "1001", "x", "-1", ""] {
+        let answer = server.get(&format!("/v1/sessions?limit={limit}")).await;
+        assert_eq!(answer.error(), (400, "invalid_limit".to_owned()), "{limit}");
+    }
+}

@@ -1,0 +1,56 @@
+//! How a prompt reaches an agent at most once.
+//!
+//! An *intent* is appended to the log before the prompt is sent, and in the same commit its command
+//! is marked as being delivered. When the turn begins, the command is marked as delivered. Whoever
+//! finds an intent without a turn after it does not know whether the agent has the prompt.
+
+use interlingua::event::{Event, HostState, Outcome, TurnEnded, TurnStarted};
+use interlingua::json::{Json, Text};
+use serde_json::{Value, json};
+
+use crate::IdempotencyKey;
+
+/// The name of the entry that announces a prompt.
+const INTENT: &str = "prompt";
+
+/// A prompt that waits for its turn.
+#[derive(Debug, Clone)]
+pub(super) struct QueuedPrompt {
+    pub(super) key: IdempotencyKey,
+    pub(super) text: String,
+}
+
+/// How far the current prompt got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// No turn is running, and no prompt is on its way.
+    Resting,
+    /// The intent to send a prompt was emitted, and is not stored yet.
+    Announced(IdempotencyKey),
+    /// The prompt was given to the agent, and its turn has not begun yet.
+    Sent(IdempotencyKey),
+    /// A turn is running.
+    Running,
+}
+
+/// The event that announces a prompt.
+pub(super) fn announcement(key: &IdempotencyKey) -> Event<'static> {
+    let raw = Json::from_serialize(&json!({ "key": key }));
+    Event::new(HostState { name: Text::plain(INTENT), raw })
+}
+
+/// The key of the prompt that an entry announces, if it does.
+pub(super) fn intent(state: &HostState<'_>) -> Option<String> {
+    if state.name != *INTENT {
+        return None;
+    }
+    let raw: Value = serde_json::from_str(state.raw.as_ref()?.get()).ok()?;
+    Some(raw.get("key")?.as_str()?.to_owned())
+}
+
+/// The events of a turn that an agent was asked for, and that it did not report.
+pub(super) fn failed_turn(cause: &str) -> [Event<'static>; 2] {
+    let cause = Some(Text::from(cause.to_owned()));
+    let ended = TurnEnded { outcome: Outcome::Failed, cause, ..TurnEnded::default() };
+    [Event::new(TurnStarted::default()), Event::new(ended)]
+}

@@ -1,0 +1,386 @@
+//! Owns live sessions: takes commands, starts agents for them, and appends what they emit to the log.
+//!
+//! Every session that is in use has an *owner*, a task that holds the session's fence. All commands
+//! reach it through the store, in which they were stored first, so that it makes no difference
+//! whether the owner existed when a command was sent. The owner ends when the session rests and its
+//! agent was closed; the next command begins another one.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `command` | what can be asked of a session |
+//! | `launcher` | what a host needs to know of agents |
+//! | `owner` | the owner of a session: its loop, and what each command does |
+//! | `delivery` | how a prompt reaches an agent at most once |
+//! | `observation` | what the entries of an agent change in the record |
+//! | `log` | the log of a session, from which its reader is rebuilt |
+//! | `recovery` | how a session goes on whose owner was lost |
+
+mod command;
+mod delivery;
+mod launcher;
+mod log;
+mod observation;
+mod owner;
+mod recovery;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+pub use command::{Command, Verdict, WhilePending};
+pub use launcher::{Launcher, Prepared, Received};
+
+use crate::store::system_clock;
+use crate::{
+    Acknowledgement, CommandState, Error, Filter, IdempotencyKey, Patch, SessionId, SessionRecord,
+    State, Store,
+};
+use owner::{Owner, Wake};
+
+/// The key of the prompt with which a session is created.
+const FIRST_PROMPT: &str = "first-prompt";
+
+/// How long the guard of a lost agent needs to end it. No agent is started before.
+const GUARD_GRACE: Duration = Duration::from_secs(2);
+
+/// How often expired sessions are deleted.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The limits of a host.
+#[derive(Debug, Clone)]
+pub struct HostLimits {
+    /// The number of agents that are live at once. Further prompts wait.
+    pub live: usize,
+    /// How long the agent of a session that rests is kept.
+    pub idle: Duration,
+    /// How long a session is kept after its last use, unless its creator sets another time.
+    pub ttl: Option<Duration>,
+}
+
+impl Default for HostLimits {
+    fn default() -> Self {
+        let week = Duration::from_secs(7 * 24 * 60 * 60);
+        Self { live: 64, idle: Duration::from_secs(600), ttl: Some(week) }
+    }
+}
+
+/// A session that is to be created.
+#[derive(Debug, Clone, Default)]
+pub struct NewSession {
+    /// The agent's name.
+    pub agent: String,
+    /// The first prompt.
+    pub prompt: Option<String>,
+    /// Identifies the request: with the same key, the same owner gets the same session.
+    pub key: Option<IdempotencyKey>,
+    /// The folder in which the agent works.
+    pub folder: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// The permission mode.
+    pub mode: Option<String>,
+    /// What the caller attaches.
+    pub metadata: Map<String, Value>,
+    /// The closed session that this one continues.
+    pub continues: Option<SessionId>,
+    /// Whose session it is.
+    pub owner: Option<String>,
+    /// How long it is kept after its last use, if that differs from the host's limit.
+    pub ttl: Option<Duration>,
+}
+
+/// Owns live sessions.
+#[derive(Clone)]
+pub struct Host {
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Host").field("live", &self.live()).finish_non_exhaustive()
+    }
+}
+
+/// What all owners share.
+struct Shared {
+    store: Arc<dyn Store>,
+    launcher: Arc<dyn Launcher>,
+    limits: HostLimits,
+    owners: Mutex<HashMap<SessionId, mpsc::UnboundedSender<Wake>>>,
+    /// The agents that may be started.
+    slots: Arc<Semaphore>,
+    /// The number of sessions that wait for the place of an agent.
+    wanting: AtomicUsize,
+    /// The sessions whose agent rests, and since when.
+    resting: Mutex<Vec<(Instant, SessionId)>>,
+    /// Agents that an earlier process started may live until then.
+    guards_end: Instant,
+    /// The host is shut down.
+    shutdown: watch::Sender<bool>,
+}
+
+impl Host {
+    /// A host of the sessions in a store, which no one else may own. Sessions whose owner was lost are
+    /// closed truthfully, and prompts that wait are sent.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        launcher: Arc<dyn Launcher>,
+        limits: HostLimits,
+    ) -> Result<Self, Error> {
+        let slots = Arc::new(Semaphore::new(limits.live));
+        let shared = Arc::new(Shared {
+            store,
+            launcher,
+            limits,
+            owners: Mutex::default(),
+            slots,
+            wanting: AtomicUsize::new(0),
+            resting: Mutex::default(),
+            guards_end: Instant::now() + GUARD_GRACE,
+            shutdown: watch::Sender::new(false),
+        });
+        let host = Self { shared };
+        host.recover().await?;
+        tokio::spawn(sweep(host.shared.clone()));
+        Ok(host)
+    }
+
+    /// Begins owners for all sessions that were not at rest, and waits until each has recovered.
+    async fn recover(&self) -> Result<(), Error> {
+        let store = &self.shared.store;
+        let mut recovering = Vec::new();
+        for record in store.list(&Filter::default()).await? {
+            let rests = matches!(record.state, State::Idle | State::Ended);
+            if !rests || !store.open_commands(&record.id).await?.is_empty() {
+                let (recovered, waits) = oneshot::channel();
+                self.shared.wake(&record.id, Wake::Recover(recovered));
+                recovering.push(waits);
+            }
+        }
+        for recovered in recovering {
+            let _ = recovered.await;
+        }
+        Ok(())
+    }
+
+    /// The store of the sessions.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.shared.store
+    }
+
+    /// The number of live agents.
+    pub fn live(&self) -> usize {
+        self.shared.limits.live.saturating_sub(self.shared.slots.available_permits())
+    }
+
+    /// Creates a session, and sends it its first prompt, if it has one.
+    pub async fn create(&self, new: NewSession) -> Result<SessionRecord, Error> {
+        let now = system_clock()();
+        let id = match &new.key {
+            Some(key) => SessionId::derived(&[new.owner.as_deref().unwrap_or(""), key.as_str()]),
+            None => SessionId::random()?,
+        };
+        let mut record = SessionRecord::new(id, new.agent, now);
+        let ttl = new.ttl.or(self.shared.limits.ttl);
+        record.ttl_ms = ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        (record.folder, record.model, record.mode) = (new.folder, new.model, new.mode);
+        (record.metadata, record.owner) = (new.metadata, new.owner);
+        record.id_seed = random_seed()?;
+        record.state = if new.prompt.is_some() { State::Starting } else { State::Idle };
+        if let Some(earlier) = &new.continues {
+            self.continue_from(&mut record, earlier).await?;
+        }
+        self.shared.launcher.check(&record).map_err(Error::NotLaunched)?;
+        match self.shared.store.create(record.clone()).await {
+            Err(Error::Exists(id)) => record = self.created_before(&id, &record, &new.key).await?,
+            created => created?,
+        }
+        if let Some(earlier) = new.continues {
+            let patch = Patch { continued_by: Some(record.id.clone()), ..Patch::default() };
+            self.shared.store.update(&earlier, patch).await?;
+        }
+        if let Some(text) = new.prompt {
+            let key = new.key.map_or_else(|| IdempotencyKey::new(FIRST_PROMPT), Ok)?;
+            self.command(&record.id, key, Command::prompt(text)).await?;
+        }
+        Ok(record)
+    }
+
+    /// The session that an earlier request with the same key has created.
+    async fn created_before(
+        &self,
+        id: &SessionId,
+        new: &SessionRecord,
+        key: &Option<IdempotencyKey>,
+    ) -> Result<SessionRecord, Error> {
+        let found = self.shared.store.load(id).await?;
+        let known = found.ok_or_else(|| Error::NotFound(id.clone()))?;
+        let requested = |record: &SessionRecord| {
+            (record.agent.clone(), record.folder.clone(), record.metadata.clone())
+        };
+        match key {
+            Some(key) if requested(&known) != requested(new) => {
+                Err(Error::KeyReused(key.as_str().to_owned()))
+            }
+            _ => Ok(known),
+        }
+    }
+
+    /// Takes over what a closed session knows.
+    async fn continue_from(
+        &self,
+        record: &mut SessionRecord,
+        earlier: &SessionId,
+    ) -> Result<(), Error> {
+        let found = self.shared.store.load(earlier).await?;
+        let found = found.filter(|found| record.owner.is_none() || found.owner == record.owner);
+        let before = found.ok_or_else(|| Error::NotFound(earlier.clone()))?;
+        if before.state != State::Ended {
+            return Err(Error::NotClosed(earlier.clone()));
+        }
+        if record.agent.is_empty() {
+            record.agent = before.agent.clone();
+        }
+        record.folder = record.folder.take().or(before.folder);
+        record.model = record.model.take().or(before.model);
+        record.mode = record.mode.take().or(before.mode);
+        if record.agent == before.agent {
+            record.native_ids = before.native_ids;
+        }
+        record.continues = Some(earlier.clone());
+        Ok(())
+    }
+
+    /// Sends a command. A prompt is acknowledged when it is stored; everything else when it took
+    /// effect, or was refused. The same command with the same key has the same acknowledgement.
+    pub async fn command(
+        &self,
+        id: &SessionId,
+        key: IdempotencyKey,
+        command: Command,
+    ) -> Result<Acknowledgement, Error> {
+        let body = serde_json::to_value(&command).map_err(|it| Error::Failed(it.to_string()))?;
+        let (stored, _) = self.shared.store.submit(id, key.clone(), body.clone()).await?;
+        if stored.state.is_final() {
+            return Ok(stored);
+        }
+        let (acknowledged, acknowledgement) = oneshot::channel();
+        self.shared.wake(id, Wake::Command { key: key.clone(), acknowledged });
+        if matches!(command, Command::Prompt { .. }) && stored.state != CommandState::Accepted {
+            return Ok(stored);
+        }
+        // The owner answers at once: with the state, if that is all that happens now.
+        match acknowledgement.await {
+            Ok(acknowledgement) => acknowledgement,
+            // It has ended. What became of the command is stored.
+            Err(_) => Ok(self.shared.store.submit(id, key, body).await?.0),
+        }
+    }
+
+    /// Deletes a session, and ends its agent. Returns whether there was one.
+    pub async fn delete(&self, id: &SessionId) -> Result<bool, Error> {
+        let (ended, waits) = oneshot::channel();
+        if self.shared.wake_owner(id, Wake::End(ended)) {
+            let _ = waits.await;
+        }
+        self.shared.store.delete(id).await
+    }
+
+    /// Ends all agents. Their turns end truthfully, and sessions can be continued by another host.
+    pub async fn shutdown(&self) {
+        self.shared.shutdown.send_replace(true);
+        let owners: Vec<_> = self.shared.lock().values().cloned().collect();
+        for owner in owners {
+            owner.closed().await;
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, mpsc::UnboundedSender<Wake>>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the owner of a session, and begins one if there is none.
+    fn wake(self: &Arc<Self>, id: &SessionId, wake: Wake) {
+        let mut owners = self.lock();
+        let wake = match owners.get(id) {
+            Some(owner) => match owner.send(wake) {
+                Ok(()) => return,
+                Err(mpsc::error::SendError(wake)) => wake,
+            },
+            None => wake,
+        };
+        let (owner, wakes) = mpsc::unbounded_channel();
+        let _ = owner.send(wake);
+        owners.insert(id.clone(), owner);
+        drop(owners);
+        tokio::spawn(Owner::run(self.clone(), id.clone(), wakes));
+    }
+
+    /// Wakes the owner of a session, if there is one.
+    fn wake_owner(&self, id: &SessionId, wake: Wake) -> bool {
+        self.lock().get(id).is_some_and(|owner| owner.send(wake).is_ok())
+    }
+
+    /// Lets an owner end, unless it was woken in the meantime.
+    fn retire(&self, id: &SessionId, wakes: &mut mpsc::UnboundedReceiver<Wake>) -> bool {
+        let mut owners = self.lock();
+        if !wakes.is_empty() {
+            return false;
+        }
+        owners.remove(id);
+        wakes.close();
+        true
+    }
+
+    /// Notes since when the agent of a session rests; without a time, that it does not.
+    fn note_rest(&self, id: &SessionId, since: Option<Instant>) {
+        let mut resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        resting.retain(|(_, known)| known != id);
+        resting.extend(since.map(|since| (since, id.clone())));
+        drop(resting);
+        if since.is_some() {
+            self.make_room();
+        }
+    }
+
+    /// Closes the agent that has rested longest, if another session needs its place.
+    fn make_room(&self) {
+        if self.wanting.load(Ordering::SeqCst) == 0 || self.slots.available_permits() > 0 {
+            return;
+        }
+        let mut resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        let longest = resting.iter().min().cloned();
+        resting.retain(|rests| Some(rests) != longest.as_ref());
+        drop(resting);
+        if let Some((_, id)) = longest {
+            self.wake_owner(&id, Wake::MakeRoom);
+        }
+    }
+}
+
+fn random_seed() -> Result<u64, Error> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|problem| Error::NoRandomness(problem.to_string()))?;
+    // JSON numbers are exact up to here.
+    Ok(u64::from_le_bytes(bytes) >> 11)
+}
+
+/// Deletes what has expired, until the host is shut down.
+async fn sweep(shared: Arc<Shared>) {
+    let mut shutdown = shared.shutdown.subscribe();
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(SWEEP_INTERVAL) => {}
+            _ = shutdown.wait_for(|shutdown| *shutdown) => return,
+        }
+        // A store that fails now may work the next time.
+        let _ = shared.store.sweep().await;
+    }
+}

@@ -1,0 +1,135 @@
+//! What the entries of an agent change in the record of its session.
+
+use interlingua::Entry;
+use interlingua::event::Data;
+use interlingua_agents::{InputRequest, Wanted};
+
+use super::delivery::{self, Turn};
+use crate::{CommandState, CommandUpdate, IdempotencyKey, Patch, State, Waiting};
+
+/// What is known of a live session from its entries.
+#[derive(Debug)]
+pub(super) struct Observed {
+    pub(super) turn: Turn,
+    pub(super) waiting: Vec<Waiting>,
+    /// Requests whose entry is not stored yet.
+    requested: Vec<InputRequest>,
+}
+
+/// What one batch of entries changes.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    pub(super) patch: Patch,
+    pub(super) commands: Vec<CommandUpdate>,
+    /// The prompt whose intent the batch contains: once the batch is stored, it is sent.
+    pub(super) announced: Option<IdempotencyKey>,
+}
+
+impl Observed {
+    pub(super) fn resting() -> Self {
+        Self { turn: Turn::Resting, waiting: Vec::new(), requested: Vec::new() }
+    }
+
+    /// What the session is doing.
+    pub(super) fn state(&self) -> State {
+        match (&self.turn, self.waiting.is_empty()) {
+            (Turn::Resting, _) => State::Idle,
+            (_, true) => State::Working,
+            (_, false) => State::Waiting { waiting: self.waiting.clone() },
+        }
+    }
+
+    /// Takes a request for the user. It counts when the entry that requests it is stored.
+    pub(super) fn requested(&mut self, request: InputRequest) {
+        self.requested.push(request);
+    }
+
+    /// Takes the requests whose entries are stored; `next` is the number of the next entry. Returns
+    /// whether the state has changed.
+    pub(super) fn stored(&mut self, next: u64) -> bool {
+        let before = self.waiting.len();
+        let requested = std::mem::take(&mut self.requested);
+        let (stored, later) = requested.into_iter().partition(|it| it.sequence < next);
+        self.requested = later;
+        let stored: Vec<InputRequest> = stored;
+        let pending = stored.into_iter().filter(InputRequest::is_pending);
+        self.waiting.extend(pending.map(|request| waiting(&request)));
+        self.waiting.len() != before
+    }
+
+    /// Takes a batch of entries, which are stored next.
+    pub(super) fn observe(&mut self, batch: &[Entry]) -> Changes {
+        let mut changes = Changes::default();
+        for entry in batch {
+            self.entry(entry, &mut changes);
+        }
+        changes.patch.state = Some(self.state());
+        changes
+    }
+
+    fn entry(&mut self, entry: &Entry, changes: &mut Changes) {
+        let patch = &mut changes.patch;
+        match &entry.event.data {
+            Data::SessionStarted(started) => {
+                patch.native_id = started.id.as_ref().map(|id| id.to_string().trim().to_owned());
+                patch.model =
+                    started.model.as_ref().map(ToString::to_string).or(patch.model.take());
+            }
+            Data::SessionUpdated(updated) => {
+                let id = updated.id.as_ref().map(|id| id.to_string().trim().to_owned());
+                patch.native_id = id.or(patch.native_id.take());
+                patch.model =
+                    updated.model.as_ref().map(ToString::to_string).or(patch.model.take());
+                let mode = updated.permission_mode.as_ref().map(ToString::to_string);
+                patch.mode = mode.or(patch.mode.take());
+            }
+            Data::HostState(state) => {
+                if let Turn::Announced(key) = &self.turn
+                    && delivery::intent(state).as_deref() == Some(key.as_str())
+                {
+                    let (state, sequence) = (CommandState::Delivering, Some(entry.sequence));
+                    changes.commands.push(CommandUpdate { key: key.clone(), state, sequence });
+                    changes.announced = Some(key.clone());
+                }
+            }
+            // A turn that begins before the announced prompt was sent is the agent's own; the prompt
+            // waits for its end.
+            Data::TurnStarted(started) if !started.replay => match &self.turn {
+                Turn::Announced(_) => {}
+                Turn::Sent(key) => {
+                    let (state, sequence) = (CommandState::Delivered, Some(entry.sequence));
+                    changes.commands.push(CommandUpdate { key: key.clone(), state, sequence });
+                    self.turn = Turn::Running;
+                }
+                Turn::Resting | Turn::Running => self.turn = Turn::Running,
+            },
+            Data::TurnEnded(ended) if !ended.replay => {
+                self.waiting.clear();
+                self.requested.clear();
+                if self.turn == Turn::Running {
+                    self.turn = Turn::Resting;
+                }
+            }
+            Data::PermissionResolved(resolved) => {
+                if let Some(id) = &resolved.request {
+                    self.forget(&id.to_string());
+                }
+            }
+            Data::QuestionAnswered(answered) => self.forget(&answered.request.to_string()),
+            _ => {}
+        }
+    }
+
+    fn forget(&mut self, request: &str) {
+        self.waiting.retain(|waiting| waiting.request() != request);
+        self.requested.retain(|requested| requested.id() != request);
+    }
+}
+
+fn waiting(request: &InputRequest) -> Waiting {
+    let id = request.id().to_owned();
+    match request.wanted {
+        Wanted::Answer(_) => Waiting::Answer { request: id },
+        _ => Waiting::Decision { request: id },
+    }
+}

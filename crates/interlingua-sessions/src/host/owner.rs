@@ -1,0 +1,381 @@
+//! The owner of a session: its loop, and how it stores what happens.
+
+mod agent;
+mod commands;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use interlingua::{Batch, Entry};
+use interlingua_agents::{Entries, Handle, InputRequest};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::Shared;
+use super::delivery::{self, QueuedPrompt, Turn};
+use super::observation::Observed;
+use crate::{
+    Acknowledgement, CommandState, Commit, Error, Fence, IdempotencyKey, Patch, SessionId,
+    SessionRecord,
+};
+
+/// The number of entries that are stored in one commit, if so many have arrived.
+const MAX_BATCH: usize = 4096;
+
+/// The delays before a commit that failed is tried again.
+const FIRST_RETRY: Duration = Duration::from_millis(50);
+const LONGEST_RETRY: Duration = Duration::from_secs(5);
+
+/// Why an owner is woken.
+#[derive(Debug)]
+pub(super) enum Wake {
+    /// A command was stored.
+    Command { key: IdempotencyKey, acknowledged: oneshot::Sender<Result<Acknowledgement, Error>> },
+    /// The host was started, and the session may have been left in the middle of a turn.
+    Recover(oneshot::Sender<()>),
+    /// The session will be deleted.
+    End(oneshot::Sender<()>),
+    /// Another session needs the place of an agent that rests.
+    MakeRoom,
+}
+
+/// Owns a session.
+pub(super) struct Owner {
+    pub(super) shared: Arc<Shared>,
+    pub(super) id: SessionId,
+    wakes: mpsc::UnboundedReceiver<Wake>,
+    shutdown: watch::Receiver<bool>,
+    pub(super) record: SessionRecord,
+    fence: Fence,
+    agent: Option<Live>,
+    pub(super) observed: Observed,
+    /// The prompts that wait.
+    prompts: VecDeque<QueuedPrompt>,
+    /// The prompt that is on its way to the agent.
+    current: Option<QueuedPrompt>,
+    /// The commands that were taken and are not final.
+    open: HashMap<IdempotencyKey, Acknowledgement>,
+    waiters: Vec<(IdempotencyKey, oneshot::Sender<Result<Acknowledgement, Error>>)>,
+    /// The commands before this position were taken.
+    taken: u64,
+    /// The number of the next entry.
+    pub(super) next: u64,
+    /// An agent of an earlier host may still be ending.
+    pub(super) lost_agent: bool,
+}
+
+/// A live agent.
+struct Live {
+    handle: Handle,
+    entries: Entries,
+    requests: mpsc::UnboundedReceiver<InputRequest>,
+    /// Since when it rests.
+    rests_since: Option<Instant>,
+    /// It was asked to end.
+    ends: bool,
+    _slot: OwnedSemaphorePermit,
+}
+
+/// What an owner waited for.
+enum News {
+    Wake(Wake),
+    Entries(Option<Batch>),
+    Request(InputRequest),
+    /// An agent may be started.
+    Slot(OwnedSemaphorePermit),
+    /// The agent has rested long enough.
+    Idle,
+    Shutdown,
+}
+
+impl Owner {
+    /// Owns a session until it rests.
+    pub(super) async fn run(
+        shared: Arc<Shared>,
+        id: SessionId,
+        mut wakes: mpsc::UnboundedReceiver<Wake>,
+    ) {
+        let opened = match shared.store.claim(&id).await {
+            Ok(fence) => match shared.store.load(&id).await {
+                Ok(Some(record)) => Ok((fence, record)),
+                Ok(None) => Err(Error::NotFound(id.clone())),
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        let (fence, record) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return refuse(&shared, &id, &mut wakes, &error),
+        };
+        let mut owner = Self {
+            shutdown: shared.shutdown.subscribe(),
+            next: shared.store.watch(&id).borrow().next,
+            shared,
+            id,
+            wakes,
+            record,
+            fence,
+            agent: None,
+            observed: Observed::resting(),
+            prompts: VecDeque::new(),
+            current: None,
+            open: HashMap::new(),
+            waiters: Vec::new(),
+            taken: 0,
+            lost_agent: false,
+        };
+        if let Err(error) = owner.serve().await {
+            owner.stop_agent().await;
+            for (_, waiter) in owner.waiters.drain(..) {
+                let _ = waiter.send(Err(error.clone()));
+            }
+            refuse(&owner.shared, &owner.id, &mut owner.wakes, &error);
+        }
+    }
+
+    async fn serve(&mut self) -> Result<(), Error> {
+        self.recover().await?;
+        self.take_commands().await?;
+        loop {
+            self.advance().await;
+            self.note_rest();
+            let rests = self.agent.is_none() && self.prompts.is_empty();
+            if (rests || *self.shutdown.borrow()) && self.shared.retire(&self.id, &mut self.wakes) {
+                return Ok(());
+            }
+            match self.wait().await {
+                News::Wake(wake) => self.woken(wake).await?,
+                News::Entries(Some(batch)) => self.append(batch).await?,
+                News::Entries(None) => self.agent_ended().await?,
+                News::Request(request) => {
+                    self.observed.requested(request);
+                    self.store_requests().await?;
+                }
+                News::Slot(slot) => self.start_agent(slot).await?,
+                News::Idle => self.close_agent().await,
+                News::Shutdown => self.shut_down().await?,
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> News {
+        let wants_agent = self.agent.is_none() && !self.prompts.is_empty();
+        if wants_agent {
+            self.shared.wanting.fetch_add(1, Ordering::SeqCst);
+            self.shared.make_room();
+        }
+        let idle_at = self.agent.as_ref().filter(|live| !live.ends).and_then(|live| {
+            live.rests_since.and_then(|since| since.checked_add(self.shared.limits.idle))
+        });
+        let Self { agent, wakes, shutdown, shared, .. } = self;
+        let slots = shared.slots.clone();
+        let (entries, requests) = match agent {
+            Some(live) => (Some(&mut live.entries), Some(&mut live.requests)),
+            None => (None, None),
+        };
+        let news = tokio::select! {
+            Some(wake) = wakes.recv() => News::Wake(wake),
+            batch = next(entries) => News::Entries(batch),
+            request = next_request(requests) => News::Request(request),
+            Ok(slot) = slots.acquire_owned(), if wants_agent => News::Slot(slot),
+            () = until(idle_at) => News::Idle,
+            _ = shutdown.wait_for(|shutdown| *shutdown) => News::Shutdown,
+        };
+        if wants_agent {
+            self.shared.wanting.fetch_sub(1, Ordering::SeqCst);
+        }
+        news
+    }
+
+    async fn woken(&mut self, wake: Wake) -> Result<(), Error> {
+        match wake {
+            Wake::Command { key, acknowledged } => {
+                self.waiters.push((key, acknowledged));
+                self.take_commands().await?;
+                self.answer_waiters();
+            }
+            Wake::Recover(recovered) => {
+                // Recovery comes before everything else.
+                let _ = recovered.send(());
+            }
+            Wake::End(ended) => {
+                self.stop_agent().await;
+                let _ = ended.send(());
+                return Err(Error::NotFound(self.id.clone()));
+            }
+            Wake::MakeRoom => {
+                if self.observed.turn == Turn::Resting && self.prompts.is_empty() {
+                    self.close_agent().await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins the delivery of the next prompt, if the session rests and its agent is there.
+    async fn advance(&mut self) {
+        if self.observed.turn != Turn::Resting {
+            return;
+        }
+        let Some(live) = self.agent.as_ref().filter(|live| !live.ends) else { return };
+        let Some(prompt) = self.prompts.pop_front() else { return };
+        if live.handle.emit(delivery::announcement(&prompt.key)).await.is_ok() {
+            self.observed.turn = Turn::Announced(prompt.key.clone());
+            self.current = Some(prompt);
+        } else {
+            // The agent is ending; another one is started for the prompt.
+            self.prompts.push_front(prompt);
+            self.close_agent().await;
+        }
+    }
+
+    /// Stores a batch of entries, with what it changes.
+    async fn append(&mut self, batch: Batch) -> Result<(), Error> {
+        let mut batch = batch.to_entries();
+        if let Some(live) = &mut self.agent {
+            while batch.len() < MAX_BATCH
+                && let Some(more) = live.entries.try_next()
+            {
+                batch.extend(&more);
+            }
+        }
+        let announced = self.store_batch(batch).await?;
+        self.store_requests().await?;
+        if let Some(key) = announced {
+            self.send_prompt(key).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores entries with what they change. Returns the prompt that they announce, if they do.
+    async fn store_batch(&mut self, entries: Vec<Entry>) -> Result<Option<IdempotencyKey>, Error> {
+        let changes = self.observed.observe(&entries);
+        let (patch, commands) = (changes.patch, changes.commands);
+        self.commit(Commit { entries, patch, commands }).await?;
+        Ok(changes.announced)
+    }
+
+    /// Sends the prompt whose intent is stored.
+    async fn send_prompt(&mut self, key: IdempotencyKey) -> Result<(), Error> {
+        let (Some(prompt), Some(live)) = (self.current.take(), &self.agent) else { return Ok(()) };
+        self.observed.turn = Turn::Sent(key.clone());
+        let handle = live.handle.clone();
+        if let Err(refused) = handle.prompt(prompt.text).await {
+            let reason = refused.to_string();
+            self.observed.turn = Turn::Running;
+            for event in delivery::failed_turn(&reason) {
+                if handle.emit(event).await.is_err() {
+                    self.observed.turn = Turn::Resting;
+                }
+            }
+            self.settle(key, CommandState::Refused { reason }).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores that the session waits, once the entries that request something are stored.
+    async fn store_requests(&mut self) -> Result<(), Error> {
+        if self.observed.stored(self.next) {
+            let patch = Patch { state: Some(self.observed.state()), ..Patch::default() };
+            self.commit(Commit { patch, ..Commit::default() }).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores a change. A store that fails, because the disk is full for instance, is tried again, and
+    /// the agent's output waits meanwhile.
+    pub(super) async fn commit(&mut self, commit: Commit) -> Result<(), Error> {
+        let mut delay = FIRST_RETRY;
+        loop {
+            let stored = self.shared.store.commit(&self.id, self.fence, commit.clone()).await;
+            match stored {
+                Ok(tail) => {
+                    self.next = tail.next;
+                    for update in &commit.commands {
+                        if let Some(known) = self.open.get_mut(&update.key) {
+                            known.state = update.state.clone();
+                            known.sequence = update.sequence;
+                        }
+                        if update.state.is_final() {
+                            self.open.remove(&update.key);
+                        }
+                    }
+                    self.record.apply(&commit.patch);
+                    return Ok(());
+                }
+                Err(Error::Failed(_)) if !*self.shutdown.borrow() => {}
+                Err(error) => return Err(error),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(delay) => {}
+                _ = self.shutdown.wait_for(|shutdown| *shutdown) => {}
+            }
+            delay = (delay * 2).min(LONGEST_RETRY);
+        }
+    }
+
+    fn note_rest(&mut self) {
+        let rests = self.observed.turn == Turn::Resting && self.prompts.is_empty();
+        let since = match &mut self.agent {
+            Some(live) if rests => Some(*live.rests_since.get_or_insert_with(Instant::now)),
+            Some(live) => {
+                live.rests_since = None;
+                None
+            }
+            None => None,
+        };
+        self.shared.note_rest(&self.id, since);
+    }
+}
+
+/// Answers everyone who wakes an owner that cannot own its session.
+fn refuse(
+    shared: &Shared,
+    id: &SessionId,
+    wakes: &mut mpsc::UnboundedReceiver<Wake>,
+    error: &Error,
+) {
+    loop {
+        while let Ok(wake) = wakes.try_recv() {
+            match wake {
+                Wake::Command { acknowledged, .. } => {
+                    let _ = acknowledged.send(Err(error.clone()));
+                }
+                Wake::Recover(done) | Wake::End(done) => {
+                    let _ = done.send(());
+                }
+                Wake::MakeRoom => {}
+            }
+        }
+        if shared.retire(id, wakes) {
+            return;
+        }
+    }
+}
+
+async fn next(entries: Option<&mut Entries>) -> Option<Batch> {
+    match entries {
+        Some(entries) => entries.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_request(
+    requests: Option<&mut mpsc::UnboundedReceiver<InputRequest>>,
+) -> InputRequest {
+    if let Some(requests) = requests
+        && let Some(request) = requests.recv().await
+    {
+        return request;
+    }
+    std::future::pending().await
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}

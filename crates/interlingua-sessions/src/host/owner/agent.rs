@@ -1,0 +1,153 @@
+//! The agent of a session: how it is started, and how it ends.
+
+use interlingua_agents::{Session, Stop};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use super::{Live, Owner};
+use crate::host::delivery::{self, Turn};
+use crate::host::observation::Observed;
+use crate::host::{Prepared, log};
+use crate::{CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Patch, State};
+
+impl Owner {
+    /// Starts the agent, because a prompt waits.
+    pub(super) async fn start_agent(&mut self, slot: OwnedSemaphorePermit) -> Result<(), Error> {
+        if std::mem::take(&mut self.lost_agent) {
+            tokio::time::sleep_until(self.shared.guards_end).await;
+        }
+        let needs_log = self.shared.launcher.needs_log(&self.record);
+        let stored = log::read(&*self.shared.store, &self.record, needs_log).await?;
+        let mut earlier = stored.lines;
+        if needs_log && earlier.is_empty() {
+            earlier = self.log_of_earlier().await?;
+        }
+        match self.shared.launcher.prepare(&self.record, &earlier) {
+            Ok(prepared) => self.start(prepared, stored.reader, slot).await,
+            Err(reason) => self.fail_prompt(stored.reader, &reason).await,
+        }
+    }
+
+    /// The log of the session that this one continues.
+    async fn log_of_earlier(&self) -> Result<Vec<u8>, Error> {
+        let Some(earlier) = &self.record.continues else { return Ok(Vec::new()) };
+        match self.shared.store.load(earlier).await? {
+            Some(record) => Ok(log::read(&*self.shared.store, &record, true).await?.lines),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn start(
+        &mut self,
+        Prepared { agent, mut options }: Prepared,
+        reader: interlingua::Reader,
+        slot: OwnedSemaphorePermit,
+    ) -> Result<(), Error> {
+        let (sender, requests) = mpsc::unbounded_channel();
+        options.input_requests = Some(sender);
+        options.read.id_seed = Some(self.record.id_seed);
+        options.reader = Some(reader);
+        match agent.start(options).await {
+            Ok(Session { handle, entries, .. }) => {
+                let (rests_since, ends) = (None, false);
+                let live = Live { handle, entries, requests, rests_since, ends, _slot: slot };
+                self.agent = Some(live);
+                Ok(())
+            }
+            Err(error) => {
+                let reason = error.to_string();
+                let stored = log::read(&*self.shared.store, &self.record, false).await?;
+                self.fail_prompt(stored.reader, &reason).await
+            }
+        }
+    }
+
+    /// Ends the turn of the next prompt, because the agent cannot be started.
+    async fn fail_prompt(
+        &mut self,
+        reader: interlingua::Reader,
+        reason: &str,
+    ) -> Result<(), Error> {
+        let Some(prompt) = self.prompts.pop_front() else { return Ok(()) };
+        let entries = self.emitted(reader, delivery::failed_turn(reason));
+        let state = CommandState::Refused { reason: reason.to_owned() };
+        let patch = Patch { state: Some(State::Idle), ..Patch::default() };
+        let (key, sequence) = (prompt.key, Some(self.next));
+        let update = CommandUpdate { key: key.clone(), state: state.clone(), sequence };
+        self.commit(Commit { entries, patch, commands: vec![update] }).await?;
+        self.answered(key, state, sequence);
+        Ok(())
+    }
+
+    /// After the last entry of the agent's session.
+    pub(super) async fn agent_ended(&mut self) -> Result<(), Error> {
+        self.agent = None;
+        self.note_rest();
+        // The intent of this prompt was not stored, so it was not sent.
+        if let Some(prompt) = self.current.take() {
+            self.prompts.push_front(prompt);
+            self.observed.turn = Turn::Resting;
+        }
+        if self.observed.turn != Turn::Resting {
+            self.close_turn("the agent's session ended in the middle of the turn").await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the agent when its work is done.
+    pub(super) async fn close_agent(&mut self) {
+        if let Some(live) = &mut self.agent {
+            live.ends = true;
+            let _ = live.handle.finish().await;
+        }
+    }
+
+    /// Ends the agent at once, and discards what it still emits.
+    pub(super) async fn stop_agent(&mut self) {
+        if let Some(Live { handle, entries, .. }) = self.agent.take() {
+            let _ = handle.close().await;
+            drop(handle);
+            entries.end().await;
+        }
+        self.note_rest();
+    }
+
+    /// Closes the session: its agent, its log, and the prompts that wait.
+    pub(super) async fn close(&mut self, key: IdempotencyKey) -> Result<(), Error> {
+        let waiting = self.prompts.drain(..).chain(self.current.take());
+        for prompt in waiting.collect::<Vec<_>>() {
+            let reason = "the session was closed".to_owned();
+            self.settle(prompt.key, CommandState::Refused { reason }).await?;
+        }
+        if let Some(mut live) = self.agent.take() {
+            let _ = live.handle.close().await;
+            while let Some(batch) = live.entries.next().await {
+                self.store_batch(batch.to_entries()).await?;
+            }
+        } else {
+            let stored = log::read(&*self.shared.store, &self.record, false).await?;
+            let entries = self.finished(stored.reader);
+            self.commit(Commit { entries, ..Commit::default() }).await?;
+        }
+        let (state, sequence) = (CommandState::Delivered, Some(self.next));
+        let update = CommandUpdate { key: key.clone(), state: state.clone(), sequence };
+        let patch = Patch { state: Some(State::Ended), ..Patch::default() };
+        self.commit(Commit { patch, commands: vec![update], ..Commit::default() }).await?;
+        self.observed = Observed::resting();
+        self.answered(key, state, sequence);
+        Ok(())
+    }
+
+    /// Ends the agent because the host is shut down. Prompts that wait are sent by the next host.
+    pub(super) async fn shut_down(&mut self) -> Result<(), Error> {
+        self.prompts.clear();
+        if let Some(mut live) = self.agent.take() {
+            let why = Stop::GaveUp("the server was shut down".to_owned());
+            let _ = live.handle.stop(why).await;
+            while let Some(batch) = live.entries.next().await {
+                self.store_batch(batch.to_entries()).await?;
+            }
+        }
+        self.note_rest();
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! What each command does, and who learns what became of it.
+
+use interlingua_agents::permission::Decision;
+use interlingua_agents::{Prompt, Refused};
+
+use super::{Live, Owner};
+use crate::host::command::{Command, Reaction, WhilePending};
+use crate::host::delivery::{QueuedPrompt, Turn};
+use crate::{Acknowledgement, CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Waiting};
+
+/// What the agent learns of a request that a new prompt supersedes.
+const SUPERSEDED: &str = "the user sent a new prompt instead of an answer";
+
+impl Owner {
+    /// Executes the commands that were stored since the last call.
+    pub(super) async fn take_commands(&mut self) -> Result<(), Error> {
+        for command in self.shared.store.open_commands(&self.id).await? {
+            if command.position < self.taken {
+                continue;
+            }
+            self.taken = command.position + 1;
+            let key = command.acknowledgement.key.clone();
+            self.open.insert(key.clone(), command.acknowledgement);
+            match serde_json::from_value::<Command>(command.body) {
+                Ok(command) => self.execute(key, command).await?,
+                Err(problem) => {
+                    let reason = format!("this is not a command: {problem}");
+                    self.settle(key, CommandState::Refused { reason }).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn execute(&mut self, key: IdempotencyKey, command: Command) -> Result<(), Error> {
+        match command {
+            Command::Prompt { text, joins: true, .. } if self.observed.turn == Turn::Running => {
+                self.mark(&key, CommandState::Delivering).await?;
+                let joined = match &self.agent {
+                    Some(live) => live.handle.prompt(Prompt::joining(text)).await,
+                    None => Err(Refused::NoTurn),
+                };
+                self.settle(key, settled(joined)).await
+            }
+            Command::Prompt { text, while_pending, .. } => {
+                self.queue(QueuedPrompt { key, text }, while_pending).await
+            }
+            Command::Close => self.close(key).await,
+            command => {
+                self.mark(&key, CommandState::Delivering).await?;
+                let answer = self.act(command).await;
+                self.settle(key, settled(answer)).await
+            }
+        }
+    }
+
+    /// Queues a prompt, unless it may not wait for what is pending.
+    async fn queue(
+        &mut self,
+        prompt: QueuedPrompt,
+        while_pending: WhilePending,
+    ) -> Result<(), Error> {
+        if prompt.text.trim().is_empty() {
+            let reason = Refused::EmptyPrompt.to_string();
+            return self.settle(prompt.key, CommandState::Refused { reason }).await;
+        }
+        if !self.observed.waiting.is_empty() {
+            match while_pending {
+                WhilePending::Queue => {}
+                WhilePending::Supersede => self.supersede().await,
+                WhilePending::Reject => {
+                    let reason = "the session waits for an answer: give it, or send the prompt with \
+                                  `whilePending` set to `queue` or `supersede`";
+                    let state = CommandState::Refused { reason: reason.to_owned() };
+                    return self.settle(prompt.key, state).await;
+                }
+            }
+        }
+        self.prompts.push_back(prompt);
+        Ok(())
+    }
+
+    /// Answers everything that waits as superseded.
+    async fn supersede(&mut self) {
+        let Some(live) = &self.agent else { return };
+        for waiting in &self.observed.waiting {
+            // What has been answered in the meantime does not matter.
+            let _ = match waiting {
+                Waiting::Decision { request } => {
+                    let deny = Decision::Deny(SUPERSEDED.to_owned());
+                    live.handle.decide(request, deny).await
+                }
+                waiting => live.handle.decline(waiting.request(), SUPERSEDED).await,
+            };
+        }
+    }
+
+    /// Does what a command asks for, at once.
+    async fn act(&mut self, command: Command) -> Result<(), Refused> {
+        let Some(Live { handle, .. }) = &self.agent else { return Err(Refused::NoTurn) };
+        match command {
+            Command::Decide { request, decision, reason } => match decision.reaction(reason) {
+                Reaction::Decide(decision) => handle.decide(&request, decision).await,
+                Reaction::Always(always) => handle.allow_always(&request, always).await,
+            },
+            Command::Answer { request, answer: Some(answer), .. } => {
+                handle.answer(&request, answer).await
+            }
+            Command::Answer { request, answer: None, decline } => {
+                let reason = decline.unwrap_or_else(|| "the user declined to answer".to_owned());
+                handle.decline(&request, &reason).await
+            }
+            Command::Interrupt => handle.interrupt().await,
+            Command::Prompt { .. } | Command::Close => Ok(()),
+        }
+    }
+
+    /// Answers those who wait for a command that was taken.
+    pub(super) fn answer_waiters(&mut self) {
+        for (key, waiter) in std::mem::take(&mut self.waiters) {
+            // A command that is final was answered, or was final before; the store has the answer.
+            if let Some(acknowledgement) = self.open.get(&key) {
+                let _ = waiter.send(Ok(acknowledgement.clone()));
+            }
+        }
+    }
+
+    /// Notes how far a command got.
+    async fn mark(&mut self, key: &IdempotencyKey, state: CommandState) -> Result<(), Error> {
+        let sequence = state.is_final().then_some(self.next);
+        let update = CommandUpdate { key: key.clone(), state, sequence };
+        self.commit(Commit { commands: vec![update], ..Commit::default() }).await
+    }
+
+    /// Notes what became of a command in the end, and answers those who wait for it.
+    pub(super) async fn settle(
+        &mut self,
+        key: IdempotencyKey,
+        state: CommandState,
+    ) -> Result<(), Error> {
+        self.mark(&key, state.clone()).await?;
+        let sequence = Some(self.next);
+        self.answered(key, state, sequence);
+        Ok(())
+    }
+
+    pub(super) fn answered(
+        &mut self,
+        key: IdempotencyKey,
+        state: CommandState,
+        sequence: Option<u64>,
+    ) {
+        self.open.remove(&key);
+        let acknowledgement = Acknowledgement { key: key.clone(), state, sequence };
+        let (answered, others) =
+            std::mem::take(&mut self.waiters).into_iter().partition(|(waits, _)| *waits == key);
+        self.waiters = others;
+        let answered: Vec<_> = answered;
+        for (_, waiter) in answered {
+            let _ = waiter.send(Ok(acknowledgement.clone()));
+        }
+    }
+}
+
+/// What became of a command that the agent was given.
+fn settled(answer: Result<(), Refused>) -> CommandState {
+    match answer {
+        Ok(()) => CommandState::Delivered,
+        Err(refused) => CommandState::Refused { reason: refused.to_string() },
+    }
+}

@@ -1,0 +1,139 @@
+//! How a session goes on whose owner was lost: its process was killed, or its machine lost power.
+//!
+//! The agent has ended, because its guard ends it. The turn that was running is closed as failed. A
+//! prompt that was about to be sent is looked up in the agent's own files; where they do not decide,
+//! its turn ends as failed too, because sending it again might run it twice.
+
+use interlingua::event::{Event, Outcome};
+use interlingua::{Entry, EntryRef, Exit, Reader, Stopped, StreamEnd};
+
+use super::Received;
+use super::command::Command;
+use super::delivery::{self, Turn};
+use super::log::{self, StoredLog};
+use super::observation::Observed;
+use super::owner::Owner;
+use crate::store::system_clock;
+use crate::{CommandState, CommandUpdate, Commit, Error, Patch, State, StoredCommand};
+
+/// The cause of a turn that was running.
+const LOST: &str = "the server ended in the middle of the turn; what the agent printed and was not \
+                    stored yet is cut off";
+
+/// The cause of a turn of which it is not known whether it began.
+const UNKNOWN: &str = "delivery unknown: the server ended while the prompt was being sent, and the \
+                       agent's own files do not decide whether it was received; send it again if it \
+                       should run";
+
+/// What became of a command for an agent that has ended.
+const GONE: &str = "the server ended while the command was being executed, and the agent with it";
+
+impl Owner {
+    /// Closes what an earlier owner left open.
+    pub(super) async fn recover(&mut self) -> Result<(), Error> {
+        if self.record.state == State::Ended {
+            return Ok(());
+        }
+        let commands = self.shared.store.open_commands(&self.id).await?;
+        let is_delivering =
+            |it: &&StoredCommand| it.acknowledgement.state == CommandState::Delivering;
+        let delivering: Vec<_> = commands.iter().filter(is_delivering).cloned().collect();
+        if self.record.state == State::Idle && delivering.is_empty() {
+            return Ok(());
+        }
+        let stored = log::read(&*self.shared.store, &self.record, false).await?;
+        self.lost_agent = self.record.state != State::Starting || !delivering.is_empty();
+        let mut updates = Vec::new();
+        let mut cause = stored.has_open_turn.then_some(LOST);
+        for command in delivering {
+            let key = command.acknowledgement.key;
+            let prompt = match serde_json::from_value(command.body) {
+                Ok(Command::Prompt { text, .. }) => Some(text),
+                _ => None,
+            };
+            let announced = stored.intent.as_deref() == Some(key.as_str());
+            let sequence = command.acknowledgement.sequence;
+            let state = match prompt {
+                // Its turn has begun, but that was not noted.
+                Some(_) if !announced => CommandState::Delivered,
+                Some(text) => match self.shared.launcher.received(&self.record, &text) {
+                    Received::No => CommandState::Accepted,
+                    Received::Yes => {
+                        cause = Some(LOST);
+                        CommandState::Delivered
+                    }
+                    Received::Unknown => {
+                        cause = Some(UNKNOWN);
+                        CommandState::Unknown { reason: UNKNOWN.to_owned() }
+                    }
+                },
+                None => CommandState::Unknown { reason: GONE.to_owned() },
+            };
+            updates.push(CommandUpdate { key, state, sequence });
+        }
+        let StoredLog { reader, has_open_turn, .. } = stored;
+        let entries = match cause {
+            Some(cause) if has_open_turn => self.ended(reader, cause),
+            Some(cause) => self.emitted(reader, delivery::failed_turn(cause)),
+            None => Vec::new(),
+        };
+        let patch = Patch { state: Some(State::Idle), ..Patch::default() };
+        self.commit(Commit { entries, patch, commands: updates }).await
+    }
+
+    /// Closes the turn that the log left open.
+    pub(super) async fn close_turn(&mut self, cause: &str) -> Result<(), Error> {
+        let stored = log::read(&*self.shared.store, &self.record, false).await?;
+        let key = match &self.observed.turn {
+            Turn::Sent(key) => Some(key.clone()),
+            _ => None,
+        };
+        let entries = match stored.has_open_turn {
+            true => self.ended(stored.reader, cause),
+            false if key.is_some() => self.emitted(stored.reader, delivery::failed_turn(cause)),
+            false => Vec::new(),
+        };
+        let reason = cause.to_owned();
+        let (state, sequence) = (CommandState::Unknown { reason }, Some(self.next));
+        let commands = key.map(|key| CommandUpdate { key, state, sequence }).into_iter().collect();
+        let patch = Patch { state: Some(State::Idle), ..Patch::default() };
+        self.observed = Observed::resting();
+        self.commit(Commit { entries, patch, commands }).await
+    }
+
+    /// The entries that end the stream which an agent left open.
+    fn ended(&self, mut reader: Reader, cause: &str) -> Vec<Entry> {
+        let stopped = Some(Stopped { outcome: Outcome::Failed, cause: cause.to_owned() });
+        let exit = Exit { stopped, ..Exit::default() };
+        let mut entries = Vec::new();
+        let mut keep = |entry: EntryRef<'_>| entries.push(entry.to_owned());
+        let Ok(_) = reader.end_stream(StreamEnd::Exit(&exit), Some(now()), &mut keep);
+        entries
+    }
+
+    /// The entries of events that no agent emitted.
+    pub(super) fn emitted(
+        &self,
+        mut reader: Reader,
+        events: impl IntoIterator<Item = Event<'static>>,
+    ) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        let mut keep = |entry: EntryRef<'_>| entries.push(entry.to_owned());
+        for event in events {
+            let Ok(_) = reader.emit(event, Some(now()), &mut keep);
+        }
+        entries
+    }
+
+    /// The entries that end a session whose agent is not live.
+    pub(super) fn finished(&self, reader: Reader) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        let mut keep = |entry: EntryRef<'_>| entries.push(entry.to_owned());
+        let Ok(_) = reader.finish(&Exit::default(), Some(now()), &mut keep);
+        entries
+    }
+}
+
+fn now() -> u64 {
+    system_clock()()
+}

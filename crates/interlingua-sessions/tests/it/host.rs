@@ -1,0 +1,497 @@
+//! A host owns live sessions: prompts run once and in order, what the agent emits is stored, and a
+//! session whose owner was lost goes on truthfully. A shell script plays Claude Code.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use interlingua::Entry;
+use interlingua::event::{Data, Event, HostState, Outcome};
+use interlingua::json::{Json, Text};
+use interlingua_agents::agent::program::Program;
+use interlingua_agents::{Options, Request};
+use interlingua_sessions::host::{
+    Command, HostLimits, Launcher, NewSession, Prepared, Received, Verdict, WhilePending,
+};
+use interlingua_sessions::{
+    Acknowledgement, CommandState, CommandUpdate, Commit, Error, Host, MemoryStore, Patch,
+    SessionId, SessionRecord, State, Store, Waiting,
+};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::{key, parsed};
+
+/// Reacts to words of its prompt, and otherwise repeats it: `wait` (until it is interrupted), `die`,
+/// `touch` (asks for a permission), `ask` (asks a question). Every prompt is added to a file.
+const TALKER: &str = r#"#!/bin/sh
+say() { echo '{"type":"assistant","message":{"id":"m'$n'","role":"assistant","content":[{"type":"text","text":"'"$1"'"}]},"session_id":"s1","uuid":"u'$n'"}'; }
+end() { echo '{"type":"result","subtype":"'$1'","is_error":'$2',"terminal_reason":"'$3'","result":"","session_id":"s1","uuid":"r'$n'"}'; }
+request() { echo '{"type":"control_request","request_id":"q'$n'","request":{"subtype":"can_use_tool","tool_name":"'$1'","input":'"$2"',"tool_use_id":"c'$n'"}}'; }
+n=$$
+while read -r line; do
+  case $line in
+    *'"subtype":"interrupt"'*) end error_during_execution true aborted_streaming; continue;;
+    *'"control_response"'*)
+      case $line in
+        *'"behavior":"allow"'*'"answers"'*) say answered;;
+        *'"behavior":"allow"'*) say allowed;;
+        *) say denied;;
+      esac
+      end success false completed; continue;;
+    *'"type":"user"'*) ;;
+    *) continue;;
+  esac
+  n=$((n+1))
+  echo "$line" >> received
+  echo '{"type":"system","subtype":"init","session_id":"s1","model":"m","cwd":"/w","tools":[],"uuid":"i'$n'"}'
+  case $line in
+    *die*) say begins; exit 7;;
+    *wait*) say begins; continue;;
+    *touch*) request Bash '{"command":"touch x"}'; continue;;
+    *ask*) request AskUserQuestion '{"questions":[{"question":"Which?","header":"W","options":[{"label":"Red","description":"r"},{"label":"Blue","description":"b"}],"multiSelect":false}]}'; continue;;
+    *) text=${line#*content\":\"}; say "${text%%\"*}"; end success false completed;;
+  esac
+done
+"#;
+
+/// Launches the script, and notes each launch.
+struct Scripts {
+    folder: TempDir,
+    launches: Mutex<Vec<SessionRecord>>,
+    received: Received,
+}
+
+impl Scripts {
+    fn new(received: Received) -> Arc<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("talker");
+        std::fs::write(&script, TALKER).unwrap();
+        let description = format!(
+            "command = \"/bin/sh\"\narguments = [{:?}]\ndialect = \"claude\"\nprompt = \"protocol\"\n",
+            script.display().to_string()
+        );
+        std::fs::write(folder.path().join("talker.toml"), description).unwrap();
+        Arc::new(Self { folder, launches: Mutex::default(), received })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// How often the agent received a text.
+    fn times(&self, text: &str) -> usize {
+        let received = std::fs::read_to_string(self.path("received")).unwrap_or_default();
+        received.lines().filter(|line| line.contains(text)).count()
+    }
+}
+
+impl Launcher for Scripts {
+    fn check(&self, record: &SessionRecord) -> Result<(), String> {
+        match &*record.agent {
+            "talker" | "missing" => Ok(()),
+            other => Err(format!("no agent is called `{other}`")),
+        }
+    }
+
+    fn needs_log(&self, _record: &SessionRecord) -> bool {
+        false
+    }
+
+    fn prepare(&self, record: &SessionRecord, _log: &[u8]) -> Result<Prepared, String> {
+        self.launches.lock().unwrap().push(record.clone());
+        if record.agent == "missing" {
+            return Err("the agent is not installed".to_owned());
+        }
+        let program = Program::read(&self.path("talker.toml")).map_err(|it| it.to_string())?;
+        let request = Request { folder: self.folder.path().to_owned(), ..Request::default() };
+        let agent = program.prepare(&request).map_err(|it| it.to_string())?;
+        Ok(Prepared { agent: Box::new(agent), options: Options::default() })
+    }
+
+    fn received(&self, _record: &SessionRecord, _prompt: &str) -> Received {
+        self.received
+    }
+}
+
+struct Fixture {
+    host: Host,
+    store: Arc<MemoryStore>,
+    scripts: Arc<Scripts>,
+}
+
+impl Fixture {
+    async fn new() -> Self {
+        Self::with(HostLimits::default()).await
+    }
+
+    async fn with(limits: HostLimits) -> Self {
+        let (store, scripts) = (Arc::new(MemoryStore::default()), Scripts::new(Received::Unknown));
+        let host = Host::open(store.clone(), scripts.clone(), limits).await.unwrap();
+        Self { host, store, scripts }
+    }
+
+    async fn create(&self, prompt: &str) -> SessionId {
+        let prompt = Some(prompt.to_owned());
+        let new = NewSession { agent: "talker".to_owned(), prompt, ..NewSession::default() };
+        self.host.create(new).await.unwrap().id
+    }
+
+    async fn send(&self, id: &SessionId, name: &str, command: Command) -> Acknowledgement {
+        within(self.host.command(id, key(name), command)).await.unwrap()
+    }
+
+    /// Waits until the entries of a session satisfy a condition; returns them.
+    async fn until(&self, id: &SessionId, done: impl Fn(&[Entry]) -> bool) -> Vec<Entry> {
+        let mut tail = self.store.watch(id);
+        loop {
+            let log = log(&*self.store, id).await;
+            if done(&log) {
+                return log;
+            }
+            within(tail.changed()).await.unwrap();
+        }
+    }
+
+    /// Waits until the record of a session satisfies a condition.
+    async fn until_record(&self, id: &SessionId, done: impl Fn(&SessionRecord) -> bool) {
+        within(async {
+            while !self.store.load(id).await.unwrap().is_some_and(|record| done(&record)) {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+
+    async fn until_turns(&self, id: &SessionId, count: usize) -> Vec<Entry> {
+        self.until(id, |log| outcomes(log).len() >= count).await
+    }
+}
+
+async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), work).await.unwrap()
+}
+
+async fn log(store: &dyn Store, id: &SessionId) -> Vec<Entry> {
+    parsed(&store.read(id, 0, usize::MAX).await.unwrap().lines)
+}
+
+fn outcomes(log: &[Entry]) -> Vec<Outcome> {
+    let outcome = |entry: &Entry| match &entry.event.data {
+        Data::TurnEnded(ended) => Some(ended.outcome.clone()),
+        _ => None,
+    };
+    log.iter().filter_map(outcome).collect()
+}
+
+fn texts(log: &[Entry]) -> Vec<String> {
+    let text = |entry: &Entry| match &entry.event.data {
+        Data::Block(block) => Some(block.text.to_string()),
+        _ => None,
+    };
+    log.iter().filter_map(text).collect()
+}
+
+fn kinds(log: &[Entry]) -> Vec<&'static str> {
+    log.iter().map(|entry| entry.event.data.kind()).collect()
+}
+
+fn prompt(text: &str) -> Command {
+    Command::prompt(text)
+}
+
+fn requested(log: &[Entry]) -> bool {
+    let kinds = kinds(log);
+    kinds.contains(&"permission_requested") || kinds.contains(&"question_asked")
+}
+
+#[tokio::test]
+async fn prompts_run_in_order_and_each_of_them_once() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("one").await;
+    let sent = fixture.send(&id, "second", prompt("two")).await;
+    assert_eq!(sent.state, CommandState::Accepted);
+    let again = fixture.send(&id, "second", prompt("two")).await;
+    assert_eq!(again.key, sent.key);
+    let other = fixture.host.command(&id, key("second"), prompt("three")).await;
+    assert_eq!(other, Err(Error::KeyReused("second".to_owned())));
+    let log = fixture.until_turns(&id, 2).await;
+    assert_eq!(texts(&log), ["one", "two"]);
+    assert_eq!(outcomes(&log), [Outcome::Completed, Outcome::Completed]);
+    assert!(log.iter().map(|entry| entry.sequence).eq(0..log.len() as u64));
+    fixture.until_record(&id, |record| record.state == State::Idle).await;
+    let done = fixture.send(&id, "second", prompt("two")).await;
+    assert_eq!(done.state, CommandState::Delivered);
+    let begun = done.sequence.and_then(|at| log.get(usize::try_from(at).unwrap()));
+    assert_eq!(begun.map(|entry| entry.event.data.kind()), Some("turn_started"));
+    assert_eq!((fixture.scripts.times("one"), fixture.scripts.times("two")), (1, 1));
+    let record = fixture.store.load(&id).await.unwrap().unwrap();
+    assert_eq!((record.native_ids, record.model), (vec!["s1".to_owned()], Some("m".to_owned())));
+}
+
+#[tokio::test]
+async fn a_request_waits_for_its_answer() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("touch it").await;
+    fixture.until_record(&id, |record| matches!(record.state, State::Waiting { .. })).await;
+    let record = fixture.store.load(&id).await.unwrap().unwrap();
+    let State::Waiting { waiting } = &record.state else { panic!("{record:?}") };
+    let [Waiting::Decision { request }] = &waiting[..] else { panic!("{waiting:?}") };
+    let wrong =
+        Command::Answer { request: request.clone(), answer: Some(json!("x")), decline: None };
+    let refused = fixture.send(&id, "wrong", wrong).await;
+    assert!(matches!(refused.state, CommandState::Refused { .. }), "{refused:?}");
+    let (text, while_pending) = ("no".to_owned(), WhilePending::Reject);
+    let rejected = Command::Prompt { text, while_pending, joins: false };
+    let rejected = fixture.send(&id, "rejected", rejected).await;
+    assert!(matches!(rejected.state, CommandState::Refused { .. }), "{rejected:?}");
+    let decision = Verdict::Allow;
+    let allow = Command::Decide { request: request.clone(), decision, reason: None };
+    let allowed = fixture.send(&id, "allow", allow.clone()).await;
+    assert_eq!(allowed.state, CommandState::Delivered);
+    assert_eq!(fixture.send(&id, "allow", allow.clone()).await, allowed);
+    let log = fixture.until_turns(&id, 1).await;
+    assert_eq!(texts(&log), ["allowed"]);
+    // The same answer as another command comes too late.
+    let late = fixture.send(&id, "late", allow).await;
+    assert!(matches!(late.state, CommandState::Refused { .. }), "{late:?}");
+}
+
+#[tokio::test]
+async fn a_prompt_can_supersede_what_waits() {
+    let fixture = Fixture::new().await;
+    for (words, answer) in [("touch it", "denied"), ("ask me", "denied")] {
+        let id = fixture.create(words).await;
+        fixture.until(&id, requested).await;
+        fixture.until_record(&id, |record| matches!(record.state, State::Waiting { .. })).await;
+        let (text, while_pending) = ("instead".to_owned(), WhilePending::Supersede);
+        fixture.send(&id, "instead", Command::Prompt { text, while_pending, joins: false }).await;
+        let log = fixture.until_turns(&id, 2).await;
+        assert_eq!(texts(&log), [answer, "instead"], "{words}");
+    }
+}
+
+#[tokio::test]
+async fn an_interrupt_acts_at_once_and_the_next_prompt_works() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("wait").await;
+    fixture.until(&id, |log| texts(log) == ["begins"]).await;
+    fixture.send(&id, "next", prompt("next")).await;
+    let interrupted = fixture.send(&id, "stop", Command::Interrupt).await;
+    assert_eq!(interrupted.state, CommandState::Delivered);
+    let log = fixture.until_turns(&id, 2).await;
+    assert_eq!(outcomes(&log), [Outcome::Cancelled, Outcome::Completed]);
+    fixture.until_record(&id, |record| record.state == State::Idle).await;
+    let nothing = fixture.send(&id, "again", Command::Interrupt).await;
+    assert!(matches!(nothing.state, CommandState::Refused { .. }));
+}
+
+#[tokio::test]
+async fn an_agent_that_died_is_started_again() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("die").await;
+    fixture.send(&id, "next", prompt("next")).await;
+    let log = fixture.until_turns(&id, 2).await;
+    assert_eq!(outcomes(&log), [Outcome::Failed, Outcome::Completed]);
+    assert_eq!(texts(&log), ["begins", "next"]);
+}
+
+#[tokio::test]
+async fn the_same_request_creates_one_session() {
+    let fixture = Fixture::new().await;
+    let (agent, prompt) = ("talker".to_owned(), Some("one".to_owned()));
+    let new = NewSession { agent, prompt, key: Some(key("k")), ..NewSession::default() };
+    let first = within(fixture.host.create(new.clone())).await.unwrap();
+    let second = within(fixture.host.create(new.clone())).await.unwrap();
+    assert_eq!(first.id, second.id);
+    fixture.until_turns(&first.id, 1).await;
+    assert_eq!(fixture.scripts.times("one"), 1);
+    let other = NewSession { prompt: Some("two".to_owned()), ..new.clone() };
+    assert_eq!(fixture.host.create(other).await, Err(Error::KeyReused("k".to_owned())));
+    let owner = Some("anna".to_owned());
+    let of_another = within(fixture.host.create(NewSession { owner, ..new })).await.unwrap();
+    assert_ne!(of_another.id, first.id);
+}
+
+#[tokio::test]
+async fn a_closed_session_is_continued_by_another_one() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("one").await;
+    fixture.until_turns(&id, 1).await;
+    let continued = NewSession { continues: Some(id.clone()), ..NewSession::default() };
+    let open = fixture.host.create(continued.clone()).await;
+    assert_eq!(open.map(|it| it.id), Err(Error::NotClosed(id.clone())));
+    let closed = fixture.send(&id, "close", Command::Close).await;
+    assert_eq!(closed.state, CommandState::Delivered);
+    let log = log(&*fixture.store, &id).await;
+    assert_eq!(kinds(&log).last(), Some(&"session_ended"));
+    let late = fixture.host.command(&id, key("late"), prompt("late")).await;
+    assert_eq!(late, Err(Error::Closed(id.clone())));
+    let next = within(fixture.host.create(continued)).await.unwrap();
+    assert_eq!((&*next.agent, &next.native_ids), ("talker", &vec!["s1".to_owned()]));
+    let before = fixture.store.load(&id).await.unwrap().unwrap();
+    assert_eq!(before.continued_by, Some(next.id.clone()));
+    fixture.send(&next.id, "two", prompt("two")).await;
+    assert_eq!(texts(&fixture.until_turns(&next.id, 1).await), ["two"]);
+}
+
+#[tokio::test]
+async fn closing_during_a_turn_ends_it_and_refuses_what_waits() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("wait").await;
+    fixture.until(&id, |log| texts(log) == ["begins"]).await;
+    fixture.send(&id, "next", prompt("next")).await;
+    fixture.send(&id, "close", Command::Close).await;
+    let log = log(&*fixture.store, &id).await;
+    assert_eq!(outcomes(&log), [Outcome::Cancelled]);
+    assert_eq!(kinds(&log).last(), Some(&"session_ended"));
+    let next = fixture.send(&id, "next", prompt("next")).await;
+    assert!(matches!(next.state, CommandState::Refused { .. }), "{next:?}");
+    assert_eq!(fixture.scripts.times("next"), 0);
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_be_started_fails_the_turn() {
+    let fixture = Fixture::new().await;
+    let new = NewSession { agent: "nobody".to_owned(), ..NewSession::default() };
+    let unknown = fixture.host.create(new).await;
+    assert!(matches!(unknown, Err(Error::NotLaunched(_))), "{unknown:?}");
+    let prompt = Some("go".to_owned());
+    let new = NewSession { agent: "missing".to_owned(), prompt, ..NewSession::default() };
+    let id = within(fixture.host.create(new)).await.unwrap().id;
+    let log = fixture.until_turns(&id, 1).await;
+    assert_eq!(outcomes(&log), [Outcome::Failed]);
+    let Some(Data::TurnEnded(ended)) = log.last().map(|entry| &entry.event.data) else {
+        panic!("{log:?}")
+    };
+    assert_eq!(ended.cause.as_ref().unwrap().to_string(), "the agent is not installed");
+}
+
+#[tokio::test]
+async fn live_agents_are_bounded_and_closed_when_they_rest() {
+    let limits = HostLimits { live: 1, ..HostLimits::default() };
+    let fixture = Fixture::with(limits).await;
+    let ids = [fixture.create("one").await, fixture.create("two").await];
+    for id in &ids {
+        fixture.until_turns(id, 1).await;
+        assert!(fixture.host.live() <= 1);
+    }
+    fixture.send(&ids[0], "again", prompt("again")).await;
+    let log = fixture.until_turns(&ids[0], 2).await;
+    assert_eq!(texts(&log), ["one", "again"]);
+    let limits = HostLimits { idle: Duration::ZERO, ..HostLimits::default() };
+    let fixture = Fixture::with(limits).await;
+    let id = fixture.create("one").await;
+    fixture.until_turns(&id, 1).await;
+    within(async {
+        while fixture.host.live() > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    fixture.send(&id, "again", prompt("again")).await;
+    let log = fixture.until_turns(&id, 2).await;
+    let launches = fixture.scripts.launches.lock().unwrap();
+    assert_eq!(launches.last().unwrap().native_ids, ["s1"], "it resumes its own session");
+    assert_eq!(log.last().unwrap().epoch, 2);
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_turns_truthfully_and_keeps_what_waits() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("wait").await;
+    fixture.until(&id, |log| texts(log) == ["begins"]).await;
+    fixture.send(&id, "next", prompt("next")).await;
+    within(fixture.host.shutdown()).await;
+    assert_eq!(fixture.host.live(), 0);
+    // The agent obeyed the interrupt.
+    assert_eq!(outcomes(&log(&*fixture.store, &id).await), [Outcome::Cancelled]);
+    let limits = HostLimits::default();
+    let host = Host::open(fixture.store.clone(), fixture.scripts.clone(), limits).await.unwrap();
+    let fixture = Fixture { host, ..fixture };
+    let log = fixture.until_turns(&id, 2).await;
+    assert_eq!(texts(&log), ["begins", "next"]);
+    assert_eq!(fixture.scripts.times("wait"), 1);
+}
+
+#[tokio::test]
+async fn a_deleted_session_leaves_no_agent() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("wait").await;
+    fixture.until(&id, |log| texts(log) == ["begins"]).await;
+    assert_eq!(within(fixture.host.delete(&id)).await, Ok(true));
+    assert_eq!(fixture.host.live(), 0);
+    assert_eq!(fixture.store.load(&id).await.unwrap(), None);
+    assert_eq!(fixture.host.delete(&id).await, Ok(false));
+}
+
+/// Another owner has taken the session: this one must not append a byte, and its agent has to end.
+#[tokio::test]
+async fn an_owner_that_was_replaced_stops() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("wait").await;
+    let before = fixture.until(&id, |log| texts(log) == ["begins"]).await;
+    fixture.store.claim(&id).await.unwrap();
+    let stale = within(fixture.host.command(&id, key("stop"), Command::Interrupt)).await;
+    assert_eq!(stale, Err(Error::StaleOwner(id.clone())));
+    within(async {
+        while fixture.host.live() > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(log(&*fixture.store, &id).await.len(), before.len());
+}
+
+/// A session as a host leaves it that is killed between the intent to send a prompt and its receipt.
+async fn between_intent_and_receipt(store: &MemoryStore) -> SessionId {
+    let id = SessionId::new("cut").unwrap();
+    let record = SessionRecord::new(id.clone(), "talker", 1);
+    store.create(SessionRecord { id_seed: 7, ..record }).await.unwrap();
+    let body = serde_json::to_value(prompt("once")).unwrap();
+    store.submit(&id, key("once"), body).await.unwrap();
+    let raw = Json::from_serialize(&json!({"key": "once"}));
+    let intent = Event::new(HostState { name: Text::plain("prompt"), raw });
+    let origin = interlingua::Origin { added: true, ..interlingua::Origin::default() };
+    let entry =
+        Entry { sequence: 0, received_at: None, epoch: 0, origin, event: intent, raw: None };
+    let (state, sequence) = (CommandState::Delivering, Some(0));
+    let fence = store.claim(&id).await.unwrap();
+    let commands = vec![CommandUpdate { key: key("once"), state, sequence }];
+    let patch = Patch { state: Some(State::Working), ..Patch::default() };
+    store.commit(&id, fence, Commit { entries: vec![entry], patch, commands }).await.unwrap();
+    id
+}
+
+#[tokio::test]
+async fn a_prompt_whose_delivery_is_unknown_is_not_sent_again() {
+    for (received, outcome, times) in [
+        (Received::Unknown, Outcome::Failed, 0),
+        (Received::Yes, Outcome::Failed, 0),
+        (Received::No, Outcome::Completed, 1),
+    ] {
+        let (store, scripts) = (Arc::new(MemoryStore::default()), Scripts::new(received));
+        let id = between_intent_and_receipt(&store).await;
+        let limits = HostLimits::default();
+        let host = Host::open(store.clone(), scripts.clone(), limits).await.unwrap();
+        let fixture = Fixture { host, store, scripts };
+        let log = fixture.until_turns(&id, 1).await;
+        assert_eq!(outcomes(&log), [outcome], "{received:?}");
+        fixture.until_record(&id, |record| record.state == State::Idle).await;
+        let acknowledged = fixture.send(&id, "once", prompt("once")).await.state;
+        match received {
+            Received::Unknown => {
+                let CommandState::Unknown { reason } = acknowledged else {
+                    panic!("{acknowledged:?}")
+                };
+                assert!(reason.starts_with("delivery unknown"), "{reason}");
+            }
+            _ => assert_eq!(acknowledged, CommandState::Delivered, "{received:?}"),
+        }
+        assert_eq!(fixture.scripts.times("once"), times, "{received:?}");
+        // Only a new command sends it.
+        fixture.send(&id, "new", prompt("once more")).await;
+        fixture.until_turns(&id, 2).await;
+        assert_eq!(fixture.scripts.times("once more"), 1);
+    }
+}
