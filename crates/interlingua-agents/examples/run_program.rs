@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut writer = Writer::new(dialect::named("events")?, &options)?;
     let mut bytes = Vec::new();
     while let Some(batch) = entries.next().await {
-        batch.iter().for_each(|entry| writer.write(entry.borrowed(), &mut bytes));
+        batch.for_each(|entry| writer.write(entry, &mut bytes));
         io::stdout().write_all(&bytes)?;
         bytes.clear();
     }

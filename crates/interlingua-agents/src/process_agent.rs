@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use interlingua::event::{Event, Notice, Outcome, Severity, TurnEnded};
 use interlingua::json::Text;
-use interlingua::{Exit, Flow, HostFacts, Reader};
+use interlingua::{Exit, Flow, HostFacts, Reader, TurnOwner};
 use tokio::sync::mpsc;
 
 use crate::agent::{Launch, Relaunch, absolute};
@@ -47,7 +47,8 @@ const UNREAD_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// An agent that is a process.
 pub struct ProcessAgent {
     first: Launch,
-    relaunch: Option<Relauncher>,
+    /// How it is started again, and what the first launch was requested with.
+    relaunch: Option<(Relaunch, Relauncher)>,
 }
 
 type Relauncher = Box<dyn FnMut(&Relaunch) -> Result<Launch, Error> + Send>;
@@ -64,13 +65,15 @@ impl ProcessAgent {
         Self { first: launch, relaunch: None }
     }
 
-    /// The same agent, started again whenever a prompt needs it.
+    /// The same agent, started again whenever a prompt needs it. `first` is what its first launch was
+    /// requested with.
     #[must_use]
     pub fn relaunched(
         mut self,
+        first: Relaunch,
         launch: impl FnMut(&Relaunch) -> Result<Launch, Error> + Send + 'static,
     ) -> Self {
-        self.relaunch = Some(Box::new(launch));
+        self.relaunch = Some((first, Box::new(launch)));
         self
     }
 }
@@ -101,6 +104,8 @@ struct Live {
     epoch: Option<Epoch>,
     epochs: u64,
     reader: Reader,
+    /// The session continues a stored log.
+    continues: bool,
     outlets: Outlets,
     outbox: Outbox,
     commands: Commands,
@@ -120,6 +125,7 @@ struct Live {
     record: Option<Recorder>,
     redactor: Redactor,
     max_unread: u64,
+    read_interval: Duration,
     clock: Clock,
     outcome: Option<Outcome>,
     exit: Exit,
@@ -144,27 +150,40 @@ enum Wake {
 
 impl Live {
     fn new(agent: ProcessAgent, options: Options) -> Result<(Self, Session), Error> {
-        let Options { mut read, policy, deadlines, input_requests, record, max_unread } = options;
+        let Options {
+            mut read,
+            reader,
+            policy,
+            deadlines,
+            input_requests,
+            record,
+            max_unread,
+            read_interval,
+        } = options;
         let id_seed = *read.id_seed.get_or_insert_with(fresh_seed);
         let launch = agent.first;
         let (handle, commands) = Commands::new();
         let (outbox, entries) = Outbox::new();
-        read.host = HostFacts {
+        let host = HostFacts {
             cwd: Some(absolute(&launch.command.folder)),
             model: launch.model.clone(),
             permission_mode: Some(policy.mode.to_string()),
         };
-        let mut reader = Reader::new(launch.dialect.into(), read)?;
+        let continues = reader.is_some();
+        let mut reader = reader.map_or_else(|| Reader::new(launch.dialect.into(), read), Ok)?;
+        reader.set_host(host, TurnOwner::Stream);
         reader.expect_turn(false);
+        let (settings, relaunch) = agent.relaunch.unzip();
         let live = Self {
             outlets: Outlets::new(&launch.command, id_seed)?,
-            settings: Relaunch { mode: policy.mode, ..Relaunch::default() },
+            settings: Relaunch { mode: policy.mode, ..settings.unwrap_or_default() },
             prepared: Some(launch),
-            relaunch: agent.relaunch,
+            relaunch,
             restarts: false,
             epoch: None,
             epochs: 0,
             reader,
+            continues,
             outbox,
             commands,
             has_caller: true,
@@ -179,6 +198,7 @@ impl Live {
             record,
             redactor: Redactor::default(),
             max_unread,
+            read_interval,
             clock: Clock::new(deadlines, Instant::now()),
             outcome: None,
             exit: Exit::default(),
@@ -272,17 +292,17 @@ impl Live {
         if self.epochs == 0 {
             warnings.iter().for_each(|warning| self.warn(warning));
         }
-        if self.epochs > 0 {
-            if self.settings.resume.is_none() {
-                self.warn("the agent reported no session id, so it starts a new conversation");
-            }
+        if self.epochs > 0 && self.settings.resume.is_none() {
+            self.warn("the agent reported no session id, so it starts a new conversation");
+        }
+        if self.epochs > 0 || self.continues {
             self.reader.next_stream(launch.dialect.into())?;
         }
         self.reader.expect_turn(prompt.is_some());
         self.restarts = false;
         self.epochs += 1;
         self.add_keys(&launch.command);
-        self.epoch = Some(Epoch::new(launch, process, spool));
+        self.epoch = Some(Epoch::new(launch, process, spool, self.read_interval));
         self.call_driver(|driver, steps| driver.start(steps));
         if let Some(prompt) = prompt {
             self.begin_turn(prompt);
@@ -371,8 +391,11 @@ impl Live {
             Wake::Due(due) => self.due(due).await,
             Wake::Consumer(_) | Wake::Again => {}
         }
+        if self.outbox.has_room() || self.stop.is_some() {
+            return;
+        }
         let unread = self.epoch.as_ref().map_or(0, Epoch::unread);
-        if !self.outbox.has_room() && self.stop.is_none() && unread > self.max_unread {
+        if unread > self.max_unread {
             let what = format!(
                 "the consumer is too slow: more than {} bytes of output are unread",
                 self.max_unread

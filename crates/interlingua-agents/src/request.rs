@@ -80,6 +80,11 @@ impl Request {
         Self { resume, model, mode, ..self.clone() }
     }
 
+    /// What may change at the next launch, as it is requested for the first one.
+    pub(crate) fn relaunch(&self) -> Relaunch {
+        Relaunch { resume: self.resume.clone(), model: self.model.clone(), mode: self.mode }
+    }
+
     /// The value of an environment variable, as the agent will see it.
     pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
         let set = self.environment.iter().rev().find(|(set, _)| set == name);

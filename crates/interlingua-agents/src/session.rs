@@ -16,9 +16,10 @@ mod time;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use interlingua::event::Outcome;
-use interlingua::{Exit, ReadOptions, Stopped};
+use interlingua::{Exit, ReadOptions, Reader, Stopped};
 use tokio::sync::mpsc;
 
 use crate::error::Error;
@@ -64,6 +65,11 @@ pub struct Session {
 pub struct Options {
     /// How the agent's output is read: which raw records are kept, and the seed of the ids.
     pub read: ReadOptions,
+    /// A reader at the end of a stored log, which the session continues
+    /// ([`Continuation`](interlingua::Continuation)). Its options replace `read`, but for the seed.
+    /// Such a log can be continued again, so the end of the session is emitted only if the session
+    /// is [closed](Handle::close).
+    pub reader: Option<Reader>,
     /// What the agent may do.
     pub policy: Policy,
     /// The time limits.
@@ -76,6 +82,10 @@ pub struct Options {
     /// The limit, in bytes, of output that the consumer of the entries has not taken; beyond it, the
     /// agent is stopped.
     pub max_unread: u64,
+    /// The minimum time between two reads of the output of a process that prints fast. What is
+    /// printed after a pause is read at once. For a consumer that draws, it is the time between two
+    /// drawings.
+    pub read_interval: Duration,
 }
 
 impl Default for Options {
@@ -83,11 +93,13 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             read: ReadOptions::default(),
+            reader: None,
             policy: Policy::default(),
             deadlines: Deadlines::default(),
             input_requests: None,
             record: None,
             max_unread: 4 << 30,
+            read_interval: Duration::from_millis(1),
         }
     }
 }

@@ -94,7 +94,7 @@ impl FoundIsolation {
             return Ok(None);
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (strongest, unavailable) = match crate::run::guard() {
+        let (strongest, unavailable) = match crate::guard::guard() {
             Some(guard) => runtime.block_on(guard.strongest()),
             None => (Isolation::None, Vec::new()),
         };

@@ -15,6 +15,7 @@ use interlingua_agents::process::Isolation;
 
 use crate::agent_name::AgentName;
 use crate::arguments_of_apis::ApiArguments;
+use crate::arguments_of_serve::ServeArguments;
 use crate::dialect_name::{DialectName, Source, SourceName};
 use crate::size::Size;
 
@@ -74,6 +75,7 @@ pub(crate) enum SessionsCommand {
 pub(crate) enum Command {
     Run(Box<RunArguments>),
     Chat(Box<ChatArguments>),
+    Serve(Box<ServeArguments>),
     Agents(AgentsArguments),
     Sessions(SessionsArguments),
     Translate(TranslateArguments),
@@ -231,7 +233,7 @@ In a pipe, commands are read from standard input, one per line:
 /// The longest time limit: about a hundred years.
 const LONGEST: Duration = Duration::from_secs(3_000_000_000);
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().map_err(|_| "this is not a number of seconds".to_owned())?;
     if seconds.is_nan() {
         return Err("this is not a number of seconds".to_owned());
@@ -297,7 +299,7 @@ impl TypedValueParser for IsolationName {
 
 /// The name of a permission mode.
 #[derive(Debug, Clone, Copy)]
-struct ModeName;
+pub(crate) struct ModeName;
 
 impl TypedValueParser for ModeName {
     type Value = Mode;

@@ -19,6 +19,7 @@ use crate::report;
 use crate::run::{self, Started, StdinUse};
 use crate::signals::OnInterrupt;
 use crate::tally::Tally;
+use crate::terminal_input;
 use crate::transcript::Transcript;
 use editor::{Editor, Typed};
 use slash::SlashCommand;
@@ -46,6 +47,8 @@ pub(crate) fn run(arguments: &ChatArguments) -> Result<u8> {
     });
     // A thread may still wait for a line of standard input.
     runtime.shutdown_background();
+    // Whatever happened, the user sees again what is typed.
+    terminal_input::show();
     let ended = ended?;
     run::report_end(&ended);
     Ok(ended.code())
@@ -75,7 +78,7 @@ impl Chat {
             return self.conversation.end().await.context("the session was aborted");
         }
         loop {
-            self.conversation.pause().await;
+            self.conversation.pause_for_editor().await;
             let stopped = Arc::clone(&self.conversation.stopped);
             let typed = tokio::select! {
                 biased;

@@ -8,8 +8,8 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use interlingua::Entry;
 use interlingua::event::{Data, ErrorClass, Event, Outcome};
+use interlingua::{Batch, EntryRef};
 use interlingua_agents::{Ended, Entries, Handle, InputRequest, Session, Stop};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -38,14 +38,19 @@ pub(crate) enum Display {
 pub(crate) struct Screen {
     view: View,
     size: (u16, u16),
-    /// When the view was drawn last.
+    /// When entries were drawn last. What moves by itself does not delay them.
     drawn_at: Option<Instant>,
+    /// Entries have arrived since then.
+    has_news: bool,
 }
 
 /// The minimum time between two drawings. A fast agent streams hundreds of deltas in that many
 /// milliseconds, and drawing each of them would cost more than everything else. What arrives after
 /// a pause is drawn at once.
-const REDRAW_INTERVAL: Duration = Duration::from_millis(3);
+pub(crate) const REDRAW_INTERVAL: Duration = Duration::from_millis(3);
+
+/// A drawing that is due this soon is not postponed: waking up for it would cost more.
+const REDRAW_SLACK: Duration = Duration::from_micros(500);
 
 impl Display {
     /// The view for the terminal of this process.
@@ -53,7 +58,7 @@ impl Display {
         let terminal = Terminal::of_stdout(verbose);
         let size = (terminal.width, terminal.height);
         let view = View::new(terminal);
-        Self::Terminal(Box::new(Screen { view, size, drawn_at: None }))
+        Self::Terminal(Box::new(Screen { view, size, drawn_at: None, has_news: false }))
     }
 
     /// Draws what is new and what moves. Returns when that is due next.
@@ -98,12 +103,20 @@ impl Display {
 }
 
 impl Screen {
+    /// Takes an entry, which the next tick shows.
+    fn take(&mut self, entry: EntryRef<'_>, now: Instant) {
+        self.view.take(entry, now);
+        self.has_news = true;
+    }
+
     fn tick(&mut self, now: Instant, bytes: &mut Vec<u8>) -> Option<Instant> {
         let due = self.drawn_at.and_then(|drawn| drawn.checked_add(REDRAW_INTERVAL));
-        if let Some(due) = due.filter(|due| now < *due) {
+        if let Some(due) = due.filter(|due| now + REDRAW_SLACK < *due) {
             return Some(due);
         }
-        self.drawn_at = Some(now);
+        if std::mem::take(&mut self.has_news) {
+            self.drawn_at = Some(now);
+        }
         let size = view::size();
         if std::mem::replace(&mut self.size, size) != size {
             self.view.resize(size.0, size.1);
@@ -169,7 +182,7 @@ pub(crate) enum Until {
 
 /// What the loop waited for.
 enum Wake {
-    Entries(Option<Vec<Entry>>),
+    Entries(Option<Batch>),
     Reader(ReaderChange),
     Hangup,
     Requested(Option<InputRequest>),
@@ -266,21 +279,20 @@ impl Conversation {
     }
 
     /// Shows entries. Returns whether a live turn has ended.
-    fn take(&mut self, entries: Vec<Entry>) -> bool {
+    fn take(&mut self, entries: Batch) -> bool {
         let (mut bytes, mut ended) = (Vec::new(), false);
-        for entry in &entries {
+        let now = Instant::now();
+        entries.for_each(|entry| {
             if let Display::Terminal(screen) = &mut self.display {
-                // The next tick shows it.
-                screen.view.take(entry.borrowed(), Instant::now());
+                screen.take(entry, now);
             }
-            if let Some(advice) = self.sign_in.as_ref().filter(|_| is_failed_sign_in(&entry.event))
-            {
+            if let Some(advice) = self.sign_in.as_ref().filter(|_| is_failed_sign_in(entry.event)) {
                 self.display.advise(advice, &mut bytes);
             }
             self.keep(entry);
             self.next_sequence = entry.sequence + 1;
             ended |= matches!(&entry.event.data, Data::TurnEnded(ended) if !ended.replay);
-        }
+        });
         self.next_tick = self.display.tick(&mut bytes);
         match self.display {
             Display::Records => self.output.put_entries(entries),
@@ -297,11 +309,22 @@ impl Conversation {
 
     /// Removes everything transient from the terminal, because something else is written to it.
     pub(crate) async fn pause(&mut self) {
+        self.clear().await;
+        terminal_input::show();
+    }
+
+    /// The same for a line editor, which takes what was typed before. Until it has the terminal, what is
+    /// typed stays hidden, the Enter key must not become a line feed, and Ctrl-C is for the editor.
+    pub(crate) async fn pause_for_editor(&mut self) {
+        self.clear().await;
+        terminal_input::queue();
+    }
+
+    async fn clear(&mut self) {
         let mut bytes = Vec::new();
         self.display.pause(&mut bytes);
         self.output.put(bytes);
         self.output.flushed().await;
-        terminal_input::show();
     }
 
     /// What was written instead is complete.
@@ -318,12 +341,12 @@ impl Conversation {
     }
 
     /// Keeps what is needed of an entry after it was shown.
-    fn keep(&mut self, entry: &Entry) {
+    fn keep(&mut self, entry: EntryRef<'_>) {
         if let Some(tally) = &mut self.tally {
-            tally.add(&entry.event);
+            tally.add(entry.event);
         }
         if let Some(transcript) = &mut self.transcript {
-            transcript.add(entry.borrowed());
+            transcript.add(entry);
         }
         let id = match &entry.event.data {
             Data::SessionStarted(started) => started.id.as_ref(),
@@ -504,15 +527,16 @@ impl Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use interlingua::Origin;
     use interlingua::event::UserMessage;
     use interlingua::json::Text;
-    use interlingua::{EntryRef, Origin};
 
     /// Drawing every delta took 9 % of the processor time of a fast agent.
     #[test]
     fn what_arrives_within_the_interval_is_drawn_once() {
         let terminal = Terminal { width: 80, height: 24, color: false, live: true, verbose: false };
-        let mut screen = Screen { view: View::new(terminal), size: view::size(), drawn_at: None };
+        let (view, size) = (View::new(terminal), view::size());
+        let mut screen = Screen { view, size, drawn_at: None, has_news: false };
         let origin = Origin::default();
         let mut show = |text: &'static str, now| {
             let event =
@@ -526,7 +550,7 @@ mod tests {
                 raw: None,
             };
             let mut bytes = Vec::new();
-            screen.view.take(entry, now);
+            screen.take(entry, now);
             let due = screen.tick(now, &mut bytes);
             (String::from_utf8(bytes).unwrap(), due)
         };
@@ -536,5 +560,14 @@ mod tests {
         assert_eq!((&*drawn, due), ("", Some(start + REDRAW_INTERVAL)));
         let (drawn, _) = show("three", start + REDRAW_INTERVAL);
         assert!(drawn.contains("two") && drawn.contains("three"), "{drawn}");
+    }
+
+    #[test]
+    fn what_moves_by_itself_does_not_delay_what_arrives() {
+        let terminal = Terminal { width: 80, height: 24, color: false, live: true, verbose: false };
+        let (view, size) = (View::new(terminal), view::size());
+        let mut screen = Screen { view, size, drawn_at: None, has_news: false };
+        screen.tick(Instant::now(), &mut Vec::new());
+        assert_eq!(screen.drawn_at, None);
     }
 }

@@ -7,6 +7,7 @@ mod agent_name;
 mod agents;
 mod arguments;
 mod arguments_of_apis;
+mod arguments_of_serve;
 mod asking;
 mod chat;
 mod check;
@@ -15,6 +16,7 @@ mod completions;
 mod conversation;
 mod dialect_name;
 mod dialects;
+mod guard;
 mod input;
 mod model_api;
 mod output;
@@ -22,6 +24,7 @@ mod question;
 mod recent;
 mod report;
 mod run;
+mod serve;
 mod signals;
 mod size;
 mod stored;
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
     let done = match &arguments.command {
         Command::Run(arguments) => run::run(arguments),
         Command::Chat(arguments) => chat::run(arguments),
+        Command::Serve(arguments) => serve::run(arguments),
         Command::Agents(arguments) => agents::run(arguments),
         Command::Sessions(arguments) => stored::run(arguments),
         Command::Translate(arguments) => translate::run(arguments),
@@ -76,7 +80,7 @@ fn main() -> ExitCode {
 }
 
 fn guard(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    exit(interlingua_agents::process::guard(arguments).map_err(Into::into))
+    exit(interlingua_guard::guard(arguments).map_err(Into::into))
 }
 
 fn sandbox(arguments: impl Iterator<Item = OsString>) -> ExitCode {

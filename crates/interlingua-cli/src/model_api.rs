@@ -24,12 +24,39 @@ const SILENCE: Duration = Duration::from_secs(300);
 /// The limit of requests for a prompt, unless another one is given.
 const MAX_REQUESTS: u64 = 200;
 
-/// The agent for a provider.
+/// The agent for a provider, whose session is stored as a file.
 pub(crate) fn agent(provider: &'static Provider, arguments: &SessionArguments) -> Result<ApiAgent> {
     check(provider, arguments)?;
-    let api = api(provider, arguments)?;
     let earlier = earlier(arguments)?;
-    let model = model(provider, arguments, earlier.as_ref().filter(|it| it.api() == Some(api)));
+    let mut settings = settings(provider, arguments, earlier, arguments.resume.is_some())?;
+    // A session that cannot send anything is not worth storing.
+    settings.sessions = stored::folder().filter(|_| settings.connection.missing_key.is_none());
+    Ok(ApiAgent::new(settings))
+}
+
+/// The agent for a provider, for a session whose host stores its log.
+pub(crate) fn hosted(
+    provider: &'static Provider,
+    arguments: &SessionArguments,
+    log: &[u8],
+) -> Result<ApiAgent> {
+    check(provider, arguments)?;
+    let earlier = Earlier::read(log)?;
+    let earlier = Some(earlier).filter(|earlier| !earlier.is_empty());
+    Ok(ApiAgent::new(settings(provider, arguments, earlier, true)?))
+}
+
+/// The settings of an agent. `is_same` means that it continues the earlier session, and does not begin
+/// another one with its history.
+fn settings(
+    provider: &'static Provider,
+    arguments: &SessionArguments,
+    earlier: Option<Earlier>,
+    is_same: bool,
+) -> Result<ApiSettings> {
+    let api = api(provider, arguments)?;
+    let kept = earlier.as_ref().filter(|it| is_same && it.api() == Some(api));
+    let model = model(provider, arguments, kept);
     let of_api = &arguments.of_api;
     let system = match &of_api.system_prompt_file {
         Some(path) => Some(read_text(path)?),
@@ -41,14 +68,12 @@ pub(crate) fn agent(provider: &'static Provider, arguments: &SessionArguments) -
         tokens: of_api.max_tokens,
         cost_usd: of_api.max_cost,
     };
-    let connection = connection(provider, arguments)?;
-    Ok(ApiAgent::new(ApiSettings {
+    Ok(ApiSettings {
         name: provider.name,
         api,
         model,
-        // A session that cannot send anything is not worth storing.
-        sessions: stored::folder().filter(|_| connection.missing_key.is_none()),
-        connection,
+        sessions: None,
+        connection: connection(provider, arguments)?,
         folder: arguments.cwd.clone(),
         system: system_prompt(&arguments.cwd, system.as_deref(), appended),
         effort: of_api.effort.clone(),
@@ -61,7 +86,7 @@ pub(crate) fn agent(provider: &'static Provider, arguments: &SessionArguments) -
         tools: tools(arguments),
         mcp: mcp_servers(arguments)?,
         earlier,
-    }))
+    })
 }
 
 /// Rejects arguments that only make sense for a program.
@@ -105,7 +130,7 @@ fn api(provider: &Provider, arguments: &SessionArguments) -> Result<ApiKind> {
 
 fn model(provider: &Provider, arguments: &SessionArguments, earlier: Option<&Earlier>) -> String {
     let given = arguments.model.clone().or_else(|| variable(arguments, provider.model_variable));
-    let kept = || earlier.filter(|_| arguments.resume.is_some())?.model().map(str::to_owned);
+    let kept = || earlier?.model().map(str::to_owned);
     given.or_else(kept).unwrap_or_else(|| provider.model.to_owned())
 }
 
@@ -199,7 +224,7 @@ fn tools(arguments: &SessionArguments) -> tool::Settings {
         of_api.allowed_tools.as_ref().is_some_and(|tools| tools.iter().any(|it| it == "WebFetch"));
     settings.tools.clone_from(&of_api.allowed_tools);
     settings.network = !of_api.no_network;
-    settings.guard = crate::run::guard();
+    settings.guard = crate::guard::guard();
     settings.isolation = arguments.isolation;
     let program = std::env::current_exe().ok();
     settings.sandbox = program.map(|program| Sandbox { program, arguments: vec![SANDBOX.into()] });

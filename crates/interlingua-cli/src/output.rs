@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use interlingua::{Entry, Writer};
+use interlingua::{Batch, Writer};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// The capacity of the queue, in chunks.
@@ -36,6 +36,13 @@ pub(crate) trait Destination: Write + Send {
 pub(crate) struct Stdout(pub(crate) io::Stdout);
 
 impl Write for Stdout {
+    /// Writes past the buffer, which would write in two parts what does not end with a line.
+    #[cfg(unix)]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(&self.0, bytes)?)
+    }
+
+    #[cfg(not(unix))]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
     }
@@ -70,7 +77,7 @@ pub(crate) enum ReaderChange {
 enum Piece {
     Bytes(Vec<u8>),
     /// Entries that are written as records.
-    Entries(Vec<Entry>),
+    Entries(Batch),
 }
 
 /// The destination, and how entries are encoded for it.
@@ -141,7 +148,7 @@ impl Output {
     }
 
     /// Queues the records of entries.
-    pub(crate) fn put_entries(&mut self, entries: Vec<Entry>) {
+    pub(crate) fn put_entries(&mut self, entries: Batch) {
         if self.pieces.is_none() {
             return;
         }
@@ -266,10 +273,10 @@ impl Target {
     }
 
     /// The records of entries.
-    fn encode(&mut self, entries: &[Entry]) -> &[u8] {
+    fn encode(&mut self, entries: &Batch) -> &[u8] {
         self.records.clear();
         if let Some(writer) = &mut self.writer {
-            entries.iter().for_each(|entry| writer.write(entry.borrowed(), &mut self.records));
+            entries.for_each(|entry| writer.write(entry, &mut self.records));
         }
         &self.records
     }
@@ -291,10 +298,10 @@ fn with<T>(
 mod tests {
     use std::sync::Condvar;
 
-    use interlingua::Origin;
     use interlingua::dialect::{self, EncodeOptions};
     use interlingua::event::{Event, Notice, Severity};
     use interlingua::json::Text;
+    use interlingua::{Entry, Origin};
 
     use super::*;
 
@@ -373,7 +380,9 @@ mod tests {
         // Of a few entries, the thread encodes those that have to wait for others.
         for length in [1, 3, 2 * FEW, 1, 1, FEW, FEW + 1, 2, 160] {
             let (batch, after) = rest.split_at(length.min(rest.len()));
-            output.put_entries(batch.to_vec());
+            let mut entries = Batch::default();
+            batch.iter().for_each(|entry| entries.push(entry.borrowed()));
+            output.put_entries(entries);
             rest = after;
             if length == 2 {
                 output.flushed().await;

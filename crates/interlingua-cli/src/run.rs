@@ -10,18 +10,18 @@ use interlingua_agents::agent::program::Program;
 use interlingua_agents::agent::{ALL, KnownAgent};
 use interlingua_agents::api::provider::{self, Provider};
 use interlingua_agents::permission::{Mode, Policy};
-use interlingua_agents::process::{Guard, adopt_orphans};
+use interlingua_agents::process::adopt_orphans;
 use interlingua_agents::{
     Agent, Config, Ended, Error, Options, ProcessAgent, Prompt, Recorder, Refused, Request, Stop,
 };
 use tokio::sync::mpsc;
 
 use crate::arguments::{InputForm, RunArguments, SessionArguments};
-use crate::conversation::{Answers, Conversation, Display, Until};
+use crate::conversation::{Answers, Conversation, Display, REDRAW_INTERVAL, Until};
 use crate::output::{Output, Stdout};
 use crate::recent::{Recent, RecentRecorder};
 use crate::signals::{OnInterrupt, Signals};
-use crate::{GUARD, model_api, report, suggest};
+use crate::{guard, model_api, report, suggest};
 
 /// The number of lines of standard error that are shown for an agent without output.
 const STDERR_LINES: usize = 8;
@@ -152,9 +152,10 @@ impl Started {
         let agent = agent(arguments, policy.mode)?;
         let to = target(arguments)?;
         let mut options = Options { policy, record: recorder(arguments)?, ..Options::default() };
-        if let Some(to) = to {
+        match to {
             // Records of the target dialect are passed through.
-            options.read.raw_records = RawRecords::KeepOf(to);
+            Some(to) => options.read.raw_records = RawRecords::KeepOf(to),
+            None => options.read_interval = REDRAW_INTERVAL,
         }
         options.deadlines.run = arguments.timeout;
         if let Some(silence) = arguments.idle_timeout {
@@ -221,12 +222,6 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// The guard of a run: this program, started once more.
-pub(crate) fn guard() -> Option<Guard> {
-    let program = std::env::current_exe().ok()?;
-    Some(Guard { program, arguments: vec![GUARD.into()] })
-}
-
 /// What to do if the user is not signed in.
 fn sign_in_advice(name: &str) -> Option<String> {
     let (title, how) = match (KnownAgent::find(name), Provider::find(name)) {
@@ -247,7 +242,7 @@ fn agent(arguments: &SessionArguments, mode: Mode) -> Result<Box<dyn Agent>> {
     Ok(Box::new(process_agent(arguments, mode)?))
 }
 
-fn process_agent(arguments: &SessionArguments, mode: Mode) -> Result<ProcessAgent> {
+pub(crate) fn process_agent(arguments: &SessionArguments, mode: Mode) -> Result<ProcessAgent> {
     let request = Request {
         model: arguments.model.clone(),
         folder: arguments.cwd.clone(),
@@ -260,7 +255,7 @@ fn process_agent(arguments: &SessionArguments, mode: Mode) -> Result<ProcessAgen
         exec: arguments.exec,
         screen: arguments.screen,
         isolation: arguments.isolation,
-        guard: guard(),
+        guard: guard::guard(),
     };
     let name = &*arguments.agent;
     if let Some(agent) = KnownAgent::find(name) {

@@ -5,7 +5,9 @@ use std::io::{self, BufRead};
 #[cfg(unix)]
 mod echo;
 #[cfg(unix)]
-pub(crate) use echo::{TerminalState, hide, hide_line, restore, resume, show, state, suspend};
+pub(crate) use echo::{
+    TerminalState, hide, hide_line, queue, restore, resume, show, state, suspend,
+};
 
 /// The state of a terminal; other systems restore it themselves.
 #[cfg(not(unix))]
@@ -24,6 +26,10 @@ pub(crate) fn restore(_state: &TerminalState) {}
 /// Other systems show what is typed.
 #[cfg(not(unix))]
 pub(crate) fn hide() {}
+
+/// Other systems show what is typed.
+#[cfg(not(unix))]
+pub(crate) fn queue() {}
 
 /// Other systems show what is typed.
 #[cfg(not(unix))]

@@ -1,6 +1,7 @@
 //! Claude Code: stream-json in both directions, with permission requests to the host.
 
 use super::repository::{self, Loosening};
+use super::session_files::{self, SessionFiles};
 use super::{Folder, HostEnvironment, KnownAgent, Plan, words};
 use crate::driver::{ClaudeDriver, claude_mode_name};
 use crate::error::Error;
@@ -17,6 +18,11 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     screen: None,
     loosenings: LOOSENINGS,
     ignored: "all hooks, also yours",
+    session_files: Some(SessionFiles {
+        folder: CONFIG,
+        below: "projects",
+        is_session: session_files::named,
+    }),
 };
 
 const LOOSENINGS: &[Loosening] = &[

@@ -1,5 +1,6 @@
 //! Codex: its app-server, which reports most; `exec --json` on request.
 
+use super::session_files::{self, SessionFiles};
 use super::{Delivery, Folder, HostEnvironment, KnownAgent, Plan, absolute, arguments, words};
 use crate::driver::{CodexDriver, Thread};
 use crate::error::Error;
@@ -17,6 +18,11 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     screen: None,
     loosenings: &[],
     ignored: "",
+    session_files: Some(SessionFiles {
+        folder: HOME,
+        below: "sessions",
+        is_session: session_files::ends_with,
+    }),
 };
 
 const HOME: Folder = Folder { variable: "CODEX_HOME", default: ".codex" };

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use super::session_files::{self, SessionFiles};
 use super::{
     Delivery, Folder, HostEnvironment, InputFraming, KnownAgent, PROMPT, Plan, absolute, arguments,
     words,
@@ -24,6 +25,11 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     screen: Some(screen),
     loosenings: &[],
     ignored: "",
+    session_files: Some(SessionFiles {
+        folder: HOME,
+        below: "session-state",
+        is_session: session_files::within,
+    }),
 };
 
 const HOME: Folder = Folder { variable: "COPILOT_HOME", default: ".copilot" };

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::repository::Loosening;
+use super::session_files::{self, SessionFiles};
 use super::{
     Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments, scratch_file, session,
 };
@@ -22,6 +23,11 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     screen: None,
     loosenings: LOOSENINGS,
     ignored: "",
+    session_files: Some(SessionFiles {
+        folder: CONFIG,
+        below: "tmp",
+        is_session: session_files::ends_with_start,
+    }),
 };
 
 /// It reads them only if the user has trusted the folder in Gemini, which then cannot be undone.

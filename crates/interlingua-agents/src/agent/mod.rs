@@ -18,6 +18,7 @@ mod opencode;
 pub mod program;
 mod qwen;
 mod repository;
+mod session_files;
 mod sign_in;
 
 use std::ffi::OsString;
@@ -34,6 +35,7 @@ use crate::process::{Command, Input, Server};
 use crate::process_agent::ProcessAgent;
 use crate::request::Request;
 use repository::Loosening;
+use session_files::SessionFiles;
 use sign_in::Folder;
 pub use sign_in::{HostEnvironment, KEY_VARIABLES, SignIn};
 
@@ -70,6 +72,8 @@ pub struct KnownAgent {
     loosenings: &'static [Loosening],
     /// What it ignores if the folder has such a file.
     ignored: &'static str,
+    /// Where it keeps its sessions, if they are files that can be searched.
+    session_files: Option<SessionFiles>,
 }
 
 type MakePlan = fn(&Request) -> Result<Plan, Error>;
@@ -321,8 +325,10 @@ impl KnownAgent {
 
     /// Prepares the agent for a request. It is started with [`Agent::start`](crate::Agent::start).
     pub fn prepare(&'static self, request: &Request) -> Result<ProcessAgent, Error> {
-        let (first, request) = (self.launch(request)?, request.clone());
-        Ok(ProcessAgent::new(first).relaunched(move |next| self.launch(&request.with(next))))
+        let (launch, request) = (self.launch(request)?, request.clone());
+        let first = request.relaunch();
+        let again = move |next: &Relaunch| self.launch(&request.with(next));
+        Ok(ProcessAgent::new(launch).relaunched(first, again))
     }
 
     /// Prepares one launch for a request.

@@ -21,6 +21,8 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     screen: None,
     loosenings: LOOSENINGS,
     ignored: "the configuration of the folder",
+    // It has a database.
+    session_files: None,
 };
 
 const LOOSENINGS: &[Loosening] = &[

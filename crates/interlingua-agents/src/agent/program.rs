@@ -23,7 +23,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
-use super::{Delivery, Launch, PROMPT, find_on_path};
+use super::{Delivery, Launch, PROMPT, Relaunch, find_on_path};
 use crate::driver::{
     AcpDriver, AcpSession, ClaudeDriver, CodexDriver, Driver, Interrupt, PlainDriver,
     PlainScreenDriver, SCREEN, SIZE, Thread,
@@ -146,9 +146,10 @@ impl Program {
     /// Prepares the program for a request. It is started with
     /// [`Agent::start`](crate::Agent::start).
     pub fn prepare(&self, request: &Request) -> Result<ProcessAgent, Error> {
-        let (first, program) = (self.launch(request)?, self.clone());
-        let request = request.clone();
-        Ok(ProcessAgent::new(first).relaunched(move |next| program.launch(&request.with(next))))
+        let (launch, program) = (self.launch(request)?, self.clone());
+        let (first, request) = (request.relaunch(), request.clone());
+        let again = move |next: &Relaunch| program.launch(&request.with(next));
+        Ok(ProcessAgent::new(launch).relaunched(first, again))
     }
 
     /// Prepares one launch for a request.

@@ -1,6 +1,7 @@
 //! Qwen Code: ACP; its JSON stream on request.
 
 use super::repository::{self, Loosening};
+use super::session_files::{self, SessionFiles};
 use super::{
     Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments, scratch_file, session,
 };
@@ -20,6 +21,11 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     screen: None,
     loosenings: LOOSENINGS,
     ignored: "the settings of the folder",
+    session_files: Some(SessionFiles {
+        folder: CONFIG,
+        below: "projects",
+        is_session: session_files::named,
+    }),
 };
 
 const LOOSENINGS: &[Loosening] = &[

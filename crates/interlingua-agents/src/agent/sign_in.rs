@@ -77,6 +77,17 @@ impl HostEnvironment {
         }
     }
 
+    /// A machine with nothing but a home folder.
+    #[cfg(test)]
+    pub(super) fn at(home: &std::path::Path) -> Self {
+        Self { home: home.to_owned(), ..Self::default() }
+    }
+
+    /// A folder in which an agent keeps its files.
+    pub(super) fn folder(&self, folder: Folder) -> PathBuf {
+        self.path(folder, "").0
+    }
+
     /// The first of these variables that is set.
     pub(super) fn variable(&self, names: &[&str]) -> Option<String> {
         let found = names.iter().find(|name| self.variables.contains(*name));

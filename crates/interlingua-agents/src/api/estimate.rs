@@ -29,9 +29,26 @@ pub(super) fn estimate(sent: &str, received: &str) -> Usage<'static> {
 
 /// The same by the length of the texts alone: less exact, but without a tokenizer.
 pub(super) fn estimate_by_length(sent: &str, received: &str) -> Usage<'static> {
+    usage(by_length(&text_of(sent)), by_length(received))
+}
+
+fn by_length(text: &str) -> u64 {
     // A token of English text or of code has almost four characters.
-    let tokens = |text: &str| text.chars().count().div_ceil(4) as u64;
-    usage(tokens(&text_of(sent)), tokens(received))
+    text.chars().count().div_ceil(4) as u64
+}
+
+/// The counts that the provider reported when a response began, with those of what was received of it.
+pub(super) fn completed(begun: Usage<'static>, received: &str) -> Usage<'static> {
+    with_output(begun, tokens(received))
+}
+
+/// The same by the length of the text alone.
+pub(super) fn completed_by_length(begun: Usage<'static>, received: &str) -> Usage<'static> {
+    with_output(begun, by_length(received))
+}
+
+fn with_output(begun: Usage<'static>, output: u64) -> Usage<'static> {
+    Usage { output: Some(output), total: None, estimated: true, ..begun }
 }
 
 fn usage(input: u64, output: u64) -> Usage<'static> {

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use interlingua::event::ErrorClass;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -75,8 +75,9 @@ pub(crate) enum Received {
 #[derive(Debug)]
 pub(crate) struct Exchange {
     received: mpsc::Receiver<Received>,
-    /// Bytes that have arrived, and are returned next.
-    joined: Vec<u8>,
+    /// Bytes that have arrived, and are returned next. Its memory is reused, once what was returned
+    /// before is dropped.
+    joined: BytesMut,
     /// What has arrived after them.
     after: Option<Received>,
     task: AbortHandle,
@@ -110,7 +111,7 @@ impl Exchange {
             tokio::task::yield_now().await;
             self.join();
         }
-        Received::Bytes(std::mem::take(&mut self.joined).into())
+        Received::Bytes(self.joined.split().freeze())
     }
 
     /// Takes the pieces that have arrived already.
@@ -210,7 +211,7 @@ impl Client {
             // The session may not be interested any more.
             let _ = send.send(last).await;
         });
-        Exchange { received, joined: Vec::new(), after: None, task: task.abort_handle() }
+        Exchange { received, joined: BytesMut::new(), after: None, task: task.abort_handle() }
     }
 }
 
@@ -327,7 +328,7 @@ mod tests {
     async fn pieces_that_have_arrived_are_joined() {
         let (send, received) = mpsc::channel(CAPACITY);
         let task = tokio::spawn(async {}).abort_handle();
-        let mut exchange = Exchange { received, joined: Vec::new(), after: None, task };
+        let mut exchange = Exchange { received, joined: BytesMut::new(), after: None, task };
         let long = vec![b'x'; JOINED];
         for piece in [&b"a"[..], b"b", &long, b"c"] {
             send.try_send(Received::Bytes(Bytes::copy_from_slice(piece))).unwrap();

@@ -29,15 +29,20 @@ impl Follow {
         Ok(Self { inotify })
     }
 
-    /// Waits for the next change. Several changes may be reported as one.
+    /// Waits for a change that is not [acknowledged](Self::acknowledge) yet. Several changes are one.
     pub(super) async fn changed(&mut self) {
-        let (mut events, mut changed) = ([0; 4096], false);
-        // The contents of the events are irrelevant; their arrival means that the file changed.
-        while !changed && self.inotify.readable().await.is_ok() {
-            while self.inotify.try_read(&mut events).is_ok_and(|length| length > 0) {
-                changed = true;
-            }
+        // An error would be one for ever.
+        if self.inotify.readable().await.is_err() {
+            std::future::pending().await
         }
+    }
+
+    /// Forgets the changes so far. Until then, further changes are added to the one that is known,
+    /// and cause no wake-up.
+    pub(super) fn acknowledge(&mut self) {
+        let mut events = [0; 4096];
+        // The contents of the events are irrelevant; their arrival means that the file changed.
+        while self.inotify.try_read(&mut events).is_ok_and(|length| length > 0) {}
     }
 }
 
@@ -49,5 +54,34 @@ impl Follow {
 
     pub(super) async fn changed(&mut self) {
         tokio::time::sleep(POLL_INTERVAL).await;
+    }
+
+    pub(super) fn acknowledge(&mut self) {}
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::io::Write;
+    use std::time::Duration;
+
+    use super::super::Spool;
+
+    #[tokio::test]
+    async fn a_change_is_known_until_it_is_acknowledged() {
+        let mut spool = Spool::new().unwrap();
+        let mut writer = spool.writer().unwrap();
+        writer.write_all(b"a").unwrap();
+        spool.changed().await;
+        assert_eq!(spool.read().unwrap(), b"a");
+        writer.write_all(b"b").unwrap();
+        // Both changes are one, which is still known.
+        spool.changed().await;
+        spool.acknowledge();
+        assert_eq!(spool.read().unwrap(), b"b");
+        let at_once = tokio::time::timeout(Duration::ZERO, spool.changed()).await;
+        assert!(at_once.is_err(), "nothing was printed");
+        writer.write_all(b"c").unwrap();
+        spool.grown().await;
+        assert_eq!(spool.read().unwrap(), b"c");
     }
 }

@@ -1,74 +1,24 @@
-//! How the processes of a run are kept together, so that none of them survives it.
-//!
-//! This module names the mechanisms and their order of preference. How each works is known by
-//! the modules of `guard`.
+//! The order of preference among the mechanisms that keep the processes of a run together.
 
-use std::fmt;
 use std::io;
 
-/// The mechanism that keeps the descendants of an agent together.
-///
-/// All but [`None`](Self::None) exist on Linux only, and need a [`Guard`](super::Guard), which is
-/// started in place of the agent and starts the agent itself.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Isolation {
-    /// The first available one of `Namespace`, `Cgroup`, `Tree` and `None`.
-    #[default]
-    Auto,
-    /// A PID namespace with the guard as its init process. The kernel ends all its processes with
-    /// the guard, whatever they do, even if the guard and its parent are both killed.
-    Namespace,
-    /// A delegated cgroup v2, whose members are killed at once. Processes that leave the cgroup are
-    /// found like those of `Tree`.
-    Cgroup,
-    /// The guard adopts all orphans, so the processes of a run are always its descendants. They
-    /// survive only if the guard and its parent are both killed.
-    Tree,
-    /// The agent is started directly. Descendants are found by an inherited environment variable;
-    /// those that clear it may survive, and all of them do if this process is killed.
-    None,
-}
+use super::Isolation;
 
-impl Isolation {
-    /// All choices.
-    pub const ALL: [Self; 5] = [Self::Auto, Self::Namespace, Self::Cgroup, Self::Tree, Self::None];
-
-    /// The name of the choice.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Namespace => "namespace",
-            Self::Cgroup => "cgroup",
-            Self::Tree => "tree",
-            Self::None => "none",
+/// The mechanisms to try in order.
+pub(super) fn candidates(isolation: Isolation) -> &'static [Isolation] {
+    match isolation {
+        Isolation::Auto => {
+            &[Isolation::Namespace, Isolation::Cgroup, Isolation::Tree, Isolation::None]
         }
-    }
-
-    /// Finds a choice by its name.
-    pub fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|isolation| isolation.as_str() == name)
-    }
-
-    /// The error for a mechanism that is not available.
-    pub(super) fn unavailable(self, why: &str) -> io::Error {
-        let message = format!("the isolation `{self}` is not available here: {why}");
-        io::Error::new(io::ErrorKind::Unsupported, message)
-    }
-
-    /// The mechanisms to try in order.
-    pub(super) fn candidates(self) -> &'static [Self] {
-        match self {
-            Self::Auto => &[Self::Namespace, Self::Cgroup, Self::Tree, Self::None],
-            Self::Namespace => &[Self::Namespace],
-            Self::Cgroup => &[Self::Cgroup],
-            Self::Tree => &[Self::Tree],
-            Self::None => &[Self::None],
-        }
+        Isolation::Namespace => &[Isolation::Namespace],
+        Isolation::Cgroup => &[Isolation::Cgroup],
+        Isolation::Tree => &[Isolation::Tree],
+        Isolation::None => &[Isolation::None],
     }
 }
 
-impl fmt::Display for Isolation {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
-    }
+/// The error for a mechanism that is not available.
+pub(super) fn unavailable(isolation: Isolation, why: &str) -> io::Error {
+    let message = format!("the isolation `{isolation}` is not available here: {why}");
+    io::Error::new(io::ErrorKind::Unsupported, message)
 }

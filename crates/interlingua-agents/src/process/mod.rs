@@ -7,7 +7,6 @@
 
 mod follow;
 mod guard;
-mod ignored;
 mod isolation;
 mod joined;
 mod server;
@@ -24,9 +23,8 @@ use std::process::{ExitStatus, Stdio};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-pub use guard::{Guard, guard};
-pub use ignored::is_hangup_ignored;
-pub use isolation::Isolation;
+pub use guard::Guard;
+pub use interlingua_guard::{Isolation, Signal, guard, is_hangup_ignored};
 pub use joined::Joined;
 pub use server::Server;
 use server::{Bridge, Password};
@@ -93,21 +91,6 @@ pub struct Process {
     bridge: Option<Bridge>,
 }
 
-/// A signal that asks a program to stop, or forces it to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
-    /// SIGINT, as sent by Ctrl-C at a terminal.
-    Interrupt,
-    /// SIGTERM, the request to exit.
-    Terminate,
-    /// SIGKILL.
-    Kill,
-    /// SIGSTOP, as Ctrl-Z at a terminal has its effect.
-    Suspend,
-    /// SIGCONT.
-    Resume,
-}
-
 /// Environment variables may be secrets, so only their names are shown.
 impl std::fmt::Debug for Command {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -163,7 +146,7 @@ impl Command {
     /// Starts the program with the first mechanism that is available.
     async fn start_available(&self, streams: &Streams<'_>) -> io::Result<Started> {
         let mut unavailable = None;
-        for &isolation in self.isolation.candidates() {
+        for &isolation in isolation::candidates(self.isolation) {
             match self.start_isolated(isolation, streams).await {
                 Err(why) if why.kind() == io::ErrorKind::Unsupported => unavailable = Some(why),
                 started => return started,
@@ -189,7 +172,7 @@ impl Command {
             true => "no program was named that could guard the run",
             false => "it exists only on Linux",
         };
-        Err(isolation.unavailable(why))
+        Err(isolation::unavailable(isolation, why))
     }
 
     fn start_directly(&self, streams: &Streams<'_>) -> io::Result<Started> {
@@ -214,7 +197,8 @@ impl Command {
         isolation: Isolation,
         streams: &Streams<'_>,
     ) -> io::Result<Started> {
-        use guard::{Channel, Terminal};
+        use guard::Channel;
+        use interlingua_guard::Terminal;
         let terminal = if self.terminal.is_some() { Terminal::Yes } else { Terminal::No };
         let program = (self.program.clone().into_os_string(), self.arguments.clone());
         let (mut channel, arguments) = Channel::open(isolation, terminal, Some(program))?;
@@ -232,14 +216,15 @@ impl Command {
             self.redirect(&mut command, streams)?;
             command.process_group(0);
         }
-        let not_guarded =
-            |problem| isolation.unavailable(&format!("{}: {problem}", guard.program.display()));
+        let not_guarded = |problem| {
+            isolation::unavailable(isolation, &format!("{}: {problem}", guard.program.display()))
+        };
         let mut child = command.spawn().map_err(not_guarded)?;
         // The command holds the agent's end of a terminal, which would never be closed.
         drop(command);
         // Waiting for the guard, as is done next, would close it.
         let stdin = child.stdin.take();
-        channel.first_report(&mut child, isolation).await?.into_result(isolation)?;
+        guard::started(channel.first_report(&mut child, isolation).await?, isolation)?;
         let tree = Tree::guarded(child, channel, mark);
         let (stdin, copier) = match copied {
             Some(pty) => {

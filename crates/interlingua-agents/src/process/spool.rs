@@ -86,7 +86,19 @@ impl Spool {
 
     /// Waits until more is printed.
     pub async fn grown(&mut self) {
+        self.changed().await;
+        self.acknowledge();
+    }
+
+    /// Waits until more was printed than is [acknowledged](Self::acknowledge).
+    pub(crate) async fn changed(&mut self) {
         self.follow.changed().await;
+    }
+
+    /// Everything that was printed so far is about to be read. Until then, what is printed wakes
+    /// no one who is not waiting.
+    pub(crate) fn acknowledge(&mut self) {
+        self.follow.acknowledge();
     }
 }
 

@@ -16,20 +16,10 @@ mod windows;
 pub(super) use linux::Tree;
 #[cfg(target_os = "linux")]
 pub use linux::adopt_orphans;
-#[cfg(target_os = "linux")]
-pub(super) use linux::{descendants, pid};
 #[cfg(all(unix, not(target_os = "linux")))]
 pub(super) use unix::Tree;
 #[cfg(windows)]
 pub(super) use windows::Tree;
-
-/// How long to wait for killed processes to disappear.
-#[cfg(any(target_os = "linux", windows))]
-pub(super) const SWEEP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
-
-/// The interval between two checks for remaining processes.
-#[cfg(any(target_os = "linux", windows))]
-pub(super) const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(2);
 
 /// Makes this process the parent of orphaned descendants, on systems that support it.
 #[cfg(not(target_os = "linux"))]
@@ -54,18 +44,5 @@ impl Tree {
     /// Waits until the program has exited.
     pub(super) async fn ended(&mut self) -> std::io::Result<std::process::ExitStatus> {
         self.program.wait().await
-    }
-}
-
-#[cfg(unix)]
-impl super::Signal {
-    pub(super) fn number(self) -> rustix::process::Signal {
-        match self {
-            Self::Interrupt => rustix::process::Signal::INT,
-            Self::Terminate => rustix::process::Signal::TERM,
-            Self::Kill => rustix::process::Signal::KILL,
-            Self::Suspend => rustix::process::Signal::STOP,
-            Self::Resume => rustix::process::Signal::CONT,
-        }
     }
 }

@@ -44,6 +44,10 @@ impl Live {
                 self.finishing = true;
                 Ok(())
             }
+            Command::Emit(event) => {
+                self.emit(*event);
+                Ok(())
+            }
             Command::Suspend => {
                 self.signal(Signal::Suspend);
                 self.clock.suspended(Instant::now());

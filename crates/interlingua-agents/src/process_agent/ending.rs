@@ -58,8 +58,11 @@ impl Live {
     /// Ends the session.
     pub(super) async fn end(mut self) {
         let exit_overdue = self.clock.exit_was_overdue();
+        let goes_on = self.continues && self.stop != Some(Stop::Closed);
         let Self { reader, mut outlets, mut outbox, mut record, mut commands, exit, .. } = self;
-        let Ok(_) = reader.finish(&exit, Some(now_ms()), &mut outlets);
+        if !goes_on {
+            let Ok(_) = reader.finish(&exit, Some(now_ms()), &mut outlets);
+        }
         let mut watch = outlets.finish(record.as_mut(), &mut outbox);
         for observation in watch.take_observations() {
             if let Observation::TurnEnded(ended) = observation {

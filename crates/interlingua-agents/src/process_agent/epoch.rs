@@ -9,10 +9,6 @@ use crate::driver::Driver;
 use crate::process::{Process, Spool};
 use crate::redaction::HeldBack;
 
-/// The minimum interval between two reads of the output. An agent that prints fast is read in
-/// larger chunks, which is much cheaper; output after a pause is read at once.
-const READ_INTERVAL: Duration = Duration::from_millis(1);
-
 /// A running process of the agent.
 #[derive(Debug)]
 pub(super) struct Epoch {
@@ -33,12 +29,22 @@ pub(super) struct Epoch {
     /// There may be unread output, to be read at `not_before`.
     printed: bool,
     not_before: Instant,
+    /// The minimum interval between two reads. An agent that prints fast is read in larger chunks,
+    /// which is much cheaper; output after a pause is read at once.
+    read_interval: Duration,
+    /// It prints fast: it is read after every interval, and its output causes no wake-up in between.
+    is_fast: bool,
     /// A temporary folder, deleted with the epoch.
     _scratch: Option<tempfile::TempDir>,
 }
 
 impl Epoch {
-    pub(super) fn new(launch: Launch, process: Process, spool: Spool) -> Self {
+    pub(super) fn new(
+        launch: Launch,
+        process: Process,
+        spool: Spool,
+        read_interval: Duration,
+    ) -> Self {
         let now = Instant::now();
         Self {
             process,
@@ -54,6 +60,8 @@ impl Epoch {
             // The spool does not report output from before the first wait.
             printed: true,
             not_before: now,
+            read_interval,
+            is_fast: false,
             _scratch: launch.scratch,
         }
     }
@@ -83,9 +91,25 @@ impl Epoch {
             }
             Ok(_) | Err(_) => 0,
         };
-        self.printed = length > 0 && self.spool.may_have_more(length);
-        if !self.printed {
-            self.not_before = Instant::now() + READ_INTERVAL;
+        self.printed = length > 0 && (self.is_fast || self.spool.may_have_more(length));
+        let now = Instant::now();
+        if !self.spool.may_have_more(length) {
+            self.not_before = now + self.read_interval;
+        }
+        if self.is_fast && length == 0 {
+            // It has paused. Something may have been printed after it was read, and before that was
+            // acknowledged.
+            self.spool.acknowledge();
+            (self.is_fast, self.printed, self.not_before) = (false, true, now);
+        }
+    }
+
+    /// The agent has printed something after everything was read.
+    fn notice_output(&mut self) {
+        self.printed = true;
+        self.is_fast = Instant::now() < self.not_before;
+        if !self.is_fast {
+            self.spool.acknowledge();
         }
     }
 }
@@ -99,8 +123,8 @@ pub(super) async fn wait(epoch: Option<&mut Epoch>, room: bool) -> Wake {
         () = tokio::time::sleep_until(epoch.not_before.into()), if epoch.printed && room => {
             Wake::Output
         }
-        () = epoch.spool.grown(), if !epoch.printed => {
-            epoch.printed = true;
+        () = epoch.spool.changed(), if !epoch.printed => {
+            epoch.notice_output();
             Wake::Again
         }
     }

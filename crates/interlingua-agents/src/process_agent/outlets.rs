@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 
 use interlingua::dialect::EncodeOptions;
-use interlingua::{Entry, EntryRef, Error, Flow, Sink, Writer};
+use interlingua::{Batch, EntryRef, Error, Flow, Sink, Writer};
 
 use crate::process::Command;
 use crate::record::Recorder;
@@ -16,7 +16,7 @@ use crate::watch::Watch;
 pub(super) struct Outlets {
     pub(super) watch: Watch,
     /// The entries that were not passed on yet.
-    batch: Vec<Entry>,
+    batch: Batch,
     /// The recording of an agent that has only a screen: its events, which can be translated again.
     recording: Option<Recording>,
 }
@@ -40,7 +40,7 @@ impl Outlets {
         // The user sees this folder in permission requests.
         let folder = command.folder.canonicalize().unwrap_or_else(|_| command.folder.clone());
         let watch = Watch::new(folder);
-        Ok(Self { watch, batch: Vec::new(), recording })
+        Ok(Self { watch, batch: Batch::default(), recording })
     }
 
     /// Whether entries are recorded instead of the agent's output.
@@ -50,7 +50,7 @@ impl Outlets {
 
     /// Passes on the entries since the last call.
     pub(super) fn pass_on(&mut self, record: Option<&mut Recorder>, outbox: &mut Outbox) {
-        outbox.put(std::mem::take(&mut self.batch));
+        outbox.put(self.batch.take());
         if let (Some(recording), Some(record)) = (&mut self.recording, record)
             && !recording.bytes.is_empty()
         {
@@ -80,7 +80,7 @@ impl Sink for Outlets {
         if let Some(recording) = &mut self.recording {
             recording.writer.write(entry, &mut recording.bytes);
         }
-        self.batch.push(entry.to_owned());
+        self.batch.push(entry);
         Ok(Flow::Continue)
     }
 }

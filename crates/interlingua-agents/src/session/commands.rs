@@ -1,5 +1,6 @@
 //! The commands of a session, each of which is answered: it was accepted, or why it was not.
 
+use interlingua::event::Event;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Stop;
@@ -77,6 +78,7 @@ pub(crate) enum Command {
     Stop(Stop),
     Suspend,
     Resume,
+    Emit(Box<Event<'static>>),
 }
 
 /// A command, and where its answer goes.
@@ -198,6 +200,11 @@ impl Handle {
     /// Resumes them. Time limits do not include the time between.
     pub async fn resume(&self) -> Result<(), Refused> {
         self.send(Command::Resume).await
+    }
+
+    /// Emits an event of the caller's, which becomes an entry between those of the agent.
+    pub async fn emit(&self, event: Event<'static>) -> Result<(), Refused> {
+        self.send(Command::Emit(Box::new(event))).await
     }
 
     async fn send(&self, command: Command) -> Result<(), Refused> {

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use interlingua::Entry;
+use interlingua::Batch;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Ended;
@@ -17,7 +17,7 @@ const CAPACITY: usize = 8;
 /// The entries of a session, in order and without gaps.
 #[derive(Debug)]
 pub struct Entries {
-    batches: mpsc::Receiver<Vec<Entry>>,
+    batches: mpsc::Receiver<Batch>,
     ended: oneshot::Receiver<Ended>,
 }
 
@@ -25,8 +25,13 @@ impl Entries {
     /// The next entries, at least one; `None` at the end of the session.
     ///
     /// This is cancel safe: if the future is dropped, no entry is lost.
-    pub async fn next(&mut self) -> Option<Vec<Entry>> {
+    pub async fn next(&mut self) -> Option<Batch> {
         self.batches.recv().await
+    }
+
+    /// The next entries, if some are there already.
+    pub fn try_next(&mut self) -> Option<Batch> {
+        self.batches.try_recv().ok()
     }
 
     /// Waits for the end of the session, and discards the entries that were not taken. Returns
@@ -49,10 +54,10 @@ pub(crate) enum ConsumerChange {
 /// The sending side of [`Entries`].
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    batches: Option<mpsc::Sender<Vec<Entry>>>,
+    batches: Option<mpsc::Sender<Batch>>,
     ended: oneshot::Sender<Ended>,
     /// Batches for which the stream had no capacity.
-    waiting: VecDeque<Vec<Entry>>,
+    waiting: VecDeque<Batch>,
 }
 
 impl Outbox {
@@ -64,7 +69,7 @@ impl Outbox {
     }
 
     /// Queues entries for the consumer.
-    pub(crate) fn put(&mut self, batch: Vec<Entry>) {
+    pub(crate) fn put(&mut self, batch: Batch) {
         let Some(batches) = &self.batches else { return };
         if batch.is_empty() {
             return;

@@ -68,6 +68,8 @@ pub(super) fn numbered_lines(content: &[u8], at: usize, length: usize) -> String
     let changed = content.get(at..at + length).unwrap_or_default();
     let lines = memchr::memchr_iter(b'\n', changed).count() + 2;
     let text = content.get(start..).unwrap_or_default();
+    // The last line end does not begin another line.
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
     let mut result = String::new();
     for (number, line) in
         (first..).zip(text.split(|byte| *byte == b'\n')).take(lines.min(SHOWN_LINES))
@@ -114,5 +116,11 @@ mod tests {
     fn the_first_shown_line_is_the_first_changed_one() {
         let lines = numbered_lines(b"1\n2\nneu\n4\n5\n6\n", 4, 3);
         assert_eq!(lines, "     3→neu\n     4→4\n");
+    }
+
+    #[test]
+    fn a_line_end_at_the_end_begins_no_line() {
+        assert_eq!(numbered_lines(b"1\nneu\n", 2, 3), "     2→neu\n");
+        assert_eq!(numbered_lines(b"1\nneu", 2, 3), "     2→neu\n");
     }
 }

@@ -4,11 +4,16 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use interlingua::event::{Data, Event, HostState};
+use interlingua::json::Text;
+use interlingua::{Continuation, Entry, ReadOptions};
 use interlingua_agents::agent::{Delivery, Launch, Relaunch};
 use interlingua_agents::driver::{AcpDriver, AcpSession, ClaudeDriver, PlainDriver};
 use interlingua_agents::permission::{Always, Decision, Mode};
 use interlingua_agents::process::Input;
-use interlingua_agents::{InputRequest, Options, ProcessAgent, Prompt, Recorder, Refused, Wanted};
+use interlingua_agents::{
+    Agent, InputRequest, Options, ProcessAgent, Prompt, Recorder, Refused, Session, Wanted,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -143,7 +148,8 @@ async fn a_prompt_can_join_the_running_turn() {
 
 /// An agent that can be restarted; keeps what each launch was made with.
 fn restarted(launches: Arc<Mutex<Vec<Relaunch>>>) -> ProcessAgent {
-    ProcessAgent::new(talker()).relaunched(move |next| {
+    let first = Relaunch { model: Some("m1".to_owned()), ..Relaunch::default() };
+    ProcessAgent::new(talker()).relaunched(first, move |next| {
         launches.lock().unwrap().push(next.clone());
         Ok(talker())
     })
@@ -160,11 +166,57 @@ async fn an_agent_that_died_is_started_again_with_its_session() {
     let (ended, events) = session.end().await;
     assert_eq!(outcomes(&events), ["failed", "completed"]);
     assert_eq!((ended.code(), text(&events)), (0, "beginsagain".to_owned()));
-    assert_eq!(launches.lock().unwrap()[0].resume.as_deref(), Some("s1"));
+    let launches = launches.lock().unwrap();
+    assert_eq!(launches[0].resume.as_deref(), Some("s1"));
+    assert_eq!(launches[0].model.as_deref(), Some("m1"), "the model stays the one requested");
     let epochs: Vec<_> = events.iter().filter_map(|event| event["epoch"].as_u64()).collect();
     assert_eq!(epochs.last(), Some(&1), "a new process is a new epoch");
     let notice = events.iter().find(|event| event["type"] == "notice").unwrap();
     assert!(notice["text"].as_str().unwrap().contains("exited with code 7"), "{notice}");
+}
+
+/// A log that a host stores is continued by one session after the other.
+#[tokio::test]
+async fn a_stored_log_is_continued() {
+    let mut log: Vec<Entry> = Vec::new();
+    for prompt in ["one", "two"] {
+        let read = ReadOptions { id_seed: Some(7), ..ReadOptions::default() };
+        let mut continuation = Continuation::new(read.clone()).unwrap();
+        log.iter().for_each(|entry| continuation.push(entry.borrowed()));
+        let reader = Some(continuation.into_reader());
+        let options = Options { read, reader, ..options() };
+        let agent = Box::new(ProcessAgent::new(talker()));
+        let Session { handle, mut entries, .. } = agent.start(options).await.unwrap();
+        let note = HostState { name: Text::plain("note"), raw: None };
+        handle.emit(Event::new(note)).await.unwrap();
+        handle.prompt(prompt).await.unwrap();
+        match prompt {
+            "one" => handle.finish().await.unwrap(),
+            _ => {
+                while let Some(batch) = within(entries.next()).await {
+                    let ended = |entry: &Entry| matches!(entry.event.data, Data::TurnEnded(_));
+                    let batch = batch.to_entries();
+                    let has_ended = batch.iter().any(ended);
+                    log.extend(batch);
+                    if has_ended {
+                        break;
+                    }
+                }
+                handle.close().await.unwrap();
+            }
+        }
+        while let Some(batch) = within(entries.next()).await {
+            log.extend(&batch);
+        }
+    }
+    assert!(log.iter().map(|entry| entry.sequence).eq(0..log.len() as u64));
+    let kinds: Vec<_> = log.iter().map(|entry| entry.event.data.kind()).collect();
+    let count = |kind: &str| kinds.iter().filter(|it| **it == kind).count();
+    let counts = ["host_state", "session_started", "turn_started", "turn_ended"].map(count);
+    assert_eq!(counts, [2, 1, 2, 2], "{kinds:?}");
+    // Only a session that is closed has ended.
+    assert_eq!((count("session_ended"), kinds.last()), (1, Some(&"session_ended")));
+    assert_eq!(log.last().map(|entry| entry.epoch), Some(2), "each process is an epoch");
 }
 
 #[tokio::test]
@@ -189,7 +241,7 @@ async fn an_agent_with_one_prompt_per_process_is_one_session() {
         let lines = [BEGINS, "prompt=$(cat)", &MESSAGE.replace("hello", "'$prompt'"), COMPLETES];
         Launch { delivery: Delivery::Input, ..live(&lines, "codex", Input::Closed, driver) }
     };
-    let agent = ProcessAgent::new(launch()).relaunched(move |next| {
+    let agent = ProcessAgent::new(launch()).relaunched(Relaunch::default(), move |next| {
         assert_eq!(next.resume.as_deref(), Some("t1"));
         Ok(launch())
     });

@@ -145,7 +145,7 @@ async fn a_session_without_a_handle_ends_after_its_prompts() {
     let mut all = events;
     let mut entries = entries;
     while let Some(batch) = within(entries.next()).await {
-        all.extend(batch.iter().map(|entry| serde_json::to_value(entry).unwrap()));
+        all.extend(batch.to_entries().iter().map(|entry| serde_json::to_value(entry).unwrap()));
     }
     assert_eq!((within(entries.end()).await.unwrap().code(), text(&all)), (0, "hello".to_owned()));
 }

@@ -35,7 +35,7 @@ pub(crate) async fn run(api: ApiKind, script: Script) -> Result<Vec<u8>, String>
     let mut writer = Writer::new(own, &encode).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
     while let Some(batch) = entries.next().await {
-        batch.iter().for_each(|entry| writer.write(entry.borrowed(), &mut bytes));
+        batch.for_each(|entry| writer.write(entry, &mut bytes));
     }
     writer.finish(&mut bytes);
     match model.findings().as_slice() {

@@ -24,6 +24,14 @@ pub(crate) fn hide() {
     });
 }
 
+/// Keeps everything that is typed for the line editor, also Ctrl-C, until the editor has the terminal.
+pub(crate) fn queue() {
+    change(|state| {
+        state.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+        state.input_modes.remove(InputModes::ICRNL);
+    });
+}
+
 /// Stops showing what is typed in the line that is being read.
 pub(crate) fn hide_line() {
     change(|state| state.local_modes.remove(LocalModes::ECHO));
@@ -31,15 +39,16 @@ pub(crate) fn hide_line() {
 
 fn change(quiet: impl FnOnce(&mut Termios)) {
     let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
-    if before.is_some() || !is_in_foreground() {
+    if !is_in_foreground() {
         return;
     }
-    let Ok(state) = tcgetattr(io::stdin()) else { return };
+    let known = before.take().map_or_else(|| tcgetattr(io::stdin()), Ok);
+    let Ok(state) = known else { return };
     let mut changed = state.clone();
     quiet(&mut changed);
-    if tcsetattr(io::stdin(), OptionalActions::Now, &changed).is_ok() {
-        *before = Some(state);
-    }
+    // A terminal that is gone shows nothing.
+    let _ = tcsetattr(io::stdin(), OptionalActions::Now, &changed);
+    *before = Some(state);
 }
 
 /// Shows what is typed again. Returns whether it had been hidden.

@@ -5,7 +5,9 @@
 //! rewrites them from the first one that changed. A row that was transient and is committed
 //! unchanged is not rewritten at all.
 
-use super::style::{Line, Palette};
+use std::borrow::Borrow;
+
+use super::style::{Line, Palette, Style};
 
 /// What the view has drawn on the terminal.
 #[derive(Debug)]
@@ -19,10 +21,11 @@ pub(crate) struct Canvas {
     drawn: Vec<Row>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 struct Row {
+    line: Line,
+    /// The line, as it is written.
     bytes: String,
-    width: usize,
 }
 
 impl Canvas {
@@ -53,15 +56,21 @@ impl Canvas {
     pub(crate) fn resize(&mut self, width: u16, height: u16) {
         self.set_size(width, height);
         let columns = self.width;
-        let rows = self.drawn.iter().map(|row| row.width.div_ceil(columns).max(1)).sum::<usize>();
+        let rows = self.drawn.iter().map(|row| row.line.width().div_ceil(columns).max(1));
+        let rows = rows.sum::<usize>();
         let rows = rows.min(self.room());
         // The rows are rewritten, since no row is like this one.
-        let unlike = Row { bytes: "\n".to_owned(), width: 0 };
+        let unlike = Row { line: Line::new("\n", Style::PLAIN), bytes: "\n".to_owned() };
         self.drawn = vec![unlike; rows];
     }
 
     /// Commits lines, and shows transient ones below them.
-    pub(crate) fn draw(&mut self, committed: &[Line], transient: &[Line], out: &mut Vec<u8>) {
+    pub(crate) fn draw(
+        &mut self,
+        committed: &[Line],
+        transient: &[impl Borrow<Line>],
+        out: &mut Vec<u8>,
+    ) {
         if !self.live {
             for line in committed {
                 out.extend_from_slice(line.to_terminal(self.palette).as_bytes());
@@ -70,11 +79,22 @@ impl Canvas {
             return;
         }
         let hidden = transient.len().saturating_sub(self.room());
-        let rows: Vec<Row> =
-            committed.iter().chain(transient.iter().skip(hidden)).map(|it| self.row(it)).collect();
-        let same = rows.iter().zip(&self.drawn).take_while(|(new, old)| new == old).count();
-        self.rewrite(&rows, same, out);
-        self.drawn = rows.into_iter().skip(committed.len()).collect();
+        let transient = transient.iter().skip(hidden).map(Borrow::borrow);
+        let (mut old, mut same) = (std::mem::take(&mut self.drawn).into_iter(), 0);
+        let before = old.len();
+        let mut rows: Vec<Row> = Vec::with_capacity(committed.len() + before + 1);
+        for line in committed.iter().chain(transient) {
+            // Most rows are as they were, and need not be put together again.
+            rows.push(match old.next() {
+                Some(row) if same == rows.len() && row.line == *line => {
+                    same += 1;
+                    row
+                }
+                _ => self.row(line),
+            });
+        }
+        rewrite(before, &rows, same, out);
+        self.drawn = rows.split_off(committed.len());
         if self.drawn.is_empty() && !committed.is_empty() {
             // The rewritten rows were committed, and the cursor is in the last one.
             out.extend_from_slice(b"\r\n");
@@ -82,30 +102,29 @@ impl Canvas {
     }
 
     fn row(&self, line: &Line) -> Row {
-        Row { bytes: line.to_terminal(self.palette), width: line.width() }
+        Row { line: line.clone(), bytes: line.to_terminal(self.palette) }
     }
+}
 
-    /// Rewrites the transient rows after the first `same` ones.
-    fn rewrite(&self, rows: &[Row], same: usize, out: &mut Vec<u8>) {
-        let old = self.drawn.len();
-        if same < old {
-            let up = old - 1 - same;
-            if up > 0 {
-                out.extend_from_slice(format!("\u{1b}[{up}A").as_bytes());
-            }
-            out.extend_from_slice(b"\r\x1b[J");
-            if same == rows.len() && same > 0 {
-                // The last row is the one above.
-                out.extend_from_slice(b"\x1b[A");
-            }
-        } else if same < rows.len() && old > 0 {
+/// Rewrites the transient rows, of which there were `old`, after the first `same` ones.
+fn rewrite(old: usize, rows: &[Row], same: usize, out: &mut Vec<u8>) {
+    if same < old {
+        let up = old - 1 - same;
+        if up > 0 {
+            out.extend_from_slice(format!("\u{1b}[{up}A").as_bytes());
+        }
+        out.extend_from_slice(b"\r\x1b[J");
+        if same == rows.len() && same > 0 {
+            // The last row is the one above.
+            out.extend_from_slice(b"\x1b[A");
+        }
+    } else if same < rows.len() && old > 0 {
+        out.extend_from_slice(b"\r\n");
+    }
+    for (index, row) in rows.iter().enumerate().skip(same) {
+        if index > same {
             out.extend_from_slice(b"\r\n");
         }
-        for (index, row) in rows.iter().enumerate().skip(same) {
-            if index > same {
-                out.extend_from_slice(b"\r\n");
-            }
-            out.extend_from_slice(row.bytes.as_bytes());
-        }
+        out.extend_from_slice(row.bytes.as_bytes());
     }
 }

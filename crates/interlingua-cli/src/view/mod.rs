@@ -25,6 +25,7 @@ mod tests;
 pub(crate) mod width;
 mod wrap;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,9 @@ use style::{Line, Palette, Style};
 
 /// The running calls that are listed.
 const LISTED_CALLS: usize = 6;
+
+/// Nothing is transient.
+const NO_LINES: &[Line] = &[];
 
 /// What is known of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -224,7 +228,7 @@ impl View {
     /// with the next entry or tick after [`resume`](Self::resume).
     pub(crate) fn pause(&mut self, out: &mut Vec<u8>) {
         self.commit_tail();
-        self.canvas.draw(&std::mem::take(&mut self.committed), &[], out);
+        self.canvas.draw(&std::mem::take(&mut self.committed), NO_LINES, out);
         self.paused = true;
         // Something else is on the terminal now.
         self.last = if self.last == Part::Nothing { Part::Nothing } else { Part::Note };
@@ -241,7 +245,7 @@ impl View {
         for prose in std::mem::take(&mut self.proses) {
             self.end_prose(prose);
         }
-        self.canvas.draw(&std::mem::take(&mut self.committed), &[], out);
+        self.canvas.draw(&std::mem::take(&mut self.committed), NO_LINES, out);
     }
 
     fn columns(&self) -> usize {
@@ -299,41 +303,29 @@ impl View {
         if self.paused {
             return;
         }
-        let transient = if self.canvas.is_live() { self.transient(now) } else { Vec::new() };
-        self.canvas.draw(&self.committed, &transient, out);
-        self.committed.clear();
-    }
-
-    /// The rows below the final ones.
-    fn transient(&mut self, now: Instant) -> Vec<Line> {
         let columns = self.columns();
-        let mut rows = Rows { last: self.last, lines: Vec::new() };
-        if let Some(tail) = &self.tail {
-            rows.add(tail.part, &tail.lines);
+        let Self { canvas, committed, last, tail, proses, calls, activity, .. } = self;
+        let mut rows = Rows { last: *last, lines: Vec::new() };
+        if canvas.is_live() {
+            if let Some(tail) = tail {
+                rows.add(tail.part, &tail.lines);
+            }
+            for prose in proses.iter_mut().filter(|prose| prose.parent.is_none()) {
+                let part = Part::Prose(prose.block);
+                rows.add(part, prose.preview());
+            }
+            rows.add_calls(calls, now, columns);
+            let doing = match calls.len() {
+                0 => None,
+                1 => Some("Running".to_owned()),
+                many => Some(format!("Running {many} calls")),
+            };
+            if let Some(line) = activity.line(doing.as_deref(), now) {
+                rows.add_line(Part::Activity, line);
+            }
         }
-        for prose in self.proses.iter_mut().filter(|prose| prose.parent.is_none()) {
-            let part = Part::Prose(prose.block);
-            rows.add(part, prose.preview());
-        }
-        let running: Vec<&Call> = self.calls.iter().collect();
-        for call in running.iter().take(LISTED_CALLS) {
-            let indent = if call.parent.is_some() { prose::NESTED } else { 0 };
-            let line = call.running(now, columns.saturating_sub(indent));
-            rows.add(Part::Call, &[nested(line, indent)]);
-        }
-        if running.len() > LISTED_CALLS {
-            let more = format!("  … +{} calls", running.len() - LISTED_CALLS);
-            rows.add(Part::Call, &[Line::new(more, Style::DIM)]);
-        }
-        let doing = match running.len() {
-            0 => None,
-            1 => Some("Running".to_owned()),
-            many => Some(format!("Running {many} calls")),
-        };
-        if let Some(line) = self.activity.line(doing.as_deref(), now) {
-            rows.add(Part::Activity, &[line]);
-        }
-        rows.lines
+        canvas.draw(committed, &rows.lines, out);
+        committed.clear();
     }
 
     /// The time since the turn started.
@@ -342,22 +334,42 @@ impl View {
     }
 }
 
-/// Rows that are being put together.
-struct Rows {
+/// The rows below the final ones, while they are being put together.
+struct Rows<'a> {
     last: Part,
-    lines: Vec<Line>,
+    lines: Vec<Cow<'a, Line>>,
 }
 
-impl Rows {
-    fn add(&mut self, part: Part, lines: &[Line]) {
-        if lines.is_empty() {
-            return;
+impl<'a> Rows<'a> {
+    fn add(&mut self, part: Part, lines: &'a [Line]) {
+        if !lines.is_empty() {
+            self.begin(part);
+            self.lines.extend(lines.iter().map(Cow::Borrowed));
         }
+    }
+
+    fn add_line(&mut self, part: Part, line: Line) {
+        self.begin(part);
+        self.lines.push(Cow::Owned(line));
+    }
+
+    fn add_calls(&mut self, running: &[Call], now: Instant, columns: usize) {
+        for call in running.iter().take(LISTED_CALLS) {
+            let indent = if call.parent.is_some() { prose::NESTED } else { 0 };
+            let line = call.running(now, columns.saturating_sub(indent));
+            self.add_line(Part::Call, nested(line, indent));
+        }
+        if running.len() > LISTED_CALLS {
+            let more = format!("  … +{} calls", running.len() - LISTED_CALLS);
+            self.add_line(Part::Call, Line::new(more, Style::DIM));
+        }
+    }
+
+    fn begin(&mut self, part: Part) {
         if part.is_apart_from(self.last) {
-            self.lines.push(Line::default());
+            self.lines.push(Cow::Owned(Line::default()));
         }
         self.last = part;
-        self.lines.extend_from_slice(lines);
     }
 }
 

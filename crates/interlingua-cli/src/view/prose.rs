@@ -25,7 +25,10 @@ pub(crate) struct Prose {
     limit: Option<usize>,
     shown: usize,
     hidden: usize,
-    preview: Option<Vec<Line>>,
+    /// The lines that are not final, as they were shown last.
+    preview: Vec<Line>,
+    /// Text has arrived since then.
+    is_stale: bool,
 }
 
 /// How a block is shown.
@@ -54,18 +57,28 @@ impl Prose {
         };
         let indent = if parent.is_some() { NESTED } else { 0 };
         let markdown = Markdown::new(look.columns.saturating_sub(indent));
-        Self { block, parent, markdown, style, limit, shown: 0, hidden: 0, preview: None }
+        Self {
+            block,
+            parent,
+            markdown,
+            style,
+            limit,
+            shown: 0,
+            hidden: 0,
+            preview: Vec::new(),
+            is_stale: true,
+        }
     }
 
     pub(crate) fn set_columns(&mut self, columns: usize) {
         let indent = if self.parent.is_some() { NESTED } else { 0 };
         self.markdown.set_columns(columns.saturating_sub(indent));
-        self.preview = None;
+        self.is_stale = true;
     }
 
     /// Takes the next piece; returns the lines that are final now.
     pub(crate) fn push(&mut self, piece: &str) -> Vec<Line> {
-        self.preview = None;
+        self.is_stale = true;
         let lines = self.markdown.push(piece);
         self.look(lines)
     }
@@ -77,14 +90,20 @@ impl Prose {
 
     /// The lines that are not final yet.
     pub(crate) fn preview(&mut self) -> &[Line] {
-        let full = self.limit.is_some_and(|limit| self.shown >= limit);
-        if self.preview.is_none() {
-            let mut lines = if full { Vec::new() } else { self.dense(self.markdown.preview()) };
-            let room = self.limit.map_or(usize::MAX, |limit| limit - self.shown.min(limit));
-            lines.truncate(room);
-            self.preview = Some(self.styled(lines));
+        if std::mem::take(&mut self.is_stale) {
+            let room = self.limit.map(|limit| limit.saturating_sub(self.shown));
+            let (same, lines) = match room {
+                Some(0) => (0, Vec::new()),
+                // What is folded has fewer lines than its text, and is short.
+                Some(_) => (0, self.dense(self.markdown.preview())),
+                None => self.markdown.preview_changes(),
+            };
+            self.preview.truncate(same);
+            let lines = self.styled(lines);
+            self.preview.extend(lines);
+            self.preview.truncate(room.unwrap_or(usize::MAX));
         }
-        self.preview.as_deref().unwrap_or_default()
+        &self.preview
     }
 
     /// The block has ended; returns its last lines.
@@ -119,6 +138,9 @@ impl Prose {
     }
 
     fn styled(&self, lines: Vec<Line>) -> Vec<Line> {
+        if self.parent.is_none() && self.style == Style::PLAIN {
+            return lines;
+        }
         let indent = if self.parent.is_some() { NESTED } else { 0 };
         let indent = Line::new(" ".repeat(indent), Style::PLAIN);
         lines.into_iter().map(|line| line.styled(self.style).after(&indent)).collect()

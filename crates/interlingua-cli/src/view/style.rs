@@ -64,6 +64,9 @@ impl Style {
 
     /// The parameters of the escape sequence that switches it on; empty for plain text.
     fn parameters(self, palette: Palette) -> String {
+        if self == Self::PLAIN {
+            return String::new();
+        }
         let color = match self.color {
             Color::Default => None,
             Color::Red => Some("31"),

@@ -345,7 +345,9 @@ fn the_cost_is_linear() {
             start.elapsed()
         };
         time(10_000);
-        let (short, long) = (time(50_000), time(250_000));
+        // Other programs may use the processor, so the best of some rounds counts.
+        let best = |length: usize| (0..3).map(|_| time(length)).min().unwrap();
+        let (short, long) = (best(50_000), best(250_000));
         // Five times as long; quadratic cost would be twenty-five times as much.
         assert!(long < short * 12 + Duration::from_millis(200), "{short:?} {long:?}");
     }

@@ -1,13 +1,13 @@
 //! `chat` as a person sees it, in tmux: prompts, questions, Ctrl-C, commands.
 
 use std::fs::File;
-use std::io::Read;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::tcgetattr;
+use rustix::termios::{LocalModes, tcgetattr};
 
 use crate::commanding::talker;
 
@@ -100,33 +100,64 @@ enum Outside {
     NoTerminal,
 }
 
+/// Starts a chat at a terminal of its own; returns the terminal, the chat, and the terminal's modes
+/// before.
+fn at_terminal(name: &str, folder: &Path) -> (File, Child, LocalModes) {
+    // The chat must not inherit it, or the terminal could not be closed.
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = openpt(flags).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let path = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+    let side = || File::options().read(true).write(true).open(&path).unwrap();
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", env!("CARGO_BIN_EXE_interlingua"), "chat"]);
+    command.arg(talker(name)).env("XDG_STATE_HOME", folder);
+    command.stdin(side()).stdout(side()).stderr(side());
+    let before = tcgetattr(&master).unwrap().local_modes;
+    // The command has the other ends of the terminal, too, and is dropped here.
+    let chat = command.spawn().unwrap();
+    (File::from(master), chat, before)
+}
+
+/// Reads what a terminal shows until it satisfies a condition.
+fn read_until(master: &mut File, done: impl Fn(&str) -> bool) -> String {
+    let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+    while !done(&String::from_utf8_lossy(&seen)) {
+        let length = master.read(&mut buffer).unwrap();
+        seen.extend_from_slice(&buffer[..length]);
+    }
+    String::from_utf8_lossy(&seen).into_owned()
+}
+
+/// What was typed between the end of a turn and the next line was shown twice, and its Enter key began
+/// another line instead of sending the prompt.
+#[test]
+fn a_prompt_that_is_typed_as_soon_as_a_turn_ends_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut master, mut chat, _) = at_terminal("at-once", folder.path());
+    read_until(&mut master, |seen| seen.contains('›'));
+    for turn in 0..20 {
+        master.write_all(format!("turn {turn}\r").as_bytes()).unwrap();
+        // The line that ends a turn.
+        read_until(&mut master, |seen| seen.contains("— "));
+    }
+    // As soon as the turn has ended, Ctrl-C would still be for it; the editor has to be there.
+    master.write_all(b"half a line").unwrap();
+    read_until(&mut master, |seen| seen.contains("half a line"));
+    // One clears the line, the other one quits.
+    master.write_all(b"\x03\x03").unwrap();
+    assert_eq!(chat.wait().unwrap().code(), Some(0));
+}
+
 /// Only the line editor was awaited, so a chat survived these signals until Enter was pressed.
 #[test]
 fn a_chat_that_waits_for_a_prompt_can_be_ended_from_outside() {
     let folder = tempfile::tempdir().unwrap();
     let signals = [Signal::TERM, Signal::HUP].map(Outside::Signal);
     for outside in signals.into_iter().chain([Outside::NoTerminal]) {
-        // The chat must not inherit it, or the terminal could not be closed.
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let master = openpt(flags).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let path = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-        let side = || File::options().read(true).write(true).open(&path).unwrap();
-        let mut command = Command::new("setsid");
-        command.args(["--ctty", env!("CARGO_BIN_EXE_interlingua"), "chat"]);
-        command.arg(talker("outside")).env("XDG_STATE_HOME", folder.path());
-        command.stdin(side()).stdout(side()).stderr(side());
-        let before = tcgetattr(&master).unwrap().local_modes;
-        let mut chat = command.spawn().unwrap();
-        // It has the other ends of the terminal, too.
-        drop(command);
-        let mut master = File::from(master);
-        let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
-        while !String::from_utf8_lossy(&seen).contains('›') {
-            let length = master.read(&mut buffer).unwrap();
-            seen.extend_from_slice(&buffer[..length]);
-        }
+        let (mut master, mut chat, before) = at_terminal("outside", folder.path());
+        read_until(&mut master, |seen| seen.contains('›'));
         assert_ne!(tcgetattr(&master).unwrap().local_modes, before);
         match outside {
             Outside::Signal(signal) => {
@@ -162,7 +193,10 @@ fn control_c_stops_a_turn_and_at_an_empty_line_quits() {
     screen.until("Cancelled");
     screen.keys(&["once more", "Enter"]);
     screen.until("once more\n\n");
-    screen.keys(&["half a line", "C-c"]);
+    // Before the editor shows it, Ctrl-C would still be for the turn.
+    screen.keys(&["half a line"]);
+    screen.until("› half a line");
+    screen.keys(&["C-c"]);
     screen.keys(&["C-c"]);
     screen.until("exit code");
 }

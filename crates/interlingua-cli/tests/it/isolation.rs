@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-const BEGINS: &str =
+pub(crate) const BEGINS: &str =
     r#"echo '{"type":"thread.started","thread_id":"t"}'; echo '{"type":"turn.started"}'"#;
-const COMPLETES: &str = r#"echo '{"type":"turn.completed","usage":{"input_tokens":5,"cached_input_tokens":0,"output_tokens":2}}'"#;
+pub(crate) const COMPLETES: &str = r#"echo '{"type":"turn.completed","usage":{"input_tokens":5,"cached_input_tokens":0,"output_tokens":2}}'"#;
 
 /// The mechanisms that leave nothing behind.
 const MECHANISMS: [&str; 3] = ["namespace", "cgroup", "tree"];
@@ -22,7 +22,7 @@ const ORDINARY: &str = "65534";
 
 /// Who runs `interlingua`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum User {
+pub(crate) enum User {
     Current,
     Ordinary,
 }
@@ -50,7 +50,7 @@ impl User {
 }
 
 /// An agent that is a shell script, with the files of its test.
-struct Agent {
+pub(crate) struct Agent {
     folder: tempfile::TempDir,
     /// Both ends of the pipe `started`, by which processes of the agent wait for each other. While it
     /// is open, a line in it is not lost if its writer ends before it is read.
@@ -58,7 +58,7 @@ struct Agent {
 }
 
 impl Agent {
-    fn new(lines: &[&str]) -> Self {
+    pub(crate) fn new(lines: &[&str]) -> Self {
         Self::described("dialect = \"codex\"", lines)
     }
 
@@ -80,11 +80,11 @@ impl Agent {
         Self { folder, _started: started }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn command(&self, user: User, mechanism: &str) -> Command {
+    pub(crate) fn command(&self, user: User, mechanism: &str) -> Command {
         let mut command = user.command();
         command.arg("run").arg(self.path("agent.toml")).arg("do it");
         command.args(["--isolation", mechanism]);
@@ -106,7 +106,7 @@ impl Agent {
 
     /// The lines that the processes of the agent write to the pipe `alive`. The channel is closed
     /// when the last process that holds the pipe has ended.
-    fn lines(&self) -> mpsc::Receiver<String> {
+    pub(crate) fn lines(&self) -> mpsc::Receiver<String> {
         let (sender, lines) = mpsc::channel();
         let path = self.path("alive");
         std::thread::spawn(move || {
@@ -118,12 +118,12 @@ impl Agent {
     }
 }
 
-fn set_mode(path: &Path, mode: &str) {
+pub(crate) fn set_mode(path: &Path, mode: &str) {
     assert!(Command::new("chmod").arg(mode).arg(path).status().unwrap().success());
 }
 
 /// Says that something was not tested, even if the test passes, whose output is not shown.
-fn skipped(what: &str) {
+pub(crate) fn skipped(what: &str) {
     let mut shown = std::io::stderr();
     writeln!(shown, "skipped {what}").unwrap();
 }
@@ -143,7 +143,7 @@ fn combinations() -> impl Iterator<Item = (User, &'static str)> {
 }
 
 /// Starts a process that is hard to find: it has no environment, its own session, and no parent.
-const ESCAPES: &str =
+pub(crate) const ESCAPES: &str =
     "(env -i setsid sh -c '(echo away >&3; echo > started; exec sleep 1000) & exit' &)";
 
 /// How a run ends.
@@ -213,7 +213,7 @@ fn first_line(
     }
 }
 
-fn signal(process: &Child, signal: Signal) {
+pub(crate) fn signal(process: &Child, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(process.id()).unwrap()).unwrap();
     kill_process(pid, signal).unwrap();
 }

@@ -15,6 +15,8 @@ mod commanding;
 mod completing;
 #[cfg(target_os = "linux")]
 mod disks;
+#[cfg(target_os = "linux")]
+mod guarding;
 mod inputs;
 #[cfg(target_os = "linux")]
 mod isolation;
@@ -28,6 +30,7 @@ mod running;
 mod sandboxing;
 #[cfg(unix)]
 mod screens;
+mod serving;
 mod settings;
 #[cfg(target_os = "linux")]
 mod shells;

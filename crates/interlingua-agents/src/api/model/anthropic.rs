@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use interlingua::json::RepeatedRecord;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
-    Collected, Collector, ModelApi, OptionalField, Piece, RequestSettings, acceptable_id, body_of,
-    input, mentions, raw, result_id,
+    Collected, Collector, Fields, ModelApi, OptionalField, Piece, RequestSettings, acceptable_id,
+    body_of, mentions, raw, raw_arguments, result_id,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
 use crate::api::model::ApiKind;
@@ -149,6 +149,13 @@ fn result(result: &CallResult, id: &str) -> Value {
     })
 }
 
+/// An answer, as it is sent back.
+#[derive(Serialize)]
+struct NativeAnswer<'a> {
+    role: &'static str,
+    content: &'a [Fields],
+}
+
 /// The blocks of a response.
 #[derive(Default)]
 struct Blocks {
@@ -161,10 +168,18 @@ struct Blocks {
 /// A block, whose streamed parts are apart until it is complete.
 struct Block {
     index: u64,
-    fields: Map<String, Value>,
+    fields: Fields,
     streamed: String,
     input: Option<String>,
+    citations: Vec<Box<RawValue>>,
     complete: bool,
+}
+
+impl Block {
+    fn new(index: u64, fields: Fields, complete: bool) -> Self {
+        let (streamed, input, citations) = (String::new(), None, Vec::new());
+        Self { index, fields, streamed, input, citations, complete }
+    }
 }
 
 impl Collector for Blocks {
@@ -215,15 +230,14 @@ impl Collector for Blocks {
         let paused = self.stop_reason.as_deref() == Some("pause_turn");
         let answer = Answer { content, native: None };
         let has_blocks = complete && !blocks.is_empty();
-        let message = json!({"role": "assistant", "content": blocks});
+        let message = NativeAnswer { role: "assistant", content: &blocks };
         let messages = raw(&message).filter(|_| has_blocks).into_iter().collect();
         Collected { answer, messages, paused }
     }
 }
 
-fn is_reasoning(block: &Value) -> bool {
-    let kind = block.get("type").and_then(Value::as_str);
-    matches!(kind, Some("thinking" | "redacted_thinking"))
+fn is_reasoning(block: &Fields) -> bool {
+    matches!(block.text("type").as_deref(), Some("thinking" | "redacted_thinking"))
 }
 
 impl Blocks {
@@ -231,8 +245,7 @@ impl Blocks {
         let index = record.index.unwrap_or(self.blocks.len() as u64);
         let block = record.content_block.map(RawValue::get).unwrap_or("{}");
         let fields = serde_json::from_str(block).unwrap_or_default();
-        let streamed = String::new();
-        self.blocks.push(Block { index, fields, streamed, input: None, complete: false });
+        self.blocks.push(Block::new(index, fields, false));
     }
 
     fn open(&mut self, index: Option<u64>) -> Option<&mut Block> {
@@ -250,43 +263,34 @@ impl Blocks {
             block.input.get_or_insert_default().push_str(&piece.0);
         }
         if let Some(signature) = delta.signature {
-            block.fields.insert("signature".to_owned(), signature.into());
+            block.fields.set("signature", &signature);
         }
-        if let Some(citation) = delta.citation.and_then(|it| serde_json::from_str(it.get()).ok()) {
-            let citations = block.fields.entry("citations").or_insert_with(|| json!([]));
-            match citations {
-                Value::Array(list) => list.push(citation),
-                other => *other = Value::Array(vec![citation]),
-            }
-        }
+        block.citations.extend(delta.citation.map(ToOwned::to_owned));
     }
 
     fn take_whole(&mut self, record: Record<'_>) {
         let content = record.content.map(RawValue::get).unwrap_or("[]");
-        let blocks: Vec<Map<String, Value>> = serde_json::from_str(content).unwrap_or_default();
+        let blocks: Vec<Fields> = serde_json::from_str(content).unwrap_or_default();
         self.stop_reason = record.stop_reason;
-        self.blocks = (0..)
-            .zip(blocks)
-            .map(|(index, fields)| Block {
-                index,
-                fields,
-                streamed: String::new(),
-                input: None,
-                complete: true,
-            })
-            .collect();
+        let blocks = (0..).zip(blocks);
+        self.blocks = blocks.map(|(index, fields)| Block::new(index, fields, true)).collect();
     }
 }
 
 impl Block {
     /// The block as it is sent back, and its text or call; `None` if it cannot be sent back.
-    fn finish(self, is_cut: bool) -> Option<(Value, Option<Content>)> {
-        let Self { mut fields, streamed, input: text_of_input, .. } = self;
-        let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    fn finish(self, is_cut: bool) -> Option<(Fields, Option<Content>)> {
+        let Self { mut fields, streamed, input, citations, .. } = self;
+        if !citations.is_empty() {
+            let before = fields.get("citations").map(RawValue::get).unwrap_or("[]");
+            let mut all: Vec<Box<RawValue>> = serde_json::from_str(before).unwrap_or_default();
+            all.extend(citations);
+            fields.set("citations", &all);
+        }
+        let kind = fields.text("type").unwrap_or_default();
         let mut append = |name: &str| {
-            let before = fields.get(name).and_then(Value::as_str).unwrap_or_default();
-            let text = format!("{before}{streamed}");
-            fields.insert(name.to_owned(), text.clone().into());
+            let text = fields.text(name).unwrap_or_default() + &*streamed;
+            fields.set(name, &text);
             text
         };
         match &*kind {
@@ -296,38 +300,41 @@ impl Block {
                 if text.trim().is_empty() {
                     return None;
                 }
-                Some((Value::Object(fields), Some(Content::Text(text))))
+                Some((fields, Some(Content::Text(text))))
             }
             "thinking" => {
                 append("thinking");
                 // Without its signature, it is not accepted.
-                let signed = fields.get("signature").is_some_and(|it| it.as_str() != Some(""));
-                (signed && !is_cut).then_some((Value::Object(fields), None))
+                let signed = fields.get("signature").is_some_and(|it| it.get() != "\"\"");
+                (signed && !is_cut).then_some((fields, None))
             }
             "tool_use" | "server_tool_use" | "mcp_tool_use" => {
                 if is_cut {
                     return None;
                 }
                 let mut malformed = false;
-                if let Some(text) = text_of_input.as_deref().filter(|it| !it.trim().is_empty()) {
-                    let (value, is_malformed) = input(text);
-                    fields.insert("input".to_owned(), value);
-                    malformed = is_malformed;
+                if let Some(text) = input.filter(|text| !text.trim().is_empty()) {
+                    match raw_arguments(&text) {
+                        Some(input) => fields.set("input", &input),
+                        None => {
+                            fields.set("input", &json!({}));
+                            malformed = true;
+                        }
+                    }
                 }
-                let text =
-                    |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
+                let input = fields.get("input").and_then(|it| serde_json::from_str(it.get()).ok());
                 let call = AnswerCall {
-                    id: text("id").to_owned(),
+                    id: fields.text("id").unwrap_or_default(),
                     unnamed: false,
-                    name: text("name").to_owned(),
-                    input: fields.get("input").cloned().unwrap_or_else(|| json!({})),
+                    name: fields.text("name").unwrap_or_default(),
+                    input: input.unwrap_or_else(|| json!({})),
                     malformed,
                 };
                 let call = (kind == "tool_use").then_some(Content::Call(call));
-                Some((Value::Object(fields), call))
+                Some((fields, call))
             }
             _ if is_cut => None,
-            _ => Some((Value::Object(fields), None)),
+            _ => Some((fields, None)),
         }
     }
 }

@@ -320,7 +320,7 @@ impl Collector for Message {
         let calls = complete_calls.into_iter().enumerate().map(|(at, it)| it.finish(made_up(at)));
         let (calls, raw_calls): (Vec<_>, Vec<_>) = calls.unzip();
         let mut message = json!({"role": "assistant"});
-        let said = format!("{text}{refusal}");
+        let said = text + &*refusal;
         if !said.is_empty() {
             set(&mut message, "content", said.clone());
         }

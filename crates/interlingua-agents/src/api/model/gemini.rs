@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ApiKind, Collected, Collector, ModelApi, NO_ANSWER, OptionalField, RequestSettings, body_of,
-    follows_no_answer, mentions, raw, set,
+    ApiKind, Collected, Collector, Fields, ModelApi, NO_ANSWER, OptionalField, RequestSettings,
+    body_of, follows_no_answer, mentions, raw, set,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
 
@@ -152,13 +152,30 @@ fn response(result: &CallResult) -> Value {
     json!({"functionResponse": function})
 }
 
+/// An answer, as it is sent back.
+#[derive(Serialize)]
+struct NativeAnswer<'a> {
+    role: &'static str,
+    parts: &'a [AnswerPart],
+}
+
 /// The parts of a response.
 #[derive(Default)]
 struct Parts {
-    parts: Vec<Map<String, Value>>,
+    parts: Vec<AnswerPart>,
     continuation: Option<String>,
     /// Content arrived after the last token, so that it would be repeated.
     beyond_token: bool,
+}
+
+/// A part of an answer, in the form in which it is sent back.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum AnswerPart {
+    /// Text without anything else, which the next piece continues.
+    Text { text: String },
+    /// Any other part, as the provider wrote it.
+    Other(Fields),
 }
 
 #[derive(serde::Deserialize)]
@@ -178,7 +195,7 @@ struct Candidate {
 #[derive(serde::Deserialize)]
 struct CandidateContent {
     #[serde(default)]
-    parts: Vec<Map<String, Value>>,
+    parts: Vec<Fields>,
 }
 
 impl Collector for Parts {
@@ -199,18 +216,25 @@ impl Collector for Parts {
         let mut content: Vec<Content> = Vec::new();
         let mut calls = 0;
         for part in &parts {
-            if let Some(call) = part.get("functionCall") {
-                calls += 1;
-                content.push(Content::Call(call_of(call, calls)));
-            } else if let Some(text) = part.get("text").and_then(Value::as_str) {
-                match content.last_mut() {
-                    Some(Content::Text(before)) => before.push_str(text),
-                    _ => content.push(Content::Text(text.to_owned())),
+            let text = match part {
+                AnswerPart::Text { text } => Some(text.clone()),
+                AnswerPart::Other(fields) => {
+                    if let Some(call) = fields.get("functionCall") {
+                        calls += 1;
+                        content.push(Content::Call(call_of(call, calls)));
+                        continue;
+                    }
+                    fields.text("text")
                 }
+            };
+            match (text, content.last_mut()) {
+                (Some(text), Some(Content::Text(before))) => before.push_str(&text),
+                (Some(text), _) => content.push(Content::Text(text)),
+                (None, _) => {}
             }
         }
         content.retain(|content| !matches!(content, Content::Text(text) if text.is_empty()));
-        let message = json!({"role": "model", "parts": parts});
+        let message = NativeAnswer { role: "model", parts: &parts };
         let messages = raw(&message).filter(|_| complete && !parts.is_empty());
         Collected {
             answer: Answer { content, native: None },
@@ -227,25 +251,22 @@ impl Collector for Parts {
 impl Parts {
     /// Adds a part. Text without a signature continues the text before it; thoughts are not sent
     /// back.
-    fn add(&mut self, part: Map<String, Value>) {
-        if part.get("thought") == Some(&Value::Bool(true)) {
+    fn add(&mut self, part: Fields) {
+        if part.get("thought").is_some_and(|it| it.get() == "true") {
             return;
         }
-        let is_plain = |part: &Map<String, Value>| part.len() == 1 && part.contains_key("text");
-        let text = part.get("text").and_then(Value::as_str);
-        if is_plain(&part)
-            && let (Some(text), Some(last)) = (text, self.parts.last_mut())
-            && is_plain(last)
-            && let Some(Value::String(before)) = last.get_mut("text")
-        {
-            before.push_str(text);
-        } else if !(is_plain(&part) && text == Some("")) {
-            self.parts.push(part);
+        let plain = part.text("text").filter(|_| part.len() == 1);
+        match (plain, self.parts.last_mut()) {
+            (Some(piece), _) if piece.is_empty() => {}
+            (Some(piece), Some(AnswerPart::Text { text })) => text.push_str(&piece),
+            (Some(text), _) => self.parts.push(AnswerPart::Text { text }),
+            (None, _) => self.parts.push(AnswerPart::Other(part)),
         }
     }
 }
 
-fn call_of(call: &Value, number: usize) -> AnswerCall {
+fn call_of(call: &RawValue, number: usize) -> AnswerCall {
+    let call: Value = serde_json::from_str(call.get()).unwrap_or_default();
     let text = |name: &str| call.get(name).and_then(Value::as_str).unwrap_or_default();
     let id = text("id");
     AnswerCall {

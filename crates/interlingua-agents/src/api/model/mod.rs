@@ -6,6 +6,7 @@
 
 mod anthropic;
 mod chat;
+mod fields;
 mod gemini;
 mod responses;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::history::{Answer, CallResult, Item};
+use fields::Fields;
 
 /// A model API. It is stored by the name of its dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -209,12 +211,17 @@ fn set(object: &mut Value, name: &str, value: impl Into<Value>) {
 /// It accepts what the dialects accept, so that both find the same calls: models also write `null`,
 /// raw line feeds, and halves of surrogate pairs.
 fn arguments(text: &str) -> Option<Value> {
+    raw_arguments(text).and_then(|raw| serde_json::from_str(raw.get()).ok())
+}
+
+/// Like [`arguments`], but the model's own text. A value that is parsed may lose digits.
+fn raw_arguments(text: &str) -> Option<Box<RawValue>> {
     let text = text.trim();
-    if text.is_empty() || text == "null" {
-        return Some(json!({}));
-    }
+    let text = if text.is_empty() || text == "null" { "{}" } else { text };
     let text = mend_surrogates(text);
-    serde_json::from_str(&on_one_line(&text)).ok().filter(Value::is_object)
+    let raw: Box<RawValue> = serde_json::from_str(&on_one_line(&text)).ok()?;
+    let parsed: Value = serde_json::from_str(raw.get()).ok()?;
+    parsed.is_object().then_some(raw)
 }
 
 /// The input of a call, and whether it is malformed. A call whose arguments are no object has an

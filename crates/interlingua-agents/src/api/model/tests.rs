@@ -105,6 +105,64 @@ fn every_byte_may_be_a_chunk() {
     }
 }
 
+/// Numbers with more digits than a float has, and the order of fields, changed when an answer was
+/// parsed and written again.
+#[test]
+fn the_input_of_a_call_is_sent_back_as_the_model_wrote_it() {
+    const INPUT: &str = r#"{"n":12345678901234567890123,"x":1.0,"a":[-0.0,1E5]}"#;
+    let quoted = serde_json::to_string(INPUT).unwrap();
+    let pieces = INPUT.split_at(20);
+    let [first, second] = [pieces.0, pieces.1].map(|it| serde_json::to_string(it).unwrap());
+    let streams = [
+        (
+            ApiKind::Anthropic,
+            INPUT,
+            format!(
+                "data: {{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"Read\",\"input\":{{}}}}}}\n\n\
+                 data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"input_json_delta\",\"partial_json\":{first}}}}}\n\n\
+                 data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"input_json_delta\",\"partial_json\":{second}}}}}\n\n\
+                 data: {{\"type\":\"content_block_stop\",\"index\":0}}\n\n"
+            ),
+        ),
+        (
+            ApiKind::Anthropic,
+            INPUT,
+            format!(
+                "{{\"type\":\"message\",\"content\":[{{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"Read\",\"input\":{INPUT}}}],\"stop_reason\":\"tool_use\"}}"
+            ),
+        ),
+        (
+            ApiKind::Gemini,
+            INPUT,
+            format!(
+                "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"functionCall\":{{\"name\":\"Read\",\"args\":{INPUT}}},\"thoughtSignature\":\"s\"}}]}}}}]}}\n\n"
+            ),
+        ),
+        (
+            ApiKind::Chat,
+            &*quoted,
+            format!(
+                "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":0,\"id\":\"c\",\"function\":{{\"name\":\"Read\",\"arguments\":{quoted}}}}}]}},\"finish_reason\":\"tool_calls\"}}]}}\n\n"
+            ),
+        ),
+        (
+            ApiKind::Responses,
+            &*quoted,
+            format!(
+                "data: {{\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"Read\",\"arguments\":{quoted}}}}}\n\n"
+            ),
+        ),
+    ];
+    for (api, expected, stream) in streams {
+        let Collected { answer, messages, .. } = collect(api, [stream.as_bytes()], true);
+        let native = Some(NativeAnswer { api, model: "m".to_owned(), messages });
+        let item = Item::Answer(Answer { native, ..answer });
+        let sent: String =
+            api.api().messages(&item, None, "m").iter().map(|it| it.get().to_owned()).collect();
+        assert!(sent.contains(expected), "{api:?}: {sent}");
+    }
+}
+
 #[test]
 fn the_calls_are_those_that_the_dialect_reads() {
     let (mut compared, mut differences) = (0, Vec::new());

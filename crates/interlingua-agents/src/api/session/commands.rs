@@ -47,6 +47,10 @@ impl Live {
                 self.finishing = true;
                 Ok(())
             }
+            Command::Emit(event) => {
+                self.emit(event.data);
+                Ok(())
+            }
             Command::Suspend => {
                 self.clock.suspended(Instant::now());
                 Ok(())

@@ -21,7 +21,7 @@ use interlingua::event::{
     TurnEnded, TurnStarted, UserMessage,
 };
 use interlingua::json::{Json, Text};
-use interlingua::{Exit, HostFacts, Reader, TurnOwner};
+use interlingua::{Exit, HostFacts, Reader, StreamEnd, TurnOwner};
 use tokio::sync::mpsc;
 
 use super::agent::ApiSettings;
@@ -52,6 +52,8 @@ pub(super) struct Live {
     /// The folder in which the agent works.
     folder: PathBuf,
     reader: Reader,
+    /// The session continues a stored log.
+    continues: bool,
     /// A response was read, which has to be ended before the next one.
     stream: StreamState,
     outlets: Outlets,
@@ -136,13 +138,13 @@ impl Live {
         servers: (Servers, Vec<String>),
         options: Options,
     ) -> Result<(Self, Session), Error> {
-        let Options { mut read, policy, deadlines, input_requests, record, .. } = options;
+        let Options { mut read, reader, policy, deadlines, input_requests, record, .. } = options;
         let id_seed = *read.id_seed.get_or_insert_with(fresh_seed);
-        read.turns = TurnOwner::Caller;
-        read.host = HostFacts { permission_mode: None, ..HostFacts::default() };
         read.resumed = settings.is_resumed();
-        let api = settings.api;
-        let mut reader = Reader::new(api.dialect()?.into(), read)?;
+        let dialect = settings.api.dialect()?;
+        let continues = reader.is_some();
+        let stream = if continues { StreamState::Ended } else { StreamState::Fresh };
+        let mut reader = reader.map_or_else(|| Reader::new(dialect.into(), read), Ok)?;
         reader.expect_turn(false);
         let client = Client::new(settings.connection.clone())?;
         let mut redactor = Redactor::default();
@@ -153,13 +155,17 @@ impl Live {
         let (handle, commands) = Commands::new();
         let (outbox, entries) = Outbox::new();
         let folder = settings.folder.canonicalize().unwrap_or_else(|_| settings.folder.clone());
+        // The session knows when a turn begins and ends, so its duration is measured.
+        let cwd = Some(folder.display().to_string());
+        reader.set_host(HostFacts { cwd, ..HostFacts::default() }, TurnOwner::Caller);
         let prepared = settings.prepare(servers, &folder, id_seed)?;
         let mut live = Self {
             agent: prepared.agent,
             client,
             folder,
             reader,
-            stream: StreamState::Fresh,
+            continues,
+            stream,
             outlets: Outlets::new(prepared.file),
             outbox,
             commands,
@@ -402,8 +408,14 @@ impl Live {
         }
         self.end_stream(None);
         let exit = Exit { stopped: self.stop.as_ref().map(Stop::to_stopped), ..Exit::default() };
-        let Self { reader, mut outlets, mut outbox, record, mut commands, .. } = self;
-        let Ok(_) = reader.finish(&exit, Some(now_ms()), &mut outlets);
+        let goes_on = self.continues && self.stop != Some(Stop::Closed);
+        let Self { mut reader, mut outlets, mut outbox, record, mut commands, .. } = self;
+        if goes_on {
+            let end = StreamEnd::Exit(&exit);
+            let Ok(_) = reader.end_stream(end, Some(now_ms()), &mut outlets);
+        } else {
+            let Ok(_) = reader.finish(&exit, Some(now_ms()), &mut outlets);
+        }
         let file = outlets.finish(&mut outbox);
         tokio::select! {
             () = outbox.flush() => {}

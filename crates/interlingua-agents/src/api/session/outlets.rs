@@ -5,20 +5,17 @@ use std::convert::Infallible;
 
 use interlingua::event::{Data, Executor, Scope, Usage};
 use interlingua::json::{Json, Text};
-use interlingua::{Entry, EntryRef, Flow, Sink};
+use interlingua::{Batch, EntryRef, Flow, Sink};
 use serde_json::Value;
 
 use crate::api::store::SessionFile;
 use crate::api::turns::MadeCall;
 use crate::session::Outbox;
 
-/// The number of entries for which memory is reserved at most.
-const MAX_RESERVED: usize = 1024;
-
 /// The consumers of entries.
 #[derive(Debug)]
 pub(super) struct Outlets {
-    batch: Vec<Entry>,
+    batch: Batch,
     file: Option<SessionFile>,
     pub(super) seen: Seen,
     /// The sequence number of the last entry.
@@ -34,6 +31,8 @@ pub(super) struct Seen {
     started: Vec<String>,
     /// The tokens of the request.
     pub(super) usage: Option<Usage<'static>>,
+    /// The tokens that the provider reported when the response began.
+    pub(super) begun: Option<Usage<'static>>,
     /// The response is one of this API.
     pub(super) message: bool,
     /// Something was shown that has to be withdrawn if the request is sent again.
@@ -48,7 +47,7 @@ pub(super) struct Seen {
 
 impl Outlets {
     pub(super) fn new(file: Option<SessionFile>) -> Self {
-        Self { batch: Vec::new(), file, seen: Seen::default(), last: 0 }
+        Self { batch: Batch::default(), file, seen: Seen::default(), last: 0 }
     }
 
     /// Passes on the entries since the last call.
@@ -56,9 +55,7 @@ impl Outlets {
         if let Some(file) = &mut self.file {
             file.flush();
         }
-        // The next batch is probably as long.
-        let next = Vec::with_capacity(self.batch.len().min(MAX_RESERVED));
-        outbox.put(std::mem::replace(&mut self.batch, next));
+        outbox.put(self.batch.take());
     }
 
     /// Passes on the last entries; returns why the session's file is incomplete, if it is.
@@ -77,7 +74,7 @@ impl Sink for Outlets {
         if let Some(file) = &mut self.file {
             file.write(entry);
         }
-        self.batch.push(entry.to_owned());
+        self.batch.push(entry);
         Ok(Flow::Continue)
     }
 }
@@ -97,9 +94,9 @@ impl Seen {
         calls
     }
 
-    /// The model has produced something.
-    pub(super) fn has_output(&self) -> bool {
-        self.content || !self.calls.is_empty()
+    /// The provider has begun to answer, so that the request costs something.
+    pub(super) fn has_begun(&self) -> bool {
+        self.content || !self.started.is_empty() || self.begun.is_some()
     }
 
     fn observe(&mut self, entry: EntryRef<'_>) {
@@ -112,7 +109,13 @@ impl Seen {
                 self.content = true;
                 self.text.push_str(&block.text.to_plain());
             }
-            Data::MessageStarted(_) => self.message = true,
+            Data::MessageStarted(started) => {
+                self.message = true;
+                let usage = started.usage.as_ref().filter(|usage| usage.scope == Scope::Request);
+                if let Some(usage) = usage.filter(|usage| usage.all() > 0) {
+                    self.begun = Some(owned(usage));
+                }
+            }
             Data::MessageEnded(ended) => {
                 let usage = ended.usage.as_ref().filter(|usage| usage.scope == Scope::Request);
                 if let Some(usage) = usage {

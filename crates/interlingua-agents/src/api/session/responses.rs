@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use interlingua::event::{ErrorClass, Outcome, Severity, TurnEnded, Withdrawn};
 use interlingua::framing::FrameText;
-use interlingua::json::{Text, mend_surrogates};
+use interlingua::json::Text;
 use interlingua::{EntryRef, Flow, Sink, StreamEnd};
 
 use super::outlets::Seen;
 use super::{Again, Live, StreamState, Work, after, jitter, now_ms};
-use crate::api::estimate::{estimate, estimate_by_length};
+use crate::api::estimate::{completed, completed_by_length, estimate, estimate_by_length};
 use crate::api::failure::Failure;
 use crate::api::http::{Exchange, Received};
 use crate::api::model::{Collected, Collector, ModelApi};
@@ -43,7 +43,7 @@ impl<S: Sink> Sink for Collecting<'_, S> {
     }
 
     fn frame(&mut self, frame: &FrameText<'_>) {
-        self.collector.record(frame.event, &mend_surrogates(frame.text));
+        self.collector.record(frame.event, frame.text);
     }
 
     fn entry(&mut self, entry: EntryRef<'_>) -> Result<Flow, S::Error> {
@@ -308,12 +308,16 @@ impl Live {
 
     /// Counts the tokens of a request. Those that the provider did not report are estimated.
     async fn count(&mut self, reported_usd: Option<f64>) {
-        let usage = match self.outlets.seen.take_reported() {
+        let seen = &mut self.outlets.seen;
+        let usage = match seen.take_reported() {
             Some(usage) => usage,
-            None if self.outlets.seen.has_output() => {
+            None if seen.has_begun() => {
+                let (begun, received) = (seen.begun.take(), std::mem::take(&mut seen.text));
                 let sent = self.agent.body();
-                let received = std::mem::take(&mut self.outlets.seen.text);
-                let counted = tokio::task::spawn_blocking(move || estimate(&sent, &received));
+                let counted = tokio::task::spawn_blocking(move || match begun {
+                    Some(begun) => completed(begun, &received),
+                    None => estimate(&sent, &received),
+                });
                 let Ok(usage) = counted.await else { return };
                 usage
             }
@@ -327,7 +331,10 @@ impl Live {
         let mut seen = std::mem::take(&mut self.outlets.seen);
         let usage = match seen.take_reported() {
             Some(usage) => usage,
-            None if seen.has_output() => estimate_by_length(&self.agent.body(), &seen.text),
+            None if seen.has_begun() => match seen.begun.take() {
+                Some(begun) => completed_by_length(begun, &seen.text),
+                None => estimate_by_length(&self.agent.body(), &seen.text),
+            },
             None => return,
         };
         self.agent.count(&usage, None, now_ms());

@@ -1,52 +1,27 @@
-//! The two pipes between us and a guard: orders in one direction, reports in the other.
+//! Our side of the two pipes between us and a guard: orders in one direction, reports in the other.
 //!
 //! The pipe of orders is also how the guard notices that we are gone: it breaks when we end,
 //! however we end.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use serde::{Deserialize, Serialize};
+use interlingua_guard::{Report, Setup, Terminal};
 use tokio::net::unix::pipe;
 use tokio::process::Child;
 
 use super::super::Signal;
+use super::super::isolation::unavailable;
 use super::Isolation;
-use super::setup::{Setup, Stage, Terminal};
 
-/// A report of the guard, one line of JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::process) enum Report {
-    /// The mechanism is not available; why.
-    Unavailable(String),
-    /// The agent's program could not be started.
-    NotStarted {
-        /// The number of the system's error, if it has one.
-        code: Option<i32>,
-        problem: String,
-    },
-    /// The agent runs. If there is none, the mechanism is available.
-    Started,
-    /// The agent has exited.
-    Ended {
-        /// Its status, as `wait` returns it.
-        status: i32,
-        /// How many processes it left behind.
-        orphans: usize,
-    },
-}
-
-impl Report {
-    /// The error of a report that is not [`Report::Started`].
-    pub(in crate::process) fn into_result(self, isolation: Isolation) -> io::Result<()> {
-        match self {
-            Self::Started | Self::Ended { .. } => Ok(()),
-            Self::Unavailable(why) => Err(isolation.unavailable(&why)),
-            Self::NotStarted { code: Some(code), .. } => Err(io::Error::from_raw_os_error(code)),
-            Self::NotStarted { code: None, problem } => Err(io::Error::other(problem)),
-        }
+/// Whether the guard has started the agent: the error of a report that is another one.
+pub(in crate::process) fn started(report: Report, isolation: Isolation) -> io::Result<()> {
+    match report {
+        Report::Started | Report::Ended { .. } => Ok(()),
+        Report::Unavailable(why) => Err(unavailable(isolation, &why)),
+        Report::NotStarted { code: Some(code), .. } => Err(io::Error::from_raw_os_error(code)),
+        Report::NotStarted { code: None, problem } => Err(io::Error::other(problem)),
     }
 }
 
@@ -72,15 +47,8 @@ impl Channel {
         let (taken, orders) = io::pipe()?;
         let (reports, written) = io::pipe()?;
         let reports = pipe::Receiver::from_owned_fd(OwnedFd::from(reports))?;
-        let setup = Setup {
-            stage: Stage::Guard,
-            isolation,
-            parent: std::process::id(),
-            orders: orders.as_raw_fd(),
-            reports: reports.as_raw_fd(),
-            terminal,
-            program,
-        };
+        let descriptors = (orders.as_raw_fd(), reports.as_raw_fd());
+        let setup = Setup::of_child(isolation, terminal, descriptors, program);
         let channel = Self { orders, reports, partial: Vec::new(), _others: (taken, written) };
         Ok((channel, setup.to_arguments()))
     }
@@ -106,7 +74,7 @@ impl Channel {
                 status = guard.wait() => {
                     let status = status?;
                     return self.next_report().ok_or_else(|| {
-                        isolation.unavailable(&format!("the guard failed: {status}"))
+                        unavailable(isolation, &format!("the guard failed: {status}"))
                     });
                 }
             }
@@ -120,57 +88,10 @@ impl Channel {
             if let Some(end) = self.partial.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.partial.drain(..=end).collect();
                 // A line that is not a report does not come from a guard of this version.
-                return serde_json::from_slice(&line).ok();
+                return Report::parse(std::str::from_utf8(&line).ok()?.trim_end_matches('\n'));
             }
             let Ok(length @ 1..) = self.reports.try_read(&mut piece) else { return None };
             self.partial.extend_from_slice(piece.get(..length).unwrap_or_default());
         }
-    }
-}
-
-/// The guard's ends of the channel.
-#[derive(Debug)]
-pub(super) struct Ends {
-    pub(super) orders: File,
-    reports: File,
-}
-
-impl Ends {
-    pub(super) fn open(process: u32, orders: i32, reports: i32) -> io::Result<Self> {
-        let path = |descriptor: i32| format!("/proc/{process}/fd/{descriptor}");
-        Ok(Self {
-            orders: File::options().read(true).open(path(orders))?,
-            reports: File::options().write(true).open(path(reports))?,
-        })
-    }
-
-    pub(super) fn report(&self, report: &Report) -> io::Result<()> {
-        let mut line = serde_json::to_vec(report)?;
-        line.push(b'\n');
-        (&self.reports).write_all(&line)
-    }
-
-    /// The descriptors of the channel in this process.
-    pub(super) fn descriptors(&self) -> (i32, i32) {
-        (self.orders.as_raw_fd(), self.reports.as_raw_fd())
-    }
-}
-
-impl Signal {
-    /// The order to send this signal.
-    fn order(self) -> u8 {
-        match self {
-            Self::Interrupt => b'i',
-            Self::Terminate => b't',
-            Self::Kill => b'k',
-            Self::Suspend => b's',
-            Self::Resume => b'r',
-        }
-    }
-
-    /// The signal that an order asks for.
-    pub(super) fn of_order(order: u8) -> Option<Self> {
-        let all = [Self::Interrupt, Self::Terminate, Self::Kill, Self::Suspend, Self::Resume];
-        all.into_iter().find(|signal| signal.order() == order)
     }
 }

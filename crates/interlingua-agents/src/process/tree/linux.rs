@@ -4,19 +4,20 @@
 //! that descend from the program, or carry the mark of the run in their environment. A process that
 //! cleared its environment is found while its parents live, and not as an orphan.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Instant;
 
-use rustix::process::{Pid, WaitOptions, kill_process, kill_process_group, waitpid};
+use interlingua_guard::processes::{self, pid};
+use interlingua_guard::{POLL_INTERVAL, Report, SWEEP_TIMEOUT};
+use rustix::process::{WaitOptions, kill_process, kill_process_group, waitpid};
 use tokio::process::{Child, ChildStdin};
 
-use super::super::guard::{Channel, Report};
+use super::super::guard::Channel;
 use super::super::{MARK, Signal};
-use super::{POLL_INTERVAL, SWEEP_TIMEOUT};
 
 /// The processes of a run.
 #[derive(Debug)]
@@ -127,7 +128,9 @@ impl Members {
             // The group may have ended already.
             let _ = kill_process_group(root, signal.number());
         }
-        let in_group = |member: &Member| root.is_some_and(|root| member.group == root.as_raw_pid());
+        let in_group = |member: &processes::Process| {
+            root.is_some_and(|root| member.group == root.as_raw_pid())
+        };
         let members = self.members();
         self.seen.extend(members.iter().map(|member| member.pid));
         for member in members.iter().filter(|member| !in_group(member)) {
@@ -160,10 +163,10 @@ impl Members {
     }
 
     /// The live members, without the program itself.
-    fn members(&self) -> Vec<Member> {
-        let all = processes();
-        let is_member = |process: &&Member| {
-            let descends = self.root.is_some_and(|root| descends(&all, process, root));
+    fn members(&self) -> Vec<processes::Process> {
+        let all = processes::all();
+        let is_member = |process: &&processes::Process| {
+            let descends = self.root.is_some_and(|root| processes::descends(&all, process, root));
             Some(process.pid) != self.root && (descends || self.has_mark(process.pid))
         };
         all.values().filter(is_member).copied().collect()
@@ -174,57 +177,4 @@ impl Members {
         let mark = format!("{MARK}={}", self.mark);
         environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
     }
-}
-
-pub(in crate::process) fn pid(pid: u32) -> Option<Pid> {
-    i32::try_from(pid).ok().and_then(Pid::from_raw)
-}
-
-/// A live process.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::process) struct Member {
-    pub(in crate::process) pid: u32,
-    parent: u32,
-    /// Its process group.
-    pub(in crate::process) group: i32,
-}
-
-/// The live descendants of a process.
-pub(in crate::process) fn descendants(root: u32) -> Vec<Member> {
-    let all = processes();
-    all.values().filter(|process| descends(&all, process, root)).copied().collect()
-}
-
-fn descends(all: &HashMap<u32, Member>, process: &Member, root: u32) -> bool {
-    let mut at = process.parent;
-    // The bound prevents an endless loop if the snapshot contains a cycle.
-    for _ in 0..all.len() {
-        if at == root {
-            return true;
-        }
-        let Some(parent) = all.get(&at) else { return false };
-        at = parent.parent;
-    }
-    false
-}
-
-/// All live processes by their process id.
-fn processes() -> HashMap<u32, Member> {
-    let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let alive = pids.filter_map(|pid: u32| Some((pid, member(pid)?)));
-    alive.collect()
-}
-
-/// Reads `/proc` for a process; `None` if it is a zombie.
-fn member(pid: u32) -> Option<Member> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The process name may contain any character, including brackets, so the last one is searched.
-    let (_, after_name) = stat.rsplit_once(") ")?;
-    let mut fields = after_name.split(' ');
-    let (state, parent, group) = (fields.next()?, fields.next()?, fields.next()?);
-    if state == "Z" || state == "X" {
-        return None;
-    }
-    Some(Member { pid, parent: parent.parse().ok()?, group: group.parse().ok()? })
 }

@@ -22,12 +22,12 @@ use std::io;
 use std::process::ExitStatus;
 use std::time::Instant;
 
+use interlingua_guard::{POLL_INTERVAL, SWEEP_TIMEOUT};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, JobObject, KillOnDrop};
 use tokio::process::{ChildStdin, Command};
 use win32job::Job;
 
 use super::super::Signal;
-use super::{POLL_INTERVAL, SWEEP_TIMEOUT};
 
 /// The first thread is created suspended.
 const CREATE_SUSPENDED: u32 = 0x0000_0004;

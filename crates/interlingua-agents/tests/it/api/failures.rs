@@ -45,7 +45,7 @@ async fn a_failure_that_a_retry_cannot_mend_ends_the_turn() {
                 "{api:?}"
             );
             assert_eq!(only(&events, "error")["class"], name);
-            assert!(!format!("{events:?}").contains("dummy"), "{api:?} {class:?}");
+            assert!(!format!("{events:?}").contains("sk-abc"), "{api:?} {class:?}");
         }
     }
 }

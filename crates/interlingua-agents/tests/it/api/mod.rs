@@ -30,6 +30,9 @@ use crate::support::{Watched, options};
 pub(crate) const APIS: [ApiKind; 4] =
     [ApiKind::Anthropic, ApiKind::Responses, ApiKind::Chat, ApiKind::Gemini];
 
+/// The key, parts of which a provider quotes when it rejects it.
+const KEY: &str = "sk-abcdefghijklmnopqrstuvwxyz";
+
 /// A folder in which an agent works, and the model that it talks to.
 pub(crate) struct Bench {
     pub(crate) folder: tempfile::TempDir,
@@ -51,7 +54,7 @@ impl Bench {
 
     pub(crate) fn with_script(api: ApiKind, script: Script) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let model = FakeModel::start(script.without_side_requests()).unwrap();
+        let model = FakeModel::start(script.key(KEY).without_side_requests()).unwrap();
         let settings = settings(api, &model.address(), folder.path());
         let policy = Policy { mode: Mode::Auto, ..Policy::default() };
         Self { folder, model, api, settings, policy, user: None }
@@ -113,7 +116,7 @@ fn settings(api: ApiKind, address: &str, folder: &Path) -> ApiSettings {
         model: "fake-model".to_owned(),
         connection: Connection {
             base_url,
-            key: "dummy".to_owned(),
+            key: KEY.to_owned(),
             missing_key: None,
             headers: Vec::new(),
             certificates: Vec::new(),

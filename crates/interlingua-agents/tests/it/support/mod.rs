@@ -101,7 +101,8 @@ impl Watched {
     /// Takes the next entries. Returns `false` at the end of the session.
     pub(crate) async fn more(&mut self) -> bool {
         let Some(entries) = within(self.entries.next()).await else { return false };
-        let events = entries.iter().map(|entry| serde_json::to_value(entry).unwrap());
+        let events =
+            entries.to_entries().into_iter().map(|entry| serde_json::to_value(entry).unwrap());
         self.events.extend(events);
         true
     }

@@ -112,6 +112,13 @@ impl Blocks {
         }
     }
 
+    /// The width of the text that follows, if it begins a paragraph of its own, or continues one that
+    /// was cut.
+    pub(super) fn columns_of_text(&self) -> Option<usize> {
+        let is_alone = self.open.is_empty() && self.items.is_empty() && self.fence.is_none();
+        is_alone.then(|| self.columns.clamp(10, PROSE))
+    }
+
     /// The text has ended.
     pub(super) fn finish(&mut self) {
         self.close();
@@ -335,6 +342,10 @@ impl Blocks {
             let prefix = match self.mark.take() {
                 Some(Mark { text, margin: column }) => {
                     Line::new(" ".repeat(column), Style::PLAIN).with(text, Style::DIM)
+                }
+                None if margin == 0 => {
+                    self.lines.push(line);
+                    continue;
                 }
                 None => Line::new(" ".repeat(margin), Style::PLAIN),
             };

@@ -11,6 +11,7 @@
 
 mod blocks;
 mod code;
+mod plain;
 mod render;
 mod start;
 mod table;
@@ -18,6 +19,7 @@ mod table;
 use super::clean::Cleaner;
 use super::style::Line;
 use blocks::Blocks;
+use plain::Plain;
 
 /// The length at which an open block or an open line is cut, in bytes.
 const LONG: usize = 2048;
@@ -29,6 +31,8 @@ pub(crate) struct Markdown {
     /// The beginning of the line that has not ended.
     partial: String,
     blocks: Blocks,
+    /// The last preview, if more of the same text only changes its end.
+    plain: Option<Plain>,
 }
 
 impl Markdown {
@@ -37,12 +41,14 @@ impl Markdown {
             cleaner: Cleaner::default(),
             partial: String::new(),
             blocks: Blocks::new(columns.max(20)),
+            plain: None,
         }
     }
 
     /// The width of what follows.
     pub(crate) fn set_columns(&mut self, columns: usize) {
         self.blocks.columns = columns.max(20);
+        self.plain = None;
     }
 
     /// Takes the next piece of the text; returns the lines that are final now.
@@ -55,7 +61,7 @@ impl Markdown {
         }
         for piece in pieces {
             let line = std::mem::take(&mut self.partial);
-            self.blocks.line(&line, true);
+            self.take_line(&line, true);
             self.extend_line(piece);
         }
         std::mem::take(&mut self.blocks.lines)
@@ -72,9 +78,14 @@ impl Markdown {
             while let Some(end) = cut(&self.partial) {
                 let rest = self.partial.split_off(end);
                 let part = std::mem::replace(&mut self.partial, rest);
-                self.blocks.line(&part, false);
+                self.take_line(&part, false);
             }
         }
+    }
+
+    fn take_line(&mut self, line: &str, ended: bool) {
+        self.blocks.line(line, ended);
+        self.plain = None;
     }
 
     /// The lines of the block that is still open, as they would be if the text ended here.
@@ -85,6 +96,18 @@ impl Markdown {
         }
         blocks.finish();
         blocks.lines
+    }
+
+    /// The preview, as what differs from the one before: the number of lines that are the same, and
+    /// those that follow them.
+    pub(crate) fn preview_changes(&mut self) -> (usize, Vec<Line>) {
+        if let Some(changes) = self.plain.as_mut().and_then(|plain| plain.extend(&self.partial)) {
+            return changes;
+        }
+        let lines = self.preview();
+        let columns = self.blocks.columns_of_text();
+        self.plain = columns.and_then(|columns| Plain::of(&self.partial, &lines, columns));
+        (0, lines)
     }
 
     /// The text has ended; returns the last lines.

@@ -8,6 +8,7 @@ mod laws;
 mod scenarios;
 mod yume;
 
+use interlingua_agents::api::ApiKind;
 use serde_json::{Value, json};
 
 use super::APIS;
@@ -30,7 +31,15 @@ async fn every_api_leads_to_the_same_turns() {
         assert!(expected.iter().any(|it| it["type"] == "turn_ended"), "{expected:?}");
         for api in &APIS[1..] {
             let session = scenario.run(*api).await;
-            pretty_assert(&turns(&session), &expected, &session.name);
+            let (mut turns, mut expected) = (turns(&session), expected.clone());
+            // A call of Gemini arrives whole, so nothing is known of a response that was cut off in it,
+            // while the others have begun to count.
+            if scenario.name == "cut-in-arguments" && *api == ApiKind::Gemini {
+                let ends = turns.iter_mut().chain(&mut expected);
+                ends.filter(|it| it["type"] == "turn_ended")
+                    .for_each(|end| drop(end["usage"].take()));
+            }
+            pretty_assert(&turns, &expected, &session.name);
         }
     }
 }

@@ -1,0 +1,102 @@
+//! Prepares the agents of served sessions, as `run` would prepare them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use clap::Parser;
+use interlingua_agents::agent::{HostEnvironment, KnownAgent};
+use interlingua_agents::api::provider::Provider;
+use interlingua_agents::permission::{Mode, Policy};
+use interlingua_agents::{Agent, Config, Options};
+use interlingua_sessions::SessionRecord;
+use interlingua_sessions::host::{Launcher, Prepared, Received};
+
+use crate::arguments::{Arguments, Command, SessionArguments};
+use crate::{model_api, run};
+
+/// Prepares known agents, model APIs, and programs that a file describes.
+#[derive(Debug)]
+pub(super) struct Agents {
+    /// Rules, the default mode, and how long a person may take for an answer.
+    config: Config,
+    /// The files that describe programs. A caller names such an agent by its path.
+    programs: Vec<PathBuf>,
+}
+
+impl Agents {
+    pub(super) fn new(config: Config, programs: Vec<PathBuf>) -> Self {
+        Self { config, programs }
+    }
+
+    /// The arguments with which `run` would start the agent of a session.
+    fn arguments(&self, record: &SessionRecord) -> Result<SessionArguments> {
+        let is_program = self.programs.iter().any(|path| path.as_os_str() == &*record.agent);
+        let is_known = KnownAgent::find(&record.agent).is_some();
+        if !is_known && !is_program && Provider::find(&record.agent).is_none() {
+            return Err(anyhow!("no agent is called `{}`", record.agent));
+        }
+        // Values are joined with their flags, so that none can be taken for a flag.
+        let mut words = vec!["interlingua".to_owned(), "run".to_owned(), record.agent.clone()];
+        let resumed = record.native_ids.last().filter(|_| is_known || is_program);
+        let values = [
+            ("--model", record.model.as_ref()),
+            ("--cwd", record.folder.as_ref()),
+            ("--permission-mode", record.mode.as_ref()),
+            ("--resume", resumed),
+        ];
+        let given = values.into_iter().filter_map(|(flag, value)| Some((flag, value?)));
+        words.extend(given.map(|(flag, value)| format!("{flag}={value}")));
+        match Arguments::try_parse_from(words)?.command {
+            Command::Run(arguments) => Ok(arguments.session),
+            _ => Err(anyhow!("`{}` cannot be started", record.agent)),
+        }
+    }
+
+    fn mode(&self, arguments: &SessionArguments) -> Mode {
+        arguments.permission_mode.or(self.config.mode).unwrap_or_default()
+    }
+
+    fn agent(&self, arguments: &SessionArguments, log: &[u8]) -> Result<Box<dyn Agent>> {
+        if let Some(provider) = Provider::find(&arguments.agent) {
+            return Ok(Box::new(model_api::hosted(provider, arguments, log)?));
+        }
+        Ok(Box::new(run::process_agent(arguments, self.mode(arguments))?))
+    }
+}
+
+impl Launcher for Agents {
+    fn check(&self, record: &SessionRecord) -> Result<(), String> {
+        let checked = self.arguments(record).and_then(|arguments| self.agent(&arguments, &[]));
+        checked.map(drop).map_err(|problem| format!("{problem:#}"))
+    }
+
+    fn needs_log(&self, record: &SessionRecord) -> bool {
+        Provider::find(&record.agent).is_some()
+    }
+
+    fn prepare(&self, record: &SessionRecord, log: &[u8]) -> Result<Prepared, String> {
+        let prepared = self.arguments(record).and_then(|arguments| {
+            let agent = self.agent(&arguments, log)?;
+            let policy = Policy { mode: self.mode(&arguments), rules: self.config.rules.clone() };
+            let mut options = Options { policy, ..Options::default() };
+            // A session has no one at a terminal; how long a person may take is a setting.
+            options.deadlines.answer = self.config.answer.unwrap_or(Duration::from_secs(3600));
+            Ok(Prepared { agent, options })
+        });
+        prepared.map_err(|problem| format!("{problem:#}"))
+    }
+
+    fn received(&self, record: &SessionRecord, prompt: &str) -> Received {
+        let known = KnownAgent::find(&record.agent);
+        let received = known
+            .zip(record.native_ids.last())
+            .and_then(|(agent, id)| agent.has_received(&HostEnvironment::current(), id, prompt));
+        match received {
+            Some(true) => Received::Yes,
+            Some(false) => Received::No,
+            // A model API has no files, and our own log may lack what it began to do.
+            None => Received::Unknown,
+        }
+    }
+}

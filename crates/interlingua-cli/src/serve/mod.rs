@@ -1,0 +1,145 @@
+//! `interlingua serve`: keeps sessions, and serves them over HTTP.
+
+mod launcher;
+mod tokens;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use interlingua_agents::Config;
+use interlingua_agents::agent::ALL;
+use interlingua_agents::api::provider;
+use interlingua_agents::process::adopt_orphans;
+use interlingua_server::{Allowed, Server, Settings};
+use interlingua_sessions::host::HostLimits;
+use interlingua_sessions::{Durability, Host, MemoryStore, SqliteStore, Store};
+use tokio::net::TcpListener;
+
+use crate::arguments_of_serve::ServeArguments;
+use crate::{SUCCESS, report, stored};
+use launcher::Agents;
+
+/// Runs the command; returns its exit code.
+pub(crate) fn run(arguments: &ServeArguments) -> Result<u8> {
+    let settings = settings(arguments)?;
+    let config = match &arguments.config {
+        Some(path) => Config::read(path)?,
+        None => Config::default(),
+    };
+    let store = open_store(arguments)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(arguments, settings, config, store))?;
+    Ok(SUCCESS)
+}
+
+async fn serve(
+    arguments: &ServeArguments,
+    settings: Settings,
+    config: Config,
+    store: Arc<dyn Store>,
+) -> Result<()> {
+    adopt_orphans();
+    let listener = TcpListener::bind(arguments.listen)
+        .await
+        .with_context(|| format!("the address {} cannot be used", arguments.listen))?;
+    let address = listener.local_addr()?;
+    let agents = Arc::new(Agents::new(config, arguments.programs()));
+    let limits = HostLimits { live: arguments.live, idle: arguments.idle, ttl: arguments.ttl };
+    let host = Host::open(store, agents, limits).await?;
+    let server = Server::new(Arc::new(host.clone()), settings);
+    report::print_line(&format!("interlingua: serving on http://{address}"));
+    server.run(listener, stopped()).await;
+    host.shutdown().await;
+    Ok(())
+}
+
+fn settings(arguments: &ServeArguments) -> Result<Settings> {
+    if !arguments.listen.ip().is_loopback() && !arguments.public {
+        bail!(
+            "{} can be reached from other machines, and the connection is not encrypted: put a server with TLS in \
+             front of it, and confirm with --public",
+            arguments.listen
+        );
+    }
+    let (tokens, generated) = tokens::read(arguments)?;
+    if let Some(token) = generated {
+        report::print_line(&format!("interlingua: the token of this server, shown once: {token}"));
+    }
+    let mut settings = Settings::default();
+    settings.tokens = tokens;
+    settings.allowed = allowed(arguments)?;
+    settings.hosts.clone_from(&arguments.hosts);
+    settings.origins.clone_from(&arguments.origins);
+    settings.session_ttl = arguments.ttl;
+    Ok(settings)
+}
+
+/// What callers may request.
+fn allowed(arguments: &ServeArguments) -> Result<Allowed> {
+    let known = ALL.iter().map(|agent| agent.name).chain(provider::ALL.iter().map(|it| it.name));
+    let agents = match &arguments.agents[..] {
+        [] => known.map(str::to_owned).collect(),
+        agents => agents.to_vec(),
+    };
+    let folders = match &arguments.folders[..] {
+        [] => vec![PathBuf::from(".")],
+        folders => folders.to_vec(),
+    };
+    let absolute = |folder: PathBuf| {
+        folder.canonicalize().with_context(|| format!("the folder {}", folder.display()))
+    };
+    Ok(Allowed {
+        agents,
+        folders: folders.into_iter().map(absolute).collect::<Result<_>>()?,
+        modes: arguments.modes.iter().map(ToString::to_string).collect(),
+    })
+}
+
+fn open_store(arguments: &ServeArguments) -> Result<Arc<dyn Store>> {
+    if arguments.memory {
+        return Ok(Arc::new(MemoryStore::default()));
+    }
+    let path = match &arguments.store {
+        Some(path) => path.clone(),
+        None => default_store().context("no home folder is set: name a file with --store")?,
+    };
+    let sync = if arguments.sync { Durability::Always } else { Durability::default() };
+    Ok(Arc::new(SqliteStore::open(&path, sync)?))
+}
+
+/// The store of this user.
+pub(crate) fn default_store() -> Option<PathBuf> {
+    Some(stored::folder()?.with_extension("db"))
+}
+
+/// Waits for a signal to stop.
+async fn stopped() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let terminated = signal(SignalKind::terminate());
+        let interrupted = signal(SignalKind::interrupt());
+        if let (Ok(mut terminated), Ok(mut interrupted)) = (terminated, interrupted) {
+            tokio::select! {
+                _ = terminated.recv() => {}
+                _ = interrupted.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+impl ServeArguments {
+    /// The files of programs that callers may start.
+    fn programs(&self) -> Vec<PathBuf> {
+        let is_file = |agent: &&String| agent.ends_with(".toml");
+        self.agents.iter().filter(is_file).map(PathBuf::from).collect()
+    }
+}
+
+/// The address on which a server listens unless another one is given.
+pub(crate) const ADDRESS: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 4717);
