@@ -66,6 +66,9 @@ pub enum Error {
         /// The error of the operating system.
         problem: std::io::Error,
     },
+    /// The session cannot be stored.
+    #[error("the session cannot be stored: {0}")]
+    NotStored(#[source] std::io::Error),
     /// The agent takes its prompt as an argument, into which this one does not fit.
     #[error(
         "a prompt of {length} bytes does not fit into an argument of the agent: shorten it, or use a protocol that takes prompts of any length"
@@ -122,6 +125,7 @@ impl Error {
             Self::NoMode { .. } | Self::NoScreen { .. } | Self::NotRestarted => Fault::Unsupported,
             Self::NotInstalled { .. }
             | Self::NotPrepared { .. }
+            | Self::NotStored(_)
             | Self::NotStarted { .. }
             | Self::McpNotStarted { .. } => Fault::Transport,
             Self::CannotTranslate(error) => error.fault(),

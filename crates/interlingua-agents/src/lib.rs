@@ -42,6 +42,7 @@ pub use session::{
     Agent, Deadlines, Ended, Entries, Handle, InputRequest, Options, Prompt, Question,
     QuestionRequest, Refused, Session, Starting, Stop, Wanted,
 };
+pub use tls::prepare as prepare_tls;
 
 /// Compiles the example of the README as a doc test.
 #[cfg(doctest)]

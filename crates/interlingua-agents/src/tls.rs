@@ -4,13 +4,13 @@
 /// Every client of ours has to call it first, also one that needs no TLS: creating a client panics
 /// without it.
 #[cfg(target_os = "linux")]
-pub(crate) fn prepare() {
+pub fn prepare() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// The system's own implementation needs no preparation.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn prepare() {}
+pub fn prepare() {}
 
 /// Certificates of authorities to trust, from PEM.
 pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<reqwest::Certificate>, String> {

@@ -17,6 +17,7 @@ use crate::agent_name::AgentName;
 use crate::arguments_of_apis::ApiArguments;
 use crate::arguments_of_serve::ServeArguments;
 use crate::dialect_name::{DialectName, Source, SourceName};
+use crate::sessions::SessionsArguments;
 use crate::size::Size;
 
 /// Read the stream of a coding agent, and write it in another dialect.
@@ -43,41 +44,13 @@ pub(crate) struct AgentsArguments {
     pub(crate) json: bool,
 }
 
-/// List the stored sessions of model APIs, the newest first.
-///
-/// They are continued with `--resume ID`, and read by `interlingua translate`.
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct SessionsArguments {
-    /// Print one JSON object per line.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(subcommand)]
-    pub(crate) command: Option<SessionsCommand>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum SessionsCommand {
-    /// Print a session as text.
-    Show {
-        /// The id of the session, or the beginning of it.
-        id: String,
-    },
-    /// Delete sessions.
-    Delete {
-        /// The ids of the sessions, or the beginnings of them.
-        #[arg(required = true)]
-        ids: Vec<String>,
-    },
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<RunArguments>),
     Chat(Box<ChatArguments>),
     Serve(Box<ServeArguments>),
     Agents(AgentsArguments),
-    Sessions(SessionsArguments),
+    Sessions(Box<SessionsArguments>),
     Translate(TranslateArguments),
     Check(CheckArguments),
     Dialects(DialectsArguments),

@@ -61,8 +61,15 @@ impl Display {
         Self::Terminal(Box::new(Screen { view, size, drawn_at: None, has_news: false }))
     }
 
+    /// Takes an entry, which the next tick shows. Records are written by the output.
+    pub(crate) fn take(&mut self, entry: EntryRef<'_>, now: Instant) {
+        if let Self::Terminal(screen) = self {
+            screen.take(entry, now);
+        }
+    }
+
     /// Draws what is new and what moves. Returns when that is due next.
-    fn tick(&mut self, bytes: &mut Vec<u8>) -> Option<Instant> {
+    pub(crate) fn tick(&mut self, bytes: &mut Vec<u8>) -> Option<Instant> {
         match self {
             Self::Records => None,
             Self::Terminal(screen) => screen.tick(Instant::now(), bytes),
@@ -90,7 +97,7 @@ impl Display {
         }
     }
 
-    async fn finish(self, output: &mut Output) {
+    pub(crate) async fn finish(self, output: &mut Output) {
         match self {
             Self::Records => output.finish_records().await,
             Self::Terminal(screen) => {
@@ -283,9 +290,7 @@ impl Conversation {
         let (mut bytes, mut ended) = (Vec::new(), false);
         let now = Instant::now();
         entries.for_each(|entry| {
-            if let Display::Terminal(screen) = &mut self.display {
-                screen.take(entry, now);
-            }
+            self.display.take(entry, now);
             if let Some(advice) = self.sign_in.as_ref().filter(|_| is_failed_sign_in(entry.event)) {
                 self.display.advise(advice, &mut bytes);
             }
@@ -432,7 +437,7 @@ fn is_failed_sign_in(event: &Event<'_>) -> bool {
 }
 
 /// Sleeps until an instant; without one, forever.
-async fn until(time: Option<Instant>) {
+pub(crate) async fn until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time.into()).await,
         None => std::future::pending().await,

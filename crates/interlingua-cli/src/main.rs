@@ -25,9 +25,9 @@ mod recent;
 mod report;
 mod run;
 mod serve;
+mod sessions;
 mod signals;
 mod size;
-mod stored;
 mod suggest;
 mod tally;
 mod terminal_input;
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         Command::Chat(arguments) => chat::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
         Command::Agents(arguments) => agents::run(arguments),
-        Command::Sessions(arguments) => stored::run(arguments),
+        Command::Sessions(arguments) => sessions::run(arguments),
         Command::Translate(arguments) => translate::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Dialects(arguments) => dialects::run(arguments),

@@ -12,11 +12,12 @@ use interlingua_agents::api::{
     ApiAgent, ApiKind, ApiSettings, Connection, Earlier, Limits, RetryPolicy, system_prompt,
 };
 use interlingua_agents::tool::{self, Sandbox};
+use interlingua_sessions::SessionId;
 
 use crate::SANDBOX;
 use crate::arguments::SessionArguments;
 use crate::arguments_of_apis::OpenAiApi;
-use crate::stored;
+use crate::sessions::local;
 
 /// How long a response may be silent, unless the limit for silence is shorter.
 const SILENCE: Duration = Duration::from_secs(300);
@@ -24,13 +25,15 @@ const SILENCE: Duration = Duration::from_secs(300);
 /// The limit of requests for a prompt, unless another one is given.
 const MAX_REQUESTS: u64 = 200;
 
-/// The agent for a provider, whose session is stored as a file.
+/// The agent for a provider, whose session is stored on this machine.
 pub(crate) fn agent(provider: &'static Provider, arguments: &SessionArguments) -> Result<ApiAgent> {
     check(provider, arguments)?;
-    let earlier = earlier(arguments)?;
+    let (resumed, earlier) = earlier(arguments)?;
     let mut settings = settings(provider, arguments, earlier, arguments.resume.is_some())?;
     // A session that cannot send anything is not worth storing.
-    settings.sessions = stored::folder().filter(|_| settings.connection.missing_key.is_none());
+    if settings.connection.missing_key.is_none() {
+        settings.sessions = local::runs(resumed)?;
+    }
     Ok(ApiAgent::new(settings))
 }
 
@@ -253,20 +256,27 @@ fn prices(arguments: &SessionArguments) -> Result<Prices> {
     Ok(builtin.overridden_by(own))
 }
 
-/// The session that is continued, if one is.
-fn earlier(arguments: &SessionArguments) -> Result<Option<Earlier>> {
-    let (path, is_same): (PathBuf, bool) = match (&arguments.resume, &arguments.of_api.from_session)
-    {
-        (Some(id), _) => (stored::find(id)?, true),
-        (None, Some(path)) => (path.clone(), false),
-        (None, None) => return Ok(None),
+/// The session that is continued, if one is; and its id, if it stays the same one.
+fn earlier(arguments: &SessionArguments) -> Result<(Option<SessionId>, Option<Earlier>)> {
+    let (id, name, bytes) = match (&arguments.resume, &arguments.of_api.from_session) {
+        (Some(id), _) => {
+            let (id, log) = local::log(id)?;
+            let name = format!("the session {id}");
+            (Some(id), name, log)
+        }
+        (None, Some(path)) => {
+            let name = path.display().to_string();
+            let bytes = std::fs::read(path).with_context(|| name.clone())?;
+            (None, name, bytes)
+        }
+        (None, None) => return Ok((None, None)),
     };
-    let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
     let earlier = Earlier::read(&bytes)?;
     if earlier.is_empty() {
-        bail!("{} contains no conversation that could be continued", path.display());
+        bail!("{name} contains no conversation that could be continued");
     }
-    Ok(Some(if is_same { earlier } else { earlier.forked() }))
+    let earlier = if id.is_some() { earlier } else { earlier.forked() };
+    Ok((id, Some(earlier)))
 }
 
 fn read_text(path: &Path) -> Result<String> {

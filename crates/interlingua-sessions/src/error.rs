@@ -20,6 +20,11 @@ pub enum Error {
     /// Another owner has taken the session.
     #[error("the session {0} has another owner by now")]
     StaleOwner(SessionId),
+    /// Another process uses the session.
+    #[error(
+        "the session {0} is in use by another process: wait for its end, or use the server that runs it (--server)"
+    )]
+    Held(SessionId),
     /// The session is closed, and takes nothing more.
     #[error("the session {0} is closed: continue it with a new one")]
     Closed(SessionId),

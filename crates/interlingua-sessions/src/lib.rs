@@ -26,6 +26,7 @@ mod command;
 mod error;
 pub mod host;
 mod id;
+mod log;
 mod memory;
 mod record;
 mod sqlite;
@@ -38,7 +39,7 @@ pub use host::Host;
 pub use id::SessionId;
 pub use memory::MemoryStore;
 pub use record::{Filter, Patch, SessionRecord, State, Waiting};
-pub use sqlite::{Durability, SqliteStore};
+pub use sqlite::{Durability, ServerLock, SessionRecorder, SqliteStore, import_session_files};
 pub use store::{Answer, Clock, Commit, Fence, Page, Store, Tail};
 
 /// The examples of the README are tests.

@@ -175,6 +175,11 @@ impl Store for MemoryStore {
         ready(Ok(Fence(*last_fence)))
     }
 
+    fn release<'a>(&'a self, _id: &'a SessionId, _fence: Fence) -> Answer<'a, ()> {
+        // No other process uses it.
+        ready(Ok(()))
+    }
+
     fn commit<'a>(&'a self, id: &'a SessionId, fence: Fence, commit: Commit) -> Answer<'a, Tail> {
         ready(self.with(id, |session, now| {
             if session.fence != fence.0 {

@@ -5,6 +5,9 @@ use serde_json::{Map, Value};
 
 use crate::SessionId;
 
+/// The longest title, in characters.
+const LONGEST_TITLE: usize = 80;
+
 /// The record of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -13,6 +16,9 @@ pub struct SessionRecord {
     pub id: SessionId,
     /// The agent's name.
     pub agent: String,
+    /// The beginning of the first prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The model, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -55,6 +61,16 @@ pub struct SessionRecord {
     pub updated_at: u64,
     /// When it was used last: by a command, an append or a reader.
     pub used_at: u64,
+}
+
+/// The title of a session that begins with a prompt: its first line, or the beginning of that.
+pub(crate) fn title(prompt: &str) -> String {
+    let line = prompt.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let mut title: String = line.chars().take(LONGEST_TITLE).collect();
+    if title.len() < line.len() {
+        title.push('…');
+    }
+    title
 }
 
 /// What a session is doing.
@@ -123,6 +139,8 @@ impl Waiting {
 /// A partial change of a record. What is absent stays as it is.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Patch {
+    /// The title, if there is none yet.
+    pub title: Option<String>,
     /// Another model.
     pub model: Option<String>,
     /// Another permission mode.
@@ -143,6 +161,7 @@ impl SessionRecord {
         Self {
             id,
             agent: agent.into(),
+            title: None,
             model: None,
             folder: None,
             mode: None,
@@ -169,7 +188,8 @@ impl SessionRecord {
 
     /// Applies a change.
     pub fn apply(&mut self, patch: &Patch) {
-        let Patch { model, mode, native_id, host, state, continued_by } = patch;
+        let Patch { title, model, mode, native_id, host, state, continued_by } = patch;
+        self.title = self.title.take().or_else(|| title.clone());
         self.model = model.clone().or(self.model.take());
         self.mode = mode.clone().or(self.mode.take());
         if let Some(native) = native_id
@@ -249,6 +269,16 @@ mod tests {
         assert_eq!(record.host, host("box".into()));
         record.apply(&Patch { host: host(Value::Null), ..Patch::default() });
         assert!(record.host.is_empty());
+    }
+
+    #[test]
+    fn the_title_is_the_beginning_of_the_first_prompt() {
+        assert_eq!(title("\n  fix it \nplease"), "fix it");
+        assert_eq!(title(&"ä".repeat(100)), format!("{}…", "ä".repeat(80)));
+        let mut record = record();
+        record.apply(&Patch { title: Some("one".to_owned()), ..Patch::default() });
+        record.apply(&Patch { title: Some("two".to_owned()), ..Patch::default() });
+        assert_eq!(record.title.as_deref(), Some("one"));
     }
 
     #[test]

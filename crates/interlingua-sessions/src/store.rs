@@ -88,8 +88,12 @@ pub trait Store: Send + Sync {
     /// Lists sessions, the ones that were used last first.
     fn list<'a>(&'a self, filter: &'a Filter) -> Answer<'a, Vec<SessionRecord>>;
 
-    /// Takes the ownership of a session. Earlier owners can commit nothing more.
+    /// Takes the ownership of a session. Earlier owners can commit nothing more. A session that
+    /// another process holds is rejected.
     fn claim<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Fence>;
+
+    /// Gives up the ownership of a session, so that another process can take it.
+    fn release<'a>(&'a self, id: &'a SessionId, fence: Fence) -> Answer<'a, ()>;
 
     /// Stores a change of the owner, completely or not at all. Returns the end of the log.
     fn commit<'a>(&'a self, id: &'a SessionId, fence: Fence, commit: Commit) -> Answer<'a, Tail>;

@@ -15,7 +15,7 @@ use super::mcp::{McpServer, Servers};
 use super::model::{ApiKind, OfferedTool};
 use super::resume::Earlier;
 use super::session::Live;
-use super::store::SessionFile;
+use super::store::{RunRecorder, SessionStore, StoredRun};
 use super::structured::AnswerSchema;
 use super::tools::SessionTools;
 use super::turns::{AgentLoop, Frozen, LoopSettings};
@@ -57,8 +57,8 @@ pub struct ApiSettings {
     pub tools: tool::Settings,
     /// The MCP servers whose tools are offered, too.
     pub mcp: Vec<McpServer>,
-    /// The folder with the files of sessions. Without it, the session is not stored.
-    pub sessions: Option<PathBuf>,
+    /// Where the session is stored. Without it, it is not, or its host stores it.
+    pub sessions: Option<Arc<dyn SessionStore>>,
     /// The session that is continued.
     pub earlier: Option<Earlier>,
 }
@@ -120,7 +120,7 @@ pub(super) struct Prepared {
     /// The names of the tools that are offered and can be run.
     pub(super) runnable: Vec<String>,
     pub(super) schema: Option<AnswerSchema>,
-    pub(super) file: Option<SessionFile>,
+    pub(super) recorder: Option<RunRecorder>,
     /// What the user has to know at the start.
     pub(super) notices: Vec<String>,
 }
@@ -168,13 +168,12 @@ impl ApiSettings {
             frozen.unwrap_or_else(|| Frozen { system: self.system, tools: available.clone() });
         let runnable = runnable(&frozen, &available);
         notices.extend(missing_tools(&frozen, &runnable));
-        let not_written = |problem| Error::NotPrepared {
-            path: self.sessions.clone().unwrap_or_default(),
-            problem,
-        };
-        let file =
-            self.sessions.as_ref().map(|folder| SessionFile::open(folder, &session, id_seed));
-        let file = file.transpose().map_err(not_written)?;
+        let run =
+            StoredRun { session: &session, agent: self.name, model: &self.model, folder, id_seed };
+        let recorder = self
+            .sessions
+            .map(|sessions| sessions.open(&run).and_then(|log| RunRecorder::new(log, id_seed)));
+        let recorder = recorder.transpose().map_err(Error::NotStored)?;
         let settings = LoopSettings {
             api: self.api,
             model: self.model,
@@ -194,7 +193,7 @@ impl ApiSettings {
             tools: Arc::new(tools),
             runnable,
             schema,
-            file,
+            recorder,
             notices,
         })
     }

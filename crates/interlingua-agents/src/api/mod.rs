@@ -16,7 +16,7 @@
 //! | `session` | the event loop of a session, which does the I/O |
 //! | `tools` | the tools of a session |
 //! | [`mcp`] | MCP servers, and their tools |
-//! | `store`, `resume` | the file of a session, and the history that is read from one |
+//! | `store`, `resume` | what is stored of a session, and the history that is read from it |
 //! | `instructions` | the system prompt |
 //! | `structured` | answers that have to fit a schema |
 //!
@@ -49,3 +49,4 @@ pub use instructions::system_prompt;
 pub use limits::Limits;
 pub use model::ApiKind;
 pub use resume::Earlier;
+pub use store::{SessionLog, SessionStore, StoredRun};

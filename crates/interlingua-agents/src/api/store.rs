@@ -1,69 +1,78 @@
-//! The file of a session: its entries, as Interlingua's own events, one per line.
+//! What is stored of a session: its entries, as Interlingua's own events, one per line.
 //!
-//! Deltas of one block that arrive together are stored as one delta: a reader of the file gets the
-//! same text, and most of a stream are deltas of a few characters. The entries of a file are therefore
-//! numbered on their own.
+//! Deltas of one block that arrive together are stored as one delta: a reader gets the same text, and
+//! most of a stream are deltas of a few characters. What is stored is therefore numbered on its own.
 //!
-//! A session is continued from its file, and `translate` reads it like any other stream. What the
-//! requests of a resumed session consist of stands in it as well: the system prompt and the tools
-//! (`conversation`), and the records of the history (`history`).
+//! A session is continued from what is stored of it. What the requests of a resumed session consist of
+//! stands in it as well: the system prompt and the tools (`conversation`), and the records of the
+//! history (`history`). Where it is stored is decided by the caller.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::fmt::Debug;
+use std::io;
+use std::path::Path;
 
 use interlingua::dialect::{self, EncodeOptions};
 use interlingua::event::{BlockDelta, Data, Event};
 use interlingua::json::Text;
 use interlingua::{Entry, EntryRef, Writer};
 
-/// The file of a session that is being written.
-pub(crate) struct SessionFile {
-    file: File,
+/// Stores sessions.
+pub trait SessionStore: Debug + Send + Sync {
+    /// Begins to store a run of a session. A session that is stored already is continued, unless
+    /// another process uses it.
+    fn open(&self, run: &StoredRun<'_>) -> io::Result<Box<dyn SessionLog>>;
+}
+
+/// A run of a session, which is stored.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredRun<'a> {
+    /// The id of the session.
+    pub session: &'a str,
+    /// The name of the agent.
+    pub agent: &'a str,
+    /// The model.
+    pub model: &'a str,
+    /// The folder in which the agent works.
+    pub folder: &'a Path,
+    /// The seed of generated ids.
+    pub id_seed: u64,
+}
+
+/// Takes what is stored of a run.
+pub trait SessionLog: Send {
+    /// Takes complete records of the dialect `events`.
+    fn write(&mut self, records: &[u8]) -> io::Result<()>;
+
+    /// The run has ended.
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+/// Writes the entries of a run to its log.
+pub(crate) struct RunRecorder {
+    log: Box<dyn SessionLog>,
     writer: Writer,
     bytes: Vec<u8>,
     /// Deltas of one block that are not written yet, as one.
     held: Option<Entry>,
-    /// The sequence number of the next entry in the file.
+    /// The number of the next entry that is stored.
     next: u64,
-    /// Why it is incomplete.
+    /// Why the log is incomplete.
     failed: Option<String>,
 }
 
-impl std::fmt::Debug for SessionFile {
+impl Debug for RunRecorder {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("SessionFile").finish_non_exhaustive()
+        out.debug_struct("RunRecorder").finish_non_exhaustive()
     }
 }
 
-/// The name of the file of a session.
-pub(crate) fn path_of(folder: &Path, session: &str) -> PathBuf {
-    folder.join(format!("{session}.jsonl"))
-}
-
-impl SessionFile {
-    /// Creates the file of a session, or appends to it. Only its owner can read it.
-    pub(crate) fn open(folder: &Path, session: &str, id_seed: u64) -> io::Result<Self> {
-        create_private(folder)?;
-        let mut options = File::options();
-        options.append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let path = path_of(folder, session);
-        let mut file = options.open(&path)?;
-        if matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)) {
-            let problem = format!("the session {session} is in use by another process");
-            return Err(io::Error::new(io::ErrorKind::WouldBlock, problem));
-        }
-        if !ends_with_line(&path)? {
-            // The program was killed while it wrote the last line.
-            file.write_all(b"\n")?;
-        }
+impl RunRecorder {
+    pub(crate) fn new(log: Box<dyn SessionLog>, id_seed: u64) -> io::Result<Self> {
         let events = dialect::named("events").map_err(io::Error::other)?;
         let options = EncodeOptions { id_seed: Some(id_seed), ..EncodeOptions::default() };
         let writer = Writer::new(events, &options).map_err(io::Error::other)?;
-        Ok(Self { file, writer, bytes: Vec::new(), held: None, next: 0, failed: None })
+        Ok(Self { log, writer, bytes: Vec::new(), held: None, next: 0, failed: None })
     }
 
     pub(crate) fn write(&mut self, entry: EntryRef<'_>) {
@@ -73,6 +82,8 @@ impl SessionFile {
         self.write_held();
         match &entry.event.data {
             Data::BlockDelta(_) => self.held = Some(entry.to_owned()),
+            // What is stored can be continued, so it has no end.
+            Data::SessionEnded(_) => {}
             _ => self.write_numbered(entry),
         }
     }
@@ -89,26 +100,24 @@ impl SessionFile {
         self.writer.write(EntryRef { sequence, ..entry }, &mut self.bytes);
     }
 
-    /// Passes what was written on to the system.
+    /// Passes on what was written.
     pub(crate) fn flush(&mut self) {
         self.write_held();
-        if !self.bytes.is_empty() {
-            if let Err(problem) = self.file.write_all(&self.bytes) {
-                self.failed.get_or_insert(format!("the file of the session: {problem}"));
-            }
-            self.bytes.clear();
+        if !self.bytes.is_empty() && self.failed.is_none() {
+            let written = self.log.write(&self.bytes);
+            self.failed = written.err().map(|problem| problem.to_string());
         }
+        self.bytes.clear();
     }
 
-    /// Completes the file; returns why it is incomplete, if it is.
+    /// Completes the log; returns why it is incomplete, if it is.
     pub(crate) fn finish(mut self) -> Option<String> {
         self.write_held();
-        let mut bytes = Vec::new();
-        std::mem::swap(&mut bytes, &mut self.bytes);
-        self.writer.finish(&mut bytes);
-        let written = self.file.write_all(&bytes);
-        let failed = written.err().map(|problem| format!("the file of the session: {problem}"));
-        self.failed.or(failed)
+        let Self { mut log, writer, mut bytes, failed, .. } = self;
+        writer.finish(&mut bytes);
+        let finish = || log.write(&bytes).and_then(|()| log.finish());
+        let failed = failed.or_else(|| finish().err().map(|problem| problem.to_string()));
+        failed.map(|why| format!("the session could not be stored: {why}"))
     }
 }
 
@@ -134,37 +143,32 @@ fn join(held: &mut Entry, entry: EntryRef<'_>) -> bool {
     true
 }
 
-/// Whether a file is empty, or ends with a complete line.
-fn ends_with_line(path: &Path) -> io::Result<bool> {
-    let mut file = File::open(path)?;
-    if file.metadata()?.len() == 0 {
-        return Ok(true);
-    }
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last == *b"\n")
-}
-
-/// Creates a folder that only its owner can enter.
-fn create_private(folder: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use interlingua::event::{BlockEnded, BlockStarted};
     use interlingua::{Exit, Origin, ReadOptions, Reader, Source};
 
     use super::*;
 
+    /// Keeps what is written.
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl SessionLog for Kept {
+        fn write(&mut self, records: &[u8]) -> io::Result<()> {
+            self.0.lock().unwrap().extend_from_slice(records);
+            Ok(())
+        }
+
+        fn finish(self: Box<Self>) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
     fn written(steps: &[&[Data<'static>]]) -> String {
-        let folder = tempfile::tempdir().unwrap();
-        let mut file = SessionFile::open(folder.path(), "s", 7).unwrap();
+        let kept = Arc::default();
+        let mut file = RunRecorder::new(Box::new(Kept(Arc::clone(&kept))), 7).unwrap();
         let mut sequence = 0;
         for step in steps {
             for data in *step {
@@ -180,7 +184,8 @@ mod tests {
             file.flush();
         }
         assert_eq!(file.finish(), None);
-        std::fs::read_to_string(path_of(folder.path(), "s")).unwrap()
+        let kept = kept.lock().unwrap();
+        String::from_utf8(kept.clone()).unwrap()
     }
 
     fn delta(block: u64, text: &'static str) -> Data<'static> {

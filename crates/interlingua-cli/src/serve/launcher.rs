@@ -17,7 +17,7 @@ use crate::{model_api, run};
 
 /// Prepares known agents, model APIs, and programs that a file describes.
 #[derive(Debug)]
-pub(super) struct Agents {
+pub(crate) struct Agents {
     /// Rules, the default mode, and how long a person may take for an answer.
     config: Config,
     /// The files that describe programs. A caller names such an agent by its path.
@@ -25,7 +25,7 @@ pub(super) struct Agents {
 }
 
 impl Agents {
-    pub(super) fn new(config: Config, programs: Vec<PathBuf>) -> Self {
+    pub(crate) fn new(config: Config, programs: Vec<PathBuf>) -> Self {
         Self { config, programs }
     }
 

@@ -14,12 +14,13 @@ use interlingua_agents::api::provider;
 use interlingua_agents::process::adopt_orphans;
 use interlingua_server::{Allowed, Server, Settings};
 use interlingua_sessions::host::HostLimits;
-use interlingua_sessions::{Durability, Host, MemoryStore, SqliteStore, Store};
+use interlingua_sessions::{Durability, Host, MemoryStore, ServerLock, Store};
 use tokio::net::TcpListener;
 
 use crate::arguments_of_serve::ServeArguments;
-use crate::{SUCCESS, report, stored};
-use launcher::Agents;
+use crate::sessions::local;
+use crate::{SUCCESS, report};
+pub(crate) use launcher::Agents;
 
 /// Runs the command; returns its exit code.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<u8> {
@@ -28,7 +29,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<u8> {
         Some(path) => Config::read(path)?,
         None => Config::default(),
     };
-    let store = open_store(arguments)?;
+    let (store, _lock) = open_store(arguments)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(arguments, settings, config, store))?;
     Ok(SUCCESS)
@@ -46,7 +47,12 @@ async fn serve(
         .with_context(|| format!("the address {} cannot be used", arguments.listen))?;
     let address = listener.local_addr()?;
     let agents = Arc::new(Agents::new(config, arguments.programs()));
-    let limits = HostLimits { live: arguments.live, idle: arguments.idle, ttl: arguments.ttl };
+    let limits = HostLimits {
+        live: arguments.live,
+        idle: arguments.idle,
+        ttl: arguments.ttl,
+        ..HostLimits::default()
+    };
     let host = Host::open(store, agents, limits).await?;
     let server = Server::new(Arc::new(host.clone()), settings);
     report::print_line(&format!("interlingua: serving on http://{address}"));
@@ -97,21 +103,17 @@ fn allowed(arguments: &ServeArguments) -> Result<Allowed> {
     })
 }
 
-fn open_store(arguments: &ServeArguments) -> Result<Arc<dyn Store>> {
+/// Opens the store, of which there is one server.
+fn open_store(arguments: &ServeArguments) -> Result<(Arc<dyn Store>, Option<ServerLock>)> {
     if arguments.memory {
-        return Ok(Arc::new(MemoryStore::default()));
+        return Ok((Arc::new(MemoryStore::default()), None));
     }
-    let path = match &arguments.store {
-        Some(path) => path.clone(),
-        None => default_store().context("no home folder is set: name a file with --store")?,
-    };
+    let path = arguments.store.clone().or_else(local::path);
+    let path = path.context("no home folder is set: name a file with --store")?;
+    let lock = ServerLock::acquire(&path)?;
     let sync = if arguments.sync { Durability::Always } else { Durability::default() };
-    Ok(Arc::new(SqliteStore::open(&path, sync)?))
-}
-
-/// The store of this user.
-pub(crate) fn default_store() -> Option<PathBuf> {
-    Some(stored::folder()?.with_extension("db"))
+    let store = local::open(arguments.store.as_ref(), sync)?;
+    Ok((Arc::new(store), Some(lock)))
 }
 
 /// Waits for a signal to stop.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fake_model::{FakeModel, Reply, Script};
+use interlingua_sessions::{SessionId, SessionRecord, SessionRecorder};
 use serde_json::{Value, json};
 
 use crate::support::{Ran, command, ran};
@@ -58,17 +59,30 @@ impl Desk {
         ran
     }
 
-    /// The files of the stored sessions.
-    fn sessions(&self) -> Vec<PathBuf> {
-        let folder = self.path(".local/share/interlingua/sessions");
-        let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-        entries.map(|entry| entry.unwrap().path()).collect()
+    /// The file of the store.
+    fn store(&self) -> PathBuf {
+        self.path(".local/share/interlingua/sessions.db")
+    }
+
+    /// The ids of the stored sessions.
+    fn sessions(&self) -> Vec<String> {
+        let listed = self.run(&["sessions", "--json"]);
+        assert_eq!(listed.code, Some(0), "{}", listed.stderr);
+        records(&listed).iter().map(|session| session["id"].as_str().unwrap().to_owned()).collect()
     }
 
     fn only_session(&self) -> String {
         let sessions = self.sessions();
         assert_eq!(sessions.len(), 1, "{sessions:?}");
-        sessions[0].file_stem().unwrap().to_str().unwrap().to_owned()
+        sessions[0].clone()
+    }
+
+    /// What the store contains, in all its files.
+    fn stored(&self) -> String {
+        let folder = self.store().parent().unwrap().to_owned();
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let contents = files.filter_map(|path| std::fs::read(path).ok());
+        contents.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect()
     }
 }
 
@@ -123,7 +137,7 @@ fn a_missing_key_is_reported_before_anything_is_sent() {
     assert!(text.contains("set ANTHROPIC_API_KEY"), "{text}");
     assert_eq!(of_type(&records, "result")["is_error"], true);
     assert_eq!(desk.model.requests().len(), 0);
-    assert_eq!(desk.sessions(), [] as [PathBuf; 0]);
+    assert_eq!(desk.sessions(), [] as [String; 0]);
 }
 
 #[test]
@@ -156,11 +170,11 @@ fn stored_sessions_are_listed_shown_and_deleted() {
     let id = desk.only_session();
     let listed = desk.run(&["sessions"]);
     assert_eq!(listed.code, Some(0), "{}", listed.stderr);
-    for part in [&*id, "anthropic-api", "1 turns", "the first prompt"] {
+    for part in [&*id, "anthropic-api", "idle", "the first prompt"] {
         assert!(listed.stdout.contains(part), "{part}: {}", listed.stdout);
     }
     let listed: Value = serde_json::from_str(&desk.run(&["sessions", "--json"]).stdout).unwrap();
-    assert_eq!((&listed["id"], &listed["turns"]), (&json!(id), &json!(1)));
+    assert_eq!((&listed["id"], &listed["title"]), (&json!(id), &json!("the first prompt")));
     let shown = desk.run(&["sessions", "show", &id[..8]]);
     assert_eq!(shown.code, Some(0), "{}", shown.stderr);
     assert!(shown.stdout.contains("Hello."), "{}", shown.stdout);
@@ -259,9 +273,8 @@ fn no_command_and_no_file_sees_the_key() {
     assert!(!results[0].contains("ANTHROPIC_API_KEY"), "{results:?}");
     assert!(!results[1].contains(KEY), "{results:?}");
     desk.only_session();
-    let session = &desk.sessions()[0];
-    assert!(!std::fs::read_to_string(session).unwrap().contains(KEY));
-    assert_eq!(std::fs::metadata(session).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(desk.stored().contains("word=plum") && !desk.stored().contains(KEY));
+    assert_eq!(std::fs::metadata(desk.store()).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(desk.model.findings(), []);
 }
 
@@ -370,8 +383,8 @@ fn a_header_of_the_user_is_sent_and_never_shown() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(!ran.stdout.contains("secret-header-0123456789"), "{}", ran.stdout);
     assert!(ran.stdout.contains("[redacted]"), "{}", ran.stdout);
-    let stored = std::fs::read_to_string(&desk.sessions()[0]).unwrap();
-    assert!(!stored.contains("secret-header-0123456789"));
+    let stored = desk.stored();
+    assert!(stored.contains("[redacted]") && !stored.contains("secret-header-0123456789"));
 }
 
 #[test]
@@ -385,18 +398,17 @@ fn a_limit_of_requests_ends_the_turn() {
 }
 
 /// A session that another process writes is not continued.
-#[cfg(unix)]
 #[test]
 fn a_session_has_one_writer() {
     let desk = Desk::new([Reply::text("Hello."), Reply::text("Again.")]);
     assert_eq!(desk.ask("hi", &[]).code, Some(0));
     let id = desk.only_session();
-    let file = std::fs::File::open(&desk.sessions()[0]).unwrap();
-    file.lock().unwrap();
+    let record = SessionRecord::new(SessionId::new(&*id).unwrap(), "anthropic-api", 0);
+    let other = SessionRecorder::open(&desk.store(), record).unwrap();
     let refused = desk.ask("again", &["--resume", &id]);
     assert_eq!(refused.code, Some(2), "{}", refused.stdout);
     assert!(refused.stderr.contains("in use by another process"), "{}", refused.stderr);
-    drop(file);
+    other.finish().unwrap();
     assert_eq!(desk.ask("again", &["--resume", &id]).code, Some(0));
 }
 
@@ -409,11 +421,61 @@ fn a_stored_session_can_be_translated() {
     assert_eq!(desk.ask("which word?", &[]).code, Some(0));
     let id = desk.only_session();
     assert_eq!(desk.ask("and now?", &["--resume", &id]).code, Some(0));
-    let path = desk.sessions()[0].display().to_string();
-    let text = desk.run(&["translate", "--to", "text", &path]);
+    let events = desk.run(&["sessions", "show", &id, "--to", "events"]);
+    assert_eq!(events.code, Some(0), "{}", events.stderr);
+    let path = desk.path("session.jsonl");
+    std::fs::write(&path, &events.stdout).unwrap();
+    let text = desk.run(&["translate", "--to", "text", path.to_str().unwrap()]);
     assert_eq!(text.code, Some(0), "{}", text.stderr);
     for part in ["which word?", "It is plum.", "and now?", "Still plum."] {
         assert!(text.stdout.contains(part), "{part}: {}", text.stdout);
     }
     assert!(!text.stdout.contains("You are a coding agent"), "the system prompt is no text");
+    let checked = desk.run(&["check", "--as", "events", path.to_str().unwrap()]);
+    // A session that rests has not ended.
+    assert!(checked.stdout.contains("session-ends"), "{}", checked.stdout);
+    assert_eq!(checked.stdout.lines().count(), 1, "{}", checked.stdout);
+}
+
+/// An earlier version has stored sessions as files.
+#[test]
+fn session_files_are_continued() {
+    let desk = Desk::new([Reply::text("Hello."), Reply::text("Still here.")]);
+    let ran = desk.ask("remember plum", &["--to", "events"]);
+    let id = desk.only_session();
+    let folder = desk.store().with_extension("");
+    std::fs::create_dir(&folder).unwrap();
+    let file = folder.join("0123-file.jsonl");
+    std::fs::write(&file, ran.stdout.replace(&id, "0123-file")).unwrap();
+    let ran = desk.ask("which word?", &["--resume", "0123"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!file.exists());
+    let last = desk.model.main_requests()[1].body.to_string();
+    assert!(last.contains("remember plum"), "{last}");
+    assert_eq!(desk.sessions().len(), 2);
+}
+
+/// `sessions send` runs the agent of a session that no one else runs.
+#[test]
+fn a_stored_session_is_sent_a_prompt() {
+    let desk = Desk::new([Reply::text("Hello."), Reply::text("Again.")]);
+    desk.ask("begin", &[]);
+    let id = desk.only_session();
+    let address = desk.model.address();
+    let send = ["sessions", "send", &id, "go on", "--to", "text", "--key", "k1"];
+    let mut command = desk.command(&send);
+    let sent = ran(command.env("ANTHROPIC_BASE_URL", &address).output().unwrap());
+    assert_eq!(sent.code, Some(0), "{}{}", sent.stdout, sent.stderr);
+    assert!(sent.stdout.contains("Again.") && !sent.stdout.contains("Hello."), "{}", sent.stdout);
+    // Sent again, it is known.
+    let mut command = desk.command(&[&send[..], &["--no-wait"]].concat());
+    let again = ran(command.env("ANTHROPIC_BASE_URL", &address).output().unwrap());
+    assert_eq!((again.code, &*again.stdout), (Some(0), ""), "{}", again.stderr);
+    assert_eq!(desk.model.main_requests().len(), 2);
+    let shown = desk.run(&["sessions", "show", &id]);
+    for part in ["Hello.", "go on", "Again."] {
+        assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
+    }
+    // It goes on with `run` as well.
+    assert_eq!(desk.model.findings(), []);
 }

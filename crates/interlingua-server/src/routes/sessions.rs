@@ -50,6 +50,9 @@ pub(crate) struct CreateSession {
 pub struct Session {
     id: String,
     agent: String,
+    /// The beginning of the first prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,6 +80,9 @@ pub struct Session {
     /// How long it is kept after its last use, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     ttl: Option<u64>,
+    /// The seed of the ids that writers generate: with it, the events are written in any dialect as the
+    /// server writes them.
+    id_seed: u64,
     /// When it was created, in milliseconds since 1970.
     created_at: u64,
     /// When it changed last.
@@ -102,6 +108,8 @@ impl From<SessionRecord> for Session {
             events: format!("/v1/sessions/{}/events", record.id),
             id: record.id.into(),
             agent: record.agent,
+            title: record.title,
+            id_seed: record.id_seed,
             model: record.model,
             cwd: record.folder,
             permission_mode: record.mode,

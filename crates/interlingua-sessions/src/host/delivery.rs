@@ -6,12 +6,10 @@
 
 use interlingua::event::{Event, HostState, Outcome, TurnEnded, TurnStarted};
 use interlingua::json::{Json, Text};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::IdempotencyKey;
-
-/// The name of the entry that announces a prompt.
-const INTENT: &str = "prompt";
+use crate::log::INTENT;
 
 /// A prompt that waits for its turn.
 #[derive(Debug, Clone)]
@@ -37,15 +35,6 @@ pub(super) enum Turn {
 pub(super) fn announcement(key: &IdempotencyKey) -> Event<'static> {
     let raw = Json::from_serialize(&json!({ "key": key }));
     Event::new(HostState { name: Text::plain(INTENT), raw })
-}
-
-/// The key of the prompt that an entry announces, if it does.
-pub(super) fn intent(state: &HostState<'_>) -> Option<String> {
-    if state.name != *INTENT {
-        return None;
-    }
-    let raw: Value = serde_json::from_str(state.raw.as_ref()?.get()).ok()?;
-    Some(raw.get("key")?.as_str()?.to_owned())
 }
 
 /// The events of a turn that an agent was asked for, and that it did not report.

@@ -12,13 +12,11 @@
 //! | `owner` | the owner of a session: its loop, and what each command does |
 //! | `delivery` | how a prompt reaches an agent at most once |
 //! | `observation` | what the entries of an agent change in the record |
-//! | `log` | the log of a session, from which its reader is rebuilt |
 //! | `recovery` | how a session goes on whose owner was lost |
 
 mod command;
 mod delivery;
 mod launcher;
-mod log;
 mod observation;
 mod owner;
 mod recovery;
@@ -60,12 +58,14 @@ pub struct HostLimits {
     pub idle: Duration,
     /// How long a session is kept after its last use, unless its creator sets another time.
     pub ttl: Option<Duration>,
+    /// Someone answers the requests of agents. Otherwise they are declined at once.
+    pub attended: bool,
 }
 
 impl Default for HostLimits {
     fn default() -> Self {
         let week = Duration::from_secs(7 * 24 * 60 * 60);
-        Self { live: 64, idle: Duration::from_secs(600), ttl: Some(week) }
+        Self { live: 64, idle: Duration::from_secs(600), ttl: Some(week), attended: true }
     }
 }
 
@@ -125,13 +125,8 @@ struct Shared {
 }
 
 impl Host {
-    /// A host of the sessions in a store, which no one else may own. Sessions whose owner was lost are
-    /// closed truthfully, and prompts that wait are sent.
-    pub async fn open(
-        store: Arc<dyn Store>,
-        launcher: Arc<dyn Launcher>,
-        limits: HostLimits,
-    ) -> Result<Self, Error> {
+    /// A host of the sessions in a store. A session is recovered when the first command for it arrives.
+    pub fn new(store: Arc<dyn Store>, launcher: Arc<dyn Launcher>, limits: HostLimits) -> Self {
         let slots = Arc::new(Semaphore::new(limits.live));
         let shared = Arc::new(Shared {
             store,
@@ -144,7 +139,17 @@ impl Host {
             guards_end: Instant::now() + GUARD_GRACE,
             shutdown: watch::Sender::new(false),
         });
-        let host = Self { shared };
+        Self { shared }
+    }
+
+    /// The host of all sessions in a store. Sessions whose owner was lost are closed truthfully,
+    /// prompts that wait are sent, and what has expired is deleted from now on.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        launcher: Arc<dyn Launcher>,
+        limits: HostLimits,
+    ) -> Result<Self, Error> {
+        let host = Self::new(store, launcher, limits);
         host.recover().await?;
         tokio::spawn(sweep(host.shared.clone()));
         Ok(host)
@@ -191,6 +196,7 @@ impl Host {
         (record.folder, record.model, record.mode) = (new.folder, new.model, new.mode);
         (record.metadata, record.owner) = (new.metadata, new.owner);
         record.id_seed = random_seed()?;
+        record.title = new.prompt.as_deref().map(crate::record::title);
         record.state = if new.prompt.is_some() { State::Starting } else { State::Idle };
         if let Some(earlier) = &new.continues {
             self.continue_from(&mut record, earlier).await?;
@@ -365,7 +371,7 @@ impl Shared {
     }
 }
 
-fn random_seed() -> Result<u64, Error> {
+pub(crate) fn random_seed() -> Result<u64, Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|problem| Error::NoRandomness(problem.to_string()))?;
     // JSON numbers are exact up to here.

@@ -4,8 +4,9 @@ use interlingua::Entry;
 use interlingua::event::Data;
 use interlingua_agents::{InputRequest, Wanted};
 
-use super::delivery::{self, Turn};
-use crate::{CommandState, CommandUpdate, IdempotencyKey, Patch, State, Waiting};
+use super::delivery::Turn;
+use crate::record::title;
+use crate::{CommandState, CommandUpdate, IdempotencyKey, Patch, State, Waiting, log};
 
 /// What is known of a live session from its entries.
 #[derive(Debug)]
@@ -85,12 +86,15 @@ impl Observed {
             }
             Data::HostState(state) => {
                 if let Turn::Announced(key) = &self.turn
-                    && delivery::intent(state).as_deref() == Some(key.as_str())
+                    && log::intent(state).as_deref() == Some(key.as_str())
                 {
                     let (state, sequence) = (CommandState::Delivering, Some(entry.sequence));
                     changes.commands.push(CommandUpdate { key: key.clone(), state, sequence });
                     changes.announced = Some(key.clone());
                 }
+            }
+            Data::UserMessage(message) => {
+                changes.patch.title.get_or_insert_with(|| title(&message.text.to_plain()));
             }
             // A turn that begins before the announced prompt was sent is the agent's own; the prompt
             // waits for its end.

@@ -126,8 +126,14 @@ impl Owner {
             taken: 0,
             lost_agent: false,
         };
-        if let Err(error) = owner.serve().await {
+        let served = owner.serve().await;
+        if served.is_err() {
             owner.stop_agent().await;
+        }
+        // Another owner of this process may have taken the session already; its fence is newer, and
+        // then this has no effect. If it fails, the session is free when this process ends.
+        let _ = owner.shared.store.release(&owner.id, owner.fence).await;
+        if let Err(error) = served {
             for (_, waiter) in owner.waiters.drain(..) {
                 let _ = waiter.send(Err(error.clone()));
             }

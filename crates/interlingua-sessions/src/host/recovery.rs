@@ -10,18 +10,14 @@ use interlingua::{Entry, EntryRef, Exit, Reader, Stopped, StreamEnd};
 use super::Received;
 use super::command::Command;
 use super::delivery::{self, Turn};
-use super::log::{self, StoredLog};
 use super::observation::Observed;
 use super::owner::Owner;
+use crate::log::{self, LOST, StoredLog};
 use crate::store::system_clock;
 use crate::{CommandState, CommandUpdate, Commit, Error, Patch, State, StoredCommand};
 
-/// The cause of a turn that was running.
-const LOST: &str = "the server ended in the middle of the turn; what the agent printed and was not \
-                    stored yet is cut off";
-
 /// The cause of a turn of which it is not known whether it began.
-const UNKNOWN: &str = "delivery unknown: the server ended while the prompt was being sent, and the \
+const UNKNOWN: &str = "delivery unknown: the process that ran the agent ended while the prompt was being sent, and the \
                        agent's own files do not decide whether it was received; send it again if it \
                        should run";
 

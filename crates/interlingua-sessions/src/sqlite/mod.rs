@@ -5,14 +5,17 @@
 //! is a savepoint: one that fails changes nothing, and the others of its group are not affected.
 //! Readers have a connection of their own; in the mode WAL they do not wait for the writer.
 //!
-//! One process uses a file at a time, which a lock beside it ensures. Others use its server.
+//! Several processes may use a file: at most one server, and runs that store their sessions in it. A
+//! session has one of them at a time ([`holder`]). A process is only woken by its own changes.
 
+mod holder;
+mod import;
 mod operations;
+mod recorder;
 mod schema;
 mod writer;
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -21,18 +24,26 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
+pub use holder::ServerLock;
+pub use import::import_session_files;
+pub use recorder::SessionRecorder;
+
 use crate::store::system_clock;
 use crate::wakes::Wakes;
 use crate::{
     Acknowledgement, Answer, Clock, Commit, Error, Fence, Filter, IdempotencyKey, Page, Patch,
     SessionId, SessionRecord, Store, StoredCommand, Tail,
 };
+use holder::Holder;
 
 /// The number of operations that are run in one transaction at most.
 const GROUP: usize = 512;
 
 /// The number of operations that may wait. Beyond it, callers wait.
 const CAPACITY: usize = 4096;
+
+/// How long a change waits for those of other processes.
+const BUSY: Duration = Duration::from_secs(10);
 
 /// When a change is on the disk, so that it survives a machine that loses its power. Every change
 /// survives the end of the process.
@@ -58,13 +69,12 @@ pub struct SqliteStore {
     operations: Option<mpsc::Sender<Operation>>,
     writer: Option<JoinHandle<()>>,
     reader: Mutex<Connection>,
-    /// Held as long as the store is used.
-    _lock: File,
 }
 
 struct Shared {
     clock: Clock,
     wakes: Wakes,
+    holder: Holder,
 }
 
 /// A change, and whether it has to be on the disk before it is acknowledged.
@@ -105,11 +115,9 @@ impl SqliteStore {
 
     /// Opens a file, with a clock of the caller's own.
     pub fn open_with_clock(path: &Path, sync: Durability, clock: Clock) -> Result<Self, Error> {
-        let lock = lock(path)?;
-        let mut connection = connect(path)?;
-        schema::migrate(&mut connection, path)?;
+        let (connection, holder) = open(path)?;
         let reader = connect(path)?;
-        let shared = Arc::new(Shared { clock, wakes: Wakes::default() });
+        let shared = Arc::new(Shared { clock, wakes: Wakes::default(), holder });
         let (operations, received) = mpsc::channel(CAPACITY);
         let writer = std::thread::Builder::new()
             .name("sessions".to_owned())
@@ -120,7 +128,6 @@ impl SqliteStore {
             operations: Some(operations),
             writer: Some(writer),
             reader: Mutex::new(reader),
-            _lock: lock,
         })
     }
 
@@ -193,43 +200,23 @@ fn failed(problem: rusqlite::Error) -> Error {
     Error::Failed(problem.to_string())
 }
 
-/// Locks a store for this process.
-fn lock(path: &Path) -> Result<File, Error> {
-    let failed = |problem: std::io::Error| Error::Failed(format!("{}: {problem}", path.display()));
-    if let Some(folder) = path.parent() {
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder).map_err(failed)?;
+/// Opens a store, and creates or migrates it if need be.
+fn open(path: &Path) -> Result<(Connection, Holder), Error> {
+    let _opening = holder::lock_opening(path)?;
+    if !path.exists() {
+        // SQLite would create it with the permissions of the process.
+        let created = holder::private(path);
+        created.map_err(|problem| Error::Failed(format!("{}: {problem}", path.display())))?;
     }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".lock");
-    let lock = private(&PathBuf::from(beside)).map_err(failed)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(std::fs::TryLockError::WouldBlock) => {
-            return Err(Error::InUse(path.display().to_string()));
-        }
-        Err(std::fs::TryLockError::Error(problem)) => return Err(failed(problem)),
-    }
-    // SQLite would create it with the permissions of the process.
-    drop(private(path).map_err(failed)?);
-    Ok(lock)
-}
-
-/// Opens a file that only its owner can read, and creates it if need be.
-fn private(path: &Path) -> std::io::Result<File> {
-    let mut options = File::options();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    let mut connection = connect(path)?;
+    schema::migrate(&mut connection, path)?;
+    Ok((connection, Holder::new(path)?))
 }
 
 fn connect(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(BUSY).map_err(failed)?;
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
     connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -283,9 +270,9 @@ impl Store for SqliteStore {
     }
 
     fn delete<'a>(&'a self, id: &'a SessionId) -> Answer<'a, bool> {
-        let id = id.clone();
+        let (id, shared) = (id.clone(), Arc::clone(&self.shared));
         self.change(move |connection, now| {
-            let tail = operations::delete(connection, &id, now)?;
+            let tail = operations::delete(connection, &id, &shared.holder, now)?;
             let closed = |tail| Tail { closed: true, ..tail };
             Ok(Changed { result: tail.is_some(), moved: tail.map(|tail| (id, closed(tail))) })
         })
@@ -296,9 +283,16 @@ impl Store for SqliteStore {
     }
 
     fn claim<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Fence> {
-        let id = id.clone();
+        let (id, shared) = (id.clone(), Arc::clone(&self.shared));
         self.change(move |connection, now| {
-            operations::claim(connection, &id, now).map(Changed::still)
+            operations::claim(connection, &id, &shared.holder, now).map(Changed::still)
+        })
+    }
+
+    fn release<'a>(&'a self, id: &'a SessionId, fence: Fence) -> Answer<'a, ()> {
+        let id = id.clone();
+        self.change_with(false, move |connection, _| {
+            operations::release(connection, &id, fence).map(Changed::still)
         })
     }
 

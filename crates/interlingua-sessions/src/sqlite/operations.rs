@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
 use super::failed;
+use super::holder::Holder;
 use crate::memory::encode;
 use crate::{
     Acknowledgement, CommandState, Commit, Error, Fence, Filter, IdempotencyKey, Page, Patch,
@@ -17,6 +18,7 @@ pub(super) struct Found {
     next: i64,
     closed: bool,
     commands: i64,
+    holder: Option<String>,
     pub(super) record: SessionRecord,
 }
 
@@ -24,9 +26,17 @@ impl Found {
     pub(super) fn tail(&self) -> Tail {
         Tail { next: unsigned(self.next), closed: self.closed, commands: unsigned(self.commands) }
     }
+
+    /// Rejects a session that another process holds.
+    fn check_holder(&self, holder: &Holder) -> Result<(), Error> {
+        match &self.holder {
+            Some(other) if holder.is_other(other) => Err(Error::Held(self.record.id.clone())),
+            _ => Ok(()),
+        }
+    }
 }
 
-const COLUMNS: &str = "number, fence, next, closed, commands, used_at, record";
+const COLUMNS: &str = "number, fence, next, closed, commands, used_at, record, holder";
 
 /// A row of the table of sessions; `None` if its record cannot be read, or has expired.
 fn found(row: &Row<'_>, now: u64) -> rusqlite::Result<Option<Found>> {
@@ -37,8 +47,8 @@ fn found(row: &Row<'_>, now: u64) -> rusqlite::Result<Option<Found>> {
         return Ok(None);
     }
     let (number, fence, next) = (row.get(0)?, row.get(1)?, row.get(2)?);
-    let (closed, commands) = (row.get(3)?, row.get(4)?);
-    Ok(Some(Found { number, fence, next, closed, commands, record }))
+    let (closed, commands, holder) = (row.get(3)?, row.get(4)?, row.get(7)?);
+    Ok(Some(Found { number, fence, next, closed, commands, holder, record }))
 }
 
 /// Finds a session. One that has expired, or whose record cannot be read, is absent.
@@ -109,9 +119,11 @@ pub(super) fn touch(connection: &Connection, id: &SessionId, now: u64) -> Result
 pub(super) fn delete(
     connection: &Connection,
     id: &SessionId,
+    holder: &Holder,
     now: u64,
 ) -> Result<Option<Tail>, Error> {
     let found = find(connection, id, now)?;
+    found.as_ref().map_or(Ok(()), |found| found.check_holder(holder))?;
     remove(connection, "id = ?1", id.as_str())?;
     Ok(found.map(|found| found.tail()))
 }
@@ -149,14 +161,25 @@ pub(super) fn list(
     records.take(filter.limit.unwrap_or(usize::MAX)).collect()
 }
 
-pub(super) fn claim(connection: &Connection, id: &SessionId, now: u64) -> Result<Fence, Error> {
-    let Found { number, .. } = existing(connection, id, now)?;
+pub(super) fn claim(
+    connection: &Connection,
+    id: &SessionId,
+    holder: &Holder,
+    now: u64,
+) -> Result<Fence, Error> {
+    let found = existing(connection, id, now)?;
+    found.check_holder(holder)?;
     let next = "UPDATE fences SET last = last + 1 RETURNING last";
     let mut statement = connection.prepare_cached(next).map_err(failed)?;
     let fence: i64 = statement.query_row([], |row| row.get(0)).map_err(failed)?;
-    let update = "UPDATE sessions SET fence = ?2 WHERE number = ?1";
-    execute(connection, update, params![number, fence])?;
+    let update = "UPDATE sessions SET fence = ?2, holder = ?3 WHERE number = ?1";
+    execute(connection, update, params![found.number, fence, holder.name()])?;
     Ok(Fence(unsigned(fence)))
+}
+
+pub(super) fn release(connection: &Connection, id: &SessionId, fence: Fence) -> Result<(), Error> {
+    let update = "UPDATE sessions SET holder = NULL WHERE id = ?1 AND fence = ?2";
+    execute(connection, update, params![id.as_str(), signed(fence.0)]).map(drop)
 }
 
 pub(super) fn commit(

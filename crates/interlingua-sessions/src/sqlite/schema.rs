@@ -44,6 +44,8 @@ const STEPS: &[&str] = &[
     CREATE INDEX commands_open ON commands (session, position) WHERE final = 0;
     CREATE TABLE fences (last INTEGER NOT NULL) STRICT;
     INSERT INTO fences VALUES (0);",
+    // 2: the process that holds a session
+    "ALTER TABLE sessions ADD COLUMN holder TEXT;",
 ];
 
 /// The newest version.

@@ -3,5 +3,6 @@
 
 mod contract;
 mod host;
+mod recorder;
 mod sqlite;
 mod support;

@@ -1,6 +1,6 @@
 //! What only a file can lose.
 
-use interlingua_sessions::{Durability, Error, Filter, SqliteStore, Store};
+use interlingua_sessions::{Durability, Error, Filter, ServerLock, SqliteStore, Store};
 use serde_json::json;
 
 use crate::support::{Hands, entries, id, key, numbers, owned};
@@ -27,15 +27,61 @@ async fn a_file_keeps_everything() {
 }
 
 #[test]
-fn a_file_has_one_process() {
+fn a_file_has_one_server() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
-    let store = SqliteStore::open(&path, Durability::default()).unwrap();
-    let second = SqliteStore::open(&path, Durability::default()).unwrap_err();
+    let path = folder.path().join("deep/sessions.db");
+    let server = ServerLock::acquire(&path).unwrap();
+    let second = ServerLock::acquire(&path).unwrap_err();
     assert_eq!(second, Error::InUse(path.display().to_string()));
     assert!(second.to_string().contains("--server"));
-    drop(store);
-    SqliteStore::open(&path, Durability::default()).unwrap();
+    drop(server);
+    ServerLock::acquire(&path).unwrap();
+}
+
+/// Each store plays a process: it has a lock of its own.
+#[tokio::test]
+async fn a_session_has_one_process() {
+    let (hands, folder) = (Hands::new(), tempfile::tempdir().unwrap());
+    let path = folder.path().join("sessions.db");
+    let open =
+        || SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
+    let (one, other) = (open(), open());
+    let (session, fence) = owned(&one, "shared", &hands).await;
+    let held = Err(Error::Held(session.clone()));
+    assert_eq!(other.claim(&session).await.map(drop), held);
+    assert_eq!(other.delete(&session).await.map(drop), held);
+    // What the one writes, the other reads.
+    one.commit(&session, fence, entries(0..2)).await.unwrap();
+    assert_eq!(numbers(&other.read(&session, 0, 10_000).await.unwrap().lines), [0, 1]);
+    one.release(&session, fence).await.unwrap();
+    let next = other.claim(&session).await.unwrap();
+    assert_eq!(
+        one.commit(&session, fence, entries(2..3)).await,
+        Err(Error::StaleOwner(session.clone()))
+    );
+    // A release that comes too late has no effect.
+    one.release(&session, fence).await.unwrap();
+    assert_eq!(one.claim(&session).await.map(drop), held);
+    other.commit(&session, next, entries(2..3)).await.unwrap();
+    // A process that ends releases everything, however it ends.
+    drop(other);
+    one.claim(&session).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_older_schema_is_migrated() {
+    let (hands, folder) = (Hands::new(), tempfile::tempdir().unwrap());
+    let path = folder.path().join("sessions.db");
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch(include_str!("schema-1.sql")).unwrap();
+    drop(connection);
+    let store = SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
+    let session = id("old");
+    assert_eq!(store.load(&session).await.unwrap().unwrap().agent, "codex");
+    assert_eq!(numbers(&store.read(&session, 0, 10_000).await.unwrap().lines), [0, 1]);
+    assert_eq!(store.open_commands(&session).await.unwrap().len(), 1);
+    let fence = store.claim(&session).await.unwrap();
+    assert_eq!(store.commit(&session, fence, entries(2..3)).await.unwrap().next, 3);
 }
 
 #[cfg(unix)]
@@ -47,9 +93,12 @@ fn only_the_owner_can_read_a_file() {
     let _store = SqliteStore::open(&path, Durability::default()).unwrap();
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode();
     assert_eq!(mode(path.parent().unwrap()) & 0o777, 0o700);
-    for entry in std::fs::read_dir(path.parent().unwrap()).unwrap() {
-        let path = entry.unwrap().path();
-        assert_eq!(mode(&path) & 0o077, 0, "{path:?}");
+    let locks = folder.path().join("sessions/sessions.db.locks");
+    for folder in [path.parent().unwrap(), &locks] {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            assert_eq!(mode(&path) & 0o077, 0, "{path:?}");
+        }
     }
 }
 

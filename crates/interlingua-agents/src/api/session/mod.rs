@@ -166,7 +166,7 @@ impl Live {
             reader,
             continues,
             stream,
-            outlets: Outlets::new(prepared.file),
+            outlets: Outlets::new(prepared.recorder),
             outbox,
             commands,
             has_caller: true,

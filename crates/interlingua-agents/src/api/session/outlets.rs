@@ -1,4 +1,4 @@
-//! The destinations of a session's entries: they are observed, written to the session's file, and
+//! The destinations of a session's entries: they are observed, stored, and
 //! collected for the consumer.
 
 use std::convert::Infallible;
@@ -8,7 +8,7 @@ use interlingua::json::{Json, Text};
 use interlingua::{Batch, EntryRef, Flow, Sink};
 use serde_json::Value;
 
-use crate::api::store::SessionFile;
+use crate::api::store::RunRecorder;
 use crate::api::turns::MadeCall;
 use crate::session::Outbox;
 
@@ -16,7 +16,7 @@ use crate::session::Outbox;
 #[derive(Debug)]
 pub(super) struct Outlets {
     batch: Batch,
-    file: Option<SessionFile>,
+    recorder: Option<RunRecorder>,
     pub(super) seen: Seen,
     /// The sequence number of the last entry.
     pub(super) last: u64,
@@ -46,22 +46,22 @@ pub(super) struct Seen {
 }
 
 impl Outlets {
-    pub(super) fn new(file: Option<SessionFile>) -> Self {
-        Self { batch: Batch::default(), file, seen: Seen::default(), last: 0 }
+    pub(super) fn new(recorder: Option<RunRecorder>) -> Self {
+        Self { batch: Batch::default(), recorder, seen: Seen::default(), last: 0 }
     }
 
     /// Passes on the entries since the last call.
     pub(super) fn pass_on(&mut self, outbox: &mut Outbox) {
-        if let Some(file) = &mut self.file {
-            file.flush();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.flush();
         }
         outbox.put(self.batch.take());
     }
 
-    /// Passes on the last entries; returns why the session's file is incomplete, if it is.
+    /// Passes on the last entries; returns why the stored session is incomplete, if it is.
     pub(super) fn finish(mut self, outbox: &mut Outbox) -> Option<String> {
         self.pass_on(outbox);
-        self.file.and_then(SessionFile::finish)
+        self.recorder.and_then(RunRecorder::finish)
     }
 }
 
@@ -71,8 +71,8 @@ impl Sink for Outlets {
     fn entry(&mut self, entry: EntryRef<'_>) -> Result<Flow, Infallible> {
         self.seen.observe(entry);
         self.last = entry.sequence;
-        if let Some(file) = &mut self.file {
-            file.write(entry);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.write(entry);
         }
         self.batch.push(entry);
         Ok(Flow::Continue)

@@ -4,10 +4,10 @@ use interlingua_agents::{Session, Stop};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::{Live, Owner};
+use crate::host::Prepared;
 use crate::host::delivery::{self, Turn};
 use crate::host::observation::Observed;
-use crate::host::{Prepared, log};
-use crate::{CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Patch, State};
+use crate::{CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Patch, State, log};
 
 impl Owner {
     /// Starts the agent, because a prompt waits.
@@ -43,7 +43,7 @@ impl Owner {
         slot: OwnedSemaphorePermit,
     ) -> Result<(), Error> {
         let (sender, requests) = mpsc::unbounded_channel();
-        options.input_requests = Some(sender);
+        options.input_requests = Some(sender).filter(|_| self.shared.limits.attended);
         options.read.id_seed = Some(self.record.id_seed);
         options.reader = Some(reader);
         match agent.start(options).await {

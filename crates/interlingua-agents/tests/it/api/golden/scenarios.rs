@@ -1,11 +1,14 @@
 //! The scenarios: what the model answers, and what the user does.
 
+use std::sync::Arc;
+
 use fake_model::{Cut, FailureClass, Reply, Script};
 use interlingua::Entry;
 use interlingua_agents::api::{ApiKind, Earlier};
 use serde_json::{Value, json};
 
 use crate::api::Bench;
+use crate::api::resume::Files;
 
 /// A conversation with a scripted model.
 pub(super) struct Scenario {
@@ -101,7 +104,7 @@ impl User {
                 return session.end().await.1;
             }
             Self::Resumes => {
-                bench.settings.sessions = Some(bench.path("sessions"));
+                bench.settings.sessions = Some(Arc::new(Files(bench.path("sessions"))));
                 let (_, events) = bench.run("begin").await;
                 let id = events[0]["id"].as_str().unwrap();
                 let stored = std::fs::read(bench.path(&format!("sessions/{id}.jsonl"))).unwrap();

@@ -1,0 +1,124 @@
+//! The log of a session, from which its reader is rebuilt.
+
+use interlingua::event::{Data, HostState, Outcome};
+use interlingua::{Continuation, Entry, ReadOptions, Reader, Stopped};
+use memchr::memchr_iter;
+use serde_json::Value;
+
+use crate::{Error, Page, SessionId, SessionRecord, Store};
+
+/// The number of bytes that are read at once.
+const PAGE: usize = 1 << 20;
+
+/// The cause of a turn that was running when its process ended.
+pub(crate) const LOST: &str = "the process that ran the agent ended in the middle of the turn; what \
+                               the agent printed and was not stored yet is cut off";
+
+/// The name of the entry that announces a prompt.
+pub(crate) const INTENT: &str = "prompt";
+
+/// The state at the end of a session's log.
+pub(crate) struct StoredLog {
+    /// A reader at the end of the log.
+    pub(crate) reader: Reader,
+    /// A turn has not ended.
+    pub(crate) has_open_turn: bool,
+    /// The prompt that was about to be sent last, if no turn has begun since: its key.
+    pub(crate) intent: Option<String>,
+    /// The entries, one per line, if they are kept.
+    pub(crate) lines: Vec<u8>,
+}
+
+/// Reads the log of a session.
+pub(crate) async fn read(
+    store: &dyn Store,
+    record: &SessionRecord,
+    keeps_lines: bool,
+) -> Result<StoredLog, Error> {
+    let mut rebuilt = Rebuilt::new(record)?;
+    let mut lines = Vec::new();
+    loop {
+        let page = store.read(&record.id, rebuilt.next(), PAGE).await?;
+        let has_more = rebuilt.push(&page)?;
+        if keeps_lines {
+            lines.extend_from_slice(&page.lines);
+        }
+        if !has_more {
+            break;
+        }
+    }
+    let has_open_turn = rebuilt.continuation.has_open_turn();
+    let intent = rebuilt.intent.take();
+    Ok(StoredLog { reader: rebuilt.into_reader(), has_open_turn, intent, lines })
+}
+
+/// What is rebuilt from the pages of a log.
+pub(crate) struct Rebuilt {
+    id: SessionId,
+    continuation: Continuation,
+    intent: Option<String>,
+    next: u64,
+}
+
+impl Rebuilt {
+    /// At the beginning of the log of a session.
+    pub(crate) fn new(record: &SessionRecord) -> Result<Self, Error> {
+        let options = ReadOptions { id_seed: Some(record.id_seed), ..ReadOptions::default() };
+        let continuation = Continuation::new(options);
+        let continuation = continuation.map_err(|problem| Error::Failed(problem.to_string()))?;
+        Ok(Self { id: record.id.clone(), continuation, intent: None, next: 0 })
+    }
+
+    /// The number of the next entry.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Takes the next page. Returns whether more follow.
+    pub(crate) fn push(&mut self, page: &Page) -> Result<bool, Error> {
+        for line in lines(&page.lines) {
+            let entry = entry(&self.id, line)?;
+            match &entry.event.data {
+                Data::TurnStarted(started) if !started.replay => self.intent = None,
+                Data::HostState(state) => self.intent = intent(state).or(self.intent.take()),
+                _ => {}
+            }
+            self.continuation.push(entry.borrowed());
+        }
+        self.next = page.next;
+        Ok(page.next < page.tail.next)
+    }
+
+    pub(crate) fn into_reader(self) -> Reader {
+        self.continuation.into_reader()
+    }
+}
+
+/// The key of the prompt that an entry announces, if it does.
+pub(crate) fn intent(state: &HostState<'_>) -> Option<String> {
+    if state.name != *INTENT {
+        return None;
+    }
+    let raw: Value = serde_json::from_str(state.raw.as_ref()?.get()).ok()?;
+    Some(raw.get("key")?.as_str()?.to_owned())
+}
+
+/// How the stream of an agent ended whose process was lost.
+pub(crate) fn lost() -> Stopped {
+    Stopped { outcome: Outcome::Failed, cause: LOST.to_owned() }
+}
+
+/// The lines of a page, without their ends.
+fn lines(page: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut start = 0;
+    memchr_iter(b'\n', page).map(move |end| {
+        let line = page.get(start..end).unwrap_or_default();
+        start = end + 1;
+        line
+    })
+}
+
+fn entry(id: &SessionId, line: &[u8]) -> Result<Entry, Error> {
+    serde_json::from_slice(line)
+        .map_err(|problem| Error::Failed(format!("the log of the session {id}: {problem}")))
+}
