@@ -3,6 +3,7 @@
 
 mod access;
 mod closing;
+mod corruption;
 mod delivery;
 mod desk;
 mod kills;
