@@ -6,6 +6,8 @@ mod closing;
 mod corruption;
 mod delivery;
 mod desk;
+mod disk;
+mod faults;
 mod kills;
 mod script;
 mod story;
