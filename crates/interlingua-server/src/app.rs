@@ -64,13 +64,15 @@ impl App {
     }
 
     /// Notes that a session was read, so that it is kept. A write for every request would cost more
-    /// than the request, so it is noted when a part of the time to live has passed.
-    pub(crate) async fn touch(&self, record: &SessionRecord) -> Result<(), ApiError> {
-        let Some(ttl) = record.ttl_ms.filter(|_| record.state.may_expire()) else { return Ok(()) };
+    /// than the request, so it is noted when a part of the time to live has passed. What is stored can
+    /// be read also while nothing can be stored.
+    pub(crate) async fn touch(&self, record: &SessionRecord) {
+        let Some(ttl) = record.ttl_ms.filter(|_| record.state.may_expire()) else { return };
         let unused = self.settings.now_ms().saturating_sub(record.used_at);
-        if unused > (ttl / 64).min(60_000) {
-            self.store().touch(&record.id).await?;
+        if unused > (ttl / 64).min(60_000)
+            && let Err(problem) = self.store().touch(&record.id).await
+        {
+            tracing::warn!(%problem, "the use of a session was not noted");
         }
-        Ok(())
     }
 }

@@ -5,6 +5,13 @@
 mod support;
 
 #[cfg(target_os = "linux")]
+#[path = "../support/http.rs"]
+mod http;
+#[cfg(target_os = "linux")]
+#[path = "../support/reader.rs"]
+mod reader;
+
+#[cfg(target_os = "linux")]
 mod asking;
 #[cfg(target_os = "linux")]
 mod chatting;
@@ -30,6 +37,7 @@ mod running;
 mod sandboxing;
 #[cfg(unix)]
 mod screens;
+#[cfg(target_os = "linux")]
 mod serving;
 mod settings;
 #[cfg(target_os = "linux")]

@@ -262,7 +262,7 @@ pub(crate) async fn show(
     Path(id): Path<String>,
 ) -> Result<Json<Session>, ApiError> {
     let record = app.session(&access, &id).await?;
-    app.touch(&record).await?;
+    app.touch(&record).await;
     Ok(Json(record.into()))
 }
 

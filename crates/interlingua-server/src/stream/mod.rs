@@ -95,7 +95,7 @@ pub(crate) async fn read(
     if query.begin == Some(Begin::Now) {
         feed.skip_to_end().await?;
     }
-    app.touch(&record).await?;
+    app.touch(&record).await;
     match query.live {
         None => catch_up(&app, &headers, &query, &mut feed).await,
         Some(Live::LongPoll) => long_poll(&app, &headers, &query, &mut feed).await,

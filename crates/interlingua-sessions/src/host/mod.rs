@@ -46,6 +46,10 @@ const FIRST_PROMPT: &str = "first-prompt";
 /// How long the guard of a lost agent needs to end it. No agent is started before.
 const GUARD_GRACE: Duration = Duration::from_secs(2);
 
+/// How long a host waits for the recovery of its sessions. It goes on without it: a store that fails
+/// now, because the disk is full for instance, can still be read.
+const RECOVERY_PATIENCE: Duration = Duration::from_secs(5);
+
 /// How often expired sessions are deleted.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -155,7 +159,7 @@ impl Host {
         Ok(host)
     }
 
-    /// Begins owners for all sessions that were not at rest, and waits until each has recovered.
+    /// Begins owners for all sessions that were not at rest, and waits for their recovery.
     async fn recover(&self) -> Result<(), Error> {
         let store = &self.shared.store;
         let mut recovering = Vec::new();
@@ -167,9 +171,12 @@ impl Host {
                 recovering.push(waits);
             }
         }
-        for recovered in recovering {
-            let _ = recovered.await;
-        }
+        let all = async {
+            for recovered in recovering {
+                let _ = recovered.await;
+            }
+        };
+        let _ = tokio::time::timeout(RECOVERY_PATIENCE, all).await;
         Ok(())
     }
 

@@ -24,7 +24,7 @@ use crate::{
 /// The number of entries that are stored in one commit, if so many have arrived.
 const MAX_BATCH: usize = 4096;
 
-/// The delays before a commit that failed is tried again.
+/// The delays before an operation that failed is tried again.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
@@ -97,17 +97,17 @@ impl Owner {
         id: SessionId,
         mut wakes: mpsc::UnboundedReceiver<Wake>,
     ) {
-        let opened = match shared.store.claim(&id).await {
-            Ok(fence) => match shared.store.load(&id).await {
-                Ok(Some(record)) => Ok((fence, record)),
-                Ok(None) => Err(Error::NotFound(id.clone())),
-                Err(error) => Err(error),
-            },
-            Err(error) => Err(error),
-        };
-        let (fence, record) = match opened {
-            Ok(opened) => opened,
-            Err(error) => return refuse(&shared, &id, &mut wakes, &error),
+        let mut retries = Retries::new(&shared);
+        let (fence, record) = loop {
+            match open(&shared, &id).await {
+                Ok(opened) => break opened,
+                // Whoever waits learns it now. The session is not given up: a turn may have to be closed.
+                Err(error @ Error::Failed(_)) if !retries.is_shut_down() => {
+                    answer_all(&mut wakes, &error);
+                    retries.wait().await;
+                }
+                Err(error) => return refuse(&shared, &id, &mut wakes, &error),
+            }
         };
         let mut owner = Self {
             shutdown: shared.shutdown.subscribe(),
@@ -293,7 +293,7 @@ impl Owner {
     /// Stores a change. A store that fails, because the disk is full for instance, is tried again, and
     /// the agent's output waits meanwhile.
     pub(super) async fn commit(&mut self, commit: Commit) -> Result<(), Error> {
-        let mut delay = FIRST_RETRY;
+        let mut retries = Retries::new(&self.shared);
         loop {
             let stored = self.shared.store.commit(&self.id, self.fence, commit.clone()).await;
             match stored {
@@ -311,14 +311,9 @@ impl Owner {
                     self.record.apply(&commit.patch);
                     return Ok(());
                 }
-                Err(Error::Failed(_)) if !*self.shutdown.borrow() => {}
+                Err(Error::Failed(_)) if !retries.is_shut_down() => retries.wait().await,
                 Err(error) => return Err(error),
             }
-            tokio::select! {
-                () = tokio::time::sleep(delay) => {}
-                _ = self.shutdown.wait_for(|shutdown| *shutdown) => {}
-            }
-            delay = (delay * 2).min(LONGEST_RETRY);
         }
     }
 
@@ -336,7 +331,38 @@ impl Owner {
     }
 }
 
-/// Answers everyone who wakes an owner that cannot own its session.
+/// Takes the ownership of a session.
+async fn open(shared: &Shared, id: &SessionId) -> Result<(Fence, SessionRecord), Error> {
+    let fence = shared.store.claim(id).await?;
+    let record = shared.store.load(id).await?;
+    Ok((fence, record.ok_or_else(|| Error::NotFound(id.clone()))?))
+}
+
+/// The pauses after which a store that failed is tried again, until the host is shut down.
+struct Retries {
+    delay: Duration,
+    shutdown: watch::Receiver<bool>,
+}
+
+impl Retries {
+    fn new(shared: &Shared) -> Self {
+        Self { delay: FIRST_RETRY, shutdown: shared.shutdown.subscribe() }
+    }
+
+    fn is_shut_down(&self) -> bool {
+        *self.shutdown.borrow()
+    }
+
+    async fn wait(&mut self) {
+        tokio::select! {
+            () = tokio::time::sleep(self.delay) => {}
+            _ = self.shutdown.wait_for(|shutdown| *shutdown) => {}
+        }
+        self.delay = (self.delay * 2).min(LONGEST_RETRY);
+    }
+}
+
+/// Answers everyone who wakes an owner that cannot own its session, and lets it end.
 fn refuse(
     shared: &Shared,
     id: &SessionId,
@@ -344,19 +370,23 @@ fn refuse(
     error: &Error,
 ) {
     loop {
-        while let Ok(wake) = wakes.try_recv() {
-            match wake {
-                Wake::Command { acknowledged, .. } => {
-                    let _ = acknowledged.send(Err(error.clone()));
-                }
-                Wake::Recover(done) | Wake::End(done) => {
-                    let _ = done.send(());
-                }
-                Wake::MakeRoom => {}
-            }
-        }
+        answer_all(wakes, error);
         if shared.retire(id, wakes) {
             return;
+        }
+    }
+}
+
+fn answer_all(wakes: &mut mpsc::UnboundedReceiver<Wake>, error: &Error) {
+    while let Ok(wake) = wakes.try_recv() {
+        match wake {
+            Wake::Command { acknowledged, .. } => {
+                let _ = acknowledged.send(Err(error.clone()));
+            }
+            Wake::Recover(done) | Wake::End(done) => {
+                let _ = done.send(());
+            }
+            Wake::MakeRoom => {}
         }
     }
 }

@@ -40,9 +40,9 @@ const COLUMNS: &str = "number, fence, next, closed, commands, used_at, record, h
 
 /// A row of the table of sessions; `None` if its record cannot be read, or has expired.
 fn found(row: &Row<'_>, now: u64) -> rusqlite::Result<Option<Found>> {
-    let (used_at, record): (i64, String) = (row.get(5)?, row.get(6)?);
-    let Ok(record) = serde_json::from_str::<SessionRecord>(&record) else { return Ok(None) };
-    let record = SessionRecord { used_at: unsigned(used_at), ..record };
+    let record = serde_json::from_slice::<SessionRecord>(row.get_ref(6)?.as_bytes()?);
+    let Ok(record) = record else { return Ok(None) };
+    let record = SessionRecord { used_at: unsigned(row.get(5)?), ..record };
     if record.is_expired(now) {
         return Ok(None);
     }
@@ -242,6 +242,9 @@ pub(super) fn read(
     let mut rows = statement.query(params![found.number, signed(from)]).map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
         let first = unsigned(row.get(0).map_err(failed)?);
+        if first > page.next {
+            return Err(damaged(id, page.next));
+        }
         let lines = row.get_ref(1).and_then(|lines| Ok(lines.as_blob()?)).map_err(failed)?;
         for (number, line) in (first..).zip(lines.split_inclusive(|byte| *byte == b'\n')) {
             if number < page.next {
@@ -250,11 +253,22 @@ pub(super) fn read(
             if !page.lines.is_empty() && page.lines.len() + line.len() > limit {
                 return Ok(page);
             }
+            // A line without its end is not one that was appended.
+            if !line.ends_with(b"\n") {
+                return Err(damaged(id, number));
+            }
             page.lines.extend_from_slice(line);
             page.next = number + 1;
         }
     }
-    Ok(page)
+    match page.next < page.tail.next {
+        true => Err(damaged(id, page.next)),
+        false => Ok(page),
+    }
+}
+
+fn damaged(id: &SessionId, number: u64) -> Error {
+    Error::Failed(format!("entry {number} of the session {id} is lost: the file is damaged"))
 }
 
 /// Stores a command, unless it is known. Returns the end of the log if it is new.
@@ -303,7 +317,8 @@ pub(super) fn open_commands(
                  WHERE session = ?1 AND final = 0 ORDER BY position";
     let mut statement = connection.prepare_cached(query).map_err(failed)?;
     let rows = statement.query_map([found.number], stored_command).map_err(failed)?;
-    rows.map(|row| row.map_err(failed)?).collect()
+    // One that cannot be read is absent: it is not executed, and does not keep others from it.
+    rows.filter_map(|row| row.map_err(failed).map(Result::ok).transpose()).collect()
 }
 
 /// A row of the table of commands.

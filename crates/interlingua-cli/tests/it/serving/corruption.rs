@@ -1,0 +1,99 @@
+//! Damage in the file of the store concerns the session that has it, and no other one.
+
+use rusqlite::{Connection, params};
+use serde_json::json;
+
+use super::desk::Desk;
+use super::story::{has, outcomes};
+
+/// Damages the session while no server runs, and starts the server again.
+fn damage(desk: &mut Desk, id: &str, statement: &str) {
+    desk.stop();
+    let connection = Connection::open(&desk.store).unwrap();
+    assert!(connection.execute(statement, params![id]).unwrap() > 0);
+    drop(connection);
+    desk.start();
+}
+
+fn completed(desk: &Desk, prompt: &str, key: &str) -> String {
+    let id = desk.create(prompt, key);
+    desk.until(&id, has("turn_ended"));
+    id
+}
+
+/// Another session is as it was, and goes on; new ones can be created.
+fn assert_others_work(desk: &Desk, other: &str) {
+    assert_eq!(outcomes(&desk.events(other)), ["completed"]);
+    desk.prompt(other, "more", "more");
+    desk.until(other, |events| outcomes(events).len() == 2);
+    completed(desk, "new", "new");
+    assert_eq!(desk.request("GET", "/readyz", None, None).status, 200);
+}
+
+#[test]
+fn a_session_whose_record_is_damaged_is_absent() {
+    for damaged in ["'not a record'", "CAST(x'ff00fe' AS TEXT)", "'{\"id\":\"..\"}'"] {
+        let mut desk = Desk::new();
+        let (id, other) = (completed(&desk, "hello", "a"), completed(&desk, "hello", "b"));
+        let statement = format!("UPDATE sessions SET record = {damaged} WHERE id = ?1");
+        damage(&mut desk, &id, &statement);
+        for path in ["", "/events"] {
+            let path = format!("/v1/sessions/{id}{path}");
+            assert_eq!(desk.request("GET", &path, None, None).status, 404, "{damaged}");
+        }
+        assert_eq!(desk.prompt(&id, "hello", "c").status, 404);
+        let list = desk.request("GET", "/v1/sessions", None, None).json();
+        let ids: Vec<_> = list["sessions"].as_array().unwrap().iter().map(|it| &it["id"]).collect();
+        assert_eq!(ids, [&json!(other)]);
+        assert_others_work(&desk, &other);
+    }
+}
+
+#[test]
+fn a_damaged_command_is_not_executed() {
+    for column in ["body", "state", "key"] {
+        let mut desk = Desk::new();
+        let other = completed(&desk, "hello", "b");
+        let id = desk.create("wait", "a");
+        desk.prompt(&id, "never", "waits");
+        desk.until(&id, has("block_delta"));
+        let statement = format!(
+            "UPDATE commands SET {column} = ' damaged ' WHERE final = 0 AND session = \
+             (SELECT number FROM sessions WHERE id = ?1)"
+        );
+        damage(&mut desk, &id, &statement);
+        assert_others_work(&desk, &other);
+        assert_eq!(outcomes(&desk.events(&id)), ["cancelled"], "{column}");
+        desk.prompt(&id, "after", "after");
+        let events = desk.until(&id, |events| outcomes(events).len() == 2);
+        assert_eq!(outcomes(&events), ["cancelled", "completed"], "{column}");
+        assert_eq!((desk.times("never"), desk.times("after")), (0, 1), "{column}");
+    }
+}
+
+/// Nothing is served in place of entries that are lost, and nothing is appended after them.
+#[test]
+fn a_damaged_log_is_an_error_of_its_session() {
+    let session = "session = (SELECT number FROM sessions WHERE id = ?1)";
+    let last = format!("first = (SELECT max(first) FROM log WHERE {session})");
+    for damaged in [
+        format!("UPDATE log SET lines = x'00ff' WHERE {session}"),
+        format!("UPDATE log SET lines = x'00ff' WHERE {session} AND {last}"),
+        format!("DELETE FROM log WHERE {session} AND first = 0"),
+        format!("DELETE FROM log WHERE {session} AND {last}"),
+        format!("DELETE FROM log WHERE {session}"),
+    ] {
+        let mut desk = Desk::new();
+        let (id, other) = (completed(&desk, "hello", "a"), completed(&desk, "hello", "b"));
+        damage(&mut desk, &id, &damaged);
+        for dialect in ["events", "ui-message"] {
+            let path = format!("/v1/sessions/{id}/events?dialect={dialect}");
+            let answer = desk.request("GET", &path, None, None);
+            assert_eq!(answer.status, 500, "{damaged}: {}", answer.text());
+        }
+        assert_eq!(desk.session(&id)["state"], "idle");
+        desk.prompt(&id, "never", "c");
+        assert_others_work(&desk, &other);
+        assert_eq!(desk.times("never"), 0, "{damaged}");
+    }
+}

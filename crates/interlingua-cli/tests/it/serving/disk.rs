@@ -1,0 +1,165 @@
+//! A store on a disk that becomes full.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::json;
+
+use super::desk::Desk;
+use super::script::said;
+use super::story::{assert_continues, has, outcomes, turns};
+
+/// A small disk, which processes in a namespace of their own see.
+pub(super) struct SmallDisk {
+    /// Keeps the namespace.
+    holder: Child,
+    folder: PathBuf,
+}
+
+impl SmallDisk {
+    /// Lets the store of a desk be on a small disk. Returns nothing if a user cannot mount one here.
+    pub(super) fn mount(desk: &mut Desk) -> Option<Self> {
+        let folder = desk.path("disk");
+        std::fs::create_dir(&folder).unwrap();
+        let script = format!(
+            "mount -t tmpfs -o size=16m tmpfs {} && echo mounted; exec cat",
+            folder.display()
+        );
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
+        unshare.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut holder = unshare.spawn().ok()?;
+        let mut line = String::new();
+        let _ = BufReader::new(holder.stdout.take()?).read_line(&mut line);
+        let target = format!("--target={}", holder.id());
+        let disk = Self { holder, folder };
+        if line != "mounted\n" {
+            skipped();
+            return None;
+        }
+        let words = ["nsenter", &target, "--user", "--mount", "--preserve-credentials"];
+        desk.within = words.map(str::to_owned).into();
+        desk.within.push(format!("--wd={}", desk.path("work").display()));
+        desk.store = disk.folder.join("sessions.db");
+        Some(disk)
+    }
+
+    /// A file on the disk, as processes see it that are not in the namespace.
+    fn ballast(&self) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
+        root.join(self.folder.strip_prefix("/").unwrap()).join("ballast")
+    }
+
+    /// Leaves no space.
+    pub(super) fn fill(&self) {
+        let mut ballast = std::fs::File::create(self.ballast()).unwrap();
+        let block = [0; 4096];
+        while ballast.write_all(&block).is_ok() {}
+    }
+
+    /// Makes space again.
+    pub(super) fn free(&self) {
+        std::fs::remove_file(self.ballast()).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+pub(super) fn skipped() {
+    let mut shown = std::io::stderr();
+    writeln!(shown, "SKIPPED full disks of a server: a user cannot mount a small one here")
+        .unwrap();
+}
+
+/// What cannot be stored is not acknowledged, and what was stored is served. The same command works
+/// when there is space again.
+#[test]
+fn a_command_that_cannot_be_stored_is_not_acknowledged() {
+    let mut desk = Desk::prepared();
+    let Some(disk) = SmallDisk::mount(&mut desk) else { return };
+    // Reading a session is noted after a 64th of this time, which the disk cannot take.
+    desk.arguments = vec!["--ttl".to_owned(), "64".to_owned()];
+    desk.start();
+    let id = desk.create("hello", "k1");
+    let before = desk.until(&id, has("turn_ended"));
+    disk.fill();
+    let long = format!("hello {}", "x".repeat(400_000));
+    let refused = desk.prompt(&id, &long, "k2");
+    assert!(refused.status >= 500, "{}", refused.text());
+    // The passing of time is what is tested.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    assert_eq!(desk.events(&id), before);
+    assert_eq!(desk.session(&id)["state"], "idle");
+    disk.free();
+    assert_eq!(desk.prompt(&id, &long, "k2").status, 202);
+    let end = desk.until(&id, |events| outcomes(events).len() == 2);
+    assert_continues(&before, &end);
+    assert_eq!(outcomes(&end), ["completed", "completed"]);
+    assert_eq!((desk.times(&long), desk.times("hello")), (1, 1));
+}
+
+/// The output of an agent waits for space, and all of it is stored in the end.
+#[test]
+fn the_output_of_an_agent_waits_for_space() {
+    let mut desk = Desk::prepared();
+    let Some(disk) = SmallDisk::mount(&mut desk) else { return };
+    desk.start();
+    let go = desk.path("work/go");
+    mknodat(CWD, &go, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let id = desk.create("flood", "k1");
+    let readers = desk.readers(&id);
+    let before = desk.until(&id, has("block"));
+    disk.fill();
+    std::fs::write(&go, "\n").unwrap();
+    // The agent goes on, and says more than there is space for.
+    desk.prompt(&id, "hello", "k2");
+    assert_continues(&before, &desk.events(&id));
+    disk.free();
+    desk.prompt(&id, "hello", "k2");
+    let end = desk.until(&id, |events| outcomes(events).len() == 2);
+    assert_continues(&before, &end);
+    assert_eq!(turns(&end)[0].text, said("flood"));
+    assert_eq!(outcomes(&end), ["completed", "completed"]);
+    assert_eq!((desk.times("flood"), desk.times("hello")), (1, 1));
+    desk.command(&id, "c", json!({"type": "close"}));
+    let log = desk.events(&id);
+    for reader in readers {
+        assert_eq!(reader.finish(), log);
+    }
+}
+
+/// A server that is killed while the disk is full has lost nothing that was served. The next one closes
+/// the turn as soon as there is space.
+#[test]
+fn a_server_that_is_killed_with_a_full_disk_loses_nothing() {
+    for is_free in [true, false] {
+        let mut desk = Desk::prepared();
+        let Some(disk) = SmallDisk::mount(&mut desk) else { return };
+        desk.start();
+        let id = desk.create("wait", "k1");
+        desk.until(&id, has("block_delta"));
+        disk.fill();
+        let before = desk.events(&id);
+        desk.kill();
+        if is_free {
+            disk.free();
+        }
+        desk.restart(&id, &before);
+        if !is_free {
+            disk.free();
+        }
+        let after = desk.until(&id, has("turn_ended"));
+        assert_eq!(outcomes(&after), ["failed"]);
+        desk.prompt(&id, "hello", "k2");
+        let end = desk.until(&id, |events| outcomes(events).len() == 2);
+        assert_eq!(outcomes(&end), ["failed", "completed"]);
+        assert_eq!((desk.times("wait"), desk.times("hello")), (1, 1));
+    }
+}

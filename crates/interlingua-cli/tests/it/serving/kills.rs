@@ -1,0 +1,77 @@
+//! A server that is killed or stopped in the middle of a turn.
+
+use super::desk::Desk;
+use super::story::{assert_continues, cause, has, of_kind, outcomes};
+
+#[test]
+fn a_killed_server_closes_the_turn_and_goes_on() {
+    // In a text, in a call, and in a question.
+    let phases: [(&str, &str); 3] =
+        [("wait", "block_delta"), ("run it", "tool_started"), ("touch it", "permission_requested")];
+    for (prompt, kind) in phases {
+        let mut desk = Desk::new();
+        let id = desk.create(prompt, "k1");
+        let readers = desk.readers(&id);
+        let before = desk.until(&id, has(kind));
+        desk.kill();
+        let after = desk.restart(&id, &before);
+        assert_eq!(outcomes(&after), ["failed"], "{prompt}");
+        assert!(cause(&after).contains("the process that ran the agent ended"), "{}", cause(&after));
+        let calls = (of_kind(&after, "tool_started").len(), of_kind(&after, "tool_ended").len());
+        assert_eq!(calls.0, calls.1, "{prompt}: every call is answered");
+        assert_eq!(desk.session(&id)["state"], "idle");
+        // The same command again is the same one, and runs nothing.
+        assert_eq!(desk.create(prompt, "k1"), id);
+        desk.prompt(&id, "and now", "k2");
+        let end = desk.until(&id, |events| outcomes(events).len() == 2);
+        assert_continues(&after, &end);
+        assert_eq!(outcomes(&end), ["failed", "completed"], "{prompt}");
+        assert_eq!((desk.times(prompt), desk.times("and now")), (1, 1));
+        desk.command(&id, "c", serde_json::json!({"type": "close"}));
+        let log = desk.events(&id);
+        assert_continues(&end, &log);
+        for reader in readers {
+            assert_eq!(reader.finish(), log, "{prompt}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_stopped_ends_its_agents() {
+    let mut desk = Desk::new();
+    let id = desk.create("wait", "k1");
+    let before = desk.until(&id, has("block_delta"));
+    desk.stop();
+    let events = desk.restart(&id, &before);
+    assert_eq!(outcomes(&events), ["cancelled"]);
+    assert_eq!(desk.session(&id)["state"], "idle");
+}
+
+/// A prompt that waits while the server is stopped is sent by the next one.
+#[test]
+fn a_prompt_that_waits_survives_a_stop() {
+    let mut desk = Desk::new();
+    let id = desk.create("wait", "k1");
+    desk.prompt(&id, "hello", "k2");
+    let before = desk.until(&id, has("block_delta"));
+    desk.stop();
+    desk.restart(&id, &before);
+    let end = desk.until(&id, |events| outcomes(events).len() == 2);
+    assert_eq!(outcomes(&end), ["cancelled", "completed"]);
+    assert_eq!((desk.times("wait"), desk.times("hello")), (1, 1));
+}
+
+#[test]
+fn an_agent_that_is_killed_is_started_again() {
+    let desk = Desk::new();
+    let id = desk.create("wait", "k1");
+    let before = desk.until(&id, has("block_delta"));
+    assert!(desk.kill_agent());
+    let after = desk.until(&id, has("turn_ended"));
+    assert_continues(&before, &after);
+    assert_eq!(outcomes(&after), ["failed"]);
+    desk.prompt(&id, "hello", "k2");
+    let end = desk.until(&id, |events| outcomes(events).len() == 2);
+    assert_eq!(outcomes(&end), ["failed", "completed"]);
+    assert_eq!((desk.times("wait"), desk.times("hello")), (1, 1));
+}

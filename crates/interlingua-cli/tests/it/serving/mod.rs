@@ -1,0 +1,13 @@
+//! `serve`: sessions outlive the server, also if it is killed. Shell scripts play the agents.
+#![allow(clippy::expect_used, clippy::panic, reason = "a message tells what was wrong")]
+
+mod access;
+mod closing;
+mod corruption;
+mod delivery;
+mod desk;
+mod disk;
+mod faults;
+mod kills;
+mod script;
+mod story;
