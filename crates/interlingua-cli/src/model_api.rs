@@ -13,6 +13,7 @@ use interlingua_agents::api::{
 };
 use interlingua_agents::tool::{self, Sandbox};
 use interlingua_sessions::SessionId;
+use interlingua_sessions::host::Logs;
 
 use crate::SANDBOX;
 use crate::arguments::SessionArguments;
@@ -41,10 +42,14 @@ pub(crate) fn agent(provider: &'static Provider, arguments: &SessionArguments) -
 pub(crate) fn hosted(
     provider: &'static Provider,
     arguments: &SessionArguments,
-    log: &[u8],
+    logs: &Logs,
 ) -> Result<ApiAgent> {
     check(provider, arguments)?;
-    let earlier = Earlier::read(log)?;
+    let mut earlier = Earlier::read(&logs.own)?;
+    if earlier.is_empty() {
+        // What another session knows becomes a part of this one.
+        earlier = Earlier::read(&logs.earlier)?.forked();
+    }
     let earlier = Some(earlier).filter(|earlier| !earlier.is_empty());
     Ok(ApiAgent::new(settings(provider, arguments, earlier, true)?))
 }

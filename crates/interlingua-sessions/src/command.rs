@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::Error;
 
@@ -55,6 +56,30 @@ pub struct StoredCommand {
     pub acknowledgement: Acknowledgement,
 }
 
+impl StoredCommand {
+    /// Whether it is the command with this content.
+    pub(crate) fn is_for(&self, body: &Value) -> bool {
+        self.body == *body || self.body == digest(body)
+    }
+
+    /// Notes how far it got. Of a command that is final, only a digest of the content is kept: it may
+    /// contain a secret that the user gave as an answer.
+    pub(crate) fn update(&mut self, state: CommandState, sequence: Option<u64>) {
+        if state.is_final() {
+            self.body = digest(&self.body);
+        }
+        self.acknowledgement.state = state;
+        self.acknowledgement.sequence = sequence;
+    }
+}
+
+/// What is kept of the content of a command that is final.
+fn digest(body: &Value) -> Value {
+    let hash = Sha256::digest(body.to_string());
+    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    Value::String(format!("sha256:{hex}"))
+}
+
 /// What became of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -95,6 +120,16 @@ pub enum CommandState {
 }
 
 impl CommandState {
+    /// What becomes of a command when its session is closed, unless it is final.
+    pub(crate) fn at_close(&self) -> Option<Self> {
+        let reason = || "the session was closed".to_owned();
+        match self {
+            Self::Accepted => Some(Self::Refused { reason: reason() }),
+            Self::Delivering => Some(Self::Unknown { reason: reason() }),
+            _ => None,
+        }
+    }
+
     /// Whether nothing more happens to the command.
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Delivered | Self::Unknown { .. } | Self::Refused { .. })

@@ -46,6 +46,8 @@ pub(crate) async fn read(
         if !has_more {
             break;
         }
+        // A long log must not keep other sessions waiting.
+        tokio::task::yield_now().await;
     }
     let has_open_turn = rebuilt.continuation.has_open_turn();
     let intent = rebuilt.intent.take();
@@ -76,6 +78,10 @@ impl Rebuilt {
 
     /// Takes the next page. Returns whether more follow.
     pub(crate) fn push(&mut self, page: &Page) -> Result<bool, Error> {
+        if page.next == self.next && page.next < page.tail.next {
+            let problem = format!("entry {} of the session {} is lost", self.next, self.id);
+            return Err(Error::Failed(problem));
+        }
         for line in lines(&page.lines) {
             let entry = entry(&self.id, line)?;
             match &entry.event.data {

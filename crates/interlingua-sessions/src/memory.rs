@@ -30,6 +30,8 @@ struct Sessions {
 struct StoredSession {
     record: SessionRecord,
     fence: u64,
+    /// It has an owner.
+    owned: bool,
     /// The JSON form of each entry, with its line feed.
     lines: Vec<Vec<u8>>,
     commands: Vec<StoredCommand>,
@@ -108,6 +110,7 @@ impl Store for MemoryStore {
         }
         let session = StoredSession {
             fence: 0,
+            owned: false,
             lines: Vec::new(),
             commands: Vec::new(),
             keys: BTreeMap::new(),
@@ -172,17 +175,22 @@ impl Store for MemoryStore {
         };
         *last_fence += 1;
         session.fence = *last_fence;
-        ready(Ok(Fence(*last_fence)))
+        let follows_lost_owner = std::mem::replace(&mut session.owned, true);
+        ready(Ok(Fence { token: *last_fence, follows_lost_owner }))
     }
 
-    fn release<'a>(&'a self, _id: &'a SessionId, _fence: Fence) -> Answer<'a, ()> {
-        // No other process uses it.
+    fn release<'a>(&'a self, id: &'a SessionId, fence: Fence) -> Answer<'a, ()> {
+        if let Some(session) = self.lock().sessions.get_mut(id)
+            && session.fence == fence.token
+        {
+            session.owned = false;
+        }
         ready(Ok(()))
     }
 
     fn commit<'a>(&'a self, id: &'a SessionId, fence: Fence, commit: Commit) -> Answer<'a, Tail> {
         ready(self.with(id, |session, now| {
-            if session.fence != fence.0 {
+            if session.fence != fence.token {
                 return Err(Error::StaleOwner(id.clone()));
             }
             let tail = session.tail();
@@ -195,11 +203,18 @@ impl Store for MemoryStore {
                 let known = session.keys.get(&update.key).copied();
                 let command = known.and_then(|at| session.commands.get_mut(at));
                 if let Some(command) = command.filter(|it| !it.acknowledgement.state.is_final()) {
-                    command.acknowledgement.state = update.state;
-                    command.acknowledgement.sequence = update.sequence;
+                    command.update(update.state, update.sequence);
                 }
             }
             session.record.apply(&commit.patch);
+            if session.record.state == State::Ended {
+                let next = session.lines.len() as u64;
+                for command in &mut session.commands {
+                    if let Some(state) = command.acknowledgement.state.at_close() {
+                        command.update(state, Some(next));
+                    }
+                }
+            }
             session.record.updated_at = session.record.updated_at.max(now);
             session.use_at(now);
             Ok(session.tail())
@@ -229,7 +244,7 @@ impl Store for MemoryStore {
     ) -> Answer<'a, (Acknowledgement, bool)> {
         ready(self.with(id, |session, now| {
             if let Some(known) = session.keys.get(&key).and_then(|at| session.commands.get(*at)) {
-                return match known.body == body {
+                return match known.is_for(&body) {
                     true => Ok((known.acknowledgement.clone(), false)),
                     false => Err(Error::KeyReused(key.into())),
                 };
@@ -271,6 +286,10 @@ impl Store for MemoryStore {
         let before = sessions.sessions.len();
         sessions.sessions.retain(|_, session| !session.record.is_expired(now));
         ready(Ok(before - sessions.sessions.len()))
+    }
+
+    fn probe(&self) -> Answer<'_, ()> {
+        ready(Ok(()))
     }
 }
 

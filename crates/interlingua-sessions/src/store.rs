@@ -30,7 +30,18 @@ pub(crate) fn system_clock() -> Clock {
 
 /// Proves who owns a session. A newer fence invalidates all older ones, and none is ever repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Fence(pub(crate) u64);
+pub struct Fence {
+    pub(crate) token: u64,
+    pub(crate) follows_lost_owner: bool,
+}
+
+impl Fence {
+    /// Whether the owner before has not [released](Store::release) the session: its process was lost,
+    /// and its agent may still be ending.
+    pub fn follows_lost_owner(self) -> bool {
+        self.follows_lost_owner
+    }
+}
 
 /// What the owner of a session changes at once.
 #[derive(Debug, Clone, Default)]
@@ -118,4 +129,7 @@ pub trait Store: Send + Sync {
 
     /// Deletes what has expired. Returns how many sessions that were.
     fn sweep(&self) -> Answer<'_, usize>;
+
+    /// Checks that something can be stored.
+    fn probe(&self) -> Answer<'_, ()>;
 }

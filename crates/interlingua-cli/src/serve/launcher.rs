@@ -10,7 +10,7 @@ use interlingua_agents::api::provider::Provider;
 use interlingua_agents::permission::{Mode, Policy};
 use interlingua_agents::{Agent, Config, Options};
 use interlingua_sessions::SessionRecord;
-use interlingua_sessions::host::{Launcher, Prepared, Received};
+use interlingua_sessions::host::{Launcher, Logs, Prepared, Received};
 
 use crate::arguments::{Arguments, Command, SessionArguments};
 use crate::{model_api, run};
@@ -57,9 +57,9 @@ impl Agents {
         arguments.permission_mode.or(self.config.mode).unwrap_or_default()
     }
 
-    fn agent(&self, arguments: &SessionArguments, log: &[u8]) -> Result<Box<dyn Agent>> {
+    fn agent(&self, arguments: &SessionArguments, logs: &Logs) -> Result<Box<dyn Agent>> {
         if let Some(provider) = Provider::find(&arguments.agent) {
-            return Ok(Box::new(model_api::hosted(provider, arguments, log)?));
+            return Ok(Box::new(model_api::hosted(provider, arguments, logs)?));
         }
         Ok(Box::new(run::process_agent(arguments, self.mode(arguments))?))
     }
@@ -67,7 +67,8 @@ impl Agents {
 
 impl Launcher for Agents {
     fn check(&self, record: &SessionRecord) -> Result<(), String> {
-        let checked = self.arguments(record).and_then(|arguments| self.agent(&arguments, &[]));
+        let checked =
+            self.arguments(record).and_then(|arguments| self.agent(&arguments, &Logs::default()));
         checked.map(drop).map_err(|problem| format!("{problem:#}"))
     }
 
@@ -75,9 +76,9 @@ impl Launcher for Agents {
         Provider::find(&record.agent).is_some()
     }
 
-    fn prepare(&self, record: &SessionRecord, log: &[u8]) -> Result<Prepared, String> {
+    fn prepare(&self, record: &SessionRecord, logs: &Logs) -> Result<Prepared, String> {
         let prepared = self.arguments(record).and_then(|arguments| {
-            let agent = self.agent(&arguments, log)?;
+            let agent = self.agent(&arguments, logs)?;
             let policy = Policy { mode: self.mode(&arguments), rules: self.config.rules.clone() };
             let mut options = Options { policy, ..Options::default() };
             // A session has no one at a terminal; how long a person may take is a setting.

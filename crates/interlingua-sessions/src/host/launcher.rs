@@ -14,13 +14,22 @@ pub trait Launcher: Send + Sync {
     fn needs_log(&self, record: &SessionRecord) -> bool;
 
     /// Prepares the agent of a session: it resumes the newest of its
-    /// [own sessions](SessionRecord::native_ids), if there is one. `log` has the entries of the
-    /// session, one per line, if the agent [needs them](Self::needs_log).
-    fn prepare(&self, record: &SessionRecord, log: &[u8]) -> Result<Prepared, String>;
+    /// [own sessions](SessionRecord::native_ids), if there is one.
+    fn prepare(&self, record: &SessionRecord, logs: &Logs) -> Result<Prepared, String>;
 
     /// Whether the agent has received a prompt, according to the files in which it keeps its
     /// sessions.
     fn received(&self, record: &SessionRecord, prompt: &str) -> Received;
+}
+
+/// What an agent without a memory of its own [continues from](Launcher::needs_log): entries, one per
+/// line.
+#[derive(Debug, Default)]
+pub struct Logs {
+    /// The log of the session.
+    pub own: Vec<u8>,
+    /// The log of the session that it continues, if it does.
+    pub earlier: Vec<u8>,
 }
 
 /// An agent that can be started.

@@ -31,7 +31,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 pub use command::{Command, Verdict, WhilePending};
-pub use launcher::{Launcher, Prepared, Received};
+pub use launcher::{Launcher, Logs, Prepared, Received};
 
 use crate::store::system_clock;
 use crate::{
@@ -49,6 +49,12 @@ const GUARD_GRACE: Duration = Duration::from_secs(2);
 /// How long a host waits for the recovery of its sessions. It goes on without it: a store that fails
 /// now, because the disk is full for instance, can still be read.
 const RECOVERY_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a session that is deleted may take to end its agent.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The fact of the host that identifies the request which created a session.
+const REQUEST: &str = "request";
 
 /// How often expired sessions are deleted.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
@@ -96,6 +102,29 @@ pub struct NewSession {
     pub owner: Option<String>,
     /// How long it is kept after its last use, if that differs from the host's limit.
     pub ttl: Option<Duration>,
+}
+
+impl NewSession {
+    /// Identifies the request, so that the same key with another request is noticed.
+    fn fingerprint(&self) -> String {
+        let Self { agent, prompt, key: _, folder, model, mode, metadata, continues, owner, ttl } =
+            self;
+        let ttl = ttl.map(|ttl| ttl.as_millis().to_string());
+        let metadata = Value::Object(metadata.clone()).to_string();
+        let optional = [
+            prompt.as_deref(),
+            folder.as_deref(),
+            model.as_deref(),
+            mode.as_deref(),
+            continues.as_ref().map(SessionId::as_str),
+            owner.as_deref(),
+            ttl.as_deref(),
+        ];
+        let marks = optional.map(|value| if value.is_some() { "given" } else { "absent" });
+        let values = optional.map(Option::unwrap_or_default);
+        let words: Vec<_> = [&**agent, &*metadata].into_iter().chain(marks).chain(values).collect();
+        SessionId::derived(&words).to_string()
+    }
 }
 
 /// Owns live sessions.
@@ -164,8 +193,16 @@ impl Host {
         let store = &self.shared.store;
         let mut recovering = Vec::new();
         for record in store.list(&Filter::default()).await? {
-            let rests = matches!(record.state, State::Idle | State::Ended);
-            if !rests || !store.open_commands(&record.id).await?.is_empty() {
+            let needs_owner = match record.state {
+                State::Ended => false,
+                // A session that has expired meanwhile, or cannot be read, affects no other.
+                State::Idle => {
+                    let open = store.open_commands(&record.id).await;
+                    open.is_ok_and(|commands| !commands.is_empty())
+                }
+                _ => true,
+            };
+            if needs_owner {
                 let (recovered, waits) = oneshot::channel();
                 self.shared.wake(&record.id, Wake::Recover(recovered));
                 recovering.push(waits);
@@ -192,6 +229,12 @@ impl Host {
 
     /// Creates a session, and sends it its first prompt, if it has one.
     pub async fn create(&self, new: NewSession) -> Result<SessionRecord, Error> {
+        let host = self.clone();
+        detached(async move { host.create_now(new).await }).await
+    }
+
+    async fn create_now(&self, new: NewSession) -> Result<SessionRecord, Error> {
+        let request = new.fingerprint();
         let now = system_clock()();
         let id = match &new.key {
             Some(key) => SessionId::derived(&[new.owner.as_deref().unwrap_or(""), key.as_str()]),
@@ -205,6 +248,7 @@ impl Host {
         record.id_seed = random_seed()?;
         record.title = new.prompt.as_deref().map(crate::record::title);
         record.state = if new.prompt.is_some() { State::Starting } else { State::Idle };
+        record.host.insert(REQUEST.to_owned(), request.into());
         if let Some(earlier) = &new.continues {
             self.continue_from(&mut record, earlier).await?;
         }
@@ -233,11 +277,9 @@ impl Host {
     ) -> Result<SessionRecord, Error> {
         let found = self.shared.store.load(id).await?;
         let known = found.ok_or_else(|| Error::NotFound(id.clone()))?;
-        let requested = |record: &SessionRecord| {
-            (record.agent.clone(), record.folder.clone(), record.metadata.clone())
-        };
+        let request = |record: &SessionRecord| record.host.get(REQUEST).cloned();
         match key {
-            Some(key) if requested(&known) != requested(new) => {
+            Some(key) if request(&known) != request(new) => {
                 Err(Error::KeyReused(key.as_str().to_owned()))
             }
             _ => Ok(known),
@@ -277,6 +319,16 @@ impl Host {
         key: IdempotencyKey,
         command: Command,
     ) -> Result<Acknowledgement, Error> {
+        let (host, id) = (self.clone(), id.clone());
+        detached(async move { host.command_now(&id, key, command).await }).await
+    }
+
+    async fn command_now(
+        &self,
+        id: &SessionId,
+        key: IdempotencyKey,
+        command: Command,
+    ) -> Result<Acknowledgement, Error> {
         let body = serde_json::to_value(&command).map_err(|it| Error::Failed(it.to_string()))?;
         let (stored, _) = self.shared.store.submit(id, key.clone(), body.clone()).await?;
         if stored.state.is_final() {
@@ -297,11 +349,17 @@ impl Host {
 
     /// Deletes a session, and ends its agent. Returns whether there was one.
     pub async fn delete(&self, id: &SessionId) -> Result<bool, Error> {
-        let (ended, waits) = oneshot::channel();
-        if self.shared.wake_owner(id, Wake::End(ended)) {
-            let _ = waits.await;
-        }
-        self.shared.store.delete(id).await
+        let (host, id) = (self.clone(), id.clone());
+        detached(async move {
+            let (ended, waits) = oneshot::channel();
+            if host.shared.wake_owner(&id, Wake::End(ended)) {
+                // An owner that cannot store anything does not listen. It ends when it finds that its
+                // session is gone.
+                let _ = tokio::time::timeout(END_PATIENCE, waits).await;
+            }
+            host.shared.store.delete(&id).await
+        })
+        .await
     }
 
     /// Ends all agents. Their turns end truthfully, and sessions can be continued by another host.
@@ -376,6 +434,14 @@ impl Shared {
             self.wake_owner(&id, Wake::MakeRoom);
         }
     }
+}
+
+/// Completes what has begun, also if its caller is gone: a command that is stored has to be executed.
+async fn detached<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    let done = tokio::spawn(work).await;
+    done.unwrap_or_else(|problem| Err(Error::Failed(problem.to_string())))
 }
 
 pub(crate) fn random_seed() -> Result<u64, Error> {

@@ -64,10 +64,11 @@ impl Observed {
         for entry in batch {
             self.entry(entry, &mut changes);
         }
-        changes.patch.state = Some(self.state());
         changes
     }
 
+    /// What the agent reports of its own permission mode is not the mode of the session, which callers
+    /// are allowed to request or not.
     fn entry(&mut self, entry: &Entry, changes: &mut Changes) {
         let patch = &mut changes.patch;
         match &entry.event.data {
@@ -81,8 +82,6 @@ impl Observed {
                 patch.native_id = id.or(patch.native_id.take());
                 patch.model =
                     updated.model.as_ref().map(ToString::to_string).or(patch.model.take());
-                let mode = updated.permission_mode.as_ref().map(ToString::to_string);
-                patch.mode = mode.or(patch.mode.take());
             }
             Data::HostState(state) => {
                 if let Turn::Announced(key) = &self.turn
@@ -109,7 +108,8 @@ impl Observed {
             },
             Data::TurnEnded(ended) if !ended.replay => {
                 self.waiting.clear();
-                self.requested.clear();
+                // A request of the next turn may have arrived before its entry.
+                self.requested.retain(|requested| requested.sequence > entry.sequence);
                 if self.turn == Turn::Running {
                     self.turn = Turn::Resting;
                 }
@@ -135,5 +135,34 @@ fn waiting(request: &InputRequest) -> Waiting {
     match request.wanted {
         Wanted::Answer(_) => Waiting::Answer { request: id },
         _ => Waiting::Decision { request: id },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use interlingua::Origin;
+    use interlingua::event::{Event, SessionUpdated};
+    use interlingua::json::Text;
+
+    use super::*;
+
+    /// Agents have modes of their own, and one of them may be called `auto`.
+    #[test]
+    fn the_mode_of_an_agent_is_not_that_of_its_session() {
+        let updated = SessionUpdated {
+            model: Some(Text::plain("m")),
+            permission_mode: Some(Text::plain("auto")),
+            ..SessionUpdated::default()
+        };
+        let entry = Entry {
+            sequence: 0,
+            received_at: None,
+            epoch: 0,
+            origin: Origin::default(),
+            event: Event::new(updated),
+            raw: None,
+        };
+        let patch = Observed::resting().observe(&[entry]).patch;
+        assert_eq!((patch.model.as_deref(), patch.mode), (Some("m"), None));
     }
 }

@@ -18,7 +18,7 @@ use super::delivery::{self, QueuedPrompt, Turn};
 use super::observation::Observed;
 use crate::{
     Acknowledgement, CommandState, Commit, Error, Fence, IdempotencyKey, Patch, SessionId,
-    SessionRecord,
+    SessionRecord, State,
 };
 
 /// The number of entries that are stored in one commit, if so many have arrived.
@@ -62,8 +62,8 @@ pub(super) struct Owner {
     taken: u64,
     /// The number of the next entry.
     pub(super) next: u64,
-    /// An agent of an earlier host may still be ending.
-    pub(super) lost_agent: bool,
+    /// The agent of an earlier owner may still be ending.
+    lost_agent: bool,
 }
 
 /// A live agent.
@@ -124,7 +124,7 @@ impl Owner {
             open: HashMap::new(),
             waiters: Vec::new(),
             taken: 0,
-            lost_agent: false,
+            lost_agent: fence.follows_lost_owner(),
         };
         let served = owner.serve().await;
         if served.is_err() {
@@ -147,8 +147,8 @@ impl Owner {
         loop {
             self.advance().await;
             self.note_rest();
-            let rests = self.agent.is_none() && self.prompts.is_empty();
-            if (rests || *self.shutdown.borrow()) && self.shared.retire(&self.id, &mut self.wakes) {
+            let rests = self.prompts.is_empty() || *self.shutdown.borrow();
+            if self.agent.is_none() && rests && self.shared.retire(&self.id, &mut self.wakes) {
                 return Ok(());
             }
             match self.wait().await {
@@ -167,7 +167,8 @@ impl Owner {
     }
 
     async fn wait(&mut self) -> News {
-        let wants_agent = self.agent.is_none() && !self.prompts.is_empty();
+        let shuts_down = *self.shutdown.borrow();
+        let wants_agent = self.agent.is_none() && !self.prompts.is_empty() && !shuts_down;
         if wants_agent {
             self.shared.wanting.fetch_add(1, Ordering::SeqCst);
             self.shared.make_room();
@@ -182,12 +183,15 @@ impl Owner {
             None => (None, None),
         };
         let news = tokio::select! {
+            // Commands come first, so that their senders do not wait for an agent that is started; then the
+            // shutdown, for which an agent that prints without a pause must not be waited.
+            biased;
             Some(wake) = wakes.recv() => News::Wake(wake),
+            _ = shutdown.wait_for(|shutdown| *shutdown) => News::Shutdown,
             batch = next(entries) => News::Entries(batch),
             request = next_request(requests) => News::Request(request),
             Ok(slot) = slots.acquire_owned(), if wants_agent => News::Slot(slot),
             () = until(idle_at) => News::Idle,
-            _ = shutdown.wait_for(|shutdown| *shutdown) => News::Shutdown,
         };
         if wants_agent {
             self.shared.wanting.fetch_sub(1, Ordering::SeqCst);
@@ -212,8 +216,10 @@ impl Owner {
                 return Err(Error::NotFound(self.id.clone()));
             }
             Wake::MakeRoom => {
-                if self.observed.turn == Turn::Resting && self.prompts.is_empty() {
-                    self.close_agent().await;
+                match self.observed.turn == Turn::Resting && self.prompts.is_empty() {
+                    true => self.close_agent().await,
+                    // It works again; another one may rest.
+                    false => self.shared.make_room(),
                 }
             }
         }
@@ -258,7 +264,8 @@ impl Owner {
     /// Stores entries with what they change. Returns the prompt that they announce, if they do.
     async fn store_batch(&mut self, entries: Vec<Entry>) -> Result<Option<IdempotencyKey>, Error> {
         let changes = self.observed.observe(&entries);
-        let (patch, commands) = (changes.patch, changes.commands);
+        let patch = Patch { state: Some(self.state()), ..changes.patch };
+        let commands = changes.commands;
         self.commit(Commit { entries, patch, commands }).await?;
         Ok(changes.announced)
     }
@@ -284,10 +291,34 @@ impl Owner {
     /// Stores that the session waits, once the entries that request something are stored.
     async fn store_requests(&mut self) -> Result<(), Error> {
         if self.observed.stored(self.next) {
-            let patch = Patch { state: Some(self.observed.state()), ..Patch::default() };
-            self.commit(Commit { patch, ..Commit::default() }).await?;
+            self.store_state().await?;
         }
         Ok(())
+    }
+
+    /// What the session is doing. One with a prompt that waits does not rest.
+    pub(super) fn state(&self) -> State {
+        match self.observed.state() {
+            State::Idle if !self.prompts.is_empty() || self.current.is_some() => State::Starting,
+            state => state,
+        }
+    }
+
+    /// Stores what the session is doing, if that has changed.
+    pub(super) async fn store_state(&mut self) -> Result<(), Error> {
+        let state = self.state();
+        if self.record.state == state {
+            return Ok(());
+        }
+        let patch = Patch { state: Some(state), ..Patch::default() };
+        self.commit(Commit { patch, ..Commit::default() }).await
+    }
+
+    /// Waits until an agent that an earlier owner has lost was ended by its guard.
+    pub(super) async fn until_lost_agent_ended(&mut self) {
+        if std::mem::take(&mut self.lost_agent) {
+            tokio::time::sleep_until(self.shared.guards_end).await;
+        }
     }
 
     /// Stores a change. A store that fails, because the disk is full for instance, is tried again, and
@@ -320,7 +351,9 @@ impl Owner {
     fn note_rest(&mut self) {
         let rests = self.observed.turn == Turn::Resting && self.prompts.is_empty();
         let since = match &mut self.agent {
-            Some(live) if rests => Some(*live.rests_since.get_or_insert_with(Instant::now)),
+            Some(live) if rests && !live.ends => {
+                Some(*live.rests_since.get_or_insert_with(Instant::now))
+            }
             Some(live) => {
                 live.rests_since = None;
                 None

@@ -7,6 +7,8 @@
 use interlingua::event::{Event, Outcome};
 use interlingua::{Entry, EntryRef, Exit, Reader, Stopped, StreamEnd};
 
+use serde_json::Value;
+
 use super::Received;
 use super::command::Command;
 use super::delivery::{self, Turn};
@@ -22,7 +24,7 @@ const UNKNOWN: &str = "delivery unknown: the process that ran the agent ended wh
                        should run";
 
 /// What became of a command for an agent that has ended.
-const GONE: &str = "the server ended while the command was being executed, and the agent with it";
+const GONE: &str = "the process that ran the agent ended while the command was being executed, and the agent with it";
 
 impl Owner {
     /// Closes what an earlier owner left open.
@@ -38,18 +40,26 @@ impl Owner {
             return Ok(());
         }
         let stored = log::read(&*self.shared.store, &self.record, false).await?;
-        self.lost_agent = self.record.state != State::Starting || !delivering.is_empty();
+        if delivering.iter().any(|command| is_prompt(&command.body)) {
+            // Until then, it may still write to the files that are asked.
+            self.until_lost_agent_ended().await;
+        }
+        let waits = commands.iter().any(|command| {
+            command.acknowledgement.state == CommandState::Accepted && is_prompt(&command.body)
+        });
         let mut updates = Vec::new();
         let mut cause = stored.has_open_turn.then_some(LOST);
         for command in delivering {
             let key = command.acknowledgement.key;
-            let prompt = match serde_json::from_value(command.body) {
-                Ok(Command::Prompt { text, .. }) => Some(text),
-                _ => None,
+            let (prompt, joins) = match serde_json::from_value(command.body) {
+                Ok(Command::Prompt { text, joins, .. }) => (Some(text), joins),
+                _ => (None, false),
             };
             let announced = stored.intent.as_deref() == Some(key.as_str());
             let sequence = command.acknowledgement.sequence;
             let state = match prompt {
+                // It was about to join a turn, which is not announced.
+                Some(_) if joins && !announced => CommandState::Unknown { reason: GONE.to_owned() },
                 // Its turn has begun, but that was not noted.
                 Some(_) if !announced => CommandState::Delivered,
                 Some(text) => match self.shared.launcher.received(&self.record, &text) {
@@ -73,7 +83,12 @@ impl Owner {
             Some(cause) => self.emitted(reader, delivery::failed_turn(cause)),
             None => Vec::new(),
         };
-        let patch = Patch { state: Some(State::Idle), ..Patch::default() };
+        let sent_again = updates.iter().any(|update| update.state == CommandState::Accepted);
+        let state = if waits || sent_again { State::Starting } else { State::Idle };
+        if entries.is_empty() && updates.is_empty() && self.record.state == state {
+            return Ok(());
+        }
+        let patch = Patch { state: Some(state), ..Patch::default() };
         self.commit(Commit { entries, patch, commands: updates }).await
     }
 
@@ -92,8 +107,8 @@ impl Owner {
         let reason = cause.to_owned();
         let (state, sequence) = (CommandState::Unknown { reason }, Some(self.next));
         let commands = key.map(|key| CommandUpdate { key, state, sequence }).into_iter().collect();
-        let patch = Patch { state: Some(State::Idle), ..Patch::default() };
         self.observed = Observed::resting();
+        let patch = Patch { state: Some(self.state()), ..Patch::default() };
         self.commit(Commit { entries, patch, commands }).await
     }
 
@@ -128,6 +143,10 @@ impl Owner {
         let Ok(_) = reader.finish(&Exit::default(), Some(now()), &mut keep);
         entries
     }
+}
+
+fn is_prompt(body: &Value) -> bool {
+    body.get("type").and_then(Value::as_str) == Some("prompt")
 }
 
 fn now() -> u64 {

@@ -342,4 +342,8 @@ impl Store for SqliteStore {
             operations::sweep(connection, now).map(Changed::still)
         })
     }
+
+    fn probe(&self) -> Answer<'_, ()> {
+        self.change(|connection, _| operations::probe(connection).map(Changed::still))
+    }
 }

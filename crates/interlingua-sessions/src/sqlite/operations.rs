@@ -7,8 +7,8 @@ use super::failed;
 use super::holder::Holder;
 use crate::memory::encode;
 use crate::{
-    Acknowledgement, CommandState, Commit, Error, Fence, Filter, IdempotencyKey, Page, Patch,
-    SessionId, SessionRecord, State, StoredCommand, Tail,
+    Acknowledgement, CommandState, CommandUpdate, Commit, Error, Fence, Filter, IdempotencyKey,
+    Page, Patch, SessionId, SessionRecord, State, StoredCommand, Tail,
 };
 
 /// A session that exists.
@@ -169,17 +169,18 @@ pub(super) fn claim(
 ) -> Result<Fence, Error> {
     let found = existing(connection, id, now)?;
     found.check_holder(holder)?;
+    let follows_lost_owner = found.holder.is_some_and(|other| other != holder.name());
     let next = "UPDATE fences SET last = last + 1 RETURNING last";
     let mut statement = connection.prepare_cached(next).map_err(failed)?;
     let fence: i64 = statement.query_row([], |row| row.get(0)).map_err(failed)?;
     let update = "UPDATE sessions SET fence = ?2, holder = ?3 WHERE number = ?1";
     execute(connection, update, params![found.number, fence, holder.name()])?;
-    Ok(Fence(unsigned(fence)))
+    Ok(Fence { token: unsigned(fence), follows_lost_owner })
 }
 
 pub(super) fn release(connection: &Connection, id: &SessionId, fence: Fence) -> Result<(), Error> {
     let update = "UPDATE sessions SET holder = NULL WHERE id = ?1 AND fence = ?2";
-    execute(connection, update, params![id.as_str(), signed(fence.0)]).map(drop)
+    execute(connection, update, params![id.as_str(), signed(fence.token)]).map(drop)
 }
 
 pub(super) fn commit(
@@ -190,7 +191,7 @@ pub(super) fn commit(
     now: u64,
 ) -> Result<Tail, Error> {
     let found = existing(connection, id, now)?;
-    if unsigned(found.fence) != fence.0 {
+    if unsigned(found.fence) != fence.token {
         return Err(Error::StaleOwner(id.clone()));
     }
     if found.closed {
@@ -203,12 +204,13 @@ pub(super) fn commit(
         let insert = "INSERT INTO log (session, first, count, lines) VALUES (?1, ?2, ?3, ?4)";
         execute(connection, insert, params![number, next, count, lines.concat()])?;
     }
-    for update in &commit.commands {
-        let change = "UPDATE commands SET state = ?3, final = ?4, sequence = ?5 \
-                      WHERE session = ?1 AND key = ?2 AND final = 0";
-        let (key, is_final) = (update.key.as_str(), update.state.is_final());
-        let row = params![number, key, json(&update.state)?, is_final, update.sequence.map(signed)];
-        execute(connection, change, row)?;
+    for CommandUpdate { key, state, sequence } in &commit.commands {
+        if let Some(mut command) = command(connection, number, key)?
+            && !command.acknowledgement.state.is_final()
+        {
+            command.update(state.clone(), *sequence);
+            update_command(connection, number, &command)?;
+        }
     }
     record.apply(&commit.patch);
     record.updated_at = record.updated_at.max(now);
@@ -220,6 +222,9 @@ pub(super) fn commit(
     let used_at = signed(record.used_at);
     let row = params![number, json(&record)?, next, closed, used_at, expires_at(&record)];
     execute(connection, update, row)?;
+    if closed {
+        close_commands(connection, number, unsigned(next))?;
+    }
     Ok(Tail { next: unsigned(next), closed, commands: unsigned(commands) })
 }
 
@@ -280,13 +285,8 @@ pub(super) fn submit(
     now: u64,
 ) -> Result<(Acknowledgement, Option<Tail>), Error> {
     let found = existing(connection, id, now)?;
-    let query = "SELECT position, key, body, state, sequence FROM commands \
-                 WHERE session = ?1 AND key = ?2";
-    let mut statement = connection.prepare_cached(query).map_err(failed)?;
-    let known = statement.query_row(params![found.number, key.as_str()], stored_command);
-    if let Some(known) = known.optional().map_err(failed)? {
-        let known = known?;
-        return match known.body == *body {
+    if let Some(known) = command(connection, found.number, &key)? {
+        return match known.is_for(body) {
             true => Ok((known.acknowledgement, None)),
             false => Err(Error::KeyReused(key.into())),
         };
@@ -313,12 +313,61 @@ pub(super) fn open_commands(
     now: u64,
 ) -> Result<Vec<StoredCommand>, Error> {
     let found = existing(connection, id, now)?;
+    commands_without_end(connection, found.number)
+}
+
+/// The commands that are not final. One that cannot be read is absent: it is not executed, and does
+/// not keep others from it.
+fn commands_without_end(
+    connection: &Connection,
+    session: i64,
+) -> Result<Vec<StoredCommand>, Error> {
     let query = "SELECT position, key, body, state, sequence FROM commands \
                  WHERE session = ?1 AND final = 0 ORDER BY position";
     let mut statement = connection.prepare_cached(query).map_err(failed)?;
-    let rows = statement.query_map([found.number], stored_command).map_err(failed)?;
-    // One that cannot be read is absent: it is not executed, and does not keep others from it.
+    let rows = statement.query_map([session], stored_command).map_err(failed)?;
     rows.filter_map(|row| row.map_err(failed).map(Result::ok).transpose()).collect()
+}
+
+/// Notes what becomes of commands when their session is closed.
+fn close_commands(connection: &Connection, session: i64, next: u64) -> Result<(), Error> {
+    for mut command in commands_without_end(connection, session)? {
+        if let Some(state) = command.acknowledgement.state.at_close() {
+            command.update(state, Some(next));
+            update_command(connection, session, &command)?;
+        }
+    }
+    Ok(())
+}
+
+fn command(
+    connection: &Connection,
+    session: i64,
+    key: &IdempotencyKey,
+) -> Result<Option<StoredCommand>, Error> {
+    let query = "SELECT position, key, body, state, sequence FROM commands \
+                 WHERE session = ?1 AND key = ?2";
+    let mut statement = connection.prepare_cached(query).map_err(failed)?;
+    let known = statement.query_row(params![session, key.as_str()], stored_command);
+    known.optional().map_err(failed)?.transpose()
+}
+
+fn update_command(
+    connection: &Connection,
+    session: i64,
+    command: &StoredCommand,
+) -> Result<(), Error> {
+    let change = "UPDATE commands SET body = ?3, state = ?4, final = ?5, sequence = ?6 \
+                  WHERE session = ?1 AND key = ?2";
+    let Acknowledgement { key, state, sequence } = &command.acknowledgement;
+    let (body, is_final) = (json(&command.body)?, state.is_final());
+    let row = params![session, key.as_str(), body, json(state)?, is_final, sequence.map(signed)];
+    execute(connection, change, row).map(drop)
+}
+
+/// Changes something, and nothing.
+pub(super) fn probe(connection: &Connection) -> Result<(), Error> {
+    execute(connection, "UPDATE fences SET last = last", []).map(drop)
 }
 
 /// A row of the table of commands.

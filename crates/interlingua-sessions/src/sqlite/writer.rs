@@ -86,7 +86,15 @@ impl Writer {
                 return (group.into_iter().map(refuse).collect(), Ok(()));
             }
         };
-        let done = group.into_iter().map(|operation| (operation.run)(Ok(&transaction))).collect();
+        // If the disk is full, SQLite may undo the whole transaction. What follows would then be
+        // committed on its own.
+        let run = |operation: Operation| {
+            let lost = || Error::Failed("the transaction was undone by the database".to_owned());
+            let connection =
+                if transaction.is_autocommit() { Err(lost()) } else { Ok(&*transaction) };
+            (operation.run)(connection)
+        };
+        let done = group.into_iter().map(run).collect();
         let stored = transaction.commit().map_err(failed);
         if stored.is_ok() {
             // A commit that waits for the disk brings all earlier ones there, too.

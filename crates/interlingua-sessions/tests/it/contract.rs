@@ -300,6 +300,41 @@ for_every_store!(a_closed_session_takes_nothing_more(store, hands) {
     assert!(page.tail.closed && numbers(&page.lines) == [0]);
 });
 
+for_every_store!(closing_a_session_settles_its_commands(store, hands) {
+    let (session, fence) = owned(&*store, "closing", &hands).await;
+    for name in ["waits", "sent", "done"] {
+        store.submit(&session, key(name), json!({"text": name})).await.unwrap();
+    }
+    let update = |name: &str, state| CommandUpdate { key: key(name), state, sequence: Some(0) };
+    let commands =
+        vec![update("sent", CommandState::Delivering), update("done", CommandState::Delivered)];
+    store.commit(&session, fence, Commit { commands, ..entries(0..1) }).await.unwrap();
+    let ends = Patch { state: Some(State::Ended), ..Patch::default() };
+    store.commit(&session, fence, Commit { patch: ends, ..Commit::default() }).await.unwrap();
+    assert_eq!(store.open_commands(&session).await.unwrap(), []);
+    let mut states = Vec::new();
+    for name in ["waits", "sent", "done"] {
+        let again = store.submit(&session, key(name), json!({"text": name})).await.unwrap();
+        states.push(again.0.state);
+    }
+    assert!(matches!(
+        states[..],
+        [CommandState::Refused { .. }, CommandState::Unknown { .. }, CommandState::Delivered]
+    ), "{states:?}");
+    // What is final is still compared.
+    let other = store.submit(&session, key("done"), json!({"text": "other"})).await;
+    assert_eq!(other, Err(Error::KeyReused("done".to_owned())));
+});
+
+for_every_store!(an_owner_learns_that_the_one_before_was_lost(store, hands) {
+    let (session, first) = owned(&*store, "lost", &hands).await;
+    assert!(!first.follows_lost_owner());
+    store.release(&session, first).await.unwrap();
+    let second = store.claim(&session).await.unwrap();
+    assert!(!second.follows_lost_owner());
+    store.probe().await.unwrap();
+});
+
 for_every_store!(a_watcher_is_woken_by_entries_commands_and_the_end(store, hands) {
     let (session, fence) = owned(&*store, "watched", &hands).await;
     store.commit(&session, fence, entries(0..2)).await.unwrap();

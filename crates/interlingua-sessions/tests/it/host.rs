@@ -11,7 +11,7 @@ use interlingua::json::{Json, Text};
 use interlingua_agents::agent::program::Program;
 use interlingua_agents::{Options, Request};
 use interlingua_sessions::host::{
-    Command, HostLimits, Launcher, NewSession, Prepared, Received, Verdict, WhilePending,
+    Command, HostLimits, Launcher, Logs, NewSession, Prepared, Received, Verdict, WhilePending,
 };
 use interlingua_sessions::{
     Acknowledgement, CommandState, CommandUpdate, Commit, Error, Host, MemoryStore, Patch,
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use crate::support::{key, parsed};
 
 /// Reacts to words of its prompt, and otherwise repeats it: `wait` (until it is interrupted), `die`,
-/// `touch` (asks for a permission), `ask` (asks a question). Every prompt is added to a file.
+/// `flood` (prints without a pause), `touch` (asks for a permission), `ask` (asks a question). Every prompt is added to a file.
 const TALKER: &str = r#"#!/bin/sh
 say() { echo '{"type":"assistant","message":{"id":"m'$n'","role":"assistant","content":[{"type":"text","text":"'"$1"'"}]},"session_id":"s1","uuid":"u'$n'"}'; }
 end() { echo '{"type":"result","subtype":"'$1'","is_error":'$2',"terminal_reason":"'$3'","result":"","session_id":"s1","uuid":"r'$n'"}'; }
@@ -48,6 +48,7 @@ while read -r line; do
   case $line in
     *die*) say begins; exit 7;;
     *wait*) say begins; continue;;
+    *flood*) i=0; while [ $i -lt 2000 ]; do i=$((i+1)); n=$((n+1)); say more; done; continue;;
     *touch*) request Bash '{"command":"touch x"}'; continue;;
     *ask*) request AskUserQuestion '{"questions":[{"question":"Which?","header":"W","options":[{"label":"Red","description":"r"},{"label":"Blue","description":"b"}],"multiSelect":false}]}'; continue;;
     *) text=${line#*content\":\"}; say "${text%%\"*}"; end success false completed;;
@@ -98,7 +99,7 @@ impl Launcher for Scripts {
         false
     }
 
-    fn prepare(&self, record: &SessionRecord, _log: &[u8]) -> Result<Prepared, String> {
+    fn prepare(&self, record: &SessionRecord, _logs: &Logs) -> Result<Prepared, String> {
         self.launches.lock().unwrap().push(record.clone());
         if record.agent == "missing" {
             return Err("the agent is not installed".to_owned());
@@ -308,6 +309,8 @@ async fn the_same_request_creates_one_session() {
     assert_eq!(fixture.scripts.times("one"), 1);
     let other = NewSession { prompt: Some("two".to_owned()), ..new.clone() };
     assert_eq!(fixture.host.create(other).await, Err(Error::KeyReused("k".to_owned())));
+    let other = NewSession { model: Some("m".to_owned()), ..new.clone() };
+    assert_eq!(fixture.host.create(other).await, Err(Error::KeyReused("k".to_owned())));
     let owner = Some("anna".to_owned());
     let of_another = within(fixture.host.create(NewSession { owner, ..new })).await.unwrap();
     assert_ne!(of_another.id, first.id);
@@ -412,6 +415,64 @@ async fn a_shutdown_ends_turns_truthfully_and_keeps_what_waits() {
     let log = fixture.until_turns(&id, 2).await;
     assert_eq!(texts(&log), ["begins", "next"]);
     assert_eq!(fixture.scripts.times("wait"), 1);
+}
+
+/// The owner is busy with entries when the host is shut down, and does not wait for news.
+#[tokio::test]
+async fn a_shutdown_during_output_ends_the_turn() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("flood").await;
+    fixture.until(&id, |log| texts(log).len() > 10).await;
+    within(fixture.host.shutdown()).await;
+    let record = fixture.store.load(&id).await.unwrap().unwrap();
+    assert_eq!(record.state, State::Idle);
+    assert_eq!(outcomes(&log(&*fixture.store, &id).await).len(), 1);
+    assert_eq!(fixture.host.live(), 0);
+}
+
+/// A client that has sent a command may be gone before it is acknowledged.
+#[tokio::test]
+async fn a_command_whose_sender_is_gone_is_executed() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("one").await;
+    fixture.until_turns(&id, 1).await;
+    {
+        let mut sending = std::pin::pin!(fixture.host.command(&id, key("two"), prompt("two")));
+        let polled =
+            std::future::poll_fn(|context| std::task::Poll::Ready(sending.as_mut().poll(context)));
+        assert!(polled.await.is_pending());
+    }
+    assert_eq!(texts(&fixture.until_turns(&id, 2).await), ["one", "two"]);
+}
+
+/// A session with a prompt that waits is not idle, and does not expire.
+#[tokio::test]
+async fn a_session_whose_prompt_waits_is_starting() {
+    let fixture = Fixture::with(HostLimits { live: 1, ..HostLimits::default() }).await;
+    let busy = fixture.create("wait").await;
+    fixture.until(&busy, |log| texts(log) == ["begins"]).await;
+    let ttl = Some(Duration::from_millis(1));
+    let (agent, prompt) = ("talker".to_owned(), Some("later".to_owned()));
+    let new = NewSession { agent, prompt, ttl, ..NewSession::default() };
+    let waits = within(fixture.host.create(new)).await.unwrap().id;
+    let record = fixture.store.load(&waits).await.unwrap().unwrap();
+    assert_eq!(record.state, State::Starting);
+    fixture.send(&busy, "stop", Command::Interrupt).await;
+    fixture.until(&waits, |log| texts(log) == ["later"]).await;
+}
+
+#[tokio::test]
+async fn prompts_that_wait_are_bounded() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("wait").await;
+    fixture.until(&id, |log| texts(log) == ["begins"]).await;
+    for number in 0..100 {
+        let queued = fixture.send(&id, &format!("k{number}"), prompt("more")).await;
+        assert_eq!(queued.state, CommandState::Accepted);
+    }
+    let refused = fixture.send(&id, "last", prompt("more")).await.state;
+    assert!(matches!(refused, CommandState::Refused { .. }), "{refused:?}");
+    within(fixture.host.shutdown()).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! What only a file can lose.
 
-use interlingua_sessions::{Durability, Error, Filter, ServerLock, SqliteStore, Store};
+use interlingua_sessions::{
+    CommandState, CommandUpdate, Commit, Durability, Error, Filter, ServerLock, SqliteStore, Store,
+};
 use serde_json::json;
 
 use crate::support::{Hands, entries, id, key, numbers, owned};
@@ -66,6 +68,39 @@ async fn a_session_has_one_process() {
     // A process that ends releases everything, however it ends.
     drop(other);
     one.claim(&session).await.unwrap();
+}
+
+/// An answer may be a password. The log hides it, and the file of the store must not contain it.
+#[tokio::test]
+async fn the_content_of_a_command_that_is_final_is_not_kept() {
+    let (hands, folder) = (Hands::new(), tempfile::tempdir().unwrap());
+    let path = folder.path().join("sessions.db");
+    let store = SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
+    let (session, fence) = owned(&store, "secret", &hands).await;
+    let body = json!({"type": "answer", "answer": "open sesame"});
+    store.submit(&session, key("k"), body.clone()).await.unwrap();
+    let update = CommandUpdate { key: key("k"), state: CommandState::Delivered, sequence: None };
+    let commit = Commit { commands: vec![update], ..Commit::default() };
+    store.commit(&session, fence, commit).await.unwrap();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let kept: String =
+        connection.query_row("SELECT body FROM commands", [], |row| row.get(0)).unwrap();
+    assert!(kept.starts_with("\"sha256:"), "{kept}");
+    assert!(!store.submit(&session, key("k"), body).await.unwrap().1);
+}
+
+/// The lock of a process that was killed is gone, and its name is not.
+#[tokio::test]
+async fn a_session_of_a_killed_process_is_recognised() {
+    let (hands, folder) = (Hands::new(), tempfile::tempdir().unwrap());
+    let path = folder.path().join("sessions.db");
+    let store = SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
+    let (session, _) = owned(&store, "killed", &hands).await;
+    // The same process takes it again: no agent was lost.
+    assert!(!store.claim(&session).await.unwrap().follows_lost_owner());
+    drop(store);
+    let store = SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
+    assert!(store.claim(&session).await.unwrap().follows_lost_owner());
 }
 
 #[tokio::test]

@@ -16,7 +16,11 @@ fn a_killed_server_closes_the_turn_and_goes_on() {
         desk.kill();
         let after = desk.restart(&id, &before);
         assert_eq!(outcomes(&after), ["failed"], "{prompt}");
-        assert!(cause(&after).contains("the process that ran the agent ended"), "{}", cause(&after));
+        assert!(
+            cause(&after).contains("the process that ran the agent ended"),
+            "{}",
+            cause(&after)
+        );
         let calls = (of_kind(&after, "tool_started").len(), of_kind(&after, "tool_ended").len());
         assert_eq!(calls.0, calls.1, "{prompt}: every call is answered");
         assert_eq!(desk.session(&id)["state"], "idle");

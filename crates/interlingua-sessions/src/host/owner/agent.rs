@@ -4,24 +4,20 @@ use interlingua_agents::{Session, Stop};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::{Live, Owner};
-use crate::host::Prepared;
 use crate::host::delivery::{self, Turn};
 use crate::host::observation::Observed;
+use crate::host::{Logs, Prepared};
 use crate::{CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Patch, State, log};
 
 impl Owner {
     /// Starts the agent, because a prompt waits.
     pub(super) async fn start_agent(&mut self, slot: OwnedSemaphorePermit) -> Result<(), Error> {
-        if std::mem::take(&mut self.lost_agent) {
-            tokio::time::sleep_until(self.shared.guards_end).await;
-        }
+        self.until_lost_agent_ended().await;
         let needs_log = self.shared.launcher.needs_log(&self.record);
         let stored = log::read(&*self.shared.store, &self.record, needs_log).await?;
-        let mut earlier = stored.lines;
-        if needs_log && earlier.is_empty() {
-            earlier = self.log_of_earlier().await?;
-        }
-        match self.shared.launcher.prepare(&self.record, &earlier) {
+        let earlier = if needs_log { self.log_of_earlier().await? } else { Vec::new() };
+        let logs = Logs { own: stored.lines, earlier };
+        match self.shared.launcher.prepare(&self.record, &logs) {
             Ok(prepared) => self.start(prepared, stored.reader, slot).await,
             Err(reason) => self.fail_prompt(stored.reader, &reason).await,
         }
@@ -70,7 +66,7 @@ impl Owner {
         let Some(prompt) = self.prompts.pop_front() else { return Ok(()) };
         let entries = self.emitted(reader, delivery::failed_turn(reason));
         let state = CommandState::Refused { reason: reason.to_owned() };
-        let patch = Patch { state: Some(State::Idle), ..Patch::default() };
+        let patch = Patch { state: Some(self.state()), ..Patch::default() };
         let (key, sequence) = (prompt.key, Some(self.next));
         let update = CommandUpdate { key: key.clone(), state: state.clone(), sequence };
         self.commit(Commit { entries, patch, commands: vec![update] }).await?;
@@ -111,13 +107,10 @@ impl Owner {
         self.note_rest();
     }
 
-    /// Closes the session: its agent, its log, and the prompts that wait.
+    /// Closes the session: its agent and its log. The store refuses the commands that wait.
     pub(super) async fn close(&mut self, key: IdempotencyKey) -> Result<(), Error> {
-        let waiting = self.prompts.drain(..).chain(self.current.take());
-        for prompt in waiting.collect::<Vec<_>>() {
-            let reason = "the session was closed".to_owned();
-            self.settle(prompt.key, CommandState::Refused { reason }).await?;
-        }
+        self.prompts.clear();
+        self.current = None;
         if let Some(mut live) = self.agent.take() {
             let _ = live.handle.close().await;
             while let Some(batch) = live.entries.next().await {
@@ -134,6 +127,8 @@ impl Owner {
         self.commit(Commit { patch, commands: vec![update], ..Commit::default() }).await?;
         self.observed = Observed::resting();
         self.answered(key, state, sequence);
+        // Those who wait for other commands find in the store what became of them.
+        self.open.clear();
         Ok(())
     }
 
@@ -146,6 +141,14 @@ impl Owner {
             while let Some(batch) = live.entries.next().await {
                 self.store_batch(batch.to_entries()).await?;
             }
+        }
+        // A prompt that was only announced was not sent, so it still waits.
+        if let Some(prompt) = self.current.take() {
+            self.observed.turn = Turn::Resting;
+            let (key, state, sequence) = (prompt.key, CommandState::Accepted, None);
+            let commands = vec![CommandUpdate { key, state, sequence }];
+            let patch = Patch { state: Some(State::Starting), ..Patch::default() };
+            self.commit(Commit { patch, commands, ..Commit::default() }).await?;
         }
         self.note_rest();
         Ok(())

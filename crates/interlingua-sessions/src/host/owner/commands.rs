@@ -6,15 +6,24 @@ use interlingua_agents::{Prompt, Refused};
 use super::{Live, Owner};
 use crate::host::command::{Command, Reaction, WhilePending};
 use crate::host::delivery::{QueuedPrompt, Turn};
-use crate::{Acknowledgement, CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Waiting};
+use crate::{
+    Acknowledgement, CommandState, CommandUpdate, Commit, Error, IdempotencyKey, State, Waiting,
+};
 
 /// What the agent learns of a request that a new prompt supersedes.
 const SUPERSEDED: &str = "the user sent a new prompt instead of an answer";
+
+/// The number of prompts that may wait in a session.
+const MAX_QUEUED: usize = 100;
 
 impl Owner {
     /// Executes the commands that were stored since the last call.
     pub(super) async fn take_commands(&mut self) -> Result<(), Error> {
         for command in self.shared.store.open_commands(&self.id).await? {
+            // A session that was closed by one of them takes no more.
+            if self.record.state == State::Ended {
+                break;
+            }
             if command.position < self.taken {
                 continue;
             }
@@ -76,8 +85,12 @@ impl Owner {
                 }
             }
         }
+        if self.prompts.len() >= MAX_QUEUED {
+            let reason = format!("{MAX_QUEUED} prompts wait already: send it again later");
+            return self.settle(prompt.key, CommandState::Refused { reason }).await;
+        }
         self.prompts.push_back(prompt);
-        Ok(())
+        self.store_state().await
     }
 
     /// Answers everything that waits as superseded.
