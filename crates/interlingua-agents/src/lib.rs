@@ -42,6 +42,9 @@ pub use session::{
     Agent, Deadlines, Ended, Entries, Handle, InputRequest, Options, Prompt, Question,
     QuestionRequest, Refused, Session, Starting, Stop, Wanted,
 };
+/// The variable with the token of a server. No program that an agent or a tool starts receives it.
+pub const SERVER_TOKEN: &str = "INTERLINGUA_TOKEN";
+
 pub use tls::prepare as prepare_tls;
 
 /// Compiles the example of the README as a doc test.

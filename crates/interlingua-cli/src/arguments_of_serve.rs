@@ -9,6 +9,7 @@ use interlingua_agents::permission::Mode;
 
 use crate::arguments::{ModeName, seconds};
 use crate::serve::ADDRESS;
+use crate::serve::log::LogLevel;
 
 /// Keep sessions with agents, and serve them to other programs over HTTP.
 ///
@@ -66,6 +67,10 @@ pub(crate) struct ServeArguments {
     /// How many seconds a session is kept after its last use.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "604800")]
     pub(crate) ttl: Option<Duration>,
+    /// What is logged on standard error, as JSON lines: error, warn, info (every request) or debug. No
+    /// log has tokens, prompts or anything that an agent printed.
+    #[arg(long, value_name = "LEVEL", default_value = "warn")]
+    pub(crate) log: LogLevel,
     /// A file with permission rules, the default mode and the time to answer.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,

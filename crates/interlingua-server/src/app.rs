@@ -1,6 +1,7 @@
 //! What all requests share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use interlingua_sessions::{SessionId, SessionRecord, Store};
@@ -24,7 +25,15 @@ pub(crate) struct App {
     pub(crate) settings: Settings,
     /// Becomes true when the server stops, so that readers do not wait any longer.
     pub(crate) stopping: watch::Receiver<bool>,
+    /// When the store was probed last, and what came of it.
+    probed: Mutex<Option<(Instant, Result<(), String>)>>,
 }
+
+/// How long a probe of the store is valid. It writes to the disk, and everyone may ask for it.
+const PROBED: Duration = Duration::from_secs(2);
+
+/// How long a probe may take.
+const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
 impl App {
     pub(crate) fn new(
@@ -40,11 +49,37 @@ impl App {
             metrics: Arc::clone(&metrics),
         };
         let guard = Guard::new(&settings);
-        Arc::new(Self { sessions, feeds: Arc::new(feeds), guard, metrics, settings, stopping })
+        let (feeds, probed) = (Arc::new(feeds), Mutex::default());
+        Arc::new(Self { sessions, feeds, guard, metrics, settings, stopping, probed })
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
         &**self.sessions.store()
+    }
+
+    /// Checks that something can be stored, unless that was checked a moment ago.
+    pub(crate) async fn probe(&self) -> Result<(), String> {
+        let known = self.probed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((at, result)) = known
+            && at.elapsed() < PROBED
+        {
+            return result;
+        }
+        let result = match tokio::time::timeout(PROBE_LIMIT, self.store().probe()).await {
+            Ok(result) => result.map_err(|problem| problem.to_string()),
+            Err(_) => Err("nothing was stored in time".to_owned()),
+        };
+        let mut probed = self.probed.lock().unwrap_or_else(PoisonError::into_inner);
+        *probed = Some((Instant::now(), result.clone()));
+        result
+    }
+
+    /// Waits until the server stops.
+    pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
+        if stopping.wait_for(|stopping| *stopping).await.is_err() {
+            // Whoever uses the router alone stops it in a way of its own.
+            std::future::pending().await
+        }
     }
 
     /// The record of a session that the caller may see. Others do not exist for the caller.
@@ -74,5 +109,22 @@ impl App {
         {
             tracing::warn!(%problem, "the use of a session was not noted");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The router can be used without the server, which alone knows when it stops.
+    #[tokio::test]
+    async fn a_server_that_is_gone_has_not_stopped() {
+        let (stop, mut stopping) = watch::channel(false);
+        drop(stop);
+        let stopped = tokio::time::timeout(Duration::ZERO, App::stopped(&mut stopping)).await;
+        assert!(stopped.is_err(), "readers would not wait any more");
+        let (stop, mut stopping) = watch::channel(false);
+        stop.send_replace(true);
+        App::stopped(&mut stopping).await;
     }
 }

@@ -31,7 +31,7 @@ mod stream;
 
 pub use error::{ErrorBody, ErrorDetail};
 pub use routes::Session;
-pub use security::{Scope, Token};
+pub use security::{Scope, Token, TokenKey};
 pub use serve::Server;
 pub use sessions::{Command, Decision, NewSession, Sessions, WhilePending};
 pub use settings::{Allowed, Limits, Settings, Streams};

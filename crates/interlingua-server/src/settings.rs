@@ -6,7 +6,7 @@ use std::time::Duration;
 use interlingua::dialect::{self, Dialect};
 use interlingua_sessions::Clock;
 
-use crate::security::Token;
+use crate::security::{Token, TokenKey};
 
 /// The settings of a server.
 #[derive(Clone)]
@@ -14,6 +14,8 @@ use crate::security::Token;
 pub struct Settings {
     /// Who may send requests. Without a token, no request is accepted.
     pub tokens: Vec<Token>,
+    /// Signs tokens for one session. Without it, none are issued.
+    pub token_key: Option<TokenKey>,
     /// What callers may request for new sessions.
     pub allowed: Allowed,
     /// Names under which the server may be addressed, besides those of the loopback interface.
@@ -51,6 +53,10 @@ pub struct Limits {
     pub body_bytes: usize,
     /// The size of the body of a translation. It is not kept in memory.
     pub translate_bytes: u64,
+    /// How long the body of a translation may be silent.
+    pub translate_silence: Duration,
+    /// The size of the metadata of a session, which is stored with every change of it.
+    pub metadata_bytes: usize,
     /// How many header fields a request may have.
     pub headers: usize,
     /// The size of all header fields of a request; at least 8 KiB.
@@ -86,6 +92,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             tokens: Vec::new(),
+            token_key: None,
             allowed: Allowed::default(),
             hosts: Vec::new(),
             origins: Vec::new(),
@@ -106,6 +113,8 @@ impl Default for Limits {
         Self {
             body_bytes: 4 * 1024 * 1024,
             translate_bytes: 1024 * 1024 * 1024,
+            translate_silence: Duration::from_secs(600),
+            metadata_bytes: 16 * 1024,
             headers: 100,
             header_bytes: 32 * 1024,
             header_timeout: Duration::from_secs(10),

@@ -28,6 +28,7 @@ pub const KEY_VARIABLES: &[&str] = &[
     "COPILOT_PROVIDER_API_KEY",
     "OPENCODE_API_KEY",
     "DASHSCOPE_API_KEY",
+    crate::SERVER_TOKEN,
 ];
 
 /// Other environment variables that belong to a sign-in. They are no secrets.

@@ -1,6 +1,7 @@
 //! `interlingua serve`: keeps sessions, and serves them over HTTP.
 
 mod launcher;
+pub(crate) mod log;
 mod tokens;
 
 use std::net::SocketAddr;
@@ -24,6 +25,7 @@ pub(crate) use launcher::Agents;
 
 /// Runs the command; returns its exit code.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<u8> {
+    log::begin(arguments.log);
     let settings = settings(arguments)?;
     let config = match &arguments.config {
         Some(path) => Config::read(path)?,
@@ -69,12 +71,13 @@ fn settings(arguments: &ServeArguments) -> Result<Settings> {
             arguments.listen
         );
     }
-    let (tokens, generated) = tokens::read(arguments)?;
-    if let Some(token) = generated {
+    let tokens = tokens::read(arguments)?;
+    if let Some(token) = tokens.generated {
         report::print_line(&format!("interlingua: the token of this server, shown once: {token}"));
     }
     let mut settings = Settings::default();
-    settings.tokens = tokens;
+    settings.tokens = tokens.all;
+    settings.token_key = tokens.key;
     settings.allowed = allowed(arguments)?;
     settings.hosts.clone_from(&arguments.hosts);
     settings.origins.clone_from(&arguments.origins);

@@ -3,41 +3,60 @@
 //! A token is never taken from an argument, which every user of the machine can read.
 
 use anyhow::{Context, Result, bail};
-use interlingua_server::{Scope, Token};
+use interlingua_server::{Scope, Token, TokenKey};
 use interlingua_sessions::SessionId;
 
 use crate::arguments_of_serve::ServeArguments;
 
-/// The variable that contains the token of the administrator.
-const VARIABLE: &str = "INTERLINGUA_TOKEN";
+/// The variable that contains the token of the administrator. Agents do not receive it.
+const VARIABLE: &str = interlingua_agents::SERVER_TOKEN;
 
 /// The shortest token that is accepted.
 const SHORTEST: usize = 16;
 
-/// The tokens, and one that was generated because there was none.
-pub(super) fn read(arguments: &ServeArguments) -> Result<(Vec<Token>, Option<String>)> {
+/// The tokens of a server.
+pub(super) struct Tokens {
+    pub(super) all: Vec<Token>,
+    /// Signs tokens for one session. It belongs to the first administrator.
+    pub(super) key: Option<TokenKey>,
+    /// The one that was generated, because there was none.
+    pub(super) generated: Option<String>,
+}
+
+/// Reads the tokens.
+pub(super) fn read(arguments: &ServeArguments) -> Result<Tokens> {
     let mut tokens = Vec::new();
+    let mut key = None;
     if let Some(path) = &arguments.tokens {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.trim();
             if !line.is_empty() && !line.starts_with('#') {
-                tokens.push(parse(line).with_context(|| format!("{}:{number}", path.display()))?);
+                let at = || format!("{}:{number}", path.display());
+                let (token, scope) = parse(line).with_context(at)?;
+                if scope == Scope::Admin {
+                    key.get_or_insert_with(|| TokenKey::from_secret(token));
+                }
+                tokens.push(Token::new(token, scope));
             }
         }
     }
     if let Ok(token) = std::env::var(VARIABLE) {
-        tokens.push(admin(token.trim()).context(VARIABLE)?);
+        let token = token.trim();
+        check(token).context(VARIABLE)?;
+        key = Some(TokenKey::from_secret(token));
+        tokens.push(Token::new(token, Scope::Admin));
     }
     if !tokens.is_empty() {
-        return Ok((tokens, None));
+        return Ok(Tokens { all: tokens, key, generated: None });
     }
     let generated = SessionId::random()?.to_string();
-    Ok((vec![Token::new(&generated, Scope::Admin)], Some(generated)))
+    let all = vec![Token::new(&generated, Scope::Admin)];
+    Ok(Tokens { all, key: Some(TokenKey::from_secret(&generated)), generated: Some(generated) })
 }
 
 /// A line of the file: a token, and whom it is for (`admin`, `owner NAME` or `session ID`).
-fn parse(line: &str) -> Result<Token> {
+fn parse(line: &str) -> Result<(&str, Scope)> {
     let words: Vec<_> = line.split_whitespace().collect();
     let (token, scope) = match words[..] {
         [token] | [token, "admin"] => (token, Scope::Admin),
@@ -46,12 +65,7 @@ fn parse(line: &str) -> Result<Token> {
         _ => bail!("a line is a token, followed by `admin`, `owner NAME` or `session ID`"),
     };
     check(token)?;
-    Ok(Token::new(token, scope))
-}
-
-fn admin(token: &str) -> Result<Token> {
-    check(token)?;
-    Ok(Token::new(token, Scope::Admin))
+    Ok((token, scope))
 }
 
 fn check(token: &str) -> Result<()> {

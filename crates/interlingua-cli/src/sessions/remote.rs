@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::source::Page;
 
 /// The variable that contains the token.
-pub(crate) const TOKEN: &str = "INTERLINGUA_TOKEN";
+const TOKEN: &str = interlingua_agents::SERVER_TOKEN;
 
 /// How long the server may be silent. A long-poll is answered earlier.
 const SILENCE: Duration = Duration::from_secs(90);

@@ -18,8 +18,8 @@ use crate::sessions::Command;
 
 /// Sends a command to a session: a prompt, a decision, an answer, an interrupt, or its end.
 ///
-/// The command is acknowledged as soon as it is stored. What becomes of it is in the log; sending it
-/// again with the same key returns its current state, and does nothing more.
+/// A prompt is acknowledged as soon as it is stored; everything else when it took effect. Sending a
+/// command again with the same key returns its current state, and does nothing more.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/commands",
@@ -30,7 +30,7 @@ use crate::sessions::Command;
     ),
     request_body = Command,
     responses(
-        (status = 202, description = "The acknowledgement: `key`, `status` (`accepted`, `delivering` or `delivered`), and the `sequence` number of the entry at which it took effect.", body = Object),
+        (status = 202, description = "The acknowledgement: `key`, `status` (`accepted`, `delivering`, `delivered` or `unknown`), and the `sequence` number of the entry at which it took effect.", body = Object),
         (status = 400, description = "Malformed JSON, id or key.", body = ErrorBody),
         (status = 401, description = "The token is missing or unknown.", body = ErrorBody),
         (status = 404, description = "No such session.", body = ErrorBody),

@@ -6,7 +6,6 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use interlingua_sessions::Filter;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody};
@@ -36,8 +35,7 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, A
     if *app.stopping.borrow() {
         return Err(unavailable("the server is stopping: connect to another one"));
     }
-    let one = Filter { limit: Some(1), ..Filter::default() };
-    if let Err(problem) = app.store().list(&one).await {
+    if let Err(problem) = app.probe().await {
         tracing::error!(%problem, "the store of sessions fails");
         return Err(unavailable("the store of sessions fails: look into the log of the server"));
     }

@@ -4,6 +4,7 @@ mod body;
 mod commands;
 mod health;
 mod sessions;
+mod tokens;
 mod translate;
 
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/sessions/{id}", get(sessions::show).delete(sessions::delete))
         .route("/v1/sessions/{id}/commands", post(commands::send))
         .route("/v1/sessions/{id}/events", get(stream::read))
+        .route("/v1/sessions/{id}/tokens", post(tokens::issue))
         .route("/v1/translate", post(translate::translate))
         .route("/openapi.json", get(openapi))
         .route("/healthz", get(health::alive))
@@ -54,6 +56,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         sessions::show,
         sessions::delete,
         commands::send,
+        tokens::issue,
         stream::read,
         translate::translate,
         health::alive,

@@ -174,11 +174,20 @@ pub(crate) async fn create(
         let message = "this permission mode is not allowed: name one that the server permits";
         return Err(ApiError::forbidden("mode_not_allowed", message));
     }
-    let folder = resolve_folder(request.cwd.as_deref(), &allowed.folders).await?;
-    let continue_from = match &request.continue_from {
-        Some(id) => Some(app.session(&access, id).await?.id),
+    let metadata = serde_json::to_vec(&request.metadata).unwrap_or_default();
+    if metadata.len() > app.settings.limits.metadata_bytes {
+        let limit = app.settings.limits.metadata_bytes;
+        let message =
+            format!("`metadata` has at most {limit} bytes: store what is larger elsewhere");
+        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", message));
+    }
+    let earlier = match &request.continue_from {
+        Some(id) => Some(app.session(&access, id).await?),
         None => None,
     };
+    let inherited = earlier.as_ref().and_then(|earlier| earlier.folder.as_deref());
+    let folder = resolve_folder(request.cwd.as_deref().or(inherited), &allowed.folders).await?;
+    let continue_from = earlier.map(|earlier| earlier.id);
     let ttl = app.settings.session_ttl;
     let record = app
         .sessions

@@ -1,6 +1,7 @@
 //! Translates a stream from one dialect into another, while it is being sent.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::body::{Body, BodyDataStream};
@@ -24,6 +25,8 @@ struct Translation {
     input: BodyDataStream,
     /// How many more bytes may be sent.
     left: u64,
+    /// How long the next bytes may take. An agent may be silent for a while.
+    patience: Duration,
 }
 
 /// Why a translation was cut off.
@@ -85,7 +88,8 @@ pub(crate) async fn translate(
     let options = Options { encode, ..Options::default() };
     let translator = Translator::new(from, to, options).map_err(|problem| unknown(&problem))?;
     let input = input.into_data_stream();
-    let translation = Translation { translator: Some(translator), input, left: limit };
+    let patience = app.settings.limits.translate_silence;
+    let translation = Translation { translator: Some(translator), input, left: limit, patience };
     let output = stream::unfold(translation, |mut translation| async {
         let output = translation.next().await?;
         Some((output, translation))
@@ -105,13 +109,13 @@ impl Translation {
     /// The next records. What is cut off ends the connection, so that it does not look complete.
     async fn next(&mut self) -> Option<Result<Bytes, CutOff>> {
         loop {
-            let chunk = match self.input.next().await {
-                Some(Ok(chunk)) => chunk,
-                Some(Err(_)) => {
+            let chunk = match tokio::time::timeout(self.patience, self.input.next()).await {
+                Ok(Some(Ok(chunk))) => chunk,
+                Ok(Some(Err(_))) | Err(_) => {
                     self.translator = None;
                     return Some(Err(CutOff::Input));
                 }
-                None => {
+                Ok(None) => {
                     let finished = self.translator.take()?.finish(&Exit::default(), None);
                     return Some(Ok(finished.bytes.into()));
                 }

@@ -4,30 +4,42 @@
 //! server, which need no token.
 
 mod folders;
+mod issued;
 mod origin;
 mod rate;
 mod token;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use interlingua_sessions::{Clock, SessionId};
 
 pub(crate) use folders::resolve as resolve_folder;
+pub use issued::TokenKey;
 pub(crate) use token::Access;
 pub use token::{Scope, Token};
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::lru::Lru;
 use crate::settings::Settings;
 use origin::Origins;
 use rate::Rate;
 
+/// The number of sessions whose issued tokens are counted.
+const ISSUED: usize = 4096;
+
 /// The checks, and what they need.
 pub(crate) struct Guard {
     tokens: Vec<(Token, Rate)>,
+    /// How often the issued tokens of each session were used.
+    issued: Mutex<Lru<SessionId, Rate>>,
+    token_key: Option<TokenKey>,
+    clock: Clock,
+    per_second: u32,
     origins: Origins,
 }
 
@@ -37,6 +49,10 @@ impl Guard {
         let limited = |token: &Token| (token.clone(), Rate::new(per_second));
         Self {
             tokens: settings.tokens.iter().map(limited).collect(),
+            issued: Mutex::new(Lru::new(ISSUED)),
+            token_key: settings.token_key.clone(),
+            clock: settings.clock.clone(),
+            per_second,
             origins: Origins::new(&settings.hosts, &settings.origins),
         }
     }
@@ -61,14 +77,35 @@ impl Guard {
                 found = Some((token, rate));
             }
         }
-        let (token, rate) = found.ok_or_else(unauthorized)?;
-        if !rate.take() {
+        let (scope, is_within_rate) = match found {
+            Some((token, rate)) => (token.scope().clone(), rate.take()),
+            None => {
+                let session = self.issued_for(secret.trim()).ok_or_else(unauthorized)?;
+                let is_within_rate = self.take_of_issued(&session);
+                (Scope::Session(session), is_within_rate)
+            }
+        };
+        if !is_within_rate {
             let message = "this token has sent too many requests: wait a second";
             let limited =
                 ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message);
             return Err(limited.retry_after(1));
         }
-        Ok(Access::new(token.scope().clone()))
+        Ok(Access::new(scope))
+    }
+
+    /// The session for which a token was issued.
+    fn issued_for(&self, token: &str) -> Option<SessionId> {
+        self.token_key.as_ref()?.session(token, (self.clock)())
+    }
+
+    /// All issued tokens of a session share a rate.
+    fn take_of_issued(&self, session: &SessionId) -> bool {
+        let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        if issued.get_mut(session).is_none() {
+            issued.insert(session.clone(), Rate::new(self.per_second));
+        }
+        issued.get_mut(session).is_some_and(|rate| rate.take())
     }
 }
 

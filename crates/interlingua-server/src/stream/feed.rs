@@ -77,6 +77,11 @@ impl Feed {
         Self { feeds, record, form, turn, key, tail: None, position, writer: None }
     }
 
+    /// When the session was created.
+    pub(crate) fn created_at(&self) -> u64 {
+        self.record.created_at
+    }
+
     /// Subscribes to the log, before it is read.
     pub(crate) fn subscribe(&mut self) {
         self.tail = Some(self.feeds.store.watch(&self.record.id));

@@ -129,7 +129,7 @@ async fn catch_up(
     feed: &mut Feed,
 ) -> Result<Response, ApiError> {
     let batch = feed.read(app.settings.streams.response_bytes).await?;
-    Ok(answer(headers, query, batch))
+    Ok(answer(headers, query, feed, batch))
 }
 
 async fn long_poll(
@@ -145,7 +145,7 @@ async fn long_poll(
     let mut response = loop {
         let batch = feed.read(app.settings.streams.response_bytes).await?;
         if !batch.records.is_empty() || !batch.up_to_date {
-            break answer(headers, query, batch);
+            break answer(headers, query, feed, batch);
         }
         let is_last = batch.closed || *stopping.borrow() || Instant::now() >= deadline;
         if is_last {
@@ -154,7 +154,7 @@ async fn long_poll(
         tokio::select! {
             () = feed.wait() => {}
             () = tokio::time::sleep_until(deadline) => {}
-            _ = stopping.changed() => {}
+            () = App::stopped(&mut stopping) => {}
         }
     };
     if !response.headers().contains_key("stream-closed") {
@@ -164,8 +164,8 @@ async fn long_poll(
 }
 
 /// The answer with records, or 304 if nothing has changed.
-fn answer(headers: &HeaderMap, query: &Query, batch: Batch) -> Response {
-    let etag = etag(query, &batch);
+fn answer(headers: &HeaderMap, query: &Query, feed: &Feed, batch: Batch) -> Response {
+    let etag = etag(query, feed.created_at(), &batch);
     let known = headers.get_all(header::IF_NONE_MATCH).iter();
     let is_known = known.filter_map(|value| value.to_str().ok()).any(|tags| {
         tags.split(',')
@@ -219,8 +219,9 @@ fn set_position(headers: &mut HeaderMap, next: u64, up_to_date: bool, closed: bo
     }
 }
 
-/// Changes with everything that changes the response.
-fn etag(query: &Query, batch: &Batch) -> String {
+/// Changes with everything that changes the response. An id may be used again after a session was
+/// deleted.
+fn etag(query: &Query, created_at: u64, batch: &Batch) -> String {
     let Batch { from, next, up_to_date, closed, .. } = batch;
     let end = match (up_to_date, closed) {
         (_, true) => "closed",
@@ -229,5 +230,5 @@ fn etag(query: &Query, batch: &Batch) -> String {
     };
     let (dialect, partial) = (query.dialect.name, if query.partial { "-partial" } else { "" });
     let turn = query.turn.map(|turn| format!("-turn{turn}")).unwrap_or_default();
-    format!("\"{dialect}{partial}{turn}-{from}-{next}-{end}\"")
+    format!("\"{created_at}-{dialect}{partial}{turn}-{from}-{next}-{end}\"")
 }

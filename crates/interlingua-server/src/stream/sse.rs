@@ -101,7 +101,7 @@ impl Connection {
             tokio::select! {
                 () = self.feed.wait() => {}
                 () = tokio::time::sleep_until(heartbeat_at.min(self.closes_at)) => {}
-                _ = self.stopping.changed() => {}
+                () = App::stopped(&mut self.stopping) => {}
             }
             if Instant::now() >= heartbeat_at {
                 heartbeat_at += self.app.settings.streams.heartbeat;

@@ -13,7 +13,7 @@ use crate::lru::Lru;
 use crate::metrics::Metrics;
 
 /// How many writers of one session and form are kept, for readers at different places.
-const PER_FORM: usize = 2;
+const PER_FORM: usize = 4;
 
 /// What determines the output of a writer, except its entries.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -86,29 +86,58 @@ impl Writers {
     ) -> Option<Placed> {
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         let placed = cached.get_mut(key).and_then(|writers| {
-            let before = writers.iter().filter(|placed| placed.position <= position);
-            let nearest = before.max_by_key(|placed| placed.position)?;
-            Some(Placed { position: nearest.position, writer: nearest.writer.clone() })
+            let before = writers.iter().enumerate().filter(|(_, it)| it.position <= position);
+            let (at, _) = before.max_by_key(|(_, placed)| placed.position)?;
+            // The last one is the one that was used last.
+            let nearest = writers.remove(at);
+            let found = Placed { position: nearest.position, writer: nearest.writer.clone() };
+            writers.push(nearest);
+            Some(found)
         });
         let is_hit = placed.as_ref().is_some_and(|placed| placed.position == position);
         metrics.writer_looked_up(is_hit);
         placed
     }
 
-    /// Keeps a writer for the next reader. The ones that are furthest behind make room for it.
+    /// Keeps a writer for the next reader. The one that was not used for the longest time makes room.
     pub(crate) fn keep(&self, key: &WriterKey, placed: Placed) {
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(writers) = cached.get_mut(key) else {
             cached.insert(key.clone(), vec![placed]);
             return;
         };
-        if writers.iter().any(|known| known.position == placed.position) {
-            return;
-        }
+        writers.retain(|known| known.position != placed.position);
         writers.push(placed);
         if writers.len() > PER_FORM {
-            writers.sort_by_key(|placed| placed.position);
             writers.remove(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use interlingua::dialect;
+
+    use super::*;
+
+    /// A reader that catches up part by part is behind those that follow the end.
+    #[test]
+    fn a_place_that_is_used_is_kept_whatever_it_is() {
+        let record = SessionRecord::new(SessionId::new("s").unwrap(), "codex", 0);
+        let dialect = dialect::named("text").unwrap();
+        let key = WriterKey::new(&record, Form { dialect, partial: false, each_turn: false });
+        let (writers, metrics) = (Writers::new(64), Metrics::default());
+        let keep = |position| {
+            let writer = key.first_writer(dialect).unwrap();
+            writers.keep(&key, Placed { position, writer });
+        };
+        for position in 0..PER_FORM as u64 {
+            keep(1000 + position);
+        }
+        for position in [10, 20, 30] {
+            keep(position);
+            let found = writers.nearest(&key, position, &metrics).unwrap();
+            assert_eq!(found.position, position);
         }
     }
 }

@@ -217,6 +217,34 @@ async fn a_folder_cannot_be_left() {
     assert_eq!(server.store.list(&Filter::default()).await.unwrap().len(), 2);
 }
 
+/// A session that is continued stays where it was, if that is still allowed.
+#[tokio::test]
+async fn a_continued_session_stays_in_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let project = folder.join("project");
+    std::fs::create_dir(&project).unwrap();
+    let server = serve_with(|settings| settings.allowed.folders = vec![folder.clone()]).await;
+    let cwd = project.to_str().unwrap();
+    let first = server.post("/v1/sessions", &json!({"agent": "codex", "cwd": cwd})).await.json();
+    let next = json!({"agent": "codex", "continueFrom": first["id"]});
+    let created = server.post("/v1/sessions", &next).await;
+    assert_eq!((created.status.as_u16(), &created.json()["cwd"]), (201, &json!(cwd)));
+    std::fs::remove_dir(&project).unwrap();
+    let gone = server.post("/v1/sessions", &next).await;
+    assert_eq!(gone.error(), (403, "folder_not_allowed".to_owned()));
+}
+
+#[tokio::test]
+async fn metadata_is_bounded() {
+    let server = serve().await;
+    let create = async |length: usize| {
+        let body = json!({"agent": "codex", "metadata": {"text": "x".repeat(length)}});
+        server.post("/v1/sessions", &body).await.status.as_u16()
+    };
+    assert_eq!((create(16_000).await, create(17_000).await), (201, 422));
+}
+
 #[tokio::test]
 async fn an_answer_counts_once() {
     let server = serve().await;

@@ -159,6 +159,21 @@ async fn a_tag_covers_dialect_range_and_end() {
     assert_ne!(known(&closed), known(&grown));
 }
 
+/// An id is used again if a session is created with the same key after it was deleted.
+#[tokio::test]
+async fn a_tag_is_for_one_session() {
+    let server = serve().await;
+    let mut tags = Vec::new();
+    for _ in 0..2 {
+        let log = server.session("again").await;
+        log.append(entries(0..2)).await;
+        tags.push(server.get(&log.events()).await.header("etag").unwrap().to_owned());
+        server.request(Method::DELETE, "/v1/sessions/again").send().await.unwrap();
+        server.hands.advance(1);
+    }
+    assert_ne!(tags[0], tags[1]);
+}
+
 #[tokio::test]
 async fn only_reading_is_possible() {
     let server = serve().await;

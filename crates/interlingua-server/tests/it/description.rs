@@ -27,6 +27,7 @@ async fn the_description_lists_every_route() {
             "get /v1/sessions/{id}/events",
             "post /v1/sessions",
             "post /v1/sessions/{id}/commands",
+            "post /v1/sessions/{id}/tokens",
             "post /v1/translate",
         ]
     );

@@ -1,11 +1,11 @@
 //! Who sees what.
 
-use interlingua_server::{Scope, Token};
+use interlingua_server::{Scope, Token, TokenKey};
 use interlingua_sessions::SessionId;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{ADMIN, Answer, Running, entries, serve_with};
+use crate::support::{ADMIN, Answer, Running, entries, serve, serve_with};
 
 async fn with_tokens() -> Running {
     serve_with(|settings| {
@@ -140,4 +140,69 @@ async fn a_token_of_a_session_reads_and_commands_only_that() {
     let listed = send(&server, "of-one", Method::GET, "/v1/sessions").await.json();
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
     assert_eq!(send(&server, "of-ann", Method::GET, "/metrics").await.error().1, "admin_only");
+}
+
+/// A backend creates a session, and gives the page in a browser a token for it.
+#[tokio::test]
+async fn a_token_for_one_session_is_issued() {
+    let server = serve_with(|settings| {
+        settings.token_key = Some(TokenKey::from_secret("secret"));
+        settings.tokens.push(Token::new("of-ann", Scope::Owner("ann".to_owned())));
+    })
+    .await;
+    server.session_of("anns", Some("ann")).await;
+    server.session("other").await;
+    let issue = async |token: &str, id: &str, body: Value| {
+        let path = format!("{}/v1/sessions/{id}/tokens", server.url);
+        let request = server.client.post(path).bearer_auth(token);
+        let request = request.header("content-type", "application/json").body(body.to_string());
+        Answer::of(request.send().await.unwrap()).await
+    };
+    let issued = issue("of-ann", "anns", json!({"expiresIn": 60})).await;
+    assert_eq!(issued.status, 201, "{}", issued.text());
+    assert_eq!(issued.json()["expiresAt"], server.hands.now() + 60_000);
+    let token = issued.json()["token"].as_str().unwrap().to_owned();
+    for (method, path, status) in [
+        (Method::GET, "/v1/sessions/anns", 200),
+        (Method::GET, "/v1/sessions/anns/events", 200),
+        (Method::GET, "/v1/sessions/other", 404),
+        (Method::DELETE, "/v1/sessions/anns", 403),
+    ] {
+        assert_eq!(send(&server, &token, method, path).await.status, status, "{path}");
+    }
+    // It issues no further ones, and neither does someone else.
+    assert_eq!(issue(&token, "anns", json!({})).await.status, 403);
+    assert_eq!(issue("of-ann", "other", json!({})).await.status, 404);
+    for seconds in [json!(0), json!(604_801), json!(-1), json!("x")] {
+        assert_eq!(issue(ADMIN, "anns", json!({"expiresIn": seconds})).await.status, 422);
+    }
+    server.hands.advance(60_000);
+    let expired = send(&server, &token, Method::GET, "/v1/sessions/anns").await;
+    assert_eq!(expired.error(), (401, "unauthorized".to_owned()));
+}
+
+#[tokio::test]
+async fn issued_tokens_have_a_rate() {
+    let server = serve_with(|settings| {
+        settings.token_key = Some(TokenKey::from_secret("secret"));
+        settings.limits.requests_per_second = 3;
+    })
+    .await;
+    server.session("one").await;
+    let issued = server.post("/v1/sessions/one/tokens", &json!({})).await.json();
+    let token = issued["token"].as_str().unwrap().to_owned();
+    let mut statuses = Vec::new();
+    for _ in 0..5 {
+        statuses.push(send(&server, &token, Method::GET, "/v1/sessions/one").await.status.as_u16());
+    }
+    assert_eq!(statuses[..3], [200, 200, 200]);
+    assert!(statuses[3..].contains(&429), "{statuses:?}");
+}
+
+#[tokio::test]
+async fn without_a_secret_no_token_is_issued() {
+    let server = serve().await;
+    server.session("one").await;
+    let refused = server.post("/v1/sessions/one/tokens", &json!({})).await;
+    assert_eq!(refused.error(), (403, "no_token_key".to_owned()));
 }

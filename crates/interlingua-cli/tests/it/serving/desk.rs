@@ -72,6 +72,12 @@ impl Desk {
     }
 
     pub(super) fn start(&mut self) {
+        // What it reports is read, so that it is never blocked.
+        drop(self.start_with_log());
+    }
+
+    /// Starts the server; the thread returns what it reports after its address.
+    pub(super) fn start_with_log(&mut self) -> std::thread::JoinHandle<Vec<String>> {
         let store = self.store.display().to_string();
         let serve = command(&["serve", "--listen", "127.0.0.1:0", "--store", &store]);
         let mut command = match &self.within[..] {
@@ -95,9 +101,8 @@ impl Desk {
             panic!("the server did not start: {line}")
         };
         self.address.set(Some(address.to_owned()));
-        // What else it reports is read, so that it is never blocked.
-        std::thread::spawn(move || lines.for_each(drop));
         self.server = Some(server);
+        std::thread::spawn(move || lines.map_while(Result::ok).collect())
     }
 
     /// Kills the server without a warning.

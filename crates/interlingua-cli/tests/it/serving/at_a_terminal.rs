@@ -1,0 +1,153 @@
+//! `interlingua sessions --server`: lists, follows, continues and deletes the sessions of a server.
+
+use serde_json::{Value, json};
+
+use super::desk::Desk;
+use super::script::said;
+use super::story::outcomes;
+use crate::http::TOKEN;
+use crate::support::{Ran, command, ran};
+
+fn sessions(desk: &Desk, arguments: &[&str]) -> Ran {
+    let server = format!("http://{}", desk.address.get().unwrap());
+    let mut command = command(&[&["sessions", "--server", &server], arguments].concat());
+    command.env("INTERLINGUA_TOKEN", TOKEN).stdin(std::process::Stdio::null());
+    ran(command.output().unwrap())
+}
+
+fn succeeds(desk: &Desk, arguments: &[&str]) -> String {
+    let ran = sessions(desk, arguments);
+    assert_eq!(ran.code, Some(0), "{arguments:?}: {}{}", ran.stdout, ran.stderr);
+    ran.stdout
+}
+
+#[test]
+fn sessions_of_a_server_are_listed_continued_and_deleted() {
+    let desk = Desk::new();
+    let id = desk.create("begin here", "k1");
+    desk.until(&id, |events| outcomes(events).len() == 1);
+    let listed = succeeds(&desk, &["list"]);
+    for part in [&*id, "begin here", "idle"] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+    let sent = succeeds(&desk, &["send", &id[..8], "go on", "--to", "text", "--key", "k2"]);
+    assert!(sent.contains("go on three.") && !sent.contains("begin here one."), "{sent}");
+    // The same command again only reports what became of it.
+    assert_eq!(succeeds(&desk, &["send", &id, "go on", "--key", "k2", "--no-wait"]), "");
+    assert_eq!(desk.times("go on"), 1);
+    let shown = succeeds(&desk, &["show", &id, "--to", "events"]);
+    let shown: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(shown, desk.events(&id));
+    let other = sessions(&desk, &["show", "nothing"]);
+    assert_eq!(other.code, Some(2));
+    assert!(other.stderr.contains("no session \"nothing\""), "{}", other.stderr);
+    succeeds(&desk, &["delete", &id]);
+    assert_eq!(succeeds(&desk, &["list"]), "");
+}
+
+#[test]
+fn a_session_of_a_server_is_followed_and_answered() {
+    let desk = Desk::new();
+    let id = desk.create("touch it", "k1");
+    let events = desk
+        .until(&id, |events| events.iter().any(|event| event["type"] == "permission_requested"));
+    let request = events.iter().find(|event| event["type"] == "permission_requested").unwrap();
+    let request = request["request"].as_str().unwrap().to_owned();
+    let following = std::thread::scope(|scope| {
+        let following = scope.spawn(|| succeeds(&desk, &["follow", &id, "--to", "text"]));
+        succeeds(&desk, &["send", &id, "--allow", &request]);
+        desk.until(&id, |events| outcomes(events).len() == 1);
+        let twice = sessions(&desk, &["send", &id, "--deny", &request]);
+        assert_eq!(twice.code, Some(2), "{}", twice.stdout);
+        // A reader that follows ends when the session is closed.
+        succeeds(&desk, &["send", &id, "--close"]);
+        following.join().unwrap()
+    });
+    assert!(following.contains("allowed"), "{following}");
+    assert_eq!(desk.session(&id)["state"], "ended");
+    let closed = sessions(&desk, &["send", &id, "too late"]);
+    assert!(closed.stderr.contains("closed"), "{}", closed.stderr);
+}
+
+#[test]
+fn a_wrong_token_or_address_is_reported() {
+    let desk = Desk::new();
+    let server = format!("http://{}", desk.address.get().unwrap());
+    let run = |server: &str, token: &str| {
+        let mut command = command(&["sessions", "--server", server]);
+        command.env("INTERLINGUA_TOKEN", token);
+        ran(command.output().unwrap())
+    };
+    let wrong = "wrong-token-0123456789";
+    for (server, token, problem) in [
+        (&*server, wrong, "the token is missing or unknown"),
+        (&server, "", "set INTERLINGUA_TOKEN"),
+        ("http://127.0.0.1:1", TOKEN, "does not answer"),
+        ("ftp://127.0.0.1", TOKEN, "begins with http"),
+        ("nonsense", TOKEN, "the address"),
+    ] {
+        let ran = run(server, token);
+        assert_eq!(ran.code, Some(2), "{server}");
+        assert!(ran.stderr.contains(problem), "{server}: {}", ran.stderr);
+        assert!(!ran.stderr.contains(wrong), "{}", ran.stderr);
+    }
+}
+
+/// An agent could use the token to decide its own requests.
+#[test]
+fn an_agent_does_not_receive_the_token() {
+    let script = r#"#!/bin/sh
+while read -r line; do
+  case $line in *'"type":"user"'*) ;; *) continue;; esac
+  env > environment
+  echo '{"type":"system","subtype":"init","session_id":"s1","model":"m","cwd":"/w","tools":[],"uuid":"i"}'
+  echo '{"type":"result","subtype":"success","is_error":false,"result":"","session_id":"s1","uuid":"r"}'
+done
+"#;
+    let mut desk = Desk::with_agent(script, "claude");
+    desk.start();
+    let id = desk.create("go", "k1");
+    desk.until(&id, |events| outcomes(events).len() == 1);
+    let environment = std::fs::read_to_string(desk.path("work/environment")).unwrap();
+    assert!(environment.contains("HOME="), "{environment}");
+    assert!(!environment.contains(TOKEN), "{environment}");
+}
+
+/// A page in a browser gets a token for one session.
+#[test]
+fn a_token_for_one_session_survives_a_restart() {
+    let mut desk = Desk::new();
+    let id = desk.create("hello", "k1");
+    let seen = desk.until(&id, |events| outcomes(events).len() == 1);
+    let path = format!("/v1/sessions/{id}/tokens");
+    let issued = desk.request("POST", &path, None, Some(json!({"expiresIn": 600})));
+    assert_eq!(issued.status, 201, "{}", issued.text());
+    desk.kill();
+    desk.restart(&id, &seen);
+    let token = issued.json()["token"].as_str().unwrap().to_owned();
+    let server = format!("http://{}", desk.address.get().unwrap());
+    let mut command = command(&["sessions", "--server", &server, "show", &id]);
+    let shown = ran(command.env("INTERLINGUA_TOKEN", &token).output().unwrap());
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    let text = said("hello");
+    assert!(shown.stdout.contains(text.split(". ").next().unwrap()), "{}", shown.stdout);
+}
+
+/// The log of the server is JSON, and has neither the token nor what was said.
+#[test]
+fn requests_are_logged_without_secrets() {
+    let mut desk = Desk::prepared();
+    desk.arguments = vec!["--log".to_owned(), "info".to_owned()];
+    let log = desk.start_with_log();
+    let id = desk.create("my secret plan", "k1");
+    desk.until(&id, |events| outcomes(events).len() == 1);
+    desk.stop();
+    let log: Vec<String> = log.join().unwrap();
+    assert!(log.iter().any(|line| line.contains("\"route\":\"/v1/sessions\"")), "{log:?}");
+    for line in &log {
+        assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
+        for secret in [TOKEN, "secret plan"] {
+            assert!(!line.contains(secret), "{line}");
+        }
+    }
+}

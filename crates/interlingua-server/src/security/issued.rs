@@ -1,0 +1,103 @@
+//! Tokens for one session that the server issues, for a page in a browser for instance.
+//!
+//! A token names its session and its expiry, and is signed, so the server keeps none of them. The
+//! key is derived from a secret of the operator: tokens survive a restart, other instances with the
+//! same secret accept them, and another secret revokes all of them.
+
+use hmac::{Hmac, KeyInit, Mac};
+use interlingua_sessions::SessionId;
+use sha2::{Digest, Sha256, Sha512};
+
+/// What every issued token begins with; its last character is the version of the form.
+const PREFIX: &str = "il1";
+
+/// Separates this use of the secret from all others.
+const PURPOSE: &[u8] = b"interlingua: tokens of sessions\0";
+
+/// Issues tokens, and checks them.
+#[derive(Clone)]
+pub struct TokenKey([u8; 64]);
+
+impl std::fmt::Debug for TokenKey {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("TokenKey")
+    }
+}
+
+impl TokenKey {
+    /// The key that belongs to a secret.
+    pub fn from_secret(secret: &str) -> Self {
+        Self(Sha512::new().chain_update(PURPOSE).chain_update(secret).finalize().into())
+    }
+
+    /// A token for a session, until a time in milliseconds since 1970.
+    pub(crate) fn issue(&self, session: &SessionId, expires_at: u64) -> String {
+        let content = format!("{PREFIX}.{session}.{expires_at}");
+        let signature = self.sign(&content).finalize().into_bytes();
+        let hex: String = signature.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{content}.{hex}")
+    }
+
+    /// The session of a token, if it is one of ours and has not expired.
+    pub(crate) fn session(&self, token: &str, now_ms: u64) -> Option<SessionId> {
+        let (content, signature) = token.rsplit_once('.')?;
+        let signature = from_hex(signature)?;
+        // It is compared in a time that does not depend on it, before anything of it is used.
+        self.sign(content).verify_slice(&signature).ok()?;
+        let (prefix, rest) = content.split_once('.')?;
+        let (session, expires_at) = rest.split_once('.')?;
+        let expires_at: u64 = expires_at.parse().ok()?;
+        (prefix == PREFIX && now_ms < expires_at).then_some(())?;
+        SessionId::new(session).ok()
+    }
+
+    fn sign(&self, content: &str) -> Hmac<Sha256> {
+        let mac = Hmac::<Sha256>::new(&self.0.into());
+        mac.chain_update(content)
+    }
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = text
+        .bytes()
+        .map(|byte| match byte {
+            b'0'..=b'9' => Some(byte - b'0'),
+            b'a'..=b'f' => Some(byte - b'a' + 10),
+            _ => None,
+        })
+        .collect();
+    let digits = digits.filter(|digits| digits.len() == 64)?;
+    Some(digits.chunks(2).map(|pair| pair.iter().fold(0, |all, digit| all << 4 | digit)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_for_its_session_until_it_expires() {
+        let key = TokenKey::from_secret("secret");
+        let session = SessionId::new("s-1_a").unwrap();
+        let token = key.issue(&session, 1000);
+        assert_eq!(key.session(&token, 999), Some(session));
+        assert_eq!(key.session(&token, 1000), None, "it has expired");
+        assert_eq!(TokenKey::from_secret("other").session(&token, 0), None);
+    }
+
+    #[test]
+    fn a_forged_or_truncated_token_is_none() {
+        let key = TokenKey::from_secret("secret");
+        let token = key.issue(&SessionId::new("s").unwrap(), 1000);
+        for (at, byte) in token.bytes().enumerate() {
+            assert_eq!(key.session(&token[..at], 0), None, "{at}");
+            let mut forged = token.clone().into_bytes();
+            forged[at] = if byte == b'1' { b'2' } else { b'1' };
+            assert_eq!(key.session(&String::from_utf8(forged).unwrap(), 0), None, "{at}");
+        }
+        for token in ["", ".", "il1", "il1.s.1000.", "il1.s.1000.ä"] {
+            assert_eq!(key.session(token, 0), None, "{token}");
+        }
+        assert_eq!(key.session(&format!("{token}0"), 0), None);
+        assert_eq!(key.session(&token.to_uppercase(), 0), None);
+    }
+}
