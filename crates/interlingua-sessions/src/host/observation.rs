@@ -1,11 +1,11 @@
 //! What the entries of an agent change in the record of its session.
 
-use interlingua::Entry;
 use interlingua::event::Data;
+use interlingua::{Batch, EntryRef};
 use interlingua_agents::{InputRequest, Wanted};
 
 use super::delivery::{self, Turn};
-use crate::{CommandState, CommandUpdate, IdempotencyKey, Patch, State, Waiting};
+use crate::{CommandState, CommandUpdate, Commit, IdempotencyKey, State, Waiting};
 
 /// What is known of a live session from its entries.
 #[derive(Debug)]
@@ -16,12 +16,11 @@ pub(super) struct Observed {
     requested: Vec<InputRequest>,
 }
 
-/// What one batch of entries changes.
+/// Entries that are stored next, and what they change.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    pub(super) patch: Patch,
-    pub(super) commands: Vec<CommandUpdate>,
-    /// The prompt whose intent the batch contains: once the batch is stored, it is sent.
+    pub(super) commit: Commit,
+    /// The prompt whose intent the entries contain: once they are stored, it is sent.
     pub(super) announced: Option<IdempotencyKey>,
 }
 
@@ -58,17 +57,16 @@ impl Observed {
     }
 
     /// Takes a batch of entries, which are stored next.
-    pub(super) fn observe(&mut self, batch: &[Entry]) -> Changes {
-        let mut changes = Changes::default();
-        for entry in batch {
-            self.entry(entry, &mut changes);
-        }
-        changes.patch.state = Some(self.state());
-        changes
+    pub(super) fn observe(&mut self, batch: &Batch, changes: &mut Changes) {
+        batch.for_each(|entry| {
+            changes.commit.entries.push(entry);
+            self.entry(entry, changes);
+        });
+        changes.commit.patch.state = Some(self.state());
     }
 
-    fn entry(&mut self, entry: &Entry, changes: &mut Changes) {
-        let patch = &mut changes.patch;
+    fn entry(&mut self, entry: EntryRef<'_>, changes: &mut Changes) {
+        let Commit { patch, commands, .. } = &mut changes.commit;
         match &entry.event.data {
             Data::SessionStarted(started) => {
                 patch.native_id = started.id.as_ref().map(|id| id.to_string().trim().to_owned());
@@ -88,7 +86,7 @@ impl Observed {
                     && delivery::intent(state).as_deref() == Some(key.as_str())
                 {
                     let (state, sequence) = (CommandState::Delivering, Some(entry.sequence));
-                    changes.commands.push(CommandUpdate { key: key.clone(), state, sequence });
+                    commands.push(CommandUpdate { key: key.clone(), state, sequence });
                     changes.announced = Some(key.clone());
                 }
             }
@@ -98,7 +96,7 @@ impl Observed {
                 Turn::Announced(_) => {}
                 Turn::Sent(key) => {
                     let (state, sequence) = (CommandState::Delivered, Some(entry.sequence));
-                    changes.commands.push(CommandUpdate { key: key.clone(), state, sequence });
+                    commands.push(CommandUpdate { key: key.clone(), state, sequence });
                     self.turn = Turn::Running;
                 }
                 Turn::Resting | Turn::Running => self.turn = Turn::Running,

@@ -5,7 +5,7 @@
 //! its turn ends as failed too, because sending it again might run it twice.
 
 use interlingua::event::{Event, Outcome};
-use interlingua::{Entry, EntryRef, Exit, Reader, Stopped, StreamEnd};
+use interlingua::{EntryRef, Exit, Reader, Stopped, StreamEnd};
 
 use super::Received;
 use super::command::Command;
@@ -14,7 +14,7 @@ use super::log::{self, StoredLog};
 use super::observation::Observed;
 use super::owner::Owner;
 use crate::store::system_clock;
-use crate::{CommandState, CommandUpdate, Commit, Error, Patch, State, StoredCommand};
+use crate::{CommandState, CommandUpdate, Commit, Error, Lines, Patch, State, StoredCommand};
 
 /// The cause of a turn that was running.
 const LOST: &str = "the server ended in the middle of the turn; what the agent printed and was not \
@@ -75,7 +75,7 @@ impl Owner {
         let entries = match cause {
             Some(cause) if has_open_turn => self.ended(reader, cause),
             Some(cause) => self.emitted(reader, delivery::failed_turn(cause)),
-            None => Vec::new(),
+            None => Lines::default(),
         };
         let patch = Patch { state: Some(State::Idle), ..Patch::default() };
         self.commit(Commit { entries, patch, commands: updates }).await
@@ -91,7 +91,7 @@ impl Owner {
         let entries = match stored.has_open_turn {
             true => self.ended(stored.reader, cause),
             false if key.is_some() => self.emitted(stored.reader, delivery::failed_turn(cause)),
-            false => Vec::new(),
+            false => Lines::default(),
         };
         let reason = cause.to_owned();
         let (state, sequence) = (CommandState::Unknown { reason }, Some(self.next));
@@ -102,11 +102,11 @@ impl Owner {
     }
 
     /// The entries that end the stream which an agent left open.
-    fn ended(&self, mut reader: Reader, cause: &str) -> Vec<Entry> {
+    fn ended(&self, mut reader: Reader, cause: &str) -> Lines {
         let stopped = Some(Stopped { outcome: Outcome::Failed, cause: cause.to_owned() });
         let exit = Exit { stopped, ..Exit::default() };
-        let mut entries = Vec::new();
-        let mut keep = |entry: EntryRef<'_>| entries.push(entry.to_owned());
+        let mut entries = Lines::default();
+        let mut keep = |entry: EntryRef<'_>| entries.push(entry);
         let Ok(_) = reader.end_stream(StreamEnd::Exit(&exit), Some(now()), &mut keep);
         entries
     }
@@ -116,9 +116,9 @@ impl Owner {
         &self,
         mut reader: Reader,
         events: impl IntoIterator<Item = Event<'static>>,
-    ) -> Vec<Entry> {
-        let mut entries = Vec::new();
-        let mut keep = |entry: EntryRef<'_>| entries.push(entry.to_owned());
+    ) -> Lines {
+        let mut entries = Lines::default();
+        let mut keep = |entry: EntryRef<'_>| entries.push(entry);
         for event in events {
             let Ok(_) = reader.emit(event, Some(now()), &mut keep);
         }
@@ -126,9 +126,9 @@ impl Owner {
     }
 
     /// The entries that end a session whose agent is not live.
-    pub(super) fn finished(&self, reader: Reader) -> Vec<Entry> {
-        let mut entries = Vec::new();
-        let mut keep = |entry: EntryRef<'_>| entries.push(entry.to_owned());
+    pub(super) fn finished(&self, reader: Reader) -> Lines {
+        let mut entries = Lines::default();
+        let mut keep = |entry: EntryRef<'_>| entries.push(entry);
         let Ok(_) = reader.finish(&Exit::default(), Some(now()), &mut keep);
         entries
     }

@@ -459,7 +459,10 @@ async fn between_intent_and_receipt(store: &MemoryStore) -> SessionId {
     let fence = store.claim(&id).await.unwrap();
     let commands = vec![CommandUpdate { key: key("once"), state, sequence }];
     let patch = Patch { state: Some(State::Working), ..Patch::default() };
-    store.commit(&id, fence, Commit { entries: vec![entry], patch, commands }).await.unwrap();
+    store
+        .commit(&id, fence, Commit { entries: vec![entry].into(), patch, commands })
+        .await
+        .unwrap();
     id
 }
 
