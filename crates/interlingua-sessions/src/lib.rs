@@ -26,6 +26,7 @@ mod command;
 mod error;
 pub mod host;
 mod id;
+mod lines;
 mod log;
 mod memory;
 mod record;
@@ -37,6 +38,7 @@ pub use command::{Acknowledgement, CommandState, CommandUpdate, IdempotencyKey, 
 pub use error::Error;
 pub use host::Host;
 pub use id::SessionId;
+pub use lines::Lines;
 pub use memory::MemoryStore;
 pub use record::{Filter, Patch, SessionRecord, State, Waiting};
 pub use sqlite::{Durability, ServerLock, SessionRecorder, SqliteStore, import_session_files};

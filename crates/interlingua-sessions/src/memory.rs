@@ -197,8 +197,9 @@ impl Store for MemoryStore {
             if tail.closed {
                 return Err(Error::Closed(id.clone()));
             }
-            let lines = encode(id, tail.next, &commit)?;
-            session.lines.extend(lines);
+            let lines = commit.entries.continuing(id, tail.next)?;
+            let lines = lines.split_inclusive(|byte| *byte == b'\n');
+            session.lines.extend(lines.map(<[u8]>::to_vec));
             for update in commit.commands {
                 let known = session.keys.get(&update.key).copied();
                 let command = known.and_then(|at| session.commands.get_mut(at));
@@ -291,20 +292,4 @@ impl Store for MemoryStore {
     fn probe(&self) -> Answer<'_, ()> {
         ready(Ok(()))
     }
-}
-
-/// The JSON form of entries that continue a log, one line each.
-pub(crate) fn encode(id: &SessionId, next: u64, commit: &Commit) -> Result<Vec<Vec<u8>>, Error> {
-    let mut lines = Vec::with_capacity(commit.entries.len());
-    for (expected, entry) in (next..).zip(&commit.entries) {
-        if entry.sequence != expected {
-            let (id, found) = (id.clone(), entry.sequence);
-            return Err(Error::Gap { id, expected, found });
-        }
-        let line = serde_json::to_vec(entry);
-        let mut line = line.map_err(|problem| Error::Failed(problem.to_string()))?;
-        line.push(b'\n');
-        lines.push(line);
-    }
-    Ok(lines)
 }

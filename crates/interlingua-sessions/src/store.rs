@@ -5,13 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use interlingua::Entry;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
-    Acknowledgement, CommandUpdate, Error, Filter, IdempotencyKey, Patch, SessionId, SessionRecord,
-    StoredCommand,
+    Acknowledgement, CommandUpdate, Error, Filter, IdempotencyKey, Lines, Patch, SessionId,
+    SessionRecord, StoredCommand,
 };
 
 /// The result of an operation.
@@ -47,7 +46,7 @@ impl Fence {
 #[derive(Debug, Clone, Default)]
 pub struct Commit {
     /// Entries that continue the log.
-    pub entries: Vec<Entry>,
+    pub entries: Lines,
     /// Changed fields of the record.
     pub patch: Patch,
     /// What became of commands.

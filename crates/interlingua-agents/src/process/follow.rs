@@ -7,42 +7,60 @@ use std::io;
 #[cfg(not(target_os = "linux"))]
 const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
 
+#[cfg(target_os = "linux")]
+mod watcher;
+
 /// Waits until a file is written to, with kernel events where they are available.
 #[derive(Debug)]
 pub(super) struct Follow {
-    /// The inotify descriptor, which is read like a pipe.
     #[cfg(target_os = "linux")]
-    inotify: tokio::net::unix::pipe::Receiver,
+    watcher: std::sync::Arc<watcher::Watcher>,
+    /// The number of the watch.
+    #[cfg(target_os = "linux")]
+    number: i32,
+    /// There is a change that is not acknowledged. The file is not watched then.
+    #[cfg(target_os = "linux")]
+    changed: std::sync::Arc<tokio::sync::watch::Sender<bool>>,
 }
 
 #[cfg(target_os = "linux")]
 impl Follow {
     pub(super) fn new(file: &File) -> io::Result<Self> {
-        use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-        use std::os::fd::AsRawFd;
-
-        let descriptor = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        // An unnamed file still has a path under `/proc`.
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        inotify::add_watch(&descriptor, path, WatchFlags::MODIFY)?;
-        let inotify = tokio::net::unix::pipe::Receiver::from_owned_fd_unchecked(descriptor)?;
-        Ok(Self { inotify })
+        let watcher = watcher::Watcher::of_runtime()?;
+        let changed = std::sync::Arc::default();
+        let number = watcher.watch(file, &changed)?;
+        Ok(Self { watcher, number, changed })
     }
 
     /// Waits for a change that is not [acknowledged](Self::acknowledge) yet. Several changes are one.
     pub(super) async fn changed(&mut self) {
-        // An error would be one for ever.
-        if self.inotify.readable().await.is_err() {
+        let mut changed = self.changed.subscribe();
+        if changed.wait_for(|changed| *changed).await.is_err() {
             std::future::pending().await
         }
     }
 
     /// Forgets the changes so far. Until then, further changes are added to the one that is known,
     /// and cause no wake-up.
-    pub(super) fn acknowledge(&mut self) {
-        let mut events = [0; 4096];
-        // The contents of the events are irrelevant; their arrival means that the file changed.
-        while self.inotify.try_read(&mut events).is_ok_and(|length| length > 0) {}
+    pub(super) fn acknowledge(&mut self, file: &File) {
+        if !self.changed.send_replace(false) {
+            // It is still watched.
+            return;
+        }
+        match self.watcher.watch(file, &self.changed) {
+            Ok(number) => self.number = number,
+            // It is tried again when the file was read.
+            Err(_) => {
+                self.changed.send_replace(true);
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Follow {
+    fn drop(&mut self) {
+        self.watcher.forget(self.number);
     }
 }
 
@@ -56,7 +74,7 @@ impl Follow {
         tokio::time::sleep(POLL_INTERVAL).await;
     }
 
-    pub(super) fn acknowledge(&mut self) {}
+    pub(super) fn acknowledge(&mut self, _file: &File) {}
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -83,5 +101,22 @@ mod tests {
         writer.write_all(b"c").unwrap();
         spool.grown().await;
         assert_eq!(spool.read().unwrap(), b"c");
+    }
+
+    /// A user may have 128 inotify instances, so the 129th agent could not be started.
+    #[tokio::test]
+    async fn more_files_are_followed_than_a_user_has_inotify_instances() {
+        let limit = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_instances").unwrap();
+        // Each file needs two descriptors.
+        let count = limit.trim().parse().unwrap_or(128).min(300) + 1;
+        let mut spools: Vec<_> = (0..count).map(|_| Spool::new().unwrap()).collect();
+        let mut writers: Vec<_> = spools.iter().map(|spool| spool.writer().unwrap()).collect();
+        for (number, (spool, writer)) in spools.iter_mut().zip(&mut writers).enumerate() {
+            let at_once = tokio::time::timeout(Duration::ZERO, spool.changed()).await;
+            assert!(at_once.is_err(), "{number}: another file has changed");
+            writer.write_all(b"a").unwrap();
+            spool.grown().await;
+            assert_eq!(spool.read().unwrap(), b"a");
+        }
     }
 }

@@ -98,7 +98,7 @@ impl Spool {
     /// Everything that was printed so far is about to be read. Until then, what is printed wakes
     /// no one who is not waiting.
     pub(crate) fn acknowledge(&mut self) {
-        self.follow.acknowledge();
+        self.follow.acknowledge(&self.file);
     }
 }
 

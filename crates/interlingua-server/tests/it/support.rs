@@ -176,7 +176,7 @@ pub(crate) struct Log {
 
 impl Log {
     pub(crate) async fn append(&self, entries: Vec<Entry>) {
-        let commit = Commit { entries, ..Commit::default() };
+        let commit = Commit { entries: entries.into(), ..Commit::default() };
         self.store.commit(&self.id, self.fence, commit).await.unwrap();
     }
 

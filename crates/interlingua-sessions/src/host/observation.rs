@@ -1,12 +1,12 @@
 //! What the entries of an agent change in the record of its session.
 
-use interlingua::Entry;
 use interlingua::event::Data;
+use interlingua::{Batch, EntryRef};
 use interlingua_agents::{InputRequest, Wanted};
 
 use super::delivery::Turn;
 use crate::record::title;
-use crate::{CommandState, CommandUpdate, IdempotencyKey, Patch, State, Waiting, log};
+use crate::{CommandState, CommandUpdate, Commit, IdempotencyKey, State, Waiting, log};
 
 /// What is known of a live session from its entries.
 #[derive(Debug)]
@@ -17,12 +17,11 @@ pub(super) struct Observed {
     requested: Vec<InputRequest>,
 }
 
-/// What one batch of entries changes.
+/// Entries that are stored next, and what they change.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    pub(super) patch: Patch,
-    pub(super) commands: Vec<CommandUpdate>,
-    /// The prompt whose intent the batch contains: once the batch is stored, it is sent.
+    pub(super) commit: Commit,
+    /// The prompt whose intent the entries contain: once they are stored, it is sent.
     pub(super) announced: Option<IdempotencyKey>,
 }
 
@@ -59,18 +58,17 @@ impl Observed {
     }
 
     /// Takes a batch of entries, which are stored next.
-    pub(super) fn observe(&mut self, batch: &[Entry]) -> Changes {
-        let mut changes = Changes::default();
-        for entry in batch {
-            self.entry(entry, &mut changes);
-        }
-        changes
+    pub(super) fn observe(&mut self, batch: &Batch, changes: &mut Changes) {
+        batch.for_each(|entry| {
+            changes.commit.entries.push(entry);
+            self.entry(entry, changes);
+        });
     }
 
     /// What the agent reports of its own permission mode is not the mode of the session, which callers
     /// are allowed to request or not.
-    fn entry(&mut self, entry: &Entry, changes: &mut Changes) {
-        let patch = &mut changes.patch;
+    fn entry(&mut self, entry: EntryRef<'_>, changes: &mut Changes) {
+        let Commit { patch, commands, .. } = &mut changes.commit;
         match &entry.event.data {
             Data::SessionStarted(started) => {
                 patch.native_id = started.id.as_ref().map(|id| id.to_string().trim().to_owned());
@@ -88,12 +86,12 @@ impl Observed {
                     && log::intent(state).as_deref() == Some(key.as_str())
                 {
                     let (state, sequence) = (CommandState::Delivering, Some(entry.sequence));
-                    changes.commands.push(CommandUpdate { key: key.clone(), state, sequence });
+                    commands.push(CommandUpdate { key: key.clone(), state, sequence });
                     changes.announced = Some(key.clone());
                 }
             }
             Data::UserMessage(message) => {
-                changes.patch.title.get_or_insert_with(|| title(&message.text.to_plain()));
+                patch.title.get_or_insert_with(|| title(&message.text.to_plain()));
             }
             // A turn that begins before the announced prompt was sent is the agent's own; the prompt
             // waits for its end.
@@ -101,7 +99,7 @@ impl Observed {
                 Turn::Announced(_) => {}
                 Turn::Sent(key) => {
                     let (state, sequence) = (CommandState::Delivered, Some(entry.sequence));
-                    changes.commands.push(CommandUpdate { key: key.clone(), state, sequence });
+                    commands.push(CommandUpdate { key: key.clone(), state, sequence });
                     self.turn = Turn::Running;
                 }
                 Turn::Resting | Turn::Running => self.turn = Turn::Running,
@@ -140,9 +138,9 @@ fn waiting(request: &InputRequest) -> Waiting {
 
 #[cfg(test)]
 mod tests {
-    use interlingua::Origin;
     use interlingua::event::{Event, SessionUpdated};
     use interlingua::json::Text;
+    use interlingua::{Entry, Origin};
 
     use super::*;
 
@@ -162,7 +160,10 @@ mod tests {
             event: Event::new(updated),
             raw: None,
         };
-        let patch = Observed::resting().observe(&[entry]).patch;
+        let (mut batch, mut changes) = (Batch::default(), Changes::default());
+        batch.push(entry.borrowed());
+        Observed::resting().observe(&batch, &mut changes);
+        let patch = changes.commit.patch;
         assert_eq!((patch.model.as_deref(), patch.mode), (Some("m"), None));
     }
 }

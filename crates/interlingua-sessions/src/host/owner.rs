@@ -8,21 +8,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use interlingua::{Batch, Entry};
+use interlingua::Batch;
 use interlingua_agents::{Entries, Handle, InputRequest};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::Shared;
 use super::delivery::{self, QueuedPrompt, Turn};
-use super::observation::Observed;
+use super::observation::{Changes, Observed};
 use crate::{
     Acknowledgement, CommandState, Commit, Error, Fence, IdempotencyKey, Patch, SessionId,
     SessionRecord, State,
 };
 
 /// The number of entries that are stored in one commit, if so many have arrived.
-const MAX_BATCH: usize = 4096;
+const MAX_BATCH: u64 = 4096;
 
 /// The delays before an operation that failed is tried again.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
@@ -245,15 +245,18 @@ impl Owner {
 
     /// Stores a batch of entries, with what it changes.
     async fn append(&mut self, batch: Batch) -> Result<(), Error> {
-        let mut batch = batch.to_entries();
+        let mut changes = Changes::default();
+        self.observed.observe(&batch, &mut changes);
         if let Some(live) = &mut self.agent {
-            while batch.len() < MAX_BATCH
+            while changes.commit.entries.len() < MAX_BATCH
                 && let Some(more) = live.entries.try_next()
             {
-                batch.extend(&more);
+                self.observed.observe(&more, &mut changes);
             }
         }
-        let announced = self.store_batch(batch).await?;
+        changes.commit.patch.state = Some(self.state());
+        let Changes { commit, announced } = changes;
+        self.commit(commit).await?;
         self.store_requests().await?;
         if let Some(key) = announced {
             self.send_prompt(key).await?;
@@ -261,13 +264,12 @@ impl Owner {
         Ok(())
     }
 
-    /// Stores entries with what they change. Returns the prompt that they announce, if they do.
-    async fn store_batch(&mut self, entries: Vec<Entry>) -> Result<Option<IdempotencyKey>, Error> {
-        let changes = self.observed.observe(&entries);
-        let patch = Patch { state: Some(self.state()), ..changes.patch };
-        let commands = changes.commands;
-        self.commit(Commit { entries, patch, commands }).await?;
-        Ok(changes.announced)
+    /// Stores what an agent still emits that takes no more prompts.
+    async fn store_batch(&mut self, batch: &Batch) -> Result<(), Error> {
+        let mut changes = Changes::default();
+        self.observed.observe(batch, &mut changes);
+        changes.commit.patch.state = Some(self.state());
+        self.commit(changes.commit).await
     }
 
     /// Sends the prompt whose intent is stored.

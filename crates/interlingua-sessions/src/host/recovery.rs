@@ -5,7 +5,7 @@
 //! its turn ends as failed too, because sending it again might run it twice.
 
 use interlingua::event::{Event, Outcome};
-use interlingua::{Entry, EntryRef, Exit, Reader, Stopped, StreamEnd};
+use interlingua::{EntryRef, Exit, Reader, Stopped, StreamEnd};
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use super::observation::Observed;
 use super::owner::Owner;
 use crate::log::{self, LOST, StoredLog};
 use crate::store::system_clock;
-use crate::{CommandState, CommandUpdate, Commit, Error, Patch, State, StoredCommand};
+use crate::{CommandState, CommandUpdate, Commit, Error, Lines, Patch, State, StoredCommand};
 
 /// The cause of a turn of which it is not known whether it began.
 const UNKNOWN: &str = "delivery unknown: the process that ran the agent ended while the prompt was being sent, and the \
@@ -81,7 +81,7 @@ impl Owner {
         let entries = match cause {
             Some(cause) if has_open_turn => self.ended(reader, cause),
             Some(cause) => self.emitted(reader, delivery::failed_turn(cause)),
-            None => Vec::new(),
+            None => Lines::default(),
         };
         let sent_again = updates.iter().any(|update| update.state == CommandState::Accepted);
         let state = if waits || sent_again { State::Starting } else { State::Idle };
@@ -102,7 +102,7 @@ impl Owner {
         let entries = match stored.has_open_turn {
             true => self.ended(stored.reader, cause),
             false if key.is_some() => self.emitted(stored.reader, delivery::failed_turn(cause)),
-            false => Vec::new(),
+            false => Lines::default(),
         };
         let reason = cause.to_owned();
         let (state, sequence) = (CommandState::Unknown { reason }, Some(self.next));
@@ -113,11 +113,11 @@ impl Owner {
     }
 
     /// The entries that end the stream which an agent left open.
-    fn ended(&self, mut reader: Reader, cause: &str) -> Vec<Entry> {
+    fn ended(&self, mut reader: Reader, cause: &str) -> Lines {
         let stopped = Some(Stopped { outcome: Outcome::Failed, cause: cause.to_owned() });
         let exit = Exit { stopped, ..Exit::default() };
-        let mut entries = Vec::new();
-        let mut keep = |entry: EntryRef<'_>| entries.push(entry.to_owned());
+        let mut entries = Lines::default();
+        let mut keep = |entry: EntryRef<'_>| entries.push(entry);
         let Ok(_) = reader.end_stream(StreamEnd::Exit(&exit), Some(now()), &mut keep);
         entries
     }
@@ -127,9 +127,9 @@ impl Owner {
         &self,
         mut reader: Reader,
         events: impl IntoIterator<Item = Event<'static>>,
-    ) -> Vec<Entry> {
-        let mut entries = Vec::new();
-        let mut keep = |entry: EntryRef<'_>| entries.push(entry.to_owned());
+    ) -> Lines {
+        let mut entries = Lines::default();
+        let mut keep = |entry: EntryRef<'_>| entries.push(entry);
         for event in events {
             let Ok(_) = reader.emit(event, Some(now()), &mut keep);
         }
@@ -137,9 +137,9 @@ impl Owner {
     }
 
     /// The entries that end a session whose agent is not live.
-    pub(super) fn finished(&self, reader: Reader) -> Vec<Entry> {
-        let mut entries = Vec::new();
-        let mut keep = |entry: EntryRef<'_>| entries.push(entry.to_owned());
+    pub(super) fn finished(&self, reader: Reader) -> Lines {
+        let mut entries = Lines::default();
+        let mut keep = |entry: EntryRef<'_>| entries.push(entry);
         let Ok(_) = reader.finish(&Exit::default(), Some(now()), &mut keep);
         entries
     }

@@ -71,7 +71,7 @@ fn import(connection: &mut Connection, holder: &Holder, path: &Path) -> Result<(
         operations::create(&transaction, &record, now)?;
         let fence = operations::claim(&transaction, &id, holder, now)?;
         let patch = Patch { state: Some(State::Idle), ..Patch::default() };
-        let commit = Commit { entries, patch, ..Commit::default() };
+        let commit = Commit { entries: entries.into(), patch, ..Commit::default() };
         operations::commit(&transaction, &id, fence, &commit, changed)?;
         operations::release(&transaction, &id, fence)?;
     }

@@ -45,6 +45,11 @@ const CAPACITY: usize = 4096;
 /// How long a change waits for those of other processes.
 const BUSY: Duration = Duration::from_secs(10);
 
+/// The size of the write-ahead log, in pages of 4 KB, at which its pages are moved to the database while
+/// changes go on. Under load, the appends of many sessions change the same pages again and again, and
+/// each move waits for the disk twice.
+const WAL_PAGES: u32 = 16_384;
+
 /// When a change is on the disk, so that it survives a machine that loses its power. Every change
 /// survives the end of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,6 +224,7 @@ fn connect(path: &Path) -> Result<Connection, Error> {
     connection.busy_timeout(BUSY).map_err(failed)?;
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
     connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
+    connection.pragma_update(None, "wal_autocheckpoint", WAL_PAGES).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }

@@ -1,15 +1,18 @@
 //! What each operation does in the database. None of them knows of threads or groups.
 
+use memchr::{memchr, memchr_iter, memrchr};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
 use super::failed;
 use super::holder::Holder;
-use crate::memory::encode;
 use crate::{
     Acknowledgement, CommandState, CommandUpdate, Commit, Error, Fence, Filter, IdempotencyKey,
     Page, Patch, SessionId, SessionRecord, State, StoredCommand, Tail,
 };
+
+/// The size of a row of the log. A reader may begin anywhere in it, and SQLite reads rows as a whole.
+const ROW: usize = 32 << 10;
 
 /// A session that exists.
 pub(super) struct Found {
@@ -198,12 +201,9 @@ pub(super) fn commit(
         return Err(Error::Closed(id.clone()));
     }
     let Found { number, next, commands, mut record, .. } = found;
-    let lines = encode(id, unsigned(next), commit)?;
-    let count = signed(lines.len() as u64);
-    if count > 0 {
-        let insert = "INSERT INTO log (session, first, count, lines) VALUES (?1, ?2, ?3, ?4)";
-        execute(connection, insert, params![number, next, count, lines.concat()])?;
-    }
+    let lines = commit.entries.continuing(id, unsigned(next))?;
+    append(connection, number, next, lines)?;
+    let count = signed(commit.entries.len());
     for CommandUpdate { key, state, sequence } in &commit.commands {
         if let Some(mut command) = command(connection, number, key)?
             && !command.acknowledgement.state.is_final()
@@ -228,6 +228,29 @@ pub(super) fn commit(
     Ok(Tail { next: unsigned(next), closed, commands: unsigned(commands) })
 }
 
+/// Appends lines to a log, in rows of limited size.
+fn append(connection: &Connection, session: i64, next: i64, lines: &[u8]) -> Result<(), Error> {
+    let insert = "INSERT INTO log (session, first, count, lines) VALUES (?1, ?2, ?3, ?4)";
+    let (mut first, mut rest) = (next, lines);
+    while !rest.is_empty() {
+        let (row, after) = rest.split_at(end_of_row(rest));
+        let count = signed(memchr_iter(b'\n', row).count() as u64);
+        execute(connection, insert, params![session, first, count, row])?;
+        (first, rest) = (first + count, after);
+    }
+    Ok(())
+}
+
+/// The length of the lines that are stored in one row: not more than [`ROW`], but at least one.
+fn end_of_row(lines: &[u8]) -> usize {
+    if lines.len() <= ROW {
+        return lines.len();
+    }
+    let within = lines.get(..ROW).and_then(|within| memrchr(b'\n', within));
+    let end = within.or_else(|| memchr(b'\n', lines));
+    end.map_or(lines.len(), |end| end + 1)
+}
+
 pub(super) fn read(
     connection: &Connection,
     id: &SessionId,
@@ -240,30 +263,26 @@ pub(super) fn read(
     if from >= page.tail.next {
         return Ok(page);
     }
-    // A row has the entries of one commit, so the one that contains the first may begin before it.
-    let query = "SELECT first, lines FROM log WHERE session = ?1 AND first >= \
+    // A row has several entries, so the one that contains the first may begin before it.
+    let query = "SELECT first, count, lines FROM log WHERE session = ?1 AND first >= \
                  (SELECT max(first) FROM log WHERE session = ?1 AND first <= ?2) ORDER BY first";
     let mut statement = connection.prepare_cached(query).map_err(failed)?;
     let mut rows = statement.query(params![found.number, signed(from)]).map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
         let first = unsigned(row.get(0).map_err(failed)?);
-        if first > page.next {
+        let count = unsigned(row.get(1).map_err(failed)?);
+        let lines = row.get_ref(2).and_then(|lines| Ok(lines.as_blob()?)).map_err(failed)?;
+        let is_whole = lines.ends_with(b"\n") && memchr_iter(b'\n', lines).count() as u64 == count;
+        if first > page.next || !is_whole {
             return Err(damaged(id, page.next));
         }
-        let lines = row.get_ref(1).and_then(|lines| Ok(lines.as_blob()?)).map_err(failed)?;
-        for (number, line) in (first..).zip(lines.split_inclusive(|byte| *byte == b'\n')) {
-            if number < page.next {
-                continue;
-            }
-            if !page.lines.is_empty() && page.lines.len() + line.len() > limit {
-                return Ok(page);
-            }
-            // A line without its end is not one that was appended.
-            if !line.ends_with(b"\n") {
-                return Err(damaged(id, number));
-            }
-            page.lines.extend_from_slice(line);
-            page.next = number + 1;
+        let lines = after_lines(lines, page.next.saturating_sub(first));
+        if page.lines.len() + lines.len() <= limit {
+            page.lines.extend_from_slice(lines);
+            page.next = page.next.max(first + count);
+        } else {
+            take_lines(lines, limit, &mut page);
+            return Ok(page);
         }
     }
     match page.next < page.tail.next {
@@ -274,6 +293,27 @@ pub(super) fn read(
 
 fn damaged(id: &SessionId, number: u64) -> Error {
     Error::Failed(format!("entry {number} of the session {id} is lost: the file is damaged"))
+}
+
+/// What follows some lines.
+fn after_lines(lines: &[u8], count: u64) -> &[u8] {
+    let last = usize::try_from(count).unwrap_or(usize::MAX).checked_sub(1);
+    let end = last.map_or(Some(0), |last| Some(memchr_iter(b'\n', lines).nth(last)? + 1));
+    end.and_then(|end| lines.get(end..)).unwrap_or_default()
+}
+
+/// Adds lines to a page within a limit, but at least one if the page has none.
+fn take_lines(lines: &[u8], limit: usize, page: &mut Page) {
+    let mut taken = 0;
+    for end in memchr_iter(b'\n', lines).map(|end| end + 1) {
+        let is_first = page.lines.is_empty() && taken == 0;
+        if !is_first && page.lines.len() + end > limit {
+            break;
+        }
+        taken = end;
+        page.next += 1;
+    }
+    page.lines.extend_from_slice(lines.get(..taken).unwrap_or_default());
 }
 
 /// Stores a command, unless it is known. Returns the end of the log if it is new.

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use interlingua::event::Data;
-use interlingua::{Entry, EntryRef, Exit, Reader, Source, StreamEnd, dialect};
+use interlingua::{EntryRef, Exit, Reader, Source, StreamEnd, dialect};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::holder::Holder;
@@ -15,7 +15,7 @@ use super::{failed, open, operations};
 use crate::log;
 use crate::record::title;
 use crate::store::system_clock;
-use crate::{Commit, Error, Fence, Patch, SessionId, SessionRecord, State};
+use crate::{Commit, Error, Fence, Lines, Patch, SessionId, SessionRecord, State};
 
 /// How many bytes of a log are read at once.
 const PAGE: usize = 1 << 20;
@@ -64,12 +64,12 @@ impl SessionRecorder {
 
     /// Stores complete records of the dialect `events`.
     pub fn write(&mut self, records: &[u8]) -> Result<(), Error> {
-        let (mut entries, mut patch) = (Vec::new(), Patch::default());
+        let (mut entries, mut patch) = (Lines::default(), Patch::default());
         let mut keep = |entry: EntryRef<'_>| {
             if let Data::UserMessage(message) = &entry.event.data {
                 patch.title.get_or_insert_with(|| title(&message.text.to_plain()));
             }
-            entries.push(entry.to_owned());
+            entries.push(entry);
         };
         let Ok(_) = self.reader.push(records, None, &mut keep);
         self.commit(entries, patch)
@@ -89,15 +89,15 @@ impl SessionRecorder {
     }
 
     /// Ends the stream of a run, and what it left open.
-    fn end_stream(&mut self, exit: &Exit) -> Vec<Entry> {
-        let mut entries = Vec::new();
-        let mut keep = |entry: EntryRef<'_>| entries.push(entry.to_owned());
+    fn end_stream(&mut self, exit: &Exit) -> Lines {
+        let mut entries = Lines::default();
+        let mut keep = |entry: EntryRef<'_>| entries.push(entry);
         let now = Some(system_clock()());
         let Ok(_) = self.reader.end_stream(StreamEnd::Exit(exit), now, &mut keep);
         entries
     }
 
-    fn commit(&mut self, entries: Vec<Entry>, patch: Patch) -> Result<(), Error> {
+    fn commit(&mut self, entries: Lines, patch: Patch) -> Result<(), Error> {
         let commit = Commit { entries, patch, ..Commit::default() };
         let transaction = self
             .connection

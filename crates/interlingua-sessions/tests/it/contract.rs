@@ -155,7 +155,7 @@ for_every_store!(a_log_has_no_gaps(store, hands) {
         assert_eq!(store.commit(&session, fence, wrong).await, Err(gap));
     }
     // A gap inside of a commit loses all of it.
-    let torn = Commit { entries: vec![entry(3, "a"), entry(5, "b")], ..Commit::default() };
+    let torn = Commit { entries: vec![entry(3, "a"), entry(5, "b")].into(), ..Commit::default() };
     let gap = Error::Gap { id: session.clone(), expected: 4, found: 5 };
     assert_eq!(store.commit(&session, fence, torn).await, Err(gap));
     let page = store.read(&session, 0, usize::MAX).await.unwrap();
@@ -165,7 +165,7 @@ for_every_store!(a_log_has_no_gaps(store, hands) {
 for_every_store!(entries_come_back_as_they_were(store, hands) {
     let (session, fence) = owned(&*store, "same", &hands).await;
     let written = vec![entry(0, "one\nline ü 🙂 \"quoted\""), entry(1, "")];
-    let commit = Commit { entries: written.clone(), ..Commit::default() };
+    let commit = Commit { entries: written.clone().into(), ..Commit::default() };
     store.commit(&session, fence, commit).await.unwrap();
     let page = store.read(&session, 0, usize::MAX).await.unwrap();
     assert_eq!(parsed(&page.lines), written);
@@ -195,6 +195,32 @@ for_every_store!(a_page_begins_and_ends_anywhere_but_not_inside_an_entry(store, 
     // A reader may be ahead of what there is.
     let page = store.read(&session, 99, 100).await.unwrap();
     assert_eq!((page.next, page.lines.len(), page.tail.next), (99, 0, 20));
+});
+
+for_every_store!(a_large_commit_is_read_from_anywhere(store, hands) {
+    let (session, fence) = owned(&*store, "large", &hands).await;
+    store.commit(&session, fence, entries(0..1)).await.unwrap();
+    let mut large: Vec<_> = (1..500).map(|number| entry(number, &"text ".repeat(40))).collect();
+    large.insert(250, entry(251, &"x".repeat(100_000)));
+    for (number, entry) in (1..).zip(&mut large) {
+        entry.sequence = number;
+    }
+    let commit = Commit { entries: large.into(), ..Commit::default() };
+    assert_eq!(store.commit(&session, fence, commit).await.unwrap().next, 501);
+    assert_eq!(store.commit(&session, fence, entries(501..502)).await.unwrap().next, 502);
+    for limit in [1, 5_000, 70_000, usize::MAX] {
+        for from in [0, 1, 2, 120, 250, 251, 252, 499, 500, 501] {
+            let (mut next, mut read) = (from, Vec::new());
+            while next < 502 {
+                let page = store.read(&session, next, limit).await.unwrap();
+                let found = numbers(&page.lines);
+                assert_eq!(page.next, next + found.len() as u64);
+                assert!(page.lines.len() <= limit || found.len() == 1, "{limit}");
+                (next, read) = (page.next, [read, found].concat());
+            }
+            assert_eq!(read, (from..502).collect::<Vec<_>>(), "from {from}, limit {limit}");
+        }
+    }
 });
 
 for_every_store!(a_stale_owner_changes_nothing(store, hands) {
@@ -230,7 +256,7 @@ for_every_store!(a_commit_changes_everything_at_once(store, hands) {
         ..entries(0..2)
     };
     // Nothing of a commit that fails is stored.
-    let torn = Commit { entries: vec![entry(7, "x")], ..commit.clone() };
+    let torn = Commit { entries: vec![entry(7, "x")].into(), ..commit.clone() };
     assert!(store.commit(&session, fence, torn).await.is_err());
     let unchanged = store.load(&session).await.unwrap().unwrap();
     assert_eq!((unchanged.state, unchanged.native_ids.len()), (State::Idle, 0));

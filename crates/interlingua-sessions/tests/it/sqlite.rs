@@ -28,6 +28,23 @@ async fn a_file_keeps_everything() {
     assert_eq!(store.commit(&session, next, entries(3..4)).await.unwrap().next, 4);
 }
 
+/// A reader that read 64 KB at a time from a row of 900 KB read all of it each time.
+#[tokio::test]
+async fn a_row_is_not_larger_than_what_is_read_at_once() {
+    let (hands, folder) = (Hands::new(), tempfile::tempdir().unwrap());
+    let path = folder.path().join("sessions.db");
+    let store = SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
+    let (session, fence) = owned(&store, "large", &hands).await;
+    store.commit(&session, fence, entries(0..4000)).await.unwrap();
+    drop(store);
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let query = "SELECT count(*), sum(count), max(length(lines)) FROM log";
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let (rows, count, longest): (i64, i64, i64) = connection.query_row(query, [], row).unwrap();
+    assert_eq!(count, 4000);
+    assert!(rows > 8 && longest <= 32 << 10, "{rows} rows of up to {longest} bytes");
+}
+
 #[test]
 fn a_file_has_one_server() {
     let folder = tempfile::tempdir().unwrap();

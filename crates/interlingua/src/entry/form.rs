@@ -105,7 +105,7 @@ fn write_event(object: &mut Object<'_>, event: &Event<'_>) -> Result<(), serde_j
             object.raw("name", &serde_json::to_string(name)?).json_if("raw", raw.as_ref());
         }
         data => {
-            object.fields_of(&data.serialize_payload()?);
+            object.fields_by(|out| data.write_payload(out))?;
         }
     }
     Ok(())
@@ -165,6 +165,13 @@ fn serialize_json<S: Serializer>(bytes: Bytes, serializer: S) -> Result<S::Ok, S
     RawValue::from_string(text).map_err(serde::ser::Error::custom)?.serialize(serializer)
 }
 
+impl EntryRef<'_> {
+    /// Appends its JSON form to `out`, without a line feed: the bytes that serde_json writes, in one pass.
+    pub fn write_json(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        write_entry(out, *self)
+    }
+}
+
 impl Serialize for EntryRef<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut bytes = Bytes::new();
@@ -209,6 +216,40 @@ impl<'de> Deserialize<'de> for Event<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::{BlockDelta, TurnStarted};
+
+    #[test]
+    fn an_entry_is_written_as_it_is_serialized() {
+        let event = |data: Data<'static>| Event::new(data);
+        let escaped = Text::from("a \"quote\",\u{8} \u{e9}\n".to_owned());
+        for event in [
+            event(Data::BlockDelta(BlockDelta { text: escaped, ..BlockDelta::default() })),
+            event(Data::BlockDelta(BlockDelta {
+                text: Text::of_literal(r#""a\u00e9""#, true),
+                ..BlockDelta::default()
+            }))
+            .within(Some(Text::plain("call"))),
+            // Its payload is empty.
+            event(Data::TurnStarted(TurnStarted::default())),
+        ] {
+            let entry = Entry {
+                sequence: 7,
+                received_at: Some(1),
+                epoch: 1,
+                origin: Origin::default(),
+                event,
+                raw: None,
+            };
+            let mut written = b"before".to_vec();
+            entry.borrowed().write_json(&mut written).unwrap();
+            let serialized = serde_json::to_string(&entry).unwrap();
+            assert_eq!(String::from_utf8(written).unwrap(), format!("before{serialized}"));
+            let payload = entry.event.data.serialize_payload().unwrap();
+            let fields = payload.trim_start_matches('{').trim_end_matches('}');
+            assert!(serialized.contains(fields), "{serialized} has {fields}");
+            assert_eq!(serde_json::from_str::<Entry>(&serialized).unwrap(), entry);
+        }
+    }
 
     #[test]
     fn what_a_host_stores_is_written_as_its_derived_form() {

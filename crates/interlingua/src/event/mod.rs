@@ -148,6 +148,11 @@ macro_rules! data {
                 match self { $(Self::$variant(payload) => Data::$variant(payload.own()),)+ }
             }
 
+            /// Appends the payload as a JSON object.
+            pub(crate) fn write_payload(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+                match self { $(Self::$variant(payload) => serde_json::to_writer(out, payload),)+ }
+            }
+
             /// The payload as JSON.
             pub(crate) fn serialize_payload(&self) -> Result<String, serde_json::Error> {
                 match self { $(Self::$variant(payload) => serde_json::to_string(payload),)+ }

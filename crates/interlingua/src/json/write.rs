@@ -249,6 +249,25 @@ impl<'o> Object<'o> {
         self
     }
 
+    /// Writes the fields of an object that `write` appends to the output, without a copy of them.
+    pub(crate) fn fields_by<E>(
+        &mut self,
+        write: impl FnOnce(&mut Bytes) -> Result<(), E>,
+    ) -> Result<&mut Self, E> {
+        let start = self.out.len();
+        write(self.out)?;
+        // `{` becomes a comma, where one is needed, and `}` is removed.
+        self.out.pop();
+        let is_empty = self.out.len() <= start + 1;
+        match self.out.get_mut(start) {
+            Some(brace) if !is_empty && !self.first => *brace = b',',
+            Some(_) => drop(self.out.drain(start..=start)),
+            None => {}
+        }
+        self.first &= is_empty;
+        Ok(self)
+    }
+
     /// Closes the object.
     #[inline]
     pub fn close(self) {

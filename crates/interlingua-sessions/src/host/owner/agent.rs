@@ -114,7 +114,7 @@ impl Owner {
         if let Some(mut live) = self.agent.take() {
             let _ = live.handle.close().await;
             while let Some(batch) = live.entries.next().await {
-                self.store_batch(batch.to_entries()).await?;
+                self.store_batch(&batch).await?;
             }
         } else {
             let stored = log::read(&*self.shared.store, &self.record, false).await?;
@@ -139,7 +139,7 @@ impl Owner {
             let why = Stop::GaveUp("the server was shut down".to_owned());
             let _ = live.handle.stop(why).await;
             while let Some(batch) = live.entries.next().await {
-                self.store_batch(batch.to_entries()).await?;
+                self.store_batch(&batch).await?;
             }
         }
         // A prompt that was only announced was not sent, so it still waits.
