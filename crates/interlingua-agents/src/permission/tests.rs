@@ -420,6 +420,43 @@ fn a_request_without_its_files_may_be_any() {
     assert_eq!(judge(&policy(Mode::Auto, &["deny Edit *.lock"])), Word::Deny);
 }
 
+/// A file can be changed by each of these tools.
+#[test]
+fn a_rule_that_restricts_one_way_to_change_files_restricts_all() {
+    let scene = Scene::new();
+    let tools = [("Write", ToolKind::Write), ("Edit", ToolKind::Edit), ("patch", ToolKind::Edit)];
+    for (effect, expected) in [("deny", Word::Deny), ("ask", Word::Ask)] {
+        for name in ["edit", "write", "Edit", "Write"] {
+            let policy = policy(Mode::Auto, &[&format!("{effect} {name} src/*")]);
+            for (tool, kind) in &tools {
+                let judged = |path: &str| scene.file(&policy, tool, kind.clone(), path);
+                assert_eq!(judged("src/main.rs"), expected, "{effect} {name}: {tool}");
+                assert_eq!(judged("a"), Word::Allow, "{effect} {name}: {tool}");
+            }
+            assert_eq!(scene.run(&policy, "ls > src/main.rs"), expected, "{effect} {name}");
+        }
+    }
+    // A rule that allows is about its own tool.
+    let allow = policy(Mode::Ask, &["allow Edit *"]);
+    assert_eq!(scene.file(&allow, "Write", ToolKind::Write, "a"), Word::Ask);
+    assert_eq!(scene.file(&allow, "Edit", ToolKind::Edit, "a"), Word::Allow);
+}
+
+/// `bash -c` runs its script, and is a command itself.
+#[test]
+fn a_rule_may_ask_about_the_shell_around_a_script() {
+    let scene = Scene::new();
+    let lines = ["bash -c 'touch x'", "/bin/bash -lc 'touch x'"];
+    for line in lines {
+        assert_eq!(scene.run(&policy(Mode::Auto, &["ask Bash bash *"]), line), Word::Ask, "{line}");
+        assert_eq!(scene.run(&policy(Mode::Auto, &["deny Bash bash *"]), line), Word::Deny);
+        // What the shell may run is known: it is the script.
+        for rule in ["ask Bash rm *", "deny Bash rm *", "ask Bash sh *"] {
+            assert_eq!(scene.run(&policy(Mode::Auto, &[rule]), line), Word::Allow, "{rule}");
+        }
+    }
+}
+
 #[test]
 fn a_folder_that_the_request_names_counts() {
     let scene = Scene::new();
