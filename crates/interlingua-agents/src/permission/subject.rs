@@ -179,9 +179,12 @@ fn paths(fields: &Map<String, Value>, access: Access) -> Option<Vec<String>> {
         "directory",
         "target_file",
     ];
+    let given = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
+    // OpenCode's patches name each file in `files`, and all of them as one text in `filepath`.
+    let names = NAMES.iter().filter(|name| **name != "filepath" || !given("files"));
     let mut paths = Vec::new();
-    for name in NAMES {
-        match fields.get(name) {
+    for name in names {
+        match fields.get(*name) {
             Some(Value::String(path)) => paths.push(path.clone()),
             Some(Value::Null) | None => {}
             Some(_) => return None,
@@ -202,7 +205,7 @@ fn paths(fields: &Map<String, Value>, access: Access) -> Option<Vec<String>> {
             Some(_) => return None,
         }
     }
-    for name in ["changes", "fileChanges"] {
+    for name in ["changes", "fileChanges", "files"] {
         if let Some(changes) = fields.get(name) {
             collect_changes(changes, &mut paths)?;
         }
@@ -225,7 +228,8 @@ fn collect_changes(changes: &Value, paths: &mut Vec<String>) -> Option<()> {
     match changes {
         Value::Array(changes) => {
             for change in changes {
-                paths.push(change.get("path")?.as_str()?.to_owned());
+                let path = change.get("path").or_else(|| change.get("filePath"))?;
+                paths.push(path.as_str()?.to_owned());
                 collect_destination(change, paths);
             }
         }
@@ -317,6 +321,13 @@ mod tests {
             (r#"{"path":"a","content":"b"}"#, Some(vec!["a"])),
             (r#"{"changes":[{"path":"a","kind":{"move_path":"b"}}]}"#, Some(vec!["a", "b"])),
             (r#"{"fileChanges":{"a":{},"b":{}}}"#, Some(vec!["a", "b"])),
+            (
+                r#"{"filepath":"a, b","files":[{"filePath":"/w/a"},{"filePath":"/w/b","movePath":"/w/c"}]}"#,
+                Some(vec!["/w/a", "/w/b", "/w/c"]),
+            ),
+            (r#"{"filepath":"a","files":[]}"#, None),
+            (r#"{"filepath":"a","files":[{"name":"a"}]}"#, None),
+            (r#"{"filepath":"a"}"#, Some(vec!["a"])),
             (r#"{"patch":"x"}"#, None),
             (r#"{"path":["a"]}"#, None),
             ("{}", None),

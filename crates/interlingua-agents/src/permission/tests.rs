@@ -457,6 +457,32 @@ fn a_rule_may_ask_about_the_shell_around_a_script() {
     }
 }
 
+/// OpenCode names all files of a patch in one text, relative to the repository.
+#[test]
+fn each_file_of_a_patch_is_judged() {
+    let scene = Scene::new();
+    let root = scene.folder.path();
+    let judge = |policy: &Policy, shown: &str, files: &[(&str, Option<&str>)]| {
+        let file = |(path, to): &(&str, Option<&str>)| {
+            let to = to.map(|to| root.join(to));
+            serde_json::json!({"filePath": root.join(path), "relativePath": path, "movePath": to})
+        };
+        let files: Vec<_> = files.iter().map(file).collect();
+        let input = serde_json::json!({"filepath": shown, "diff": "", "files": files});
+        word(&policy.judge(&request(root, "edit", ToolKind::Edit, input)))
+    };
+    let accept = policy(Mode::AcceptEdits, &[]);
+    assert_eq!(judge(&accept, "a, src/b", &[("a", None), ("src/b", None)]), Word::Allow);
+    let hook = ".git/hooks/pre-commit";
+    assert_eq!(judge(&accept, &format!("a, {hook}"), &[("a", None), (hook, None)]), Word::Ask);
+    assert_eq!(judge(&accept, ".env, a", &[(".env", None), ("a", None)]), Word::Ask);
+    assert_eq!(judge(&accept, "a", &[("a", Some(hook))]), Word::Ask);
+    assert_eq!(judge(&accept, "a", &[("../a", None)]), Word::Ask);
+    let deny = policy(Mode::Auto, &["deny edit *.lock"]);
+    assert_eq!(judge(&deny, "x.lock, a", &[("x.lock", None), ("a", None)]), Word::Deny);
+    assert_eq!(judge(&deny, "a", &[("a", Some("x.lock"))]), Word::Deny);
+}
+
 #[test]
 fn a_folder_that_the_request_names_counts() {
     let scene = Scene::new();
