@@ -104,12 +104,25 @@ fn command_line(fields: &Map<String, Value>, request: &PermissionRequest) -> Com
     }
     // Codex wraps every command. Other agents do so only if their model wrote it.
     let by_agent = request.tool == "command_execution";
-    match unwrapped(&script) {
-        Some(inner) => {
-            let wrapper = script.commands.into_iter().next().filter(|_| !by_agent);
-            CommandLine { script: inner, wrapper, folder }
-        }
-        None => CommandLine { script, wrapper: None, folder },
+    let (mut script, wrapper) = match unwrapped(&script) {
+        Some(inner) => (inner, script.commands.into_iter().next().filter(|_| !by_agent)),
+        None => (script, None),
+    };
+    script.unresolved = script.unresolved.or_else(|| beyond_command(fields));
+    CommandLine { script, wrapper, folder }
+}
+
+/// Why a request allows more than what its command shows. The fields are those of Codex.
+fn beyond_command(fields: &Map<String, Value>) -> Option<&'static str> {
+    let has = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
+    if fields.get("kind").is_some_and(|kind| kind == "writeStdin") {
+        Some("it types into a program that is running")
+    } else if has("networkApprovalContext") {
+        Some("it lets the command use the network")
+    } else if has("additionalPermissions") {
+        Some("it lifts a part of the sandbox for the command")
+    } else {
+        None
     }
 }
 
@@ -180,6 +193,10 @@ fn paths(fields: &Map<String, Value>, access: Access) -> Option<Vec<String>> {
         "target_file",
     ];
     let given = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
+    // Codex asks to write anything below this folder for the rest of the session.
+    if given("grantRoot") {
+        return None;
+    }
     // OpenCode's patches name each file in `files`, and all of them as one text in `filepath`.
     let names = NAMES.iter().filter(|name| **name != "filepath" || !given("files"));
     let mut paths = Vec::new();
@@ -300,6 +317,22 @@ mod tests {
         for input in others {
             assert_ne!(command("Bash", input).script, plain, "{input}");
         }
+    }
+
+    /// An approval of Codex may allow more than its command: then no rule for the command allows it.
+    #[test]
+    fn what_a_request_allows_beyond_its_command_is_unresolved() {
+        let unresolved = |more: &str| {
+            let input = format!(r#"{{"command":"/bin/bash -lc ls",{more}}}"#);
+            command("command_execution", &input).script.unresolved.is_some()
+        };
+        assert!(unresolved(r#""kind":"writeStdin""#));
+        assert!(unresolved(r#""networkApprovalContext":{"host":"a","protocol":"https"}"#));
+        assert!(unresolved(r#""additionalPermissions":{"network":{"enabled":true}}"#));
+        assert!(!unresolved(r#""kind":"command","additionalPermissions":null"#));
+        let grant = r#"{"changes":[{"path":"a"}],"grantRoot":"/"}"#;
+        let unknown = Subject::Files { access: Access::Write, paths: None };
+        assert_eq!(subject("file_change", ToolKind::Edit, grant), unknown);
     }
 
     #[test]

@@ -483,6 +483,26 @@ fn each_file_of_a_patch_is_judged() {
     assert_eq!(judge(&deny, "a", &[("a", Some("x.lock"))]), Word::Deny);
 }
 
+/// What Codex would allow beyond a command is not a part of its rules.
+#[test]
+fn a_request_that_allows_more_than_its_command_is_asked() {
+    let scene = Scene::new();
+    let judge = |rules: &[&str], mode, more: serde_json::Value| {
+        let mut input = serde_json::json!({"command": "/bin/bash -lc 'git fetch'"});
+        input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let kind = ToolKind::Execute;
+        let request = request(scene.folder.path(), "command_execution", kind, input);
+        word(&policy(mode, rules).judge(&request))
+    };
+    let git = ["allow command_execution git *"];
+    let network = serde_json::json!({"networkApprovalContext": {"host": "a", "protocol": "https"}});
+    assert_eq!(judge(&git, Mode::Ask, serde_json::json!({})), Word::Allow);
+    assert_eq!(judge(&git, Mode::Ask, network.clone()), Word::Ask);
+    assert_eq!(judge(&git, Mode::Ask, serde_json::json!({"kind": "writeStdin"})), Word::Ask);
+    assert_eq!(judge(&[], Mode::Auto, network.clone()), Word::Allow);
+    assert_eq!(judge(&["deny command_execution git *"], Mode::Ask, network), Word::Deny);
+}
+
 #[test]
 fn a_folder_that_the_request_names_counts() {
     let scene = Scene::new();
