@@ -137,17 +137,14 @@ impl Judge<'_> {
 
     fn command_line(&self, line: &CommandLine) -> Finding {
         let CommandLine { script, wrapper, folder } = line;
-        let base = match folder {
-            Some(folder) => self.request.folder.join(folder),
-            None => self.request.folder.clone(),
-        };
+        let base = folder.path(&self.request.folder);
         let mut findings = Vec::new();
         if let Some(reason) = script.unresolved {
             findings.push(self.unknown_command(reason));
         }
         findings.extend(wrapper.as_ref().and_then(|wrapper| self.wrapper(wrapper)));
-        let moved = script.commands.iter().any(|command| moves(command, &base));
-        let base: Option<PathBuf> = (!moved).then_some(base);
+        let moves = |base: &PathBuf| script.commands.iter().any(|command| moves(command, base));
+        let base = base.filter(|base| !moves(base));
         for command in &script.commands {
             if !command.words.is_empty() || command.assigns {
                 findings.push(self.command(command, base.as_deref()));

@@ -3,6 +3,8 @@
 //! Agents name the fields of a tool's input differently. The names that are known are collected
 //! here; a request that has none of them has an unknown subject.
 
+use std::path::{Path, PathBuf};
+
 use interlingua::event::ToolKind;
 use serde_json::{Map, Value};
 
@@ -30,8 +32,40 @@ pub(super) struct CommandLine {
     pub(super) script: Script,
     /// `bash -c SCRIPT` around the script, if the agent chose to use it.
     pub(super) wrapper: Option<SimpleCommand>,
-    /// The folder in which the command runs.
-    pub(super) folder: Option<String>,
+    pub(super) folder: CommandFolder,
+}
+
+/// The folder in which a command runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CommandFolder {
+    /// The one in which the agent works.
+    Agent,
+    /// The one that the request names.
+    Named(String),
+    /// Any: the request does not tell.
+    Unknown,
+}
+
+impl CommandFolder {
+    fn of(fields: &Map<String, Value>, request: &PermissionRequest) -> Self {
+        const NAMES: [&str; 5] = ["cwd", "workdir", "directory", "dir_path", "working_directory"];
+        let named = NAMES.iter().filter_map(|name| fields.get(*name)).find(|it| !it.is_null());
+        match named {
+            Some(Value::String(folder)) => Self::Named(folder.clone()),
+            Some(_) => Self::Unknown,
+            None if request.may_lack_input => Self::Unknown,
+            None => Self::Agent,
+        }
+    }
+
+    /// Its path, if it is known.
+    pub(super) fn path(&self, of_agent: &Path) -> Option<PathBuf> {
+        match self {
+            Self::Agent => Some(of_agent.to_owned()),
+            Self::Named(folder) => Some(of_agent.join(folder)),
+            Self::Unknown => None,
+        }
+    }
 }
 
 /// What is done with files.
@@ -92,8 +126,7 @@ pub(super) fn command_text(request: &PermissionRequest) -> Option<String> {
 }
 
 fn command_line(fields: &Map<String, Value>, request: &PermissionRequest) -> CommandLine {
-    let folders = ["cwd", "workdir", "directory", "dir_path", "working_directory"];
-    let folder = folders.iter().find_map(|name| fields.get(*name)?.as_str()).map(str::to_owned);
+    let folder = CommandFolder::of(fields, request);
     let script = match command_of(fields) {
         Some(Value::String(line)) => shell::parse(line),
         Some(Value::Array(words)) => program(words),
