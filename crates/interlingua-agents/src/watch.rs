@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use interlingua::EntryRef;
-use interlingua::event::{
-    self, Data, Outcome, PermissionRequested, QuestionAsked, ToolInput, ToolKind,
-};
+use interlingua::event::{self, Data, Outcome, PermissionRequested, QuestionAsked, ToolKind};
 use interlingua::json::{Json, Text};
 
 use crate::permission::PermissionRequest;
@@ -44,8 +42,20 @@ pub(crate) struct Watch {
 struct OpenCall {
     id: String,
     kind: ToolKind,
+    /// Its input was reported.
+    has_input: bool,
     /// The input of a call that reads: OpenCode's requests to read a file do not name it.
     input: Option<String>,
+}
+
+impl OpenCall {
+    fn learn(&mut self, input: &Json<'_>) {
+        self.has_input = true;
+        if matches!(self.kind, ToolKind::Read | ToolKind::Search | ToolKind::Glob | ToolKind::List)
+        {
+            self.input = Some(input.get().to_owned());
+        }
+    }
 }
 
 impl Watch {
@@ -80,11 +90,18 @@ impl Watch {
             Data::QuestionAnswered(answered) => Observation::Resolved(answered.request.to_string()),
             Data::ToolStarted(started) => {
                 let (id, kind) = (started.call.to_string(), started.kind.clone());
-                self.calls.push(OpenCall { id, kind, input: None });
+                let mut call = OpenCall { id, kind, has_input: false, input: None };
+                if let Some(input) = &started.input {
+                    call.learn(input);
+                }
+                self.calls.push(call);
                 Observation::Progress
             }
             Data::ToolInput(known) => {
-                self.keep_input(known);
+                let call = self.calls.iter_mut().find(|call| known.call == *call.id);
+                if let (Some(call), Some(input)) = (call, &known.input) {
+                    call.learn(input);
+                }
                 return;
             }
             Data::ToolEnded(ended) => {
@@ -113,15 +130,6 @@ impl Watch {
         }
     }
 
-    fn keep_input(&mut self, known: &ToolInput<'_>) {
-        let reads = [ToolKind::Read, ToolKind::Search, ToolKind::Glob, ToolKind::List];
-        if reads.contains(&known.kind)
-            && let Some(call) = self.calls.iter_mut().find(|call| known.call == *call.id)
-        {
-            call.input = known.input.as_ref().map(|input| input.get().to_owned());
-        }
-    }
-
     fn permission_request(&self, asked: &PermissionRequested<'_>) -> PermissionRequest {
         let call = asked.call.as_ref();
         let call = self.calls.iter().find(|open| call.is_some_and(|call| *call == *open.id));
@@ -133,6 +141,7 @@ impl Watch {
             tool: text(&asked.tool).unwrap_or_default(),
             kind: call.map(|call| call.kind.clone()).unwrap_or_default(),
             input: input.or(of_call).map(str::to_owned),
+            may_lack_input: call.is_some_and(|call| !call.has_input),
             description: text(&asked.description),
             folder: self.folder.clone(),
             ..PermissionRequest::default()
@@ -173,4 +182,65 @@ fn calls(ids: [&Option<Text<'_>>; 2]) -> Vec<String> {
 
 fn text(text: &Option<Text<'_>>) -> Option<String> {
     text.as_ref().map(ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use interlingua::{ReadOptions, Reader, Source};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The permission request among these events of OpenCode.
+    fn request(lines: &[Value]) -> PermissionRequest {
+        let mut watch = Watch::new("/w".into());
+        let source = Source::named("opencode").unwrap();
+        let mut reader = Reader::new(source, ReadOptions::default()).unwrap();
+        for line in lines {
+            let line = format!("{line}\n");
+            let _ = reader.push(line.as_bytes(), None, &mut |entry: EntryRef<'_>| {
+                watch.observe(entry);
+            });
+        }
+        let found = watch.take_observations().into_iter().find_map(|it| match it {
+            Observation::Wanted(wanted, _) => Some(*wanted),
+            _ => None,
+        });
+        match found {
+            Some(Wanted::Permission(request)) => request,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn asked(permission: &str, metadata: Value) -> Value {
+        let tool = json!({"callID": "c"});
+        let request = json!({"id": "per", "sessionID": "s", "permission": permission,
+            "metadata": metadata, "tool": tool});
+        json!({"type": "permission.asked", "properties": request})
+    }
+
+    fn call(tool: &str, state: Value) -> Value {
+        let part = json!({"id": "p", "messageID": "m", "type": "tool", "tool": tool,
+            "callID": "c", "state": state});
+        json!({"type": "message.part.updated", "properties": {"sessionID": "s", "part": part}})
+    }
+
+    #[test]
+    fn a_request_before_the_input_of_its_call_may_lack_some_of_it() {
+        let metadata = json!({"command": "ls"});
+        let requested =
+            |state: Value| request(&[call("bash", state), asked("bash", metadata.clone())]);
+        assert!(requested(json!({"status": "pending", "input": {}})).may_lack_input);
+        let known = requested(json!({"status": "running", "input": {"command": "ls"}}));
+        assert!(!known.may_lack_input);
+        assert!(!request(&[asked("bash", metadata.clone())]).may_lack_input, "it has no call");
+    }
+
+    /// Without a snapshot before it, the call starts with its input.
+    #[test]
+    fn a_call_that_starts_with_its_input_completes_a_request() {
+        let state = json!({"status": "running", "input": {"filePath": "/w/a"}});
+        let request = request(&[call("read", state), asked("read", json!({}))]);
+        assert_eq!(request.input.as_deref(), Some(r#"{"filePath":"/w/a"}"#));
+    }
 }

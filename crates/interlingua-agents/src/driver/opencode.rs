@@ -9,6 +9,8 @@
 //! - A rejection rejects all other requests of its session too, without the reason. So a rejection
 //!   is held back until every other request of the session is decided, which loses nothing: the
 //!   model continues only when all of its calls have ended.
+//! - A permission request may come before the input of its call, without which it cannot be judged.
+//!   It is held back until then (`early`).
 //! - A question that is rejected ends the turn, so a question without an answer is answered with
 //!   the reason.
 //! - The session has our rules, which a repository cannot loosen. If it loosens those of an agent
@@ -16,6 +18,7 @@
 //! - No request ends the server, and it ignores a signal while it installs its plugins in the
 //!   background. So it is terminated, repeatedly.
 
+mod early;
 mod missed;
 mod rules;
 #[cfg(test)]
@@ -32,6 +35,7 @@ use serde_json::{Value, json};
 use super::lines::RawLines;
 use super::{Answer, Applied, Driver, Step};
 use crate::permission::{Decision, Mode};
+use early::{EarlyRequests, INPUT_TIMEOUT};
 use missed::Missed;
 pub(crate) use rules::permission_setting;
 use rules::{loose_agents, session_rules};
@@ -66,6 +70,7 @@ pub struct OpencodeDriver {
     interrupt: Interrupt,
     /// The permission requests that the server has not settled.
     requests: Vec<PermissionRequest>,
+    early: EarlyRequests,
     /// The number of questions of each request that was not answered.
     questions: HashMap<String, usize>,
     next_id: u64,
@@ -106,6 +111,15 @@ struct PermissionRequest {
     id: String,
     session: String,
     denied: Option<String>,
+}
+
+/// What becomes of a line of the server.
+enum Fate {
+    /// It is consumed here.
+    Consumed,
+    Passed,
+    /// It is passed on once the input of this call was.
+    Held(String),
 }
 
 /// Why a request was sent.
@@ -156,6 +170,14 @@ struct Properties<'a> {
     questions: Option<Vec<&'a RawValue>>,
     #[serde(borrow)]
     status: Option<Status<'a>>,
+    #[serde(borrow)]
+    tool: Option<ToolReference<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ToolReference<'a> {
+    #[serde(rename = "callID", borrow)]
+    call: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -177,6 +199,7 @@ impl OpencodeDriver {
             turn: Turn::Idle,
             interrupt: Interrupt::None,
             requests: Vec::new(),
+            early: EarlyRequests::default(),
             questions: HashMap::new(),
             next_id: 0,
             sent: HashMap::new(),
@@ -201,25 +224,45 @@ impl OpencodeDriver {
         steps.push(Step::Send(record.to_string()));
     }
 
-    /// Reads a line. Returns whether it is to be passed on.
-    fn read(&mut self, line: &[u8], steps: &mut Vec<Step>) -> bool {
-        let Ok(line) = serde_json::from_slice::<Line<'_>>(line) else { return true };
+    fn receive(&mut self, line: Vec<u8>, steps: &mut Vec<Step>) {
+        match self.read(&line, steps) {
+            Fate::Consumed => {}
+            Fate::Passed => Step::pass(line, steps),
+            Fate::Held(call) => self.early.hold(call, line),
+        }
+        if !self.early.is_empty() {
+            self.early.release(steps);
+        }
+    }
+
+    fn read(&mut self, line: &[u8], steps: &mut Vec<Step>) -> Fate {
+        let Ok(line) = serde_json::from_slice::<Line<'_>>(line) else { return Fate::Passed };
         if let Some(state) = &line.stream {
             self.stream_changed(state, line.error.as_deref(), steps);
-            return false;
+            return Fate::Consumed;
         }
         let id = line.id.and_then(|id| id.get().parse::<u64>().ok());
         if let (Some(id), None) = (id, &line.kind) {
             self.responded(id, &line, steps);
-            return false;
+            return Fate::Consumed;
         }
-        if let (Some(kind), Some(properties)) = (&line.kind, line.properties)
-            && is_read(kind)
+        let (Some(kind), Some(properties)) = (&line.kind, line.properties) else {
+            return Fate::Passed;
+        };
+        if kind == "message.part.updated" {
+            self.early.read_part(properties.get());
+        } else if is_read(kind)
             && let Ok(properties) = serde_json::from_str(properties.get())
         {
             self.event(kind, &properties, steps);
+            let call = properties.tool.and_then(|tool| tool.call);
+            if kind == "permission.asked"
+                && let Some(call) = call.filter(|call| self.early.is_early(call))
+            {
+                return Fate::Held(call.into_owned());
+            }
         }
-        true
+        Fate::Passed
     }
 
     fn stream_changed(&mut self, state: &str, error: Option<&str>, steps: &mut Vec<Step>) {
@@ -465,11 +508,7 @@ fn problem(line: &Line<'_>) -> String {
 impl Driver for OpencodeDriver {
     fn output(&mut self, chunk: &[u8], steps: &mut Vec<Step>) {
         let mut lines = std::mem::take(&mut self.lines);
-        lines.each(chunk, |line| {
-            if self.read(&line, steps) {
-                Step::pass(line, steps);
-            }
-        });
+        lines.each(chunk, |line| self.receive(line, steps));
         self.lines = lines;
     }
 
@@ -562,6 +601,7 @@ impl Driver for OpencodeDriver {
 
     fn turn_ended(&mut self, _steps: &mut Vec<Step>) {
         (self.turn, self.interrupt) = (Turn::Idle, Interrupt::None);
+        self.early.turn_ended();
         // The server forgets them too, and reports nothing.
         self.requests.clear();
         self.questions.clear();
@@ -573,10 +613,14 @@ impl Driver for OpencodeDriver {
     }
 
     fn wake_after(&self) -> Option<Duration> {
-        (self.phase == Phase::Closing).then_some(TERMINATE_INTERVAL)
+        if self.phase == Phase::Closing {
+            return Some(TERMINATE_INTERVAL);
+        }
+        (!self.early.is_empty()).then_some(INPUT_TIMEOUT)
     }
 
     fn woken(&mut self, steps: &mut Vec<Step>) {
+        self.early.release_all(steps);
         if self.phase == Phase::Closing {
             steps.push(Step::Terminate);
         }
@@ -597,6 +641,7 @@ impl Driver for OpencodeDriver {
     }
 
     fn ended(&mut self, _code: Option<i64>, steps: &mut Vec<Step>) {
+        self.early.release_all(steps);
         if let Some(rest) = self.lines.rest() {
             Step::pass(rest, steps);
         }

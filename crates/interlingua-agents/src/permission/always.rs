@@ -40,10 +40,7 @@ fn command_rules(
     request: &PermissionRequest,
 ) -> Result<Vec<Rule>, BadRule> {
     let folder = Folder::of(request);
-    let base = match &line.folder {
-        Some(folder) => request.folder.join(folder),
-        None => request.folder.clone(),
-    };
+    let base = line.folder.path(&request.folder);
     let mut rules = Vec::new();
     for command in &line.script.commands {
         if let Some(words) = command.literal_words().filter(|words| !words.is_empty()) {
@@ -54,11 +51,8 @@ fn command_rules(
                 Redirection::Read(word) => (READERS[0], word),
                 Redirection::Write(word) => (WRITERS[0], word),
             };
-            for form in word
-                .literal()
-                .iter()
-                .flat_map(|path| folder.place(&base, path).real_forms().to_vec())
-            {
+            let (Some(path), Some(base)) = (word.literal(), &base) else { continue };
+            for form in folder.place(base, path).real_forms() {
                 rules.push(Rule::allow_exactly(file_tool, &form)?);
             }
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use interlingua::event::ToolKind;
 
 use super::paths::{Folder, Place};
-use super::rules::{Effect, Match, Pattern, Ruling};
+use super::rules::{Effect, Match, Pattern, Rule, Ruling};
 use super::shell::read_only::{self, View};
 use super::shell::{self, Redirection, SimpleCommand};
 use super::subject::{Access, CommandLine, Subject};
@@ -65,8 +65,7 @@ impl Judge<'_> {
     fn files(&self, access: Access, paths: Option<&[String]>) -> Finding {
         let names = self.names();
         let Some(paths) = paths else {
-            let compare = |_, _: &Pattern| Match::Maybe;
-            let ruling = self.policy.rules.apply(|rule| rule.is_for(&names), compare);
+            let ruling = self.file_ruling(access, &names, |_, _| Match::Maybe);
             let free = self.policy.mode == Mode::Auto;
             return self.finding(ruling, access != Access::Write, free, || {
                 "the request does not tell its files".to_owned()
@@ -95,7 +94,7 @@ impl Judge<'_> {
             };
             yes(forms.iter().any(|form| pattern.matches(form)))
         };
-        let mut ruling = self.policy.rules.apply(|rule| rule.is_for(names), compare);
+        let mut ruling = self.file_ruling(access, names, compare);
         if tool_allowed && ruling == Ruling::Unmatched {
             ruling = Ruling::Allowed;
         }
@@ -104,6 +103,20 @@ impl Judge<'_> {
             Access::Write => format!("it writes {path}"),
             Access::Read | Access::Search | Access::List => format!("it reads {path}"),
         })
+    }
+
+    /// What the rules say about a file. A rule that denies or asks about one way to change files is
+    /// about every tool that does: a tool that writes a whole file can do what an edit does.
+    fn file_ruling(
+        &self,
+        access: Access,
+        names: &[&str],
+        compare: impl Fn(Effect, &Pattern) -> Match,
+    ) -> Ruling {
+        let by_other_tools = |rule: &Rule| {
+            access == Access::Write && rule.effect() != Effect::Allow && rule.is_for(&WRITERS)
+        };
+        self.policy.rules.apply(|rule| rule.is_for(names) || by_other_tools(rule), compare)
     }
 
     fn mode_allows_file(&self, access: Access, place: &Place) -> bool {
@@ -124,20 +137,14 @@ impl Judge<'_> {
 
     fn command_line(&self, line: &CommandLine) -> Finding {
         let CommandLine { script, wrapper, folder } = line;
-        let base = match folder {
-            Some(folder) => self.request.folder.join(folder),
-            None => self.request.folder.clone(),
-        };
+        let base = folder.path(&self.request.folder);
         let mut findings = Vec::new();
         if let Some(reason) = script.unresolved {
             findings.push(self.unknown_command(reason));
         }
-        // The agent asked for a shell, which a rule may forbid.
-        if let Some(Finding::Denied(why)) = wrapper.as_ref().map(|it| self.command(it, None)) {
-            findings.push(Finding::Denied(why));
-        }
-        let moved = script.commands.iter().any(|command| moves(command, &base));
-        let base: Option<PathBuf> = (!moved).then_some(base);
+        findings.extend(wrapper.as_ref().and_then(|wrapper| self.wrapper(wrapper)));
+        let moves = |base: &PathBuf| script.commands.iter().any(|command| moves(command, base));
+        let base = base.filter(|base| !moves(base));
         for command in &script.commands {
             if !command.words.is_empty() || command.assigns {
                 findings.push(self.command(command, base.as_deref()));
@@ -170,6 +177,25 @@ impl Judge<'_> {
         }
         let free = self.policy.mode == Mode::Auto;
         self.finding(ruling, false, free, || reason.to_owned())
+    }
+
+    /// The shell that the agent asked for, which a rule may deny or ask about by its name. What it
+    /// runs is the script, which is judged on its own.
+    fn wrapper(&self, command: &SimpleCommand) -> Option<Finding> {
+        let words = command.literal_words();
+        let compare = |effect, pattern: &Pattern| match effect {
+            Effect::Allow => Match::No,
+            Effect::Deny | Effect::Ask => {
+                compare_strictly(pattern, command, words.as_deref(), true)
+            }
+        };
+        match self.policy.rules.apply(|rule| rule.is_for(&self.names()), compare) {
+            Ruling::Allowed | Ruling::Unmatched => None,
+            ruling => {
+                let subject = || format!("it runs `{}`", command.known_prefix());
+                Some(self.finding(ruling, false, false, subject))
+            }
+        }
     }
 
     fn command(&self, command: &SimpleCommand, base: Option<&Path>) -> Finding {
@@ -208,7 +234,7 @@ impl Judge<'_> {
         if let (Some(path), Some(base)) = (word.literal(), base) {
             return self.file(access, names, base, path, tool_allowed);
         }
-        let mut ruling = self.policy.rules.apply(|rule| rule.is_for(names), |_, _| Match::Maybe);
+        let mut ruling = self.file_ruling(access, names, |_, _| Match::Maybe);
         if tool_allowed && ruling == Ruling::Unmatched {
             ruling = Ruling::Allowed;
         }

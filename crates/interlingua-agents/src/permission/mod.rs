@@ -86,6 +86,9 @@ pub struct PermissionRequest {
     pub kind: ToolKind,
     /// The input of the tool, as JSON.
     pub input: Option<String>,
+    /// Whether the tool may get more input than the request states, such as the folder of its command:
+    /// the agent has not reported the input of the call.
+    pub may_lack_input: bool,
     /// The agent's description of the request, for the user.
     pub description: Option<String>,
     /// The folder in which the agent works.

@@ -49,6 +49,10 @@ impl Rule {
         Self::new(tool, Some(&globset::escape(subject)), Effect::Allow)
     }
 
+    pub(super) fn effect(&self) -> Effect {
+        self.effect
+    }
+
     /// Whether the rule is about a tool with one of these names.
     pub(super) fn is_for(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.tool.is_match(name))

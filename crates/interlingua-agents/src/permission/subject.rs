@@ -3,6 +3,8 @@
 //! Agents name the fields of a tool's input differently. The names that are known are collected
 //! here; a request that has none of them has an unknown subject.
 
+use std::path::{Path, PathBuf};
+
 use interlingua::event::ToolKind;
 use serde_json::{Map, Value};
 
@@ -30,8 +32,40 @@ pub(super) struct CommandLine {
     pub(super) script: Script,
     /// `bash -c SCRIPT` around the script, if the agent chose to use it.
     pub(super) wrapper: Option<SimpleCommand>,
-    /// The folder in which the command runs.
-    pub(super) folder: Option<String>,
+    pub(super) folder: CommandFolder,
+}
+
+/// The folder in which a command runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CommandFolder {
+    /// The one in which the agent works.
+    Agent,
+    /// The one that the request names.
+    Named(String),
+    /// Any: the request does not tell.
+    Unknown,
+}
+
+impl CommandFolder {
+    fn of(fields: &Map<String, Value>, request: &PermissionRequest) -> Self {
+        const NAMES: [&str; 5] = ["cwd", "workdir", "directory", "dir_path", "working_directory"];
+        let named = NAMES.iter().filter_map(|name| fields.get(*name)).find(|it| !it.is_null());
+        match named {
+            Some(Value::String(folder)) => Self::Named(folder.clone()),
+            Some(_) => Self::Unknown,
+            None if request.may_lack_input => Self::Unknown,
+            None => Self::Agent,
+        }
+    }
+
+    /// Its path, if it is known.
+    pub(super) fn path(&self, of_agent: &Path) -> Option<PathBuf> {
+        match self {
+            Self::Agent => Some(of_agent.to_owned()),
+            Self::Named(folder) => Some(of_agent.join(folder)),
+            Self::Unknown => None,
+        }
+    }
 }
 
 /// What is done with files.
@@ -92,8 +126,7 @@ pub(super) fn command_text(request: &PermissionRequest) -> Option<String> {
 }
 
 fn command_line(fields: &Map<String, Value>, request: &PermissionRequest) -> CommandLine {
-    let folders = ["cwd", "workdir", "directory", "dir_path", "working_directory"];
-    let folder = folders.iter().find_map(|name| fields.get(*name)?.as_str()).map(str::to_owned);
+    let folder = CommandFolder::of(fields, request);
     let script = match command_of(fields) {
         Some(Value::String(line)) => shell::parse(line),
         Some(Value::Array(words)) => program(words),
@@ -104,12 +137,25 @@ fn command_line(fields: &Map<String, Value>, request: &PermissionRequest) -> Com
     }
     // Codex wraps every command. Other agents do so only if their model wrote it.
     let by_agent = request.tool == "command_execution";
-    match unwrapped(&script) {
-        Some(inner) => {
-            let wrapper = script.commands.into_iter().next().filter(|_| !by_agent);
-            CommandLine { script: inner, wrapper, folder }
-        }
-        None => CommandLine { script, wrapper: None, folder },
+    let (mut script, wrapper) = match unwrapped(&script) {
+        Some(inner) => (inner, script.commands.into_iter().next().filter(|_| !by_agent)),
+        None => (script, None),
+    };
+    script.unresolved = script.unresolved.or_else(|| beyond_command(fields));
+    CommandLine { script, wrapper, folder }
+}
+
+/// Why a request allows more than what its command shows. The fields are those of Codex.
+fn beyond_command(fields: &Map<String, Value>) -> Option<&'static str> {
+    let has = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
+    if fields.get("kind").is_some_and(|kind| kind == "writeStdin") {
+        Some("it types into a program that is running")
+    } else if has("networkApprovalContext") {
+        Some("it lets the command use the network")
+    } else if has("additionalPermissions") {
+        Some("it lifts a part of the sandbox for the command")
+    } else {
+        None
     }
 }
 
@@ -179,9 +225,16 @@ fn paths(fields: &Map<String, Value>, access: Access) -> Option<Vec<String>> {
         "directory",
         "target_file",
     ];
+    let given = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
+    // Codex asks to write anything below this folder for the rest of the session.
+    if given("grantRoot") {
+        return None;
+    }
+    // OpenCode's patches name each file in `files`, and all of them as one text in `filepath`.
+    let names = NAMES.iter().filter(|name| **name != "filepath" || !given("files"));
     let mut paths = Vec::new();
-    for name in NAMES {
-        match fields.get(name) {
+    for name in names {
+        match fields.get(*name) {
             Some(Value::String(path)) => paths.push(path.clone()),
             Some(Value::Null) | None => {}
             Some(_) => return None,
@@ -202,7 +255,7 @@ fn paths(fields: &Map<String, Value>, access: Access) -> Option<Vec<String>> {
             Some(_) => return None,
         }
     }
-    for name in ["changes", "fileChanges"] {
+    for name in ["changes", "fileChanges", "files"] {
         if let Some(changes) = fields.get(name) {
             collect_changes(changes, &mut paths)?;
         }
@@ -225,7 +278,8 @@ fn collect_changes(changes: &Value, paths: &mut Vec<String>) -> Option<()> {
     match changes {
         Value::Array(changes) => {
             for change in changes {
-                paths.push(change.get("path")?.as_str()?.to_owned());
+                let path = change.get("path").or_else(|| change.get("filePath"))?;
+                paths.push(path.as_str()?.to_owned());
                 collect_destination(change, paths);
             }
         }
@@ -298,6 +352,22 @@ mod tests {
         }
     }
 
+    /// An approval of Codex may allow more than its command: then no rule for the command allows it.
+    #[test]
+    fn what_a_request_allows_beyond_its_command_is_unresolved() {
+        let unresolved = |more: &str| {
+            let input = format!(r#"{{"command":"/bin/bash -lc ls",{more}}}"#);
+            command("command_execution", &input).script.unresolved.is_some()
+        };
+        assert!(unresolved(r#""kind":"writeStdin""#));
+        assert!(unresolved(r#""networkApprovalContext":{"host":"a","protocol":"https"}"#));
+        assert!(unresolved(r#""additionalPermissions":{"network":{"enabled":true}}"#));
+        assert!(!unresolved(r#""kind":"command","additionalPermissions":null"#));
+        let grant = r#"{"changes":[{"path":"a"}],"grantRoot":"/"}"#;
+        let unknown = Subject::Files { access: Access::Write, paths: None };
+        assert_eq!(subject("file_change", ToolKind::Edit, grant), unknown);
+    }
+
     #[test]
     fn other_shells_are_unresolved() {
         let unresolved = |tool, input| command(tool, input).script.unresolved.is_some();
@@ -317,6 +387,13 @@ mod tests {
             (r#"{"path":"a","content":"b"}"#, Some(vec!["a"])),
             (r#"{"changes":[{"path":"a","kind":{"move_path":"b"}}]}"#, Some(vec!["a", "b"])),
             (r#"{"fileChanges":{"a":{},"b":{}}}"#, Some(vec!["a", "b"])),
+            (
+                r#"{"filepath":"a, b","files":[{"filePath":"/w/a"},{"filePath":"/w/b","movePath":"/w/c"}]}"#,
+                Some(vec!["/w/a", "/w/b", "/w/c"]),
+            ),
+            (r#"{"filepath":"a","files":[]}"#, None),
+            (r#"{"filepath":"a","files":[{"name":"a"}]}"#, None),
+            (r#"{"filepath":"a"}"#, Some(vec!["a"])),
             (r#"{"patch":"x"}"#, None),
             (r#"{"path":["a"]}"#, None),
             ("{}", None),

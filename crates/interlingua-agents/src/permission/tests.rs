@@ -420,6 +420,109 @@ fn a_request_without_its_files_may_be_any() {
     assert_eq!(judge(&policy(Mode::Auto, &["deny Edit *.lock"])), Word::Deny);
 }
 
+/// OpenCode names all files of a patch in one text, relative to the repository.
+#[test]
+fn each_file_of_a_patch_is_judged() {
+    let scene = Scene::new();
+    let root = scene.folder.path();
+    let judge = |policy: &Policy, shown: &str, files: &[(&str, Option<&str>)]| {
+        let file = |(path, to): &(&str, Option<&str>)| {
+            let to = to.map(|to| root.join(to));
+            serde_json::json!({"filePath": root.join(path), "relativePath": path, "movePath": to})
+        };
+        let files: Vec<_> = files.iter().map(file).collect();
+        let input = serde_json::json!({"filepath": shown, "diff": "", "files": files});
+        word(&policy.judge(&request(root, "edit", ToolKind::Edit, input)))
+    };
+    let accept = policy(Mode::AcceptEdits, &[]);
+    assert_eq!(judge(&accept, "a, src/b", &[("a", None), ("src/b", None)]), Word::Allow);
+    let hook = ".git/hooks/pre-commit";
+    assert_eq!(judge(&accept, &format!("a, {hook}"), &[("a", None), (hook, None)]), Word::Ask);
+    assert_eq!(judge(&accept, ".env, a", &[(".env", None), ("a", None)]), Word::Ask);
+    assert_eq!(judge(&accept, "a", &[("a", Some(hook))]), Word::Ask);
+    assert_eq!(judge(&accept, "a", &[("../a", None)]), Word::Ask);
+    let deny = policy(Mode::Auto, &["deny edit *.lock"]);
+    assert_eq!(judge(&deny, "x.lock, a", &[("x.lock", None), ("a", None)]), Word::Deny);
+    assert_eq!(judge(&deny, "a", &[("a", Some("x.lock"))]), Word::Deny);
+}
+
+/// A file can be changed by each of these tools.
+#[test]
+fn a_rule_that_restricts_one_way_to_change_files_restricts_all() {
+    let scene = Scene::new();
+    let tools = [("Write", ToolKind::Write), ("Edit", ToolKind::Edit), ("patch", ToolKind::Edit)];
+    for (effect, expected) in [("deny", Word::Deny), ("ask", Word::Ask)] {
+        for name in ["edit", "write", "Edit", "Write"] {
+            let policy = policy(Mode::Auto, &[&format!("{effect} {name} src/*")]);
+            for (tool, kind) in &tools {
+                let judged = |path: &str| scene.file(&policy, tool, kind.clone(), path);
+                assert_eq!(judged("src/main.rs"), expected, "{effect} {name}: {tool}");
+                assert_eq!(judged("a"), Word::Allow, "{effect} {name}: {tool}");
+            }
+            assert_eq!(scene.run(&policy, "ls > src/main.rs"), expected, "{effect} {name}");
+        }
+    }
+    // A rule that allows is about its own tool.
+    let allow = policy(Mode::Ask, &["allow Edit *"]);
+    assert_eq!(scene.file(&allow, "Write", ToolKind::Write, "a"), Word::Ask);
+    assert_eq!(scene.file(&allow, "Edit", ToolKind::Edit, "a"), Word::Allow);
+}
+
+/// `bash -c` runs its script, and is a command itself.
+#[test]
+fn a_rule_may_ask_about_the_shell_around_a_script() {
+    let scene = Scene::new();
+    let lines = ["bash -c 'touch x'", "/bin/bash -lc 'touch x'"];
+    for line in lines {
+        assert_eq!(scene.run(&policy(Mode::Auto, &["ask Bash bash *"]), line), Word::Ask, "{line}");
+        assert_eq!(scene.run(&policy(Mode::Auto, &["deny Bash bash *"]), line), Word::Deny);
+        // What the shell may run is known: it is the script.
+        for rule in ["ask Bash rm *", "deny Bash rm *", "ask Bash sh *"] {
+            assert_eq!(scene.run(&policy(Mode::Auto, &[rule]), line), Word::Allow, "{rule}");
+        }
+    }
+}
+
+/// What Codex would allow beyond a command is not a part of its rules.
+#[test]
+fn a_request_that_allows_more_than_its_command_is_asked() {
+    let scene = Scene::new();
+    let judge = |rules: &[&str], mode, more: serde_json::Value| {
+        let mut input = serde_json::json!({"command": "/bin/bash -lc 'git fetch'"});
+        input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let kind = ToolKind::Execute;
+        let request = request(scene.folder.path(), "command_execution", kind, input);
+        word(&policy(mode, rules).judge(&request))
+    };
+    let git = ["allow command_execution git *"];
+    let network = serde_json::json!({"networkApprovalContext": {"host": "a", "protocol": "https"}});
+    assert_eq!(judge(&git, Mode::Ask, serde_json::json!({})), Word::Allow);
+    assert_eq!(judge(&git, Mode::Ask, network.clone()), Word::Ask);
+    assert_eq!(judge(&git, Mode::Ask, serde_json::json!({"kind": "writeStdin"})), Word::Ask);
+    assert_eq!(judge(&[], Mode::Auto, network.clone()), Word::Allow);
+    assert_eq!(judge(&["deny command_execution git *"], Mode::Ask, network), Word::Deny);
+}
+
+/// The input of the call may name another folder.
+#[test]
+fn a_command_in_an_unknown_folder_does_not_only_read() {
+    let scene = Scene::new();
+    let judge = |rules: &[&str], line: &str| {
+        let input = serde_json::json!({ "command": line });
+        let request = request(scene.folder.path(), "bash", ToolKind::Execute, input);
+        let request = PermissionRequest { may_lack_input: true, ..request };
+        word(&policy(Mode::Ask, rules).judge(&request))
+    };
+    assert_eq!(judge(&[], "cat a"), Word::Ask);
+    assert_eq!(judge(&["allow bash git *"], "git push"), Word::Allow);
+    assert_eq!(judge(&["allow bash git *", "allow write *"], "git log > x"), Word::Ask);
+    let folder = scene.folder.path().display().to_string();
+    let named = serde_json::json!({ "command": "cat a", "workdir": folder });
+    let request = request(scene.folder.path(), "bash", ToolKind::Execute, named);
+    let request = PermissionRequest { may_lack_input: true, ..request };
+    assert_eq!(word(&policy(Mode::Ask, &[]).judge(&request)), Word::Allow);
+}
+
 #[test]
 fn a_folder_that_the_request_names_counts() {
     let scene = Scene::new();

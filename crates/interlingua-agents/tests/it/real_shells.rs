@@ -1,8 +1,9 @@
 //! Whatever runs more than the allowed command in a real shell was not allowed.
 //!
 //! Command lines are generated, judged, and run in bash and sh, in an empty folder and with a path
-//! that contains only stubs: `good` is allowed by a rule, `bad` is not. Each stub appends its name
-//! to a log. Only lines that were allowed are run, with an empty environment and a timeout: a line
+//! that contains only stubs and bash: `good` is allowed by a rule, `bad` is not. Each stub appends
+//! its name to a log, and bash traces every command that it runs, also those of a bash that it
+//! starts. Only lines that were allowed are run, with an empty environment and a timeout: a line
 //! that was not allowed proves nothing.
 
 use std::fs;
@@ -24,28 +25,48 @@ struct Stage {
     _root: tempfile::TempDir,
     stubs: PathBuf,
     log: PathBuf,
+    trace: PathBuf,
     folder: PathBuf,
+}
+
+/// The policies whose allowed lines are run.
+#[derive(Clone, Copy)]
+enum Allowed {
+    /// `good`, with any arguments, and nothing else.
+    OnlyGood,
+    /// Everything that cannot be `bad`: the mode `auto`, with a rule that denies it.
+    AllButBad,
+}
+
+impl Allowed {
+    fn policy(self) -> Policy {
+        let (mode, pattern, effect) = match self {
+            Self::OnlyGood => (Mode::Ask, "good *", Effect::Allow),
+            Self::AllButBad => (Mode::Auto, "bad *", Effect::Deny),
+        };
+        Policy { mode, rules: Rules::new(vec![Rule::new("Bash", Some(pattern), effect).unwrap()]) }
+    }
 }
 
 impl Stage {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let [stubs, folder] = ["stubs", "folder"].map(|name| root.path().join(name));
-        let log = root.path().join("log");
+        let [log, trace] = ["log", "trace"].map(|name| root.path().join(name));
         fs::create_dir(&stubs).unwrap();
         fs::create_dir(&folder).unwrap();
         for name in ["good", "bad"] {
             let path = stubs.join(name);
-            fs::write(&path, format!("#!/bin/sh\necho {name} >> '{}'\n", log.display())).unwrap();
+            // Its own commands are not traced.
+            let script = format!("#!/bin/sh +x\necho {name} >> '{}'\n", log.display());
+            fs::write(&path, script).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        Self { stubs, log, folder, _root: root }
+        std::os::unix::fs::symlink("/bin/bash", stubs.join("bash")).unwrap();
+        Self { stubs, log, trace, folder, _root: root }
     }
 
-    /// The policy that allows `good`, with any arguments, and nothing else.
-    fn allows(&self, line: &str) -> bool {
-        let rule = Rule::new("Bash", Some("good *"), Effect::Allow).unwrap();
-        let policy = Policy { mode: Mode::Ask, rules: Rules::new(vec![rule]) };
+    fn allows(&self, allowed: Allowed, line: &str) -> bool {
         let request = PermissionRequest {
             id: "1".to_owned(),
             tool: "Bash".to_owned(),
@@ -56,16 +77,42 @@ impl Stage {
             folder: self.folder.clone(),
             ..PermissionRequest::default()
         };
-        policy.judge(&request) == Verdict::Decided(Decision::Allow)
+        allowed.policy().judge(&request) == Verdict::Decided(Decision::Allow)
     }
 
-    /// Runs a line, and returns what it did besides running `good`.
-    fn misdeeds(&self, shell: &str, line: &str) -> Vec<String> {
+    /// Runs a line, and returns what it did that was not allowed.
+    fn misdeeds(&self, allowed: Allowed, shell: &str, line: &str) -> Vec<String> {
+        self.run(shell, line);
+        let (logged, traced) = (self.names_in(&self.log), self.traced());
+        let ran = logged.into_iter().map(|name| format!("ran {name}"));
+        let traced = traced.into_iter().map(|name| format!("traced {name}"));
+        let is_free = |deed: &String| match allowed {
+            // `bash -c` is judged by its script, and bash traces the start of a `case`.
+            Allowed::OnlyGood => {
+                ["ran good", "traced good", "traced bash", "traced case"].contains(&&**deed)
+            }
+            Allowed::AllButBad => !deed.ends_with(" bad"),
+        };
+        let mut found: Vec<String> = ran.chain(traced).filter(|deed| !is_free(deed)).collect();
+        for entry in fs::read_dir(&self.folder).unwrap() {
+            let path = entry.unwrap().path();
+            if matches!(allowed, Allowed::OnlyGood) {
+                found.push(format!("wrote {}", path.display()));
+            }
+            remove(&path);
+        }
+        found
+    }
+
+    fn run(&self, shell: &str, line: &str) {
         let _ = fs::remove_file(&self.log);
-        let mut child = Command::new(shell)
-            .args(["-c", line])
+        // The shell inherits the file for the traces from the one that starts it.
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", "exec \"$1\" -c \"$2\" 9>\"$0\""])
+            .args([self.trace.as_os_str(), shell.as_ref(), line.as_ref()])
             .env_clear()
             .env("PATH", &self.stubs)
+            .envs([("SHELLOPTS", "xtrace"), ("BASH_XTRACEFD", "9")])
             .current_dir(&self.folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -82,18 +129,21 @@ impl Stage {
             }
             std::thread::sleep(Duration::from_micros(200));
         }
-        let logged = fs::read_to_string(&self.log).unwrap_or_default();
-        let mut found: Vec<String> = logged
-            .lines()
-            .filter(|name| *name != "good")
-            .map(|name| format!("ran {name}"))
-            .collect();
-        for entry in fs::read_dir(&self.folder).unwrap() {
-            let path = entry.unwrap().path();
-            found.push(format!("wrote {}", path.display()));
-            remove(&path);
-        }
-        found
+    }
+
+    fn names_in(&self, file: &Path) -> Vec<String> {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// The first word of every command that bash has traced. A word with a line end is continued on
+    /// the next line, which does not begin with a plus sign.
+    fn traced(&self) -> Vec<String> {
+        let text = String::from_utf8_lossy(&fs::read(&self.trace).unwrap_or_default()).into_owned();
+        let commands = text.lines().filter(|line| line.starts_with('+'));
+        let first =
+            |line: &str| line.trim_start_matches('+').split_whitespace().next().map(str::to_owned);
+        commands.filter_map(first).collect()
     }
 }
 
@@ -364,44 +414,90 @@ fn harmless_programs() -> impl Strategy<Value = String> {
     })
 }
 
-fn allowed_lines_do_nothing_else(cases: u32, lines: impl Strategy<Value = String>) {
+/// The same lines, as scripts of `bash -c`.
+fn in_bash(lines: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
+    lines.prop_map(|line| format!("bash -c '{}'", line.replace('\'', "'\\''")))
+}
+
+fn allowed_lines_do_nothing_else(
+    allowed: Allowed,
+    cases: u32,
+    lines: impl Strategy<Value = String>,
+) {
     let stage = Stage::new();
-    let allowed = std::cell::Cell::new(0);
+    let count = std::cell::Cell::new(0);
     for_each_line(cases, lines, |line| {
-        if !stage.allows(line) {
+        if !stage.allows(allowed, line) {
             return;
         }
-        allowed.set(allowed.get() + 1);
+        count.set(count.get() + 1);
         for shell in ["/bin/bash", "/bin/sh"] {
-            assert_eq!(stage.misdeeds(shell, line), [""; 0], "{shell}: {line:?}");
+            assert_eq!(stage.misdeeds(allowed, shell, line), [""; 0], "{shell}: {line:?}");
         }
     });
     // Otherwise, nothing was tested.
-    assert!(allowed.get() > 50, "{} of {cases} lines were allowed", allowed.get());
+    assert!(count.get() > 50, "{} of {cases} lines were allowed", count.get());
 }
 
 #[test]
 fn fragments_that_are_allowed_run_nothing_else() {
-    allowed_lines_do_nothing_else(3_000, fragments());
+    allowed_lines_do_nothing_else(Allowed::OnlyGood, 3_000, fragments());
 }
 
 #[test]
 fn programs_that_are_allowed_run_nothing_else() {
-    allowed_lines_do_nothing_else(1_200, programs());
+    allowed_lines_do_nothing_else(Allowed::OnlyGood, 1_200, programs());
+}
+
+#[test]
+fn scripts_of_bash_that_are_allowed_run_nothing_else() {
+    allowed_lines_do_nothing_else(Allowed::OnlyGood, 800, in_bash(programs()));
+}
+
+#[test]
+fn fragments_that_are_not_denied_do_not_run_what_is() {
+    allowed_lines_do_nothing_else(Allowed::AllButBad, 1_500, fragments());
+}
+
+#[test]
+fn programs_that_are_not_denied_do_not_run_what_is() {
+    allowed_lines_do_nothing_else(Allowed::AllButBad, 600, programs());
+}
+
+#[test]
+fn scripts_of_bash_that_are_not_denied_do_not_run_what_is() {
+    allowed_lines_do_nothing_else(Allowed::AllButBad, 400, in_bash(programs()));
 }
 
 #[test]
 fn programs_of_allowed_commands_are_allowed() {
     let stage = Stage::new();
-    for_each_line(500, harmless_programs(), |line| assert!(stage.allows(line), "{line:?}"));
+    for_each_line(500, harmless_programs(), |line| {
+        assert!(stage.allows(Allowed::OnlyGood, line), "{line:?}");
+    });
 }
 
 #[test]
 fn the_stage_notices_what_a_line_does() {
     let stage = Stage::new();
     for shell in ["/bin/bash", "/bin/sh"] {
-        assert_eq!(stage.misdeeds(shell, "good; (good)"), [""; 0]);
-        assert_eq!(stage.misdeeds(shell, "good $(bad)"), ["ran bad"]);
-        assert_eq!(stage.misdeeds(shell, "good >x").len(), 1);
+        let misdeeds = |line: &str| stage.misdeeds(Allowed::OnlyGood, shell, line);
+        assert_eq!(misdeeds("good; (good)"), [""; 0]);
+        assert!(misdeeds("good $(bad)").contains(&"ran bad".to_owned()));
+        assert!(!misdeeds("good >x").is_empty());
+        let ran = stage.misdeeds(Allowed::AllButBad, shell, "x=1; bad; good >x");
+        assert!(ran.contains(&"ran bad".to_owned()) && !ran.iter().any(|it| it.contains("good")));
     }
+}
+
+/// Older versions of bash cannot trace to a file of their own.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_stage_notices_what_runs_no_program() {
+    let stage = Stage::new();
+    let misdeeds = |line: &str| stage.misdeeds(Allowed::OnlyGood, "/bin/bash", line);
+    assert_eq!(misdeeds("good; x=1"), ["traced x=1"]);
+    assert_eq!(misdeeds("{ good; eval good; } 2>/dev/null"), ["traced eval"]);
+    assert_eq!(misdeeds("bash -c 'good; test a'"), ["traced test"]);
+    assert_eq!(misdeeds("case a in a) good 'b\nc';; esac"), [""; 0]);
 }

@@ -227,6 +227,7 @@ impl Live {
             tool: queued.made.name.clone(),
             kind: queued.facts.kind.clone(),
             input: Some(queued.made.input.to_string()),
+            may_lack_input: false,
             description: None,
             folder,
             additional_folders,

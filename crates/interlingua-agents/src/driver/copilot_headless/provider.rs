@@ -67,6 +67,16 @@ impl std::fmt::Debug for Provider {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::KEY_VARIABLES;
+
+    /// Otherwise they are not redacted where an agent prints them.
+    #[test]
+    fn the_secrets_of_a_provider_are_known_keys() {
+        let secret = |(_, field): &&(&str, &str)| ["apiKey", "bearerToken"].contains(field);
+        let names: Vec<_> = TEXTS.iter().filter(secret).map(|(name, _)| *name).collect();
+        assert_eq!(names, ["COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN"]);
+        assert!(names.iter().all(|name| KEY_VARIABLES.contains(name)), "{names:?}");
+    }
 
     fn provider(variables: &[(&str, &str)]) -> Option<Provider> {
         Provider::from_environment(|name| {

@@ -113,8 +113,6 @@ impl OpencodeDriver {
 
     fn pass(&mut self, kind: &str, properties: &str, steps: &mut Vec<Step>) {
         let line = format!("{{\"type\":\"{kind}\",\"properties\":{properties}}}\n");
-        if self.read(line.as_bytes(), steps) {
-            Step::pass(line.into_bytes(), steps);
-        }
+        self.receive(line.into_bytes(), steps);
     }
 }

@@ -111,6 +111,36 @@ fn a_rejection_waits_for_the_other_requests_of_the_session() {
     );
 }
 
+fn call_snapshot(status: &str) -> String {
+    format!(
+        r#"{{"type":"message.part.updated","properties":{{"part":{{"type":"tool","callID":"c1","state":{{"status":"{status}"}}}}}}}}"#
+    )
+}
+
+/// A request for a command does not name the folder in which it runs; the input of its call does.
+#[test]
+fn a_request_waits_for_the_input_of_its_call() {
+    let request = r#"{"type":"permission.asked","properties":{"id":"per_1","sessionID":"ses_1","tool":{"callID":"c1"}}}"#;
+    let pass = |line: &str| Step::Pass(format!("{line}\n").into_bytes());
+    let (pending, running) = (call_snapshot("pending"), call_snapshot("running"));
+    let (mut driver, mut steps) = (busy(), Vec::new());
+    driver.output(format!("{pending}\n{request}\n").as_bytes(), &mut steps);
+    assert_eq!(std::mem::take(&mut steps), [pass(&pending)]);
+    assert!(driver.wake_after().is_some());
+    driver.output(format!("{running}\n").as_bytes(), &mut steps);
+    assert_eq!(std::mem::take(&mut steps), [pass(&format!("{running}\n{request}"))]);
+    assert!(driver.wake_after().is_none());
+    // The input is known now.
+    driver.output(format!("{request}\n").as_bytes(), &mut steps);
+    assert_eq!(steps, [pass(request)]);
+
+    let (mut driver, mut steps) = (busy(), Vec::new());
+    driver.output(format!("{request}\n").as_bytes(), &mut steps);
+    assert_eq!(steps, []);
+    driver.woken(&mut steps);
+    assert_eq!(steps, [pass(request)], "it waits for a limited time");
+}
+
 #[test]
 fn a_question_without_an_answer_is_answered_with_the_reason() {
     let (mut driver, mut steps) = (busy(), Vec::new());

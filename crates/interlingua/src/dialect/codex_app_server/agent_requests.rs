@@ -88,7 +88,7 @@ impl AgentRequests {
                 call: params.item_id.clone(),
                 tool: Some(Text::plain(tool)),
                 description: params.reason.clone(),
-                input: input(params),
+                input: input(params, calls.input_of(params.item_id.as_ref())),
                 options: params.decisions.clone(),
             }),
             Kind::Question => out.emit(questions::asked(id.borrowed(), params)),
@@ -299,17 +299,28 @@ impl AgentRequests {
     }
 }
 
-/// The input of a call, as far as the request contains it.
-fn input(params: &Params<'_>) -> Option<Json<'static>> {
-    let known = [&params.command, &params.changes, &params.permissions];
-    if known.iter().all(|known| known.is_none()) {
+/// The input of a call, as far as the request contains it; absent if it contains nothing but the
+/// call. What the approval allows beyond the call is a part of it, together with the input of the
+/// call: a request for access to the network does not repeat the command.
+fn input(params: &Params<'_>, of_call: Option<&Json<'_>>) -> Option<Json<'static>> {
+    let kind = params.approval_kind.as_ref().filter(|kind| **kind != "command");
+    let beyond = [&params.additional_permissions, &params.network, &params.grant_root];
+    let of_request = [&params.command, &params.changes, &params.permissions];
+    let has_input = of_request.iter().any(|field| field.is_some());
+    if !has_input && kind.is_none() && beyond.iter().all(|field| field.is_none()) {
         return None;
     }
+    let of_call = of_call.filter(|_| !has_input).map(Json::get);
     Some(Json::object(|fields| {
+        fields.fields_of(of_call.unwrap_or_default());
         fields.json_if("command", params.command.as_ref());
-        fields.text_if("cwd", params.cwd.as_ref());
+        fields.text_if("cwd", params.cwd.as_ref().filter(|_| of_call.is_none()));
         fields.json_if("fileChanges", params.changes.as_ref());
         fields.json_if("permissions", params.permissions.as_ref());
+        fields.text_if("kind", kind);
+        fields.json_if("additionalPermissions", params.additional_permissions.as_ref());
+        fields.json_if("networkApprovalContext", params.network.as_ref());
+        fields.json_if("grantRoot", params.grant_root.as_ref());
     }))
 }
 

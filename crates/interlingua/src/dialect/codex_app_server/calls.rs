@@ -26,8 +26,9 @@ pub(super) struct OpenCall {
     pub(super) id: Box<str>,
     /// The name of the tool.
     pub(super) name: Box<str>,
-    /// The MCP server that has the tool, and the input. Requests for approval name only these.
-    mcp: Option<(Text<'static>, Option<Json<'static>>)>,
+    /// The MCP server that has the tool. Requests for approval name only this and the input.
+    server: Option<Text<'static>>,
+    input: Option<Json<'static>>,
 }
 
 /// A tool: its name, its kind, and its executor.
@@ -45,14 +46,22 @@ impl Calls {
         if spawns_agent(item) {
             threads.begin_spawn(&id);
         }
-        let mcp = item.server.clone().filter(|_| tool.1 == ToolKind::Mcp);
+        let server = item.server.clone().filter(|_| tool.1 == ToolKind::Mcp);
+        let name = tool.0.to_plain().into();
+        let started = tool_started(tool, item, false);
         self.open.push(OpenCall {
             id: id.to_plain().into(),
-            name: tool.0.to_plain().into(),
-            mcp: mcp
-                .map(|server| (server.into_owned(), item.arguments.clone().map(Json::into_owned))),
+            name,
+            server: server.map(Text::into_owned),
+            input: started.input.clone().map(Json::into_owned),
         });
-        out.emit(tool_started(tool, item, false));
+        out.emit(started);
+    }
+
+    /// The input of an open call.
+    pub(super) fn input_of(&self, call: Option<&Text<'_>>) -> Option<&Json<'static>> {
+        let call = call?;
+        self.open.iter().find(|open| *call == *open.id)?.input.as_ref()
     }
 
     /// Closes a call; returns whether it was open.
@@ -87,9 +96,7 @@ impl Calls {
         filter: impl Fn(&str) -> bool,
     ) -> Option<&OpenCall> {
         self.open.iter().filter(|call| filter(&call.id)).find(|call| {
-            call.mcp.as_ref().is_some_and(|(own, arguments)| {
-                own == server && is_same_input(arguments.as_ref(), input)
-            })
+            call.server.as_ref() == Some(server) && is_same_input(call.input.as_ref(), input)
         })
     }
 

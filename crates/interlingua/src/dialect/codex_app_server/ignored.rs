@@ -192,11 +192,9 @@ pub(super) const IGNORED: &[Ignored] = &[
         what: &[
             "item/*/requestApproval: params.commandActions",
             "item/*/requestApproval: params.environmentId",
-            "item/*/requestApproval: params.grantRoot",
-            "item/*/requestApproval: params.kind",
             "item/*/requestApproval: params.proposed*",
         ],
-        why: "the command, the reason and the available decisions are read",
+        why: "the command, what is allowed beyond it, the reason and the available decisions are read",
     },
     Ignored {
         what: &[

@@ -37,6 +37,11 @@ record! {
         decisions: json "availableDecisions",
         changes: json "fileChanges",
         permissions: json "permissions",
+        // What an approval allows beyond the command or the change that it names.
+        approval_kind: text "kind",
+        additional_permissions: json "additionalPermissions",
+        network: json "networkApprovalContext",
+        grant_root: json "grantRoot",
         questions: json "questions",
         schema: json "requestedSchema",
         server: text "serverName",

@@ -29,6 +29,8 @@ struct Call {
     tool: String,
     /// Its input was emitted.
     input_emitted: bool,
+    /// The folder in which its command runs, if its input names one.
+    folder: Option<Text<'static>>,
     /// It has reported the session of the sub-agent that it spawned.
     has_child: bool,
     /// The output so far, which every snapshot repeats.
@@ -59,6 +61,11 @@ impl Calls {
     /// Records that a call was denied.
     pub(super) fn deny(&mut self, call: &Text<'_>) {
         self.denied.push(call.to_plain().into_owned());
+    }
+
+    /// The folder that the input of an open call names for its command.
+    pub(super) fn folder_of(&self, call: &Text<'_>) -> Option<&Text<'static>> {
+        self.open.iter().find(|open| *call == *open.id)?.folder.as_ref()
     }
 
     /// Whether an open call writes the plan of a session.
@@ -123,6 +130,7 @@ impl Calls {
         }
         if raw_input.is_some() && !std::mem::replace(&mut open.input_emitted, true) {
             effect.is_new = true;
+            open.folder = input.folder.clone().map(Text::into_owned);
             if !is_new {
                 let complete = raw_input.cloned();
                 let call = call.clone();

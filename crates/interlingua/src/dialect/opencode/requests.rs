@@ -1,13 +1,13 @@
 //! Permission requests and questions to the user.
 
 use super::calls::Calls;
-use super::wire::Properties;
+use super::wire::{Input, Properties};
 use crate::dialect::EventSink;
 use crate::dialect::questions::{AnswerKey, read_answer_lists, read_questions};
 use crate::event::{
     Decision, Event, PermissionRequested, PermissionResolved, QuestionAnswered, QuestionAsked,
 };
-use crate::json::{Json, Text};
+use crate::json::{Json, Text, read};
 
 /// The permission requests that have no reply yet.
 #[derive(Debug, Default)]
@@ -30,9 +30,11 @@ impl Requests {
         &mut self,
         properties: Properties<'_>,
         parent: Option<Text<'static>>,
+        calls: &Calls,
         sink: &mut dyn EventSink,
     ) {
         let call = properties.tool.and_then(|tool| tool.call);
+        let folder = call.as_ref().and_then(|call| calls.folder_of(call));
         let request = properties.id.unwrap_or_default();
         self.pending.push(PendingRequest {
             request: request.to_plain().into_owned(),
@@ -47,7 +49,7 @@ impl Requests {
             call,
             tool: properties.permission,
             description: patterns.map(|patterns| Text::from(patterns.join("\n"))),
-            input: properties.metadata,
+            input: properties.metadata.map(|metadata| with_folder(metadata, folder)),
             options: options(properties.always.as_ref()),
         };
         sink.event(Event::new(event).within(parent));
@@ -91,6 +93,19 @@ impl Requests {
             }),
         };
         sink.event(Event::new(event).within(parent));
+    }
+}
+
+/// The metadata of a request, with the folder of its command, which they lack.
+fn with_folder<'a>(metadata: Json<'a>, folder: Option<&Text<'_>>) -> Json<'a> {
+    let names_folder = |metadata| read::record_of::<Input<'_>>(metadata)?.folder;
+    match folder {
+        Some(folder) if metadata.is_object() && names_folder(&metadata).is_none() => {
+            Json::object(|fields| {
+                fields.fields_of(metadata.get()).text("workdir", folder);
+            })
+        }
+        _ => metadata,
     }
 }
 

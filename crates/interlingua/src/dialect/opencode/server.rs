@@ -69,7 +69,12 @@ impl OpencodeDecoder {
             }
             "todo.updated" => self.read_plan(at, properties.todos.as_ref(), own, sink),
             "permission.asked" | "permission.v2.asked" => {
-                self.requests.emit_permission_request(take(properties), parent(), sink)
+                self.requests.emit_permission_request(
+                    take(properties),
+                    parent(),
+                    &self.calls,
+                    sink,
+                );
             }
             "permission.replied" | "permission.v2.replied" => {
                 self.requests.emit_permission_reply(

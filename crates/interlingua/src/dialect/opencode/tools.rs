@@ -23,7 +23,7 @@ pub(super) fn kind_of(name: &Text<'_>) -> ToolKind {
 /// Whether the fields of the input of a tool are read. Other inputs are passed on without parsing,
 /// unless the call spawns a sub-agent.
 pub(super) fn input_is_read(tool: &str) -> bool {
-    matches!(tool, "invalid" | "todowrite" | "write" | "edit" | "multiedit")
+    matches!(tool, "bash" | "invalid" | "todowrite" | "write" | "edit" | "multiedit")
 }
 
 /// The prefix of the error of a call that a rule forbids.

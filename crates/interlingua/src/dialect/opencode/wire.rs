@@ -173,6 +173,7 @@ record! {
         error: text "error",
         todos: json "todos",
         path: text "filePath",
+        folder: text "workdir",
         description: text "description",
         prompt: text "prompt",
         agent: text "subagent_type",

@@ -532,3 +532,48 @@ fn an_unknown_record_is_emitted_as_unknown() {
     let names: Vec<_> = of_type(&events, "unknown").iter().map(|it| it["name"].clone()).collect();
     assert_eq!(names, ["thread/brandNew", "brand/new", "item/completed of brandNew", ""]);
 }
+
+fn approval(method: &str, id: u64, mut params: Value) -> String {
+    let fields = params.as_object_mut().unwrap();
+    fields.extend([("threadId".into(), json!("main")), ("turnId".into(), json!("turn-1"))]);
+    json!({"method": method, "id": id, "params": params}).to_string()
+}
+
+/// A request for access to the network has no command: with that of its call alone, it would be
+/// judged as if it allowed the command only.
+#[test]
+fn a_request_contains_what_it_allows_beyond_the_command() {
+    let command =
+        json!({"type": "commandExecution", "id": "i1", "command": "git fetch", "cwd": "/w"});
+    let change = json!({"type": "fileChange", "id": "i2", "changes": [{"path": "a", "diff": "+"}]});
+    let network = json!({"host": "example.org", "protocol": "https"});
+    let more = json!({"network": {"enabled": true}});
+    let (run, edit) = ("item/commandExecution/requestApproval", "item/fileChange/requestApproval");
+    let requests = [
+        (run, json!({"itemId": "i1", "kind": "command"})),
+        (run, json!({"itemId": "i1", "kind": "command", "networkApprovalContext": network})),
+        (
+            run,
+            json!({"itemId": "i1", "kind": "writeStdin", "command": "y", "cwd": "/w",
+                "additionalPermissions": more}),
+        ),
+        (edit, json!({"itemId": "i2", "grantRoot": null})),
+        (edit, json!({"itemId": "i2", "grantRoot": "/"})),
+    ];
+    let mut messages = vec![item("item/started", command), item("item/started", change)];
+    messages.extend((0..).zip(requests).map(|(id, (method, params))| approval(method, id, params)));
+    let events = turn(&messages);
+    let inputs: Vec<_> =
+        of_type(&events, "permission_requested").iter().map(|it| it["input"].clone()).collect();
+    let changes = json!([{"path": "a", "diff": "+"}]);
+    assert_eq!(
+        inputs,
+        [
+            json!({"command": "git fetch", "cwd": "/w"}),
+            json!({"command": "git fetch", "cwd": "/w", "networkApprovalContext": network}),
+            json!({"command": "y", "cwd": "/w", "kind": "writeStdin", "additionalPermissions": more}),
+            json!({"changes": changes}),
+            json!({"changes": changes, "grantRoot": "/"}),
+        ]
+    );
+}

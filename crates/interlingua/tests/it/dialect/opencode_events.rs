@@ -391,6 +391,27 @@ fn a_permission_request_offers_the_answers_that_opencode_accepts() {
     }
 }
 
+/// The metadata of a request contain the command alone, and only the call names its folder.
+#[test]
+fn a_permission_request_contains_the_folder_of_its_command() {
+    let metadata = json!({"command": "ls", "directories": ["/etc"]});
+    let asked = event(
+        "permission.asked",
+        json!({
+            "id": "per", "permission": "bash", "metadata": metadata, "tool": {"callID": "c"},
+        }),
+    );
+    let input = |call: Value| {
+        let events = read_served(&[status("busy"), message(false), tool(call), asked.clone()]);
+        of_type(&events, "permission_requested")[0]["input"].clone()
+    };
+    let elsewhere = json!({"status": "running", "input": {"command": "ls", "workdir": "/etc"}});
+    let with_folder = json!({"command": "ls", "directories": ["/etc"], "workdir": "/etc"});
+    assert_eq!(input(elsewhere), with_folder);
+    assert_eq!(input(json!({"status": "running", "input": {"command": "ls"}})), metadata);
+    assert_eq!(input(json!({"status": "pending", "input": {}})), metadata);
+}
+
 #[test]
 fn an_interrupt_is_emitted_after_the_blocks_that_it_interrupts() {
     let error = json!({"name": "MessageAbortedError", "data": {"message": "Aborted"}});

@@ -94,7 +94,8 @@ const SUBCOMMANDS: &[Subcommand] = &[
         options: options("a", "all is-ancestor fork-point"),
         operands: Operands::Revisions,
     },
-    Subcommand { name: "remote", options: options("v", "verbose"), operands: Operands::None },
+    // With the addresses, it would show the passwords in them.
+    Subcommand { name: "remote", options: options("", ""), operands: Operands::None },
     Subcommand {
         name: "rev-parse",
         options: options(

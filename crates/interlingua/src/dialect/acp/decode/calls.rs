@@ -18,6 +18,7 @@ use crate::event::{
     ToolKind, ToolProgress, ToolStarted, ToolStatus,
 };
 use crate::json::read::{self, Shaped};
+use crate::json::write::Object;
 use crate::json::{Json, Text};
 
 /// The open calls.
@@ -285,35 +286,58 @@ impl OpenCall {
         sink.event(Event::new(started).within(self.parent.clone()));
     }
 
-    /// An input made of the title, the locations and the diff, for a call whose agent reports no
-    /// input.
+    /// An input made of the title, the locations and the diffs, for a call whose agent reports no
+    /// input. It names every file.
     fn describe_input(&self) -> Option<Json<'static>> {
         let locations = self.locations.as_ref().and_then(read::records_of::<Location<'_>>);
-        let path = locations.and_then(|list| list.into_iter().next()).and_then(|first| first.path);
+        let located = locations.unwrap_or_default().into_iter().filter_map(|it| it.path);
+        let mut paths = Vec::new();
+        let changed = |change: &'_ FileChange<'static>| {
+            [Some(change.path.clone()), change.old_path.clone()].into_iter().flatten()
+        };
+        for path in located.chain(self.changes.iter().flat_map(changed)) {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
         // A title that is the tool's name does not describe the input.
         let title = self.title.as_ref().filter(|title| **title != self.name);
-        if title.is_none() && path.is_none() {
+        if title.is_none() && paths.is_empty() {
             return None;
         }
         let title_name = if self.titled_by_command { "command" } else { "title" };
-        let sides = self.sides();
         Some(Json::object(|fields| {
             fields.text_if(title_name, title).text_if("cwd", self.folder.as_ref());
-            fields.text_if("path", path.as_ref());
-            match self.kind {
-                ToolKind::Write => fields.json_if("content", sides.new.as_ref()),
-                ToolKind::Edit => fields
-                    .json_if("old_string", sides.old.as_ref())
-                    .json_if("new_string", sides.new.as_ref()),
-                _ => fields,
-            };
+            match &*paths {
+                [] => {}
+                [path] if self.changes.len() < 2 => self.describe_file(path, fields),
+                _ => {
+                    let paths: Vec<_> = paths.iter().map(Text::to_plain).collect();
+                    fields.json_if("paths", Json::from_serialize(&paths).as_ref());
+                    if !self.changes.is_empty() {
+                        fields.objects("changes", &self.changes, describe_change);
+                    }
+                }
+            }
         }))
+    }
+
+    fn describe_file(&self, path: &Text<'_>, fields: &mut Object<'_>) {
+        let sides = self.sides();
+        fields.text("path", path);
+        match self.kind {
+            ToolKind::Write => fields.json_if("content", sides.new.as_ref()),
+            ToolKind::Edit => fields
+                .json_if("old_string", sides.old.as_ref())
+                .json_if("new_string", sides.new.as_ref()),
+            _ => fields,
+        };
     }
 
     /// The old and the new text, for a call that changes one file.
     fn sides(&self) -> Sides<'_> {
         let [change] = &*self.changes else { return Sides::default() };
-        change.diff.as_ref().and_then(read::record_of::<Sides<'_>>).unwrap_or_default()
+        sides_of(change)
     }
 
     fn emit_progress(
@@ -401,6 +425,16 @@ impl OpenCall {
         };
         sink.event(Event::new(ended).within(parent));
     }
+}
+
+fn sides_of<'a>(change: &'a FileChange<'_>) -> Sides<'a> {
+    change.diff.as_ref().and_then(read::record_of::<Sides<'_>>).unwrap_or_default()
+}
+
+fn describe_change(fields: &mut Object<'_>, change: &FileChange<'_>) {
+    let sides = sides_of(change);
+    fields.text("path", &change.path).text_if("oldPath", change.old_path.as_ref());
+    fields.json_if("oldText", sides.old.as_ref()).json_if("newText", sides.new.as_ref());
 }
 
 /// The exit code of a command, which agents report in different places.

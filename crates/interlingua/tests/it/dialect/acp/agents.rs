@@ -474,3 +474,38 @@ fn a_written_file_is_described_by_its_difference() {
     let input = &of_type(&events, "tool_started")[0]["input"];
     assert_eq!((&input["path"], &input["content"]), (&json!("/f"), &json!("new")));
 }
+
+/// The request was judged and shown by its first location alone.
+#[test]
+fn a_call_that_changes_several_files_names_all_of_them() {
+    let diff = |path: &str, new: &str| json!({"type": "diff", "path": path, "oldText": "old", "newText": new});
+    let call = json!({
+        "toolCallId": "replace__1", "title": "Two edits", "kind": "edit", "status": "pending",
+        "content": [diff("/a", "1"), diff("/.git/hooks/x", "2")],
+        "locations": [{"path": "/a"}, {"path": "/b"}],
+    });
+    let events = read(&[initialized("gemini-cli"), new_session(), permission_request(0, call)]);
+    let expected = json!({
+        "title": "Two edits",
+        "paths": ["/a", "/b", "/.git/hooks/x"],
+        "changes": [
+            {"path": "/a", "oldText": "old", "newText": "1"},
+            {"path": "/.git/hooks/x", "oldText": "old", "newText": "2"},
+        ],
+    });
+    assert_eq!(of_type(&events, "permission_requested")[0]["input"], expected);
+}
+
+/// A location that is not the file of the difference must not replace it.
+#[test]
+fn a_change_outside_of_the_location_is_named() {
+    let call = json!({
+        "toolCallId": "replace__1", "title": "An edit", "kind": "edit", "status": "pending",
+        "content": [{"type": "diff", "path": "/b", "oldText": "old", "newText": "new"}],
+        "locations": [{"path": "/a"}],
+    });
+    let events = read(&[initialized("gemini-cli"), new_session(), permission_request(0, call)]);
+    let input = &of_type(&events, "permission_requested")[0]["input"];
+    let changes = json!([{"path": "/b", "oldText": "old", "newText": "new"}]);
+    assert_eq!((&input["paths"], &input["changes"]), (&json!(["/a", "/b"]), &changes));
+}
