@@ -35,6 +35,8 @@ pub struct HeadlessSession {
     pub model: Option<String>,
     /// The permission mode. Copilot only has to know whether it should plan.
     pub mode: Mode,
+    /// The MCP servers and the skills of the folder are used.
+    pub trusts_folder: bool,
     /// The user's own provider of models.
     pub provider: Option<Provider>,
 }
@@ -274,7 +276,8 @@ impl CopilotHeadlessDriver {
     }
 
     fn open(&mut self, steps: &mut Vec<Step>) {
-        // The hooks of a repository could allow everything in place of the user.
+        // The hooks of a repository could allow everything in place of the user. The discovery of its
+        // configuration does not concern what the user has configured.
         let mut params = json!({
             "clientName": "interlingua",
             "workingDirectory": self.session.folder,
@@ -283,7 +286,7 @@ impl CopilotHeadlessDriver {
             "requestPermission": true,
             "requestUserInput": true,
             "enableFileHooks": false,
-            "enableConfigDiscovery": true,
+            "enableConfigDiscovery": self.session.trusts_folder,
         });
         if let Some(model) = &self.session.model {
             set(&mut params, "model", model.as_str());

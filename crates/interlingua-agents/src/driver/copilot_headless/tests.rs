@@ -65,6 +65,8 @@ fn a_prompt_waits_until_the_session_is_open() {
     assert_eq!((&params["model"], &params["workingDirectory"]), (&json!("m"), &json!("/w")));
     assert_eq!(params["provider"], json!({"baseUrl": "http://x"}));
     assert_eq!(params["requestPermission"], true);
+    assert_eq!(params["enableFileHooks"], false);
+    assert_eq!(params["enableConfigDiscovery"], false);
     let prompt = replies(&mut driver, &response(1, json!({"sessionId": "s"})));
     assert_eq!(prompt[0]["method"], "session.send");
 }
