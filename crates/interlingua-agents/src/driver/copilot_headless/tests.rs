@@ -243,3 +243,17 @@ fn the_end_closes_the_input() {
     in_turn().close(&mut closing);
     assert_eq!(closing, [Step::CloseInput]);
 }
+
+/// A prompt that was accepted and could not join was lost without a word.
+#[test]
+fn a_prompt_that_cannot_join_is_queued() {
+    let mut driver = in_turn();
+    let sent = steps(|steps| assert!(driver.join("also", steps)));
+    assert_eq!(sent[0]["params"]["mode"], "immediate");
+    let error = json!({"code": -32603, "message": "the session is gone"});
+    let refused = json!({"jsonrpc": "2.0", "id": sent[0]["id"], "error": error});
+    let mut steps = Vec::new();
+    driver.output(&framed(&refused.to_string()), &mut steps);
+    assert_eq!(steps.last(), Some(&Step::Queue("also".to_owned())));
+    assert!(format!("{:?}", steps[0]).contains("the session is gone"), "{steps:?}");
+}
