@@ -56,7 +56,7 @@ pub(crate) fn ask(asked: &InputRequest) -> Option<Reply> {
 }
 
 fn ask_for_permission(asked: &InputRequest, request: &PermissionRequest) -> Option<Given> {
-    let (shown, mut at) = (question::Question::new(request), 0);
+    let (shown, mut at) = (question::Question::new(request, terminal_input::screen()), 0);
     shown.short().iter().for_each(|line| report::print_shown(line));
     // Input from before the question appeared is not an answer to it.
     terminal_input::discard();

@@ -88,6 +88,8 @@ fn the_whole_command_is_shown_before_it_is_allowed() {
     let asks = request("r1", &format!(r#""git status {words}; \\\nrm b.txt\u202e\r""#));
     let mut run = AtTerminal::start("whole", &["read prompt", &asks, RESULT], &[], "");
     let question = run.until("Allow? [y]es, [a]lways, [n]o, [e]xplain:").replace("\r\n", "\n");
+    // A row that continues a line has a mark.
+    let question = question.replace("\n  ↪ ", "");
     let expected = format!("  $ git status {words}; \\\n  > rm b.txt\\u{{202e}}\\r\n");
     assert!(question.contains(&expected), "{question}");
     run.answer("what\n");
