@@ -104,6 +104,8 @@ struct Live {
     epoch: Option<Epoch>,
     epochs: u64,
     reader: Reader,
+    /// What the reader adds to what the agent reports.
+    host: HostFacts,
     /// The session continues a stored log.
     continues: bool,
     outlets: Outlets,
@@ -171,7 +173,7 @@ impl Live {
         };
         let continues = reader.is_some();
         let mut reader = reader.map_or_else(|| Reader::new(launch.dialect.into(), read), Ok)?;
-        reader.set_host(host, TurnOwner::Stream);
+        reader.set_host(host.clone(), TurnOwner::Stream);
         reader.expect_turn(false);
         let (settings, relaunch) = agent.relaunch.unzip();
         let live = Self {
@@ -183,6 +185,7 @@ impl Live {
             epoch: None,
             epochs: 0,
             reader,
+            host,
             continues,
             outbox,
             commands,

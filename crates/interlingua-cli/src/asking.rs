@@ -56,10 +56,8 @@ pub(crate) fn ask(asked: &InputRequest) -> Option<Reply> {
 }
 
 fn ask_for_permission(asked: &InputRequest, request: &PermissionRequest) -> Option<Given> {
-    let (shown, mut at) = (question::Question::new(request), 0);
+    let (shown, mut at) = (question::Question::new(request, terminal_input::screen()), 0);
     shown.short().iter().for_each(|line| report::print_shown(line));
-    // Input from before the question appeared is not an answer to it.
-    terminal_input::discard();
     loop {
         let Some(line) = read_line(ALLOW, asked)? else {
             return Some(Given::Decision(denied()));
@@ -108,7 +106,6 @@ fn denied() -> Decision {
 
 fn ask_questions(asked: &InputRequest, request: &QuestionRequest) -> Option<Given> {
     question::introduction(request).iter().for_each(|line| report::print_shown(line));
-    terminal_input::discard();
     let declined = || Given::Declined("the user did not want to answer".to_owned());
     if request.schema.is_some() {
         let Some(line) = read_line("A JSON object, or nothing to decline:", asked)? else {
@@ -167,9 +164,11 @@ fn chosen(question: &Question, line: &str) -> Option<Vec<String>> {
     labels.or_else(|| own.then(|| vec![line.to_owned()]))
 }
 
-/// Asks for a line. The outer `None` means that the answer is no longer needed, the inner one that
-/// there is no more input.
+/// Asks for a line, when everything that it is about has been shown. The outer `None` means that the
+/// answer is no longer needed, the inner one that there is no more input.
 fn read_line(question: &str, asked: &InputRequest) -> Option<Option<String>> {
+    // Input from before the question appeared is not an answer to it.
+    terminal_input::discard();
     report::ask(question);
     match terminal_input::line_while(|| asked.is_pending()) {
         Some(line) => Some(Some(line)),

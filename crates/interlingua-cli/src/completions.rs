@@ -4,10 +4,11 @@
 //! also be a file, and in fish, arguments without a flag are completed.
 
 use anyhow::Result;
-use clap::builder::PossibleValue;
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, CommandFactory};
 use clap_complete::Shell;
 
+use crate::agent_name::AgentName;
 use crate::arguments::{Arguments, CompletionsArguments};
 use crate::{SUCCESS, report};
 
@@ -62,8 +63,10 @@ fn with_described_agents(script: &str) -> String {
 }
 
 fn zsh_names() -> String {
-    let agents = interlingua_agents::agent::ALL.iter();
-    let names = agents.map(|agent| format!("'{}:{}'", agent.name, agent.title));
+    let names = AgentName.possible_values().into_iter().flatten().map(|value| {
+        let title = value.get_help().map(ToString::to_string).unwrap_or_default();
+        format!("'{}:{title}'", value.get_name())
+    });
     names.collect::<Vec<_>>().join(" ")
 }
 

@@ -13,8 +13,19 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::view::width;
 
-/// The number of lines that are shown before the user asks for the rest.
+/// The number of rows that are shown before the user asks for the rest, on a screen that is not
+/// smaller.
 const SHORT: usize = 20;
+
+/// The rows of a screen that the description of a request cannot have: the one before it, the note
+/// about the rest, the question, and the answer.
+const OTHER_ROWS: usize = 4;
+
+/// What begins a row that continues a line. No line begins like this.
+const CONTINUES: &str = "  ↪ ";
+
+/// The narrowest screen for which lines are broken.
+const NARROWEST: usize = 20;
 
 /// The names under which tools have the command that they run.
 const COMMANDS: [&str; 2] = ["command", "cmd"];
@@ -30,10 +41,13 @@ const REPLACEMENTS: [(&str, &str); 4] = [
 /// The number of unchanged lines that are shown before and after a change.
 const CONTEXT: usize = 3;
 
-/// The lines that describe a request.
+/// The lines that describe a request, broken into rows of the screen: a long line must not push what
+/// precedes it off the screen.
 #[derive(Debug)]
 pub(crate) struct Question {
     lines: Lines,
+    /// The number of rows that are shown before the user asks for the rest.
+    short: usize,
 }
 
 /// Lines, and for each of them whether it is far from every change of a diff.
@@ -52,10 +66,27 @@ impl Lines {
         self.all.push(line);
         self.far.push(far);
     }
+
+    /// The same lines, none of which is wider than the screen.
+    fn broken(self, columns: usize) -> Self {
+        let columns = columns.max(NARROWEST);
+        let mut rows = Self::default();
+        for (line, far) in self.all.iter().zip(self.far) {
+            let (first, mut rest) = width::split(line, columns);
+            rows.add(first.to_owned(), far);
+            while !rest.is_empty() {
+                let (row, after) = width::split(rest, columns - width::of(CONTINUES));
+                rows.add(format!("{CONTINUES}{row}"), far);
+                rest = after;
+            }
+        }
+        rows
+    }
 }
 
 impl Question {
-    pub(crate) fn new(request: &PermissionRequest) -> Self {
+    /// The description of a request for a screen of this width and height.
+    pub(crate) fn new(request: &PermissionRequest, (columns, rows): (u16, u16)) -> Self {
         let tool = match &*request.tool {
             "" => "a tool".to_owned(),
             tool => one_line(tool),
@@ -86,7 +117,8 @@ impl Question {
             lines.push("  The agent's own description:".to_owned());
             push_text("    ", description, &mut lines);
         }
-        Self { lines }
+        let short = usize::from(rows).saturating_sub(OTHER_ROWS).clamp(1, SHORT);
+        Self { lines: lines.broken(usize::from(columns)), short }
     }
 
     /// The first lines, and a note about the others.
@@ -101,7 +133,7 @@ impl Question {
             if unchanged > 0 {
                 shown.push(folded(std::mem::take(&mut unchanged)));
             }
-            if shown.len() >= SHORT {
+            if shown.len() >= self.short {
                 return Some(at);
             }
             shown.push(line.clone());
@@ -130,7 +162,7 @@ impl Question {
             room = room.saturating_sub(needed);
             fits
         });
-        // A line that is longer than the screen is a page of its own.
+        // The screen may have become smaller than it was.
         let count = fitting.count().max(1).min(rest.len());
         let mut page: Vec<String> = rest.iter().take(count).cloned().collect();
         let hidden = rest.len() - count;
@@ -304,8 +336,10 @@ mod tests {
 
     use super::*;
 
+    const SCREEN: (u16, u16) = (80, 24);
+
     fn question(tool: &str, input: &Value) -> Question {
-        Question::new(&PermissionRequest {
+        let request = PermissionRequest {
             id: "1".to_owned(),
             call: Vec::new(),
             tool: tool.to_owned(),
@@ -314,23 +348,51 @@ mod tests {
             description: None,
             folder: "/w".into(),
             ..PermissionRequest::default()
-        })
+        };
+        Question::new(&request, SCREEN)
     }
 
     #[test]
     fn every_line_of_a_command_is_shown() {
-        let command = format!("git status --short {}; \\\nrm b.txt\u{202e}\r", "x".repeat(500));
+        let command = "git status --short; \\\nrm b.txt\u{202e}\r";
         let question =
             question("Bash", &serde_json::json!({"command": command, "timeout": 5, "cwd": "/w"}));
         let expected = [
             "The agent requests permission to use Bash in /w:".to_owned(),
-            format!("  $ git status --short {}; \\", "x".repeat(500)),
+            "  $ git status --short; \\".to_owned(),
             "  > rm b.txt\\u{202e}\\r".to_owned(),
             "  cwd: /w".to_owned(),
             "  timeout: 5".to_owned(),
         ];
         assert_eq!(question.complete(), expected);
         assert_eq!(question.short(), expected);
+    }
+
+    /// A command line of 4000 characters took 50 rows, and its beginning had left the screen before
+    /// the user could answer.
+    #[test]
+    fn a_long_line_is_shown_in_part_with_its_beginning() {
+        let command = format!("rm -rf 漢字; echo {}; rm b.txt", "x".repeat(4000));
+        let shown = question("Bash", &serde_json::json!({"command": command}));
+        let short = shown.short();
+        assert!(short.len() + 3 <= usize::from(SCREEN.1), "{short:?}");
+        assert!(short.iter().all(|row| width::of(row) <= usize::from(SCREEN.0)), "{short:?}");
+        assert!(short[1].starts_with("  $ rm -rf 漢字; echo xxx"), "{short:?}");
+        assert!(short[2].starts_with("  ↪ xxx"), "{short:?}");
+        let hidden = shown.complete().len() - SHORT;
+        assert!(short.last().unwrap().contains(&format!("{hidden} more lines")), "{short:?}");
+        // Nothing is lost.
+        let rows = shown.complete()[1..].iter();
+        let joined: String = rows.map(|row| row.strip_prefix(CONTINUES).unwrap_or(row)).collect();
+        assert_eq!(joined, format!("  $ {command}"));
+    }
+
+    #[test]
+    fn a_small_screen_has_room_for_the_question() {
+        let content = "a\n".repeat(30);
+        let input = Some(serde_json::json!({"content": content}).to_string());
+        let request = PermissionRequest { input, ..PermissionRequest::default() };
+        assert_eq!(Question::new(&request, (80, 10)).short().len(), 6 + 1);
     }
 
     #[test]

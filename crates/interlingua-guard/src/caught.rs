@@ -38,18 +38,19 @@ impl Caught {
         Ok(Self { signals: SignalDelivery::with_pipe(read, write, SignalOnly, numbers)? })
     }
 
-    /// Waits for signals and orders.
-    pub(crate) fn wait(&mut self, mut orders: &File) -> io::Result<Happened> {
-        let read = self.signals.get_read();
-        let mut sources = [PollFd::new(read, PollFlags::IN), PollFd::new(&orders, PollFlags::IN)];
+    /// Waits for signals, and for orders if this process carries them out.
+    pub(crate) fn wait(&mut self, orders: Option<&File>) -> io::Result<Happened> {
+        let mut sources = vec![PollFd::new(self.signals.get_read(), PollFlags::IN)];
+        sources.extend(orders.map(|orders| PollFd::new(orders, PollFlags::IN)));
         match poll(&mut sources, None) {
             // A signal interrupts the wait.
             Ok(_) | Err(Errno::INTR) => {}
             Err(problem) => return Err(problem.into()),
         }
-        let [_, ordered] = sources.map(|source| !source.revents().is_empty());
+        let ordered = sources.get(1).is_some_and(|source| !source.revents().is_empty());
+        drop(sources);
         let mut happened = Happened::default();
-        if ordered {
+        if let Some(mut orders) = orders.filter(|_| ordered) {
             let mut piece = [0; 64];
             match orders.read(&mut piece) {
                 Ok(length @ 1..) => happened.orders.extend(piece.iter().take(length)),

@@ -15,7 +15,7 @@ use crate::processes::pid;
 use crate::setup::Setup;
 use crate::supervisor::{self, Members};
 
-/// Guards a run in a new cgroup.
+/// Guards a run in a new cgroup, as its supervisor.
 pub(crate) fn run(setup: &Setup, ends: &Ends) -> io::Result<u8> {
     let cgroup = Cgroup::create()?;
     let ran =
@@ -37,9 +37,18 @@ impl Cgroup {
     /// Creates a cgroup in that of this process.
     fn create() -> io::Result<Self> {
         let parent = current().ok_or_else(|| io::Error::other("no cgroup v2 is mounted"))?;
-        let folder = parent.join(format!("interlingua-{}", std::process::id()));
-        fs::create_dir(&folder).map_err(|problem| about(&folder, &problem))?;
-        Ok(Self { folder, parent })
+        let cgroup = Self::of(std::process::id(), parent);
+        fs::create_dir(&cgroup.folder).map_err(|problem| about(&cgroup.folder, &problem))?;
+        Ok(cgroup)
+    }
+
+    /// The cgroup that a child of this process creates, if there can be one.
+    pub(crate) fn of_child(child: u32) -> Option<Self> {
+        current().map(|parent| Self::of(child, parent))
+    }
+
+    fn of(process: u32, parent: PathBuf) -> Self {
+        Self { folder: parent.join(format!("interlingua-{process}")), parent }
     }
 
     /// Checks that the cgroup can be entered, left and killed.

@@ -19,12 +19,12 @@
 //! | `namespace` | how a PID namespace is entered without threads, `fork` or `unsafe` |
 //! | `cgroup` | how a cgroup is created, entered and killed |
 //! | `supervisor` | the guard while the agent runs: it reaps, signals and sweeps |
+//! | `watcher` | the second process of a guard without a namespace: it ends what a killed supervisor leaves |
 //!
 //! Guards exist on Linux. Windows needs none, because the system ends a job together with the
 //! process that holds it. What clients on other systems use as well is available everywhere.
 //!
-//! A guard lives as long as its agent, and in a PID namespace it is two processes. So this crate has
-//! no runtime and no thread, and a program that contains nothing else takes little memory.
+//! A guard lives as long as its agent, and is two processes. So this crate has no runtime and no thread, and a program that contains nothing else takes little memory.
 
 #[cfg(target_os = "linux")]
 mod caught;
@@ -43,18 +43,26 @@ mod setup;
 mod signal;
 #[cfg(target_os = "linux")]
 mod supervisor;
+#[cfg(target_os = "linux")]
+mod watcher;
 
 use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
 
 #[cfg(target_os = "linux")]
+use cgroup::Cgroup;
+#[cfg(target_os = "linux")]
 pub use channel::Report;
 pub use ignored::is_hangup_ignored;
 pub use isolation::Isolation;
 #[cfg(target_os = "linux")]
+use setup::Stage;
+#[cfg(target_os = "linux")]
 pub use setup::{PROTOCOL, Setup, Terminal};
 pub use signal::Signal;
+#[cfg(target_os = "linux")]
+use supervisor::Members;
 
 /// How long to wait for killed processes to disappear.
 pub const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -74,16 +82,20 @@ pub fn guard(arguments: impl IntoIterator<Item = OsString>) -> io::Result<u8> {
         let message = format!("these are not the arguments of a guard with protocol {PROTOCOL}");
         io::Error::new(io::ErrorKind::InvalidInput, message)
     })?;
-    let is_init = setup.stage != setup::Stage::Guard;
-    if is_init {
+    if matches!(setup.stage, Stage::Init | Stage::InitOfUser) {
         namespace::end_with_parent()?;
     }
     let ends = setup.open_channel()?;
-    let result = match setup.isolation {
-        Isolation::Namespace if is_init => namespace::run_init(&setup, &ends),
-        Isolation::Namespace => namespace::start_init(&setup, &ends, arguments.len()),
-        Isolation::Cgroup => cgroup::run(&setup, &ends),
-        _ => supervisor::run(&setup, &ends, supervisor::Members::Tree),
+    let given = arguments.len();
+    let result = match (setup.stage, setup.isolation) {
+        (Stage::Guard, Isolation::Namespace) => namespace::start_init(&setup, &ends, given),
+        (Stage::Guard, Isolation::Cgroup) => watcher::run(&setup, &ends, given, |supervisor| {
+            Cgroup::of_child(supervisor).map_or(Members::Tree, Members::Cgroup)
+        }),
+        (Stage::Guard, _) => watcher::run(&setup, &ends, given, |_| Members::Tree),
+        (Stage::Init | Stage::InitOfUser, _) => namespace::run_init(&setup, &ends),
+        (Stage::Supervisor, Isolation::Cgroup) => cgroup::run(&setup, &ends),
+        (Stage::Supervisor, _) => supervisor::run(&setup, &ends, Members::Tree),
     };
     result.or_else(|why| {
         ends.report(&Report::Unavailable(why.to_string()))?;

@@ -13,7 +13,6 @@
 use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
 
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
@@ -26,18 +25,13 @@ use rustix::thread::{
 use crate::channel::{Ends, Report};
 use crate::setup::{Setup, Stage};
 use crate::supervisor::{self, Members};
+use crate::watcher;
 
 /// Enters new namespaces, starts this program again as their first process, and waits for it.
 /// `given` is the number of arguments that the guard received, which are its last ones.
 pub(crate) fn start_init(setup: &Setup, ends: &Ends, given: usize) -> io::Result<u8> {
     let stage = enter()?;
-    let (orders, reports) = ends.descriptors();
-    let inner = Setup { stage, parent: std::process::id(), orders, reports, ..setup.clone() };
-    let own: Vec<_> = std::env::args_os().collect();
-    let own = own.get(1..own.len().saturating_sub(given)).unwrap_or_default();
-    // The program may have been replaced or deleted since it was started.
-    let mut init = Command::new("/proc/self/exe");
-    let mut init = init.args(own).args(inner.to_arguments()).spawn()?;
+    let mut init = watcher::again(setup, ends, stage, given).spawn()?;
     supervisor::release_standard_streams()?;
     let status = init.wait()?;
     if status.signal().is_some() {

@@ -36,7 +36,7 @@ pub struct Setup {
 }
 
 /// Which of its processes the guard is. A process that enters a PID namespace stays outside of it;
-/// only its children are inside.
+/// only its children are inside. Without a namespace, the second process watches the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The process that was started by the client.
@@ -45,6 +45,8 @@ pub(crate) enum Stage {
     Init,
     /// The same, inside a new user namespace as well.
     InitOfUser,
+    /// The process that starts the agent, without a namespace.
+    Supervisor,
 }
 
 /// Whether the standard streams are a terminal that the agent has to control.
@@ -57,8 +59,12 @@ pub enum Terminal {
 }
 
 impl Stage {
-    const ALL: [(Self, &'static str); 3] =
-        [(Self::Guard, "guard"), (Self::Init, "init"), (Self::InitOfUser, "user-init")];
+    const ALL: [(Self, &'static str); 4] = [
+        (Self::Guard, "guard"),
+        (Self::Init, "init"),
+        (Self::InitOfUser, "user-init"),
+        (Self::Supervisor, "supervisor"),
+    ];
 }
 
 impl Terminal {

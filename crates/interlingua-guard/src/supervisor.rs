@@ -16,7 +16,8 @@ use crate::cgroup::Cgroup;
 use crate::channel::{Ends, Report};
 use crate::ignored::is_hangup_ignored;
 use crate::processes::{descendants, pid};
-use crate::setup::{Setup, Terminal};
+use crate::setup::{Setup, Stage, Terminal};
+use crate::watcher::{self, PARENT_ENDED};
 use crate::{POLL_INTERVAL, SWEEP_TIMEOUT};
 
 /// The exit code of a guard whose agent could not be started, as that of shells.
@@ -43,7 +44,11 @@ pub(crate) fn run(setup: &Setup, ends: &Ends, members: Members) -> io::Result<u8
         let this = rustix::process::getpid();
         rustix::process::set_child_subreaper(Some(this))?;
     }
-    let mut caught = catch_signals()?;
+    let is_watched = setup.stage == Stage::Supervisor;
+    let mut caught = catch_signals(if is_watched { &[PARENT_ENDED] } else { &[] })?;
+    if is_watched {
+        watcher::notice_end_of_parent(setup.parent)?;
+    }
     let agent = match start_agent(setup, &members)? {
         Start::Started(agent) => agent,
         Start::Failed(report) => {
@@ -62,13 +67,14 @@ pub(crate) fn run(setup: &Setup, ends: &Ends, members: Members) -> io::Result<u8
     let _ = release_standard_streams();
     while run.status.is_none() {
         // Nothing can be supervised without waiting.
-        let Ok(happened) = caught.wait(&ends.orders) else { break };
+        let Ok(happened) = caught.wait(Some(&ends.orders)) else { break };
+        let is_alone = happened.is_alone || happened.signals.contains(&PARENT_ENDED);
         if happened.signals.contains(&Signal::CHILD) {
             run.reap();
         }
         happened.orders.into_iter().for_each(|order| run.carry_out(order));
         happened.signals.into_iter().for_each(|signal| run.pass_on(signal));
-        if happened.is_alone {
+        if is_alone {
             break;
         }
     }
@@ -118,10 +124,11 @@ fn start_agent(setup: &Setup, members: &Members) -> io::Result<Start> {
     })
 }
 
-/// Catches the end of children, and the signals that ask a process to end or to stop. Only an
+/// Catches the end of children, the signals that ask a process to end or to stop, and more. Only an
 /// ignored hang-up stays ignored: that is what `nohup` is for.
-fn catch_signals() -> io::Result<Caught> {
+pub(crate) fn catch_signals(more: &[Signal]) -> io::Result<Caught> {
     let mut all = vec![Signal::CHILD, Signal::INT, Signal::QUIT, Signal::TERM];
+    all.extend(more);
     // These would stop this process, and the others would not be supervised.
     all.extend([Signal::TSTP, Signal::TTIN, Signal::TTOU]);
     if !is_hangup_ignored() {
@@ -145,18 +152,19 @@ pub(crate) fn exit_code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-struct Run {
-    members: Members,
-    agent: Pid,
-    terminal: Terminal,
+/// A run: the agent, or the supervisor of one that another process supervises, and its descendants.
+pub(crate) struct Run {
+    pub(crate) members: Members,
+    pub(crate) agent: Pid,
+    pub(crate) terminal: Terminal,
     /// How the agent ended.
-    status: Option<ExitStatus>,
+    pub(crate) status: Option<ExitStatus>,
 }
 
 impl Run {
     /// Reaps all children that have ended: the agent, and orphans that were adopted. Returns whether
     /// children are left.
-    fn reap(&mut self) -> bool {
+    pub(crate) fn reap(&mut self) -> bool {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((child, status))) if child == self.agent => {
@@ -219,7 +227,7 @@ impl Run {
     }
 
     /// Kills the remaining processes until there are none, and returns how many there were.
-    fn end_all(&mut self) -> usize {
+    pub(crate) fn end_all(&mut self) -> usize {
         let until = Instant::now() + SWEEP_TIMEOUT;
         let mut found = HashSet::new();
         loop {

@@ -17,7 +17,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     plan,
     screen: None,
     loosenings: LOOSENINGS,
-    ignored: "all hooks, also yours",
+    ignored: "the settings, instructions, commands, agents and skills of the folder",
     session_files: Some(SessionFiles {
         folder: CONFIG,
         below: "projects",
@@ -26,8 +26,19 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
 };
 
 const LOOSENINGS: &[Loosening] = &[
-    Loosening { path: ".claude/settings.json", settings: &["hooks"] },
-    Loosening { path: ".claude/settings.local.json", settings: &["hooks"] },
+    Loosening { path: ".claude/settings.json", harmless: HARMLESS },
+    Loosening { path: ".claude/settings.local.json", harmless: HARMLESS },
+];
+
+/// Permissions of the folder are harmless, because [`ASK`] takes precedence.
+const HARMLESS: &[&str] = &[
+    "$schema",
+    "attribution",
+    "includeCoAuthoredBy",
+    "language",
+    "model",
+    "outputStyle",
+    "permissions",
 ];
 
 const CONFIG: Folder = Folder { variable: "CLAUDE_CONFIG_DIR", default: ".claude" };
@@ -41,9 +52,6 @@ fn signed_in(host: &HostEnvironment) -> Option<String> {
 /// it reads, since it knows no secrets; what else is inside the folder is allowed here at once.
 const ASK: &str =
     r#"{"permissions":{"ask":["Bash","Edit","Write","NotebookEdit","Read","Grep","Glob","LS"]}}"#;
-
-/// The same, and no hook runs at all: one of the project could do anything unasked.
-const ASK_WITHOUT_HOOKS: &str = r#"{"permissions":{"ask":["Bash","Edit","Write","NotebookEdit","Read","Grep","Glob","LS"]},"disableAllHooks":true}"#;
 
 fn plan(request: &Request) -> Result<Plan, Error> {
     let mut arguments = words(&[
@@ -61,9 +69,13 @@ fn plan(request: &Request) -> Result<Plan, Error> {
         "stdio",
     ]);
     arguments.extend(words(&["--permission-mode", claude_mode_name(request.mode)]));
+    arguments.extend(words(&["--settings", ASK]));
     let restricted = repository::restricts(LOOSENINGS, request);
-    let settings = if restricted { ASK_WITHOUT_HOOKS } else { ASK };
-    arguments.extend(words(&["--settings", settings]));
+    if restricted {
+        // Hooks and helpers that the folder defines would run unasked. To disable all hooks would
+        // not do: a repository could switch off the hooks by which the user denies something.
+        arguments.extend(words(&["--setting-sources", "user"]));
+    }
     if let Some(model) = &request.model {
         arguments.extend(words(&["--model", model]));
     }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use super::repository::{self, Loosening};
 use super::session_files::{self, SessionFiles};
 use super::{
     Delivery, Folder, HostEnvironment, InputFraming, KnownAgent, PROMPT, Plan, absolute, arguments,
@@ -23,14 +24,17 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     signed_in,
     plan,
     screen: Some(screen),
-    loosenings: &[],
-    ignored: "",
+    loosenings: LOOSENINGS,
+    ignored: "the MCP servers and the skills of the folder",
     session_files: Some(SessionFiles {
         folder: HOME,
         below: "session-state",
         is_session: session_files::within,
     }),
 };
+
+/// It starts these servers if the user has trusted the folder in Copilot.
+const LOOSENINGS: &[Loosening] = &[Loosening { path: ".mcp.json", harmless: &[] }];
 
 const HOME: Folder = Folder { variable: "COPILOT_HOME", default: ".copilot" };
 const GITHUB_CLI: Folder = Folder { variable: "XDG_CONFIG_HOME", default: ".config" };
@@ -109,7 +113,8 @@ fn no_plan() -> Error {
 fn headless(request: &Request) -> Plan {
     let driver = CopilotHeadlessDriver::new(headless_session(request));
     let plan = Plan::live("copilot-headless", words(&["--headless", "--stdio"]), driver);
-    Plan { input_framing: InputFraming::ContentLength, ..plan }
+    let restricted = repository::restricts(LOOSENINGS, request);
+    Plan { input_framing: InputFraming::ContentLength, restricted, ..plan }
 }
 
 /// The session of `copilot --headless --stdio`. Copilot does not read the variables for a provider
@@ -130,6 +135,7 @@ fn headless_session(request: &Request) -> HeadlessSession {
         folder: absolute(&request.folder),
         model: request.model.clone().or_else(configured),
         mode: request.mode,
+        trusts_folder: request.trusts_folder,
         provider,
     }
 }

@@ -32,7 +32,7 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
 
 /// It reads them only if the user has trusted the folder in Gemini, which then cannot be undone.
 const LOOSENINGS: &[Loosening] =
-    &[Loosening { path: ".gemini/settings.json", settings: &["hooks", "mcpServers"] }];
+    &[Loosening { path: ".gemini/settings.json", harmless: &["$schema", "model", "ui"] }];
 
 /// Disables the relaunch as a child process, because the launcher does not forward signals to it.
 const NO_RELAUNCH: &str = "GEMINI_CLI_NO_RELAUNCH";

@@ -20,23 +20,25 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
     plan,
     screen: None,
     loosenings: LOOSENINGS,
-    ignored: "the configuration of the folder",
+    ignored: "the configuration and the instructions of the folder",
     // It has a database.
     session_files: None,
 };
 
 const LOOSENINGS: &[Loosening] = &[
-    Loosening { path: "opencode.json", settings: &["mcp", "plugin"] },
-    Loosening { path: "opencode.jsonc", settings: &["mcp", "plugin"] },
-    Loosening { path: ".opencode/opencode.json", settings: &["mcp", "plugin"] },
-    Loosening { path: ".opencode/opencode.jsonc", settings: &["mcp", "plugin"] },
-    Loosening { path: ".opencode/plugin", settings: &[] },
-    Loosening { path: ".opencode/plugins", settings: &[] },
-    Loosening { path: ".opencode/tool", settings: &[] },
-    Loosening { path: ".opencode/tools", settings: &[] },
+    Loosening { path: "opencode.json", harmless: HARMLESS },
+    Loosening { path: "opencode.jsonc", harmless: HARMLESS },
+    Loosening { path: ".opencode/opencode.json", harmless: HARMLESS },
+    Loosening { path: ".opencode/opencode.jsonc", harmless: HARMLESS },
+    Loosening { path: ".opencode/plugin", harmless: &[] },
+    Loosening { path: ".opencode/plugins", harmless: &[] },
+    Loosening { path: ".opencode/tool", harmless: &[] },
+    Loosening { path: ".opencode/tools", harmless: &[] },
 ];
 
-/// Makes it ignore `opencode.json` and `.opencode` in the folder and above it.
+const HARMLESS: &[&str] = &["$schema", "model", "small_model", "theme"];
+
+/// Makes it ignore `opencode.json`, `.opencode` and `AGENTS.md` in the folder and above it.
 const NO_PROJECT_CONFIG: &str = "OPENCODE_DISABLE_PROJECT_CONFIG";
 
 const DATA: Folder = Folder { variable: "XDG_DATA_HOME", default: ".local/share" };

@@ -29,11 +29,8 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
 };
 
 const LOOSENINGS: &[Loosening] = &[
-    Loosening { path: ".mcp.json", settings: &[] },
-    Loosening {
-        path: ".qwen/settings.json",
-        settings: &["hooks", "mcpServers", "allow", "approvalMode"],
-    },
+    Loosening { path: ".mcp.json", harmless: &[] },
+    Loosening { path: ".qwen/settings.json", harmless: &["$schema", "$version", "model", "ui"] },
 ];
 
 const CONFIG: Folder = Folder { variable: "", default: ".qwen" };

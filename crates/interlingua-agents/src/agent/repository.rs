@@ -6,6 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Map, Value};
+
 use crate::request::Request;
 
 /// A file or a folder of a repository that an agent reads.
@@ -13,9 +15,13 @@ use crate::request::Request;
 pub(super) struct Loosening {
     /// Its path below the root of the repository, or below a folder in it.
     pub(super) path: &'static str,
-    /// The settings in it that matter. A folder, or a file without any, matters if it exists.
-    pub(super) settings: &'static [&'static str],
+    /// The settings in it that neither run programs nor allow anything. A file with any other one
+    /// matters, because an agent may learn new settings; so does a folder that exists.
+    pub(super) harmless: &'static [&'static str],
 }
+
+/// The number of settings that a warning names for one file.
+const MOST_SHOWN: usize = 8;
 
 /// Whether the agent has to ignore files of the repository.
 pub(super) fn restricts(loosenings: &[Loosening], request: &Request) -> bool {
@@ -46,9 +52,9 @@ pub(super) fn warning(
 fn found(loosenings: &[Loosening], folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for folder in folders(folder) {
-        for Loosening { path, settings } in loosenings {
+        for Loosening { path, harmless } in loosenings {
             let path = folder.join(path);
-            if let Some(settings) = found_settings(&path, settings) {
+            if let Some(settings) = found_settings(&path, harmless) {
                 found.push(format!("{}{settings}", path.display()));
             }
         }
@@ -65,19 +71,24 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The settings in a file that matter, as a text behind its path; `None` if there are none.
-fn found_settings(path: &Path, settings: &[&str]) -> Option<String> {
+fn found_settings(path: &Path, harmless: &[&str]) -> Option<String> {
     if path.is_dir() {
         return Some(String::new());
     }
     let text = std::fs::read(path).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    if settings.is_empty() {
+    let Ok(settings) = serde_json::from_slice::<Map<String, Value>>(&text) else {
+        // A file that is not plain JSON, for example because of its comments, may set anything.
         return Some(String::new());
-    }
-    // The file may have comments, so it is not parsed. An escaped name could be any of them.
-    let is_set = |name: &&&str| text.contains(&format!("\"{name}\"")) || text.contains("\\u");
-    let found: Vec<_> = settings.iter().filter(is_set).copied().collect();
-    (!found.is_empty()).then(|| format!(": {}", found.join(", ")))
+    };
+    let matters = |name: &&String| !harmless.contains(&name.as_str());
+    let mut found: Vec<_> = settings.keys().filter(matters).collect();
+    found.sort();
+    // The repository chooses the names, and the user reads them.
+    let is_plain = |name: &str| name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_');
+    let shown = found.iter().map(|name| if is_plain(name) { name.as_str() } else { "…" });
+    let shown: Vec<_> = shown.take(MOST_SHOWN).collect();
+    let rest = if found.len() > MOST_SHOWN { ", …" } else { "" };
+    (!found.is_empty()).then(|| format!(": {}{rest}", shown.join(", ")))
 }
 
 #[cfg(test)]
@@ -85,8 +96,8 @@ mod tests {
     use super::*;
 
     const LOOSENINGS: &[Loosening] = &[
-        Loosening { path: "settings.json", settings: &["hooks", "mcp"] },
-        Loosening { path: ".plugins", settings: &[] },
+        Loosening { path: "settings.json", harmless: &["theme"] },
+        Loosening { path: ".plugins", harmless: &[] },
     ];
 
     fn only(folder: &Path) -> Option<String> {
@@ -96,16 +107,17 @@ mod tests {
     }
 
     #[test]
-    fn only_settings_that_matter_are_reported() {
+    fn all_settings_matter_but_those_that_are_known_to_be_harmless() {
         let folder = tempfile::tempdir().unwrap();
         let settings = folder.path().join("settings.json");
         assert_eq!(only(folder.path()), None);
         std::fs::write(&settings, r#"{"theme":"dark"}"#).unwrap();
         assert_eq!(only(folder.path()), None);
         for (text, found) in [
-            (r#"{"hooks":{}} // a comment"#, "settings.json: hooks"),
-            (r#"{"hooks":{},"mcp":{}}"#, "settings.json: hooks, mcp"),
-            (r#"{"\u0068ooks":{}}"#, "settings.json: hooks, mcp"),
+            (r#"{"theme":"dark"} // a comment"#, "settings.json"),
+            (r#"{"hooks":{},"mcp":{},"theme":"dark"}"#, "settings.json: hooks, mcp"),
+            (r#"{"\u0068ooks":{}}"#, "settings.json: hooks"),
+            (r#"{"new":1,"\u001b[2J":1}"#, "settings.json: …, new"),
         ] {
             std::fs::write(&settings, text).unwrap();
             assert!(only(folder.path()).unwrap().ends_with(found), "{text}");

@@ -15,6 +15,7 @@ use super::json_rpc::set;
 use super::lines::Records;
 use super::{Answer, Applied, Driver, Step};
 use crate::permission::{Decision, Mode};
+use crate::session::fresh_seed;
 
 /// The driver of Claude Code.
 #[derive(Debug, Default)]
@@ -25,6 +26,19 @@ pub struct ClaudeDriver {
     /// The requests that were sent, by which their answers are recognised.
     sent: HashMap<String, String>,
     requests: u64,
+    /// The prompts that were sent to join the running turn, and that the program has not taken up.
+    joining: Vec<Joining>,
+    /// The running turn has ended before the program took up a prompt that should join it.
+    owes_turn: bool,
+}
+
+/// A prompt that should join the running turn.
+#[derive(Debug)]
+struct Joining {
+    /// The id by which the program reports what becomes of it.
+    id: String,
+    /// The program reported that it has the prompt.
+    queued: bool,
 }
 
 /// A request that waits for an answer.
@@ -56,6 +70,10 @@ struct Line<'a> {
     request: Option<ControlRequest<'a>>,
     #[serde(borrow, default)]
     response: Option<ControlResponse<'a>>,
+    #[serde(borrow, default)]
+    command_uuid: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow, default)]
+    state: Option<std::borrow::Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -91,7 +109,9 @@ struct Question {
 impl ClaudeDriver {
     fn take(&mut self, record: &str, steps: &mut Vec<Step>) {
         // Most records are long and irrelevant here, so they are not parsed.
-        if !record.contains("\"control_") {
+        let joins = !self.joining.is_empty()
+            && (record.contains("\"command_lifecycle\"") || record.contains("\"result\""));
+        if !joins && !record.contains("\"control_") {
             return;
         }
         let Ok(line) = serde_json::from_str::<Line<'_>>(record) else { return };
@@ -106,7 +126,23 @@ impl ClaudeDriver {
             },
             ("control_cancel_request", Some(id), ..) => drop(self.pending.remove(&*id)),
             ("control_response", _, _, Some(response)) => self.answered(&response, steps),
+            ("command_lifecycle", ..) => {
+                let (id, state) = (line.command_uuid.unwrap_or_default(), line.state);
+                self.command_is(&id, &state.unwrap_or_default());
+            }
+            ("result", ..) => self.owes_turn = self.joining.iter().any(|prompt| prompt.queued),
             _ => {}
+        }
+    }
+
+    /// The program reports what becomes of a prompt.
+    fn command_is(&mut self, id: &str, state: &str) {
+        match state {
+            "queued" => {
+                let it = self.joining.iter_mut().find(|prompt| prompt.id == id);
+                it.into_iter().for_each(|prompt| prompt.queued = true);
+            }
+            _ => self.joining.retain(|prompt| prompt.id != id),
         }
     }
 
@@ -126,12 +162,20 @@ impl ClaudeDriver {
         steps.push(Step::Send(record.to_string()));
         self.sent.insert(id, what);
     }
+}
 
-    fn send_prompt(&mut self, prompt: &str, priority: &str, steps: &mut Vec<Step>) {
-        let message = json!({"role": "user", "content": prompt});
-        let record = json!({"type": "user", "message": message, "priority": priority});
-        steps.push(Step::Send(record.to_string()));
-    }
+/// The record of a prompt.
+fn prompt_record(prompt: &str, priority: &str) -> Value {
+    let message = json!({"role": "user", "content": prompt});
+    json!({"type": "user", "message": message, "priority": priority})
+}
+
+/// An id that no other message of the conversation has, also not one of an earlier process.
+fn fresh_uuid() -> String {
+    let (high, low) = (fresh_seed(), fresh_seed());
+    let (first, second, third) = (high >> 32, (high >> 16) & 0xffff, high & 0xfff);
+    let (fourth, last) = ((low >> 48) & 0x3fff | 0x8000, low & 0xffff_ffff_ffff);
+    format!("{first:08x}-{second:04x}-4{third:03x}-{fourth:04x}-{last:012x}")
 }
 
 impl Pending {
@@ -200,12 +244,23 @@ impl Driver for ClaudeDriver {
     fn prompt(&mut self, prompt: &str, steps: &mut Vec<Step>) {
         // The program may have begun a turn by itself, for a command in the background that ended.
         // With this priority the prompt does not join that turn.
-        self.send_prompt(prompt, "later", steps);
+        steps.push(Step::Send(prompt_record(prompt, "later").to_string()));
     }
 
+    /// The model receives the prompt with the next result of a tool. If none follows in this turn, the
+    /// program begins a turn of its own for it.
     fn join(&mut self, prompt: &str, steps: &mut Vec<Step>) -> bool {
-        self.send_prompt(prompt, "next", steps);
+        let (id, mut record) = (fresh_uuid(), prompt_record(prompt, "next"));
+        set(&mut record, "uuid", id.as_str());
+        self.joining.push(Joining { id, queued: false });
+        steps.push(Step::Send(record.to_string()));
         true
+    }
+
+    fn turn_ended(&mut self, steps: &mut Vec<Step>) {
+        if std::mem::take(&mut self.owes_turn) {
+            steps.push(Step::ExpectTurn);
+        }
     }
 
     fn decide(&mut self, request: &str, decision: &Decision, steps: &mut Vec<Step>) {
@@ -298,6 +353,32 @@ mod tests {
         }
         driver.close(&mut steps);
         assert_eq!(steps, [Step::CloseInput]);
+    }
+
+    /// The turn of such a prompt was taken for that of the next one in the queue.
+    #[test]
+    fn a_prompt_that_did_not_join_has_a_turn_of_its_own() {
+        for (states, owes) in
+            [(&["queued", "started"][..], false), (&["queued"], true), (&[], false)]
+        {
+            let (mut driver, mut steps) = (ClaudeDriver::default(), Vec::new());
+            driver.prompt("do it", &mut steps);
+            driver.join("also", &mut steps);
+            let id = sent(&std::mem::take(&mut steps))[1]["uuid"].clone();
+            let mut prints = |record: Value, steps: &mut Vec<Step>| {
+                driver.output(format!("{record}\n").as_bytes(), steps);
+            };
+            let lifecycle = |state: &str| json!({"type": "command_lifecycle", "command_uuid": id, "state": state});
+            states.iter().for_each(|state| prints(lifecycle(state), &mut steps));
+            prints(json!({"type": "result", "subtype": "success"}), &mut steps);
+            // It may be read together with the end of the turn.
+            prints(lifecycle("started"), &mut steps);
+            driver.turn_ended(&mut steps);
+            let expected = if owes { vec![Step::ExpectTurn] } else { Vec::new() };
+            assert_eq!(steps, expected, "{states:?}");
+            driver.turn_ended(&mut steps);
+            assert_eq!(steps, expected, "only once");
+        }
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub struct CodexDriver {
     /// The id of the last request to the server, and of the last `turn/start`.
     last_request: u64,
     last_turn: u64,
+    /// The prompts that the server was asked to add to the running turn, by the ids of the requests.
+    joining: HashMap<u64, String>,
     interrupted: bool,
 }
 
@@ -94,6 +96,7 @@ impl CodexDriver {
             pending: HashMap::new(),
             last_request: THREAD,
             last_turn: THREAD,
+            joining: HashMap::new(),
             interrupted: false,
         }
     }
@@ -151,6 +154,7 @@ impl CodexDriver {
 
     /// The server answered a request of this driver.
     fn answered(&mut self, number: u64, result: &RawValue, steps: &mut Vec<Step>) {
+        self.joining.remove(&number);
         match (number, &self.phase) {
             (INITIALIZE, Phase::Initializing) => {
                 self.phase = Phase::StartingThread;
@@ -199,6 +203,11 @@ impl CodexDriver {
     }
 
     fn failed(&mut self, number: u64, error: &RawValue, steps: &mut Vec<Step>) {
+        // The turn may have ended before the request arrived.
+        if let Some(prompt) = self.joining.remove(&number) {
+            Step::queue(prompt, &error_text(error), steps);
+            return;
+        }
         let starts = number == INITIALIZE || number == THREAD;
         // Only a prompt is worth giving up for: an interrupt may come too late, and there may be no
         // commands to end.
@@ -298,6 +307,7 @@ impl Driver for CodexDriver {
         let params =
             json!({"threadId": thread, "expectedTurnId": turn, "input": text_input(prompt)});
         steps.push(self.request("turn/steer", &params));
+        self.joining.insert(self.last_request, prompt.to_owned());
         true
     }
 
@@ -530,6 +540,23 @@ mod tests {
         driver.turn_ended(&mut steps);
         driver.prompt("third", &mut steps);
         assert_eq!(sent(&steps)[0]["params"]["model"], serde_json::Value::Null);
+    }
+
+    /// A prompt that was accepted and could not join was lost without a word.
+    #[test]
+    fn a_prompt_that_cannot_join_is_queued() {
+        let (mut driver, mut steps) = (in_turn(), Vec::new());
+        assert!(driver.join("joined", &mut steps) && driver.join("late", &mut steps));
+        let sent = sent(&std::mem::take(&mut steps));
+        assert_eq!(sent[1]["method"], "turn/steer");
+        let accepted = json!({"id": sent[0]["id"], "result": {"turnId": "tu"}});
+        driver.output(format!("{accepted}\n").as_bytes(), &mut steps);
+        assert_eq!(steps, []);
+        let error = json!({"code": -32600, "message": "no active turn to steer"});
+        let refused = json!({"id": sent[1]["id"], "error": error});
+        driver.output(format!("{refused}\n").as_bytes(), &mut steps);
+        assert_eq!(steps.last(), Some(&Step::Queue("late".to_owned())));
+        assert!(format!("{:?}", steps[0]).contains("no active turn to steer"), "{steps:?}");
     }
 
     /// Codex leaves the commands of an interrupted turn running.

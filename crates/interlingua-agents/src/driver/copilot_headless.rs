@@ -35,6 +35,8 @@ pub struct HeadlessSession {
     pub model: Option<String>,
     /// The permission mode. Copilot only has to know whether it should plan.
     pub mode: Mode,
+    /// The MCP servers and the skills of the folder are used.
+    pub trusts_folder: bool,
     /// The user's own provider of models.
     pub provider: Option<Provider>,
 }
@@ -48,6 +50,8 @@ pub struct CopilotHeadlessDriver {
     next_id: u64,
     /// The requests of this client that have no response yet.
     requests: HashMap<u64, Asked>,
+    /// The prompts that the agent was asked to add to the running turn, by the ids of the requests.
+    joining: HashMap<u64, String>,
     /// The prompt that is sent as soon as the agent is ready.
     prompt: Option<String>,
     turn: Turn,
@@ -154,6 +158,7 @@ impl CopilotHeadlessDriver {
             phase: Phase::Opening,
             next_id: 0,
             requests: HashMap::new(),
+            joining: HashMap::new(),
             prompt: None,
             turn: Turn::None,
             planning: false,
@@ -177,9 +182,12 @@ impl CopilotHeadlessDriver {
             (Some(method), Some(id)) => steps.push(ENVELOPE.not_supported(id, method)),
             (None, Some(id)) => {
                 let number = id.get().parse::<u64>().ok();
-                let Some(asked) = number.and_then(|number| self.requests.remove(&number)) else {
-                    return;
-                };
+                let Some(number) = number else { return };
+                let Some(asked) = self.requests.remove(&number) else { return };
+                let joining = self.joining.remove(&number);
+                if let (Some(prompt), Some(error)) = (joining, message.error) {
+                    Step::queue(prompt, &error_text(error), steps);
+                }
                 self.take_response(asked, &message, steps);
             }
             _ => {}
@@ -274,7 +282,8 @@ impl CopilotHeadlessDriver {
     }
 
     fn open(&mut self, steps: &mut Vec<Step>) {
-        // The hooks of a repository could allow everything in place of the user.
+        // The hooks of a repository could allow everything in place of the user. The discovery of its
+        // configuration does not concern what the user has configured.
         let mut params = json!({
             "clientName": "interlingua",
             "workingDirectory": self.session.folder,
@@ -283,7 +292,7 @@ impl CopilotHeadlessDriver {
             "requestPermission": true,
             "requestUserInput": true,
             "enableFileHooks": false,
-            "enableConfigDiscovery": true,
+            "enableConfigDiscovery": self.session.trusts_folder,
         });
         if let Some(model) = &self.session.model {
             set(&mut params, "model", model.as_str());
@@ -404,6 +413,7 @@ impl Driver for CopilotHeadlessDriver {
         let running = self.turn == Turn::Running;
         if running {
             let params = json!({"prompt": prompt, "mode": "immediate"});
+            self.joining.insert(self.next_id, prompt.to_owned());
             self.session_request(Asked::Other, "session.send", params, steps);
         }
         running

@@ -68,6 +68,10 @@ pub enum Step {
     GiveUp(String),
     /// The user approved the agent's plan, so the session leaves the mode `plan`.
     LeavePlanMode,
+    /// The agent did not add this prompt to its turn, so it is the next one to have a turn.
+    Queue(String),
+    /// The agent begins another turn by itself, for a prompt that it could not add to the last one.
+    ExpectTurn,
     /// Translate this part of the output, which the driver had held back.
     Pass(Vec<u8>),
     /// Emit an event that is not part of the agent's output.
@@ -104,6 +108,14 @@ impl Step {
         Self::Emit(Box::new(Event::new(notice)))
     }
 
+    /// Queues a prompt that could not join the running turn, and warns the user.
+    fn queue(prompt: String, problem: &str, steps: &mut Vec<Self>) {
+        steps.push(Self::warn(format!(
+            "the prompt was not added to the running turn, and is the next one: {problem}"
+        )));
+        steps.push(Self::Queue(prompt));
+    }
+
     /// Emits a fact that the agent wrote to a file, and marks it as such.
     fn emit(data: impl Into<Data<'static>>) -> Self {
         Self::Emit(Box::new(Event::new(data).because(Some(Reason::Elsewhere))))
@@ -123,6 +135,8 @@ impl std::fmt::Debug for Step {
             Self::GiveUp(why) => out.debug_tuple("GiveUp").field(why).finish(),
             Self::Terminate => out.write_str("Terminate"),
             Self::LeavePlanMode => out.write_str("LeavePlanMode"),
+            Self::Queue(prompt) => write!(out, "Queue({} bytes)", prompt.len()),
+            Self::ExpectTurn => out.write_str("ExpectTurn"),
             Self::Pass(bytes) => write!(out, "Pass({} bytes)", bytes.len()),
             Self::Emit(event) => out.debug_tuple("Emit").field(event).finish(),
             Self::Read(file) => out.debug_tuple("Read").field(file).finish(),

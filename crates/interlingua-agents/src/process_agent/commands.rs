@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use interlingua::TurnOwner;
 use interlingua::event::{Event, SessionUpdated};
 use interlingua::json::Text;
 
@@ -111,6 +112,7 @@ impl Live {
         self.restarts |= applied == Applied::AtRestart;
         self.forget_prepared_launch();
         let update = Some(Text::from(model.clone()));
+        self.host.model = Some(model.clone());
         self.settings.model = Some(model);
         self.report(SessionUpdated { model: update, ..SessionUpdated::default() });
         Ok(())
@@ -129,6 +131,7 @@ impl Live {
     pub(super) fn change_mode(&mut self, mode: Mode) {
         self.forget_prepared_launch();
         (self.policy.mode, self.settings.mode) = (mode, mode);
+        self.host.permission_mode = Some(mode.to_string());
         let update = Some(Text::plain(mode.as_str()));
         self.report(SessionUpdated { permission_mode: update, ..SessionUpdated::default() });
     }
@@ -140,8 +143,9 @@ impl Live {
         }
     }
 
-    /// Emits what the agent does not report itself.
+    /// Emits what the agent does not report itself. Before its first start, it is a fact of the start.
     fn report(&mut self, update: SessionUpdated<'static>) {
+        self.reader.set_host(self.host.clone(), TurnOwner::Stream);
         if self.epochs > 0 {
             self.emit(Event::new(update));
         }

@@ -7,7 +7,7 @@ use super::{Live, now_ms};
 use crate::driver::{Driver, Step};
 use crate::permission::Mode;
 use crate::process::Signal;
-use crate::session::Stop;
+use crate::session::{Prompt, Stop};
 
 impl Live {
     /// Calls the driver, if there is a process, and executes the steps that it returns.
@@ -46,6 +46,16 @@ impl Live {
                     self.change_mode(Mode::Ask);
                 }
                 Step::LeavePlanMode => {}
+                Step::Queue(prompt) if self.stop.is_none() => {
+                    self.prompts.push_first(Prompt::new(prompt));
+                }
+                Step::ExpectTurn if self.stop.is_none() => {
+                    self.in_turn = true;
+                    self.reader.expect_turn(true);
+                    self.clock.turn_started(Instant::now());
+                }
+                // The session ends.
+                Step::Queue(_) | Step::ExpectTurn => {}
                 Step::Pass(bytes) => {
                     self.read(|reader, outlets| reader.push(&bytes, Some(now_ms()), outlets));
                 }

@@ -68,6 +68,11 @@ impl PromptQueue {
         self.waiting.push_back(prompt);
     }
 
+    /// Adds a prompt before all others.
+    pub(crate) fn push_first(&mut self, prompt: Prompt) {
+        self.waiting.push_front(prompt);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

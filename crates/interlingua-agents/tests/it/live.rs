@@ -146,6 +146,45 @@ async fn a_prompt_can_join_the_running_turn() {
     assert_eq!(outcomes(&session.end().await.1), ["completed"]);
 }
 
+/// Claude gives a prompt a turn of its own if the turn that it should join ends before the next call.
+/// Until that turn begins, the session is not idle.
+#[tokio::test]
+async fn a_prompt_that_came_too_late_to_join_has_the_next_turn() {
+    let begin = Fifo::new();
+    let say = r#"say() { echo '{"type":"assistant","message":{"id":"m'$1'","role":"assistant","content":[{"type":"text","text":"'$1'"}]},"session_id":"s","uuid":"u'$1'"}'; }"#;
+    let end = r#"end() { echo '{"type":"result","subtype":"'$1'","is_error":'$2',"terminal_reason":"'$3'","result":"","session_id":"s","uuid":"r'$1'"}'; }"#;
+    let take = r#"read -r joining; id=${joining##*\"uuid\":\"}; id=${id%%\"*}; lifecycle queued"#;
+    let lifecycle = r#"lifecycle() { echo '{"type":"command_lifecycle","command_uuid":"'$id'","state":"'$1'","session_id":"s"}'; }"#;
+    let own = format!("{}; lifecycle started; say also", begin.wait_command());
+    let lines = [
+        say,
+        end,
+        lifecycle,
+        "read -r prompt; say first",
+        take,
+        "end success false completed",
+        &own,
+        "read -r interrupt; end error_during_execution true aborted_streaming; cat >/dev/null",
+    ];
+    let launch = live(&lines, "claude", Input::Open, Box::<ClaudeDriver>::default());
+    let mut options = options();
+    options.deadlines.interrupt = Duration::from_secs(60);
+    let mut session = Watched::open(ProcessAgent::new(launch), options).await;
+    session.handle.prompt("one").await.unwrap();
+    session.until(has_text("first")).await;
+    session.handle.prompt(Prompt::joining("also")).await.unwrap();
+    session.until(is_end).await;
+    // The turn that can be interrupted has not begun yet.
+    session.handle.interrupt().await.unwrap();
+    begin.release();
+    session.handle.finish().await.unwrap();
+    let (_, events) = session.end().await;
+    assert_eq!(
+        (outcomes(&events), text(&events)),
+        (vec!["completed", "cancelled"], "firstalso".to_owned())
+    );
+}
+
 /// An agent that can be restarted; keeps what each launch was made with.
 fn restarted(launches: Arc<Mutex<Vec<Relaunch>>>) -> ProcessAgent {
     let first = Relaunch { model: Some("m1".to_owned()), ..Relaunch::default() };

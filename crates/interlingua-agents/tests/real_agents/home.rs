@@ -82,6 +82,20 @@ impl Home {
         self.folder.path().join("work")
     }
 
+    /// Makes the working folder a git repository, which Copilot trusts. Agents look for the settings
+    /// of a project up to the root of its repository.
+    pub(crate) fn be_repository(&self) -> Result<(), String> {
+        let mut git = std::process::Command::new("git");
+        let made = git.args(["init", "--quiet"]).arg(self.work()).status();
+        let made = made.map_err(|error| error.to_string())?;
+        if !made.success() {
+            return Err("git init failed".to_owned());
+        }
+        let trusted = serde_json::json!({"trusted_folders": [self.work()]}).to_string();
+        let config = self.folder.path().join("home/.copilot/config.json");
+        std::fs::write(config, trusted).map_err(|error| error.to_string())
+    }
+
     fn write_settings(&self) -> std::io::Result<()> {
         let (root, address) = (self.folder.path(), self.model.address());
         let folders = ["home/.gemini", "home/.qwen", "home/.copilot", "codex", "claude"];

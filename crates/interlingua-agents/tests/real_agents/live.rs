@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::pin::Pin;
 
 use fake_model::{Reply, Script};
-use interlingua_agents::Request;
 use interlingua_agents::permission::Mode;
+use interlingua_agents::{Prompt, Request};
 use serde_json::json;
 
 use crate::home::{Home, Live, RunReport, exists};
@@ -24,6 +24,7 @@ macro_rules! situations {
 situations![
     two_prompts,
     a_prompt_during_a_turn,
+    a_prompt_that_joins_while_text_streams,
     a_prompt_after_an_interrupt_in_text,
     a_prompt_after_an_interrupted_command,
     a_prompt_after_a_denied_permission,
@@ -47,7 +48,9 @@ const CANNOT: &[(&str, &str)] = &[
 
 pub(crate) fn can(agent: &str, situation: &str) -> bool {
     let asks = !situation.starts_with("a_question") || question(agent).is_some();
-    asks && !CANNOT.contains(&(agent, situation))
+    // The others have a request for it, which is accepted or refused.
+    let joins = situation != "a_prompt_that_joins_while_text_streams" || agent == "claude";
+    asks && joins && !CANNOT.contains(&(agent, situation))
 }
 
 /// The call of a tool that asks the user for a colour, if an agent has one.
@@ -123,6 +126,28 @@ async fn a_prompt_during_a_turn(agent: &'static str, program: PathBuf) -> Outcom
     let report = live.finish(|_, _| {}).await?;
     check(&report, &["completed", "completed"])?;
     expect(report.text() == "First.Second.", "the text is not the script's", &report)
+}
+
+/// Claude begins a turn of its own for it, which is not that of the prompt in the queue.
+async fn a_prompt_that_joins_while_text_streams(agent: &'static str, program: PathBuf) -> Outcome {
+    let first = Reply::text("First, ").then_gate("text").then_text("and its end.");
+    let script =
+        Script::new().reply(first).reply(Reply::text("Second.")).reply(Reply::text("Third."));
+    let home = Home::new(agent, program, script)?;
+    let mut live = home.open(&home.request(Mode::Auto), None).await?;
+    live.prompt("one").await?;
+    let speaks = |event: &serde_json::Value| event["text"] == "First, ";
+    live.until("the first text", speaks).await?;
+    let joined = live.handle.prompt(Prompt::joining("two")).await;
+    joined.map_err(|refused| refused.to_string())?;
+    live.prompt("three").await?;
+    home.model.gate("text").open();
+    let report = live.finish(|_, _| {}).await?;
+    check(&report, &["completed", "completed", "completed"])?;
+    expect(report.text() == "First, and its end.Second.Third.", "the text differs", &report)?;
+    let asked = home.model.main_requests();
+    let has_three = asked.get(1).is_some_and(|it| it.body.to_string().contains("three"));
+    expect(!has_three, "the third prompt was sent too early", &report)
 }
 
 /// Takes entries and allows requests until something else has happened.

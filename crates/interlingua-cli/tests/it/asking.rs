@@ -59,11 +59,16 @@ impl AtTerminal {
         self.master.write_all(line.as_bytes()).unwrap();
     }
 
-    /// The decisions in the stream, in their order.
-    fn decisions(self) -> Vec<String> {
+    /// The events of the stream.
+    fn events(self) -> Vec<serde_json::Value> {
         let output = self.child.wait_with_output().unwrap();
         let stdout = String::from_utf8(output.stdout).unwrap();
-        let events = stdout.lines().map(|line| serde_json::from_str(line).unwrap());
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The decisions in the stream, in their order.
+    fn decisions(self) -> Vec<String> {
+        let events = self.events().into_iter();
         let decision = |event: serde_json::Value| match event.get("type")?.as_str()? {
             "permission_resolved" => event.get("decision")?.as_str().map(str::to_owned),
             _ => None,
@@ -88,10 +93,13 @@ fn the_whole_command_is_shown_before_it_is_allowed() {
     let asks = request("r1", &format!(r#""git status {words}; \\\nrm b.txt\u202e\r""#));
     let mut run = AtTerminal::start("whole", &["read prompt", &asks, RESULT], &[], "");
     let question = run.until("Allow? [y]es, [a]lways, [n]o, [e]xplain:").replace("\r\n", "\n");
+    // A row that continues a line has a mark.
+    let question = question.replace("\n  ↪ ", "");
     let expected = format!("  $ git status {words}; \\\n  > rm b.txt\\u{{202e}}\\r\n");
     assert!(question.contains(&expected), "{question}");
     run.answer("what\n");
     run.until("Please answer y, a, n or e.");
+    run.until("[e]xplain:");
     run.answer("y\n");
     assert_eq!(run.decisions(), ["allowed"]);
 }
@@ -123,6 +131,40 @@ fn input_from_before_the_question_is_no_answer() {
     run.until("[e]xplain:");
     run.answer("n\n");
     assert_eq!(run.decisions(), ["denied"]);
+}
+
+/// The rest of what is typed at one question must not answer the next one, which was not shown yet.
+#[test]
+fn input_from_before_the_next_question_is_no_answer_to_it() {
+    let options = r#""options":[{"label":"Red"},{"label":"Blue"}]"#;
+    let questions = format!(
+        r#"{{"questions":[{{"question":"Inside?",{options}}},{{"question":"Outside?",{options}}}]}}"#
+    );
+    let asks = request("q1", r#""""#).replace("Bash", "AskUserQuestion");
+    let asks = asks.replace(r#"{"command":""}"#, &questions);
+    let mut run = AtTerminal::start("two-questions", &["read prompt", &asks, RESULT], &[], "");
+    run.until("nothing to decline:");
+    run.answer("1\n2\n");
+    run.until("Outside?");
+    run.until("nothing to decline:");
+    run.answer("1\n");
+    let events = run.events();
+    let answered = events.iter().find(|event| event["type"] == "question_answered").unwrap();
+    let answers = answered["answers"].to_string();
+    assert!(answers.contains("Red") && !answers.contains("Blue"), "{answered}");
+}
+
+#[test]
+fn input_from_before_the_pattern_is_asked_for_is_no_pattern() {
+    let asks = [request("r1", r#""rm x""#), request("r2", r#""touch b""#)].join("\n");
+    let mut run = AtTerminal::start("early-pattern", &["read prompt", &asks, RESULT], &[], "");
+    run.until("[e]xplain:");
+    run.answer("a\ntool\n");
+    run.until("Pattern:");
+    run.answer("\n");
+    assert!(run.until("[e]xplain:").contains("touch b"));
+    run.answer("n\n");
+    assert_eq!(run.decisions(), ["allowed", "denied"]);
 }
 
 /// In `auto`, Gemini was started with `--approval-mode yolo`, requested nothing, and no rule could

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,25 +15,25 @@ use crate::commanding::talker;
 struct Screen {
     socket: String,
     folder: tempfile::TempDir,
+    /// What runs in it.
+    chat: String,
 }
 
 impl Screen {
     /// Starts a chat; `None` if there is no tmux.
     #[allow(clippy::print_stdout, reason = "a test that did not run has to be seen")]
     fn start(name: &str, arguments: &str) -> Option<Self> {
-        let screen = Self {
-            socket: format!("interlingua-{name}-{}", std::process::id()),
-            folder: tempfile::tempdir().unwrap(),
-        };
+        let folder = tempfile::tempdir().unwrap();
         let chat = format!(
             "XDG_STATE_HOME={} {} chat {} {arguments}; echo exit code $?; cat",
-            screen.folder.path().display(),
+            folder.path().display(),
             env!("CARGO_BIN_EXE_interlingua"),
             talker(name).display()
         );
-        let size = ["-x", "80", "-y", "24"];
-        let started =
-            screen.tmux(&[&["-f", "/dev/null", "new-session", "-d"], &size[..], &[&chat]].concat());
+        let socket = format!("interlingua-{name}-{}", std::process::id());
+        let screen = Self { socket, folder, chat };
+        let session = ["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24"];
+        let started = screen.tmux(&[&session[..], &[&screen.chat]].concat());
         if started.is_none() {
             println!("SKIPPED a chat in a terminal: tmux cannot be run");
         }
@@ -45,6 +45,19 @@ impl Screen {
         tmux.args(["-L", &self.socket]).args(arguments).stdin(Stdio::null());
         let done = tmux.output().ok().filter(|done| done.status.success())?;
         Some(String::from_utf8_lossy(&done.stdout).into_owned())
+    }
+
+    /// Starts the same chat once more, with an empty screen.
+    fn start_again(&self) {
+        self.tmux(&["respawn-pane", "-k", &self.chat]).unwrap();
+    }
+
+    /// Saves the session with a command of the chat; returns its events.
+    fn saved(&self) -> String {
+        let path = self.folder.path().join("saved.jsonl");
+        self.keys(&["/save ", &path.display().to_string(), "Enter"]);
+        self.until("saved to");
+        std::fs::read_to_string(path).unwrap()
     }
 
     fn keys(&self, keys: &[&str]) {
@@ -236,13 +249,67 @@ fn a_prompt_may_have_several_lines() {
     screen.until("›");
     screen.keys(&["first", "C-j", "second", "Enter"]);
     screen.until("—");
-    screen.keys(&[
-        "/save ",
-        &screen.folder.path().join("saved.jsonl").display().to_string(),
-        "Enter",
-    ]);
-    screen.until("saved to");
-    let saved: PathBuf = screen.folder.path().join("saved.jsonl");
-    let saved = std::fs::read_to_string(saved).unwrap();
+    let saved = screen.saved();
     assert!(saved.contains(r"first\nsecond"), "{saved}");
+}
+
+/// A terminal marks what is pasted, so that its line ends send nothing.
+#[test]
+fn a_pasted_text_is_one_prompt() {
+    let Some(screen) = Screen::start("paste", "") else { return };
+    screen.until("›");
+    screen.tmux(&["set-buffer", "first pasted\nsecond pasted\n"]).unwrap();
+    screen.tmux(&["paste-buffer", "-p"]).unwrap();
+    let shown = screen.until("second pasted");
+    assert!(!shown.contains('—'), "it was sent: {shown}");
+    screen.keys(&["Enter"]);
+    screen.until("—");
+    let saved = screen.saved();
+    assert!(saved.contains(r"first pasted\nsecond pasted"), "{saved}");
+    assert_eq!(saved.matches(r#""type":"turn_ended""#).count(), 1, "{saved}");
+}
+
+#[test]
+fn the_history_is_kept_for_the_next_chat() {
+    let Some(screen) = Screen::start("history", "") else { return };
+    screen.until("›");
+    screen.keys(&["a prompt to remember", "Enter"]);
+    screen.until("a prompt to remember\n\n");
+    screen.keys(&["/exit", "Enter"]);
+    screen.until("exit code 0");
+    screen.start_again();
+    screen.until("›");
+    screen.keys(&["Up", "Up"]);
+    screen.until("› a prompt to remember");
+}
+
+#[test]
+fn the_model_and_the_mode_can_be_changed() {
+    let Some(screen) = Screen::start("changes", "") else { return };
+    screen.until("›");
+    screen.keys(&["hello", "Enter"]);
+    screen.until("hello\n\n");
+    screen.keys(&["/model another-one", "Enter"]);
+    screen.keys(&["/mode auto", "Enter"]);
+    screen.keys(&["touch it", "Enter"]);
+    let shown = screen.until("yes");
+    assert!(!shown.contains("Allow?"), "{shown}");
+    let saved = screen.saved();
+    assert!(saved.contains(r#""model":"another-one""#), "{saved}");
+    assert!(saved.contains(r#""permission_mode":"auto""#), "{saved}");
+}
+
+#[test]
+fn the_changes_in_the_folder_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let git = Command::new("git").args(["init", "--quiet"]).arg(folder.path()).status();
+    if !git.is_ok_and(|status| status.success()) {
+        return;
+    }
+    std::fs::write(folder.path().join("fresh.txt"), "new").unwrap();
+    let arguments = format!("--cwd {}", folder.path().display());
+    let Some(screen) = Screen::start("diff", &arguments) else { return };
+    screen.until("›");
+    screen.keys(&["/diff", "Enter"]);
+    screen.until("new file: fresh.txt");
 }

@@ -240,3 +240,42 @@ fn nothing_survives_two_sessions_that_are_killed() {
     }
     panic!("{living:?} are alive");
 }
+
+/// An agent that is a process is started again with the id of its own session.
+#[test]
+fn a_session_of_a_process_is_continued_and_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (work, state) = (folder.path().join("work"), folder.path().join("state"));
+    std::fs::create_dir(&work).unwrap();
+    let (script, description) = (folder.path().join("agent.sh"), folder.path().join("agent.toml"));
+    let says = r#"read -r line; id=${2:-first}
+echo '{"type":"system","subtype":"init","session_id":"'$id'","model":"m","cwd":"/w","tools":[],"uuid":"i"}'
+echo '{"type":"assistant","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"session '$id' '$#'"}]},"session_id":"'$id'","uuid":"u"}'
+echo '{"type":"result","subtype":"success","is_error":false,"result":"","session_id":"'$id'","uuid":"r"}'
+cat > /dev/null"#;
+    std::fs::write(&script, says).unwrap();
+    let text = format!(
+        "command = \"/bin/sh\"\narguments = [{:?}, \"--resume\", \"{{session}}\"]\ndialect = \"claude\"\nprompt = \"protocol\"\n",
+        script.display().to_string()
+    );
+    std::fs::write(&description, text).unwrap();
+    let chat = |folder: &std::path::Path, arguments: &[&str]| {
+        let mut chat = command(&["chat", description.to_str().unwrap(), "hello", "--to", "text"]);
+        chat.args(arguments).arg("--cwd").arg(folder).env("XDG_STATE_HOME", &state);
+        let output = chat.stdin(std::process::Stdio::null()).output().unwrap();
+        let all = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        (output.status.code(), all.concat())
+    };
+    for (arguments, said) in [
+        (&[][..], "session first 0"),
+        (&["--continue"], "session first 2"),
+        (&["--resume", "other"], "session other 2"),
+        // The last one is continued.
+        (&["--continue"], "session other 2"),
+    ] {
+        let (code, shown) = chat(&work, arguments);
+        assert!(code == Some(0) && shown.contains(said), "{arguments:?}: {shown}");
+    }
+    let (code, shown) = chat(folder.path(), &["--continue"]);
+    assert!(code == Some(2) && shown.contains("there is no session of"), "{shown}");
+}

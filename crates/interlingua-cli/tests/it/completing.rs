@@ -56,6 +56,8 @@ fn the_description_of_an_agent_is_completed_as_a_path() {
     let function = zsh.find("_interlingua__agent() {").unwrap();
     assert!(function < zsh.find("compdef _interlingua interlingua").unwrap());
     assert!(zsh.contains("agents=('claude:Claude Code' 'codex:Codex' "), "{zsh}");
+    // Model APIs are agents, too.
+    assert!(zsh.contains(" 'openai-api:"), "{zsh}");
     let fish = run(&["completions", "fish"], b"").stdout;
     let codex = "-n \"__fish_interlingua_using_subcommand chat\" -a \"codex\" -d 'Codex'\n";
     assert!(fish.contains(codex), "{fish}");

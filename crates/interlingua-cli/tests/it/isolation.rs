@@ -233,27 +233,35 @@ fn nothing_survives_a_killed_command() {
     nothing_survives(End::Killed);
 }
 
-/// The kernel ends a namespace with its first process, and that one with its parent.
+/// The kernel ends a namespace with its first process, and that one with its parent. Without a
+/// namespace, each of the two processes of a guard ends the run if the other one is killed.
 #[test]
-fn nothing_survives_a_killed_guard_in_a_namespace() {
-    for user in User::all() {
+fn nothing_survives_if_a_process_of_the_guard_is_killed() {
+    for ((user, mechanism), inner) in
+        combinations().flat_map(|it| [false, true].map(|inner| (it, inner)))
+    {
         let begins = ["exec 3> alive", BEGINS, ESCAPES, "read line < started"];
         let agent = Agent::new(&[&begins[..], &["echo here >&3", "sleep 1000"]].concat());
         let lines = agent.lines();
-        let mut running = agent.command(user, "namespace").spawn().unwrap();
-        if first_line(&lines, &mut running, user, "namespace").is_none() {
+        let mut running = agent.command(user, mechanism).spawn().unwrap();
+        if first_line(&lines, &mut running, user, mechanism).is_none() {
             continue;
         }
+        let about = format!("{user:?} {mechanism} inner: {inner}");
         let next = || lines.recv_timeout(Duration::from_secs(30));
-        assert_eq!(next(), Ok("here".to_owned()));
-        let children = format!("/proc/{0}/task/{0}/children", running.id());
-        let guard = fs::read_to_string(children).unwrap().trim().parse().unwrap();
-        kill_process(Pid::from_raw(guard).unwrap(), Signal::KILL).unwrap();
+        assert_eq!(next(), Ok("here".to_owned()), "{about}");
+        let child = |process: u32| {
+            let children = format!("/proc/{process}/task/{process}/children");
+            fs::read_to_string(children).unwrap().trim().parse::<u32>().unwrap()
+        };
+        let outer = child(running.id());
+        let guard = if inner { child(outer) } else { outer };
+        kill_process(Pid::from_raw(guard.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
         let output = running.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{user:?}");
+        assert_eq!(output.status.code(), Some(1), "{about}");
         let stdout = String::from_utf8(output.stdout).unwrap();
-        assert!(stdout.contains("\"signal\":9"), "{user:?}: {stdout}");
-        assert_eq!(next(), Err(mpsc::RecvTimeoutError::Disconnected), "{user:?}");
+        assert!(stdout.contains("\"signal\":9"), "{about}: {stdout}");
+        assert_eq!(next(), Err(mpsc::RecvTimeoutError::Disconnected), "{about}");
     }
 }
 

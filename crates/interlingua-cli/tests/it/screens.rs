@@ -1,7 +1,7 @@
-//! What a real terminal shows: `translate --to text` in tmux.
+//! What a real terminal shows: `translate --to text` and a live run, in tmux.
 //!
-//! The rows have to be those of the terminal emulator with which the view is tested, and the
-//! colours those of a reviewed file. `UPDATE_SCREENS=1` writes the files; look at them with `cat`.
+//! The rows of a recording have to be those of the terminal emulator with which the view is tested, and
+//! everything else that of a reviewed file. `UPDATE_SCREENS=1` writes the files; look at them with `cat`.
 
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
@@ -44,10 +44,29 @@ impl Tmux {
         }
         let screen = self.run(&capture).stdout;
         self.run(&["kill-session", "-t", "shown"]);
-        let screen = String::from_utf8(screen).unwrap();
-        let rows: Vec<&str> = screen.lines().map(str::trim_end).collect();
-        rows.join("\n").trim_end().to_owned() + "\n"
+        trimmed(&String::from_utf8(screen).unwrap())
     }
+
+    /// The screen of a command that still runs, once it shows a text. A terminal has no event for that.
+    #[allow(clippy::panic, reason = "the test has failed")]
+    fn screen_with(&self, text: &str) -> String {
+        let mut screen = String::new();
+        for _ in 0..600 {
+            let shown = self.run(&["capture-pane", "-t", "live", "-p", "-S", "-"]).stdout;
+            screen = trimmed(&String::from_utf8(shown).unwrap());
+            if screen.contains(text) {
+                return screen;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        panic!("{text:?} is not shown: {screen}");
+    }
+}
+
+/// The rows without the blanks at their ends.
+fn trimmed(screen: &str) -> String {
+    let rows: Vec<&str> = screen.lines().map(str::trim_end).collect();
+    rows.join("\n").trim_end().to_owned() + "\n"
 }
 
 impl Drop for Tmux {
@@ -135,4 +154,77 @@ fn tmux_shows_colours() {
         plain,
         std::fs::read_to_string(folder().join("tests/screens/fix-a-test-80.txt")).unwrap()
     );
+}
+
+/// An agent that runs a command until the pipe `go` is opened, asks about an edit, and reports with a
+/// table and wide characters.
+const AGENT: &str = r###"
+read -r prompt
+cat <<'END'
+{"type":"system","subtype":"init","session_id":"01234567-s","model":"model-1","cwd":"/srv/parser","tools":["Bash","Edit"],"uuid":"i"}
+{"type":"assistant","message":{"id":"m1","role":"assistant","content":[{"type":"text","text":"I run the tests (試験) first."},{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"make test NAMES='解析 読み取り' JOBS=4"}}]},"session_id":"01234567-s","uuid":"u1"}
+END
+cat go
+cat <<'END'
+{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"1 failed: 解析\nmake: *** [test] Error 1","is_error":true}]},"session_id":"01234567-s","uuid":"u2"}
+{"type":"assistant","message":{"id":"m2","role":"assistant","content":[{"type":"tool_use","id":"c2","name":"Edit","input":{"file_path":"/srv/parser/take.mjs","old_string":"const limit = 3;\nreturn input.slice(0, limit);\n","new_string":"// 上限は四です。\nconst limit = 4;\nreturn input.slice(0, limit);\n"}}]},"session_id":"01234567-s","uuid":"u3"}
+{"type":"control_request","request_id":"q","request":{"subtype":"can_use_tool","tool_name":"Edit","input":{"file_path":"/srv/parser/take.mjs","old_string":"const limit = 3;\nreturn input.slice(0, limit);\n","new_string":"// 上限は四です。\nconst limit = 4;\nreturn input.slice(0, limit);\n"},"tool_use_id":"c2"}}
+END
+read -r answer
+cat <<'END'
+{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c2","content":"done"}]},"session_id":"01234567-s","uuid":"u4"}
+{"type":"assistant","message":{"id":"m3","role":"assistant","content":[{"type":"text","text":"## 結果\n\nThe limit was **too small**, so a line of four bytes was cut. 全角文字は二桁の幅を取るので、折り返しの位置も表の罫線も、文字の数ではなく桁の数で決まります。\n\n| 項目 | state | note |\n|---|:-:|--:|\n| 読み取り | done | 12 |\n| write | `open` | 全角 |\n\n1. run `make`\n2. 二番目\n"}]},"session_id":"01234567-s","uuid":"u5"}
+{"type":"result","subtype":"success","is_error":false,"duration_ms":65000,"num_turns":3,"result":"","session_id":"01234567-s","uuid":"r","usage":{"input_tokens":1200,"output_tokens":80}}
+END
+cat > /dev/null
+"###;
+
+/// A screen without what depends on time: the frame of a spinner, and for how long something runs.
+fn timeless(screen: &str) -> String {
+    let row = |row: &str| {
+        let row = row.replace(|letter| ('\u{2801}'..='\u{28ff}').contains(&letter), "⠋");
+        let is_time =
+            |fact: &&str| fact.strip_suffix(" s").is_some_and(|it| it.parse::<u32>().is_ok());
+        let facts: Vec<&str> = row.split(" · ").filter(|fact| !is_time(fact)).collect();
+        facts.join(" · ") + "\n"
+    };
+    screen.lines().map(row).collect()
+}
+
+/// A call that runs, a question about an edit, and Markdown with a table and wide characters.
+#[test]
+fn tmux_shows_a_live_run() {
+    if !is_installed() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("agent.sh"), format!("cd {}\n{AGENT}", path(""))).unwrap();
+    let description = format!(
+        "command = \"/bin/sh\"\narguments = [{:?}]\ndialect = \"claude\"\nprompt = \"protocol\"\n",
+        path("agent.sh")
+    );
+    std::fs::write(path("agent.toml"), description).unwrap();
+    let program = env!("CARGO_BIN_EXE_interlingua");
+    let command = format!(
+        "HOME=/nowhere {program} run {} 'fix the test' --cwd /; echo exit code $?; exec cat",
+        path("agent.toml")
+    );
+    for width in ["80", "200"] {
+        let made = Command::new("mkfifo").arg(path("go")).status();
+        assert!(made.unwrap().success());
+        let tmux = Tmux::start(&format!("live-{width}"));
+        let session = ["new-session", "-d", "-s", "live", "-x", width, "-y", "40"];
+        let started = tmux.run(&[&session[..], &["/bin/sh", "-c", &command]].concat());
+        assert!(started.status.success(), "{started:?}");
+        let running = tmux.screen_with(" Running");
+        compare(&format!("live-running-{width}.txt"), &timeless(&running));
+        std::fs::write(path("go"), "").unwrap();
+        let asked = tmux.screen_with("Allow?");
+        compare(&format!("live-asked-{width}.txt"), &timeless(&asked));
+        tmux.run(&["send-keys", "-t", "live", "y", "Enter"]);
+        let ended = tmux.screen_with("exit code 0");
+        compare(&format!("live-ended-{width}.txt"), &timeless(&ended));
+        std::fs::remove_file(path("go")).unwrap();
+    }
 }

@@ -20,11 +20,12 @@ payload! {
         pub model: Option<Text<'a>>,
         /// The working directory of the agent.
         pub cwd: Option<Text<'a>>,
-        /// The permission mode, as the agent names it.
+        /// The permission mode: that of the host if it decides about permissions, else the agent's
+        /// own.
         pub permission_mode: Option<Text<'a>>,
         /// The names of its tools: a JSON array of strings.
         pub tools: Option<Json<'a>>,
-        /// The names of the fields that the host of the agent knew and the agent did not report;
+        /// The names of the fields whose values the host of the agent knew, and not the agent;
         /// completed by the grammar.
         pub host_fields: Vec<Text<'a>>,
     }
@@ -43,7 +44,8 @@ payload! {
         pub model: Option<Text<'a>>,
         /// The working directory of the agent.
         pub cwd: Option<Text<'a>>,
-        /// The permission mode, as the agent names it.
+        /// The permission mode: that of the host if it decides about permissions, else the agent's
+        /// own.
         pub permission_mode: Option<Text<'a>>,
         /// The names of its tools: a JSON array of strings.
         pub tools: Option<Json<'a>>,

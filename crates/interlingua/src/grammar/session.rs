@@ -1,5 +1,6 @@
 //! Ensures that the session starts once and ends once. A repeated start becomes an update, or is
-//! dropped. The start has what the host knows and the agent did not report.
+//! dropped. The start has what the host knows and the agent did not report. The permission mode is
+//! that of the host, if it has one: the host decides, whatever mode the agent believes to be in.
 
 use super::Exit;
 use super::stream::{Emit, Stream};
@@ -17,7 +18,7 @@ pub(super) struct Session {
     announced: bool,
     ended: bool,
     reported_exit: Exit,
-    /// What the host knows; empty once the session has started.
+    /// What the host knows. Once the session has started, only the permission mode matters.
     host: HostFacts,
     id: Option<Text<'static>>,
     agent: Option<Text<'static>>,
@@ -68,8 +69,16 @@ impl Session {
                 stream.emit_decoded(&mut { started }, emit);
                 return;
             }
-            Data::SessionStarted(again) => as_update(*again),
-            Data::SessionUpdated(update) => *update,
+            Data::SessionStarted(mut again) => {
+                self.enforce_mode(&mut again.permission_mode);
+                as_update(*again)
+            }
+            Data::SessionUpdated(mut update) => {
+                if update.permission_mode.is_some() {
+                    self.enforce_mode(&mut update.permission_mode);
+                }
+                *update
+            }
             _ => return,
         };
         self.ensure_started(stream, emit);
@@ -93,9 +102,19 @@ impl Session {
         }
     }
 
+    /// Replaces a permission mode by that of the host.
+    fn enforce_mode(&self, mode: &mut Option<Text<'_>>) {
+        if let Some(enforced) = &self.host.permission_mode {
+            *mode = Some(Text::from(enforced.clone()));
+        }
+    }
+
     /// Adds what the host knows and the agent did not report.
-    fn complete(&mut self, started: &mut SessionStarted<'_>) {
-        let HostFacts { cwd, model, permission_mode } = std::mem::take(&mut self.host);
+    fn complete(&self, started: &mut SessionStarted<'_>) {
+        let HostFacts { cwd, model, permission_mode } = self.host.clone();
+        if permission_mode.is_some() {
+            started.permission_mode = None;
+        }
         let SessionStarted { host_fields, .. } = started;
         let mut fill = |name, field: &mut Option<Text<'_>>, known: Option<String>| {
             if let (None, Some(known)) = (&field, known) {

@@ -68,7 +68,8 @@ pub enum TurnOwner {
 }
 
 /// What the host of an agent knows of the session, because it started the agent. These facts
-/// complete the start of the session, where the agent does not report them, and are marked there
+/// complete the start of the session, where the agent does not report them (its permission mode takes
+/// precedence over what the agent reports, also later), and are marked there
 /// ([`SessionStarted::host_fields`](crate::event::SessionStarted::host_fields)).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostFacts {
@@ -76,7 +77,7 @@ pub struct HostFacts {
     pub cwd: Option<String>,
     /// The model that was requested.
     pub model: Option<String>,
-    /// The permission mode, as the host names it.
+    /// The permission mode that the host enforces, as it names it.
     pub permission_mode: Option<String>,
 }
 

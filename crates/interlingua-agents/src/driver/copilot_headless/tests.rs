@@ -65,6 +65,8 @@ fn a_prompt_waits_until_the_session_is_open() {
     assert_eq!((&params["model"], &params["workingDirectory"]), (&json!("m"), &json!("/w")));
     assert_eq!(params["provider"], json!({"baseUrl": "http://x"}));
     assert_eq!(params["requestPermission"], true);
+    assert_eq!(params["enableFileHooks"], false);
+    assert_eq!(params["enableConfigDiscovery"], false);
     let prompt = replies(&mut driver, &response(1, json!({"sessionId": "s"})));
     assert_eq!(prompt[0]["method"], "session.send");
 }
@@ -240,4 +242,18 @@ fn the_end_closes_the_input() {
     let mut closing = Vec::new();
     in_turn().close(&mut closing);
     assert_eq!(closing, [Step::CloseInput]);
+}
+
+/// A prompt that was accepted and could not join was lost without a word.
+#[test]
+fn a_prompt_that_cannot_join_is_queued() {
+    let mut driver = in_turn();
+    let sent = steps(|steps| assert!(driver.join("also", steps)));
+    assert_eq!(sent[0]["params"]["mode"], "immediate");
+    let error = json!({"code": -32603, "message": "the session is gone"});
+    let refused = json!({"jsonrpc": "2.0", "id": sent[0]["id"], "error": error});
+    let mut steps = Vec::new();
+    driver.output(&framed(&refused.to_string()), &mut steps);
+    assert_eq!(steps.last(), Some(&Step::Queue("also".to_owned())));
+    assert!(format!("{:?}", steps[0]).contains("the session is gone"), "{steps:?}");
 }

@@ -32,9 +32,11 @@ pub(in crate::process) struct Channel {
     reports: pipe::Receiver,
     /// What was received of a line that is not complete yet.
     partial: Vec<u8>,
-    /// The other ends, which the guard opens for itself. They are kept open, because a pipe without
-    /// a reader, or without a writer, looks broken.
-    _others: (PipeReader, PipeWriter),
+    /// No process of the guard is left that could report anything.
+    ended: bool,
+    /// The other ends, which the guard opens for itself. They are kept open while the guard runs,
+    /// because a pipe without a reader, or without a writer, looks broken.
+    others: Option<(PipeReader, PipeWriter)>,
 }
 
 impl Channel {
@@ -49,7 +51,8 @@ impl Channel {
         let reports = pipe::Receiver::from_owned_fd(OwnedFd::from(reports))?;
         let descriptors = (orders.as_raw_fd(), reports.as_raw_fd());
         let setup = Setup::of_child(isolation, terminal, descriptors, program);
-        let channel = Self { orders, reports, partial: Vec::new(), _others: (taken, written) };
+        let others = Some((taken, written));
+        let channel = Self { orders, reports, partial: Vec::new(), ended: false, others };
         Ok((channel, setup.to_arguments()))
     }
 
@@ -81,6 +84,21 @@ impl Channel {
         }
     }
 
+    /// The last report of a guard whose first process has exited. Its other one may still end the run.
+    /// `None` if both were killed.
+    pub(in crate::process) async fn last_report(&mut self) -> Option<Report> {
+        // From now on the pipe ends with the last process of the guard.
+        self.others = None;
+        loop {
+            if let Some(report) = self.next_report() {
+                return Some(report);
+            }
+            if self.ended || self.reports.readable().await.is_err() {
+                return None;
+            }
+        }
+    }
+
     /// The next report, if it has arrived.
     pub(in crate::process) fn next_report(&mut self) -> Option<Report> {
         let mut piece = [0; 1024];
@@ -90,7 +108,11 @@ impl Channel {
                 // A line that is not a report does not come from a guard of this version.
                 return Report::parse(std::str::from_utf8(&line).ok()?.trim_end_matches('\n'));
             }
-            let Ok(length @ 1..) = self.reports.try_read(&mut piece) else { return None };
+            let length = self.reports.try_read(&mut piece).ok()?;
+            if length == 0 {
+                self.ended = true;
+                return None;
+            }
             self.partial.extend_from_slice(piece.get(..length).unwrap_or_default());
         }
     }

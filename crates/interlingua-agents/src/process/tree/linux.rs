@@ -35,7 +35,7 @@ enum Control {
         channel: Channel,
         /// How many processes the program left behind, according to its guard. They have ended.
         orphans: Option<usize>,
-        /// Those that are found if the guard itself was killed.
+        /// Those that are found if both processes of the guard were killed.
         members: Members,
     },
 }
@@ -91,13 +91,13 @@ impl Tree {
             // Its process id, and that of its group, may belong to another program from now on.
             Control::Members(members) => members.root = None,
             Control::Guard { channel, orphans, .. } => {
-                if let Some(Report::Ended { status, orphans: left }) = channel.next_report() {
+                if let Some(Report::Ended { status, orphans: left }) = channel.last_report().await {
                     *orphans = Some(left);
                     return Ok(ExitStatus::from_raw(status));
                 }
             }
         }
-        // A guard that was killed could not report.
+        // A guard could not report if both of its processes were killed.
         Ok(status)
     }
 

@@ -70,7 +70,7 @@ fn asked(session: &[Entry]) -> Vec<u8> {
     let now = Instant::now();
     session.iter().take(at).for_each(|it| view.entry(it.borrowed(), now, &mut out));
     view.pause(&mut out);
-    let question = Question::new(&PermissionRequest {
+    let request = PermissionRequest {
         id: String::new(),
         call: Vec::new(),
         tool: "Edit".to_owned(),
@@ -79,8 +79,8 @@ fn asked(session: &[Entry]) -> Vec<u8> {
         description: None,
         folder: "/srv/parser".into(),
         ..PermissionRequest::default()
-    });
-    for line in question.short() {
+    };
+    for line in Question::new(&request, (TERMINAL.width, 24)).short() {
         write!(&mut out, "\r\n{line}").unwrap();
     }
     write!(&mut out, "\r\n{ALLOW} ").unwrap();

@@ -1,4 +1,5 @@
-//! What the host of an agent knows completes what the agent reports, and is marked.
+//! What the host of an agent knows completes what the agent reports, and is marked. Only the mode of the
+//! host takes precedence, because the host decides about permissions.
 
 use interlingua::{EntryRef, Exit, HostFacts, ReadOptions, Reader, Source};
 use serde_json::{Value, json};
@@ -49,12 +50,24 @@ fn the_start_has_what_the_agent_left_out() {
 }
 
 #[test]
-fn the_agent_has_precedence() {
+fn the_agent_has_precedence_but_for_the_mode() {
     let init = r#"{"type":"system","subtype":"init","session_id":"s","cwd":"/own","model":"own","permissionMode":"plan","tools":[]}"#;
     let events = events("claude", &[(1, init)]);
     let started = one(&events, "session_started");
     assert_eq!((&started["cwd"], &started["model"]), (&json!("/own"), &json!("own")));
-    assert_eq!(started.get("host_fields"), None);
+    assert_eq!(started["permission_mode"], "default");
+    assert_eq!(started["host_fields"], json!(["permission_mode"]));
+}
+
+/// Claude is started in its mode `default` whatever the mode of the session is, and reports it with
+/// every turn.
+#[test]
+fn the_agent_does_not_change_the_mode_of_the_host() {
+    let init = r#"{"type":"system","subtype":"init","session_id":"s","model":"MODEL","permissionMode":"plan"}"#;
+    let records = [(1, &*init.replace("MODEL", "one")), (2, &*init.replace("MODEL", "two"))];
+    let events = events("claude", &records);
+    let updated = one(&events, "session_updated");
+    assert_eq!((&updated["model"], updated.get("permission_mode")), (&json!("two"), None));
 }
 
 #[test]
