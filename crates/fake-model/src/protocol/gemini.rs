@@ -6,6 +6,7 @@
 //! answers are paired by name and order. The first call of an answer, or its last text part, has a
 //! signature, which must come back on the same part.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
@@ -109,10 +110,15 @@ pub(super) fn stream(answer: &Answer) -> Vec<Beat> {
     if let Some(blocked) = blocked(answer) {
         return vec![Beat::Event(Mark::End, data(&blocked))];
     }
-    let chunk = |mark, part: Value| {
-        let content = json!({"role": "model", "parts": [part]});
-        Beat::Event(mark, data(&response(answer, json!({"content": content}))))
+    let (sent, total) = (Cell::new(0), events(answer));
+    let event = |mark, candidate: Value| {
+        sent.set(sent.get() + 1);
+        let counted =
+            if mark == Mark::End { Counted::ALL } else { Counted { sent: sent.get(), total } };
+        Beat::Event(mark, data(&response(answer, candidate, counted)))
     };
+    let chunk =
+        |mark, part: Value| event(mark, json!({"content": {"role": "model", "parts": [part]}}));
     let checkpoints =
         answer.blocks.iter().filter(|block| matches!(block.content, Content::Checkpoint(_)));
     let (mut left, mut beats) = (checkpoints.count(), Vec::new());
@@ -138,16 +144,43 @@ pub(super) fn stream(answer: &Answer) -> Vec<Beat> {
                 let mut candidate = json!({"continuationToken": token});
                 if left == 0 && answer.continued {
                     set(&mut candidate, "finishReason", json!("CONTINUATION"));
-                    beats.push(Beat::Event(Mark::End, data(&response(answer, candidate))));
+                    beats.push(event(Mark::End, candidate));
                     return beats;
                 }
-                beats.push(Beat::Event(Mark::Checkpoint, data(&response(answer, candidate))));
+                beats.push(event(Mark::Checkpoint, candidate));
             }
             Content::Gates | Content::Refusal | Content::Redacted => beats.extend(block.gates()),
         }
     }
-    beats.push(Beat::Event(Mark::End, data(&response(answer, last_candidate(answer)))));
+    beats.push(event(Mark::End, last_candidate(answer)));
     beats
+}
+
+/// The number of events of a stream.
+fn events(answer: &Answer) -> u64 {
+    let of_block = |block: &Block| match &block.content {
+        Content::Text | Content::Reasoning => block.deltas().count() as u64,
+        Content::Call(call) => u64::from(!call.sending.truncated),
+        Content::Checkpoint(_) => 1,
+        Content::Gates | Content::Refusal | Content::Redacted => 0,
+    };
+    answer.blocks.iter().map(of_block).sum::<u64>() + 1
+}
+
+/// How much of an answer is counted. The counts in a stream are a running total.
+#[derive(Clone, Copy)]
+struct Counted {
+    sent: u64,
+    total: u64,
+}
+
+impl Counted {
+    const ALL: Self = Self { sent: 1, total: 1 };
+
+    /// The part of a count.
+    fn of(self, tokens: u64) -> u64 {
+        tokens * self.sent / self.total
+    }
 }
 
 pub(super) fn body(answer: &Answer) -> Value {
@@ -172,7 +205,7 @@ pub(super) fn body(answer: &Answer) -> Value {
     if !answer.forms.gemini.without_last_content {
         set(&mut candidate, "content", json!({"role": "model", "parts": parts}));
     }
-    response(answer, candidate)
+    response(answer, candidate, Counted::ALL)
 }
 
 /// The parts of an answer without its thoughts, as they must come back.
@@ -247,7 +280,7 @@ fn last_candidate(answer: &Answer) -> Value {
 
 fn blocked(answer: &Answer) -> Option<Value> {
     let reason = answer.forms.gemini.block_reason.as_ref()?;
-    let mut response = response(answer, Value::Null);
+    let mut response = response(answer, Value::Null, Counted::ALL);
     set(&mut response, "promptFeedback", json!({"blockReason": reason}));
     Some(response)
 }
@@ -293,7 +326,7 @@ fn call_part(answer: &Answer, block: &Block, call: &SentCall) -> Value {
 }
 
 /// A response with a candidate, unless it is null.
-fn response(answer: &Answer, mut candidate: Value) -> Value {
+fn response(answer: &Answer, mut candidate: Value, counted: Counted) -> Value {
     let mut response = json!({
         "modelVersion": answer.model, "responseId": format!("response-{}", answer.number),
     });
@@ -301,7 +334,7 @@ fn response(answer: &Answer, mut candidate: Value) -> Value {
         set(&mut candidate, "index", json!(0));
         set(&mut response, "candidates", json!([candidate]));
     }
-    if let Some(usage) = usage(answer) {
+    if let Some(usage) = usage(answer, counted) {
         set(&mut response, "usageMetadata", usage);
     }
     response
@@ -319,18 +352,20 @@ fn finish_reason(answer: &Answer) -> &str {
     }
 }
 
-fn usage(answer: &Answer) -> Option<Value> {
+fn usage(answer: &Answer, counted: Counted) -> Option<Value> {
     let usage = answer.usage?;
+    let candidates = counted.of(usage.output.saturating_sub(usage.reasoning));
+    let thoughts = counted.of(usage.reasoning);
     let mut counts = json!({
         "promptTokenCount": usage.input,
-        "candidatesTokenCount": usage.output.saturating_sub(usage.reasoning),
-        "totalTokenCount": usage.input + usage.output,
+        "candidatesTokenCount": candidates,
+        "totalTokenCount": usage.input + candidates + thoughts,
     });
     if usage.cached > 0 {
         set(&mut counts, "cachedContentTokenCount", json!(usage.cached));
     }
-    if usage.reasoning > 0 {
-        set(&mut counts, "thoughtsTokenCount", json!(usage.reasoning));
+    if thoughts > 0 {
+        set(&mut counts, "thoughtsTokenCount", json!(thoughts));
     }
     Some(counts)
 }

@@ -68,3 +68,23 @@ fn an_answer_may_have_no_counts() {
         assert!(answer.usage.iter().all(|count| *count == 0), "{wire:?}");
     }
 }
+
+/// A reader that adds them up, or takes those of the first event, counts wrong.
+#[test]
+fn the_counts_of_gemini_are_a_running_total() {
+    let reply = Reply::new().then_reasoning("Hm.").then_text("One ").then_text("two.");
+    let reply = reply.usage(100, 40).reasoning_tokens(8);
+    let response = ask(&model([reply]), Wire::Gemini);
+    let events = response.events().into_iter();
+    let counts: Vec<_> = events
+        .map(|(_, data)| {
+            let event: Value = serde_json::from_str(&data).unwrap();
+            let counts = &event["usageMetadata"];
+            let names = ["promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"];
+            let [input, text, thoughts] = names.map(|name| counts[name].as_u64().unwrap());
+            assert_eq!(counts["totalTokenCount"], input + text + thoughts);
+            [input, text, thoughts]
+        })
+        .collect();
+    assert_eq!(counts, [[100, 8, 2], [100, 16, 4], [100, 24, 6], [100, 32, 8]]);
+}

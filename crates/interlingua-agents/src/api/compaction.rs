@@ -1,9 +1,12 @@
-//! Compaction: older turns are replaced by a summary, when the conversation exceeds the context
+//! Compaction: what is older is replaced by a summary, when the conversation exceeds the context
 //! window of the model.
 //!
-//! The summary is requested from the same model, with a request of its own that contains the older
-//! turns as text. The turn that is running stays as it is, without its reasoning: current models
-//! bind it to everything before, which has changed.
+//! The summary is requested from the same model, with a request of its own that contains what is
+//! older as text. That is the turns before the running one; without any, it is the running turn
+//! between its prompt and its last answer. The rest stays as it is, without its reasoning: current
+//! models bind it to everything before, which has changed.
+
+use std::ops::Range;
 
 use super::history::{Content, History, Item, Part, text_of};
 
@@ -29,28 +32,41 @@ impl History {
         self.items().iter().rposition(|item| matches!(item, Item::User(_)))
     }
 
-    /// The older turns as text; `None` if there are none.
-    pub(crate) fn to_summarise(&self) -> Option<String> {
-        let older = self.items().get(..self.last_prompt()?)?;
-        if older.is_empty() {
-            return None;
+    /// The items that a summary replaces; `None` if there are none.
+    fn older(&self) -> Option<Range<usize>> {
+        let items = self.items();
+        let prompt = self.last_prompt()?;
+        if prompt > 0 {
+            return Some(0..prompt);
         }
+        // The results of the last answer are what the model waits for.
+        let answer = items.iter().rposition(|item| matches!(item, Item::Answer(_)))?;
+        Some(prompt + 1..answer).filter(|older| !older.is_empty())
+    }
+
+    /// What is older as text; `None` if there is nothing.
+    pub(crate) fn to_summarise(&self) -> Option<String> {
+        // The prompt of the running turn stays, and says what the rest is about.
+        let older = self.items().get(..self.older()?.end)?;
         let text: Vec<_> = older.iter().map(as_text).collect();
         Some(without_middle(&text.join("\n\n"), LONGEST))
     }
 
-    /// Replaces the older turns by a summary.
+    /// Replaces what is older by a summary.
     pub(super) fn compact(&mut self, summary: &str) {
-        let Some(at) = self.last_prompt() else { return };
+        let Some(older) = self.older() else { return };
+        let is_running_turn = older.start > 0;
         let items = self.items_mut();
-        items.drain(..at);
+        items.drain(older);
         for item in items.iter_mut() {
             if let Item::Answer(answer) = item {
                 answer.native = None;
             }
         }
+        let summary = Part::Text(format!("{INTRODUCTION}\n\n{summary}"));
         if let Some(Item::User(parts)) = items.first_mut() {
-            parts.insert(0, Part::Text(format!("{INTRODUCTION}\n\n{summary}")));
+            let at = if is_running_turn { parts.len() } else { 0 };
+            parts.insert(at, summary);
         }
     }
 }
@@ -89,7 +105,7 @@ fn without_middle(text: &str, longest: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::Record;
+    use super::super::history::{Answer, Record};
     use super::*;
 
     fn history(prompts: &[&str]) -> History {
@@ -101,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_turn_cannot_be_compacted() {
+    fn a_prompt_alone_cannot_be_compacted() {
         assert_eq!(history(&["go"]).to_summarise(), None);
     }
 
@@ -112,6 +128,25 @@ mod tests {
         history.compact("They said one.");
         let [Item::User(parts)] = history.items() else { panic!("{history:?}") };
         assert_eq!(text_of(parts), format!("{INTRODUCTION}\n\nThey said one.\ntwo"));
+    }
+
+    #[test]
+    fn the_running_turn_keeps_its_prompt_and_its_last_answer() {
+        let mut history = history(&["go"]);
+        for text in ["one", "two", "three"] {
+            let content = vec![Content::Text(text.to_owned())];
+            history.record(Record::Answer(Answer { content, native: None }));
+            let kept = history.items().len();
+            assert_eq!(history.to_summarise().is_some(), kept > 2, "{text}");
+        }
+        assert_eq!(history.to_summarise().as_deref(), Some("User: go\n\nAgent: one\n\nAgent: two"));
+        history.compact("They counted.");
+        let [Item::User(parts), Item::Answer(last)] = history.items() else {
+            panic!("{history:?}")
+        };
+        assert_eq!(text_of(parts), format!("go\n{INTRODUCTION}\n\nThey counted."));
+        assert_eq!(last.content, [Content::Text("three".to_owned())]);
+        assert_eq!(history.to_summarise(), None, "nothing is summarised twice");
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub(crate) struct Failure {
     pub(crate) hint: Option<Duration>,
     /// Whether the provider asks to repeat it.
     pub(crate) should_retry: Option<bool>,
+    /// Why the response stopped, as the provider names it.
+    pub(crate) stop_reason: Option<String>,
 }
 
 impl Failure {
@@ -77,12 +79,8 @@ impl Failure {
             http_status: end.http_status,
             hint,
             should_retry: None,
+            stop_reason: text(&end.stop_reason),
         }
-    }
-
-    /// The end of a turn as a failure.
-    pub(crate) fn of_end(end: &TurnEnded<'_>) -> Self {
-        Self::of_response(end, None)
     }
 
     /// An HTTP response that is an error.
@@ -156,6 +154,7 @@ impl Failure {
             cause: Some(Text::from(self.cause())),
             class: Some(self.class.clone()).filter(|class| *class != ErrorClass::Unspecified),
             reason: self.code.clone().map(Text::from),
+            stop_reason: self.stop_reason.clone().map(Text::from),
             http_status: self.http_status,
             ..TurnEnded::default()
         }
@@ -303,6 +302,8 @@ mod tests {
         let policy = RetryPolicy { attempts: 20, ..RetryPolicy::default() };
         let delays = [1, 2, 3, 19].map(|attempt| policy.delay(&failure, attempt, 0.0).unwrap());
         assert_eq!(delays.map(|delay| delay.as_millis()), [500, 1000, 2000, 30_000]);
+        let shortest = policy.delay(&failure, 1, 1.0).unwrap();
+        assert_eq!(shortest.as_millis(), 375, "up to a quarter is left out at random");
     }
 
     #[test]

@@ -14,37 +14,67 @@ pub struct Limits {
     pub cost_usd: Option<f64>,
 }
 
+/// A limit that does not allow another request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Exceeded {
+    /// Its name in the end of the turn, which Claude's consumers know.
+    pub(crate) reason: &'static str,
+    /// What happened, for the user.
+    pub(crate) cause: String,
+}
+
 impl Limits {
-    /// The limit that does not allow another request, for the user.
-    pub(crate) fn exceeded(&self, requests: u64, spent: &Spent) -> Option<String> {
+    /// The limit that does not allow another request. `requests` is the number of those that have
+    /// been answered.
+    pub(crate) fn exceeded(&self, requests: u64, spent: &Spent) -> Option<Exceeded> {
         if let Some(limit) = self.requests.filter(|limit| requests >= *limit) {
-            return Some(format!("the turn needs more than {limit} requests to the model"));
+            let cause = format!("the turn needs more than {limit} requests to the model");
+            return Some(Exceeded { reason: "max_turns", cause });
         }
         let tokens = spent.tokens();
         if let Some(limit) = self.tokens.filter(|limit| tokens >= *limit) {
-            return Some(format!("the turn has used {tokens} tokens, and the limit is {limit}"));
+            let cause = format!("the turn has used {tokens} tokens, and the limit is {limit}");
+            return Some(Exceeded { reason: "max_tokens", cause });
         }
-        let cost = spent.cost.unwrap_or(0.0);
+        let cost = spent.usd;
         if let Some(limit) = self.cost_usd.filter(|limit| cost >= *limit) {
-            return Some(format!("the turn has cost ${cost:.4}, and the limit is ${limit}"));
+            let cause = format!("the turn has cost ${cost:.4}, and the limit is ${limit}");
+            return Some(Exceeded { reason: "budget_exhausted", cause });
         }
         None
     }
+}
+
+/// What a request has cost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestCost {
+    pub(crate) usd: f64,
+    /// It comes from the price table, not from the provider.
+    pub(crate) estimated: bool,
 }
 
 /// What a turn has used.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spent {
     by_model: Vec<Usage<'static>>,
-    /// The cost, as long as the price of every request is known.
-    cost: Option<f64>,
-    unknown_cost: bool,
+    /// The sum of the known costs.
+    usd: f64,
+    /// The cost of some request is estimated.
+    estimated: bool,
+    /// The cost of some request is not known.
+    unknown: bool,
 }
 
 impl Spent {
     /// Adds what a request has used, and what it has cost; `None` if that is not known.
-    pub(crate) fn add(&mut self, model: &str, usage: &Usage<'_>, usd: Option<f64>) {
-        self.add_cost(usd);
+    pub(crate) fn add(&mut self, model: &str, usage: &Usage<'_>, cost: Option<RequestCost>) {
+        match cost {
+            Some(RequestCost { usd, estimated }) => {
+                self.usd += usd;
+                self.estimated |= estimated;
+            }
+            None => self.unknown = true,
+        }
         let counts = Usage {
             scope: Scope::Turn,
             model: Some(Text::from(model.to_owned())),
@@ -62,13 +92,6 @@ impl Spent {
         }
     }
 
-    fn add_cost(&mut self, usd: Option<f64>) {
-        match usd {
-            Some(usd) => self.cost = Some(self.cost.unwrap_or(0.0) + usd),
-            None => self.unknown_cost = true,
-        }
-    }
-
     fn tokens(&self) -> u64 {
         self.by_model.iter().map(Usage::all).sum()
     }
@@ -79,10 +102,11 @@ impl Spent {
         ended.usage = total.map(|usage| Usage { model: None, ..usage });
         ended.by_model = self.by_model.clone();
         // A sum that leaves out a request would be too low.
-        ended.cost = self.cost.filter(|_| !self.unknown_cost).map(|usd| Cost {
+        let is_known = !self.by_model.is_empty() && !self.unknown;
+        ended.cost = is_known.then(|| Cost {
             scope: Scope::Turn,
-            usd,
-            estimated: true,
+            usd: self.usd,
+            estimated: self.estimated,
             ..Cost::default()
         });
     }

@@ -16,7 +16,7 @@ use super::failure::{Failure, RetryPolicy};
 use super::history::{
     Answer, AnswerCall, CallResult, Content, History, Item, NativeAnswer, Part, Record,
 };
-use super::limits::{Limits, Spent};
+use super::limits::{Exceeded, Limits, RequestCost, Spent};
 use super::model::{
     ApiKind, Collected, Collector, ModelApi, OfferedTool, OptionalField, RequestSettings,
 };
@@ -30,6 +30,9 @@ const EMPTY_REPEATS: u32 = 2;
 
 const REASONING_REJECTED: &str =
     "the provider does not accept the reasoning of earlier answers any more, so it is dropped";
+
+/// What is added to the error of an overflow.
+const NOTHING_OLDER: &str = " (there is nothing older that --compact could summarise)";
 
 /// How often the model may repeat a call whose arguments are no JSON object.
 const MALFORMED_REPEATS: u32 = 3;
@@ -59,10 +62,12 @@ pub(crate) enum Next {
     Adapted { failure: Failure, notice: Option<&'static str>, attempt: u32, of: u32 },
     /// Run these calls.
     Run(Vec<MadeCall>),
-    /// Request a summary of the older turns, because of this failure.
+    /// Request a summary of what is older, because of this failure.
     Compact(Failure),
     /// The turn has ended.
     End(Box<TurnEnded<'static>>),
+    /// The turn has failed for good.
+    Fail(Failure),
 }
 
 /// When a failed request is sent again.
@@ -107,7 +112,7 @@ pub(crate) struct LoopSettings {
     pub(crate) retries: RetryPolicy,
     /// The answer has to be structured.
     pub(crate) structured: bool,
-    /// Older turns are summarised when the conversation exceeds the context window.
+    /// What is older is summarised when the conversation exceeds the context window.
     pub(crate) compacts: bool,
 }
 
@@ -126,13 +131,15 @@ pub(crate) struct AgentLoop {
 /// The state of a turn.
 #[derive(Debug, Default)]
 struct Turn {
-    requests: u64,
+    /// The responses that ended properly.
+    responses: u64,
+    /// A request was sent whose response has not ended.
+    awaits_response: bool,
     /// The number of the current attempt.
     attempt: u32,
     empty_repeats: u32,
     malformed_repeats: u32,
     reminders: u32,
-    compacted: bool,
     continuation: Option<String>,
     spent: Spent,
     structured: Option<Value>,
@@ -218,10 +225,27 @@ impl AgentLoop {
         self.rendered = items.len();
     }
 
+    /// A request was sent.
+    pub(crate) fn requested(&mut self) {
+        self.turn.awaits_response = true;
+    }
+
     /// A request failed, or its response was cut off. `jitter` is a random number below 1.
     pub(crate) fn failed(
         &mut self,
         failure: Failure,
+        continuation: Option<String>,
+        jitter: f64,
+    ) -> Next {
+        match self.after_failure(failure, continuation, jitter) {
+            Next::Fail(failure) => Next::Fail(failure),
+            again => self.unless_limited(again),
+        }
+    }
+
+    fn after_failure(
+        &mut self,
+        mut failure: Failure,
         continuation: Option<String>,
         jitter: f64,
     ) -> Next {
@@ -240,14 +264,12 @@ impl AgentLoop {
             (self.messages, self.rendered) = (Vec::new(), 0);
             return self.adapted(failure, Some(REASONING_REJECTED));
         }
-        if failure.class == ErrorClass::ContextOverflow
-            && self.settings.compacts
-            && !self.turn.compacted
-            && self.history.to_summarise().is_some()
-        {
-            self.turn.compacted = true;
-            self.turn.attempt = 1;
-            return Next::Compact(failure);
+        if failure.class == ErrorClass::ContextOverflow && self.settings.compacts {
+            if self.history.to_summarise().is_some() {
+                self.turn.attempt = 1;
+                return Next::Compact(failure);
+            }
+            failure.message.push_str(NOTHING_OLDER);
         }
         match self.next_attempt(&failure, jitter) {
             Some(retry) => {
@@ -255,7 +277,7 @@ impl AgentLoop {
                 self.turn.continuation = continuation;
                 Next::Retry(NextAttempt { continues, ..retry })
             }
-            None => Next::End(Box::new(failure.to_turn_ended())),
+            None => Next::Fail(failure),
         }
     }
 
@@ -265,8 +287,21 @@ impl AgentLoop {
         Next::Adapted { failure, notice, attempt: self.turn.attempt, of }
     }
 
-    /// When a failed request, or one for a summary, is sent again; `None` if it is not.
-    pub(crate) fn next_attempt(&mut self, failure: &Failure, jitter: f64) -> Option<NextAttempt> {
+    /// The request for a summary failed, which an overflow had made necessary.
+    pub(crate) fn summary_failed(
+        &mut self,
+        failure: &Failure,
+        overflow: Failure,
+        jitter: f64,
+    ) -> Next {
+        match self.next_attempt(failure, jitter) {
+            Some(retry) => self.unless_limited(Next::Retry(retry)),
+            None => Next::Fail(overflow),
+        }
+    }
+
+    /// When a failed request is sent again; `None` if it is not.
+    fn next_attempt(&mut self, failure: &Failure, jitter: f64) -> Option<NextAttempt> {
         let delay = self.settings.retries.delay(failure, self.turn.attempt, jitter)?;
         self.turn.attempt += 1;
         Some(NextAttempt {
@@ -278,7 +313,7 @@ impl AgentLoop {
         })
     }
 
-    /// The body of a request for a summary of the older turns; `None` if there are none.
+    /// The body of a request for a summary of what is older; `None` if there is nothing.
     pub(crate) fn summary_body(&self) -> Option<String> {
         let text = self.history.to_summarise()?;
         let LoopSettings { model, session, max_tokens, .. } = &self.settings;
@@ -296,16 +331,17 @@ impl AgentLoop {
         Some(self.api.body(&messages, &settings))
     }
 
-    /// Replaces the older turns by a summary.
-    pub(crate) fn compacted(&mut self, summary: &str) {
+    /// Replaces what is older by a summary.
+    pub(crate) fn compacted(&mut self, summary: &str) -> Next {
         self.turn.attempt = 1;
         self.history.record(Record::Compacted(summary.to_owned()));
         (self.messages, self.rendered) = (Vec::new(), 0);
+        self.unless_limited(Next::Request)
     }
 
     /// A response ended at a place from which the next one continues it.
     pub(crate) fn continues(&mut self, token: String) -> Next {
-        self.turn.requests += 1;
+        self.response_ended();
         self.turn.continuation = Some(token);
         self.unless_limited(Next::Request)
     }
@@ -317,13 +353,13 @@ impl AgentLoop {
         collected: Collected,
         mut made: Vec<MadeCall>,
     ) -> Next {
-        self.turn.requests += 1;
+        self.response_ended();
         self.turn.attempt = 1;
         self.turn.continuation = None;
         let Collected { mut answer, messages, paused } = collected;
         if end.outcome == Outcome::Refused {
             // The text before a refusal is not sent back to the model.
-            return self.end(end);
+            return Next::Fail(Failure::of_response(end, None));
         }
         let is_empty = answer.is_empty() && messages.is_empty();
         if is_empty
@@ -332,7 +368,8 @@ impl AgentLoop {
         {
             self.turn.empty_repeats += 1;
             let failure = Failure::new(ErrorClass::Internal, "the response is empty");
-            return self.adapted(failure, None);
+            let again = self.adapted(failure, None);
+            return self.unless_limited(again);
         }
         self.name_calls(&mut answer.content, &made);
         let (malformed, calls): (Vec<_>, Vec<_>) =
@@ -379,19 +416,23 @@ impl AgentLoop {
         self.turn.malformed_repeats += 1;
         match self.turn.malformed_repeats {
             ..=MALFORMED_REPEATS => self.unless_limited(Next::Request),
-            _ => self.end(end),
+            _ => Next::Fail(Failure::of_response(end, None)),
         }
+    }
+
+    fn response_ended(&mut self) {
+        self.turn.responses += 1;
+        self.turn.awaits_response = false;
     }
 
     /// The calls of the events are not those of the answer, so that a result would get to another
     /// call. Nothing is run.
     fn mismatched(&mut self) -> Next {
         self.history.close_calls("This call was not run, because it could not be identified.");
-        let failure = Failure::new(
+        Next::Fail(Failure::new(
             ErrorClass::Internal,
             "the calls of the response could not be matched with those of its answer; please report it",
-        );
-        Next::End(Box::new(self.ended(failure.to_turn_ended())))
+        ))
     }
 
     /// Counts what a request has used, whether it succeeded or not.
@@ -399,8 +440,12 @@ impl AgentLoop {
     /// Its cost is the one that the provider reported, else that of the price table.
     pub(crate) fn count(&mut self, usage: &Usage<'_>, reported_usd: Option<f64>, at: u64) {
         let LoopSettings { model, prices, .. } = &self.settings;
-        let usd = reported_usd.or_else(|| prices.cost(model, usage, at));
-        self.turn.spent.add(model, usage, usd);
+        let cost = match reported_usd {
+            Some(usd) => Some(RequestCost { usd, estimated: false }),
+            // A list price is not an invoice.
+            None => prices.cost(model, usage, at).map(|usd| RequestCost { usd, estimated: true }),
+        };
+        self.turn.spent.add(model, usage, cost);
     }
 
     /// Gives calls without an id of the provider the emitted one, which is unique in the session.
@@ -448,10 +493,8 @@ impl AgentLoop {
             return self.unless_limited(Next::Remind(REMINDER));
         }
         if wants_answer {
-            return Next::End(Box::new(TurnEnded {
-                cause: Some(Text::plain("the model did not give an answer that fits the schema")),
-                ..self.ended(TurnEnded::default())
-            }));
+            let why = "the model did not give an answer that fits the schema";
+            return Next::Fail(Failure::new(ErrorClass::Internal, why));
         }
         self.end(end)
     }
@@ -473,17 +516,19 @@ impl AgentLoop {
             ended.outcome = Outcome::Completed;
         }
         ended.structured = self.turn.structured.as_ref().and_then(Json::from_serialize);
-        ended.steps = Some(self.turn.requests).filter(|steps| *steps > 0);
+        let steps = self.turn.responses + u64::from(self.turn.awaits_response);
+        ended.steps = Some(steps).filter(|steps| *steps > 0);
         self.turn.spent.complete(&mut ended);
         ended
     }
 
     fn unless_limited(&self, next: Next) -> Next {
-        match self.settings.limits.exceeded(self.turn.requests, &self.turn.spent) {
-            Some(cause) => {
+        match self.settings.limits.exceeded(self.turn.responses, &self.turn.spent) {
+            Some(Exceeded { reason, cause }) => {
                 let ended = TurnEnded {
                     outcome: Outcome::LimitReached,
                     cause: Some(Text::from(cause)),
+                    reason: Some(Text::plain(reason)),
                     class: Some(ErrorClass::Limit),
                     ..TurnEnded::default()
                 };

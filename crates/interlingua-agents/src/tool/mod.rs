@@ -31,7 +31,7 @@ mod replace;
 mod sandbox;
 mod schema;
 mod seen;
-mod settings;
+pub(crate) mod settings;
 mod shell;
 mod todo;
 mod walk;
@@ -185,7 +185,8 @@ impl Toolbox {
     /// Prepares the tools. The folders have to exist, and the names of tools have to be known.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         let mut named = settings.tools.iter().flatten();
-        if let Some(name) = named.find(|name| !definition::is_known(name)) {
+        let is_known = |name: &str| definition::is_known(name) || settings::is_of_server(name);
+        if let Some(name) = named.find(|name| !is_known(name)) {
             return Err(Error::InvalidName { what: "tool", name: name.clone() });
         }
         let scratch = tempfile::Builder::new().prefix("interlingua-").tempdir();

@@ -81,7 +81,8 @@ impl Sandbox {
     /// Asks the program what the kernel supports.
     pub(super) fn support(&self) -> Support {
         let mut command = std::process::Command::new(&self.program);
-        command.args(&self.arguments).arg(PROBE).stdin(std::process::Stdio::null());
+        // It needs no variable, so it gets none: some of them contain keys.
+        command.args(&self.arguments).arg(PROBE).env_clear().stdin(std::process::Stdio::null());
         let printed = command.output().map(|output| output.stdout).unwrap_or_default();
         let version = String::from_utf8_lossy(&printed).trim().parse().unwrap_or(0);
         if version > 0 { Support::Landlock(version) } else { Support::None }
@@ -219,6 +220,17 @@ mod tests {
             assert_eq!(Limits::parse(arguments), Some((limits, command)));
         }
         assert_eq!(Limits::parse([OsString::from("sh")]), None);
+    }
+
+    /// The environment has keys, which no child process may see.
+    #[test]
+    #[cfg(unix)]
+    fn the_probe_has_no_environment() {
+        let script = "test -z \"$CARGO_MANIFEST_DIR\" && echo 4";
+        let sandbox =
+            Sandbox { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()] };
+        assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+        assert_eq!(sandbox.support(), Support::Landlock(4));
     }
 
     #[test]

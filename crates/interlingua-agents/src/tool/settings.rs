@@ -13,7 +13,8 @@ pub struct Settings {
     pub folder: PathBuf,
     /// Further folders that the tools may read and change.
     pub additional_folders: Vec<PathBuf>,
-    /// The names of the tools that are offered; all if absent.
+    /// The names of the tools that are offered; all if absent. Those of MCP servers may end in `*`,
+    /// for all that begin like it.
     pub tools: Option<Vec<String>>,
     /// Whether `WebFetch` is offered. It is never offered without this.
     pub web_fetch: bool,
@@ -62,10 +63,24 @@ impl Settings {
         caches(&|name| std::env::var_os(name))
     }
 
-    /// Whether a tool is offered.
-    pub(super) fn offers(&self, name: &str) -> bool {
-        let listed = self.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
+    /// Whether a tool is offered, one of our own or one of an MCP server.
+    pub(crate) fn offers(&self, name: &str) -> bool {
+        let is_listed = |tools: &Vec<String>| tools.iter().any(|tool| lists(tool, name));
+        let listed = self.tools.as_ref().is_none_or(is_listed);
         listed && (name != "WebFetch" || (self.web_fetch && self.network))
+    }
+}
+
+/// Whether a name that may be listed is one of a tool of an MCP server, or of several.
+pub(crate) fn is_of_server(listed: &str) -> bool {
+    listed.starts_with("mcp__")
+}
+
+/// Whether a listed name is that of a tool. Those of MCP servers may end in `*`.
+pub(crate) fn lists(listed: &str, tool: &str) -> bool {
+    match listed.strip_suffix('*').filter(|_| is_of_server(listed)) {
+        Some(start) => tool.starts_with(start),
+        None => listed == tool,
     }
 }
 

@@ -41,9 +41,12 @@ pub(super) fn run(scope: &Scope<'_>, input: Input) -> Outcome {
 }
 
 /// Gives a new content the line ends and the byte order mark of the old one, which models neither see
-/// nor write. Whether the last line has an end is theirs to decide: they see it, and without that, no
-/// call could add or remove it.
+/// nor write, and an end of its last line if the old one had it, which models forget. `Edit` can
+/// remove it.
 fn in_style_of(old: &[u8], mut new: String) -> String {
+    if old.ends_with(b"\n") && !new.is_empty() && !new.ends_with('\n') {
+        new.push_str(if new.contains("\r\n") { "\r\n" } else { "\n" });
+    }
     if !new.contains('\r') && replace::lines_end_in_crlf(old) {
         new = replace::to_crlf(&new);
     }
@@ -197,11 +200,12 @@ mod tests {
     #[test]
     fn a_new_content_has_the_style_of_the_old_one() {
         let styled = |old: &str, new: &str| in_style_of(old.as_bytes(), new.to_owned());
-        assert_eq!(styled("a\r\nb\r\n", "x\ny"), "x\r\ny");
-        assert_eq!(styled("a\r\nb\r\n", "x\r\ny"), "x\r\ny");
+        assert_eq!(styled("a\r\nb\r\n", "x\ny"), "x\r\ny\r\n");
+        assert_eq!(styled("a\r\nb\r\n", "x\r\ny"), "x\r\ny\r\n");
         assert_eq!(styled("a\nb\n", "x\ny\n"), "x\ny\n");
         assert_eq!(styled("\u{feff}a", "b"), "\u{feff}b");
-        assert_eq!((styled("a\n", "b"), styled("a", "b\n")), ("b".to_owned(), "b\n".to_owned()));
+        assert_eq!([styled("a\n", "b"), styled("a", "b"), styled("a", "b\n")], ["b\n", "b", "b\n"]);
+        assert_eq!(styled("a\n", ""), "");
         assert_eq!(styled("\u{feff}a", "\u{feff}b"), "\u{feff}b");
     }
 }

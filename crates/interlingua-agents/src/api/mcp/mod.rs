@@ -33,6 +33,7 @@ use names::Names;
 
 use super::model::OfferedTool;
 use crate::error::Error;
+use crate::tool::settings::{is_of_server, lists};
 use crate::tool::{Output, Settings};
 
 /// The servers of a session.
@@ -78,7 +79,7 @@ impl Servers {
                 Err(problem) => Err(problem.to_string()),
             };
             match result {
-                Ok(connection) => started.add(connection, &mut names),
+                Ok(connection) => started.add(connection, &mut names, settings),
                 Err(problem) if required => {
                     started.close().await;
                     return Err(Error::McpNotStarted { server: name, problem });
@@ -88,14 +89,29 @@ impl Servers {
                 )),
             }
         }
+        notices.extend(started.missing(settings));
         Ok((started, notices))
     }
 
-    fn add(&mut self, connection: Connection, names: &mut Names) {
+    /// What the user has to know of listed tools that no server has.
+    fn missing(&self, settings: &Settings) -> Option<String> {
+        let has = |listed: &str| self.tools.iter().any(|tool| lists(listed, &tool.offered.name));
+        let listed = settings.tools.iter().flatten().filter(|name| is_of_server(name));
+        let missing: Vec<_> =
+            listed.filter(|name| !has(name)).map(|it| format!("`{it}`")).collect();
+        (!missing.is_empty()).then(|| format!("no MCP server has {}", missing.join(", ")))
+    }
+
+    fn add(&mut self, connection: Connection, names: &mut Names, settings: &Settings) {
         let connection = Arc::new(connection);
         for tool in connection.tools() {
+            // Every tool has its name, whether it is offered or not.
+            let name = names.add(connection.name(), &tool.name);
+            if !settings.offers(&name) {
+                continue;
+            }
             let offered = OfferedTool {
-                name: names.add(connection.name(), &tool.name),
+                name,
                 description: tool.description.clone(),
                 input_schema: tool.input_schema.clone(),
             };

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{
-    Collected, Collector, Fields, ModelApi, OptionalField, Piece, RequestSettings, acceptable_id,
-    body_of, mentions, raw, raw_arguments, result_id,
+    AnswerEnd, Collected, Collector, Fields, ModelApi, OptionalField, Piece, RequestSettings,
+    acceptable_id, body_of, mentions, raw, raw_arguments, result_id,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
 use crate::api::model::ApiKind;
@@ -212,12 +212,11 @@ impl Collector for Blocks {
         }
     }
 
-    fn answer(&mut self, complete: bool) -> Collected {
-        let cut = matches!(self.stop_reason.as_deref(), Some("max_tokens" | "refusal"));
+    fn answer(&mut self, end: AnswerEnd) -> Collected {
         let (mut blocks, mut content) = (Vec::new(), Vec::new());
         let last = self.blocks.len().saturating_sub(1);
         for (at, block) in std::mem::take(&mut self.blocks).into_iter().enumerate() {
-            let is_cut = !block.complete || (cut && at == last);
+            let is_cut = !block.complete || (end != AnswerEnd::Complete && at == last);
             if let Some((value, said)) = block.finish(is_cut) {
                 content.extend(said);
                 blocks.push(value);
@@ -229,7 +228,7 @@ impl Collector for Blocks {
         }
         let paused = self.stop_reason.as_deref() == Some("pause_turn");
         let answer = Answer { content, native: None };
-        let has_blocks = complete && !blocks.is_empty();
+        let has_blocks = end != AnswerEnd::Cut && !blocks.is_empty();
         let message = NativeAnswer { role: "assistant", content: &blocks };
         let messages = raw(&message).filter(|_| has_blocks).into_iter().collect();
         Collected { answer, messages, paused }

@@ -8,8 +8,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ApiKind, Collected, Collector, ModelApi, NO_ANSWER, OptionalField, Piece, RequestSettings,
-    acceptable_id, body_of, data_url, follows_no_answer, input, mentions, raw, result_id, set,
+    AnswerEnd, ApiKind, Collected, Collector, ModelApi, NO_ANSWER, OptionalField, Piece,
+    RequestSettings, acceptable_id, body_of, data_url, follows_no_answer, input, mentions, raw,
+    result_id, set,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
 
@@ -187,7 +188,6 @@ struct Message {
     calls: Vec<StreamedCall>,
     /// The call of the last piece.
     current: usize,
-    finish_reason: Option<String>,
     repeated: RepeatedRecord<TextField>,
 }
 
@@ -304,18 +304,15 @@ impl Collector for Message {
             self.repeated.learn(record, text, field);
         }
         for choice in chunk.choices.into_iter().filter(|it| it.index.unwrap_or(0) == 0) {
-            self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
             if let Some(delta) = choice.delta.or(choice.message.map(|it| *it)) {
                 self.add(delta);
             }
         }
     }
 
-    fn answer(&mut self, complete: bool) -> Collected {
-        let Self { number, text, refusal, reasoning, details, calls, finish_reason, .. } =
-            std::mem::take(self);
-        let cut = matches!(finish_reason.as_deref(), Some("length" | "content_filter"));
-        let complete_calls: Vec<_> = if complete && !cut { calls } else { Vec::new() };
+    fn answer(&mut self, end: AnswerEnd) -> Collected {
+        let Self { number, text, refusal, reasoning, details, calls, .. } = std::mem::take(self);
+        let complete_calls = if end == AnswerEnd::Complete { calls } else { Vec::new() };
         let made_up = |at: usize| format!("call_{number}_{at}");
         let calls = complete_calls.into_iter().enumerate().map(|(at, it)| it.finish(made_up(at)));
         let (calls, raw_calls): (Vec<_>, Vec<_>) = calls.unzip();
@@ -337,7 +334,7 @@ impl Collector for Message {
         let text = (!said.is_empty()).then_some(Content::Text(said));
         let content: Vec<_> =
             text.into_iter().chain(calls.into_iter().map(Content::Call)).collect();
-        let has_content = complete && !content.is_empty();
+        let has_content = end != AnswerEnd::Cut && !content.is_empty();
         let messages = raw(&message).filter(|_| has_content).into_iter().collect();
         Collected { answer: Answer { content, native: None }, messages, ..Collected::default() }
     }

@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ApiKind, Collected, Collector, Fields, ModelApi, NO_ANSWER, OptionalField, RequestSettings,
-    body_of, follows_no_answer, mentions, raw, set,
+    AnswerEnd, ApiKind, Collected, Collector, Fields, ModelApi, NO_ANSWER, OptionalField,
+    RequestSettings, body_of, follows_no_answer, mentions, raw, set,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part};
 
@@ -211,7 +211,7 @@ impl Collector for Parts {
         }
     }
 
-    fn answer(&mut self, complete: bool) -> Collected {
+    fn answer(&mut self, end: AnswerEnd) -> Collected {
         let parts = std::mem::take(&mut self.parts);
         let mut content: Vec<Content> = Vec::new();
         let mut calls = 0;
@@ -235,7 +235,7 @@ impl Collector for Parts {
         }
         content.retain(|content| !matches!(content, Content::Text(text) if text.is_empty()));
         let message = NativeAnswer { role: "model", parts: &parts };
-        let messages = raw(&message).filter(|_| complete && !parts.is_empty());
+        let messages = raw(&message).filter(|_| end != AnswerEnd::Cut && !parts.is_empty());
         Collected {
             answer: Answer { content, native: None },
             messages: messages.into_iter().collect(),

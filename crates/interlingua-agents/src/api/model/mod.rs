@@ -15,6 +15,7 @@ mod tests;
 use std::borrow::Cow;
 
 use interlingua::dialect::{self, Dialect};
+use interlingua::event::Outcome;
 use interlingua::json::{mend_surrogates, on_one_line};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -174,7 +175,29 @@ pub(crate) trait Collector: Send {
     }
 
     /// The answer so far: complete calls, and text. Reasoning that was cut off is left out.
-    fn answer(&mut self, complete: bool) -> Collected;
+    fn answer(&mut self, end: AnswerEnd) -> Collected;
+}
+
+/// How an answer ended, as the dialect of its response reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerEnd {
+    /// The model ended it.
+    Complete,
+    /// A limit ended it, so that its last part may be incomplete.
+    AtLimit,
+    /// It was interrupted or refused, so that it is not sent back as the provider wrote it.
+    Cut,
+}
+
+impl AnswerEnd {
+    /// The end of the answer of a response that ended properly.
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Refused => Self::Cut,
+            Outcome::LimitReached => Self::AtLimit,
+            _ => Self::Complete,
+        }
+    }
 }
 
 /// What a response contributes to the history.

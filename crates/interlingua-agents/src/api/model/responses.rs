@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{
-    ApiKind, Collected, Collector, ModelApi, OptionalField, RequestSettings, acceptable_id,
-    body_of, data_url, input, mentions, raw, result_id, set,
+    AnswerEnd, ApiKind, Collected, Collector, ModelApi, OptionalField, RequestSettings,
+    acceptable_id, body_of, data_url, input, mentions, raw, result_id, set,
 };
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, Part, text_of};
 
@@ -212,7 +212,7 @@ impl Collector for Items {
         }
     }
 
-    fn answer(&mut self, complete: bool) -> Collected {
+    fn answer(&mut self, end: AnswerEnd) -> Collected {
         self.done.sort_by_key(|(at, _)| *at);
         let mut answer = Answer::default();
         let mut messages = Vec::new();
@@ -229,7 +229,7 @@ impl Collector for Items {
         if !self.partial.is_empty() {
             answer.content.push(Content::Text(std::mem::take(&mut self.partial)));
         }
-        let messages = if complete { messages } else { Vec::new() };
+        let messages = if end == AnswerEnd::Cut { Vec::new() } else { messages };
         Collected { answer, messages, ..Collected::default() }
     }
 }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 
-use super::{ApiKind, Collected, arguments};
+use super::{AnswerEnd, ApiKind, Collected, arguments};
 use crate::api::history::{Answer, AnswerCall, CallResult, Content, Item, NativeAnswer};
 
 const APIS: [ApiKind; 4] = [ApiKind::Anthropic, ApiKind::Responses, ApiKind::Chat, ApiKind::Gemini];
@@ -34,7 +34,7 @@ fn recorded(api: ApiKind) -> Vec<(String, Vec<u8>)> {
 fn collect<'c>(
     api: ApiKind,
     chunks: impl IntoIterator<Item = &'c [u8]>,
-    complete: bool,
+    end: AnswerEnd,
 ) -> Collected {
     let mut framing = api.dialect().unwrap().framing.at_start(Limits::default());
     let mut collector = api.api().collector(0);
@@ -47,7 +47,7 @@ fn collect<'c>(
         framing.push(chunk, &mut |frame| record(&frame.body));
     }
     framing.finish(&mut |frame| record(&frame.body));
-    collector.answer(complete)
+    collector.answer(end)
 }
 
 /// Cuts bytes at some positions.
@@ -96,9 +96,9 @@ fn calls_collected(collected: &Collected) -> Vec<(String, Value)> {
 fn every_byte_may_be_a_chunk() {
     for api in APIS {
         for (name, bytes) in recorded(api) {
-            for complete in [true, false] {
-                let whole = format!("{:?}", collect(api, [&*bytes], complete));
-                let pieces = format!("{:?}", collect(api, bytes.chunks(1), complete));
+            for end in [AnswerEnd::Complete, AnswerEnd::AtLimit, AnswerEnd::Cut] {
+                let whole = format!("{:?}", collect(api, [&*bytes], end));
+                let pieces = format!("{:?}", collect(api, bytes.chunks(1), end));
                 assert_eq!(pieces, whole, "{name}");
             }
         }
@@ -154,7 +154,8 @@ fn the_input_of_a_call_is_sent_back_as_the_model_wrote_it() {
         ),
     ];
     for (api, expected, stream) in streams {
-        let Collected { answer, messages, .. } = collect(api, [stream.as_bytes()], true);
+        let Collected { answer, messages, .. } =
+            collect(api, [stream.as_bytes()], AnswerEnd::Complete);
         let native = Some(NativeAnswer { api, model: "m".to_owned(), messages });
         let item = Item::Answer(Answer { native, ..answer });
         let sent: String =
@@ -177,7 +178,7 @@ fn the_calls_are_those_that_the_dialect_reads() {
             }
             let Some(read) = calls_read(api, &bytes) else { continue };
             compared += read.len();
-            let collected = calls_collected(&collect(api, [&*bytes], true));
+            let collected = calls_collected(&collect(api, [&*bytes], AnswerEnd::Complete));
             if collected != read {
                 differences.push((name, collected, read));
             }
@@ -198,7 +199,7 @@ fn the_calls_of_compatible_servers_are_those_that_the_dialect_reads() {
         let response: String = lines.map(|line| format!("{line}\n\n")).collect();
         let read = calls_read(ApiKind::Chat, response.as_bytes()).unwrap();
         assert_eq!(read.len(), count, "{id}");
-        let collected = collect(ApiKind::Chat, [response.as_bytes()], true);
+        let collected = collect(ApiKind::Chat, [response.as_bytes()], AnswerEnd::Complete);
         assert_eq!(calls_collected(&collected), read, "{id}");
     }
 }
@@ -314,8 +315,8 @@ proptest! {
     ) {
         for api in APIS {
             for (name, bytes) in recorded(api) {
-                let whole = format!("{:?}", collect(api, [&*bytes], true));
-                let pieces = format!("{:?}", collect(api, cut(&bytes, &positions), true));
+                let whole = format!("{:?}", collect(api, [&*bytes], AnswerEnd::Complete));
+                let pieces = format!("{:?}", collect(api, cut(&bytes, &positions), AnswerEnd::Complete));
                 prop_assert_eq!(pieces, whole, "{}", name);
             }
         }
@@ -333,7 +334,7 @@ proptest! {
     #[test]
     fn calls_of_chat_completions_are_complete_whatever_their_index(calls in chat_calls()) {
         let stream = calls.stream();
-        let collected = collect(ApiKind::Chat, [stream.as_bytes()], true);
+        let collected = collect(ApiKind::Chat, [stream.as_bytes()], AnswerEnd::Complete);
         prop_assert_eq!(calls_collected(&collected), calls.expected());
         prop_assert_eq!(calls_read(ApiKind::Chat, stream.as_bytes()), Some(calls.expected()));
     }
@@ -387,5 +388,5 @@ fn reasoning_that_led_to_nothing_is_not_sent_back() {
         r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}"#,
     ];
     records.iter().for_each(|record| collector.record("", record));
-    assert!(collector.answer(true).messages.is_empty());
+    assert!(collector.answer(AnswerEnd::AtLimit).messages.is_empty());
 }

@@ -111,6 +111,11 @@ impl Calls {
         }
     }
 
+    /// The place of the call of a permission request.
+    fn place_of(&self, request: &PermissionRequest) -> Option<usize> {
+        self.queue.iter().position(|call| request.call.contains(&call.made.id))
+    }
+
     /// Ends everything that the tools have started.
     pub(super) async fn close(&mut self) {
         self.running.shutdown().await;
@@ -188,7 +193,7 @@ impl Live {
                 continue;
             }
             let request = self.permission_request(at);
-            match self.judge(at, &request) {
+            match self.judge(&request) {
                 Verdict::Decided(Decision::Allow) => self.calls.start(at),
                 Verdict::Decided(Decision::Deny(why)) => self.deny(&request, None, &why),
                 Verdict::AskUser { .. } => self.ask(at, request),
@@ -198,9 +203,10 @@ impl Live {
 
     /// Judges a call by the path as it is written, and by where it led just before: the call runs
     /// only there, so a link that leads elsewhere during the judgement must not count instead.
-    fn judge(&self, at: usize, request: &PermissionRequest) -> Verdict {
+    pub(super) fn judge(&self, request: &PermissionRequest) -> Verdict {
         let written = self.policy.judge(request);
-        let resolved = self.calls.queue.get(at).and_then(|call| call.resolved(&self.folder));
+        let call = self.calls.place_of(request).and_then(|at| self.calls.queue.get(at));
+        let resolved = call.and_then(|call| call.resolved(&self.folder));
         let Some(input) = resolved else { return written };
         let resolved = PermissionRequest { input: Some(input.to_string()), ..request.clone() };
         match (written, self.policy.judge(&resolved)) {
@@ -273,9 +279,7 @@ impl Live {
                     decision: event::Decision::Allowed,
                     ..PermissionResolved::default()
                 });
-                let at =
-                    self.calls.queue.iter().position(|call| request.call.contains(&call.made.id));
-                if let Some(at) = at {
+                if let Some(at) = self.calls.place_of(&request) {
                     self.calls.start(at);
                 }
             }

@@ -132,7 +132,7 @@ impl Live {
     fn judge_again(&mut self) {
         let pending: Vec<_> = self.pending.permissions().cloned().collect();
         for request in pending {
-            if let Verdict::Decided(decision) = self.policy.judge(&request) {
+            if let Verdict::Decided(decision) = self.judge(&request) {
                 self.decide(&request.id, decision);
             }
         }

@@ -1,30 +1,36 @@
-//! Requests a summary of older turns, when the conversation exceeds the context window.
+//! Requests a summary of what is older, when the conversation exceeds the context window.
 
 use std::time::Instant;
 
-use interlingua::event::{Compacted, Data, ErrorClass, Outcome, Scope, Severity, Usage};
+use interlingua::event::{Compacted, ErrorClass, Outcome, Severity};
 use interlingua::json::{Json, Text};
 use interlingua::{EntryRef, ReadOptions, Reader, StreamEnd, TurnOwner};
 
-use super::responses::{CLOSING, Response};
+use super::outlets::Seen;
+use super::responses::{Asked, CLOSING, Response};
 use super::{Again, Live, Work, after, jitter};
 use crate::api::failure::Failure;
 use crate::api::history::Content;
 use crate::api::http::Received;
+use crate::api::model::AnswerEnd;
+use crate::api::turns::Next;
 
 /// A request for a summary, and its response. It is no part of the session's stream.
 pub(super) struct Compaction {
     response: Response,
     reader: Reader,
-    usage: Option<Usage<'static>>,
+    /// What the response contains, so that it can be counted.
+    pub(super) seen: Seen,
     /// The failure that made it necessary.
     overflow: Failure,
+    /// The cost that the provider reported.
+    reported_usd: Option<f64>,
 }
 
 /// Why there is no summary.
 enum NoSummary {
     /// The request failed, and may be repeated.
-    Failed(Failure),
+    Failed(Box<Failure>),
     /// The model answered with something else.
     Unusable,
 }
@@ -40,8 +46,8 @@ impl Compaction {
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        let usage = &mut self.usage;
-        let mut sink = |entry: EntryRef<'_>| keep_usage(entry, usage);
+        let seen = &mut self.seen;
+        let mut sink = |entry: EntryRef<'_>| seen.observe(entry);
         let Ok(_) = self.reader.push(bytes, None, &mut self.response.collecting(&mut sink));
         if self.reader.has_response_end() && self.response.closes_at.is_none() {
             self.response.closes_at = Some(after(CLOSING));
@@ -50,19 +56,22 @@ impl Compaction {
 
     /// The summary, if the response ended properly.
     fn summary(&mut self, failure: Option<Failure>) -> Result<String, NoSummary> {
-        let usage = &mut self.usage;
-        let mut sink = |entry: EntryRef<'_>| keep_usage(entry, usage);
+        let seen = &mut self.seen;
+        let mut sink = |entry: EntryRef<'_>| seen.observe(entry);
         let mut sink = self.response.collecting(&mut sink);
         let Ok(_) = self.reader.end_stream(StreamEnd::TurnGoesOn, None, &mut sink);
         drop(sink);
         let end = self.reader.take_response_end().ok_or_else(|| {
             let cut_off = || Failure::new(ErrorClass::Network, "the summary was cut off");
-            NoSummary::Failed(failure.unwrap_or_else(cut_off))
+            NoSummary::Failed(Box::new(failure.unwrap_or_else(cut_off)))
         })?;
+        self.reported_usd = end.cost.as_ref().map(|cost| cost.usd);
         if end.outcome == Outcome::Failed {
-            return Err(NoSummary::Failed(Failure::of_end(&end)));
+            let details = self.seen.error_details.take();
+            let failure = Failure::of_response(&end, details.as_deref());
+            return Err(NoSummary::Failed(Box::new(failure)));
         }
-        let collected = self.response.collect(true);
+        let collected = self.response.collect(AnswerEnd::of(&end.outcome));
         let texts = collected.answer.content.into_iter().filter_map(|content| match content {
             Content::Text(text) => Some(text),
             Content::Call(_) => None,
@@ -73,16 +82,8 @@ impl Compaction {
     }
 }
 
-fn keep_usage(entry: EntryRef<'_>, usage: &mut Option<Usage<'static>>) {
-    if let Data::MessageEnded(ended) = &entry.event.data
-        && let Some(counts) = ended.usage.as_ref().filter(|it| it.scope == Scope::Request)
-    {
-        *usage = Some(super::outlets::owned(counts));
-    }
-}
-
 impl Live {
-    /// Summarises the older turns, because of an overflow of the context window.
+    /// Summarises what is older, because of an overflow of the context window.
     pub(super) fn compact(&mut self, overflow: Failure) {
         self.notify(
             Severity::Info,
@@ -91,7 +92,7 @@ impl Live {
         self.request_summary(overflow);
     }
 
-    /// Requests a summary of the older turns.
+    /// Requests a summary of what is older.
     pub(super) fn request_summary(&mut self, overflow: Failure) {
         let api = self.agent.settings().api;
         let options = ReadOptions { turns: TurnOwner::Caller, ..ReadOptions::default() };
@@ -100,14 +101,16 @@ impl Live {
             return self.fail(&overflow);
         };
         let response = self.open_response(body, None);
-        let compaction = Compaction { response, reader, usage: None, overflow };
+        let compaction =
+            Compaction { response, reader, seen: Seen::default(), overflow, reported_usd: None };
         self.work = Work::Compacting(Box::new(compaction));
     }
 
-    pub(super) fn received_of_compaction(&mut self, received: Received) {
+    pub(super) async fn received_of_compaction(&mut self, received: Received) {
         let Work::Compacting(compaction) = &mut self.work else { return };
         if let Received::Bytes(bytes) = &received {
-            compaction.push(bytes);
+            let bytes = compaction.response.redact(bytes, &mut self.redactor);
+            compaction.push(&bytes);
             self.clock.output_seen(Instant::now());
             return;
         }
@@ -115,38 +118,40 @@ impl Live {
         else {
             return;
         };
+        let rest = compaction.response.redact_end(&mut self.redactor);
+        compaction.push(&rest);
         let summary = match received {
             Received::Failed(failure) => compaction.summary(Some(failure)),
             Received::Refused { status, headers, body } => {
                 let api = self.agent.settings().api;
-                Err(NoSummary::Failed(Failure::of_http(api, status, &headers, &body)))
+                let failure = Failure::of_http(api, status, &headers, &body);
+                Err(NoSummary::Failed(Box::new(failure)))
             }
             Received::Ended | Received::Bytes(_) => compaction.summary(None),
         };
-        if let Some(usage) = &compaction.usage {
-            self.agent.count(usage, None, super::now_ms());
-        }
+        let Compaction { mut seen, overflow, reported_usd, .. } = *compaction;
+        self.count(&mut seen, Asked::Summary, reported_usd).await;
         match summary {
             Ok(summary) => self.compacted(&summary),
             Err(NoSummary::Failed(failure)) => {
-                let failure = self.without_key(failure);
-                match self.agent.next_attempt(&failure, jitter()) {
-                    Some(retry) => self.wait_for(&retry, Again::Summary(compaction.overflow)),
-                    None => self.fail(&compaction.overflow),
+                let failure = self.without_key(*failure);
+                match self.agent.summary_failed(&failure, overflow.clone(), jitter()) {
+                    Next::Retry(retry) => self.wait_for(&retry, Again::Summary(overflow)),
+                    next => self.follow(next),
                 }
             }
-            Err(NoSummary::Unusable) => self.fail(&compaction.overflow),
+            Err(NoSummary::Unusable) => self.fail(&overflow),
         }
     }
 
-    /// The older turns are replaced by a summary, and the turn goes on.
+    /// What is older is replaced by a summary, and the turn goes on.
     fn compacted(&mut self, summary: &str) {
-        self.agent.compacted(summary);
+        let next = self.agent.compacted(summary);
         self.emit(Compacted {
             trigger: Some(Text::plain("context_overflow")),
             details: Json::from_serialize(&serde_json::json!({"summary": summary})),
             ..Compacted::default()
         });
-        self.send_request(None);
+        self.follow(next);
     }
 }

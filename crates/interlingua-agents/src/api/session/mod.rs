@@ -30,6 +30,7 @@ use super::failure::Failure;
 use super::history::Part;
 use super::http::{Client, Received};
 use super::mcp::Servers;
+use super::model::AnswerEnd;
 use super::resume::{CONVERSATION, HISTORY};
 use super::turns::{AgentLoop, Next};
 use crate::error::Error;
@@ -43,7 +44,7 @@ use crate::session::{
 use calls::Calls;
 use compaction::Compaction;
 use outlets::Outlets;
-use responses::Response;
+use responses::{Asked, Response};
 
 /// The event loop of a session.
 pub(super) struct Live {
@@ -84,7 +85,7 @@ enum Work {
     Waiting(Instant, Again),
     /// Runs tools.
     Running,
-    /// Waits for a summary of older turns.
+    /// Waits for a summary of what is older.
     Compacting(Box<Compaction>),
 }
 
@@ -326,14 +327,19 @@ impl Live {
             }
             Next::Retry(retry) => self.retry(retry),
             Next::Adapted { failure, notice, attempt, of } => {
+                self.withdraw(&failure.message);
                 self.send_adapted(&failure, notice, attempt, of);
             }
             Next::Run(calls) => {
                 self.work = Work::Running;
                 self.run_calls(calls);
             }
-            Next::Compact(failure) => self.compact(failure),
+            Next::Compact(failure) => {
+                self.withdraw(&failure.message);
+                self.compact(failure);
+            }
             Next::End(ended) => self.end_turn(*ended),
+            Next::Fail(failure) => self.fail(&failure),
         }
     }
 
@@ -360,18 +366,21 @@ impl Live {
 
     /// Ends the running turn before its work has ended.
     fn abort_turn(&mut self, outcome: Outcome, cause: &str) {
-        let is_responding = matches!(self.work, Work::Responding(_));
-        let mut response = match std::mem::replace(&mut self.work, Work::Idle) {
+        let (mut response, begun) = match std::mem::replace(&mut self.work, Work::Idle) {
             Work::Idle => return,
-            Work::Responding(response) | Work::Waiting(_, Again::Request(Some(response))) => {
-                Some(response)
+            Work::Responding(mut response) => {
+                self.end_stream(Some(&mut *response));
+                let seen = std::mem::take(&mut self.outlets.seen);
+                (Some(response), Some((seen, Asked::Answer)))
             }
-            Work::Waiting(..) | Work::Running | Work::Compacting(_) => None,
+            Work::Waiting(_, Again::Request(response)) => (response, None),
+            Work::Compacting(compaction) => (None, Some((compaction.seen, Asked::Summary))),
+            Work::Waiting(..) | Work::Running => (None, None),
         };
-        self.end_stream(response.as_deref_mut());
-        let collected = response.map(|mut response| response.collect(false));
-        if is_responding {
-            self.count_interrupted();
+        self.end_stream(None);
+        let collected = response.as_mut().map(|response| response.collect(AnswerEnd::Cut));
+        if let Some((seen, asked)) = begun {
+            self.count_interrupted(seen, asked);
         }
         self.cancel_calls(cause);
         self.keep_partial(collected);

@@ -29,6 +29,8 @@ pub(super) struct Seen {
     pub(super) calls: Vec<MadeCall>,
     /// The ids of the calls that started, in order.
     started: Vec<String>,
+    /// The ids of the calls whose input is streamed.
+    streamed: Vec<String>,
     /// The tokens of the request.
     pub(super) usage: Option<Usage<'static>>,
     /// The tokens that the provider reported when the response began.
@@ -96,10 +98,11 @@ impl Seen {
 
     /// The provider has begun to answer, so that the request costs something.
     pub(super) fn has_begun(&self) -> bool {
-        self.content || !self.started.is_empty() || self.begun.is_some()
+        let has_output = !self.text.is_empty() || !self.started.is_empty();
+        self.content || has_output || self.begun.is_some()
     }
 
-    fn observe(&mut self, entry: EntryRef<'_>) {
+    pub(super) fn observe(&mut self, entry: EntryRef<'_>) {
         match &entry.event.data {
             Data::BlockDelta(delta) => {
                 self.content = true;
@@ -127,6 +130,12 @@ impl Seen {
                 self.started.push(started.call.to_string());
                 self.made(&started.call, &started.name, started.input.as_ref());
             }
+            Data::ToolInputDelta(delta) => {
+                if self.streamed.iter().all(|id| delta.call != **id) {
+                    self.streamed.push(delta.call.to_string());
+                }
+                self.text.push_str(&delta.text.to_plain());
+            }
             Data::ToolInput(input) if input.executor == Executor::Agent => {
                 self.made(&input.call, &input.name, input.input.as_ref());
             }
@@ -149,7 +158,9 @@ impl Seen {
         let Some(input) = input.filter(|_| self.calls.iter().all(|call| call.id != id)) else {
             return;
         };
-        self.text.push_str(input.get());
+        if !self.streamed.contains(&id) {
+            self.text.push_str(input.get());
+        }
         let name = name.to_string();
         let input = serde_json::from_str(input.get()).unwrap_or(Value::Null);
         self.calls.push(MadeCall { id, name, input });

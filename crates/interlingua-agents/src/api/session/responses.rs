@@ -1,5 +1,6 @@
 //! Requests to the model, and their responses.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use interlingua::event::{ErrorClass, Outcome, Severity, TurnEnded, Withdrawn};
@@ -12,12 +13,21 @@ use super::{Again, Live, StreamState, Work, after, jitter, now_ms};
 use crate::api::estimate::{completed, completed_by_length, estimate, estimate_by_length};
 use crate::api::failure::Failure;
 use crate::api::http::{Exchange, Received};
-use crate::api::model::{Collected, Collector, ModelApi};
+use crate::api::model::{AnswerEnd, Collected, Collector, ModelApi};
 use crate::api::turns::{Next, NextAttempt};
-use crate::redaction::HeldBack;
+use crate::redaction::{HeldBack, Redactor};
 
 /// How long a server may keep the connection open after the end of its response.
 pub(super) const CLOSING: Duration = Duration::from_millis(500);
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Asked {
+    /// The next answer.
+    Answer,
+    /// A summary of what is older.
+    Summary,
+}
 
 /// A response that is being read.
 pub(super) struct Response {
@@ -75,8 +85,18 @@ impl Response {
     }
 
     /// What the response contributes to the history, once its stream was read to its end.
-    pub(super) fn collect(&mut self, complete: bool) -> Collected {
-        self.collector.answer(complete)
+    pub(super) fn collect(&mut self, end: AnswerEnd) -> Collected {
+        self.collector.answer(end)
+    }
+
+    /// Takes bytes of the response, without keys. What may be the beginning of one is held back.
+    pub(super) fn redact<'b>(&mut self, bytes: &'b [u8], redactor: &mut Redactor) -> Cow<'b, [u8]> {
+        redactor.redact_chunk(bytes, &mut self.held_back)
+    }
+
+    /// What was held back, at the end of the response.
+    pub(super) fn redact_end(&mut self, redactor: &mut Redactor) -> Vec<u8> {
+        redactor.redact_end(std::mem::take(&mut self.held_back))
     }
 }
 
@@ -103,6 +123,7 @@ impl Live {
         }
         let collector = continued.map(|response| response.collector);
         let response = self.open_response(body, collector);
+        self.agent.requested();
         self.clock.output_seen(Instant::now());
         self.work = Work::Responding(Box::new(response));
     }
@@ -132,7 +153,7 @@ impl Live {
 
     pub(super) async fn received(&mut self, received: Received) {
         if matches!(self.work, Work::Compacting(_)) {
-            return self.received_of_compaction(received);
+            return self.received_of_compaction(received).await;
         }
         match received {
             Received::Bytes(bytes) => self.read(&bytes),
@@ -147,14 +168,14 @@ impl Live {
                     _ => None,
                 };
                 let next = self.agent.failed(failure, continuation, jitter());
-                self.follow_failure(next);
+                self.follow(next);
             }
         }
     }
 
     fn read(&mut self, bytes: &[u8]) {
         let Work::Responding(response) = &mut self.work else { return };
-        let bytes = &*self.redactor.redact_chunk(bytes, &mut response.held_back);
+        let bytes = &*response.redact(bytes, &mut self.redactor);
         self.clock.output_seen(Instant::now());
         self.stream = StreamState::Used;
         if let Some(record) = &mut self.record {
@@ -191,7 +212,7 @@ impl Live {
         else {
             return;
         };
-        let rest = self.redactor.redact_end(std::mem::take(&mut response.held_back));
+        let rest = response.redact_end(&mut self.redactor);
         if !rest.is_empty() {
             let mut sink = response.collecting(&mut self.outlets);
             let Ok(_) = self.reader.push(&rest, Some(now_ms()), &mut sink);
@@ -199,7 +220,9 @@ impl Live {
         self.end_stream(Some(&mut response));
         let end = self.reader.take_response_end();
         let reported_usd = end.as_ref().and_then(|end| end.cost.as_ref()).map(|cost| cost.usd);
-        self.count(reported_usd).await;
+        let mut seen = std::mem::take(&mut self.outlets.seen);
+        self.count(&mut seen, Asked::Answer, reported_usd).await;
+        self.outlets.seen = seen;
         let next = match end {
             Some(end) if let Some(token) = continuation_after(&end, &response) => {
                 return match self.agent.continues(token) {
@@ -208,7 +231,7 @@ impl Live {
                 };
             }
             Some(end) if end.outcome != Outcome::Failed || end.has_only_malformed_calls() => {
-                let collected = response.collect(end.outcome != Outcome::Refused);
+                let collected = response.collect(AnswerEnd::of(&end.outcome));
                 return self.responded(&end, collected);
             }
             Some(end) => {
@@ -227,7 +250,7 @@ impl Live {
         if let Next::Retry(NextAttempt { continues: true, .. }) = &next {
             self.work = Work::Responding(response);
         }
-        self.follow_failure(next);
+        self.follow(next);
     }
 
     fn responded(&mut self, end: &TurnEnded<'_>, collected: Collected) {
@@ -240,24 +263,7 @@ impl Live {
         self.agent.interrupted(collected);
     }
 
-    /// Follows what the loop decided about a failed request.
-    fn follow_failure(&mut self, next: Next) {
-        match next {
-            Next::Retry(retry) => self.retry(retry),
-            Next::End(ended) => self.fail(&Failure::of_end(&ended)),
-            Next::Compact(failure) => {
-                self.withdraw(&failure.message);
-                self.compact(failure);
-            }
-            Next::Adapted { failure, notice, attempt, of } => {
-                self.withdraw(&failure.message);
-                self.send_adapted(&failure, notice, attempt, of);
-            }
-            Next::Request | Next::Remind(_) | Next::Run(_) => {}
-        }
-    }
-
-    /// Ends the turn, because a request failed for good.
+    /// Ends the turn, because it failed for good.
     pub(super) fn fail(&mut self, failure: &Failure) {
         let ended = self.agent.ended(failure.to_turn_ended());
         self.emit(failure.to_error());
@@ -299,7 +305,7 @@ impl Live {
     }
 
     /// Withdraws what a response showed that is requested again.
-    fn withdraw(&mut self, why: &str) {
+    pub(super) fn withdraw(&mut self, why: &str) {
         if std::mem::take(&mut self.outlets.seen.content) {
             let reason = Some(Text::from(why.to_owned()));
             self.emit(Withdrawn { reason, ..Withdrawn::default() });
@@ -307,13 +313,12 @@ impl Live {
     }
 
     /// Counts the tokens of a request. Those that the provider did not report are estimated.
-    async fn count(&mut self, reported_usd: Option<f64>) {
-        let seen = &mut self.outlets.seen;
+    pub(super) async fn count(&mut self, seen: &mut Seen, asked: Asked, reported_usd: Option<f64>) {
         let usage = match seen.take_reported() {
             Some(usage) => usage,
             None if seen.has_begun() => {
                 let (begun, received) = (seen.begun.take(), std::mem::take(&mut seen.text));
-                let sent = self.agent.body();
+                let sent = self.body_of(asked);
                 let counted = tokio::task::spawn_blocking(move || match begun {
                     Some(begun) => completed(begun, &received),
                     None => estimate(&sent, &received),
@@ -327,17 +332,24 @@ impl Live {
     }
 
     /// Counts the tokens of a request whose response is not awaited any more.
-    pub(super) fn count_interrupted(&mut self) {
-        let mut seen = std::mem::take(&mut self.outlets.seen);
+    pub(super) fn count_interrupted(&mut self, mut seen: Seen, asked: Asked) {
         let usage = match seen.take_reported() {
             Some(usage) => usage,
             None if seen.has_begun() => match seen.begun.take() {
                 Some(begun) => completed_by_length(begun, &seen.text),
-                None => estimate_by_length(&self.agent.body(), &seen.text),
+                None => estimate_by_length(&self.body_of(asked), &seen.text),
             },
             None => return,
         };
         self.agent.count(&usage, None, now_ms());
+    }
+
+    /// The body of the request that was sent last.
+    fn body_of(&mut self, asked: Asked) -> String {
+        match asked {
+            Asked::Answer => self.agent.body(),
+            Asked::Summary => self.agent.summary_body().unwrap_or_default(),
+        }
     }
 
     /// A failure without the key, which some providers quote.

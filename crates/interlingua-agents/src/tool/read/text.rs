@@ -48,6 +48,8 @@ pub(super) struct Lines {
     cut: u64,
     has_invalid: bool,
     has_crlf: bool,
+    /// Whether the last line that is shown has no end, so that it is the last one of the file.
+    has_open_end: bool,
 }
 
 /// Reads lines.
@@ -74,11 +76,12 @@ pub(super) fn read(file: &mut impl Read, range: &Range) -> io::Result<Lines> {
 struct Line {
     start: Vec<u8>,
     is_cut: bool,
+    has_end: bool,
 }
 
 /// Reads up to the end of a line, and keeps at most `kept` bytes of it.
 fn next_line(reader: &mut impl BufRead, kept: usize) -> io::Result<Option<Line>> {
-    let mut line = Line { start: Vec::new(), is_cut: false };
+    let mut line = Line { start: Vec::new(), is_cut: false, has_end: false };
     let mut is_empty = true;
     loop {
         let buffer = reader.fill_buf()?;
@@ -94,6 +97,7 @@ fn next_line(reader: &mut impl BufRead, kept: usize) -> io::Result<Option<Line>>
         let used = piece.len() + usize::from(end.is_some());
         reader.consume(used);
         if end.is_some() {
+            line.has_end = true;
             return Ok(Some(line));
         }
     }
@@ -120,6 +124,7 @@ impl Lines {
         self.has_invalid |= !line.is_cut && matches!(text, std::borrow::Cow::Owned(_));
         let end = if line.is_cut { "… (cut)" } else { "" };
         self.cut += u64::from(line.is_cut);
+        self.has_open_end = !line.has_end;
         self.lines += 1;
         // Writing to a string cannot fail.
         let _ = writeln!(self.text, "{number:>6}→{text}{end}");
@@ -162,6 +167,9 @@ impl Lines {
         if self.has_crlf {
             notes.push("lines end in CRLF, which edits keep; write \\n".to_owned());
         }
+        if self.has_open_end && self.at_end {
+            notes.push("the last line has no line end".to_owned());
+        }
         let mut text = self.text.trim_end_matches('\n').to_owned();
         if !notes.is_empty() {
             // Writing to a string cannot fail.
@@ -182,7 +190,7 @@ mod tests {
 
     #[test]
     fn lines_are_numbered() {
-        assert_eq!(shown(b"a\n\nb", None, None).unwrap(), "     1→a\n     2→\n     3→b");
+        assert_eq!(shown(b"a\n\nb\n", None, None).unwrap(), "     1→a\n     2→\n     3→b");
         assert_eq!(shown(b"a\nb\n", Some(2), None).unwrap(), "     2→b");
         assert_eq!(
             shown(b"a\nb\nc\n", Some(2), Some(1)).unwrap(),
@@ -200,6 +208,9 @@ mod tests {
         let text = shown(b"\xef\xbb\xbfa\xff\r\nb\r\n", None, None).unwrap();
         assert!(text.starts_with("     1→a\u{fffd}\n     2→b\n\n("), "{text:?}");
         assert!(text.contains("not valid UTF-8") && text.contains("CRLF"), "{text:?}");
+        let open = shown(b"a\nb", None, None).unwrap();
+        assert_eq!(open, "     1→a\n     2→b\n\n(the last line has no line end)");
+        assert!(!shown(b"a\nb", None, Some(1)).unwrap().contains("no line end"));
         let many = shown(&b"0123456789\n".repeat(50_000), None, Some(50_000)).unwrap();
         assert!(many.len() < MAX_SHOWN + 1000 && many.contains("read on with offset"));
     }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
-use fake_model::{Cut, FailureClass, Reply, Script, Stop};
+use fake_model::{ChatForm, Cut, FailureClass, MessagesForm, Reply, Script, Stop};
 use interlingua_agents::api::ApiKind;
 use serde_json::json;
 
@@ -102,6 +102,29 @@ async fn a_call_that_the_limit_of_tokens_cut_off_is_not_run() {
     }
 }
 
+/// Compatible servers and newer models name the same limit differently.
+#[tokio::test]
+async fn a_call_is_cut_off_by_any_limit_that_the_dialect_knows() {
+    let half = || {
+        let call = Reply::call("Write", json!({"file_path": "out.txt", "content": "half"}));
+        call.truncated_call()
+    };
+    let window = MessagesForm {
+        stop_reason: Some("model_context_window_exceeded".to_owned()),
+        ..MessagesForm::default()
+    };
+    let tokens = ChatForm { finish_reason: Some("max_tokens".to_owned()), ..ChatForm::default() };
+    let cases =
+        [(ApiKind::Anthropic, half().messages(window)), (ApiKind::Chat, half().chat(tokens))];
+    for (api, reply) in cases {
+        let bench = Bench::new(api, [reply]);
+        let (_, events) = bench.run("write").await;
+        assert_eq!(only(&events, "turn_ended")["outcome"], "limit_reached", "{api:?}");
+        assert_eq!(bench.model.main_requests().len(), 1, "{api:?}: {events:#?}");
+        assert!(!bench.path("out.txt").exists(), "{api:?}");
+    }
+}
+
 #[tokio::test]
 async fn an_error_in_a_stream_is_an_error() {
     for api in APIS {
@@ -147,34 +170,6 @@ async fn a_refusal_is_no_success_and_not_repeated_to_the_model() {
             "{api:?}: {events:#?}"
         );
         bench.check("refusal");
-    }
-}
-
-#[tokio::test]
-async fn an_overflow_is_mended_by_a_summary() {
-    for api in APIS {
-        let replies = [
-            Reply::new().then_reasoning("Hm.").then_text("The word is plum."),
-            Reply::failure(FailureClass::ContextOverflow),
-            Reply::text("They asked for a word, and it is plum.").usage(50, 9),
-            Reply::text("Plum again."),
-        ];
-        let mut bench = Bench::new(api, replies);
-        bench.settings.compact = true;
-        let session = bench.open().await;
-        session.handle.prompt("a word, please").await.unwrap();
-        session.handle.prompt("again").await.unwrap();
-        session.handle.finish().await.unwrap();
-        let (ended, events) = session.end().await;
-        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
-        assert_eq!(text(&events), "The word is plum.|Plum again.");
-        assert_eq!(only(&events, "compacted")["trigger"], "context_overflow");
-        let ends = of_kind(&events, "turn_ended");
-        assert_eq!(ends[1]["usage"]["output"], 29, "{api:?}: the summary counts too");
-        let last = bench.model.requests().last().unwrap().body.to_string();
-        assert!(last.contains("it is plum.") && last.contains("again"), "{api:?}");
-        assert!(!last.contains("The word is plum."), "{api:?}");
-        bench.check("compacted");
     }
 }
 
@@ -278,31 +273,6 @@ async fn a_model_that_only_writes_malformed_calls_fails() {
         let cause = only(&events, "turn_ended")["cause"].as_str().unwrap();
         assert!(cause.contains("no JSON object"), "{api:?}: {cause}");
         assert_eq!(bench.model.main_requests().len(), 4, "{api:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_request_for_a_summary_is_retried() {
-    for api in APIS {
-        let replies = [
-            Reply::text("The word is plum."),
-            Reply::failure(FailureClass::ContextOverflow),
-            Reply::failure(FailureClass::Overloaded),
-            Reply::text("It is pl").then_text("um.").cut(Cut::InText),
-            Reply::text("They asked for a word, and it is plum."),
-            Reply::text("Plum again."),
-        ];
-        let mut bench = Bench::new(api, replies);
-        bench.settings.compact = true;
-        let session = bench.open().await;
-        session.handle.prompt("a word, please").await.unwrap();
-        session.handle.prompt("again").await.unwrap();
-        session.handle.finish().await.unwrap();
-        let (ended, events) = session.end().await;
-        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
-        assert_eq!(text(&events), "The word is plum.|Plum again.");
-        assert_eq!(of_kind(&events, "retry").len(), 2, "{api:?}");
-        assert_eq!(of_kind(&events, "compacted").len(), 1, "{api:?}");
     }
 }
 
@@ -431,5 +401,19 @@ async fn a_run_that_takes_too_long_is_an_error() {
         let class = json!("timed_out");
         assert_eq!((&end["outcome"], &end["class"]), (&class, &class), "{api:?}");
         assert_eq!(only(&events, "error")["class"], class, "{api:?}");
+    }
+}
+
+/// Models sometimes stop after their reasoning. What was shown of it comes a second time.
+#[tokio::test]
+async fn reasoning_without_an_answer_is_withdrawn_and_generated_again() {
+    for api in APIS {
+        let again = Reply::new().then_reasoning("Hm.").then_text("Hello.");
+        let script = Script::new().reply(Reply::new().then_reasoning("Hm.")).reply(again);
+        let bench = Bench::with_script(api, script);
+        let (ended, events) = bench.run("hi").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(only(&events, "retry")["message"], "the response is empty", "{api:?}");
+        assert_eq!(only(&events, "withdrawn")["blocks"][0]["text"], "Hm.", "{api:?}");
     }
 }

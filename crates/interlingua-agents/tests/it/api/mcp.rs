@@ -9,7 +9,7 @@ use interlingua_agents::permission::{Effect, Mode, Policy, Rule, Rules};
 use interlingua_agents::{Agent, Options};
 use serde_json::{Value, json};
 
-use super::Bench;
+use super::{APIS, Bench};
 use crate::support::{turn_end, within};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_agents-test-program");
@@ -71,7 +71,35 @@ async fn tools_are_offered_with_their_schemas_in_a_stable_order() {
     assert_eq!(tools[3]["description"], "Does echo.");
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
     assert_eq!(tools[3]["input_schema"], schema);
-    assert_eq!(bench.model.findings(), []);
+    bench.check("mcp");
+}
+
+/// Whoever lists the tools that may be used lists all of them.
+#[tokio::test]
+async fn only_listed_tools_are_offered() {
+    let all = 9;
+    let cases = [
+        ("Read", vec![], None),
+        ("Read,mcp__test__echo", vec!["mcp__test__echo"], None),
+        ("mcp__test__c*", vec!["mcp__test__cancelled", "mcp__test__child"], None),
+        ("mcp__test__e*", vec!["mcp__test__echo"], None),
+        ("mcp__test__echo,mcp__other__*", vec!["mcp__test__echo"], Some("`mcp__other__*`")),
+    ];
+    for (listed, expected, missing) in cases {
+        let mut bench = bench(&[("echo", "x")]);
+        bench.settings.tools.tools = Some(listed.split(',').map(str::to_owned).collect());
+        let (_, events) = bench.run("do it").await;
+        assert_eq!(names(&offered(&bench)), expected, "{listed}");
+        let told = notices(&events).into_iter().find(|text| text.contains("no MCP server has"));
+        assert_eq!(told.is_some(), missing.is_some(), "{listed}: {told:?}");
+        assert!(told.is_none_or(|told| missing.is_some_and(|it| told.contains(it))), "{told:?}");
+        let runs = expected.contains(&"mcp__test__echo");
+        assert_eq!(ends(&events)[0]["status"] == "completed", runs, "{listed}: {events:#?}");
+    }
+    let mut bench = bench(&[]);
+    bench.settings.tools.tools = Some(vec!["mcp__*".to_owned()]);
+    bench.run("do it").await;
+    assert_eq!(offered(&bench).len(), all);
 }
 
 #[tokio::test]
@@ -96,6 +124,20 @@ async fn a_call_has_a_result() {
     let results = bench.model.tool_results();
     assert_eq!(results[0].text.as_deref(), Some("echo: hello"));
     assert_eq!(bench.model.findings(), []);
+}
+
+#[tokio::test]
+async fn every_api_calls_the_tools_of_servers() {
+    for api in APIS {
+        let call = Reply::call("mcp__test__echo", json!({"text": "plum"}));
+        let mut bench = Bench::new(api, [call, Reply::text("Done.")]);
+        bench.settings.mcp = vec![server("test", "usual")];
+        let (ended, events) = bench.run("do it").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        let result = bench.model.tool_results()[0].text.clone().unwrap();
+        assert!(result.contains("plum"), "{api:?}: {result}");
+        bench.check("mcp");
+    }
 }
 
 #[tokio::test]

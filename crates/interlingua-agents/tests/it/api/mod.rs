@@ -1,8 +1,11 @@
 //! Model APIs as agents, with a scripted model.
 
+mod compaction;
 mod conversation;
 mod failures;
+mod final_errors;
 mod golden;
+mod limits;
 mod mcp;
 mod mcp_http;
 mod resume;

@@ -188,6 +188,31 @@ async fn a_permission_holds_for_the_place_that_was_judged() {
     assert!(!bench.path(".git/a.txt").exists() && !bench.path("plain/a.txt").exists());
 }
 
+/// The user was asked about a place outside of the folder. A change of the mode judges this place
+/// again, wherever the link leads by then.
+#[cfg(unix)]
+#[tokio::test]
+async fn another_mode_judges_the_place_that_the_user_was_asked_about() {
+    let call = Reply::call("Write", json!({"file_path": "link/a.txt", "content": "x"}));
+    let mut bench = Bench::new(APIS[0], [call, Reply::text("Never mind.")]);
+    bench.policy.mode = Mode::Ask;
+    let (requests, mut asked) = mpsc::unbounded_channel();
+    bench.user = Some(requests);
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(outside.path(), bench.path("link")).unwrap();
+    let session = bench.open().await;
+    session.handle.prompt("write").await.unwrap();
+    session.handle.finish().await.unwrap();
+    let request = asked.recv().await.unwrap();
+    std::fs::remove_file(bench.path("link")).unwrap();
+    std::fs::create_dir(bench.path("link")).unwrap();
+    session.handle.set_mode(Mode::AcceptEdits).await.unwrap();
+    // It still waits for a decision.
+    session.handle.decide(request.id(), Decision::Deny("no".to_owned())).await.unwrap();
+    let (_, events) = session.end().await;
+    assert_eq!(only(&events, "tool_ended")["status"], "denied");
+}
+
 /// A file may contain instructions for the model. What they ask for is still judged.
 #[tokio::test]
 async fn a_file_that_asks_for_secrets_does_not_get_them() {

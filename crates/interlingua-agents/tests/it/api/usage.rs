@@ -1,6 +1,6 @@
 //! What a turn of a model API used, and what it cost.
 
-use fake_model::Reply;
+use fake_model::{Cut, Reply, Script};
 use interlingua::price::Prices;
 use interlingua_agents::api::ApiKind;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::support::{turn_end, within};
 const APIS: [ApiKind; 4] = [ApiKind::Anthropic, ApiKind::Responses, ApiKind::Chat, ApiKind::Gemini];
 
 /// A price that no provider has: 1 of input, 2 of output, for any day.
-fn prices(model: &str) -> Prices {
+pub(super) fn prices(model: &str) -> Prices {
     let table = format!(
         r#"{{"models": [{{"names": ["{model}"], "periods": [
             {{"rates": {{"input": 1, "output": 2, "cache_read": 0.5}}}}
@@ -116,4 +116,65 @@ async fn an_interrupted_request_counts_as_well() {
     assert_eq!(end["usage"]["estimated"], true, "{end}");
     assert!(end["usage"]["input"].as_u64().unwrap() > 500, "{end}");
     assert!(end["cost"]["usd"].as_f64().unwrap() > 0.0, "{end}");
+}
+
+/// What the model wrote is paid for, whether its call could be run or not.
+#[tokio::test]
+async fn the_arguments_of_a_call_that_was_cut_off_count() {
+    for api in [ApiKind::Anthropic, ApiKind::Responses, ApiKind::Chat] {
+        let content = "one two three four five ".repeat(20);
+        let write = Reply::call("Write", json!({"file_path": "out.txt", "content": content}));
+        let bench = Bench::new(api, [write.cut(Cut::InCall), Reply::text("Done.").usage(10, 5)]);
+        let (_, events) = bench.run("write").await;
+        let output = turn_end(&events)["usage"]["output"].as_u64().unwrap();
+        // The script cuts the arguments in the last of two pieces.
+        assert!(output > 5 + 40, "{api:?}: {output}");
+    }
+}
+
+#[tokio::test]
+async fn the_arguments_of_a_call_count_once() {
+    for api in APIS {
+        let content = "one two three four five ".repeat(20);
+        let write = Reply::call("Write", json!({"file_path": "out.txt", "content": content}));
+        let bench = Bench::new(api, [write.without_usage(), Reply::text("Done.").usage(10, 0)]);
+        let (_, events) = bench.run("write").await;
+        let output = turn_end(&events)["usage"]["output"].as_u64().unwrap();
+        assert!((100..130).contains(&output), "{api:?}: {output}");
+    }
+}
+
+/// A router of requests reports what it charges.
+#[tokio::test]
+async fn a_reported_cost_is_no_estimate() {
+    let chunk = |delta: &str, rest: &str| {
+        format!(
+            "data: {{\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{{\"index\":0,\"delta\":{delta}}}]{rest}}}\n\n"
+        )
+    };
+    let body = chunk(r#"{"role":"assistant","content":"Hi."}"#, "")
+        + r#"data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10,"cost":0.25}}"#
+        + "\n\ndata: [DONE]\n\n";
+    let reply = Reply::raw(200, &[("content-type", "text/event-stream")], &body);
+    let bench = Bench::with_script(ApiKind::Chat, Script::new().reply(reply));
+    let (_, events) = bench.run("hi").await;
+    let cost = &turn_end(&events)["cost"];
+    assert_eq!(cost["usd"], 0.25, "{events:#?}");
+    assert_eq!(cost.get("estimated"), None, "{cost}");
+}
+
+/// A request that is interrupted was sent, so it is a step of the turn.
+#[tokio::test]
+async fn an_interrupted_request_is_a_step() {
+    for api in APIS {
+        let reply = Reply::text("So far").then_gate("half way").then_text(" so good");
+        let bench = Bench::new(api, [call(), reply]);
+        let mut session = bench.open().await;
+        session.handle.prompt("do it").await.unwrap();
+        session.until(|event| event["type"] == "block_delta").await;
+        within(session.handle.interrupt()).await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (_, events) = session.end().await;
+        assert_eq!(turn_end(&events)["steps"], 2, "{api:?}");
+    }
 }

@@ -98,7 +98,32 @@ async fn line_ends_and_marks_are_kept() {
     bench.done("Edit", edit("a", "eins\nzwei", "1\n2\n3")).await;
     assert_eq!(bench.content("a"), "\u{feff}1\r\n2\r\n3\r\n");
     bench.done("Write", json!({"file_path": "a", "content": "x\ny"})).await;
-    assert_eq!(bench.content("a"), "\u{feff}x\r\ny");
+    assert_eq!(bench.content("a"), "\u{feff}x\r\ny\r\n");
+}
+
+/// Models leave out the end of the last line, and every tool then reports that it is missing.
+#[tokio::test]
+async fn the_end_of_the_last_line_is_kept() {
+    let bench = Bench::new();
+    let write = |content: &str| json!({"file_path": "a", "content": content});
+    for (old, new, written) in [
+        ("1\n", "2", "2\n"),
+        ("1\n", "2\n", "2\n"),
+        ("1\n", "2\r\n3", "2\r\n3\r\n"),
+        ("1\n", "", ""),
+        ("1", "2", "2"),
+        ("1", "2\n", "2\n"),
+    ] {
+        bench.write("a", old);
+        let shown = bench.done("Read", json!({"file_path": "a"})).await;
+        assert_eq!(shown.contains("no line end"), !old.ends_with('\n'), "{shown}");
+        bench.done("Write", write(new)).await;
+        assert_eq!(bench.content("a"), written, "{old:?} {new:?}");
+    }
+    bench.write("a", "1\n");
+    bench.done("Read", json!({"file_path": "a"})).await;
+    bench.done("Edit", edit("a", "1\n", "1")).await;
+    assert_eq!(bench.content("a"), "1");
 }
 
 #[tokio::test]

@@ -19,8 +19,16 @@ pub(super) fn incomplete(reason: Option<&Text<'_>>) -> TurnEnded<'static> {
             "the provider's content filter stopped the response".to_owned(),
         ),
         "steered" => (Outcome::Cancelled, None, "another input stopped the response".to_owned()),
-        "" => (Outcome::Failed, None, "the response is incomplete, without a reason".to_owned()),
-        other => (Outcome::Failed, None, format!("the response is incomplete: {other}")),
+        "" => (
+            Outcome::Failed,
+            Some(ErrorClass::Internal),
+            "the response is incomplete, without a reason".to_owned(),
+        ),
+        other => (
+            Outcome::Failed,
+            Some(ErrorClass::Internal),
+            format!("the response is incomplete: {other}"),
+        ),
     };
     TurnEnded { outcome, class, cause: Some(Text::from(cause)), ..TurnEnded::default() }
 }

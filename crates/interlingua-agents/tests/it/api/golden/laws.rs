@@ -60,7 +60,7 @@ fn writer(to: &'static Dialect, partial: bool) -> Writer {
 }
 
 /// Writes a log in a dialect.
-pub(super) fn write(to: &'static Dialect, log: &[Entry], partial: bool) -> Vec<u8> {
+pub(in crate::api) fn write(to: &'static Dialect, log: &[Entry], partial: bool) -> Vec<u8> {
     let (mut writer, mut bytes) = (writer(to, partial), Vec::new());
     log.iter().for_each(|entry| writer.write(entry.borrowed(), &mut bytes));
     writer.finish(&mut bytes);
@@ -109,7 +109,7 @@ fn can_be_joined_anywhere(session: &Session, to: &'static Dialect, log: &[Entry]
 }
 
 /// The records of an output with one record on each line.
-pub(super) fn records(written: &[u8]) -> Vec<Value> {
+pub(in crate::api) fn records(written: &[u8]) -> Vec<Value> {
     let text = std::str::from_utf8(written).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -4,7 +4,7 @@
 //! dialect, and all APIs lead to the same turns. The output for Yume is reviewed;
 //! `UPDATE_TRANSCRIPTS=1` writes it again.
 
-mod laws;
+pub(super) mod laws;
 mod scenarios;
 mod yume;
 

@@ -33,6 +33,7 @@ enum User {
 pub(super) struct Session {
     /// Its scenario and its API.
     pub(super) name: String,
+    pub(super) api: ApiKind,
     pub(super) events: Vec<Value>,
     folders: [String; 2],
 }
@@ -77,6 +78,7 @@ impl Scenario {
         let folders = [folder.canonicalize().unwrap(), folder.to_owned()];
         Session {
             name: format!("{} with {}", self.name, api.dialect_name()),
+            api,
             events,
             folders: folders.map(|it| it.display().to_string()),
         }

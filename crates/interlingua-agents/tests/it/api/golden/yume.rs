@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use interlingua::dialect;
+use interlingua_agents::api::ApiKind;
 use serde_json::{Value, json};
 
 use super::laws::{records, write};
@@ -17,21 +18,22 @@ fn output(session: &Session) -> Vec<Value> {
     let mut log = session.log();
     log.retain(|entry| !matches!(entry.event.data, interlingua::event::Data::Notice(_)));
     let written = records(&write(dialect::find("yume").unwrap(), &log, false));
-    let id = session.events[0]["id"].as_str().unwrap();
-    written.iter().map(|record| fixed(session.without_folder(record), id)).collect()
+    written.iter().map(|record| fixed(session.without_folder(record), session)).collect()
 }
 
 /// A value without what differs between two runs or machines: generated ids, times, and the
 /// estimated size of a request, which names the folder.
-fn fixed(value: Value, session: &str) -> Value {
+fn fixed(value: Value, session: &Session) -> Value {
     match value {
-        Value::String(text) if text == session => "SESSION".into(),
+        Value::String(text) if session.events[0]["id"] == *text => "SESSION".into(),
         Value::String(text) if text.starts_with("chunk-") => "CHUNK".into(),
         // The system decides which error a lost connection is.
         Value::String(text) if text.starts_with(LOST) => LOST.into(),
         Value::Array(values) => values.into_iter().map(|it| fixed(it, session)).collect(),
         Value::Object(fields) => {
-            let is_estimated = fields.get("estimated") == Some(&json!(true));
+            // Other APIs report the input when a response begins.
+            let is_estimated = matches!(session.api, ApiKind::Chat | ApiKind::Responses)
+                && fields.get("estimated") == Some(&json!(true));
             let fields = fields.into_iter().map(|(name, value)| {
                 let value = match &*name {
                     "uuid" => json!("UUID"),
