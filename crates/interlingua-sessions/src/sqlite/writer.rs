@@ -10,7 +10,7 @@ use super::{Done, Durability, GROUP, Operation, failed};
 use crate::Error;
 
 /// The memory for pages, in kilobytes: those that the appends of a thousand sessions change. With the
-/// default of 2 MB, they were read from the file again for each append.
+/// default of 2 MB, many of them were read from the file again.
 const CACHE: i32 = 8 << 10;
 
 /// Runs the changes, group by group.
