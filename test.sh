@@ -98,7 +98,7 @@ if [[ -d $target/package ]]; then
   rm -rf "$target/package" "$target"/debug/.fingerprint/interlingua-*
 fi
 package() {
-  cargo package --workspace --exclude fake-model --locked --allow-dirty --quiet "$@"
+  cargo package --workspace --exclude fake-model --exclude agent-home --locked --allow-dirty --quiet "$@"
 }
 package --offline 2>/dev/null || package
 
