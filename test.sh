@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The one test command: formatting, lints, other targets, documentation, all tests, doc tests, packages,
 # published clients that read what we write, the types of the providers' SDKs for what we request, and real agents
-# that we run. With --quick, all but other targets and the real agents.
+# that we run and serve. With --quick, all but other targets and the real agents.
 #
 # It needs Rust and nothing else. Missing components of Rust are installed with rustup, npm and tmux with apt, and
 # the clients (with a newer Node, if need be) with npm, and the types with pip. What cannot be installed is named, and
@@ -138,6 +138,7 @@ else
   agents=$(scripts/agents "$target/agents") || code=$?
   if ((code == 0)); then
     INTERLINGUA_AGENTS=$agents cargo test --package interlingua-agents --test real_agents --locked
+    INTERLINGUA_AGENTS=$agents cargo test --package interlingua-cli --test served_agents --locked
   fi
 fi
 case $code in

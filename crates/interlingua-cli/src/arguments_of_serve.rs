@@ -8,6 +8,7 @@ use clap::{Args, ValueHint};
 use interlingua_agents::permission::Mode;
 
 use crate::arguments::{ModeName, seconds};
+use crate::arguments_of_apis::OpenAiApi;
 use crate::serve::ADDRESS;
 
 /// Keep sessions with agents, and serve them to other programs over HTTP.
@@ -66,6 +67,9 @@ pub(crate) struct ServeArguments {
     /// How many seconds a session is kept after its last use.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "604800")]
     pub(crate) ttl: Option<Duration>,
+    /// Which of OpenAI's APIs `openai-api` uses. Compatible servers have `chat`.
+    #[arg(long, value_name = "API")]
+    pub(crate) api: Option<OpenAiApi>,
     /// A file with permission rules, the default mode and the time to answer.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,

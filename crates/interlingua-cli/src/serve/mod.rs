@@ -45,7 +45,7 @@ async fn serve(
         .await
         .with_context(|| format!("the address {} cannot be used", arguments.listen))?;
     let address = listener.local_addr()?;
-    let agents = Arc::new(Agents::new(config, arguments.programs()));
+    let agents = Arc::new(Agents::new(config, arguments.programs(), arguments.api));
     let limits = HostLimits { live: arguments.live, idle: arguments.idle, ttl: arguments.ttl };
     let host = Host::open(store, agents, limits).await?;
     let server = Server::new(Arc::new(host.clone()), settings);

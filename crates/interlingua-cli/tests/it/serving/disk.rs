@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::desk::Desk;
 use super::script::said;
-use super::story::{assert_continues, has, outcomes, turns};
+use crate::log::{assert_continues, has, outcomes, turns};
 
 /// A small disk, which processes in a namespace of their own see.
 pub(super) struct SmallDisk {
@@ -133,7 +133,7 @@ fn the_output_of_an_agent_waits_for_space() {
     desk.command(&id, "c", json!({"type": "close"}));
     let log = desk.events(&id);
     for reader in readers {
-        assert_eq!(reader.finish(), log);
+        assert_eq!(reader.finish().records, log);
     }
 }
 

@@ -10,4 +10,3 @@ mod disk;
 mod faults;
 mod kills;
 mod script;
-mod story;
