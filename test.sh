@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The one test command: formatting, lints, other targets, documentation, all tests, doc tests, packages,
-# published clients that read what we write, the types of the providers' SDKs for what we request, and real agents
-# that we run and serve. With --quick, all but other targets and the real agents.
+# published clients that read what we write, the types of the providers' SDKs for what we request, requests that the
+# description of the server's routes permits or forbids, and real agents that we run and serve. With --quick, all but other targets and the real agents.
 #
 # It needs Rust and nothing else. Missing components of Rust are installed with rustup, npm and tmux with apt, and
-# the clients (with a newer Node, if need be) with npm, and the types with pip. What cannot be installed is named, and
+# the clients (with a newer Node, if need be) with npm, and the types and Schemathesis with pip. What cannot be installed is named, and
 # the checks that need it are reported as skipped.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -125,6 +125,16 @@ tests/clients/requests/run "$target/api-requests" || code=$?
 case $code in
   0) ;;
   77) skipped+=("requests: none are recorded, or Python or its packages cannot be had") ;;
+  *) exit "$code" ;;
+esac
+
+step "openapi"
+cargo build --package interlingua-cli --locked --quiet
+code=0
+tests/clients/openapi/run "$target/debug/interlingua" || code=$?
+case $code in
+  0) ;;
+  77) skipped+=("openapi: Python or its packages cannot be had") ;;
   *) exit "$code" ;;
 esac
 
