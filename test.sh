@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The one test command: formatting, lints, other targets, documentation, all tests, doc tests, packages,
-# published clients that read what we write, the types of the providers' SDKs for what we request, and real agents
-# that we run. With --quick, all but other targets and the real agents.
+# published clients that read what we write, the types of the providers' SDKs for what we request, requests that the
+# description of the server's routes permits or forbids, and real agents that we run and serve. With --quick, all but other targets and the real agents.
 #
 # It needs Rust and nothing else. Missing components of Rust are installed with rustup, npm and tmux with apt, and
-# the clients (with a newer Node, if need be) with npm, and the types with pip. What cannot be installed is named, and
+# the clients (with a newer Node, if need be) with npm, and the types and Schemathesis with pip. What cannot be installed is named, and
 # the checks that need it are reported as skipped.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -98,7 +98,7 @@ if [[ -d $target/package ]]; then
   rm -rf "$target/package" "$target"/debug/.fingerprint/interlingua-*
 fi
 package() {
-  cargo package --workspace --exclude fake-model --locked --allow-dirty --quiet "$@"
+  cargo package --workspace --exclude fake-model --exclude agent-home --locked --allow-dirty --quiet "$@"
 }
 package --offline 2>/dev/null || package
 
@@ -128,6 +128,16 @@ case $code in
   *) exit "$code" ;;
 esac
 
+step "openapi"
+cargo build --package interlingua-cli --locked --quiet
+code=0
+tests/clients/openapi/run "$target/debug/interlingua" || code=$?
+case $code in
+  0) ;;
+  77) skipped+=("openapi: Python or its packages cannot be had") ;;
+  *) exit "$code" ;;
+esac
+
 step "real agents"
 code=0
 if [[ $quick ]]; then
@@ -138,6 +148,7 @@ else
   agents=$(scripts/agents "$target/agents") || code=$?
   if ((code == 0)); then
     INTERLINGUA_AGENTS=$agents cargo test --package interlingua-agents --test real_agents --locked
+    INTERLINGUA_AGENTS=$agents cargo test --package interlingua-cli --test served_agents --locked
   fi
 fi
 case $code in

@@ -8,6 +8,7 @@ use clap::{Args, ValueHint};
 use interlingua_agents::permission::Mode;
 
 use crate::arguments::{ModeName, seconds};
+use crate::arguments_of_apis::OpenAiApi;
 use crate::serve::ADDRESS;
 use crate::serve::log::LogLevel;
 
@@ -67,6 +68,9 @@ pub(crate) struct ServeArguments {
     /// How many seconds a session is kept after its last use.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "604800")]
     pub(crate) ttl: Option<Duration>,
+    /// Which of OpenAI's APIs `openai-api` uses. Compatible servers have `chat`.
+    #[arg(long, value_name = "API")]
+    pub(crate) api: Option<OpenAiApi>,
     /// What is logged on standard error, as JSON lines: error, warn, info (every request) or debug. No
     /// log has tokens, prompts or anything that an agent printed.
     #[arg(long, value_name = "LEVEL", default_value = "warn")]

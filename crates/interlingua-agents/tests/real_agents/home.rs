@@ -1,9 +1,11 @@
-//! A home folder for an agent: no account, no telemetry, no updates, and the model on loopback.
+//! An agent in a home folder of its own, and how situations run it.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fake_model::{FakeModel, Script};
+use agent_home::AgentHome;
+use fake_model::Script;
 use interlingua_agents::agent::KnownAgent;
 use interlingua_agents::permission::{Decision, Mode};
 use interlingua_agents::process::Guard;
@@ -39,11 +41,17 @@ pub(crate) const RUN_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// An agent in its own home folder, and the model that it uses.
 pub(crate) struct Home {
-    pub(crate) agent: &'static str,
+    home: AgentHome,
     exec: bool,
     program: PathBuf,
-    pub(crate) model: FakeModel,
-    folder: tempfile::TempDir,
+}
+
+impl Deref for Home {
+    type Target = AgentHome;
+
+    fn deref(&self) -> &AgentHome {
+        &self.home
+    }
 }
 
 /// The result of a run, and its events.
@@ -67,19 +75,9 @@ impl Home {
         program: PathBuf,
         script: impl FnOnce(&Path) -> Script,
     ) -> Result<Self, String> {
-        // Codex rejects a home below the folder for temporary files.
-        let folder = tempfile::Builder::new().prefix("interlingua-").tempdir_in("/var/tmp");
-        let folder = folder.map_err(|error| error.to_string())?;
-        let script = script(&folder.path().join("work"));
-        let model = FakeModel::start(script).map_err(|error| error.to_string())?;
         let (agent, exec) = self::program(agent);
-        let home = Self { agent, exec, program, model, folder };
-        home.write_settings().map_err(|error| error.to_string())?;
-        Ok(home)
-    }
-
-    pub(crate) fn work(&self) -> PathBuf {
-        self.folder.path().join("work")
+        let home = AgentHome::new(agent, script).map_err(|error| error.to_string())?;
+        Ok(Self { home, exec, program })
     }
 
     /// Makes the working folder a git repository, which Copilot trusts. Agents look for the settings
@@ -92,108 +90,8 @@ impl Home {
             return Err("git init failed".to_owned());
         }
         let trusted = serde_json::json!({"trusted_folders": [self.work()]}).to_string();
-        let config = self.folder.path().join("home/.copilot/config.json");
+        let config = self.path().join("home/.copilot/config.json");
         std::fs::write(config, trusted).map_err(|error| error.to_string())
-    }
-
-    fn write_settings(&self) -> std::io::Result<()> {
-        let (root, address) = (self.folder.path(), self.model.address());
-        let folders = ["home/.gemini", "home/.qwen", "home/.copilot", "codex", "claude"];
-        for folder in folders.iter().chain(&["work", "config/opencode"]) {
-            std::fs::create_dir_all(root.join(folder))?;
-        }
-        let write = |path: &str, text: String| std::fs::write(root.join(path), text);
-        match self.agent {
-            "codex" => write("codex/config.toml", CODEX.replace("ADDRESS", &address)),
-            "claude" => write("claude/settings.json", CLAUDE.to_owned()),
-            "copilot" => write("home/.copilot/mcp-config.json", COPILOT.to_owned()),
-            "gemini" => write("home/.gemini/settings.json", GEMINI.to_owned()),
-            "opencode" => {
-                write("config/opencode/opencode.json", OPENCODE.replace("ADDRESS", &address))
-            }
-            "qwen" => write("home/.qwen/settings.json", QWEN.to_owned()),
-            _ => Ok(()),
-        }
-    }
-
-    /// The file with the user's configuration of the agent, and others in which agents keep what the
-    /// user has decided.
-    fn configuration_files(&self) -> &'static [&'static str] {
-        match self.agent {
-            "codex" => &["codex/config.toml", "codex/rules/default.rules"],
-            "claude" => &["claude/settings.json", "work/.claude/settings.local.json"],
-            "gemini" => &["home/.gemini/settings.json", "home/.gemini/trustedFolders.json"],
-            "copilot" => &["home/.copilot/mcp-config.json"],
-            "opencode" => &["config/opencode/opencode.json"],
-            _ => &["home/.qwen/settings.json", "work/.qwen/settings.json"],
-        }
-    }
-
-    /// The user's configuration of the agent.
-    pub(crate) fn configuration(&self) -> std::io::Result<Vec<Option<String>>> {
-        let read = |name: &&str| match std::fs::read_to_string(self.folder.path().join(name)) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        };
-        self.configuration_files().iter().map(read).collect()
-    }
-
-    /// Adds to the user's configuration of the agent.
-    pub(crate) fn add_configuration(&self, text: &str) -> std::io::Result<()> {
-        let path = self.folder.path().join(self.configuration_files()[0]);
-        let before = std::fs::read_to_string(&path)?;
-        std::fs::write(path, before + text)
-    }
-
-    fn environment(&self) -> Vec<(String, String)> {
-        let (root, address) = (self.folder.path(), self.model.address());
-        let below = |name: &str| root.join(name).display().to_string();
-        let mut all = vec![
-            ("HOME", below("home")),
-            ("XDG_CONFIG_HOME", below("config")),
-            ("XDG_DATA_HOME", below("data")),
-            ("XDG_CACHE_HOME", below("cache")),
-            ("XDG_STATE_HOME", below("state")),
-        ];
-        let on = |name: &'static str| (name, "1".to_owned());
-        all.extend(match self.agent {
-            "codex" => vec![("CODEX_HOME", below("codex")), ("FAKE_KEY", "dummy".to_owned())],
-            "claude" => vec![
-                ("CLAUDE_CONFIG_DIR", below("claude")),
-                ("ANTHROPIC_BASE_URL", address),
-                ("ANTHROPIC_API_KEY", "dummy".to_owned()),
-                on("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"),
-                on("DISABLE_TELEMETRY"),
-                on("DISABLE_AUTOUPDATER"),
-                on("DISABLE_ERROR_REPORTING"),
-                ("CLAUDE_CODE_MAX_RETRIES", "2".to_owned()),
-            ],
-            "gemini" => vec![
-                ("GEMINI_API_KEY", "dummy".to_owned()),
-                ("GOOGLE_GEMINI_BASE_URL", address),
-                ("GEMINI_CLI_TRUST_WORKSPACE", "true".to_owned()),
-            ],
-            "copilot" => vec![
-                ("COPILOT_OFFLINE", "true".to_owned()),
-                ("COPILOT_PROVIDER_BASE_URL", format!("{address}/v1")),
-                ("COPILOT_PROVIDER_API_KEY", "dummy".to_owned()),
-                ("COPILOT_MODEL", "fake-model".to_owned()),
-                ("COPILOT_AUTO_UPDATE", "false".to_owned()),
-            ],
-            "qwen" => vec![
-                ("OPENAI_API_KEY", "dummy".to_owned()),
-                ("OPENAI_BASE_URL", format!("{address}/v1")),
-                ("OPENAI_MODEL", "fake-model".to_owned()),
-            ],
-            _ => vec![
-                on("OPENCODE_DISABLE_AUTOUPDATE"),
-                on("OPENCODE_DISABLE_MODELS_FETCH"),
-                on("OPENCODE_DISABLE_DEFAULT_PLUGINS"),
-                on("OPENCODE_DISABLE_LSP_DOWNLOAD"),
-            ],
-        });
-        all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// A model that is not the agent's first one.
@@ -288,34 +186,6 @@ impl Home {
         let started = Box::new(agent).start(options).await;
         let Session { handle, entries, .. } = started.map_err(|refused| refused.to_string())?;
         Ok(Live { home: self, handle, entries, asked, questions: Vec::new(), events: Vec::new() })
-    }
-
-    /// The live processes that were started in this home.
-    pub(crate) fn live_processes(&self) -> Vec<String> {
-        let stat = |process: PathBuf| std::fs::read_to_string(process.join("stat"));
-        let here = self.processes().into_iter().filter_map(|process| stat(process).ok());
-        here.filter(|stat| !stat.is_empty() && !stat.contains(") Z")).collect()
-    }
-
-    /// Whether a process of this home has these words in its command line. Its id is of no use: an
-    /// agent may be in a namespace with ids of its own.
-    pub(crate) fn runs(&self, words: &str) -> bool {
-        let has_words = |process: PathBuf| {
-            let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&line).replace('\0', " ").contains(words)
-        };
-        self.processes().into_iter().any(has_words)
-    }
-
-    /// The processes whose environment names this home.
-    fn processes(&self) -> Vec<PathBuf> {
-        let path = self.folder.path().as_os_str().as_encoded_bytes();
-        let lives_here = |process: &PathBuf| {
-            let environment = std::fs::read(process.join("environ")).unwrap_or_default();
-            environment.windows(path.len()).any(|window| window == path)
-        };
-        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        processes.map(|process| process.path()).filter(lives_here).collect()
     }
 }
 
@@ -485,35 +355,3 @@ impl RunReport {
 pub(crate) fn exists(path: &Path) -> bool {
     path.exists()
 }
-
-const CODEX: &str = r#"
-model = "gpt-5.5"
-model_provider = "fake"
-check_for_update_on_startup = false
-[analytics]
-enabled = false
-[feedback]
-enabled = false
-[features]
-plugins = false
-[model_providers.fake]
-name = "fake"
-base_url = "ADDRESS/v1"
-env_key = "FAKE_KEY"
-wire_api = "responses"
-request_max_retries = 2
-stream_max_retries = 2
-"#;
-
-const CLAUDE: &str = "{\"cleanupPeriodDays\": 30}\n";
-
-const COPILOT: &str = "{\"mcpServers\": {}}\n";
-
-const GEMINI: &str = r#"{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"enableAutoUpdate":false,"enableAutoUpdateNotification":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false}}"#;
-
-/// With the field that OpenCode would add to the file.
-const OPENCODE: &str = r#"{"$schema":"https://opencode.ai/config.json","autoupdate":false,"share":"disabled","model":"fake/fake-model","small_model":"fake/fake-model","provider":{"fake":{"npm":"@ai-sdk/openai-compatible","name":"Fake","options":{"baseURL":"ADDRESS/v1","apiKey":"dummy"},"models":{"fake-model":{"name":"Fake","tool_call":true,"limit":{"context":200000,"output":8192}},"other-model":{"name":"Other","tool_call":true,"limit":{"context":200000,"output":8192}}}}}}"#;
-
-/// Disables its additional requests: memory extraction and follow-up suggestions. With the version
-/// that Qwen would add to the file.
-const QWEN: &str = r#"{"$version":4,"security":{"auth":{"selectedType":"openai"}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"memory":{"enableManagedAutoMemory":false},"ui":{"enableFollowupSuggestions":false}}"#;

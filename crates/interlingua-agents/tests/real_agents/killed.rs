@@ -48,7 +48,7 @@ pub(crate) async fn killed_with_two_sessions(agent: &'static str, program: PathB
     }
     let killed = Instant::now();
     loop {
-        let left: Vec<_> = homes.iter().flat_map(Home::live_processes).collect();
+        let left: Vec<_> = homes.iter().flat_map(|home| home.live_processes()).collect();
         if left.is_empty() {
             return Ok(());
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use clap::Parser;
 use interlingua_agents::agent::{HostEnvironment, KnownAgent};
+use interlingua_agents::api::ApiKind;
 use interlingua_agents::api::provider::Provider;
 use interlingua_agents::permission::{Mode, Policy};
 use interlingua_agents::{Agent, Config, Options};
@@ -13,6 +14,7 @@ use interlingua_sessions::SessionRecord;
 use interlingua_sessions::host::{Launcher, Logs, Prepared, Received};
 
 use crate::arguments::{Arguments, Command, SessionArguments};
+use crate::arguments_of_apis::OpenAiApi;
 use crate::{model_api, run};
 
 /// Prepares known agents, model APIs, and programs that a file describes.
@@ -22,11 +24,13 @@ pub(crate) struct Agents {
     config: Config,
     /// The files that describe programs. A caller names such an agent by its path.
     programs: Vec<PathBuf>,
+    /// The API of `openai-api`, if it is not the usual one.
+    api: Option<OpenAiApi>,
 }
 
 impl Agents {
-    pub(crate) fn new(config: Config, programs: Vec<PathBuf>) -> Self {
-        Self { config, programs }
+    pub(crate) fn new(config: Config, programs: Vec<PathBuf>, api: Option<OpenAiApi>) -> Self {
+        Self { config, programs, api }
     }
 
     /// The arguments with which `run` would start the agent of a session.
@@ -48,7 +52,14 @@ impl Agents {
         let given = values.into_iter().filter_map(|(flag, value)| Some((flag, value?)));
         words.extend(given.map(|(flag, value)| format!("{flag}={value}")));
         match Arguments::try_parse_from(words)?.command {
-            Command::Run(arguments) => Ok(arguments.session),
+            Command::Run(arguments) => {
+                let mut session = arguments.session;
+                let provider = Provider::find(&record.agent);
+                if provider.is_some_and(|provider| provider.api == ApiKind::Responses) {
+                    session.of_api.api = self.api;
+                }
+                Ok(session)
+            }
             _ => Err(anyhow!("`{}` cannot be started", record.agent)),
         }
     }

@@ -48,7 +48,7 @@ async fn serve(
         .await
         .with_context(|| format!("the address {} cannot be used", arguments.listen))?;
     let address = listener.local_addr()?;
-    let agents = Arc::new(Agents::new(config, arguments.programs()));
+    let agents = Arc::new(Agents::new(config, arguments.programs(), arguments.api));
     let limits = HostLimits {
         live: arguments.live,
         idle: arguments.idle,

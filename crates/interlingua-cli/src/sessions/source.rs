@@ -101,7 +101,7 @@ impl Source {
                 let host = host.get_or_insert_with(|| {
                     // No one looks at the requests of the agent.
                     let limits = HostLimits { attended: false, ..HostLimits::default() };
-                    let agents = Agents::new(Default::default(), vec![record.agent.into()]);
+                    let agents = Agents::new(Default::default(), vec![record.agent.into()], None);
                     Host::new(Arc::clone(store), Arc::new(agents), limits)
                 });
                 Ok(host.command(&id, key.clone(), command.clone()).await?)

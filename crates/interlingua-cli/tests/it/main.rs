@@ -8,6 +8,12 @@ mod support;
 #[path = "../support/http.rs"]
 mod http;
 #[cfg(target_os = "linux")]
+#[path = "../support/log.rs"]
+mod log;
+#[cfg(target_os = "linux")]
+#[path = "../support/random.rs"]
+mod random;
+#[cfg(target_os = "linux")]
 #[path = "../support/reader.rs"]
 mod reader;
 

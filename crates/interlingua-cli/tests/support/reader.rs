@@ -39,11 +39,16 @@ impl Address {
 }
 
 /// How a log is followed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     LongPoll,
     Sse,
+    /// As server-sent events, over another connection whenever there was something new, ten times.
+    Reconnecting,
 }
+
+/// How often a [reconnecting](Mode::Reconnecting) reader does so by itself.
+pub(crate) const RECONNECTIONS: usize = 10;
 
 /// A part of a log that one response, or one event of it, contained.
 #[derive(Default)]
@@ -51,21 +56,36 @@ struct Part {
     records: Vec<Value>,
     next: Option<u64>,
     closed: bool,
+    /// It states the position that is reached, after the records before it.
+    is_position: bool,
+}
+
+/// What a reader has read.
+pub(crate) struct Read {
+    pub(crate) records: Vec<Value>,
+    /// How often it had to connect.
+    pub(crate) connections: usize,
 }
 
 /// Reads the log of a session, in a thread.
 pub(crate) struct Reader {
-    thread: JoinHandle<Vec<Value>>,
+    thread: JoinHandle<Read>,
     connection: Arc<Mutex<Option<Cut>>>,
 }
 
 impl Reader {
-    /// Reads the whole log in a dialect, until its stream is closed.
-    pub(crate) fn new(address: &Address, id: &str, dialect: &str, mode: Mode) -> Self {
+    /// Reads the log in a dialect after so many entries, until its stream is closed.
+    pub(crate) fn new(
+        address: &Address,
+        id: &str,
+        dialect: &str,
+        mode: Mode,
+        entries: u64,
+    ) -> Self {
         let connection = Arc::new(Mutex::new(None));
         let live = match mode {
             Mode::LongPoll => "long-poll",
-            Mode::Sse => "sse",
+            Mode::Sse | Mode::Reconnecting => "sse",
         };
         let path = format!("/v1/sessions/{id}/events?dialect={dialect}&live={live}&offset=");
         let follower = Follower {
@@ -75,7 +95,8 @@ impl Reader {
             mode,
             connection: Arc::clone(&connection),
             records: Vec::new(),
-            next: 0,
+            connections: 0,
+            next: entries,
             closed: false,
         };
         Self { thread: std::thread::spawn(|| follower.run()), connection }
@@ -88,8 +109,8 @@ impl Reader {
         }
     }
 
-    /// Waits for the end of the stream; returns its records.
-    pub(crate) fn finish(self) -> Vec<Value> {
+    /// Waits for the end of the stream.
+    pub(crate) fn finish(self) -> Read {
         self.thread.join().unwrap()
     }
 }
@@ -102,26 +123,33 @@ struct Follower {
     mode: Mode,
     connection: Arc<Mutex<Option<Cut>>>,
     records: Vec<Value>,
+    connections: usize,
     /// The number of entries that were consumed.
     next: u64,
     closed: bool,
 }
 
 impl Follower {
-    fn run(mut self) -> Vec<Value> {
+    fn run(mut self) -> Read {
         while !self.closed {
             let address = self.address.wait();
             // What arrived before the connection broke was taken; the rest is read again.
             let _ = self.connect(&address);
             std::thread::yield_now();
         }
-        self.records
+        Read { records: self.records, connections: self.connections }
     }
 
     fn connect(&mut self, address: &str) -> Result<()> {
         let path = format!("{}{:020}", self.path, self.next);
         let mut response = send(address, "GET", &path, None, None)?;
+        // Too many requests at once.
+        if response.status == 429 {
+            std::thread::sleep(Duration::from_secs(1));
+            return Ok(());
+        }
         *self.connection.lock().unwrap() = Some(response.connection()?);
+        self.connections += 1;
         assert!(response.status < 300, "{}: {}", path, response.status);
         match self.mode {
             Mode::LongPoll => {
@@ -129,17 +157,26 @@ impl Follower {
                 let next = answer.header("stream-next-offset").and_then(|it| it.parse().ok());
                 let closed = answer.header("stream-closed") == Some("true");
                 let records = self.records_of(&answer.text());
-                self.take(Part { records, next, closed });
+                self.take(Part { records, next, closed, is_position: true });
             }
-            Mode::Sse => {
-                let mut rest = String::new();
+            Mode::Sse | Mode::Reconnecting => {
+                let (mut rest, begun_at) = (String::new(), self.next);
                 while let Some(chunk) = response.chunk()? {
                     rest += std::str::from_utf8(&chunk)
                         .map_err(|_| Error::from(ErrorKind::InvalidData))?;
                     while let Some((event, after)) = rest.split_once("\n\n") {
                         let part = self.part_of_event(event);
                         rest = after.to_owned();
+                        // A position is reached with the event that states it.
+                        let is_position = part.is_position;
                         self.take(part);
+                        if is_position
+                            && self.next > begun_at
+                            && self.mode == Mode::Reconnecting
+                            && self.connections <= RECONNECTIONS
+                        {
+                            return Ok(());
+                        }
                     }
                 }
             }
@@ -155,16 +192,19 @@ impl Follower {
 
     fn part_of_event(&self, event: &str) -> Part {
         let field = |name: &str| {
-            let values = event.lines().filter_map(|line| line.strip_prefix(name));
+            let values = event.split('\n').filter_map(|line| line.strip_prefix(name));
+            // A reader removes one space after the colon.
+            let values = values.map(|value| value.strip_prefix(' ').unwrap_or(value));
             values.collect::<Vec<_>>().join("\n")
         };
-        let (name, data) = (field("event: "), field("data:"));
-        let next = field("id: ").parse().ok();
+        let (name, data) = (field("event:"), field("data:"));
+        let next = field("id:").parse().ok();
         match name.as_str() {
-            "data" => Part { records: self.records_of(&data), next, closed: false },
+            "data" => Part { records: self.records_of(&data), next, ..Part::default() },
             "control" => {
                 let control: Value = serde_json::from_str(&data).unwrap();
-                Part { records: Vec::new(), next, closed: control["streamClosed"] == true }
+                let closed = control["streamClosed"] == true;
+                Part { next, closed, is_position: true, ..Part::default() }
             }
             // A heartbeat.
             _ => Part::default(),

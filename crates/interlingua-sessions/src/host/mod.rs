@@ -50,6 +50,9 @@ const GUARD_GRACE: Duration = Duration::from_secs(2);
 /// now, because the disk is full for instance, can still be read.
 const RECOVERY_PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long a prompt waits for the owner of its session, which may refuse it, before it is acknowledged.
+const PROMPT_PATIENCE: Duration = Duration::from_secs(5);
+
 /// How long a session that is deleted may take to end its agent.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -340,10 +343,14 @@ impl Host {
             return Ok(stored);
         }
         // The owner answers at once: with the state, if that is all that happens now.
-        match acknowledgement.await {
-            Ok(acknowledgement) => acknowledgement,
+        let is_prompt = matches!(command, Command::Prompt { .. });
+        let patience = if is_prompt { PROMPT_PATIENCE } else { Duration::MAX };
+        match tokio::time::timeout(patience, acknowledgement).await {
+            Ok(Ok(acknowledgement)) => acknowledgement,
             // It has ended. What became of the command is stored.
-            Err(_) => Ok(self.shared.store.submit(id, key, body).await?.0),
+            Ok(Err(_)) => Ok(self.shared.store.submit(id, key, body).await?.0),
+            // It waits for its store. The prompt is stored, and will be delivered.
+            Err(_) => Ok(stored),
         }
     }
 

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::desk::Desk;
 use super::script::said;
-use super::story::outcomes;
 use crate::http::TOKEN;
+use crate::story::outcomes;
 use crate::support::{Ran, command, ran};
 
 fn sessions(desk: &Desk, arguments: &[&str]) -> Ran {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::desk::Desk;
-use super::story::{assert_continues, has, of_kind, outcomes};
+use crate::log::{assert_continues, has, of_kind, outcomes};
 
 #[test]
 fn a_session_that_is_closed_in_a_turn_ends_it() {
@@ -21,6 +21,6 @@ fn a_session_that_is_closed_in_a_turn_ends_it() {
     assert_eq!(desk.times("hello"), 0);
     desk.until_no_process();
     for reader in readers {
-        assert_eq!(reader.finish(), log);
+        assert_eq!(reader.finish().records, log);
     }
 }

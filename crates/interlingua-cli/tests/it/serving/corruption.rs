@@ -4,7 +4,7 @@ use rusqlite::{Connection, params};
 use serde_json::json;
 
 use super::desk::Desk;
-use super::story::{has, outcomes};
+use crate::log::{has, outcomes};
 
 /// Damages the session while no server runs, and starts the server again.
 fn damage(desk: &mut Desk, id: &str, statement: &str) {

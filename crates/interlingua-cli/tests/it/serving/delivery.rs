@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::desk::Desk;
 use super::script::LISTENER;
-use super::story::{cause, intents, outcomes, turns};
+use crate::log::{cause, intents, outcomes, turns};
 
 /// A desk with a session whose second prompt was announced, and whose server was then killed.
 fn killed_between_intent_and_receipt(mut desk: Desk) -> (Desk, String, Vec<Value>) {

@@ -9,8 +9,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::script::TALKER;
-use super::story::{assert_continues, kinds};
 use crate::http::{Answer, TOKEN, send};
+use crate::log::{assert_continues, kinds};
 use crate::reader::{Address, Mode, Reader};
 use crate::support::command;
 
@@ -198,8 +198,8 @@ impl Desk {
 
     /// Readers of a log, from its beginning.
     pub(super) fn readers(&self, id: &str) -> Vec<Reader> {
-        let modes = [Mode::LongPoll, Mode::Sse];
-        modes.map(|mode| Reader::new(&self.address, id, "events", mode)).into()
+        let modes = [Mode::LongPoll, Mode::Sse, Mode::Reconnecting];
+        modes.map(|mode| Reader::new(&self.address, id, "events", mode, 0)).into()
     }
 
     /// How often the agent received a text.

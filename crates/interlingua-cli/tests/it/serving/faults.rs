@@ -1,10 +1,7 @@
 //! Random faults: whatever happens, no entry is lost, changed, repeated or reordered, no prompt runs twice,
 //! every turn ends once and says what the agent's script said, and no process is left.
-//!
-//! `INTERLINGUA_FAULT_SEED` sets another seed, and `INTERLINGUA_FAULTS` another number of faults.
 
 use std::collections::HashSet;
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, params};
@@ -13,7 +10,8 @@ use serde_json::{Value, json};
 use super::desk::Desk;
 use super::disk::SmallDisk;
 use super::script::said;
-use super::story::{assert_continues, intents, kinds, of_kind, turns};
+use crate::log::{assert_continues, intents, kinds, of_kind, turns};
+use crate::random::{Random, settings};
 use crate::reader::Reader;
 
 /// The servers that are tested at once. After it was killed, each waits two seconds for the guards of
@@ -22,11 +20,7 @@ const SERVERS: u64 = 4;
 
 #[test]
 fn a_hundred_random_faults() {
-    let setting = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    let seed: u64 = setting("INTERLINGUA_FAULT_SEED").unwrap_or(0x5eed);
-    let faults: u64 = setting("INTERLINGUA_FAULTS").unwrap_or(100);
-    // Past the capture of the test's output: the seed is always shown.
-    writeln!(std::io::stderr(), "{faults} random faults, INTERLINGUA_FAULT_SEED={seed}").unwrap();
+    let (seed, faults) = settings();
     std::thread::scope(|scope| {
         for server in 0..SERVERS {
             scope.spawn(move || {
@@ -38,21 +32,6 @@ fn a_hundred_random_faults() {
             });
         }
     });
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
-        self.0 = next.wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-
-    fn one_of<'a, T: ?Sized>(&mut self, all: &[&'a T]) -> &'a T {
-        let at = self.below(all.len() as u64);
-        all[usize::try_from(at).unwrap()]
-    }
 }
 
 /// One session of one server, and what is known of it.
@@ -80,7 +59,7 @@ impl Trial {
         let id = desk.create("hello first", "first");
         let readers = desk.readers(&id);
         let prompts = vec![("first".to_owned(), "hello first".to_owned())];
-        let random = Random(seed);
+        let random = Random::new(seed);
         Self { random, desk, disk, id, prompts, seen: Vec::new(), readers, keys: 0 }
     }
 
@@ -89,7 +68,7 @@ impl Trial {
         let words = ["hello", "stream", "wait", "run", "touch", "hello", "stream", "silent"];
         let count = 1 + self.random.below(2);
         for prompt in 0..count {
-            let word = self.random.one_of(&words);
+            let word = words[self.place(words.len())];
             self.prompt(format!("{word} {number}-{prompt}"));
         }
         if self.random.below(4) > 0 {
@@ -114,6 +93,11 @@ impl Trial {
             }
         }
         self.look();
+    }
+
+    /// A random place in a list.
+    fn place(&mut self, length: usize) -> usize {
+        usize::try_from(self.random.below(length as u64)).unwrap()
     }
 
     fn prompt(&mut self, text: String) {
@@ -155,7 +139,7 @@ impl Trial {
         let session = self.desk.session(&self.id);
         let command = match session["state"].as_str().unwrap() {
             "waiting" => {
-                let decision = self.random.one_of(&["allow", "deny"]);
+                let decision = ["allow", "deny"][self.place(2)];
                 let request = &session["waiting"][0]["request"];
                 json!({"type": "decide", "request": request, "decision": decision})
             }
@@ -170,7 +154,7 @@ impl Trial {
 
     /// Sends commands again, some of them at once: they are acknowledged again, and that is all.
     fn repeat_commands(&mut self) {
-        let older = usize::try_from(self.random.below(self.prompts.len() as u64)).unwrap();
+        let older = self.place(self.prompts.len());
         for at in [older, self.prompts.len() - 1] {
             let (key, text) = &self.prompts[at];
             std::thread::scope(|scope| {
@@ -232,7 +216,10 @@ impl Trial {
         assert_eq!(closed.status, 202, "{}", closed.text());
         self.look();
         for reader in std::mem::take(&mut self.readers) {
-            assert!(reader.finish() == self.seen, "a reader saw something else than the log");
+            assert!(
+                reader.finish().records == self.seen,
+                "a reader saw something else than the log"
+            );
         }
         assert_eq!(of_kind(&self.seen, "session_ended").len(), 1);
         self.check_prompts();

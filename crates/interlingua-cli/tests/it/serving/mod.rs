@@ -11,4 +11,3 @@ mod disk;
 mod faults;
 mod kills;
 mod script;
-mod story;

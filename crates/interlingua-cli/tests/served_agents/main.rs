@@ -1,0 +1,82 @@
+//! Serves the real agents, and model APIs, against a scripted model.
+//!
+//! The agents are looked up in the folder that `INTERLINGUA_AGENTS` names; `./test.sh` installs them
+//! there in pinned versions. Without it, and on systems other than Linux, nothing is run, and the output
+//! reports that.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
+#![allow(clippy::expect_used, reason = "a message tells what was wrong")]
+
+#[cfg(target_os = "linux")]
+mod faults;
+#[cfg(target_os = "linux")]
+#[path = "../support/http.rs"]
+mod http;
+#[cfg(target_os = "linux")]
+#[path = "../support/log.rs"]
+#[allow(dead_code, reason = "other tests use more of it")]
+mod log;
+#[cfg(target_os = "linux")]
+#[path = "../support/random.rs"]
+mod random;
+#[cfg(target_os = "linux")]
+#[path = "../support/reader.rs"]
+mod reader;
+#[cfg(target_os = "linux")]
+mod same_story;
+#[cfg(target_os = "linux")]
+mod served;
+#[cfg(target_os = "linux")]
+mod story;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // Each run starts several programs, and the machine may have only two processors.
+    arguments.test_threads = arguments.test_threads.or(Some(3));
+    let folder = std::env::var_os("INTERLINGUA_AGENTS").map(PathBuf::from);
+    let trials = match &folder {
+        Some(folder) => trials(folder),
+        None => {
+            println!(
+                "SKIPPED served agents: INTERLINGUA_AGENTS does not name a folder with the agents"
+            );
+            Vec::new()
+        }
+    };
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn trials(_: &Path) -> Vec<Trial> {
+    println!("SKIPPED served agents: surviving processes can be looked up only on Linux");
+    Vec::new()
+}
+
+#[cfg(target_os = "linux")]
+fn trials(programs: &Path) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    let (seed, faults) = random::settings();
+    let faults = faults.div_ceil(served::AGENTS.len() as u64);
+    for (number, agent) in (0..).zip(served::AGENTS) {
+        if agent.is_program() && !programs.join(agent.name).exists() {
+            println!("SKIPPED {}: it is not in {}", agent.name, programs.display());
+            continue;
+        }
+        let (name, folder) = (format!("{}::the_same_story", agent.title()), programs.to_owned());
+        trials.push(Trial::test(name, move || {
+            same_story::check(agent, &folder);
+            Ok(())
+        }));
+        let (name, folder) = (format!("{}::faults", agent.title()), programs.to_owned());
+        trials.push(Trial::test(name, move || {
+            faults::check(agent, &folder, seed.wrapping_add(number), faults);
+            Ok(())
+        }));
+    }
+    trials
+}
