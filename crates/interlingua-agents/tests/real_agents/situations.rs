@@ -8,6 +8,7 @@ use interlingua::check::Checker;
 use interlingua::dialect::Dialect;
 use interlingua::framing::Limits;
 use interlingua::{Exit, Source, Translator};
+use interlingua_agents::agent::KEY_VARIABLES;
 use interlingua_agents::permission::Mode;
 use interlingua_agents::{Request, Stop};
 use serde_json::Value;
@@ -338,18 +339,23 @@ pub(crate) async fn command_runs(running: PathBuf) {
     let _ = opened.await;
 }
 
+/// With a key that the model rejects, and without one.
 async fn not_signed_in(agent: &'static str, program: PathBuf) -> Outcome {
-    let script = Script::new().reply(Reply::error(401, "the key is wrong")).repeat_last();
-    let home = Home::new(agent, program, script.any_stream())?;
-    let report = home.run(&home.request(Mode::Auto)).await?;
-    report.lawful()?;
-    expect(report.outcome() == "failed", "the turn did not fail", &report)?;
-    expect(report.ended.code() == 1, "the exit code is not 1", &report)?;
-    let reported = report.of("turn_ended")[0].to_string() + &format!("{:?}", report.of("error"));
-    let named = reported.contains("401")
-        || reported.contains("the key is wrong")
-        || reported.contains("authentication");
-    expect(named, "the cause is not reported", &report)
+    for has_key in [true, false] {
+        let script = Script::new().reply(Reply::error(401, "the key is wrong")).repeat_last();
+        let home = Home::new(agent, program.clone(), script.any_stream())?;
+        let mut request = home.request(Mode::Auto);
+        let is_key = |name: &str| name == "FAKE_KEY" || KEY_VARIABLES.contains(&name);
+        request.environment.retain(|(name, _)| has_key || !is_key(name));
+        let report = home.run(&request).await?;
+        report.lawful()?;
+        expect(report.outcome() == "failed", "the turn did not fail", &report)?;
+        expect(report.ended.code() == 1, "the exit code is not 1", &report)?;
+        let ended = report.of("turn_ended")[0];
+        let what = format!("the class of the failure is wrong (key: {has_key}): {ended}");
+        expect(ended["class"] == "authentication", &what, &report)?;
+    }
+    Ok(())
 }
 
 async fn rate_limit_then_success(agent: &'static str, program: PathBuf) -> Outcome {
