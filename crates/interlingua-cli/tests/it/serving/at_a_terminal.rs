@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::desk::Desk;
 use super::script::said;
 use crate::http::TOKEN;
-use crate::story::outcomes;
+use crate::log::outcomes;
 use crate::support::{Ran, command, ran};
 
 fn sessions(desk: &Desk, arguments: &[&str]) -> Ran {
