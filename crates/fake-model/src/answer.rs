@@ -165,7 +165,11 @@ impl Desk<'_> {
 
     fn generate(&mut self, protocol: Protocol) -> (Kind, Plan) {
         let conversation = protocol.read(&self.asked.path, &self.asked.body);
-        let breaches = check::conversation(protocol, &conversation);
+        let mut breaches = check::conversation(protocol, &conversation);
+        if self.state.paused {
+            // A paused answer is sent back as it is, and continued.
+            breaches.retain(|(breach, _)| *breach != Breach::LastRole);
+        }
         self.state.find(self.number, breaches);
         let strict = self.shared.script.strict;
         let breaches = strict::version(protocol, self.asked, strict);
@@ -194,6 +198,10 @@ impl Desk<'_> {
             return (kind, Plan::error(protocol.error(error, self.number), hold));
         }
         let answer = self.compose(&conversation, reply, chosen.blocks, chosen.number);
+        if reply.ending == Ending::Complete {
+            let reason = answer.forms.messages.stop_reason.as_deref();
+            self.state.paused = protocol == Protocol::Messages && reason == Some("pause_turn");
+        }
         if let Some(thread) = thread {
             let mut received = answer.clone();
             if let Some(whole) = chosen.whole {
@@ -229,6 +237,7 @@ impl Desk<'_> {
         let complete = reply.ending == Ending::Complete
             && reply.stop != Stop::Refusal
             && answer.refusal().is_none()
+            && answer.forms.gemini.block_reason.is_none()
             && !answer.blocks.iter().any(half);
         let answer = SentAnswer { request: self.number, pieces, complete };
         self.state.threads.sent(thread, answer);

@@ -6,6 +6,7 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -80,16 +81,19 @@ impl FakeModel {
     }
 
     /// Writes each request for an answer so far to a file `NAME-NUMBER.json` of a folder, in the form
-    /// in which `tests/clients/requests` validates it, and returns how many there were.
+    /// in which `tests/clients/requests` validates it, and returns how many there were. No two models
+    /// of a process write the same file.
     ///
     /// # Errors
     /// If the folder cannot be created, or a file cannot be written.
     pub fn record_requests(&self, folder: &Path, name: &str) -> io::Result<usize> {
+        static RECORDED: AtomicUsize = AtomicUsize::new(0);
         std::fs::create_dir_all(folder)?;
         let mut count = 0;
         for request in self.requests() {
             if let Some(recorded) = request.recorded() {
-                let file = folder.join(format!("{name}-{:04}.json", request.number));
+                let number = RECORDED.fetch_add(1, Ordering::Relaxed);
+                let file = folder.join(format!("{name}-{number:04}.json"));
                 std::fs::write(file, format!("{recorded:#}\n"))?;
                 count += 1;
             }

@@ -128,6 +128,8 @@ pub(crate) struct State {
     pub(crate) rests: HashMap<String, Rest>,
     /// What a strict script compares with later requests.
     pub(crate) threads: Threads,
+    /// The last complete answer was paused, so that the next request ends with it.
+    pub(crate) paused: bool,
 }
 
 /// An answer that a request can continue after a checkpoint.

@@ -9,12 +9,15 @@
 //! {"close":true}                                   ends the session now
 //! ```
 //!
-//! A request may be named by the id of its tool call. A line that is not a command costs only that
+//! A request may be named by the id of its tool call. A mode that is not known is the default one,
+//! which a notice states: a program of another version may know further ones. A line that is not a command costs only that
 //! line, and a command that is not accepted is reported.
 
 use std::io::{self, BufRead};
 use std::path::PathBuf;
 
+use interlingua::event::{Event, Notice, Severity};
+use interlingua::json::Text;
 use interlingua_agents::permission::{Always, Decision, Mode};
 use interlingua_agents::{Handle, Prompt, Refused};
 use serde::Deserialize;
@@ -25,13 +28,27 @@ use tokio::sync::mpsc;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Command {
     Prompt(Prompt),
-    Decide { request: String, decision: Decision },
-    AllowAlways { request: String, always: Always },
-    Answer { request: String, answer: Value },
-    Decline { request: String, reason: String },
+    Decide {
+        request: String,
+        decision: Decision,
+    },
+    AllowAlways {
+        request: String,
+        always: Always,
+    },
+    Answer {
+        request: String,
+        answer: Value,
+    },
+    Decline {
+        request: String,
+        reason: String,
+    },
     Interrupt,
     Model(String),
     Mode(Mode),
+    /// A mode that is not known.
+    UnknownMode(String),
     Close,
 }
 
@@ -96,6 +113,18 @@ impl Command {
             Self::Interrupt => handle.interrupt().await,
             Self::Model(model) => handle.set_model(&model).await,
             Self::Mode(mode) => handle.set_mode(mode).await,
+            Self::UnknownMode(name) => {
+                let mode = Mode::default();
+                handle.set_mode(mode).await?;
+                let all: Vec<_> = Mode::ALL.iter().map(|mode| mode.as_str()).collect();
+                let text = format!(
+                    "`{name}` is not a permission mode, so the mode is `{}`; the modes are {}",
+                    mode.as_str(),
+                    all.join(", ")
+                );
+                let notice = Notice { severity: Severity::Warning, text: Text::from(text) };
+                handle.emit(Event::new(notice)).await
+            }
             Self::Close => handle.close().await,
         }
     }
@@ -148,9 +177,7 @@ impl Line {
         commands.extend(self.model.map(Command::Model));
         if let Some(name) = self.mode {
             let mode = Mode::ALL.into_iter().find(|mode| mode.as_str() == name);
-            let all: Vec<_> = Mode::ALL.iter().map(|mode| mode.as_str()).collect();
-            let unknown = || format!("`{name}` is not a mode; the modes are {}", all.join(", "));
-            commands.push(Command::Mode(mode.ok_or_else(unknown)?));
+            commands.push(mode.map_or(Command::UnknownMode(name), Command::Mode));
         }
         if self.close {
             commands.push(Command::Close);
@@ -233,6 +260,7 @@ mod tests {
             (r#"{"interrupt":true}"#, Command::Interrupt),
             (r#"{"model":"m"}"#, Command::Model("m".into())),
             (r#"{"mode":"plan"}"#, Command::Mode(Mode::Plan)),
+            (r#"{"mode":"yolo"}"#, Command::UnknownMode("yolo".into())),
             (r#"{"close":true}"#, Command::Close),
         ];
         for (line, command) in expected {
@@ -249,7 +277,6 @@ mod tests {
             (r#"{"decision":"allow"}"#, "names no request"),
             (r#"{"request":"r"}"#, "either a decision or an answer"),
             (r#"{"request":"r","decision":"maybe"}"#, "maybe"),
-            (r#"{"mode":"yolo"}"#, "accept-edits"),
             (r#"{"prompt":"x","close":true}"#, "several commands"),
             (r#"{"interrupt":false}"#, "no command"),
         ];

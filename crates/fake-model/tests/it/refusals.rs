@@ -3,7 +3,7 @@
 use fake_model::{MessagesForm, Reply};
 use serde_json::{Value, json};
 
-use crate::support::{Wire, ask, model};
+use crate::support::{Entry, Wire, ask, found, model, post, request};
 
 #[test]
 fn a_refusal_is_streamed_or_stated_at_the_end() {
@@ -51,4 +51,21 @@ fn messages_may_stop_for_another_reason() {
         MessagesForm { stop_reason: Some("pause_turn".to_owned()), ..MessagesForm::default() };
     let response = ask(&model([Reply::text("Hi").messages(form)]), Wire::Messages);
     assert!(response.body.contains("\"stop_reason\":\"pause_turn\""));
+}
+
+/// The next request continues a paused answer by ending with it.
+#[test]
+fn a_paused_answer_may_be_the_last_message() {
+    for (stop_reason, expected) in [(Some("pause_turn"), &[][..]), (None, &["last-role"])] {
+        let stop_reason = stop_reason.map(str::to_owned);
+        let form = MessagesForm { stop_reason, ..MessagesForm::default() };
+        let model = model([Reply::text("I search.").messages(form), Reply::text("Done.")]);
+        let (path, mut body) = request(Wire::Messages, &[Entry::User("Hello")]);
+        post(&model, &path, &body);
+        let content = json!([{"type": "text", "text": "I search."}]);
+        let messages = body["messages"].as_array_mut().unwrap();
+        messages.push(json!({"role": "assistant", "content": content}));
+        post(&model, &path, &body);
+        assert_eq!(found(&model), expected);
+    }
 }

@@ -186,6 +186,22 @@ fn a_line_that_is_no_command_costs_only_itself() {
     assert!(stderr.contains("not valid UTF-8") && stderr.contains("promt"), "{stderr}");
 }
 
+/// A host that sends the mode of another version still has a session, with the safest mode.
+#[test]
+fn a_mode_that_is_not_known_is_the_default_one() {
+    let mut session = Controlled::start("modes", &["chat", "--permission-mode", "auto"]);
+    session.send(r#"{"mode":"yolo"}"#);
+    session.until("notice");
+    let notice = session.events.last().unwrap()["text"].as_str().unwrap().to_owned();
+    assert!(notice.contains("`yolo` is not a permission mode"), "{notice}");
+    assert!(notice.contains("accept-edits"), "{notice}");
+    // What the mode `auto` allows has to be asked now.
+    session.send(r#"{"prompt":"touch it"}"#);
+    session.until("permission_requested");
+    let (text, _, code, stderr) = session.end();
+    assert_eq!((&*text, code), ("no", Some(0)), "{stderr}");
+}
+
 #[test]
 fn a_session_is_closed_at_once() {
     let mut session = Controlled::start("closed", &["chat"]);

@@ -3,8 +3,11 @@
 use fake_model::Reply;
 use interlingua_agents::Prompt;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use super::{APIS, Bench, of_kind, only, text};
+use crate::support::within;
 
 #[tokio::test]
 async fn a_text_is_streamed() {
@@ -79,6 +82,93 @@ async fn parallel_calls_have_one_result_each() {
     }
 }
 
+/// A server that answers as soon as two requests have arrived, and waits for the second one otherwise.
+async fn answers_in_pairs() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut waiting = Vec::new();
+        for _ in 0..2 {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 4096];
+            let _ = stream.read(&mut request).await.unwrap();
+            waiting.push(stream);
+        }
+        for mut stream in waiting {
+            let response = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\nboth are here";
+            stream.write_all(response).await.unwrap();
+        }
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test]
+async fn calls_that_only_read_run_at_the_same_time() {
+    for api in APIS {
+        let address = answers_in_pairs().await;
+        let page = |name: &str| json!({"url": format!("{address}/{name}"), "prompt": "Read it."});
+        let calls = Reply::call("WebFetch", page("a")).then_call("WebFetch", page("b"));
+        let mut bench = Bench::new(api, [calls, Reply::text("Done.")]);
+        let tools = &mut bench.settings.tools;
+        (tools.web_fetch, tools.private_addresses) = (true, true);
+        let (ended, events) = within(bench.run("fetch")).await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        let outputs = of_kind(&events, "tool_ended");
+        assert_eq!(outputs.len(), 2, "{api:?}");
+        for output in outputs {
+            assert!(output["output"].as_str().unwrap().contains("both are here"), "{output}");
+        }
+        bench.check("at-the-same-time");
+    }
+}
+
+#[tokio::test]
+async fn calls_that_change_something_run_in_their_order() {
+    for api in APIS {
+        let write = |text: &str| json!({"file_path": "a.txt", "content": text});
+        let append = json!({"command": "echo three >> a.txt"});
+        let calls = Reply::call("Write", write("one\n")).then_call("Write", write("two\n"));
+        let calls = calls.then_call("Bash", append);
+        let calls = calls.then_call("Read", json!({"file_path": "a.txt"}));
+        let bench = Bench::new(api, [calls, Reply::text("Done.")]);
+        let (ended, events) = bench.run("write").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        assert_eq!(std::fs::read_to_string(bench.path("a.txt")).unwrap(), "two\nthree\n");
+        let read = bench.model.tool_results()[3].text.clone().unwrap();
+        assert!(read.contains("two") && read.contains("three"), "{api:?}: {read}");
+        bench.check("in-order");
+    }
+}
+
+/// What a tool reads may be more than text.
+#[tokio::test]
+async fn images_and_documents_that_a_tool_reads_reach_the_model() {
+    for api in APIS {
+        let read = |name: &str| json!({"file_path": name});
+        let calls = Reply::call("Read", read("dot.png")).then_call("Read", read("paper.pdf"));
+        let calls = calls.then_call("Read", read("note.txt"));
+        let bench = Bench::new(api, [calls, Reply::text("A dot."), Reply::text("A paper.")]);
+        std::fs::write(bench.path("dot.png"), b"\x89PNG\r\n\x1a\n0000").unwrap();
+        std::fs::write(bench.path("paper.pdf"), b"%PDF-1.7\n0000").unwrap();
+        bench.write("note.txt", "the secret word is plum\n");
+        let session = bench.open().await;
+        session.handle.prompt("what is it?").await.unwrap();
+        session.handle.prompt("and the other one?").await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (ended, events) = session.end().await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        let ends = of_kind(&events, "tool_ended");
+        assert!(ends.iter().all(|end| end["status"] == "completed"), "{api:?}: {ends:#?}");
+        for request in &bench.model.main_requests()[1..] {
+            let sent = request.body.to_string();
+            for part in ["iVBORw0KGgowMDAw", "JVBERi0xLjcKMDAwMA==", "secret word is plum"] {
+                assert!(sent.contains(part), "{api:?} {part}: {sent}");
+            }
+        }
+        bench.check("read-files");
+    }
+}
+
 /// Some servers answer with one JSON value, although a stream was requested.
 #[tokio::test]
 async fn a_call_in_a_response_that_is_not_streamed_is_run() {
@@ -121,20 +211,20 @@ async fn a_prompt_can_contain_files() {
         bench.write("dot.png", "");
         std::fs::write(bench.path("dot.png"), b"\x89PNG\r\n\x1a\n0000").unwrap();
         bench.write("note.txt", "Look closely.");
+        bench.write("paper.pdf", "%PDF-1.7\n0000");
         let session = bench.open().await;
         let missing = Prompt::new("look").with_files(vec![bench.path("missing.png")]);
         let refused = session.handle.prompt(missing).await.unwrap_err().to_string();
         assert!(refused.contains("missing.png"), "{refused}");
-        let files = vec![bench.path("dot.png"), bench.path("note.txt")];
+        let files = ["dot.png", "note.txt", "paper.pdf"].map(|name| bench.path(name)).into();
         session.handle.prompt(Prompt::new("what is it?").with_files(files)).await.unwrap();
         session.handle.finish().await.unwrap();
         let (ended, _) = session.end().await;
         assert_eq!(ended.code(), 0, "{api:?}");
         let sent = bench.model.requests()[0].body.to_string();
-        assert!(
-            sent.contains("iVBORw0KGgowMDAw") && sent.contains("Look closely."),
-            "{api:?}: {sent}"
-        );
+        for part in ["iVBORw0KGgowMDAw", "Look closely.", "JVBERi0xLjcKMDAwMA=="] {
+            assert!(sent.contains(part), "{api:?} {part}: {sent}");
+        }
         bench.check("files");
     }
 }

@@ -2,12 +2,16 @@
 
 mod compaction;
 mod conversation;
+mod cuts;
 mod failures;
 mod final_errors;
+mod forms;
 mod golden;
 mod limits;
 mod mcp;
 mod mcp_http;
+mod models;
+mod optional_fields;
 mod resume;
 mod resumed_history;
 mod split;

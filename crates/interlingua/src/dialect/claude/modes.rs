@@ -10,7 +10,7 @@ pub(in crate::dialect) fn permission_mode(mode: &str) -> Option<&'static str> {
     match mode {
         "manual" => Some("default"),
         "yolo" => Some("bypassPermissions"),
-        "auto-edit" | "auto_edit" | "autoEdit" => Some("acceptEdits"),
+        "accept-edits" | "auto-edit" | "auto_edit" | "autoEdit" => Some("acceptEdits"),
         mode => MODES.iter().find(|own| **own == mode).copied(),
     }
 }

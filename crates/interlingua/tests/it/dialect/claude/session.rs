@@ -117,6 +117,7 @@ fn init_has_only_values_of_claude() {
         ("never", "default"),
         ("yolo", "bypassPermissions"),
         ("auto-edit", "acceptEdits"),
+        ("accept-edits", "acceptEdits"),
         ("plan", "plan"),
     ] {
         let started =

@@ -1,0 +1,59 @@
+//! Responses that break off anywhere, and servers that fall silent. No call runs before its response
+//! has ended properly.
+
+use std::time::Duration;
+
+use fake_model::{Cut, Reply, Script};
+use serde_json::json;
+
+use super::{APIS, Bench, of_kind, only};
+
+#[tokio::test]
+async fn a_call_of_a_response_without_an_end_is_not_run() {
+    let cuts =
+        [Cut::BeforeFirstByte, Cut::AfterCalls, Cut::BeforeLastEvent, Cut::QuietBeforeLastEvent];
+    for api in APIS {
+        for cut in cuts {
+            let write = || Reply::call("Write", json!({"file_path": "out.txt", "content": "new"}));
+            let replies = [write().cut(cut), write().hold("retried"), Reply::text("Done.")];
+            let bench = Bench::new(api, replies);
+            let mut session = bench.open().await;
+            session.handle.prompt("write").await.unwrap();
+            session.handle.finish().await.unwrap();
+            let retry = session.until(|event| event["type"] == "retry").await;
+            assert_eq!(retry["class"], "network", "{api:?} {cut:?}: {retry}");
+            assert!(!bench.path("out.txt").exists(), "{api:?} {cut:?}");
+            bench.model.gate("retried").open();
+            let (ended, events) = session.end().await;
+            assert_eq!(ended.code(), 0, "{api:?} {cut:?}: {events:#?}");
+            assert!(bench.path("out.txt").exists(), "{api:?} {cut:?}");
+            let (started, finished) = (only(&events, "tool_started"), only(&events, "tool_ended"));
+            assert_eq!(started["call"], finished["call"], "{api:?} {cut:?}");
+            assert_eq!(finished["status"], "completed", "{api:?} {cut:?}");
+            bench.check("cut-without-end");
+        }
+    }
+}
+
+/// A connection that stays open without a byte is the most common way in which a proxy fails.
+#[tokio::test]
+async fn a_server_that_falls_silent_is_asked_again() {
+    for api in APIS {
+        let stalls = || Reply::text("One, ").then_gate("never").then_text("two.");
+        let script = Script::new().reply(stalls()).reply(Reply::text("Hi.").hold("never"));
+        let mut bench = Bench::with_script(api, script);
+        bench.settings.retries.attempts = 2;
+        // The time that passes is what is tested.
+        bench.settings.connection.silence = Duration::from_millis(300);
+        let (ended, events) = bench.run("count").await;
+        assert_eq!(ended.code(), 124, "{api:?}: {events:#?}");
+        let timed_out = json!("timed_out");
+        assert_eq!(only(&events, "retry")["class"], timed_out, "{api:?}");
+        assert_eq!(only(&events, "withdrawn")["blocks"][0]["text"], "One, ", "{api:?}");
+        let error = only(&events, "error");
+        assert_eq!((&error["class"], &error["retryable"]), (&timed_out, &json!(true)), "{api:?}");
+        let end = only(&events, "turn_ended");
+        assert_eq!((&end["outcome"], &end["class"]), (&timed_out, &timed_out), "{api:?}");
+        assert_eq!(of_kind(&events, "interrupted").len(), 0, "{api:?}");
+    }
+}

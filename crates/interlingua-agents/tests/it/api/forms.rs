@@ -1,0 +1,167 @@
+//! The forms in which providers and compatible servers write answers. Each of them has to come back
+//! as it was, in the same session and in a resumed one.
+
+use fake_model::{ChatForm, GeminiForm, MessagesForm, Reply, SignaturePlace};
+use interlingua_agents::api::ApiKind;
+use serde_json::json;
+
+use super::resume::{earlier, last_turn, notices, storing};
+use super::{of_kind, text};
+
+/// A form of an API, and a first turn in it.
+struct Form {
+    name: &'static str,
+    api: ApiKind,
+    replies: fn() -> Vec<Reply>,
+    /// The text of the first turn.
+    text: &'static str,
+}
+
+/// A reply with two calls.
+fn calls(reply: Reply) -> Reply {
+    let read = |name: &str| json!({"file_path": name});
+    reply.then_call("Read", read("note.txt")).then_call("Read", read("list.txt"))
+}
+
+fn chat(reply: Reply, field: &str, reasoning_details: bool) -> Reply {
+    let reasoning_field = field.to_owned();
+    reply.chat(ChatForm { reasoning_field, reasoning_details, ..ChatForm::default() })
+}
+
+fn redacted() -> Vec<Reply> {
+    let hidden = || Reply::new().then_redacted_reasoning();
+    vec![calls(hidden()), hidden().then_text("Plum.")]
+}
+
+const FORMS: [Form; 8] = [
+    Form {
+        name: "redacted reasoning of Anthropic",
+        api: ApiKind::Anthropic,
+        replies: redacted,
+        text: "Plum.",
+    },
+    Form {
+        name: "reasoning without a summary of OpenAI",
+        api: ApiKind::Responses,
+        replies: redacted,
+        text: "Plum.",
+    },
+    Form {
+        name: "a paused turn",
+        api: ApiKind::Anthropic,
+        replies: || {
+            let stop_reason = Some("pause_turn".to_owned());
+            let paused = Reply::new().then_reasoning("Hm.").then_text("I search.");
+            let paused = paused.messages(MessagesForm { stop_reason, ..MessagesForm::default() });
+            vec![paused, Reply::text("Plum.")]
+        },
+        text: "I search.|Plum.",
+    },
+    Form {
+        name: "reasoning in `reasoning_content`",
+        api: ApiKind::Chat,
+        replies: || {
+            let thinks = || Reply::new().then_reasoning("Hm.");
+            vec![calls(thinks()), thinks().then_text("Plum.")]
+        },
+        text: "Plum.",
+    },
+    Form {
+        name: "reasoning in `reasoning`",
+        api: ApiKind::Chat,
+        replies: || {
+            let thinks = || Reply::new().then_reasoning("Hm.");
+            let replies = [calls(thinks()), thinks().then_text("Plum.")];
+            replies.map(|reply| chat(reply, "reasoning", false)).into()
+        },
+        text: "Plum.",
+    },
+    Form {
+        name: "signed reasoning in `reasoning_details`",
+        api: ApiKind::Chat,
+        replies: || {
+            let thinks = || Reply::new().then_reasoning("Hm.");
+            let replies = [calls(thinks()), thinks().then_text("Plum.")];
+            replies.map(|reply| chat(reply, "reasoning", true)).into()
+        },
+        text: "Plum.",
+    },
+    Form {
+        name: "a signature on an empty last part",
+        api: ApiKind::Gemini,
+        replies: || {
+            let reply = Reply::new().then_reasoning("Hm.").then_text("Plum.");
+            let signature = SignaturePlace::EmptyPart;
+            vec![reply.gemini(GeminiForm { signature, ..GeminiForm::default() })]
+        },
+        text: "Plum.",
+    },
+    Form {
+        name: "calls without ids",
+        api: ApiKind::Gemini,
+        replies: || {
+            let form = || GeminiForm { without_call_ids: true, ..GeminiForm::default() };
+            let again = Reply::call("Read", json!({"file_path": "list.txt"})).gemini(form());
+            vec![calls(Reply::new()).gemini(form()), again, Reply::text("Plum.")]
+        },
+        text: "Plum.",
+    },
+];
+
+#[tokio::test]
+async fn every_form_comes_back_as_it_was() {
+    for Form { name, api, replies, text: first } in FORMS {
+        let more = [Reply::new().then_reasoning("Ha.").then_text("Still plum."), last_turn()];
+        let mut bench = storing(api, replies().into_iter().chain(more));
+        let session = bench.open().await;
+        session.handle.prompt("which word?").await.unwrap();
+        session.handle.prompt("and now?").await.unwrap();
+        session.handle.finish().await.unwrap();
+        let (ended, events) = session.end().await;
+        assert_eq!(ended.code(), 0, "{name}: {events:#?}");
+        assert_eq!(text(&events), format!("{first}|Still plum."), "{name}");
+        assert_eq!(of_kind(&events, "turn_ended").len(), 2, "{name}");
+        let ends = of_kind(&events, "tool_ended");
+        assert!(ends.iter().all(|end| end["status"] == "completed"), "{name}: {ends:#?}");
+        bench.settings.earlier = Some(earlier(&bench, &events));
+        let (ended, events) = bench.run("and later?").await;
+        assert_eq!(ended.code(), 0, "{name}: {events:#?}");
+        assert_eq!(text(&events), "It was plum.", "{name}");
+        assert!(!notices(&events).contains("dropped"), "{name}: {}", notices(&events));
+        bench.check("form");
+    }
+}
+
+/// A call without an id has one that is unique in the session.
+#[tokio::test]
+async fn calls_without_ids_are_told_apart() {
+    let form = FORMS.into_iter().find(|form| form.name == "calls without ids").unwrap();
+    let bench = storing(form.api, (form.replies)());
+    let (_, events) = bench.run("which word?").await;
+    let started = of_kind(&events, "tool_started");
+    let mut ids: Vec<_> = started.iter().map(|it| it["call"].as_str().unwrap()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 3, "{started:#?}");
+    bench.check("form-ids");
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_blocked_is_refused_and_the_session_goes_on() {
+    let block_reason = Some("SAFETY".to_owned());
+    let blocked = Reply::new().gemini(GeminiForm { block_reason, ..GeminiForm::default() });
+    let mut bench = storing(ApiKind::Gemini, [blocked, Reply::text("Hello."), last_turn()]);
+    let session = bench.open().await;
+    session.handle.prompt("bad").await.unwrap();
+    session.handle.prompt("good").await.unwrap();
+    session.handle.finish().await.unwrap();
+    let (_, events) = session.end().await;
+    let ends = of_kind(&events, "turn_ended");
+    assert_eq!(ends[0]["outcome"], "refused", "{events:#?}");
+    assert_eq!(of_kind(&events, "error")[0]["class"], "refusal", "{events:#?}");
+    assert_eq!(ends[1]["outcome"], "completed", "{events:#?}");
+    bench.settings.earlier = Some(earlier(&bench, &events));
+    let (ended, events) = bench.run("and now?").await;
+    assert_eq!(ended.code(), 0, "{events:#?}");
+    bench.check("blocked");
+}
