@@ -15,6 +15,7 @@ mod model_apis;
 mod plan;
 mod reading;
 mod repository;
+mod requested;
 mod same_turn;
 mod screen;
 mod situations;
@@ -33,6 +34,7 @@ use mcp::MCP;
 use plan::PLAN;
 use reading::READING;
 use repository::REPOSITORY;
+use requested::REQUESTED;
 use same_turn::{TURNS, same_turn};
 use screen::SCREENS;
 use situations::{Outcome, SITUATIONS, can};
@@ -91,6 +93,11 @@ fn main() -> ExitCode {
         for (name, situation) in REPOSITORY.iter().filter(|_| agent != "codex-exec") {
             let program = program.clone();
             let trial = format!("{agent}::repository::{name}");
+            trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
+        }
+        for (name, situation) in REQUESTED.iter().filter(|_| agent != "codex-exec") {
+            let program = program.clone();
+            let trial = format!("{agent}::requested::{name}");
             trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
         }
         let (trial, killed) = (format!("{agent}::killed_with_two_sessions"), program.clone());
