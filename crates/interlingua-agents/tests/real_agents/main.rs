@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use changing::CHANGING;
-use home::AGENTS;
+use home::{AGENTS, UNATTENDED};
 use killed::killed_with_two_sessions;
 use live::LIVE;
 use mcp::MCP;
@@ -36,6 +36,10 @@ use repository::REPOSITORY;
 use same_turn::{TURNS, same_turn};
 use screen::SCREENS;
 use situations::{Outcome, SITUATIONS, can};
+
+/// The situations of the agents that are run with their JSON streams.
+const IN_STREAMS: [&str; 5] =
+    ["plain_text", "a_tool", "interrupted_in_a_tool", "resumed", "two_prompts"];
 
 fn main() -> ExitCode {
     let mut given = std::env::args_os().skip(1);
@@ -99,6 +103,15 @@ fn main() -> ExitCode {
         for (name, situation) in MCP.iter().filter(|_| mcp::AGENTS.contains(&agent)) {
             let program = program.clone();
             let trial = format!("{agent}::mcp::{name}");
+            trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
+        }
+    }
+    for agent in UNATTENDED {
+        let program = folder.join(home::program(agent).0);
+        let all = SITUATIONS.iter().chain(LIVE.iter()).filter(|_| program.exists());
+        for (name, situation) in all.filter(|(name, _)| IN_STREAMS.contains(name)) {
+            let program = program.clone();
+            let trial = format!("{agent}::{name}");
             trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
         }
     }
