@@ -12,6 +12,7 @@ mod killed;
 mod live;
 mod mcp;
 mod model_apis;
+mod ordinary_user;
 mod plan;
 mod reading;
 mod repository;
@@ -104,6 +105,17 @@ fn main() -> ExitCode {
             let program = program.clone();
             let trial = format!("{agent}::mcp::{name}");
             trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
+        }
+    }
+    for agent in AGENTS.into_iter().filter(|agent| !agent.ends_with("-exec")) {
+        let program = folder.join(agent);
+        let trial = format!("{agent}::as_an_ordinary_user");
+        if ordinary_user::is_possible(&program) {
+            trials.push(Trial::test(trial, move || ordinary_user::runs(agent).map_err(Into::into)));
+        } else {
+            println!(
+                "SKIPPED {trial}: only root can try it, and the user needs access to {folder:?}"
+            );
         }
     }
     for agent in UNATTENDED {
