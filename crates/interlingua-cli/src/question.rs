@@ -75,7 +75,12 @@ impl Lines {
             let (first, mut rest) = width::split(line, columns);
             rows.add(first.to_owned(), far);
             while !rest.is_empty() {
-                let (row, after) = width::split(rest, columns - width::of(CONTINUES));
+                let (mut row, mut after) = width::split(rest, columns - width::of(CONTINUES));
+                if row.is_empty() {
+                    // A character that is wider than the screen, such as a long sequence of emoji.
+                    let first = width::graphemes(rest).next().map_or(rest.len(), |it| it.0.len());
+                    (row, after) = rest.split_at_checked(first).unwrap_or((rest, ""));
+                }
                 rows.add(format!("{CONTINUES}{row}"), far);
                 rest = after;
             }
@@ -385,6 +390,14 @@ mod tests {
         let rows = shown.complete()[1..].iter();
         let joined: String = rows.map(|row| row.strip_prefix(CONTINUES).unwrap_or(row)).collect();
         assert_eq!(joined, format!("  $ {command}"));
+    }
+
+    #[test]
+    fn a_character_that_is_wider_than_the_screen_is_shown() {
+        let lines = Lines { all: vec!["👩\u{200d}".repeat(40) + "ab"], far: vec![false] };
+        let rows = lines.broken(NARROWEST);
+        assert_eq!(rows.all.concat().matches('👩').count(), 40);
+        assert!(rows.all.last().unwrap().ends_with("ab"), "{rows:?}");
     }
 
     #[test]

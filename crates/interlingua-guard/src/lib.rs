@@ -24,7 +24,8 @@
 //! Guards exist on Linux. Windows needs none, because the system ends a job together with the
 //! process that holds it. What clients on other systems use as well is available everywhere.
 //!
-//! A guard lives as long as its agent, and is two processes. So this crate has no runtime and no thread, and a program that contains nothing else takes little memory.
+//! A guard lives as long as its agent, and is two processes. So this crate has no runtime and no
+//! thread, and a program that contains nothing else takes little memory.
 
 #[cfg(target_os = "linux")]
 mod caught;

@@ -228,6 +228,10 @@ impl Run {
 
     /// Kills the remaining processes until there are none, and returns how many there were.
     pub(crate) fn end_all(&mut self) -> usize {
+        if self.status.is_none() && !matches!(self.members, Members::Namespace) {
+            // An agent whose children are killed before it would report how they ended.
+            self.signal(Signal::KILL);
+        }
         let until = Instant::now() + SWEEP_TIMEOUT;
         let mut found = HashSet::new();
         loop {

@@ -19,7 +19,11 @@ use tokio::sync::mpsc;
 pub(crate) const AGENTS: [&str; 7] =
     ["codex", "codex-exec", "claude", "gemini", "copilot", "opencode", "qwen"];
 
-/// The program of one of [`AGENTS`], and whether to use its protocol for unattended runs.
+/// Other agents with their protocols for unattended runs, which take one prompt per process.
+pub(crate) const UNATTENDED: [&str; 4] =
+    ["gemini-exec", "copilot-exec", "opencode-exec", "qwen-exec"];
+
+/// The program of one of these, and whether to use its protocol for unattended runs.
 pub(crate) fn program(agent: &'static str) -> (&'static str, bool) {
     agent.strip_suffix("-exec").map_or((agent, false), |program| (program, true))
 }

@@ -103,7 +103,7 @@ async fn two_prompts(agent: &'static str, program: PathBuf) -> Outcome {
     expect(remembers, "the model did not receive the history", &report)?;
     // One process is one epoch. Only an unattended run takes one prompt per process.
     let epochs = report.events.iter().filter_map(|event| event["epoch"].as_u64()).max();
-    let expected = if agent == "codex-exec" { 1 } else { 0 };
+    let expected = if agent.ends_with("-exec") { 1 } else { 0 };
     expect(epochs.unwrap_or(0) == expected, "there was not one process", &report)?;
     let findings = home.model.findings();
     expect(findings.is_empty(), &format!("the model found {findings:?}"), &report)

@@ -12,6 +12,7 @@ mod killed;
 mod live;
 mod mcp;
 mod model_apis;
+mod ordinary_user;
 mod plan;
 mod reading;
 mod repository;
@@ -27,7 +28,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use changing::CHANGING;
-use home::AGENTS;
+use home::{AGENTS, UNATTENDED};
 use killed::killed_with_two_sessions;
 use live::LIVE;
 use mcp::MCP;
@@ -38,6 +39,10 @@ use requested::REQUESTED;
 use same_turn::{TURNS, same_turn};
 use screen::SCREENS;
 use situations::{Outcome, SITUATIONS, can};
+
+/// The situations of the agents that are run with their JSON streams.
+const IN_STREAMS: [&str; 5] =
+    ["plain_text", "a_tool", "interrupted_in_a_tool", "resumed", "two_prompts"];
 
 fn main() -> ExitCode {
     let mut given = std::env::args_os().skip(1);
@@ -106,6 +111,26 @@ fn main() -> ExitCode {
         for (name, situation) in MCP.iter().filter(|_| mcp::AGENTS.contains(&agent)) {
             let program = program.clone();
             let trial = format!("{agent}::mcp::{name}");
+            trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
+        }
+    }
+    for agent in AGENTS.into_iter().filter(|agent| !agent.ends_with("-exec")) {
+        let program = folder.join(agent);
+        let trial = format!("{agent}::as_an_ordinary_user");
+        if ordinary_user::is_possible(&program) {
+            trials.push(Trial::test(trial, move || ordinary_user::runs(agent).map_err(Into::into)));
+        } else {
+            println!(
+                "SKIPPED {trial}: only root can try it, and the user needs access to {folder:?}"
+            );
+        }
+    }
+    for agent in UNATTENDED {
+        let program = folder.join(home::program(agent).0);
+        let all = SITUATIONS.iter().chain(LIVE.iter()).filter(|_| program.exists());
+        for (name, situation) in all.filter(|(name, _)| IN_STREAMS.contains(name)) {
+            let program = program.clone();
+            let trial = format!("{agent}::{name}");
             trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
         }
     }

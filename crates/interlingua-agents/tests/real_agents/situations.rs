@@ -305,8 +305,9 @@ async fn interrupted_in_a_tool(agent: &'static str, program: PathBuf) -> Outcome
     make_fifo(&running)?;
     let (request, mut waits) = (home.request(Mode::Auto), false);
     let report = home
-        .watched(&request, |event, handle| {
-            if event["type"] == "tool_started" && !std::mem::replace(&mut waits, true) {
+        .watched(&request, |_, handle| {
+            // Some streams contain a call only once it has ended.
+            if !std::mem::replace(&mut waits, true) {
                 let (running, handle) = (running.clone(), handle.clone());
                 tokio::spawn(async move {
                     command_runs(running).await;
