@@ -7,7 +7,9 @@ use interlingua_agents::permission::{Decision, Mode};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{APIS, Bench, of_kind, only, text};
+#[cfg(unix)]
+use super::text;
+use super::{APIS, Bench, of_kind, only};
 
 #[tokio::test]
 async fn a_tool_that_fails_is_an_error_for_the_model() {
