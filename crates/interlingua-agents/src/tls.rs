@@ -18,8 +18,23 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<reqwest::Certificate>, Stri
         return Ok(Vec::new());
     }
     let parsed = reqwest::Certificate::from_pem_bundle(pem);
-    parsed.map_err(|problem| match std::error::Error::source(&problem) {
+    let parsed = parsed.map_err(|problem| match std::error::Error::source(&problem) {
         Some(cause) => format!("the certificates cannot be read: {cause}"),
         None => "the certificates cannot be read".to_owned(),
-    })
+    })?;
+    // Without this, the user learns only that the server is not trusted.
+    if parsed.is_empty() {
+        return Err("the certificates cannot be read: there is none in the form of PEM".to_owned());
+    }
+    Ok(parsed)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_file_without_a_certificate_is_an_error() {
+        super::prepare();
+        assert!(super::certificates(b"no certificate").is_err());
+        assert!(super::certificates(b"").is_ok_and(|all| all.is_empty()));
+    }
 }

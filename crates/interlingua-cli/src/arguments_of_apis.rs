@@ -83,7 +83,12 @@ pub(crate) struct ApiArguments {
     pub(crate) compact: bool,
     /// Begin with what was said and done in the session of any agent: a recording, or a session of
     /// Interlingua.
-    #[arg(long, value_name = "FILE", conflicts_with = "resume", value_hint = ValueHint::FilePath)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["resume", "continues"],
+        value_hint = ValueHint::FilePath
+    )]
     pub(crate) from_session: Option<PathBuf>,
 }
 

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use interlingua_agents::api::provider::Provider;
 use serde::{Deserialize, Serialize};
 
 /// The number of sessions that are remembered.
@@ -31,11 +32,15 @@ impl Recent {
         Self { path: state_folder().map(|folder| folder.join("sessions.jsonl")) }
     }
 
-    /// The last session of an agent in a folder.
+    /// The last session in a folder that an agent can continue: its own, and for a model API that of
+    /// any model API.
     pub(crate) fn last(&self, agent: &str, folder: &Path) -> Result<String> {
         let folder = canonical(folder);
+        let is_api = |agent: &str| Provider::find(agent).is_some();
+        let can_continue =
+            |held: &Held| held.agent == agent || (is_api(agent) && is_api(&held.agent));
         let all = self.read();
-        let found = all.into_iter().rfind(|held| held.agent == agent && held.folder == folder);
+        let found = all.into_iter().rfind(|held| held.folder == folder && can_continue(held));
         let session = found.map(|held| held.session);
         session.with_context(|| {
             format!(
@@ -149,6 +154,19 @@ mod tests {
         record("codex", folder.path(), "one");
         assert_eq!(recent().last("codex", folder.path()).unwrap(), "one", "it was held again");
         assert_eq!(recent().read().len(), 4);
+    }
+
+    #[test]
+    fn a_model_api_continues_the_last_session_of_any_model_api() {
+        let folder = tempfile::tempdir().unwrap();
+        let recent = || Recent { path: Some(folder.path().join("state/sessions.jsonl")) };
+        for (agent, id) in [("gemini-api", "one"), ("anthropic-api", "two"), ("codex", "three")] {
+            recent().recorder(agent, folder.path()).session(id);
+        }
+        assert_eq!(recent().last("gemini-api", folder.path()).unwrap(), "two");
+        assert_eq!(recent().last("openai-api", folder.path()).unwrap(), "two");
+        assert_eq!(recent().last("codex", folder.path()).unwrap(), "three");
+        assert!(recent().last("claude", folder.path()).is_err());
     }
 
     #[test]

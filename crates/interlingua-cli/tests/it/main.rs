@@ -34,6 +34,7 @@ mod inputs;
 #[cfg(target_os = "linux")]
 mod isolation;
 mod listing;
+mod model_api_arguments;
 mod model_apis;
 mod outcomes;
 #[cfg(target_os = "linux")]

@@ -1,6 +1,7 @@
 //! `run` with a model API, against a scripted model, and the sessions that it stores.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use fake_model::{FakeModel, Reply, Script};
 use interlingua_sessions::{SessionId, SessionRecord, SessionRecorder};
@@ -8,29 +9,37 @@ use serde_json::{Value, json};
 
 use crate::support::{Ran, command, ran};
 
-const KEY: &str = "sk-test-0123456789abcdefghij";
+pub(crate) const KEY: &str = "sk-test-0123456789abcdefghij";
 
 /// The user's home, a working folder, and a model.
-struct Desk {
-    home: tempfile::TempDir,
-    model: FakeModel,
+pub(crate) struct Desk {
+    home: Rc<tempfile::TempDir>,
+    pub(crate) model: FakeModel,
+}
+
+fn model(replies: impl IntoIterator<Item = Reply>) -> FakeModel {
+    let script = replies.into_iter().fold(Script::new().key(KEY), Script::reply);
+    FakeModel::start(script.strict().without_side_requests()).unwrap()
 }
 
 impl Desk {
-    fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
-        let script = replies.into_iter().fold(Script::new().key(KEY), Script::reply);
-        let model = FakeModel::start(script.strict().without_side_requests()).unwrap();
+    pub(crate) fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join("work")).unwrap();
-        Self { home, model }
+        Self { home: Rc::new(home), model: model(replies) }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// The same home and folder with another model.
+    pub(crate) fn with_replies(&self, replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self { home: self.home.clone(), model: model(replies) }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
 
     /// A command of a user who has no settings but a key.
-    fn command(&self, arguments: &[&str]) -> std::process::Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = command(arguments);
         for name in ["XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "ANTHROPIC_MODEL"] {
             command.env_remove(name);
@@ -49,7 +58,7 @@ impl Desk {
     }
 
     /// Asks the model, with further arguments.
-    fn ask(&self, prompt: &str, arguments: &[&str]) -> Ran {
+    pub(crate) fn ask(&self, prompt: &str, arguments: &[&str]) -> Ran {
         let address = self.model.address();
         let start = ["run", "anthropic-api", "--base-url", &address];
         let ran = self.run(&[&start, arguments, &[prompt]].concat());
@@ -86,11 +95,11 @@ impl Desk {
     }
 }
 
-fn records(ran: &Ran) -> Vec<Value> {
+pub(crate) fn records(ran: &Ran) -> Vec<Value> {
     ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn of_type<'r>(records: &'r [Value], kind: &str) -> &'r Value {
+pub(crate) fn of_type<'r>(records: &'r [Value], kind: &str) -> &'r Value {
     let found = records.iter().find(|it| it["type"] == kind);
     assert!(found.is_some(), "{kind}: {records:#?}");
     found.unwrap()
@@ -238,6 +247,24 @@ fn the_session_of_another_agent_is_the_beginning() {
     let ran = desk.ask("and this?", &["--from-session", empty.to_str().unwrap()]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("empty.jsonl"), "{}", ran.stderr);
+    for other in [&["--continue"][..], &["--resume", "0123"]] {
+        let arguments = [&["--from-session", empty.to_str().unwrap()], other].concat();
+        let ran = desk.ask("and this?", &arguments);
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        assert!(ran.stderr.contains("cannot be used with"), "{}", ran.stderr);
+    }
+}
+
+/// The last session of the folder goes on, whichever provider it was held with.
+#[test]
+fn a_session_is_continued_with_another_provider() {
+    let desk = Desk::new([Reply::text("Hello."), Reply::text("Again.")]);
+    desk.ask("begin", &[]);
+    let ran = ask_provider(&desk, "openai-api", "OPENAI_API_KEY", &["--continue", "--to", "text"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let last = desk.model.main_requests()[1].body.to_string();
+    assert!(last.contains("begin") && last.contains("Hello."), "{last}");
+    desk.only_session();
 }
 
 #[test]

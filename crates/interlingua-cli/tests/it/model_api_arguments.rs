@@ -1,0 +1,215 @@
+//! The arguments of `run` and `chat` for model APIs, each with what it changes.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use fake_model::{FailureClass, Reply};
+use serde_json::{Value, json};
+
+use crate::model_apis::{Desk, KEY, of_type, records};
+use crate::support::ran;
+
+/// A path as an argument.
+fn argument(desk: &Desk, name: &str) -> String {
+    desk.path(name).display().to_string()
+}
+
+fn read(path: &str) -> Reply {
+    Reply::call("Read", json!({"file_path": path}))
+}
+
+/// The statuses of all calls.
+fn statuses(records: &[Value]) -> Vec<&str> {
+    let ends = records.iter().filter(|it| it["type"] == "tool_ended");
+    ends.map(|it| it["status"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_system_prompt_is_replaced() {
+    let desk = Desk::new([Reply::text("Arr.")]);
+    let ran = desk.ask("hi", &["--system-prompt", "Be a pirate."]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let system = desk.model.main_requests()[0].body["system"].to_string();
+    assert!(system.contains("Be a pirate.") && !system.contains("coding agent"), "{system}");
+}
+
+#[test]
+fn prices_and_a_limit_of_the_cost_end_the_turn() {
+    let prices = json!({"models": [{"names": ["some-model"], "periods": [
+        {"rates": {"input": 1, "output": 2}}
+    ]}]});
+    let desk = Desk::new([
+        Reply::call("LS", json!({"path": "."})).usage(1_000_000, 0),
+        Reply::text("Too late."),
+    ]);
+    std::fs::write(desk.path("prices.json"), prices.to_string()).unwrap();
+    let prices = argument(&desk, "prices.json");
+    let ran = desk.ask(
+        "go",
+        &["--prices", &prices, "--max-cost", "0.5", "--model", "some-model", "--to", "claude"],
+    );
+    let records = records(&ran);
+    let result = of_type(&records, "result");
+    assert_eq!(result["subtype"], "error_max_budget_usd", "{result}");
+    assert_eq!(result["total_cost_usd"], 1.0, "{result}");
+    assert_eq!(desk.model.main_requests().len(), 1);
+}
+
+#[test]
+fn a_limit_of_tokens_ends_the_turn() {
+    let desk = Desk::new([Reply::call("LS", json!({"path": "."})), Reply::text("Too late.")]);
+    let ran = desk.ask("go", &["--max-tokens", "100"]);
+    let records = records(&ran);
+    let end = of_type(&records, "turn_ended");
+    assert_eq!((&end["outcome"], &end["reason"]), (&json!("limit_reached"), &json!("max_tokens")));
+}
+
+#[test]
+fn a_further_folder_may_be_read() {
+    let desk = Desk::new([]);
+    std::fs::create_dir(desk.path("other")).unwrap();
+    std::fs::write(desk.path("other/note.txt"), "plum\n").unwrap();
+    let (folder, note) = (argument(&desk, "other"), argument(&desk, "other/note.txt"));
+    for (arguments, expected) in [(&[][..], "denied"), (&["--add-dir", &folder], "completed")] {
+        let desk = desk.with_replies([read(&note), Reply::text("Done.")]);
+        let ran = desk.ask("read", arguments);
+        assert_eq!(statuses(&records(&ran)), [expected], "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_file_is_attached() {
+    let desk = Desk::new([Reply::text("A dot.")]);
+    std::fs::write(desk.path("dot.png"), b"\x89PNG\r\n\x1a\n0000").unwrap();
+    let ran = desk.ask("what is it?", &["--attach", &argument(&desk, "dot.png")]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let body = desk.model.main_requests()[0].body.to_string();
+    assert!(body.contains("iVBORw0KGgowMDAw"), "{body}");
+}
+
+#[test]
+fn a_long_turn_is_compacted() {
+    let overflow = || Reply::failure(FailureClass::ContextOverflow);
+    let calls = || [read("a.txt"), read("b.txt"), overflow()];
+    let desk = Desk::new(calls());
+    for name in ["a.txt", "b.txt"] {
+        std::fs::write(desk.path("work").join(name), "plum\n").unwrap();
+    }
+    let ran = desk.ask("read both", &[]);
+    assert_eq!(of_type(&records(&ran), "turn_ended")["class"], "context_overflow");
+    let rest = [Reply::text("They read a.txt."), Reply::text("Done.")];
+    let desk = desk.with_replies(calls().into_iter().chain(rest));
+    let ran = desk.ask("read both", &["--compact"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(of_type(&records(&ran), "compacted")["details"]["summary"], "They read a.txt.");
+}
+
+/// What is enforced depends on the kernel, and is stated in any case.
+#[test]
+fn the_network_and_the_caches_of_commands_are_stated_or_enforced() {
+    let desk = Desk::new([]);
+    std::fs::create_dir(desk.path("cache")).unwrap();
+    let cache = argument(&desk, "cache");
+    let write = || Reply::call("Bash", json!({"command": format!("echo x > {cache}/x")}));
+    let mode = ["--permission-mode", "auto"];
+    let stated = [&[][..], &["--no-network"]].map(|network| {
+        let arguments = [&mode[..], &["--cache-dir", &cache], network].concat();
+        let desk = desk.with_replies([write(), Reply::text("Done.")]);
+        let ran = desk.ask("write", &arguments);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let records = records(&ran);
+        assert_eq!(statuses(&records), ["completed"], "{}", ran.stdout);
+        std::fs::remove_file(desk.path("cache/x")).unwrap();
+        let notices = records.iter().filter(|it| it["type"] == "notice");
+        notices.map(|it| it["text"].to_string()).collect::<Vec<_>>()
+    });
+    let [with, without] = stated;
+    let added = without.iter().find(|text| !with.contains(text)).unwrap();
+    assert!(added.contains("TCP") || added.contains("network"), "{added}");
+}
+
+#[test]
+fn a_file_with_servers_that_cannot_be_read_is_reported() {
+    let desk = Desk::new([]);
+    std::fs::write(desk.path("mcp.json"), r#"{"mcpServers": {"a": {}}}"#).unwrap();
+    for name in ["mcp.json", "missing.json"] {
+        let ran = desk.ask("go", &["--mcp-config", &argument(&desk, name)]);
+        assert_eq!(ran.code, Some(2), "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains(name), "{}", ran.stderr);
+    }
+    assert_eq!(desk.model.requests().len(), 0);
+}
+
+/// A server that does not start costs only its tools.
+#[test]
+fn the_servers_of_a_file_are_started() {
+    let desk = Desk::new([Reply::text("Hello.")]);
+    let config = json!({"mcpServers": {"absent": {"command": argument(&desk, "no-such-program")}}});
+    std::fs::write(desk.path("mcp.json"), config.to_string()).unwrap();
+    let ran = desk.ask("go", &["--mcp-config", &argument(&desk, "mcp.json")]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("the MCP server `absent` is not available"), "{}", ran.stdout);
+}
+
+#[test]
+fn certificates_that_cannot_be_read_are_reported() {
+    let desk = Desk::new([]);
+    std::fs::write(desk.path("ca.pem"), "no certificate").unwrap();
+    for (name, problem) in [("ca.pem", "form of PEM"), ("missing.pem", "missing.pem")] {
+        let ran = desk.ask("go", &["--ca-file", &argument(&desk, name)]);
+        assert_eq!(ran.code, Some(2), "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains(problem), "{}", ran.stderr);
+    }
+}
+
+/// A proxy receives the whole address, and answers in place of the server.
+#[test]
+fn requests_go_through_the_proxy_of_the_environment() {
+    let desk = Desk::new([]);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = vec![0; 1 << 16];
+        let length = stream.read(&mut request).unwrap();
+        let body =
+            r#"{"type":"error","error":{"type":"permission_error","message":"the proxy says no"}}"#;
+        let head = "HTTP/1.1 403 Forbidden\r\ncontent-type: application/json\r\nconnection: close";
+        let length_of = body.len();
+        write!(stream, "{head}\r\ncontent-length: {length_of}\r\n\r\n{body}").unwrap();
+        String::from_utf8_lossy(&request[..length]).into_owned()
+    });
+    let mut command =
+        desk.command(&["run", "anthropic-api", "--base-url", "http://models.example", "hi"]);
+    for name in ["http_proxy", "HTTP_PROXY"] {
+        command.env(name, &proxy);
+    }
+    for name in ["no_proxy", "NO_PROXY"] {
+        command.env_remove(name);
+    }
+    let ran = ran(command.output().unwrap());
+    assert!(ran.stdout.contains("the proxy says no"), "{} {}", ran.stdout, ran.stderr);
+    let request = server.join().unwrap();
+    assert!(request.starts_with("POST http://models.example/v1/messages "), "{request}");
+    assert!(!ran.stdout.contains(KEY) && !ran.stderr.contains(KEY));
+}
+
+#[test]
+fn a_chat_with_a_model_api_has_several_turns() {
+    let think = |text: &str| Reply::new().then_reasoning("Hm.").then_text(text);
+    let desk = Desk::new([think("One."), think("Two.")]);
+    let address = desk.model.address();
+    let mut command = desk.command(&["chat", "anthropic-api", "--base-url", &address]);
+    let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"{\"prompt\":\"count\"}\n{\"prompt\":\"go on\"}\n").unwrap();
+    drop(stdin);
+    let ran = ran(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let records = records(&ran);
+    let outcomes = records.iter().filter(|it| it["type"] == "turn_ended");
+    let outcomes: Vec<_> = outcomes.map(|it| it["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["completed", "completed"]);
+    assert!(ran.stdout.contains("One.") && ran.stdout.contains("Two."), "{}", ran.stdout);
+    assert_eq!(desk.model.findings(), []);
+}
