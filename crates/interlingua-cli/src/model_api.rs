@@ -26,8 +26,11 @@ const SILENCE: Duration = Duration::from_secs(300);
 /// The limit of requests for a prompt, unless another one is given.
 const MAX_REQUESTS: u64 = 200;
 
-/// The agent for a provider, whose session is stored on this machine.
-pub(crate) fn agent(provider: &'static Provider, arguments: &SessionArguments) -> Result<ApiAgent> {
+/// The agent for a provider, and whether its session is stored on this machine.
+pub(crate) fn agent(
+    provider: &'static Provider,
+    arguments: &SessionArguments,
+) -> Result<(ApiAgent, bool)> {
     check(provider, arguments)?;
     let (resumed, earlier) = earlier(arguments)?;
     let mut settings = settings(provider, arguments, earlier, arguments.resume.is_some())?;
@@ -35,7 +38,8 @@ pub(crate) fn agent(provider: &'static Provider, arguments: &SessionArguments) -
     if settings.connection.missing_key.is_none() {
         settings.sessions = local::runs(resumed)?;
     }
-    Ok(ApiAgent::new(settings))
+    let is_stored = settings.sessions.is_some();
+    Ok((ApiAgent::new(settings), is_stored))
 }
 
 /// The agent for a provider, for a session whose host stores its log.

@@ -132,7 +132,7 @@ pub(crate) struct Started {
     sign_in: Option<String>,
     agent: Box<dyn Agent>,
     /// Remembers the session, so that it can be continued.
-    recent: RecentRecorder,
+    recent: Option<RecentRecorder>,
     options: Options,
     /// The dialect to write; without one, the session is shown to a person at the terminal.
     to: Option<&'static Dialect>,
@@ -149,7 +149,7 @@ impl Started {
         };
         let mode = arguments.permission_mode.or(config.mode).unwrap_or_default();
         let policy = Policy { mode, rules: config.rules };
-        let agent = agent(arguments, policy.mode)?;
+        let (agent, is_stored) = agent(arguments, policy.mode)?;
         let to = target(arguments)?;
         let mut options = Options { policy, record: recorder(arguments)?, ..Options::default() };
         match to {
@@ -170,7 +170,8 @@ impl Started {
             ..EncodeOptions::default()
         };
         let sign_in = sign_in_advice(&arguments.agent);
-        let recent = Recent::open().recorder(&arguments.agent, &arguments.cwd);
+        // What is not stored cannot be continued.
+        let recent = is_stored.then(|| Recent::open().recorder(&arguments.agent, &arguments.cwd));
         Ok(Self { sign_in, agent, recent, options, to, verbose: arguments.verbose, encode })
     }
 
@@ -204,7 +205,7 @@ impl Started {
         };
         let output = Output::new(Box::new(Stdout(io::stdout())), writer);
         let mut conversation = Conversation::new(sign_in, session, (display, output), answers);
-        conversation.recent = Some(recent);
+        conversation.recent = recent;
         conversation.stopped = stopped;
         Ok(conversation)
     }
@@ -232,14 +233,16 @@ fn sign_in_advice(name: &str) -> Option<String> {
     Some(format!("{title} is not signed in, or its key was not accepted: {how}"))
 }
 
-fn agent(arguments: &SessionArguments, mode: Mode) -> Result<Box<dyn Agent>> {
+/// The agent, and whether its session can be continued.
+fn agent(arguments: &SessionArguments, mode: Mode) -> Result<(Box<dyn Agent>, bool)> {
     if let Some(provider) = Provider::find(&arguments.agent) {
-        return Ok(Box::new(model_api::agent(provider, arguments)?));
+        let (agent, is_stored) = model_api::agent(provider, arguments)?;
+        return Ok((Box::new(agent), is_stored));
     }
     if let [first, ..] = arguments.of_api.given()[..] {
         bail!("{first} is for model APIs; {} is a program", arguments.agent);
     }
-    Ok(Box::new(process_agent(arguments, mode)?))
+    Ok((Box::new(process_agent(arguments, mode)?), true))
 }
 
 pub(crate) fn process_agent(arguments: &SessionArguments, mode: Mode) -> Result<ProcessAgent> {

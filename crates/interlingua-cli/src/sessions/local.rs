@@ -47,7 +47,7 @@ fn import(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A stored session, by its id or the beginning of it.
+/// A stored session, by its id or the beginning of it, or by the agent's own id for it.
 pub(crate) async fn find(store: &dyn Store, id: &str) -> Result<SessionRecord> {
     if let Ok(exact) = SessionId::new(id)
         && let Some(record) = store.load(&exact).await?
@@ -55,7 +55,10 @@ pub(crate) async fn find(store: &dyn Store, id: &str) -> Result<SessionRecord> {
         return Ok(record);
     }
     let all = store.list(&Filter::default()).await?;
-    let named = |record: &SessionRecord| !id.is_empty() && record.id.as_str().starts_with(id);
+    let named = |record: &SessionRecord| {
+        let is_own = record.native_ids.iter().any(|own| own == id);
+        !id.is_empty() && (record.id.as_str().starts_with(id) || is_own)
+    };
     let mut found = all.into_iter().filter(named);
     match (found.next(), found.next()) {
         (Some(one), None) => Ok(one),

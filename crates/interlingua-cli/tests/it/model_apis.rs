@@ -147,6 +147,9 @@ fn a_missing_key_is_reported_before_anything_is_sent() {
     assert_eq!(of_type(&records, "result")["is_error"], true);
     assert_eq!(desk.model.requests().len(), 0);
     assert_eq!(desk.sessions(), [] as [String; 0]);
+    // What is not stored is not remembered either.
+    let ran = desk.ask("go on", &["--continue"]);
+    assert!(ran.stderr.contains("to continue: start one"), "{}", ran.stderr);
 }
 
 #[test]
