@@ -77,7 +77,7 @@ impl App {
     /// Waits until the server stops.
     pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
         if stopping.wait_for(|stopping| *stopping).await.is_err() {
-            // Whoever uses the router alone stops it in a way of its own.
+            // A caller that serves the router itself stops it in its own way.
             std::future::pending().await
         }
     }

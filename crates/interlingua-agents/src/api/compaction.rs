@@ -46,7 +46,7 @@ impl History {
 
     /// What is older as text; `None` if there is nothing.
     pub(crate) fn to_summarise(&self) -> Option<String> {
-        // The prompt of the running turn stays, and says what the rest is about.
+        // The prompt of the running turn stays, since it states the task.
         let older = self.items().get(..self.older()?.end)?;
         let text: Vec<_> = older.iter().map(as_text).collect();
         Some(without_middle(&text.join("\n\n"), LONGEST))

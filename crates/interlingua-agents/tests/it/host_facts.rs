@@ -24,7 +24,7 @@ async fn a_session_reports_its_folder_model_and_mode() {
     assert!(ended["duration_ms"].is_u64() && ended["duration_measured"] == true, "{ended}");
 }
 
-/// Claude was always started in its own mode `default`, and a session in `auto` said so.
+/// Claude was always started in its own mode `default`, and a session in `auto` reported that.
 #[tokio::test]
 async fn the_mode_of_a_session_is_the_one_that_is_enforced() {
     let init = r#"{"type":"system","subtype":"init","session_id":"s","permissionMode":"default"}"#;

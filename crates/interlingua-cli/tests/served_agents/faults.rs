@@ -1,5 +1,5 @@
 //! Faults of a server with a real agent: no entry is lost, changed, repeated or reordered, no prompt reaches
-//! the model twice, every turn ends once and says what the model said, and no process is left.
+//! the model twice, every turn ends once and contains what the model streamed, and no process is left.
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -101,7 +101,7 @@ impl Owner {
         let (fence, record) = loop {
             match open(&shared, &id).await {
                 Ok(opened) => break opened,
-                // Whoever waits learns it now. The session is not given up: a turn may have to be closed.
+                // Senders that wait get the error now. The session is not given up: a turn may have to be closed.
                 Err(error @ Error::Failed(_)) if !retries.is_shut_down() => {
                     answer_all(&mut wakes, &error);
                     retries.wait().await;

@@ -133,7 +133,7 @@ fn a_token_for_one_session_survives_a_restart() {
     assert!(shown.stdout.contains(text.split(". ").next().unwrap()), "{}", shown.stdout);
 }
 
-/// The log of the server is JSON, and has neither the token nor what was said.
+/// The log of the server is JSON, and contains neither the token nor a prompt.
 #[test]
 fn requests_are_logged_without_secrets() {
     let mut desk = Desk::prepared();

@@ -38,7 +38,7 @@ fn desk_of_qwen() -> Desk {
     desk
 }
 
-/// No file tells whether the agent has the prompt: nothing is sent but a new command.
+/// No file shows whether the agent has received the prompt: only a new command is sent.
 #[test]
 fn a_prompt_of_which_nothing_is_known_is_not_sent_again() {
     let desk = Desk::with_agent(LISTENER, "acp");

@@ -118,7 +118,7 @@ fn the_output_of_an_agent_waits_for_space() {
     let before = desk.until(&id, has("block"));
     disk.fill();
     std::fs::write(&go, "\n").unwrap();
-    // The agent goes on, and says more than there is space for. Whoever sends a prompt meanwhile is
+    // The agent goes on, and prints more than there is space for. A prompt that is sent meanwhile is
     // answered, whether there was space for it or not.
     let sent = desk.prompt(&id, "hello", "k2");
     assert!([202, 500].contains(&sent.status), "{}", sent.text());

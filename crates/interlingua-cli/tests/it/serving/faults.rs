@@ -1,5 +1,5 @@
 //! Random faults: whatever happens, no entry is lost, changed, repeated or reordered, no prompt runs twice,
-//! every turn ends once and says what the agent's script said, and no process is left.
+//! every turn ends once and contains what the agent's script printed, and no process is left.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

@@ -6,7 +6,7 @@
 /// |---|---|
 /// | `wait` | streams half of a text, and goes on when it is interrupted |
 /// | `run` | a command runs until it is interrupted |
-/// | `touch` | asks for a permission, and says what was decided |
+/// | `touch` | asks for a permission, and prints the decision |
 /// | `silent` | reports nothing |
 /// | `flood` | says one word, waits at the pipe `go`, and prints 50 texts of 8 KB |
 /// | `stream` | streams a text in twenty pieces |
