@@ -168,6 +168,15 @@ impl AgentHome {
         here.filter(|stat| !stat.is_empty() && !stat.contains(") Z")).collect()
     }
 
+    /// The ids of the live processes that were started in this home, in order.
+    #[must_use]
+    pub fn process_ids(&self) -> Vec<i32> {
+        let id = |process: &PathBuf| process.file_name()?.to_str()?.parse().ok();
+        let mut ids: Vec<_> = self.processes().iter().filter_map(id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
     /// Whether a process of this home has these words in its command line. Its id is of no use: an
     /// agent may be in a namespace with ids of its own.
     #[must_use]

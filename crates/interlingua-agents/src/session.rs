@@ -99,7 +99,7 @@ impl Default for Options {
             input_requests: None,
             record: None,
             max_unread: 4 << 30,
-            read_interval: Duration::from_millis(1),
+            read_interval: Duration::from_millis(3),
         }
     }
 }

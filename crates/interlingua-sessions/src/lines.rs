@@ -67,6 +67,11 @@ impl Lines {
         self.count == 0
     }
 
+    /// The size of the lines, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The lines, if they continue a log whose next entry has this number.
     pub(crate) fn continuing(&self, id: &SessionId, next: u64) -> Result<&[u8], Error> {
         let gap = |expected, found| Error::Gap { id: id.clone(), expected, found };

@@ -155,6 +155,13 @@ pub struct Patch {
     pub continued_by: Option<SessionId>,
 }
 
+impl Patch {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl SessionRecord {
     /// A record for a new session.
     pub fn new(id: SessionId, agent: impl Into<String>, now_ms: u64) -> Self {

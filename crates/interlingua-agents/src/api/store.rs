@@ -41,8 +41,11 @@ pub struct StoredRun<'a> {
 
 /// Takes what is stored of a run.
 pub trait SessionLog: Send {
-    /// Takes complete records of the dialect `events`.
+    /// Takes complete records of the dialect `events`. They may be stored later, in the same order.
     fn write(&mut self, records: &[u8]) -> io::Result<()>;
+
+    /// Waits until everything is stored that was taken.
+    fn settle(&mut self) -> io::Result<()>;
 
     /// The run has ended.
     fn finish(self: Box<Self>) -> io::Result<()>;
@@ -55,6 +58,8 @@ pub(crate) struct RunRecorder {
     bytes: Vec<u8>,
     /// Deltas of one block that are not written yet, as one.
     held: Option<Entry>,
+    /// Something else than deltas was written since the log has settled.
+    unsettled: bool,
     /// The number of the next entry that is stored.
     next: u64,
     /// Why the log is incomplete.
@@ -72,7 +77,8 @@ impl RunRecorder {
         let events = dialect::named("events").map_err(io::Error::other)?;
         let options = EncodeOptions { id_seed: Some(id_seed), ..EncodeOptions::default() };
         let writer = Writer::new(events, &options).map_err(io::Error::other)?;
-        Ok(Self { log, writer, bytes: Vec::new(), held: None, next: 0, failed: None })
+        let (bytes, held, failed) = (Vec::new(), None, None);
+        Ok(Self { log, writer, bytes, held, unsettled: false, next: 0, failed })
     }
 
     pub(crate) fn write(&mut self, entry: EntryRef<'_>) {
@@ -84,7 +90,10 @@ impl RunRecorder {
             Data::BlockDelta(_) => self.held = Some(entry.to_owned()),
             // What is stored can be continued, so it has no end.
             Data::SessionEnded(_) => {}
-            _ => self.write_numbered(entry),
+            _ => {
+                self.unsettled = true;
+                self.write_numbered(entry);
+            }
         }
     }
 
@@ -100,12 +109,15 @@ impl RunRecorder {
         self.writer.write(EntryRef { sequence, ..entry }, &mut self.bytes);
     }
 
-    /// Passes on what was written.
+    /// Passes on what was written. What a run acts on, a call for instance, is stored before it does;
+    /// deltas are stored while more of them arrive.
     pub(crate) fn flush(&mut self) {
         self.write_held();
+        let settles = std::mem::take(&mut self.unsettled);
         if !self.bytes.is_empty() && self.failed.is_none() {
             let written = self.log.write(&self.bytes);
-            self.failed = written.err().map(|problem| problem.to_string());
+            let stored = if settles { written.and_then(|()| self.log.settle()) } else { written };
+            self.failed = stored.err().map(|problem| problem.to_string());
         }
         self.bytes.clear();
     }
@@ -147,18 +159,22 @@ fn join(held: &mut Entry, entry: EntryRef<'_>) -> bool {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use interlingua::event::{BlockEnded, BlockStarted};
+    use interlingua::event::{BlockEnded, BlockStarted, ToolInput};
     use interlingua::{Exit, Origin, ReadOptions, Reader, Source};
 
     use super::*;
 
-    /// Keeps what is written.
+    /// Keeps what is written, and a line without a record where it has to settle.
     struct Kept(Arc<Mutex<Vec<u8>>>);
 
     impl SessionLog for Kept {
         fn write(&mut self, records: &[u8]) -> io::Result<()> {
             self.0.lock().unwrap().extend_from_slice(records);
             Ok(())
+        }
+
+        fn settle(&mut self) -> io::Result<()> {
+            self.write(b"\n")
         }
 
         fn finish(self: Box<Self>) -> io::Result<()> {
@@ -193,6 +209,16 @@ mod tests {
     }
 
     #[test]
+    fn what_a_run_acts_on_is_stored_before_it_does() {
+        let input = ToolInput { call: Text::plain("c1"), ..ToolInput::default() };
+        let file = written(&[&[delta(1, "a")], &[delta(1, "b"), input.into()], &[delta(2, "c")]]);
+        let lines: Vec<_> = file.lines().map(|line| line.contains("tool_input")).collect();
+        assert_eq!(lines, [false, false, true, false, false]);
+        let settles = file.lines().position(str::is_empty);
+        assert_eq!(settles, Some(3), "{file}");
+    }
+
+    #[test]
     fn deltas_that_arrive_together_are_stored_as_one() {
         let started = |block| Data::from(BlockStarted { block, ..BlockStarted::default() });
         let ended = |block| Data::from(BlockEnded { block, ..BlockEnded::default() });
@@ -201,8 +227,9 @@ mod tests {
             &[delta(1, "d"), started(2), delta(2, "e"), delta(1, "f"), delta(1, "g")],
             &[ended(1), ended(2)],
         ]);
+        let lines = file.lines().filter(|line| !line.is_empty());
         let records: Vec<serde_json::Value> =
-            file.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            lines.map(|line| serde_json::from_str(line).unwrap()).collect();
         let texts: Vec<_> = records.iter().filter_map(|record| record["text"].as_str()).collect();
         assert_eq!(texts, ["a \"bc", "d", "e", "fg"]);
         let numbers: Vec<_> = records.iter().filter_map(|it| it["sequence"].as_u64()).collect();

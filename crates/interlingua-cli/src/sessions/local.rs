@@ -125,6 +125,10 @@ impl SessionLog for Recorded {
         self.0.write(records).map_err(io::Error::other)
     }
 
+    fn settle(&mut self) -> io::Result<()> {
+        self.0.settle().map_err(io::Error::other)
+    }
+
     fn finish(self: Box<Self>) -> io::Result<()> {
         self.0.finish().map_err(io::Error::other)
     }

@@ -108,8 +108,9 @@ impl Trial {
         // The moment of a fault is random, and no event of ours.
         std::thread::sleep(Duration::from_millis(self.random.below(250)));
         self.look();
-        match self.random.below(6) {
+        match self.random.below(8) {
             0..=2 => self.kill(),
+            6 | 7 => self.served.kill_one_process(&mut self.random),
             3 => {
                 self.served.stop();
                 self.restart();

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::http::{Answer, TOKEN, send};
+use crate::random::Random;
 use crate::reader::Address;
 
 /// How long something may take that is awaited.
@@ -125,6 +126,18 @@ impl Served {
     /// Asks the server to stop, and waits until nothing of it and its agents is left.
     pub(crate) fn stop(&mut self) {
         self.end(Signal::TERM);
+    }
+
+    /// Kills one process that is not the server: of the agent, or of its guard. A model API has none.
+    pub(crate) fn kill_one_process(&self, random: &mut Random) {
+        let server = self.server.as_ref().map(Pid::from_child);
+        let ids = self.home.process_ids().into_iter().filter_map(Pid::from_raw);
+        let others: Vec<_> = ids.filter(|id| Some(*id) != server).collect();
+        if !others.is_empty() {
+            let chosen = usize::try_from(random.below(others.len() as u64)).unwrap();
+            // It may have ended in the meantime.
+            let _ = kill_process(others[chosen], Signal::KILL);
+        }
     }
 
     fn end(&mut self, signal: Signal) {

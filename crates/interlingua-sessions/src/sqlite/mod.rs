@@ -1,13 +1,15 @@
 //! A store in one SQLite file.
 //!
 //! One thread writes. It takes all operations that wait, runs them in one transaction, and answers
-//! them when it is on the disk, so that many small appends cost one `fsync` together. Each operation
-//! is a savepoint: one that fails changes nothing, and the others of its group are not affected.
+//! them when it is on the disk, so that many small appends cost one `fsync` together. An operation
+//! that fails changes nothing, and the others of its group are not affected: it is one statement, or a
+//! savepoint.
 //! Readers have a connection of their own; in the mode WAL they do not wait for the writer.
 //!
 //! Several processes may use a file: at most one server, and runs that store their sessions in it. A
 //! session has one of them at a time ([`holder`]). A process is only woken by its own changes.
 
+mod append;
 mod holder;
 mod import;
 mod operations;
@@ -150,13 +152,19 @@ impl SqliteStore {
         syncs: bool,
         change: impl FnOnce(&Connection, u64) -> Result<Changed<T>, Error> + Send + 'static,
     ) -> Answer<'a, T> {
+        self.run(syncs, move |connection, now| alone(connection, || change(connection, now)))
+    }
+
+    /// Lets the writer run a change that undoes itself if it fails.
+    fn run<'a, T: Send + 'static>(
+        &'a self,
+        syncs: bool,
+        change: impl FnOnce(&Connection, u64) -> Result<Changed<T>, Error> + Send + 'static,
+    ) -> Answer<'a, T> {
         let (answer, answered) = oneshot::channel();
         let shared = Arc::clone(&self.shared);
         let run: RunChange = Box::new(move |connection| {
-            let changed = connection.and_then(|connection| {
-                let now = (shared.clock)();
-                alone(connection, || change(connection, now))
-            });
+            let changed = connection.and_then(|connection| change(connection, (shared.clock)()));
             Box::new(move |stored: Result<(), Error>| {
                 let result = stored.and(changed).map(|Changed { result, moved }| {
                     if let Some((id, tail)) = moved {
@@ -305,8 +313,8 @@ impl Store for SqliteStore {
     fn commit<'a>(&'a self, id: &'a SessionId, fence: Fence, commit: Commit) -> Answer<'a, Tail> {
         let id = id.clone();
         let syncs = !commit.commands.is_empty();
-        self.change_with(syncs, move |connection, now| {
-            let tail = operations::commit(connection, &id, fence, &commit, now)?;
+        self.run(syncs, move |connection, now| {
+            let tail = append::commit(connection, &id, fence, &commit, now)?;
             Ok(Changed { result: tail, moved: Some((id, tail)) })
         })
     }

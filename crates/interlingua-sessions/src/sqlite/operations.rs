@@ -12,7 +12,12 @@ use crate::{
 };
 
 /// The size of a row of the log. A reader may begin anywhere in it, and SQLite reads rows as a whole.
-const ROW: usize = 32 << 10;
+pub(super) const ROW: usize = 32 << 10;
+
+/// The number of the next entry of a session. Its column is not moved by every append, so the last row
+/// of the log counts; but if rows at the end were lost, the column shows it.
+pub(super) const NEXT: &str = "max(least_next, coalesce((SELECT first + count FROM log \
+     WHERE session = number ORDER BY first DESC LIMIT 1), 0))";
 
 /// A session that exists.
 pub(super) struct Found {
@@ -39,7 +44,10 @@ impl Found {
     }
 }
 
-const COLUMNS: &str = "number, fence, next, closed, commands, used_at, record, holder";
+/// The columns of [`found`]. A list of sessions does not need the next entry of each.
+fn columns(next: &str) -> String {
+    format!("number, fence, {next}, closed, commands, used_at, record, holder")
+}
 
 /// A row of the table of sessions; `None` if its record cannot be read, or has expired.
 fn found(row: &Row<'_>, now: u64) -> rusqlite::Result<Option<Found>> {
@@ -60,7 +68,7 @@ pub(super) fn find(
     id: &SessionId,
     now: u64,
 ) -> Result<Option<Found>, Error> {
-    let query = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1");
+    let query = format!("SELECT {} FROM sessions WHERE id = ?1", columns(NEXT));
     let mut statement = connection.prepare_cached(&query).map_err(failed)?;
     let row = statement.query_row([id.as_str()], |row| found(row, now)).optional();
     Ok(row.map_err(failed)?.flatten())
@@ -155,7 +163,8 @@ pub(super) fn list(
     now: u64,
 ) -> Result<Vec<SessionRecord>, Error> {
     let query = format!(
-        "SELECT {COLUMNS} FROM sessions WHERE ?1 IS NULL OR owner = ?1 ORDER BY used_at DESC, id"
+        "SELECT {} FROM sessions WHERE ?1 IS NULL OR owner = ?1 ORDER BY used_at DESC, id",
+        columns("least_next")
     );
     let mut statement = connection.prepare_cached(&query).map_err(failed)?;
     let rows = statement.query_map([&filter.owner], |row| found(row, now)).map_err(failed)?;
@@ -202,7 +211,7 @@ pub(super) fn commit(
     }
     let Found { number, next, commands, mut record, .. } = found;
     let lines = commit.entries.continuing(id, unsigned(next))?;
-    append(connection, number, next, lines)?;
+    append(connection, number, unsigned(next), lines)?;
     let count = signed(commit.entries.len());
     for CommandUpdate { key, state, sequence } in &commit.commands {
         if let Some(mut command) = command(connection, number, key)?
@@ -216,7 +225,7 @@ pub(super) fn commit(
     record.updated_at = record.updated_at.max(now);
     record.used_at = record.used_at.max(now);
     let closed = record.state == State::Ended;
-    let update = "UPDATE sessions SET record = ?2, next = ?3, closed = ?4, used_at = ?5, \
+    let update = "UPDATE sessions SET record = ?2, least_next = ?3, closed = ?4, used_at = ?5, \
                   expires_at = ?6 WHERE number = ?1";
     let next = next + count;
     let used_at = signed(record.used_at);
@@ -229,16 +238,28 @@ pub(super) fn commit(
 }
 
 /// Appends lines to a log, in rows of limited size.
-fn append(connection: &Connection, session: i64, next: i64, lines: &[u8]) -> Result<(), Error> {
-    let insert = "INSERT INTO log (session, first, count, lines) VALUES (?1, ?2, ?3, ?4)";
+fn append(connection: &Connection, session: i64, next: u64, lines: &[u8]) -> Result<(), Error> {
     let (mut first, mut rest) = (next, lines);
     while !rest.is_empty() {
         let (row, after) = rest.split_at(end_of_row(rest));
-        let count = signed(memchr_iter(b'\n', row).count() as u64);
-        execute(connection, insert, params![session, first, count, row])?;
+        let count = memchr_iter(b'\n', row).count() as u64;
+        insert_row(connection, session, first, count, row)?;
         (first, rest) = (first + count, after);
     }
     Ok(())
+}
+
+/// Appends a row to a log.
+pub(super) fn insert_row(
+    connection: &Connection,
+    session: i64,
+    first: u64,
+    count: u64,
+    lines: &[u8],
+) -> Result<(), Error> {
+    let insert = "INSERT INTO log (session, first, count, lines) VALUES (?1, ?2, ?3, ?4)";
+    let row = params![session, signed(first), signed(count), lines];
+    execute(connection, insert, row).map(drop)
 }
 
 /// The length of the lines that are stored in one row: not more than [`ROW`], but at least one.
@@ -448,10 +469,10 @@ fn expires_at(record: &SessionRecord) -> Option<i64> {
 }
 
 /// SQLite has no unsigned numbers. Those here count milliseconds and entries, which fit.
-fn signed(number: u64) -> i64 {
+pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn unsigned(number: i64) -> u64 {
+pub(super) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }

@@ -46,6 +46,8 @@ const STEPS: &[&str] = &[
     INSERT INTO fences VALUES (0);",
     // 2: the process that holds a session
     "ALTER TABLE sessions ADD COLUMN holder TEXT;",
+    // 3: an append alone does not move this column, so that it changes one page only
+    "ALTER TABLE sessions RENAME COLUMN next TO least_next;",
 ];
 
 /// The newest version.

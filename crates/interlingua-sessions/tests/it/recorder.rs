@@ -140,6 +140,41 @@ async fn a_run_that_was_killed_is_closed_by_the_next_one() {
 }
 
 #[tokio::test]
+async fn what_has_settled_is_there_for_others() {
+    let desk = Desk::new();
+    let mut recorder = desk.record("s").unwrap();
+    for record in &run("s", "first", "one")[..6] {
+        recorder.write(&bytes(std::slice::from_ref(record))).unwrap();
+    }
+    recorder.settle().unwrap();
+    assert_eq!(texts(&desk.log("s").await.1), ["one"]);
+}
+
+#[tokio::test]
+async fn what_could_not_be_stored_is_reported_and_leaves_no_gap() {
+    let desk = Desk::new();
+    let mut recorder = desk.record("s").unwrap();
+    let records = run("s", "first", "one");
+    recorder.write(&bytes(&records[..5])).unwrap();
+    recorder.settle().unwrap();
+    // Another owner has taken the session.
+    let connection = rusqlite::Connection::open(desk.store()).unwrap();
+    let set_fence = |change| {
+        let update = format!("UPDATE sessions SET fence = fence {change}");
+        connection.execute(&update, []).unwrap();
+    };
+    set_fence("+ 1");
+    recorder.write(&bytes(&records[5..6])).unwrap();
+    assert_eq!(recorder.settle().unwrap_err(), Error::StaleOwner(id("s")));
+    set_fence("- 1");
+    recorder.write(&bytes(&records[6..])).unwrap();
+    assert_eq!(recorder.finish().unwrap_err(), Error::StaleOwner(id("s")));
+    let (_, log) = desk.log("s").await;
+    assert!(is_gapless(&log));
+    assert_eq!(texts(&log), [""; 0]);
+}
+
+#[tokio::test]
 async fn two_processes_cannot_store_one_session() {
     let desk = Desk::new();
     let recorder = desk.record("s").unwrap();

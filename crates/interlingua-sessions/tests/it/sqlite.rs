@@ -1,7 +1,8 @@
 //! What only a file can lose.
 
 use interlingua_sessions::{
-    CommandState, CommandUpdate, Commit, Durability, Error, Filter, ServerLock, SqliteStore, Store,
+    CommandState, CommandUpdate, Commit, Durability, Error, Filter, Patch, ServerLock, SqliteStore,
+    State, Store,
 };
 use serde_json::json;
 
@@ -192,4 +193,37 @@ async fn a_corrupted_record_reads_as_absent() {
     // Its id can be used again.
     owned(&store, "broken", &hands).await;
     assert!(store.load(&id("broken")).await.unwrap().is_some());
+}
+
+/// Each page that an append changes is written to the disk.
+#[tokio::test]
+async fn an_append_alone_changes_the_log_and_nothing_else() {
+    let (hands, folder) = (Hands::new(), tempfile::tempdir().unwrap());
+    let path = folder.path().join("sessions.db");
+    let store = SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
+    let (session, fence) = owned(&store, "working", &hands).await;
+    let patch = Patch { state: Some(State::Working), ..Patch::default() };
+    let working = Commit { patch, ..entries(0..1) };
+    store.commit(&session, fence, working).await.unwrap();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let query = "SELECT least_next, used_at FROM sessions";
+    let columns = || -> (i64, i64) {
+        connection.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+    };
+    let before = columns();
+    hands.advance(999);
+    assert_eq!(store.commit(&session, fence, entries(1..2)).await.unwrap().next, 2);
+    assert_eq!(columns(), before);
+    // The time of the last use does not lag behind for long.
+    hands.advance(1);
+    assert_eq!(store.commit(&session, fence, entries(2..3)).await.unwrap().next, 3);
+    assert_eq!(columns(), (3, hands.now() as i64));
+    let repeated = store.commit(&session, fence, entries(2..3)).await.unwrap_err();
+    assert!(matches!(repeated, Error::Gap { expected: 3, found: 2, .. }), "{repeated}");
+    let later = store.claim(&session).await.unwrap();
+    let stale = store.commit(&session, fence, entries(3..4)).await.unwrap_err();
+    assert_eq!(stale, Error::StaleOwner(session.clone()));
+    assert_eq!(store.commit(&session, later, entries(3..4)).await.unwrap().next, 4);
+    let page = store.read(&session, 0, 10_000).await.unwrap();
+    assert_eq!((numbers(&page.lines), page.tail.next), (vec![0, 1, 2, 3], 4));
 }
