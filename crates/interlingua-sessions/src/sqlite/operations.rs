@@ -230,15 +230,25 @@ pub(super) fn commit(
 
 /// Appends lines to a log, in rows of limited size.
 fn append(connection: &Connection, session: i64, next: i64, lines: &[u8]) -> Result<(), Error> {
-    let insert = "INSERT INTO log (session, first, count, lines) VALUES (?1, ?2, ?3, ?4)";
+    let insert = "INSERT INTO log (session, first, count, lines, checksum) \
+                  VALUES (?1, ?2, ?3, ?4, ?5)";
     let (mut first, mut rest) = (next, lines);
     while !rest.is_empty() {
         let (row, after) = rest.split_at(end_of_row(rest));
         let count = signed(memchr_iter(b'\n', row).count() as u64);
-        execute(connection, insert, params![session, first, count, row])?;
+        let checksum = checksum(unsigned(first), row);
+        execute(connection, insert, params![session, first, count, row, checksum])?;
         (first, rest) = (first + count, after);
     }
     Ok(())
+}
+
+/// Detects damage of a row that SQLite does not notice, such as a bit that has changed on the disk.
+fn checksum(first: u64, lines: &[u8]) -> i64 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&first.to_le_bytes());
+    hasher.update(lines);
+    hasher.finalize().into()
 }
 
 /// The length of the lines that are stored in one row: not more than [`ROW`], but at least one.
@@ -264,7 +274,7 @@ pub(super) fn read(
         return Ok(page);
     }
     // A row has several entries, so the one that contains the first may begin before it.
-    let query = "SELECT first, count, lines FROM log WHERE session = ?1 AND first >= \
+    let query = "SELECT first, count, lines, checksum FROM log WHERE session = ?1 AND first >= \
                  (SELECT max(first) FROM log WHERE session = ?1 AND first <= ?2) ORDER BY first";
     let mut statement = connection.prepare_cached(query).map_err(failed)?;
     let mut rows = statement.query(params![found.number, signed(from)]).map_err(failed)?;
@@ -272,7 +282,10 @@ pub(super) fn read(
         let first = unsigned(row.get(0).map_err(failed)?);
         let count = unsigned(row.get(1).map_err(failed)?);
         let lines = row.get_ref(2).and_then(|lines| Ok(lines.as_blob()?)).map_err(failed)?;
-        let is_whole = lines.ends_with(b"\n") && memchr_iter(b'\n', lines).count() as u64 == count;
+        let known: Option<i64> = row.get(3).map_err(failed)?;
+        let is_whole = lines.ends_with(b"\n")
+            && memchr_iter(b'\n', lines).count() as u64 == count
+            && known.is_none_or(|known| known == checksum(first, lines));
         if first > page.next || !is_whole {
             return Err(damaged(id, page.next));
         }
@@ -292,7 +305,9 @@ pub(super) fn read(
 }
 
 fn damaged(id: &SessionId, number: u64) -> Error {
-    Error::Failed(format!("entry {number} of the session {id} is lost: the file is damaged"))
+    Error::Failed(format!(
+        "entry {number} of the session {id} is lost or changed: the file is damaged"
+    ))
 }
 
 /// What follows some lines.

@@ -46,6 +46,8 @@ const STEPS: &[&str] = &[
     INSERT INTO fences VALUES (0);",
     // 2: the process that holds a session
     "ALTER TABLE sessions ADD COLUMN holder TEXT;",
+    // 3: what was appended before has no checksum
+    "ALTER TABLE log ADD COLUMN checksum INTEGER;",
 ];
 
 /// The newest version.

@@ -79,6 +79,11 @@ fn a_damaged_log_is_an_error_of_its_session() {
     for damaged in [
         format!("UPDATE log SET lines = x'00ff' WHERE {session}"),
         format!("UPDATE log SET lines = x'00ff' WHERE {session} AND {last}"),
+        // It is still an entry, but not the one that the agent emitted.
+        format!(
+            "UPDATE log SET lines = CAST(replace(CAST(lines AS TEXT), 'hello two', 'hello tvo') AS BLOB) \
+             WHERE {session} AND instr(lines, CAST('hello two' AS BLOB)) > 0"
+        ),
         format!("DELETE FROM log WHERE {session} AND first = 0"),
         format!("DELETE FROM log WHERE {session} AND {last}"),
         format!("DELETE FROM log WHERE {session}"),
