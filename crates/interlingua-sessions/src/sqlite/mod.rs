@@ -158,11 +158,13 @@ impl SqliteStore {
                 alone(connection, || change(connection, now))
             });
             Box::new(move |stored: Result<(), Error>| {
-                let result = stored.and(changed).map(|Changed { result, moved }| {
+                // Why the change itself failed comes first.
+                let result = changed.and_then(|Changed { result, moved }| {
+                    stored?;
                     if let Some((id, tail)) = moved {
                         shared.wakes.moved(&id, tail);
                     }
-                    result
+                    Ok(result)
                 });
                 // The caller may not be interested any more.
                 let _ = answer.send(result);
@@ -241,6 +243,10 @@ fn alone<T>(
     run("SAVEPOINT change")?;
     let changed = change();
     if changed.is_err() {
+        // SQLite may have undone the whole transaction, and the savepoint with it.
+        if connection.is_autocommit() {
+            return changed;
+        }
         run("ROLLBACK TO change")?;
     }
     run("RELEASE change")?;
