@@ -356,6 +356,10 @@ impl Store for SqliteStore {
     }
 
     fn probe(&self) -> Answer<'_, ()> {
-        self.change(|connection, _| operations::probe(connection).map(Changed::still))
+        let shared = Arc::clone(&self.shared);
+        self.change(move |connection, _| {
+            shared.holder.check_space()?;
+            operations::probe(connection).map(Changed::still)
+        })
     }
 }

@@ -3,12 +3,14 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 
 use super::desk::Desk;
 use super::script::said;
+use crate::http::Answer;
 use crate::log::{assert_continues, has, outcomes, turns};
 
 /// A small disk, which processes in a namespace of their own see.
@@ -134,6 +136,38 @@ fn the_output_of_an_agent_waits_for_space() {
     let log = desk.events(&id);
     for reader in readers {
         assert_eq!(reader.finish().records, log);
+    }
+}
+
+/// The server reports that it is not ready while nothing can be stored.
+#[test]
+fn a_server_whose_disk_is_full_is_not_ready() {
+    let mut desk = Desk::prepared();
+    let Some(disk) = SmallDisk::mount(&mut desk) else { return };
+    desk.start();
+    let ready = || desk.request("GET", "/readyz", None, None);
+    assert_eq!(ready().status, 200);
+    disk.fill();
+    let full = until(&ready, 503);
+    assert_eq!(full.json()["error"]["code"], "not_ready");
+    assert_eq!(full.header("retry-after"), Some("1"));
+    assert_eq!(desk.request("GET", "/healthz", None, None).status, 200);
+    disk.free();
+    until(&ready, 200);
+    let id = desk.create("hello", "k1");
+    desk.until(&id, has("turn_ended"));
+}
+
+/// Asks again until the answer has a status: the store is probed every two seconds at most.
+fn until(ask: &impl Fn() -> Answer, status: u16) -> Answer {
+    let begun = Instant::now();
+    loop {
+        let answer = ask();
+        if answer.status == status {
+            return answer;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{}", answer.text());
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
