@@ -171,6 +171,61 @@ fn until(ask: &impl Fn() -> Answer, status: u16) -> Answer {
     }
 }
 
+/// A session that cannot be deleted is still there, and goes on; its agent may have been ended.
+#[test]
+fn a_session_that_cannot_be_deleted_goes_on() {
+    let mut desk = Desk::prepared();
+    let Some(disk) = SmallDisk::mount(&mut desk) else { return };
+    desk.start();
+    let id = desk.create("wait", "k1");
+    let before = desk.until(&id, has("block_delta"));
+    disk.fill();
+    let path = format!("/v1/sessions/{id}");
+    let failed = desk.request("DELETE", &path, None, None);
+    assert_eq!(failed.status, 500, "{}", failed.text());
+    assert_continues(&before, &desk.events(&id));
+    disk.free();
+    // Its turn is not left open.
+    let after = desk.until(&id, has("turn_ended"));
+    assert_continues(&before, &after);
+    assert_eq!(outcomes(&after), ["failed"]);
+    desk.prompt(&id, "hello", "k2");
+    let end = desk.until(&id, |events| outcomes(events).len() == 2);
+    assert_eq!(outcomes(&end), ["failed", "completed"]);
+    assert_eq!((desk.times("wait"), desk.times("hello")), (1, 1));
+    assert_eq!(desk.request("DELETE", &path, None, None).status, 204);
+    assert_eq!(desk.request("GET", &path, None, None).status, 404);
+    desk.until_no_process();
+}
+
+/// The owner of a session does not listen while it waits for space. What it was asked to do meanwhile, and
+/// what was given up, is not done later.
+#[test]
+fn a_session_whose_output_waits_for_space_is_not_deleted_later() {
+    let mut desk = Desk::prepared();
+    let Some(disk) = SmallDisk::mount(&mut desk) else { return };
+    desk.start();
+    let go = desk.path("work/go");
+    mknodat(CWD, &go, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let id = desk.create("flood", "k1");
+    let before = desk.until(&id, has("block"));
+    disk.fill();
+    std::fs::write(&go, "\n").unwrap();
+    let path = format!("/v1/sessions/{id}");
+    // The agent has printed more than there is space for once its session is stuck.
+    let refused = format!("hello {}", "x".repeat(400_000));
+    assert_eq!(desk.prompt(&id, &refused, "k2").status, 500);
+    let failed = desk.request("DELETE", &path, None, None);
+    assert_eq!(failed.status, 500, "{}", failed.text());
+    disk.free();
+    let end = desk.until(&id, has("turn_ended"));
+    assert_continues(&before, &end);
+    let [turn] = &turns(&end)[..] else { panic!("{end:?}") };
+    assert_eq!((turn.outcome, &*turn.text), ("completed", &*said("flood")));
+    assert_eq!(desk.request("DELETE", &path, None, None).status, 204);
+    desk.until_no_process();
+}
+
 /// A server that is killed while the disk is full has lost nothing that was served. The next one closes
 /// the turn as soon as there is space.
 #[test]
