@@ -328,16 +328,17 @@ impl Live {
         self.call_driver(|driver, steps| driver.prompt(prompt, steps));
     }
 
-    /// Asks the agent to exit.
+    /// Asks the agent to exit. One that has nothing left to do, because its session is finished or closed,
+    /// may take its time for that: a signal would be recorded as its end.
     fn close_epoch(&mut self) {
         let now = Instant::now();
-        if self.stop.is_some() {
+        if self.stop.as_ref().is_some_and(|why| *why != Stop::Closed) {
             self.clock.stopping(now);
         }
         if let Some(epoch) = &mut self.epoch {
             epoch.exiting = true;
         }
-        self.clock.exit_expected();
+        self.clock.exit_expected(now);
         self.call_driver(|driver, steps| driver.close(steps));
     }
 
@@ -488,10 +489,11 @@ impl Live {
         self.call_driver(|driver, steps| driver.turn_ended(steps));
         if let Some(epoch) = self.epoch.as_mut().filter(|epoch| !epoch.takes_many_prompts) {
             epoch.exiting = true;
+            let now = Instant::now();
             if self.stop.is_some() {
-                self.clock.stopping(Instant::now());
+                self.clock.stopping(now);
             }
-            self.clock.exit_expected();
+            self.clock.exit_expected(now);
         }
     }
 

@@ -18,7 +18,6 @@
 
 mod app;
 mod error;
-mod host;
 mod lru;
 mod metrics;
 mod offset;
@@ -33,7 +32,7 @@ pub use error::{ErrorBody, ErrorDetail};
 pub use routes::Session;
 pub use security::{Scope, Token, TokenKey};
 pub use serve::Server;
-pub use sessions::{Command, Decision, NewSession, Sessions, WhilePending};
+pub use sessions::Sessions;
 pub use settings::{Allowed, Limits, Settings, Streams};
 
 /// The examples of the README are tests.

@@ -13,7 +13,8 @@ pub struct Deadlines {
     pub silence: Option<Duration>,
     /// For failed requests to the model that are retried repeatedly.
     pub retries: Option<Duration>,
-    /// For the process to exit, measured from its last output after the end of its last turn.
+    /// For the process to exit when it has nothing left to do, measured from when it was asked to, or
+    /// from its last output after that.
     pub exit_after_turn: Duration,
     /// For the user to decide a permission request, or to answer a question.
     pub answer: Duration,
@@ -143,9 +144,10 @@ impl Clock {
         }
     }
 
-    /// The agent has ended its work, and has to exit.
-    pub(crate) fn exit_expected(&mut self) {
+    /// The agent has ended its work, and has to exit. It may have rested for a long time before.
+    pub(crate) fn exit_expected(&mut self, now: Instant) {
         self.phase = Phase::Exiting;
+        self.last_output = now;
     }
 
     pub(crate) fn retried(&mut self, now: Instant) {
@@ -183,6 +185,8 @@ impl Clock {
     pub(crate) fn escalate_now(&mut self, now: Instant) {
         if let Some((_, at)) = &mut self.next_signal {
             *at = now;
+        } else if self.phase == Phase::Exiting {
+            self.next_signal = Some((Signal::Terminate, now));
         }
     }
 
@@ -344,7 +348,7 @@ mod tests {
     fn repeated_terminations_do_not_delay_the_kill() {
         let (mut clock, now) = clock();
         clock.turn_ended();
-        clock.exit_expected();
+        clock.exit_expected(now);
         clock.terminating(now);
         clock.terminating(now + Duration::from_secs(1));
         let kill = (Due::Signal(Signal::Kill), now + Duration::from_secs(3));
@@ -352,12 +356,24 @@ mod tests {
         assert!(!clock.exit_was_overdue());
     }
 
+    /// An agent that had rested for longer than the limit was terminated as soon as it was asked to exit.
+    #[test]
+    fn an_agent_that_has_rested_has_all_the_time_to_exit() {
+        let (mut clock, now) = clock();
+        clock.turn_ended();
+        let later = now + Duration::from_secs(3600);
+        clock.exit_expected(later);
+        assert_eq!(clock.next(false), Some((Due::ExitOverdue, later + Duration::from_secs(30))));
+        clock.escalate_now(later);
+        assert_eq!(clock.next(false), Some((Due::Signal(Signal::Terminate), later)));
+    }
+
     #[test]
     fn a_process_that_does_not_exit_is_terminated_and_then_killed() {
         let (mut clock, now) = clock();
         clock.turn_ended();
         assert_eq!(clock.next(false), None, "it waits for a prompt");
-        clock.exit_expected();
+        clock.exit_expected(now);
         assert_eq!(clock.next(false), Some((Due::ExitOverdue, now + Duration::from_secs(30))));
         clock.stopping(now);
         assert!(clock.exit_was_overdue());

@@ -135,6 +135,34 @@ async fn closing_cancels_the_turn_and_drops_what_waits() {
     assert_eq!(text(&events), "begins");
 }
 
+/// The end of its input asks an agent to exit, and one that rests may take its time for that: a signal would
+/// be recorded as its end. Qwen Code needs longer on a busy machine than an interrupted turn may take.
+#[tokio::test]
+async fn an_agent_that_rests_is_closed_without_a_signal() {
+    for is_patient in [true, false] {
+        let (closing, exits) = (Fifo::new(), Fifo::new());
+        let lines = [TALKER, &closing.signal_command(), &exits.wait_command(), "exit 0"];
+        let launch = live(&lines, "claude", Input::Open, Box::<ClaudeDriver>::default());
+        let mut options = options();
+        options.deadlines.interrupt = Duration::ZERO;
+        let mut session = Watched::open(ProcessAgent::new(launch), options).await;
+        session.handle.prompt("one").await.unwrap();
+        session.until(is_end).await;
+        session.handle.close().await.unwrap();
+        within(closing.signalled()).await;
+        if is_patient {
+            exits.release();
+        } else {
+            // A caller that does not want to wait closes it once more.
+            session.handle.close().await.unwrap();
+        }
+        let (ended, events) = session.end().await;
+        let expected = if is_patient { (Some(0), None) } else { (None, Some(15)) };
+        assert_eq!((ended.exit.code, ended.exit.signal), expected);
+        assert_eq!((outcomes(&events), ended.exit_overdue), (vec!["completed"], false));
+    }
+}
+
 #[tokio::test]
 async fn a_prompt_can_join_the_running_turn() {
     let mut session = open().await;

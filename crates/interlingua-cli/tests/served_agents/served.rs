@@ -198,7 +198,8 @@ impl Served {
                 "text" => records.push(Value::from(answer.text())),
                 _ => records.extend(serde_json::from_value::<Vec<Value>>(answer.json()).unwrap()),
             }
-            next = answer.header("stream-next-offset").unwrap().parse().unwrap();
+            let offset = answer.header("stream-next-offset").unwrap();
+            next = offset.strip_suffix(".end").unwrap_or(offset).parse().unwrap();
             if answer.header("stream-up-to-date") == Some("true") {
                 return (records, next);
             }

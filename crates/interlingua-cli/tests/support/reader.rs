@@ -54,7 +54,7 @@ pub(crate) const RECONNECTIONS: usize = 10;
 #[derive(Default)]
 struct Part {
     records: Vec<Value>,
-    next: Option<u64>,
+    next: Option<String>,
     closed: bool,
     /// It states the position that is reached, after the records before it.
     is_position: bool,
@@ -96,7 +96,7 @@ impl Reader {
             connection: Arc::clone(&connection),
             records: Vec::new(),
             connections: 0,
-            next: entries,
+            next: format!("{entries:020}"),
             closed: false,
         };
         Self { thread: std::thread::spawn(|| follower.run()), connection }
@@ -124,8 +124,8 @@ struct Follower {
     connection: Arc<Mutex<Option<Cut>>>,
     records: Vec<Value>,
     connections: usize,
-    /// The number of entries that were consumed.
-    next: u64,
+    /// The offset that was reached.
+    next: String,
     closed: bool,
 }
 
@@ -141,7 +141,7 @@ impl Follower {
     }
 
     fn connect(&mut self, address: &str) -> Result<()> {
-        let path = format!("{}{:020}", self.path, self.next);
+        let path = format!("{}{}", self.path, self.next);
         let mut response = send(address, "GET", &path, None, None)?;
         // Too many requests at once.
         if response.status == 429 {
@@ -154,13 +154,13 @@ impl Follower {
         match self.mode {
             Mode::LongPoll => {
                 let answer = response.complete()?;
-                let next = answer.header("stream-next-offset").and_then(|it| it.parse().ok());
+                let next = answer.header("stream-next-offset").map(str::to_owned);
                 let closed = answer.header("stream-closed") == Some("true");
                 let records = self.records_of(&answer.text());
                 self.take(Part { records, next, closed, is_position: true });
             }
             Mode::Sse | Mode::Reconnecting => {
-                let (mut rest, begun_at) = (String::new(), self.next);
+                let (mut rest, begun_at) = (String::new(), self.next.clone());
                 while let Some(chunk) = response.chunk()? {
                     rest += std::str::from_utf8(&chunk)
                         .map_err(|_| Error::from(ErrorKind::InvalidData))?;
@@ -186,7 +186,9 @@ impl Follower {
 
     fn take(&mut self, part: Part) {
         self.records.extend(part.records);
-        self.next = part.next.unwrap_or(self.next);
+        if let Some(next) = part.next {
+            self.next = next;
+        }
         self.closed = part.closed;
     }
 
@@ -198,7 +200,7 @@ impl Follower {
             values.collect::<Vec<_>>().join("\n")
         };
         let (name, data) = (field("event:"), field("data:"));
-        let next = field("id:").parse().ok();
+        let next = Some(field("id:")).filter(|id| !id.is_empty());
         match name.as_str() {
             "data" => Part { records: self.records_of(&data), next, ..Part::default() },
             "control" => {

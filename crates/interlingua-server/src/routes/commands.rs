@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
+use interlingua_sessions::host::Command;
 use interlingua_sessions::{Acknowledgement, CommandState};
 use serde_json::Value;
 
@@ -14,7 +15,6 @@ use super::sessions::idempotency_key;
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody};
 use crate::security::Access;
-use crate::sessions::Command;
 
 /// Sends a command to a session: a prompt, a decision, an answer, an interrupt, or its end.
 ///

@@ -7,6 +7,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use interlingua_sessions::host::NewSession;
 use interlingua_sessions::{Filter, IdempotencyKey, SessionId, SessionRecord};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -16,7 +17,6 @@ use super::body;
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody};
 use crate::security::{Access, resolve_folder};
-use crate::sessions::NewSession;
 use crate::stream::query_pairs;
 
 /// The most sessions that a list contains.
@@ -187,8 +187,6 @@ pub(crate) async fn create(
     };
     let inherited = earlier.as_ref().and_then(|earlier| earlier.folder.as_deref());
     let folder = resolve_folder(request.cwd.as_deref().or(inherited), &allowed.folders).await?;
-    let continue_from = earlier.map(|earlier| earlier.id);
-    let ttl = app.settings.session_ttl;
     let record = app
         .sessions
         .create(NewSession {
@@ -199,9 +197,9 @@ pub(crate) async fn create(
             model: request.model,
             mode: request.permission_mode,
             metadata: request.metadata,
-            continue_from,
+            continues: earlier.map(|earlier| earlier.id),
             owner: access.owner().map(str::to_owned),
-            ttl_ms: ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)),
+            ttl: app.settings.session_ttl,
         })
         .await?;
     let location = HeaderValue::try_from(format!("/v1/sessions/{}", record.id));

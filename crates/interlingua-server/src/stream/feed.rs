@@ -14,6 +14,7 @@ use super::turns::{TurnIndex, Window};
 use super::writers::{Form, Placed, WriterKey, Writers};
 use crate::error::ApiError;
 use crate::metrics::Metrics;
+use crate::offset::Offset;
 
 /// How many bytes of the log are read for each byte of a response, before the response is sent
 /// with what there is. Most entries are written in some form by every dialect.
@@ -40,6 +41,8 @@ pub(crate) struct Feed {
     /// Wakes a live reader.
     tail: Option<watch::Receiver<Tail>>,
     position: u64,
+    /// What the stream ends with at the position was read, too.
+    ended: bool,
     /// The writer, at the position. It is not needed for `events`.
     writer: Option<Writer>,
 }
@@ -48,10 +51,10 @@ pub(crate) struct Feed {
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) records: Records,
-    /// The first entry of the range.
-    pub(crate) from: u64,
-    /// The entry after the range.
-    pub(crate) next: u64,
+    /// Where the range begins.
+    pub(crate) from: Offset,
+    /// Where the reader goes on.
+    pub(crate) next: Offset,
     /// The range reaches the end of the log.
     pub(crate) up_to_date: bool,
     /// The range reaches the end of the log, which will not grow.
@@ -65,16 +68,20 @@ struct Limit {
 }
 
 impl Feed {
-    /// A feed that begins after some entries.
+    /// A feed that begins after what was read before.
     pub(crate) fn new(
         feeds: Arc<Feeds>,
         record: SessionRecord,
         form: Form,
         turn: Option<u64>,
-        position: u64,
+        Offset { entries: position, ended }: Offset,
     ) -> Self {
         let key = WriterKey::new(&record, form);
-        Self { feeds, record, form, turn, key, tail: None, position, writer: None }
+        Self { feeds, record, form, turn, key, tail: None, position, ended, writer: None }
+    }
+
+    fn offset(&self) -> Offset {
+        Offset { entries: self.position, ended: self.ended }
     }
 
     /// When the session was created.
@@ -136,7 +143,9 @@ impl Feed {
         }
         let window = self.window().await?;
         let mut records = Records::new(self.form.dialect.written);
-        let from = self.position;
+        let from = self.offset();
+        // A stream that is not closed there has not ended, whatever the reader has read elsewhere.
+        self.ended = false;
         let mut budget = limit.saturating_mul(SEARCHED_PER_SERVED);
         let end = loop {
             if let Some(window) = window {
@@ -159,10 +168,11 @@ impl Feed {
         let up_to_date = self.position >= end.next;
         let closed = up_to_date && end.closed;
         if closed && self.position == end.next {
-            self.finish(&mut records).await?;
+            let was_read = from == Offset { entries: self.position, ended: true };
+            self.ended = was_read || self.finish(&mut records).await?;
         }
-        let next = self.position;
-        self.feeds.metrics.served(next.saturating_sub(from), records.len());
+        let next = self.offset();
+        self.feeds.metrics.served(next.entries.saturating_sub(from.entries), records.len());
         Ok(Batch { records, from, next, up_to_date, closed })
     }
 
@@ -217,18 +227,19 @@ impl Feed {
         Ok(())
     }
 
-    /// Writes what the writer held back. The writer itself is kept as it was, since a reader may
-    /// read the end again.
-    async fn finish(&mut self, records: &mut Records) -> Result<(), ApiError> {
+    /// Writes what the writer held back, and returns whether that was something. The writer itself is
+    /// kept as it was, since a reader may read the end again.
+    async fn finish(&mut self, records: &mut Records) -> Result<bool, ApiError> {
         if self.passes_lines() {
-            return Ok(());
+            return Ok(false);
         }
         let writer = self.take_writer().await?;
         self.writer = Some(writer.clone());
         let mut bytes = Vec::new();
         writer.finish(&mut bytes);
+        let before = records.len();
         records.append(&bytes);
-        Ok(())
+        Ok(records.len() > before)
     }
 
     /// The writer at the position: the one of this feed, a cached one, or one that replays the log.

@@ -80,12 +80,12 @@ pub(crate) async fn read(
         partial: query.partial,
         each_turn: query.turn.is_some(),
     };
-    let position = match query.begin {
-        Some(Begin::At(Offset(position))) => position,
-        _ => 0,
+    let begin = match query.begin {
+        Some(Begin::At(offset)) => offset,
+        _ => Offset::after(0),
     };
     let feeds = Arc::clone(&app.feeds);
-    let mut feed = Feed::new(feeds, record.clone(), form, query.turn, position);
+    let mut feed = Feed::new(feeds, record.clone(), form, query.turn, begin);
     if query.live.is_some() {
         feed.subscribe();
     }
@@ -115,7 +115,7 @@ async fn head(
     let mut response = respond(StatusCode::OK, Body::empty());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, media_type(query));
-    set_position(headers, next, true, closed);
+    set_position(headers, Offset::after(next), true, closed);
     if let Some(ttl) = record.ttl_ms {
         headers.insert("stream-ttl", HeaderValue::from(ttl / 1000));
     }
@@ -191,7 +191,7 @@ fn answer(headers: &HeaderMap, query: &Query, feed: &Feed, batch: Batch) -> Resp
     response
 }
 
-fn nothing_new(next: u64, closed: bool) -> Response {
+fn nothing_new(next: Offset, closed: bool) -> Response {
     let mut response = respond(StatusCode::NO_CONTENT, Body::empty());
     set_position(response.headers_mut(), next, true, closed);
     response
@@ -207,8 +207,8 @@ fn media_type(query: &Query) -> HeaderValue {
     HeaderValue::from_static(Records::media_type(query.dialect.written))
 }
 
-fn set_position(headers: &mut HeaderMap, next: u64, up_to_date: bool, closed: bool) {
-    if let Ok(next) = HeaderValue::try_from(Offset(next).to_string()) {
+fn set_position(headers: &mut HeaderMap, next: Offset, up_to_date: bool, closed: bool) {
+    if let Ok(next) = HeaderValue::try_from(next.to_string()) {
         headers.insert("stream-next-offset", next);
     }
     if up_to_date {

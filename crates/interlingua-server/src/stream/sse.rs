@@ -21,7 +21,6 @@ use super::feed::{Batch, Feed};
 use super::query::Query;
 use crate::app::App;
 use crate::metrics::Gauge;
-use crate::offset::Offset;
 
 /// A live connection.
 struct Connection {
@@ -110,9 +109,10 @@ impl Connection {
         }
     }
 
-    /// A batch and its position.
+    /// A batch and its position. Both events carry the position behind the batch, so that a client which
+    /// has received the first of them alone goes on behind it.
     fn events(&self, batch: Batch) -> Bytes {
-        let offset = Offset(batch.next).to_string();
+        let offset = batch.next.to_string();
         let control = Control {
             stream_next_offset: offset.clone(),
             stream_cursor: (!batch.closed).then(|| self.cursor.to_string()),

@@ -9,6 +9,7 @@ mod joining;
 mod limits;
 mod live;
 mod origins;
+mod reconnecting;
 mod secrets;
 #[path = "../support/sessions.rs"]
 mod sessions;

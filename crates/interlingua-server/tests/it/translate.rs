@@ -67,3 +67,27 @@ async fn wrong_translations_are_rejected() {
     assert_eq!(answer.error(), (413, "body_too_large".to_owned()));
     assert!(dialect::find("codex").unwrap().encoder.is_none());
 }
+
+/// A translation whose input stays away is cut off, so that it does not look complete.
+#[tokio::test]
+async fn an_input_that_is_silent_for_too_long_is_cut_off() {
+    // The passing of time is what is tested.
+    let silence = std::time::Duration::from_millis(50);
+    let server = serve_with(|settings| settings.limits.translate_silence = silence).await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = format!(
+        "POST /v1/translate?from=codex&to=ai-sdk HTTP/1.1\r\nhost: localhost\r\n\
+         authorization: Bearer {ADMIN}\r\ntransfer-encoding: chunked\r\n\r\n"
+    );
+    let line = "{\"type\":\"thread.started\",\"thread_id\":\"t1\"}\n";
+    let begin = format!("{head}{:x}\r\n{line}\r\n", line.len());
+    stream.write_all(begin.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let read = stream.read_to_end(&mut answer);
+    let read = tokio::time::timeout(std::time::Duration::from_secs(30), read).await;
+    // The connection may be closed or reset.
+    let _ = read.unwrap();
+    let answer = String::from_utf8(answer).unwrap();
+    assert!(answer.contains("stream-start"), "{answer}");
+    assert!(!answer.ends_with("0\r\n\r\n"), "the last chunk would complete it: {answer}");
+}

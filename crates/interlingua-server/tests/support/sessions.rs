@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use interlingua_server::{Command, NewSession, Sessions};
+use interlingua_server::Sessions;
+use interlingua_sessions::host::{Command, NewSession};
 use interlingua_sessions::{
     Acknowledgement, Answer, Clock, CommandState, CommandUpdate, Commit, Error, IdempotencyKey,
     Patch, SessionId, SessionRecord, State, Store, Waiting,
@@ -30,8 +31,8 @@ impl Sessions for StoredSessions {
                 mode: request.mode,
                 metadata: request.metadata,
                 owner: request.owner,
-                continues: request.continue_from,
-                ttl_ms: request.ttl_ms,
+                continues: request.continues,
+                ttl_ms: request.ttl.and_then(|ttl| u64::try_from(ttl.as_millis()).ok()),
                 state: State::Idle,
                 ..SessionRecord::new(id.clone(), request.agent, (self.clock)())
             };

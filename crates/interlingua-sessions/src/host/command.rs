@@ -4,9 +4,10 @@ use interlingua_agents::permission::{Always, Decision};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A command for a session, as it is stored.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
+/// A command for a session, as clients send it and as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "type", rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Command {
     /// A prompt. It is queued, and begins a turn when those before it have ended.
@@ -37,8 +38,9 @@ pub enum Command {
     Answer {
         /// The id of the request, or of its tool call.
         request: String,
-        /// The answer. Without one, the question is declined.
+        /// The answer, in the form that the question asks for. Without one, the question is declined.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
         answer: Option<Value>,
         /// Why it is declined; the agent receives it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +48,7 @@ pub enum Command {
     },
     /// Stops the running turn.
     Interrupt,
-    /// Ends the session.
+    /// Ends the session. It takes no more commands, and its stream is closed.
     Close,
 }
 
@@ -59,6 +61,7 @@ impl Command {
 
 /// What happens to a prompt while the session waits for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum WhilePending {
@@ -73,6 +76,7 @@ pub enum WhilePending {
 
 /// How a permission request is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Verdict {
@@ -118,5 +122,6 @@ mod tests {
         assert_eq!(serde_json::to_value(read(decide.clone()).unwrap()).unwrap(), decide);
         assert!(read(json!({"type": "prompt", "text": "go", "whilePending": "maybe"})).is_err());
         assert!(read(json!({"type": "fly"})).is_err());
+        assert!(read(json!({"type": "prompt", "text": "go", "speed": 1})).is_err());
     }
 }

@@ -53,8 +53,8 @@ const RECOVERY_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a prompt waits for the owner of its session, which may refuse it, before it is acknowledged.
 const PROMPT_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a session that is deleted may take to end its agent.
-const END_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the owner of a session may take to end its agent and to delete it.
+const DELETE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The fact of the host that identifies the request which created a session.
 const REQUEST: &str = "request";
@@ -358,12 +358,14 @@ impl Host {
     pub async fn delete(&self, id: &SessionId) -> Result<bool, Error> {
         let (host, id) = (self.clone(), id.clone());
         detached(async move {
-            let (ended, waits) = oneshot::channel();
-            if host.shared.wake_owner(&id, Wake::End(ended)) {
-                // An owner that cannot store anything does not listen. It ends when it finds that its
-                // session is gone.
-                let _ = tokio::time::timeout(END_PATIENCE, waits).await;
+            let (sender, deleted) = oneshot::channel();
+            if host.shared.wake_owner(&id, Wake::Delete(sender))
+                && let Ok(Ok(deleted)) = tokio::time::timeout(DELETE_PATIENCE, deleted).await
+            {
+                return deleted;
             }
+            // There is no owner, or it cannot store anything and does not listen. It ends when it finds
+            // that its session is gone.
             host.shared.store.delete(&id).await
         })
         .await

@@ -35,8 +35,8 @@ pub(super) enum Wake {
     Command { key: IdempotencyKey, acknowledged: oneshot::Sender<Result<Acknowledgement, Error>> },
     /// The host was started, and the session may have been left in the middle of a turn.
     Recover(oneshot::Sender<()>),
-    /// The session will be deleted.
-    End(oneshot::Sender<()>),
+    /// The session is to be deleted.
+    Delete(oneshot::Sender<Result<bool, Error>>),
     /// Another session needs the place of an agent that rests.
     MakeRoom,
 }
@@ -210,11 +210,7 @@ impl Owner {
                 // Recovery comes before everything else.
                 let _ = recovered.send(());
             }
-            Wake::End(ended) => {
-                self.stop_agent().await;
-                let _ = ended.send(());
-                return Err(Error::NotFound(self.id.clone()));
-            }
+            Wake::Delete(deleted) => self.delete(deleted).await?,
             Wake::MakeRoom => {
                 match self.observed.turn == Turn::Resting && self.prompts.is_empty() {
                     true => self.close_agent().await,
@@ -418,10 +414,11 @@ fn answer_all(wakes: &mut mpsc::UnboundedReceiver<Wake>, error: &Error) {
             Wake::Command { acknowledged, .. } => {
                 let _ = acknowledged.send(Err(error.clone()));
             }
-            Wake::Recover(done) | Wake::End(done) => {
+            Wake::Recover(done) => {
                 let _ = done.send(());
             }
-            Wake::MakeRoom => {}
+            // The sender deletes the session itself.
+            Wake::Delete(_) | Wake::MakeRoom => {}
         }
     }
 }

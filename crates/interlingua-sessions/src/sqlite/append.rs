@@ -6,7 +6,8 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::operations::{self, NEXT, ROW, insert_row, signed, unsigned};
+use super::operations::{self, signed, unsigned};
+use super::rows::{self, NEXT, ROW};
 use super::{alone, failed};
 use crate::{Commit, Error, Fence, SessionId, Tail};
 
@@ -42,7 +43,7 @@ fn entries_alone(
     }
     let Some((session, tail)) = end(connection, id, fence, now)? else { return Ok(None) };
     let lines = entries.continuing(id, tail.next)?;
-    insert_row(connection, session, tail.next, entries.len(), lines)?;
+    rows::insert(connection, session, tail.next, entries.len(), lines)?;
     Ok(Some(Tail { next: tail.next + entries.len(), ..tail }))
 }
 

@@ -5,7 +5,7 @@
 //! process has locked, so the system reveals whether it still exists, however it ended.
 
 use std::fs::{File, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,12 +15,15 @@ use crate::{Error, SessionId};
 /// process that is about to lock it.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The size of what is written in order to find out whether there is space: that of a row of the log.
+const PROBE: usize = 32 << 10;
+
 /// The name under which this process holds sessions.
 pub(super) struct Holder {
     folder: PathBuf,
     name: String,
     /// Locked as long as the process uses the store.
-    _lock: File,
+    lock: File,
 }
 
 impl Holder {
@@ -35,7 +38,15 @@ impl Holder {
         });
         let lock = locked.map_err(|problem| failed(&file, &problem))?;
         remove_abandoned(&folder);
-        Ok(Self { folder, name, _lock: lock })
+        Ok(Self { folder, name, lock })
+    }
+
+    /// Checks that there is space on the disk of the store. A change does not show that, because SQLite
+    /// may write it to a part of its files that it has used before.
+    pub(super) fn check_space(&self) -> Result<(), Error> {
+        let written = (&self.lock).write_all(&[0; PROBE]);
+        let freed = self.lock.set_len(0);
+        written.and(freed).map_err(|problem| failed(&self.folder, &problem))
     }
 
     pub(super) fn name(&self) -> &str {

@@ -14,6 +14,7 @@ mod holder;
 mod import;
 mod operations;
 mod recorder;
+mod rows;
 mod schema;
 mod writer;
 
@@ -166,11 +167,13 @@ impl SqliteStore {
         let run: RunChange = Box::new(move |connection| {
             let changed = connection.and_then(|connection| change(connection, (shared.clock)()));
             Box::new(move |stored: Result<(), Error>| {
-                let result = stored.and(changed).map(|Changed { result, moved }| {
+                // Why the change itself failed comes first.
+                let result = changed.and_then(|Changed { result, moved }| {
+                    stored?;
                     if let Some((id, tail)) = moved {
                         shared.wakes.moved(&id, tail);
                     }
-                    result
+                    Ok(result)
                 });
                 // The caller may not be interested any more.
                 let _ = answer.send(result);
@@ -249,6 +252,10 @@ fn alone<T>(
     run("SAVEPOINT change")?;
     let changed = change();
     if changed.is_err() {
+        // SQLite may have undone the whole transaction, and the savepoint with it.
+        if connection.is_autocommit() {
+            return changed;
+        }
         run("ROLLBACK TO change")?;
     }
     run("RELEASE change")?;
@@ -358,6 +365,10 @@ impl Store for SqliteStore {
     }
 
     fn probe(&self) -> Answer<'_, ()> {
-        self.change(|connection, _| operations::probe(connection).map(Changed::still))
+        let shared = Arc::clone(&self.shared);
+        self.change(move |connection, _| {
+            shared.holder.check_space()?;
+            operations::probe(connection).map(Changed::still)
+        })
     }
 }

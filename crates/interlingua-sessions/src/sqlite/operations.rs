@@ -1,23 +1,15 @@
 //! What each operation does in the database. None of them knows of threads or groups.
 
-use memchr::{memchr, memchr_iter, memrchr};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
 use super::failed;
 use super::holder::Holder;
+use super::rows::{self, NEXT};
 use crate::{
     Acknowledgement, CommandState, CommandUpdate, Commit, Error, Fence, Filter, IdempotencyKey,
     Page, Patch, SessionId, SessionRecord, State, StoredCommand, Tail,
 };
-
-/// The size of a row of the log. A reader may begin anywhere in it, and SQLite reads rows as a whole.
-pub(super) const ROW: usize = 32 << 10;
-
-/// The number of the next entry of a session. Its column is not moved by every append, so the last row
-/// of the log counts; but if rows at the end were lost, the column shows it.
-pub(super) const NEXT: &str = "max(least_next, coalesce((SELECT first + count FROM log \
-     WHERE session = number ORDER BY first DESC LIMIT 1), 0))";
 
 /// A session that exists.
 pub(super) struct Found {
@@ -145,10 +137,12 @@ fn remove(
     condition: &str,
     value: impl rusqlite::ToSql,
 ) -> Result<usize, Error> {
-    for table in ["log", "commands"] {
-        let numbers = format!("SELECT number FROM sessions WHERE {condition}");
-        let delete = format!("DELETE FROM {table} WHERE session IN ({numbers})");
-        execute(connection, &delete, params![value])?;
+    let query = format!("SELECT number FROM sessions WHERE {condition}");
+    let mut statement = connection.prepare_cached(&query).map_err(failed)?;
+    let numbers = statement.query_map(params![value], |row| row.get(0)).map_err(failed)?;
+    for number in numbers.collect::<Result<Vec<i64>, _>>().map_err(failed)? {
+        rows::delete(connection, number)?;
+        execute(connection, "DELETE FROM commands WHERE session = ?1", [number])?;
     }
     execute(connection, &format!("DELETE FROM sessions WHERE {condition}"), params![value])
 }
@@ -211,7 +205,7 @@ pub(super) fn commit(
     }
     let Found { number, next, commands, mut record, .. } = found;
     let lines = commit.entries.continuing(id, unsigned(next))?;
-    append(connection, number, unsigned(next), lines)?;
+    rows::append(connection, number, unsigned(next), lines)?;
     let count = signed(commit.entries.len());
     for CommandUpdate { key, state, sequence } in &commit.commands {
         if let Some(mut command) = command(connection, number, key)?
@@ -237,41 +231,6 @@ pub(super) fn commit(
     Ok(Tail { next: unsigned(next), closed, commands: unsigned(commands) })
 }
 
-/// Appends lines to a log, in rows of limited size.
-fn append(connection: &Connection, session: i64, next: u64, lines: &[u8]) -> Result<(), Error> {
-    let (mut first, mut rest) = (next, lines);
-    while !rest.is_empty() {
-        let (row, after) = rest.split_at(end_of_row(rest));
-        let count = memchr_iter(b'\n', row).count() as u64;
-        insert_row(connection, session, first, count, row)?;
-        (first, rest) = (first + count, after);
-    }
-    Ok(())
-}
-
-/// Appends a row to a log.
-pub(super) fn insert_row(
-    connection: &Connection,
-    session: i64,
-    first: u64,
-    count: u64,
-    lines: &[u8],
-) -> Result<(), Error> {
-    let insert = "INSERT INTO log (session, first, count, lines) VALUES (?1, ?2, ?3, ?4)";
-    let row = params![session, signed(first), signed(count), lines];
-    execute(connection, insert, row).map(drop)
-}
-
-/// The length of the lines that are stored in one row: not more than [`ROW`], but at least one.
-fn end_of_row(lines: &[u8]) -> usize {
-    if lines.len() <= ROW {
-        return lines.len();
-    }
-    let within = lines.get(..ROW).and_then(|within| memrchr(b'\n', within));
-    let end = within.or_else(|| memchr(b'\n', lines));
-    end.map_or(lines.len(), |end| end + 1)
-}
-
 pub(super) fn read(
     connection: &Connection,
     id: &SessionId,
@@ -284,57 +243,8 @@ pub(super) fn read(
     if from >= page.tail.next {
         return Ok(page);
     }
-    // A row has several entries, so the one that contains the first may begin before it.
-    let query = "SELECT first, count, lines FROM log WHERE session = ?1 AND first >= \
-                 (SELECT max(first) FROM log WHERE session = ?1 AND first <= ?2) ORDER BY first";
-    let mut statement = connection.prepare_cached(query).map_err(failed)?;
-    let mut rows = statement.query(params![found.number, signed(from)]).map_err(failed)?;
-    while let Some(row) = rows.next().map_err(failed)? {
-        let first = unsigned(row.get(0).map_err(failed)?);
-        let count = unsigned(row.get(1).map_err(failed)?);
-        let lines = row.get_ref(2).and_then(|lines| Ok(lines.as_blob()?)).map_err(failed)?;
-        let is_whole = lines.ends_with(b"\n") && memchr_iter(b'\n', lines).count() as u64 == count;
-        if first > page.next || !is_whole {
-            return Err(damaged(id, page.next));
-        }
-        let lines = after_lines(lines, page.next.saturating_sub(first));
-        if page.lines.len() + lines.len() <= limit {
-            page.lines.extend_from_slice(lines);
-            page.next = page.next.max(first + count);
-        } else {
-            take_lines(lines, limit, &mut page);
-            return Ok(page);
-        }
-    }
-    match page.next < page.tail.next {
-        true => Err(damaged(id, page.next)),
-        false => Ok(page),
-    }
-}
-
-fn damaged(id: &SessionId, number: u64) -> Error {
-    Error::Failed(format!("entry {number} of the session {id} is lost: the file is damaged"))
-}
-
-/// What follows some lines.
-fn after_lines(lines: &[u8], count: u64) -> &[u8] {
-    let last = usize::try_from(count).unwrap_or(usize::MAX).checked_sub(1);
-    let end = last.map_or(Some(0), |last| Some(memchr_iter(b'\n', lines).nth(last)? + 1));
-    end.and_then(|end| lines.get(end..)).unwrap_or_default()
-}
-
-/// Adds lines to a page within a limit, but at least one if the page has none.
-fn take_lines(lines: &[u8], limit: usize, page: &mut Page) {
-    let mut taken = 0;
-    for end in memchr_iter(b'\n', lines).map(|end| end + 1) {
-        let is_first = page.lines.is_empty() && taken == 0;
-        if !is_first && page.lines.len() + end > limit {
-            break;
-        }
-        taken = end;
-        page.next += 1;
-    }
-    page.lines.extend_from_slice(lines.get(..taken).unwrap_or_default());
+    rows::read(connection, id, found.number, limit, &mut page)?;
+    Ok(page)
 }
 
 /// Stores a command, unless it is known. Returns the end of the log if it is new.
@@ -449,7 +359,7 @@ fn stored_command(row: &Row<'_>) -> rusqlite::Result<Result<StoredCommand, Error
     })())
 }
 
-fn execute(
+pub(super) fn execute(
     connection: &Connection,
     statement: &str,
     values: impl rusqlite::Params,

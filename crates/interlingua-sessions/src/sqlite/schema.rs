@@ -46,8 +46,18 @@ const STEPS: &[&str] = &[
     INSERT INTO fences VALUES (0);",
     // 2: the process that holds a session
     "ALTER TABLE sessions ADD COLUMN holder TEXT;",
-    // 3: an append alone does not move this column, so that it changes one page only
-    "ALTER TABLE sessions RENAME COLUMN next TO least_next;",
+    // 3: an append changes one page only, since it does not move the number of the next entry; rows of
+    // the log are found without reading others, and have a checksum, except for those from before
+    "ALTER TABLE sessions RENAME COLUMN next TO least_next;
+    ALTER TABLE log RENAME TO log_before;
+    CREATE TABLE log (
+        place INTEGER PRIMARY KEY,
+        count INTEGER NOT NULL,
+        checksum INTEGER,
+        lines BLOB NOT NULL
+    ) STRICT;
+    INSERT INTO log SELECT session << 32 | first, count, NULL, lines FROM log_before;
+    DROP TABLE log_before;",
 ];
 
 /// The newest version.

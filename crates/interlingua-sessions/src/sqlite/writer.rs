@@ -94,14 +94,13 @@ impl Writer {
         };
         // If the disk is full, SQLite may undo the whole transaction. What follows would then be
         // committed on its own.
-        let run = |operation: Operation| {
-            let lost = || Error::Failed("the transaction was undone by the database".to_owned());
-            let connection =
-                if transaction.is_autocommit() { Err(lost()) } else { Ok(&*transaction) };
-            (operation.run)(connection)
+        let check = || match transaction.is_autocommit() {
+            true => Err(Error::Failed("the transaction was undone by the database".to_owned())),
+            false => Ok(()),
         };
+        let run = |operation: Operation| (operation.run)(check().map(|()| &*transaction));
         let done = group.into_iter().map(run).collect();
-        let stored = transaction.commit().map_err(failed);
+        let stored = check().and_then(|()| transaction.commit().map_err(failed));
         if stored.is_ok() {
             // A commit that waits for the disk brings all earlier ones there, too.
             let since = self.unsynced.take().unwrap_or_else(Instant::now);
@@ -117,5 +116,99 @@ impl Writer {
             self.syncs = syncs;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::mpsc;
+
+    use interlingua::event::{Event, Notice};
+    use interlingua::json::Text;
+    use interlingua::{Entry, Origin};
+
+    use super::*;
+    use crate::sqlite::{Changed, SqliteStore};
+    use crate::{Commit, Fence, SessionId, SessionRecord, Store};
+
+    fn commit(sequence: u64, text: &str) -> Commit {
+        let notice = Notice { text: Text::from(text.to_owned()), ..Notice::default() };
+        let (origin, event) = (Origin::default(), Event::new(notice));
+        let entry = Entry { sequence, received_at: None, epoch: 0, origin, event, raw: None };
+        Commit { entries: vec![entry].into(), ..Commit::default() }
+    }
+
+    async fn owned(store: &SqliteStore, name: &str) -> (SessionId, Fence) {
+        let id = SessionId::new(name).unwrap();
+        store.create(SessionRecord::new(id.clone(), "codex", 1)).await.unwrap();
+        let fence = store.claim(&id).await.unwrap();
+        (id, fence)
+    }
+
+    /// Lets the file grow by so many pages of 4 KB.
+    async fn limit(store: &SqliteStore, pages: i64) {
+        let change = move |connection: &Connection, _| {
+            let count = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+            let now = connection.query_row("PRAGMA page_count", [], count).map_err(failed)?;
+            connection.pragma_update(None, "max_page_count", now + pages).map_err(failed)?;
+            Ok(Changed::still(()))
+        };
+        store.change(change).await.unwrap();
+    }
+
+    fn open(path: &Path) -> SqliteStore {
+        SqliteStore::open(path, Durability::default()).unwrap()
+    }
+
+    /// When there is no space for a row, SQLite undoes the whole transaction: what was changed before is
+    /// undone, and what follows would be committed on its own.
+    #[tokio::test]
+    async fn a_group_whose_transaction_is_undone_fails_as_a_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder.path().join("sessions.db"));
+        let (before, on_before) = owned(&store, "before").await;
+        let (large, on_large) = owned(&store, "large").await;
+        let (after, on_after) = owned(&store, "after").await;
+        limit(&store, 8).await;
+        // The writer waits within a change, so that those that follow it are one group.
+        let (running, is_running) = mpsc::channel();
+        let (go_on, goes_on) = mpsc::channel::<()>();
+        let wait = store.change(move |_, _| {
+            let _ = running.send(());
+            let _ = goes_on.recv();
+            Ok(Changed::still(()))
+        });
+        let group = async {
+            tokio::join!(
+                store.commit(&before, on_before, commit(0, "before")),
+                store.commit(&large, on_large, commit(0, &"x".repeat(200_000))),
+                store.commit(&after, on_after, commit(0, "after")),
+            )
+        };
+        let mut wait = std::pin::pin!(wait);
+        let mut group = std::pin::pin!(group);
+        std::future::poll_fn(|context| {
+            assert!(wait.as_mut().poll(context).is_pending());
+            is_running.recv().unwrap();
+            assert!(group.as_mut().poll(context).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+        go_on.send(()).unwrap();
+        wait.await.unwrap();
+        let (first, second, third) = group.await;
+        for failed in [&first, &second, &third] {
+            assert!(matches!(failed, Err(Error::Failed(_))), "{failed:?}");
+        }
+        assert!(second.unwrap_err().to_string().contains("full"));
+        // Nothing of it is stored, and the next group is.
+        for (id, fence) in [(&before, on_before), (&after, on_after)] {
+            assert_eq!(store.read(id, 0, 1000).await.unwrap().next, 0, "{id}");
+            assert_eq!(store.commit(id, fence, commit(0, "again")).await.unwrap().next, 1, "{id}");
+        }
+        limit(&store, 1000).await;
+        let stored = store.commit(&large, on_large, commit(0, &"x".repeat(200_000))).await;
+        assert_eq!(stored.unwrap().next, 1);
     }
 }

@@ -1,205 +1,15 @@
-//! A host owns live sessions: prompts run once and in order, what the agent emits is stored, and a
-//! session whose owner was lost goes on truthfully. A shell script plays Claude Code.
+//! A host owns live sessions: prompts run once and in order, and what the agent emits is stored.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use interlingua::Entry;
-use interlingua::event::{Data, Event, HostState, Outcome};
-use interlingua::json::{Json, Text};
-use interlingua_agents::agent::program::Program;
-use interlingua_agents::{Options, Request};
-use interlingua_sessions::host::{
-    Command, HostLimits, Launcher, Logs, NewSession, Prepared, Received, Verdict, WhilePending,
-};
-use interlingua_sessions::{
-    Acknowledgement, CommandState, CommandUpdate, Commit, Error, Host, MemoryStore, Patch,
-    SessionId, SessionRecord, State, Store, Waiting,
-};
+use interlingua::event::{Data, Outcome};
+use interlingua_sessions::host::{Command, HostLimits, NewSession, Verdict, WhilePending};
+use interlingua_sessions::{CommandState, Error, Host, State, Store, Waiting};
 use serde_json::json;
-use tempfile::TempDir;
 
-use crate::support::{key, parsed};
-
-/// Reacts to words of its prompt, and otherwise repeats it: `wait` (until it is interrupted), `die`,
-/// `flood` (prints without a pause), `touch` (asks for a permission), `ask` (asks a question). Every prompt is added to a file.
-const TALKER: &str = r#"#!/bin/sh
-say() { echo '{"type":"assistant","message":{"id":"m'$n'","role":"assistant","content":[{"type":"text","text":"'"$1"'"}]},"session_id":"s1","uuid":"u'$n'"}'; }
-end() { echo '{"type":"result","subtype":"'$1'","is_error":'$2',"terminal_reason":"'$3'","result":"","session_id":"s1","uuid":"r'$n'"}'; }
-request() { echo '{"type":"control_request","request_id":"q'$n'","request":{"subtype":"can_use_tool","tool_name":"'$1'","input":'"$2"',"tool_use_id":"c'$n'"}}'; }
-n=$$
-while read -r line; do
-  case $line in
-    *'"subtype":"interrupt"'*) end error_during_execution true aborted_streaming; continue;;
-    *'"control_response"'*)
-      case $line in
-        *'"behavior":"allow"'*'"answers"'*) say answered;;
-        *'"behavior":"allow"'*) say allowed;;
-        *) say denied;;
-      esac
-      end success false completed; continue;;
-    *'"type":"user"'*) ;;
-    *) continue;;
-  esac
-  n=$((n+1))
-  echo "$line" >> received
-  echo '{"type":"system","subtype":"init","session_id":"s1","model":"m","cwd":"/w","tools":[],"uuid":"i'$n'"}'
-  case $line in
-    *die*) say begins; exit 7;;
-    *wait*) say begins; continue;;
-    *flood*) i=0; while [ $i -lt 2000 ]; do i=$((i+1)); n=$((n+1)); say more; done; continue;;
-    *touch*) request Bash '{"command":"touch x"}'; continue;;
-    *ask*) request AskUserQuestion '{"questions":[{"question":"Which?","header":"W","options":[{"label":"Red","description":"r"},{"label":"Blue","description":"b"}],"multiSelect":false}]}'; continue;;
-    *) text=${line#*content\":\"}; say "${text%%\"*}"; end success false completed;;
-  esac
-done
-"#;
-
-/// Launches the script, and notes each launch.
-struct Scripts {
-    folder: TempDir,
-    launches: Mutex<Vec<SessionRecord>>,
-    received: Received,
-}
-
-impl Scripts {
-    fn new(received: Received) -> Arc<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let script = folder.path().join("talker");
-        std::fs::write(&script, TALKER).unwrap();
-        let description = format!(
-            "command = \"/bin/sh\"\narguments = [{:?}]\ndialect = \"claude\"\nprompt = \"protocol\"\n",
-            script.display().to_string()
-        );
-        std::fs::write(folder.path().join("talker.toml"), description).unwrap();
-        Arc::new(Self { folder, launches: Mutex::default(), received })
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// How often the agent received a text.
-    fn times(&self, text: &str) -> usize {
-        let received = std::fs::read_to_string(self.path("received")).unwrap_or_default();
-        received.lines().filter(|line| line.contains(text)).count()
-    }
-}
-
-impl Launcher for Scripts {
-    fn check(&self, record: &SessionRecord) -> Result<(), String> {
-        match &*record.agent {
-            "talker" | "missing" => Ok(()),
-            other => Err(format!("no agent is called `{other}`")),
-        }
-    }
-
-    fn needs_log(&self, _record: &SessionRecord) -> bool {
-        false
-    }
-
-    fn prepare(&self, record: &SessionRecord, _logs: &Logs) -> Result<Prepared, String> {
-        self.launches.lock().unwrap().push(record.clone());
-        if record.agent == "missing" {
-            return Err("the agent is not installed".to_owned());
-        }
-        let program = Program::read(&self.path("talker.toml")).map_err(|it| it.to_string())?;
-        let request = Request { folder: self.folder.path().to_owned(), ..Request::default() };
-        let agent = program.prepare(&request).map_err(|it| it.to_string())?;
-        Ok(Prepared { agent: Box::new(agent), options: Options::default() })
-    }
-
-    fn received(&self, _record: &SessionRecord, _prompt: &str) -> Received {
-        self.received
-    }
-}
-
-struct Fixture {
-    host: Host,
-    store: Arc<MemoryStore>,
-    scripts: Arc<Scripts>,
-}
-
-impl Fixture {
-    async fn new() -> Self {
-        Self::with(HostLimits::default()).await
-    }
-
-    async fn with(limits: HostLimits) -> Self {
-        let (store, scripts) = (Arc::new(MemoryStore::default()), Scripts::new(Received::Unknown));
-        let host = Host::open(store.clone(), scripts.clone(), limits).await.unwrap();
-        Self { host, store, scripts }
-    }
-
-    async fn create(&self, prompt: &str) -> SessionId {
-        let prompt = Some(prompt.to_owned());
-        let new = NewSession { agent: "talker".to_owned(), prompt, ..NewSession::default() };
-        self.host.create(new).await.unwrap().id
-    }
-
-    async fn send(&self, id: &SessionId, name: &str, command: Command) -> Acknowledgement {
-        within(self.host.command(id, key(name), command)).await.unwrap()
-    }
-
-    /// Waits until the entries of a session satisfy a condition; returns them.
-    async fn until(&self, id: &SessionId, done: impl Fn(&[Entry]) -> bool) -> Vec<Entry> {
-        let mut tail = self.store.watch(id);
-        loop {
-            let log = log(&*self.store, id).await;
-            if done(&log) {
-                return log;
-            }
-            within(tail.changed()).await.unwrap();
-        }
-    }
-
-    /// Waits until the record of a session satisfies a condition.
-    async fn until_record(&self, id: &SessionId, done: impl Fn(&SessionRecord) -> bool) {
-        within(async {
-            while !self.store.load(id).await.unwrap().is_some_and(|record| done(&record)) {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
-    }
-
-    async fn until_turns(&self, id: &SessionId, count: usize) -> Vec<Entry> {
-        self.until(id, |log| outcomes(log).len() >= count).await
-    }
-}
-
-async fn within<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), work).await.unwrap()
-}
-
-async fn log(store: &dyn Store, id: &SessionId) -> Vec<Entry> {
-    parsed(&store.read(id, 0, usize::MAX).await.unwrap().lines)
-}
-
-fn outcomes(log: &[Entry]) -> Vec<Outcome> {
-    let outcome = |entry: &Entry| match &entry.event.data {
-        Data::TurnEnded(ended) => Some(ended.outcome.clone()),
-        _ => None,
-    };
-    log.iter().filter_map(outcome).collect()
-}
-
-fn texts(log: &[Entry]) -> Vec<String> {
-    let text = |entry: &Entry| match &entry.event.data {
-        Data::Block(block) => Some(block.text.to_string()),
-        _ => None,
-    };
-    log.iter().filter_map(text).collect()
-}
-
-fn kinds(log: &[Entry]) -> Vec<&'static str> {
-    log.iter().map(|entry| entry.event.data.kind()).collect()
-}
-
-fn prompt(text: &str) -> Command {
-    Command::prompt(text)
-}
+use crate::support::key;
+use crate::talker::{Fixture, kinds, log, outcomes, prompt, texts, within};
 
 fn requested(log: &[Entry]) -> bool {
     let kinds = kinds(log);
@@ -399,6 +209,32 @@ async fn live_agents_are_bounded_and_closed_when_they_rest() {
     assert_eq!(log.last().unwrap().epoch, 2);
 }
 
+/// The session that has rested longest is asked to make room, and has a prompt again by then: the next one
+/// is asked.
+#[tokio::test]
+async fn a_session_that_works_again_passes_on_that_room_is_needed() {
+    let fixture = Fixture::with(HostLimits { live: 2, ..HostLimits::default() }).await;
+    let longest = fixture.create("one").await;
+    fixture.until_turns(&longest, 1).await;
+    fixture.until_record(&longest, |record| record.state == State::Idle).await;
+    let other = fixture.create("two").await;
+    fixture.until_turns(&other, 1).await;
+    fixture.until_record(&other, |record| record.state == State::Idle).await;
+    let new = NewSession { agent: "talker".to_owned(), ..NewSession::default() };
+    let needs_room = within(fixture.host.create(new)).await.unwrap().id;
+    // The tasks of the runtime take turns: the owner that needs room is begun before the one that has rested
+    // longest learns of its prompt.
+    let (needs, works) = tokio::join!(
+        fixture.send(&needs_room, "three", prompt("three")),
+        fixture.send(&longest, "wait", prompt("wait")),
+    );
+    assert_eq!((needs.state, works.state), (CommandState::Accepted, CommandState::Accepted));
+    let log = fixture.until_turns(&needs_room, 1).await;
+    assert_eq!(texts(&log), ["three"]);
+    fixture.until(&longest, |log| texts(log) == ["one", "begins"]).await;
+    assert_eq!(fixture.host.live(), 2);
+}
+
 #[tokio::test]
 async fn a_shutdown_ends_turns_truthfully_and_keeps_what_waits() {
     let fixture = Fixture::new().await;
@@ -508,60 +344,4 @@ async fn an_owner_that_was_replaced_stops() {
     })
     .await;
     assert_eq!(log(&*fixture.store, &id).await.len(), before.len());
-}
-
-/// A session as a host leaves it that is killed between the intent to send a prompt and its receipt.
-async fn between_intent_and_receipt(store: &MemoryStore) -> SessionId {
-    let id = SessionId::new("cut").unwrap();
-    let record = SessionRecord::new(id.clone(), "talker", 1);
-    store.create(SessionRecord { id_seed: 7, ..record }).await.unwrap();
-    let body = serde_json::to_value(prompt("once")).unwrap();
-    store.submit(&id, key("once"), body).await.unwrap();
-    let raw = Json::from_serialize(&json!({"key": "once"}));
-    let intent = Event::new(HostState { name: Text::plain("prompt"), raw });
-    let origin = interlingua::Origin { added: true, ..interlingua::Origin::default() };
-    let entry =
-        Entry { sequence: 0, received_at: None, epoch: 0, origin, event: intent, raw: None };
-    let (state, sequence) = (CommandState::Delivering, Some(0));
-    let fence = store.claim(&id).await.unwrap();
-    let commands = vec![CommandUpdate { key: key("once"), state, sequence }];
-    let patch = Patch { state: Some(State::Working), ..Patch::default() };
-    store
-        .commit(&id, fence, Commit { entries: vec![entry].into(), patch, commands })
-        .await
-        .unwrap();
-    id
-}
-
-#[tokio::test]
-async fn a_prompt_whose_delivery_is_unknown_is_not_sent_again() {
-    for (received, outcome, times) in [
-        (Received::Unknown, Outcome::Failed, 0),
-        (Received::Yes, Outcome::Failed, 0),
-        (Received::No, Outcome::Completed, 1),
-    ] {
-        let (store, scripts) = (Arc::new(MemoryStore::default()), Scripts::new(received));
-        let id = between_intent_and_receipt(&store).await;
-        let limits = HostLimits::default();
-        let host = Host::open(store.clone(), scripts.clone(), limits).await.unwrap();
-        let fixture = Fixture { host, store, scripts };
-        let log = fixture.until_turns(&id, 1).await;
-        assert_eq!(outcomes(&log), [outcome], "{received:?}");
-        fixture.until_record(&id, |record| record.state == State::Idle).await;
-        let acknowledged = fixture.send(&id, "once", prompt("once")).await.state;
-        match received {
-            Received::Unknown => {
-                let CommandState::Unknown { reason } = acknowledged else {
-                    panic!("{acknowledged:?}")
-                };
-                assert!(reason.starts_with("delivery unknown"), "{reason}");
-            }
-            _ => assert_eq!(acknowledged, CommandState::Delivered, "{received:?}"),
-        }
-        assert_eq!(fixture.scripts.times("once"), times, "{received:?}");
-        // Only a new command sends it.
-        fixture.send(&id, "new", prompt("once more")).await;
-        fixture.until_turns(&id, 2).await;
-        assert_eq!(fixture.scripts.times("once more"), 1);
-    }
 }

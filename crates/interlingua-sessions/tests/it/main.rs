@@ -4,5 +4,7 @@
 mod contract;
 mod host;
 mod recorder;
+mod recovery;
 mod sqlite;
 mod support;
+mod talker;

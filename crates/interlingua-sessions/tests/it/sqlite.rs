@@ -123,18 +123,54 @@ async fn a_session_of_a_killed_process_is_recognised() {
 
 #[tokio::test]
 async fn an_older_schema_is_migrated() {
+    for schema in [include_str!("schema-1.sql"), include_str!("schema-2.sql")] {
+        let (hands, folder) = (Hands::new(), tempfile::tempdir().unwrap());
+        let path = folder.path().join("sessions.db");
+        rusqlite::Connection::open(&path).unwrap().execute_batch(schema).unwrap();
+        let open =
+            || SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
+        let (store, session) = (open(), id("old"));
+        assert_eq!(store.load(&session).await.unwrap().unwrap().agent, "codex");
+        assert_eq!(numbers(&store.read(&session, 0, 10_000).await.unwrap().lines), [0, 1]);
+        assert_eq!(store.open_commands(&session).await.unwrap().len(), 1);
+        let fence = store.claim(&session).await.unwrap();
+        assert_eq!(store.commit(&session, fence, entries(2..3)).await.unwrap().next, 3);
+        drop(store);
+        let version = "PRAGMA user_version";
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        assert_eq!(connection.query_row(version, [], |row| row.get(0)), Ok(3));
+        // What the earlier version appended is read with what this one appends.
+        assert_eq!(numbers(&open().read(&session, 0, 10_000).await.unwrap().lines), [0, 1, 2]);
+    }
+}
+
+/// A line that is still a line, and even an entry, is not served if it is not the one that was appended.
+#[tokio::test]
+async fn an_entry_that_has_changed_is_not_served() {
     let (hands, folder) = (Hands::new(), tempfile::tempdir().unwrap());
     let path = folder.path().join("sessions.db");
+    let open =
+        || SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
+    let store = open();
+    let (session, fence) = owned(&store, "changed", &hands).await;
+    let (other, of_other) = owned(&store, "fine", &hands).await;
+    for numbers in [0..3, 3..6, 6..9] {
+        store.commit(&session, fence, entries(numbers.clone())).await.unwrap();
+        store.commit(&other, of_other, entries(numbers)).await.unwrap();
+    }
+    drop(store);
     let connection = rusqlite::Connection::open(&path).unwrap();
-    connection.execute_batch(include_str!("schema-1.sql")).unwrap();
-    drop(connection);
-    let store = SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
-    let session = id("old");
-    assert_eq!(store.load(&session).await.unwrap().unwrap().agent, "codex");
-    assert_eq!(numbers(&store.read(&session, 0, 10_000).await.unwrap().lines), [0, 1]);
-    assert_eq!(store.open_commands(&session).await.unwrap().len(), 1);
-    let fence = store.claim(&session).await.unwrap();
-    assert_eq!(store.commit(&session, fence, entries(2..3)).await.unwrap().next, 3);
+    let change = "UPDATE log SET lines = CAST(replace(CAST(lines AS TEXT), ?1, ?2) AS BLOB) \
+                  WHERE place >> 32 = 1";
+    for (was, is) in [("entry 4", "entry 5"), ("\"received_at\":7", "\"received_at\":6")] {
+        connection.execute(change, [was, is]).unwrap();
+        let store = open();
+        let damaged = store.read(&session, 0, 10_000).await.unwrap_err().to_string();
+        assert!(damaged.contains("of the session changed is lost or changed"), "{damaged}");
+        assert_eq!(store.read(&other, 0, 10_000).await.unwrap().next, 9);
+        drop(store);
+        connection.execute(change, [is, was]).unwrap();
+    }
 }
 
 #[cfg(unix)]

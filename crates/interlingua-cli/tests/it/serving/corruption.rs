@@ -74,12 +74,17 @@ fn a_damaged_command_is_not_executed() {
 /// Nothing is served in place of entries that are lost, and nothing is appended after them.
 #[test]
 fn a_damaged_log_is_an_error_of_its_session() {
-    let session = "session = (SELECT number FROM sessions WHERE id = ?1)";
-    let last = format!("first = (SELECT max(first) FROM log WHERE {session})");
+    let session = "place >> 32 = (SELECT number FROM sessions WHERE id = ?1)";
+    let last = format!("place = (SELECT max(place) FROM log WHERE {session})");
     for damaged in [
         format!("UPDATE log SET lines = x'00ff' WHERE {session}"),
         format!("UPDATE log SET lines = x'00ff' WHERE {session} AND {last}"),
-        format!("DELETE FROM log WHERE {session} AND first = 0"),
+        // It is still an entry, but not the one that the agent emitted.
+        format!(
+            "UPDATE log SET lines = CAST(replace(CAST(lines AS TEXT), 'hello two', 'hello tvo') AS BLOB) \
+             WHERE {session} AND instr(lines, CAST('hello two' AS BLOB)) > 0"
+        ),
+        format!("DELETE FROM log WHERE {session} AND place & 4294967295 = 0"),
         format!("DELETE FROM log WHERE {session} AND {last}"),
         format!("DELETE FROM log WHERE {session}"),
     ] {

@@ -1,7 +1,6 @@
 //! A server that is killed after it has announced a prompt, and before it was sent to the agent.
 
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
@@ -27,17 +26,6 @@ fn killed_between_intent_and_receipt(mut desk: Desk) -> (Desk, String, Vec<Value
     (desk, id, before)
 }
 
-/// A desk whose agent is found as `qwen`, so that its own files are known.
-fn desk_of_qwen() -> Desk {
-    let mut desk = Desk::with_agent(LISTENER, "acp");
-    std::fs::create_dir(desk.path("bin")).unwrap();
-    let program = desk.path("bin/qwen");
-    std::fs::copy(desk.path("agent"), &program).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    desk.agent = "qwen".to_owned();
-    desk
-}
-
 /// No file shows whether the agent has received the prompt: only a new command is sent.
 #[test]
 fn a_prompt_of_which_nothing_is_known_is_not_sent_again() {
@@ -57,7 +45,7 @@ fn a_prompt_of_which_nothing_is_known_is_not_sent_again() {
 /// The agent's own file has the prompt: its turn was cut off.
 #[test]
 fn a_prompt_in_the_file_of_the_agent_is_not_sent_again() {
-    let (mut desk, id, before) = killed_between_intent_and_receipt(desk_of_qwen());
+    let (mut desk, id, before) = killed_between_intent_and_receipt(Desk::of_qwen(LISTENER));
     let file = desk.path(".qwen/projects/p/s1.jsonl");
     let mut file = std::fs::File::options().append(true).open(file).unwrap();
     writeln!(file, "{}", json!({"content": "again"})).unwrap();
@@ -72,7 +60,7 @@ fn a_prompt_in_the_file_of_the_agent_is_not_sent_again() {
 /// The agent's own file does not have the prompt: the next server sends it.
 #[test]
 fn a_prompt_that_the_agent_never_read_is_sent_by_the_next_server() {
-    let (mut desk, id, before) = killed_between_intent_and_receipt(desk_of_qwen());
+    let (mut desk, id, before) = killed_between_intent_and_receipt(Desk::of_qwen(LISTENER));
     desk.restart(&id, &before);
     let end = desk.until(&id, |events| outcomes(events).len() == 2);
     assert_eq!(outcomes(&end), ["completed", "completed"]);

@@ -1,6 +1,7 @@
 //! A working folder, an agent, a store, and a server that can be killed.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -29,6 +30,8 @@ pub(super) struct Desk {
     pub(super) agent: String,
     /// Further arguments of the server.
     pub(super) arguments: Vec<String>,
+    /// Further variables of the server.
+    pub(super) environment: Vec<(&'static str, String)>,
 }
 
 impl Desk {
@@ -64,7 +67,19 @@ impl Desk {
             server: None,
             within: Vec::new(),
             arguments: Vec::new(),
+            environment: Vec::new(),
         }
+    }
+
+    /// A desk with a script that is found as `qwen`, so that its own files are known.
+    pub(super) fn of_qwen(script: &str) -> Self {
+        let mut desk = Self::with_agent(script, "acp");
+        std::fs::create_dir(desk.path("bin")).unwrap();
+        let program = desk.path("bin/qwen");
+        std::fs::copy(desk.path("agent"), &program).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        desk.agent = "qwen".to_owned();
+        desk
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -91,6 +106,7 @@ impl Desk {
         command.args(["--allow-agent", &self.agent]).args(&self.arguments);
         command.current_dir(self.path("work"));
         command.env("INTERLINGUA_TOKEN", TOKEN).env("HOME", self.folder.path());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{path}", self.path("bin").display()));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -135,7 +151,10 @@ impl Desk {
     }
 
     pub(super) fn create(&self, prompt: &str, key: &str) -> String {
-        let body = json!({"agent": self.agent, "prompt": prompt});
+        self.create_with(key, json!({"agent": self.agent, "prompt": prompt}))
+    }
+
+    pub(super) fn create_with(&self, key: &str, body: Value) -> String {
         let created = self.request("POST", "/v1/sessions", Some(key), Some(body));
         assert_eq!(created.status, 201, "{}", created.text());
         created.json()["id"].as_str().unwrap().to_owned()

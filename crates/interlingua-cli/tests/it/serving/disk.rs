@@ -3,12 +3,14 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 
 use super::desk::Desk;
 use super::script::said;
+use crate::http::Answer;
 use crate::log::{assert_continues, has, outcomes, turns};
 
 /// A small disk, which processes in a namespace of their own see.
@@ -135,6 +137,93 @@ fn the_output_of_an_agent_waits_for_space() {
     for reader in readers {
         assert_eq!(reader.finish().records, log);
     }
+}
+
+/// The server reports that it is not ready while nothing can be stored.
+#[test]
+fn a_server_whose_disk_is_full_is_not_ready() {
+    let mut desk = Desk::prepared();
+    let Some(disk) = SmallDisk::mount(&mut desk) else { return };
+    desk.start();
+    let ready = || desk.request("GET", "/readyz", None, None);
+    assert_eq!(ready().status, 200);
+    disk.fill();
+    let full = until(&ready, 503);
+    assert_eq!(full.json()["error"]["code"], "not_ready");
+    assert_eq!(full.header("retry-after"), Some("1"));
+    assert_eq!(desk.request("GET", "/healthz", None, None).status, 200);
+    disk.free();
+    until(&ready, 200);
+    let id = desk.create("hello", "k1");
+    desk.until(&id, has("turn_ended"));
+}
+
+/// Asks again until the answer has a status: the store is probed every two seconds at most.
+fn until(ask: &impl Fn() -> Answer, status: u16) -> Answer {
+    let begun = Instant::now();
+    loop {
+        let answer = ask();
+        if answer.status == status {
+            return answer;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{}", answer.text());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A session that cannot be deleted is still there, and goes on; its agent may have been ended.
+#[test]
+fn a_session_that_cannot_be_deleted_goes_on() {
+    let mut desk = Desk::prepared();
+    let Some(disk) = SmallDisk::mount(&mut desk) else { return };
+    desk.start();
+    let id = desk.create("wait", "k1");
+    let before = desk.until(&id, has("block_delta"));
+    disk.fill();
+    let path = format!("/v1/sessions/{id}");
+    let failed = desk.request("DELETE", &path, None, None);
+    assert_eq!(failed.status, 500, "{}", failed.text());
+    assert_continues(&before, &desk.events(&id));
+    disk.free();
+    // Its turn is not left open.
+    let after = desk.until(&id, has("turn_ended"));
+    assert_continues(&before, &after);
+    assert_eq!(outcomes(&after), ["failed"]);
+    desk.prompt(&id, "hello", "k2");
+    let end = desk.until(&id, |events| outcomes(events).len() == 2);
+    assert_eq!(outcomes(&end), ["failed", "completed"]);
+    assert_eq!((desk.times("wait"), desk.times("hello")), (1, 1));
+    assert_eq!(desk.request("DELETE", &path, None, None).status, 204);
+    assert_eq!(desk.request("GET", &path, None, None).status, 404);
+    desk.until_no_process();
+}
+
+/// The owner of a session does not listen while it waits for space. What it was asked to do meanwhile, and
+/// what was given up, is not done later.
+#[test]
+fn a_session_whose_output_waits_for_space_is_not_deleted_later() {
+    let mut desk = Desk::prepared();
+    let Some(disk) = SmallDisk::mount(&mut desk) else { return };
+    desk.start();
+    let go = desk.path("work/go");
+    mknodat(CWD, &go, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let id = desk.create("flood", "k1");
+    let before = desk.until(&id, has("block"));
+    disk.fill();
+    std::fs::write(&go, "\n").unwrap();
+    let path = format!("/v1/sessions/{id}");
+    // The agent has printed more than there is space for once its session is stuck.
+    let refused = format!("hello {}", "x".repeat(400_000));
+    assert_eq!(desk.prompt(&id, &refused, "k2").status, 500);
+    let failed = desk.request("DELETE", &path, None, None);
+    assert_eq!(failed.status, 500, "{}", failed.text());
+    disk.free();
+    let end = desk.until(&id, has("turn_ended"));
+    assert_continues(&before, &end);
+    let [turn] = &turns(&end)[..] else { panic!("{end:?}") };
+    assert_eq!((turn.outcome, &*turn.text), ("completed", &*said("flood")));
+    assert_eq!(desk.request("DELETE", &path, None, None).status, 204);
+    desk.until_no_process();
 }
 
 /// A server that is killed while the disk is full has lost nothing that was served. The next one closes

@@ -1,5 +1,7 @@
 //! A server that is killed or stopped in the middle of a turn.
 
+use serde_json::json;
+
 use super::desk::Desk;
 use crate::log::{assert_continues, cause, has, of_kind, outcomes};
 
@@ -31,7 +33,7 @@ fn a_killed_server_closes_the_turn_and_goes_on() {
         assert_continues(&after, &end);
         assert_eq!(outcomes(&end), ["failed", "completed"], "{prompt}");
         assert_eq!((desk.times(prompt), desk.times("and now")), (1, 1));
-        desk.command(&id, "c", serde_json::json!({"type": "close"}));
+        desk.command(&id, "c", json!({"type": "close"}));
         let log = desk.events(&id);
         assert_continues(&end, &log);
         for reader in readers {
@@ -51,6 +53,33 @@ fn a_server_that_is_stopped_ends_its_agents() {
     let events = desk.restart(&id, &before);
     assert_eq!(outcomes(&events), ["cancelled"]);
     assert_eq!(desk.session(&id)["state"], "idle");
+}
+
+/// A prompt that joined the running turn belongs to it, however the server ends: it is not sent again.
+#[test]
+fn a_prompt_that_joined_a_turn_is_not_sent_again() {
+    for is_killed in [true, false] {
+        let mut desk = Desk::new();
+        let id = desk.create("wait", "k1");
+        desk.until(&id, has("block_delta"));
+        let joins = json!({"type": "prompt", "text": "wait more", "joins": true});
+        let joined = desk.command(&id, "k2", joins.clone());
+        assert_eq!((joined.status, &joined.json()["status"]), (202, &json!("delivered")));
+        let before = desk.until(&id, |events| of_kind(events, "block_delta").len() == 2);
+        if is_killed {
+            desk.kill();
+        } else {
+            desk.stop();
+        }
+        let after = desk.restart(&id, &before);
+        assert_eq!(outcomes(&after), [if is_killed { "failed" } else { "cancelled" }]);
+        let same = desk.command(&id, "k2", joins);
+        assert_eq!(same.json(), joined.json());
+        desk.prompt(&id, "hello", "k3");
+        let end = desk.until(&id, |events| outcomes(events).len() == 2);
+        assert_eq!(outcomes(&end)[1], "completed");
+        assert_eq!((desk.times("wait more"), desk.times("hello")), (1, 1));
+    }
 }
 
 /// A prompt that waits while the server is stopped is sent by the next one.

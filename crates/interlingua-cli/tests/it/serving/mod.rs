@@ -10,4 +10,6 @@ mod desk;
 mod disk;
 mod faults;
 mod kills;
+mod lost_agents;
+mod model_api;
 mod script;

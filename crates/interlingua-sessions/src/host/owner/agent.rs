@@ -1,7 +1,7 @@
 //! The agent of a session: how it is started, and how it ends.
 
 use interlingua_agents::{Session, Stop};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::{Live, Owner};
 use crate::host::delivery::{self, Turn};
@@ -100,11 +100,31 @@ impl Owner {
     /// Ends the agent at once, and discards what it still emits.
     pub(super) async fn stop_agent(&mut self) {
         if let Some(Live { handle, entries, .. }) = self.agent.take() {
-            let _ = handle.close().await;
+            let _ = handle.stop(Stop::ConsumerGone).await;
             drop(handle);
             entries.end().await;
         }
         self.note_rest();
+    }
+
+    /// Ends the agent, and deletes the session. If it cannot be deleted, it goes on without its agent.
+    pub(super) async fn delete(
+        &mut self,
+        deleted: oneshot::Sender<Result<bool, Error>>,
+    ) -> Result<(), Error> {
+        let gone = Error::NotFound(self.id.clone());
+        if deleted.is_closed() {
+            // The sender gave up waiting, and tried to delete the session without its owner.
+            return self.shared.store.load(&self.id).await?.map(drop).ok_or(gone);
+        }
+        self.stop_agent().await;
+        let result = self.shared.store.delete(&self.id).await;
+        let is_deleted = result.is_ok();
+        let _ = deleted.send(result);
+        if is_deleted {
+            return Err(gone);
+        }
+        self.agent_ended().await
     }
 
     /// Closes the session: its agent and its log. The store refuses the commands that wait.

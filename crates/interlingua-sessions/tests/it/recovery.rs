@@ -1,0 +1,159 @@
+//! A session whose owner was lost, or was stopped in the middle of something, goes on truthfully: no prompt
+//! runs twice.
+
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use interlingua::Entry;
+use interlingua::event::{Event, HostState, Outcome, TurnStarted};
+use interlingua::json::{Json, Text};
+use interlingua_sessions::host::{Command, HostLimits, Received, WhilePending};
+use interlingua_sessions::{
+    CommandState, CommandUpdate, Commit, Host, IdempotencyKey, MemoryStore, Patch, SessionId,
+    SessionRecord, State, Store,
+};
+use serde_json::json;
+
+use crate::support::key;
+use crate::talker::{Fixture, Scripts, kinds, log, outcomes, prompt, texts, within};
+
+/// A session with a command that its host was delivering when it was killed, after these events.
+async fn killed(
+    store: &MemoryStore,
+    command: Command,
+    events: impl IntoIterator<Item = Event<'static>>,
+) -> SessionId {
+    let id = SessionId::new("cut").unwrap();
+    let record = SessionRecord::new(id.clone(), "talker", 1);
+    store.create(SessionRecord { id_seed: 7, ..record }).await.unwrap();
+    let body = serde_json::to_value(command).unwrap();
+    store.submit(&id, key("once"), body).await.unwrap();
+    let origin = interlingua::Origin { added: true, ..interlingua::Origin::default() };
+    let entry = |(sequence, event)| {
+        let origin = origin.clone();
+        Entry { sequence, received_at: None, epoch: 0, origin, event, raw: None }
+    };
+    let entries = (0..).zip(events).map(entry).collect();
+    let (state, sequence) = (CommandState::Delivering, Some(0));
+    let fence = store.claim(&id).await.unwrap();
+    let commands = vec![CommandUpdate { key: key("once"), state, sequence }];
+    let patch = Patch { state: Some(State::Working), ..Patch::default() };
+    store.commit(&id, fence, Commit { entries, patch, commands }).await.unwrap();
+    id
+}
+
+/// The entry that announces a prompt.
+fn intent(key: &IdempotencyKey) -> Event<'static> {
+    let raw = Json::from_serialize(&json!({ "key": key }));
+    Event::new(HostState { name: Text::plain("prompt"), raw })
+}
+
+/// The host was killed between the intent to send a prompt and its receipt.
+#[tokio::test]
+async fn a_prompt_whose_delivery_is_unknown_is_not_sent_again() {
+    for (received, outcome, times) in [
+        (Received::Unknown, Outcome::Failed, 0),
+        (Received::Yes, Outcome::Failed, 0),
+        (Received::No, Outcome::Completed, 1),
+    ] {
+        let (store, scripts) = (Arc::new(MemoryStore::default()), Scripts::new(received));
+        let id = killed(&store, prompt("once"), [intent(&key("once"))]).await;
+        let limits = HostLimits::default();
+        let host = Host::open(store.clone(), scripts.clone(), limits).await.unwrap();
+        let fixture = Fixture { host, store, scripts };
+        let log = fixture.until_turns(&id, 1).await;
+        assert_eq!(outcomes(&log), [outcome], "{received:?}");
+        fixture.until_record(&id, |record| record.state == State::Idle).await;
+        let acknowledged = fixture.send(&id, "once", prompt("once")).await.state;
+        match received {
+            Received::Unknown => {
+                let CommandState::Unknown { reason } = acknowledged else {
+                    panic!("{acknowledged:?}")
+                };
+                assert!(reason.starts_with("delivery unknown"), "{reason}");
+            }
+            _ => assert_eq!(acknowledged, CommandState::Delivered, "{received:?}"),
+        }
+        assert_eq!(fixture.scripts.times("once"), times, "{received:?}");
+        // Only a new command sends it.
+        fixture.send(&id, "new", prompt("once more")).await;
+        fixture.until_turns(&id, 2).await;
+        assert_eq!(fixture.scripts.times("once more"), 1);
+    }
+}
+
+/// The host was killed while it was giving a prompt to an agent that was in a turn. Such a prompt is not
+/// announced, so the log does not decide, and neither do the agent's files: the turn was not its own.
+#[tokio::test]
+async fn a_prompt_that_was_joining_a_turn_is_not_sent_again() {
+    for received in [Received::Unknown, Received::Yes, Received::No] {
+        let (store, scripts) = (Arc::new(MemoryStore::default()), Scripts::new(received));
+        let while_pending = WhilePending::default();
+        let joins = Command::Prompt { text: "once".to_owned(), while_pending, joins: true };
+        let running = [intent(&key("first")), Event::new(TurnStarted::default())];
+        let id = killed(&store, joins.clone(), running).await;
+        let limits = HostLimits::default();
+        let host = Host::open(store.clone(), scripts.clone(), limits).await.unwrap();
+        let fixture = Fixture { host, store, scripts };
+        let log = fixture.until_turns(&id, 1).await;
+        assert_eq!(outcomes(&log), [Outcome::Failed], "{received:?}");
+        fixture.until_record(&id, |record| record.state == State::Idle).await;
+        let acknowledged = fixture.send(&id, "once", joins).await.state;
+        assert!(matches!(acknowledged, CommandState::Unknown { .. }), "{acknowledged:?}");
+        fixture.send(&id, "new", prompt("another")).await;
+        let log = fixture.until_turns(&id, 2).await;
+        assert_eq!(outcomes(&log), [Outcome::Failed, Outcome::Completed], "{received:?}");
+        assert_eq!((fixture.scripts.times("once"), fixture.scripts.times("another")), (0, 1));
+    }
+}
+
+/// A prompt that joined the running turn belongs to it: a host that is shut down ends the turn, and the
+/// next host sends nothing again.
+#[tokio::test]
+async fn a_prompt_that_joined_a_turn_ends_with_it() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create("wait").await;
+    fixture.until(&id, |log| texts(log) == ["begins"]).await;
+    let while_pending = WhilePending::default();
+    let joins = Command::Prompt { text: "wait for more".to_owned(), while_pending, joins: true };
+    let joined = fixture.send(&id, "join", joins.clone()).await;
+    assert_eq!(joined.state, CommandState::Delivered);
+    fixture.until(&id, |log| texts(log).len() == 2).await;
+    within(fixture.host.shutdown()).await;
+    assert_eq!(outcomes(&log(&*fixture.store, &id).await), [Outcome::Cancelled]);
+    let limits = HostLimits::default();
+    let host = Host::open(fixture.store.clone(), fixture.scripts.clone(), limits).await.unwrap();
+    let fixture = Fixture { host, ..fixture };
+    assert_eq!(fixture.send(&id, "join", joins).await, joined);
+    fixture.send(&id, "later", prompt("afterwards")).await;
+    let log = fixture.until_turns(&id, 2).await;
+    assert_eq!(outcomes(&log), [Outcome::Cancelled, Outcome::Completed]);
+    assert_eq!((fixture.scripts.times("for more"), fixture.scripts.times("afterwards")), (1, 1));
+}
+
+/// The host is shut down while the agent is being started, so its prompt is announced and goes no further.
+/// The next host announces and sends it.
+#[tokio::test]
+async fn a_prompt_that_was_only_announced_is_sent_by_the_next_host() {
+    let fixture = Fixture::new().await;
+    let host = fixture.host.clone();
+    let begin_shutdown = move || {
+        let mut shutdown = std::pin::pin!(host.shutdown());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(shutdown.as_mut().poll(&mut context).is_pending());
+    };
+    *fixture.scripts.at_launch.lock().unwrap() = Some(Box::new(begin_shutdown));
+    let id = fixture.create("hello").await;
+    within(fixture.host.shutdown()).await;
+    let before = log(&*fixture.store, &id).await;
+    assert!(kinds(&before).contains(&"host_state"), "it is announced: {before:?}");
+    assert_eq!((outcomes(&before), fixture.scripts.times("hello")), (vec![], 0));
+    let record = fixture.store.load(&id).await.unwrap().unwrap();
+    assert_eq!(record.state, State::Starting);
+    let limits = HostLimits::default();
+    let host = Host::open(fixture.store.clone(), fixture.scripts.clone(), limits).await.unwrap();
+    let fixture = Fixture { host, ..fixture };
+    let log = fixture.until_turns(&id, 1).await;
+    assert_eq!((outcomes(&log), texts(&log)), (vec![Outcome::Completed], vec!["hello".to_owned()]));
+    assert_eq!(fixture.scripts.times("hello"), 1);
+}
