@@ -20,6 +20,8 @@ mod reader;
 #[cfg(target_os = "linux")]
 mod asking;
 #[cfg(target_os = "linux")]
+mod certificates;
+#[cfg(target_os = "linux")]
 mod chatting;
 mod checking;
 #[cfg(target_os = "linux")]
