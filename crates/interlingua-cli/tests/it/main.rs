@@ -32,6 +32,8 @@ mod completing;
 mod disks;
 #[cfg(target_os = "linux")]
 mod guarding;
+#[cfg(target_os = "linux")]
+mod huge_folders;
 mod inputs;
 #[cfg(target_os = "linux")]
 mod isolation;
