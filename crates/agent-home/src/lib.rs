@@ -44,7 +44,7 @@ impl AgentHome {
     fn write_settings(&self) -> std::io::Result<()> {
         let (root, address) = (self.folder.path(), self.model.address());
         let folders = ["home/.gemini", "home/.qwen", "home/.copilot", "codex", "claude"];
-        for folder in folders.iter().chain(&["work", "config/opencode"]) {
+        for folder in folders.iter().chain(&["work", "config/opencode", "tmp"]) {
             std::fs::create_dir_all(root.join(folder))?;
         }
         let write = |path: &str, text: String| std::fs::write(root.join(path), text);
@@ -109,6 +109,9 @@ impl AgentHome {
             ("XDG_DATA_HOME", below("data")),
             ("XDG_CACHE_HOME", below("cache")),
             ("XDG_STATE_HOME", below("state")),
+            // OpenCode leaves a library of several megabytes there with every start. Codex lets its
+            // sandbox write to it, and its own home is not below it.
+            ("TMPDIR", below("tmp")),
         ];
         let on = |name: &'static str| (name, "1".to_owned());
         all.extend(match self.agent {

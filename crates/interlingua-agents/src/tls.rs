@@ -24,7 +24,9 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<reqwest::Certificate>, Stri
     })?;
     // Without this, the user learns only that the server is not trusted.
     if parsed.is_empty() {
-        return Err("the certificates cannot be read: there is none in the form of PEM".to_owned());
+        return Err(
+            "the certificates cannot be read: --ca-file has none in the form of PEM".to_owned()
+        );
     }
     Ok(parsed)
 }

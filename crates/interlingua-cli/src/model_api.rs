@@ -160,10 +160,7 @@ fn connection(provider: &Provider, arguments: &SessionArguments) -> Result<Conne
         })?;
         Ok((header.to_owned(), value))
     });
-    let certificates = of_api
-        .ca_file
-        .as_ref()
-        .map(|path| std::fs::read(path).with_context(|| path.display().to_string()));
+    let certificates = of_api.ca_file.as_deref().map(certificates);
     let key = key(provider, arguments, is_other)?;
     Ok(Connection {
         base_url: given.unwrap_or_else(|| provider.base_url.to_owned()),
@@ -173,6 +170,16 @@ fn connection(provider: &Provider, arguments: &SessionArguments) -> Result<Conne
         certificates: certificates.transpose()?.unwrap_or_default(),
         silence: arguments.idle_timeout.map_or(SILENCE, |limit| limit.min(SILENCE)),
     })
+}
+
+/// The file of `--ca-file`.
+fn certificates(path: &Path) -> Result<Vec<u8>> {
+    let pem = std::fs::read(path).with_context(|| path.display().to_string())?;
+    // A connection without any bytes would be one without the option.
+    if pem.is_empty() {
+        bail!("{}: the file is empty, so it has no certificate in the form of PEM", path.display());
+    }
+    Ok(pem)
 }
 
 /// The key, or why there is none. Only the provider itself needs one for certain.

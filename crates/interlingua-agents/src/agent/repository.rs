@@ -51,7 +51,7 @@ pub(super) fn warning(
 /// The files of the repository, with the settings that matter.
 fn found(loosenings: &[Loosening], folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
-    for folder in folders(folder) {
+    for folder in folders(folder, |folder| folder.join(".git").exists()) {
         for Loosening { path, harmless } in loosenings {
             let path = folder.join(path);
             if let Some(settings) = found_settings(&path, harmless) {
@@ -63,10 +63,10 @@ fn found(loosenings: &[Loosening], folder: &Path) -> Vec<String> {
 }
 
 /// The working folder, and those above it up to the root of its repository.
-fn folders(folder: &Path) -> Vec<PathBuf> {
+fn folders(folder: &Path, is_root: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let above: Vec<_> = folder.ancestors().map(Path::to_owned).collect();
-    let root = above.iter().position(|folder| folder.join(".git").exists()).unwrap_or(0);
+    let root = above.iter().position(|folder| is_root(folder)).unwrap_or(0);
     above.into_iter().take(root + 1).collect()
 }
 
@@ -100,6 +100,13 @@ mod tests {
         Loosening { path: ".plugins", harmless: &[] },
     ];
 
+    /// A repository of its own, so that nothing above it counts.
+    fn repository() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(".git")).unwrap();
+        folder
+    }
+
     fn only(folder: &Path) -> Option<String> {
         let mut found = found(LOOSENINGS, folder);
         assert!(found.len() < 2, "{found:?}");
@@ -108,7 +115,7 @@ mod tests {
 
     #[test]
     fn all_settings_matter_but_those_that_are_known_to_be_harmless() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = repository();
         let settings = folder.path().join("settings.json");
         assert_eq!(only(folder.path()), None);
         std::fs::write(&settings, r#"{"theme":"dark"}"#).unwrap();
@@ -131,16 +138,26 @@ mod tests {
         let inside = outside.path().join("repository/inside");
         std::fs::create_dir_all(&inside).unwrap();
         std::fs::create_dir_all(outside.path().join(".plugins")).unwrap();
-        assert_eq!(only(&inside), None);
         std::fs::create_dir_all(outside.path().join("repository/.git")).unwrap();
         assert_eq!(only(&inside), None);
         std::fs::create_dir_all(outside.path().join("repository/.plugins")).unwrap();
         assert!(only(&inside).unwrap().ends_with("repository/.plugins"));
     }
 
+    /// Not tested with files: the temporary folder may itself be in a repository.
+    #[test]
+    fn outside_a_repository_only_the_working_folder_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().canonicalize().unwrap().join("inside");
+        std::fs::create_dir(&inside).unwrap();
+        assert_eq!(folders(&inside, |_| false), [inside.as_path()]);
+        let above = inside.parent().unwrap();
+        assert_eq!(folders(&inside, |folder| folder == above), [inside.as_path(), above]);
+    }
+
     #[test]
     fn a_trusted_folder_restricts_nothing() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = repository();
         std::fs::create_dir(folder.path().join(".plugins")).unwrap();
         let mut request = Request { folder: folder.path().to_owned(), ..Request::default() };
         assert!(restricts(LOOSENINGS, &request));

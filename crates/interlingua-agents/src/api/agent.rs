@@ -130,16 +130,6 @@ impl ApiSettings {
         self.earlier.is_some()
     }
 
-    /// A limit of the cost has no effect if the price of the model is not known.
-    fn unenforced_limit(&self) -> Option<String> {
-        let known = self.prices.rates(&self.model, 0, crate::session::now_ms()).is_some();
-        let limit = self.limits.cost_usd.filter(|_| !known)?;
-        Some(format!(
-            "the limit of ${limit} cannot be enforced, because the price of {} is not known: add it to the prices",
-            self.model
-        ))
-    }
-
     /// Prepares a session in a folder.
     pub(super) fn prepare(
         mut self,
@@ -147,13 +137,14 @@ impl ApiSettings {
         folder: &Path,
         id_seed: u64,
     ) -> Result<Prepared, Error> {
-        let unenforced_limit = self.unenforced_limit();
+        let cost_notice =
+            self.limits.cost_notice(&self.prices, &self.model, crate::session::now_ms());
         self.tools.folder = folder.to_owned();
         let tools = SessionTools::new(tool::Toolbox::new(self.tools)?, servers);
         let schema = self.schema.map(AnswerSchema::new).transpose()?;
         let mut notices = tools.enforcement();
         notices.extend(server_notices);
-        notices.extend(unenforced_limit);
+        notices.extend(cost_notice);
         let answer_tool = schema.as_ref().map(AnswerSchema::tool);
         let (mut session, mut history, mut frozen) = (new_id(), History::default(), None);
         if let Some(earlier) = self.earlier {

@@ -26,6 +26,10 @@ const CONNECT: Duration = Duration::from_secs(15);
 /// The longest body of an error that is read.
 const MAX_ERROR: usize = 1 << 20;
 
+/// What is added to the error of a certificate that is not accepted.
+const UNTRUSTED: &str =
+    " (if an authority of your own has issued it, name the file of its certificate with --ca-file)";
+
 /// How the model API is reached.
 #[derive(Clone)]
 pub struct Connection {
@@ -281,7 +285,15 @@ async fn refused(mut response: reqwest::Response) -> Received {
 fn failure(problem: &reqwest::Error) -> Failure {
     let class = if problem.is_timeout() { ErrorClass::TimedOut } else { ErrorClass::Network };
     // The address may contain a key.
-    Failure::new(class, chain(problem))
+    let mut failure = Failure::new(class, chain(problem));
+    // Every implementation of TLS names the certificate in its error, and none has a type for it
+    // that the others share.
+    if problem.is_connect() && failure.message.contains("certificate") {
+        failure.message.push_str(UNTRUSTED);
+        // The server has the same certificate a moment later.
+        failure.should_retry = Some(false);
+    }
+    failure
 }
 
 /// An error with its causes, without the address that it concerns.

@@ -2,6 +2,7 @@
 
 use interlingua::event::{Cost, Scope, TurnEnded, Usage};
 use interlingua::json::Text;
+use interlingua::price::Prices;
 
 /// The limits of a turn.
 #[derive(Debug, Clone, Default)]
@@ -42,6 +43,25 @@ impl Limits {
             return Some(Exceeded { reason: "budget_exhausted", cause });
         }
         None
+    }
+
+    /// What the user has to know of the cost of a model, at a time in milliseconds since 1970: that
+    /// its limit has no effect, or that its price may have changed.
+    pub(crate) fn cost_notice(&self, prices: &Prices, model: &str, at: u64) -> Option<String> {
+        if prices.rates(model, 0, at).is_none() {
+            let limit = self.cost_usd?;
+            return Some(format!(
+                "the limit of ${limit} cannot be enforced, because the price of {model} is not known: add it to the prices"
+            ));
+        }
+        let stale = prices.stale(model, at)?;
+        let source = stale.source_date.map(|date| format!(" (its source is of {date})"));
+        Some(format!(
+            "the price of {model} was current until {}{}, so its cost is an estimate from an outdated table: use a \
+             newer version, or state the price with --prices",
+            stale.stale_after,
+            source.unwrap_or_default()
+        ))
     }
 }
 

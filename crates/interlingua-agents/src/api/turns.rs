@@ -3,6 +3,8 @@
 //! It is a state machine without I/O. It knows the history, and decides what happens next; the
 //! session sends requests, asks for permissions and runs tools.
 
+mod failed;
+
 use std::time::Duration;
 
 use interlingua::event::{ErrorClass, Outcome, TurnEnded, Usage};
@@ -27,12 +29,6 @@ pub(crate) const ANSWER_TOOL: &str = "StructuredOutput";
 
 /// How often the same request is sent again without a notice, because a response had no content.
 const EMPTY_REPEATS: u32 = 2;
-
-const REASONING_REJECTED: &str =
-    "the provider does not accept the reasoning of earlier answers any more, so it is dropped";
-
-/// What is added to the error of an overflow.
-const NOTHING_OLDER: &str = " (there is nothing older that --compact could summarise)";
 
 /// How often the model may repeat a call whose arguments are no JSON object.
 const MALFORMED_REPEATS: u32 = 3;
@@ -228,89 +224,6 @@ impl AgentLoop {
     /// A request was sent.
     pub(crate) fn requested(&mut self) {
         self.turn.awaits_response = true;
-    }
-
-    /// A request failed, or its response was cut off. `jitter` is a random number below 1.
-    pub(crate) fn failed(
-        &mut self,
-        failure: Failure,
-        continuation: Option<String>,
-        jitter: f64,
-    ) -> Next {
-        match self.after_failure(failure, continuation, jitter) {
-            Next::Fail(failure) => Next::Fail(failure),
-            again => self.unless_limited(again),
-        }
-    }
-
-    fn after_failure(
-        &mut self,
-        mut failure: Failure,
-        continuation: Option<String>,
-        jitter: f64,
-    ) -> Next {
-        if failure.class == ErrorClass::BadRequest
-            && let Some(field) = self.api.rejected_field(&failure.message)
-            && !self.rejected.contains(&field)
-        {
-            self.rejected.push(field);
-            return self.adapted(failure, field.notice());
-        }
-        if failure.class == ErrorClass::BadRequest
-            && self.api.rejects_reasoning(&failure.message)
-            && self.history.native_answers().next().is_some()
-        {
-            self.history.record(Record::ReasoningDropped);
-            (self.messages, self.rendered) = (Vec::new(), 0);
-            return self.adapted(failure, Some(REASONING_REJECTED));
-        }
-        if failure.class == ErrorClass::ContextOverflow && self.settings.compacts {
-            if self.history.to_summarise().is_some() {
-                self.turn.attempt = 1;
-                return Next::Compact(failure);
-            }
-            failure.message.push_str(NOTHING_OLDER);
-        }
-        match self.next_attempt(&failure, jitter) {
-            Some(retry) => {
-                let continues = continuation.is_some();
-                self.turn.continuation = continuation;
-                Next::Retry(NextAttempt { continues, ..retry })
-            }
-            None => Next::Fail(failure),
-        }
-    }
-
-    fn adapted(&mut self, failure: Failure, notice: Option<&'static str>) -> Next {
-        self.turn.attempt += 1;
-        let of = self.settings.retries.attempts;
-        Next::Adapted { failure, notice, attempt: self.turn.attempt, of }
-    }
-
-    /// The request for a summary failed, which an overflow had made necessary.
-    pub(crate) fn summary_failed(
-        &mut self,
-        failure: &Failure,
-        overflow: Failure,
-        jitter: f64,
-    ) -> Next {
-        match self.next_attempt(failure, jitter) {
-            Some(retry) => self.unless_limited(Next::Retry(retry)),
-            None => Next::Fail(overflow),
-        }
-    }
-
-    /// When a failed request is sent again; `None` if it is not.
-    fn next_attempt(&mut self, failure: &Failure, jitter: f64) -> Option<NextAttempt> {
-        let delay = self.settings.retries.delay(failure, self.turn.attempt, jitter)?;
-        self.turn.attempt += 1;
-        Some(NextAttempt {
-            failure: failure.clone(),
-            delay,
-            attempt: self.turn.attempt,
-            of: self.settings.retries.attempts,
-            continues: false,
-        })
     }
 
     /// The body of a request for a summary of what is older; `None` if there is nothing.

@@ -20,15 +20,16 @@
 
 mod early;
 mod missed;
+mod models;
+mod rejections;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod wire;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -37,8 +38,11 @@ use super::{Answer, Applied, Driver, Step};
 use crate::permission::{Decision, Mode};
 use early::{EarlyRequests, INPUT_TIMEOUT};
 use missed::Missed;
+use models::split_model;
+use rejections::PermissionRequest;
 pub(crate) use rules::permission_setting;
 use rules::{loose_agents, session_rules};
+use wire::{Line, Properties, problem, session_id};
 
 /// The parameters with which a session is opened.
 #[derive(Debug, Clone, Default)]
@@ -105,14 +109,6 @@ enum Interrupt {
     Sent,
 }
 
-/// A permission request, and the reason for which it was denied.
-#[derive(Debug)]
-struct PermissionRequest {
-    id: String,
-    session: String,
-    denied: Option<String>,
-}
-
 /// What becomes of a line of the server.
 enum Fate {
     /// It is consumed here.
@@ -138,52 +134,6 @@ enum Purpose {
     Missed(Missed),
     /// Its result does not matter.
     Other,
-}
-
-/// A line of the bridge.
-#[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    status: Option<u16>,
-    #[serde(borrow)]
-    body: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    stream: Option<Cow<'a, str>>,
-    #[serde(rename = "type", borrow)]
-    kind: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    properties: Option<&'a RawValue>,
-}
-
-/// The properties of an event that are read here.
-#[derive(Deserialize)]
-struct Properties<'a> {
-    #[serde(rename = "sessionID", borrow)]
-    session: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    id: Option<Cow<'a, str>>,
-    #[serde(rename = "requestID", borrow)]
-    request: Option<Cow<'a, str>>,
-    questions: Option<Vec<&'a RawValue>>,
-    #[serde(borrow)]
-    status: Option<Status<'a>>,
-    #[serde(borrow)]
-    tool: Option<ToolReference<'a>>,
-}
-
-#[derive(Deserialize)]
-struct ToolReference<'a> {
-    #[serde(rename = "callID", borrow)]
-    call: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct Status<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
 }
 
 impl OpencodeDriver {
@@ -362,31 +312,6 @@ impl OpencodeDriver {
         }
     }
 
-    fn check_model(&mut self, body: &str, before: Option<String>, steps: &mut Vec<Step>) {
-        #[derive(Deserialize)]
-        struct Body<'a> {
-            #[serde(borrow)]
-            providers: Vec<Provider<'a>>,
-        }
-        #[derive(Deserialize)]
-        struct Provider<'a> {
-            id: String,
-            #[serde(borrow)]
-            models: HashMap<String, &'a RawValue>,
-        }
-        let Ok(known) = serde_json::from_str::<Body<'_>>(body) else { return };
-        let Some(model) = self.settings.model.clone() else { return };
-        let is_known = split_model(&model).is_some_and(|(provider, model)| {
-            let mut providers = known.providers.iter();
-            providers.any(|known| known.id == provider && known.models.contains_key(model))
-        });
-        if !is_known {
-            self.settings.model = before;
-            steps
-                .push(Step::warn(format!("OpenCode has no model {model}; the model is unchanged")));
-        }
-    }
-
     fn event(&mut self, kind: &str, properties: &Properties<'_>, steps: &mut Vec<Step>) {
         let is_ours = properties.session.as_deref() == self.session.as_deref();
         match (kind, &properties.id) {
@@ -426,44 +351,6 @@ impl OpencodeDriver {
             self.send(Purpose::Other, "POST", &path, None, steps);
         }
     }
-
-    /// Sends the rejections of a session whose requests are all decided.
-    fn reject_decided(&mut self, session: &str, steps: &mut Vec<Step>) {
-        let of_session = |request: &&PermissionRequest| request.session == session;
-        if self.requests.iter().filter(of_session).any(|request| request.denied.is_none()) {
-            return;
-        }
-        let mut denied = Vec::new();
-        self.requests.retain(|request| match &request.denied {
-            Some(reason) if request.session == session => {
-                denied.push((request.id.clone(), reason.clone()));
-                false
-            }
-            _ => true,
-        });
-        let mut reasons: Vec<&str> = denied.iter().map(|(_, reason)| &**reason).collect();
-        reasons.dedup();
-        let reason = reasons.join("; ");
-        let mut denied = denied.into_iter();
-        if let Some((id, _)) = denied.next() {
-            self.reject(&id, &reason, denied.collect(), steps);
-        }
-    }
-
-    fn reject(
-        &mut self,
-        request: &str,
-        reason: &str,
-        rest: Vec<(String, String)>,
-        steps: &mut Vec<Step>,
-    ) {
-        let path = format!("/permission/{}/reply", segment(request));
-        let mut body = json!({"reply": "reject"});
-        if !reason.is_empty() {
-            super::json_rpc::set(&mut body, "message", reason);
-        }
-        self.send(Purpose::Reject(rest), "POST", &path, Some(body), steps);
-    }
 }
 
 const NO_ID: &str = "OpenCode opened a session without an id";
@@ -473,36 +360,9 @@ fn is_read(kind: &str) -> bool {
     matches!(kind, "permission.asked" | "permission.replied" | "question.asked" | "session.status")
 }
 
-/// The provider and the name of a model.
-fn split_model(model: &str) -> Option<(&str, &str)> {
-    model.split_once('/').filter(|(provider, model)| !provider.is_empty() && !model.is_empty())
-}
-
 /// An id as a segment of a path. The ids of OpenCode consist of letters, digits and underscores.
 fn segment(id: &str) -> String {
     id.chars().filter(|letter| letter.is_ascii_alphanumeric() || "_-".contains(*letter)).collect()
-}
-
-fn session_id(body: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Session {
-        id: String,
-    }
-    serde_json::from_str::<Session>(body).ok().map(|session| session.id)
-}
-
-/// The reason for which a request failed.
-fn problem(line: &Line<'_>) -> String {
-    let body: Value =
-        line.body.and_then(|body| serde_json::from_str(body.get()).ok()).unwrap_or_default();
-    let message = body.pointer("/data/message").or(body.get("message")).and_then(Value::as_str);
-    match (message, &line.error, line.status) {
-        (Some(message), ..) => message.to_owned(),
-        (None, Some(error), _) => format!("a request to OpenCode failed: {error}"),
-        (None, None, status) => {
-            format!("OpenCode rejected a request with status {}", status.unwrap_or_default())
-        }
-    }
 }
 
 impl Driver for OpencodeDriver {

@@ -245,6 +245,10 @@ impl Walk<'_> {
         if read.is_err() {
             self.progress.count_unreadable();
         }
+        // Nothing is visited any more, so a folder with too many entries is not sorted out.
+        if self.progress.is_stopped() {
+            return;
+        }
         let mut path = self.place.path.join(&**folder);
         let rules = self
             .progress

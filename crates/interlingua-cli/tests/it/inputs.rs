@@ -141,7 +141,7 @@ fn a_line_of_200_mb_is_reported_and_not_held_in_memory() {
 }
 
 /// The peak memory of a process in kilobytes, if the system reports it.
-fn peak_memory(process: u32) -> Option<u64> {
+pub(crate) fn peak_memory(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse().ok()

@@ -20,6 +20,8 @@ mod reader;
 #[cfg(target_os = "linux")]
 mod asking;
 #[cfg(target_os = "linux")]
+mod certificates;
+#[cfg(target_os = "linux")]
 mod chatting;
 mod checking;
 #[cfg(target_os = "linux")]
@@ -30,6 +32,8 @@ mod completing;
 mod disks;
 #[cfg(target_os = "linux")]
 mod guarding;
+#[cfg(target_os = "linux")]
+mod huge_folders;
 mod inputs;
 #[cfg(target_os = "linux")]
 mod isolation;

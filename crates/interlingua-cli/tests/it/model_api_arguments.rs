@@ -154,12 +154,23 @@ fn the_servers_of_a_file_are_started() {
 #[test]
 fn certificates_that_cannot_be_read_are_reported() {
     let desk = Desk::new([]);
-    std::fs::write(desk.path("ca.pem"), "no certificate").unwrap();
-    for (name, problem) in [("ca.pem", "form of PEM"), ("missing.pem", "missing.pem")] {
+    let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    for (name, content) in
+        [("other.pem", "no certificate"), ("empty.pem", ""), ("damaged.pem", damaged)]
+    {
+        std::fs::write(desk.path(name), content).unwrap();
+    }
+    for (name, problem) in [
+        ("other.pem", "--ca-file has none in the form of PEM"),
+        ("empty.pem", "empty.pem: the file is empty"),
+        ("damaged.pem", "certificate"),
+        ("missing.pem", "missing.pem"),
+    ] {
         let ran = desk.ask("go", &["--ca-file", &argument(&desk, name)]);
         assert_eq!(ran.code, Some(2), "{name}: {}", ran.stderr);
-        assert!(ran.stderr.contains(problem), "{}", ran.stderr);
+        assert!(ran.stderr.contains(problem), "{name}: {}", ran.stderr);
     }
+    assert_eq!(desk.model.requests().len(), 0);
 }
 
 /// A proxy receives the whole address, and answers in place of the server.

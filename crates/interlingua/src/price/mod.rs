@@ -44,6 +44,11 @@
 //! `anthropic/claude-haiku-4-5`, as a reseller may name it, is another model, with a price that is
 //! not known. Both days of a period are included, and `null` means that the source states none.
 //!
+//! A price without a stated end may change on any day. `stale_after` is the last day on which it
+//! counts as current; in the built-in table, every such price has one, 90 days after the date of its
+//! source. A stale price is still used, as the best estimate there is, and [`Prices::stale`] reports
+//! it. A price whose stated end has passed is not used.
+//!
 //! ```
 //! # use interlingua::price::Prices;
 //! # let prices = Prices::read(r#"
@@ -61,7 +66,7 @@
 //!           "above": [{"tokens": 200000, "rates": {"input": 2, "output": 10}}]
 //!         },
 //!         {
-//!           "from": "2026-12-01", "until": null,
+//!           "from": "2026-12-01", "until": null, "stale_after": "2027-01-30",
 //!           "source": "https://example.com/prices", "source_date": "2026-11-01",
 //!           "rates": {"input": 3, "output": 15},
 //!           "peak": {"hours_utc": [[1, 4]], "rates": {"input": 6, "output": 30}}
@@ -109,6 +114,16 @@ pub struct Rates {
     pub cache_write: Option<f64>,
     /// Input that is written to a cache for an hour.
     pub cache_write_1h: Option<f64>,
+}
+
+/// A price that is used, although its source was not read for long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StalePrice {
+    /// The day on which the source had the price, as in `2026-11-30`.
+    pub source_date: Option<String>,
+    /// The last day on which the price counted as current.
+    pub stale_after: String,
 }
 
 /// How many tokens a model takes.
@@ -165,6 +180,12 @@ impl Prices {
     /// since 1970.
     pub fn rates(&self, model: &str, prompt: u64, at: u64) -> Option<Rates> {
         self.models.iter().find(|it| it.is_named(model))?.rates(prompt, at)
+    }
+
+    /// Why the price of a model may be outdated at a time in milliseconds since 1970; `None` if it
+    /// counts as current, or is not known.
+    pub fn stale(&self, model: &str, at: u64) -> Option<StalePrice> {
+        self.models.iter().find(|it| it.is_named(model))?.stale(at)
     }
 
     /// How many tokens a model takes, if it is known.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::date::{Date, hour_of, is_date};
-use super::{Rates, Window};
+use super::{Rates, StalePrice, Window};
 
 /// What stands for a day at the end of a name.
 const DATE: &str = "{date}";
@@ -36,6 +36,8 @@ pub(super) struct Period {
     pub(super) source: Option<String>,
     /// The day on which the source had them.
     pub(super) source_date: Option<Date>,
+    /// The last day on which they count as current.
+    pub(super) stale_after: Option<Date>,
     rates: Rates,
     /// The prices of larger prompts, the smallest first.
     #[serde(default)]
@@ -90,9 +92,21 @@ impl Model {
     }
 
     pub(super) fn rates(&self, prompt: u64, at: u64) -> Option<Rates> {
+        Some(self.period(Date::of_time(at))?.rates(prompt, at))
+    }
+
+    pub(super) fn stale(&self, at: u64) -> Option<StalePrice> {
         let day = Date::of_time(at);
-        let period = self.periods.iter().find(|period| period.contains(day))?;
-        Some(period.rates(prompt, at))
+        let period = self.period(day)?;
+        let stale_after = period.stale_after.filter(|last| *last < day)?;
+        Some(StalePrice {
+            source_date: period.source_date.map(|date| date.to_string()),
+            stale_after: stale_after.to_string(),
+        })
+    }
+
+    fn period(&self, day: Date) -> Option<&Period> {
+        self.periods.iter().find(|period| period.contains(day))
     }
 
     pub(super) fn window(&self) -> Window {
@@ -147,6 +161,9 @@ impl Period {
         let shown = self.shown();
         if self.from.zip(self.until).is_some_and(|(from, until)| until < from) {
             return Err(format!("the period {shown} ends before it begins"));
+        }
+        if self.source_date.zip(self.stale_after).is_some_and(|(date, last)| last < date) {
+            return Err(format!("the period {shown} is stale before the date of its source"));
         }
         let above = self.above.iter().map(|above| &above.rates);
         let peak = self.peak.iter().map(|peak| &peak.rates);

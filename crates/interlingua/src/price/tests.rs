@@ -1,3 +1,4 @@
+use super::date::Date;
 use super::*;
 
 const DAY: u64 = 86_400_000;
@@ -31,8 +32,13 @@ fn table(periods: &str) -> String {
     format!(r#"{{"models": [{{"names": ["m"], "periods": [{periods}]}}]}}"#)
 }
 
+/// The time at which a day begins.
+fn start_of(date: Date) -> u64 {
+    (0..).map(|day| day * DAY).find(|at| Date::of_time(*at) >= date).unwrap()
+}
+
 #[test]
-fn every_builtin_entry_has_a_source_and_its_date() {
+fn every_builtin_entry_has_a_source_its_date_and_a_period() {
     let prices = Prices::read(BUILTIN).unwrap();
     assert!(prices.models.len() >= 30);
     for model in &prices.models {
@@ -40,7 +46,15 @@ fn every_builtin_entry_has_a_source_and_its_date() {
         for period in &model.periods {
             let source = period.source.as_deref().unwrap_or_default();
             assert!(!source.trim().is_empty(), "{:?}", model.names);
-            assert!(period.source_date.is_some(), "{:?}", model.names);
+            let source_date = period.source_date.unwrap();
+            // Either the source states when the price ends, or it counts as current for 90 days.
+            match period.until {
+                Some(_) => assert_eq!(period.stale_after, None, "{:?}", model.names),
+                None => {
+                    let last = Date::of_time(start_of(source_date) + 90 * DAY);
+                    assert_eq!(period.stale_after, Some(last), "{:?}", model.names);
+                }
+            }
         }
     }
     // The days themselves are written out, although serde would take an absent one for none.
@@ -50,6 +64,37 @@ fn every_builtin_entry_has_a_source_and_its_date() {
             assert!(period.get("from").is_some() && period.get("until").is_some(), "{model}");
         }
     }
+}
+
+#[test]
+fn a_stale_price_is_used_and_reported() {
+    let prices = Prices::read(&table(
+        r#"{"until": "2026-10-31", "rates": {"input": 1, "output": 1}},
+           {"from": "2026-11-01", "source_date": "2026-10-20", "stale_after": "2026-11-16",
+            "rates": {"input": 2, "output": 2}}"#,
+    ));
+    let prices = prices.unwrap();
+    let one = usage(1_000_000, 0, 0, 0);
+    let last_moment = NOW - DAY / 2 - 1;
+    assert_eq!(prices.stale("m", last_moment), None);
+    let stale = StalePrice {
+        source_date: Some("2026-10-20".to_owned()),
+        stale_after: "2026-11-16".to_owned(),
+    };
+    assert_eq!(prices.stale("m", last_moment + 1), Some(stale));
+    assert_eq!(prices.cost("m", &one, last_moment + 1), Some(2.0));
+    // A price with a stated end is known for its whole period, and not used after it.
+    let october = NOW - 30 * DAY;
+    assert_eq!((prices.stale("m", october), prices.cost("m", &one, october)), (None, Some(1.0)));
+    assert_eq!(prices.stale("unknown", NOW), None);
+}
+
+#[test]
+fn a_price_whose_stated_end_has_passed_is_not_used() {
+    let ended = table(r#"{"until": "2026-11-16", "rates": {"input": 1, "output": 1}}"#);
+    let prices = Prices::read(&ended).unwrap();
+    assert_eq!(prices.cost("m", &usage(1, 0, 0, 1), NOW), None);
+    assert_eq!(prices.stale("m", NOW), None);
 }
 
 #[test]
@@ -175,6 +220,12 @@ fn a_table_that_is_not_valid_is_refused_with_the_entry_and_the_problem() {
         (
             table(&format!(r#"{{"from": "2026-02-03", "until": "2026-02-02", {rates}}}"#)),
             "ends before it begins",
+        ),
+        (
+            table(&format!(
+                r#"{{"source_date": "2026-02-03", "stale_after": "2026-02-02", {rates}}}"#
+            )),
+            "is stale before the date of its source",
         ),
         (
             table(&format!(

@@ -7,8 +7,9 @@ use interlingua::json::Text;
 
 use super::{Live, Work};
 use crate::api::attachment;
+use crate::api::turns::LoopSettings;
 use crate::permission::{Always, Decision, Mode, Verdict};
-use crate::session::{Command, Prompt, Refused, Sent, Wanted};
+use crate::session::{Command, Prompt, Refused, Sent, Wanted, now_ms};
 
 /// An API has no questions of its own.
 const NO_QUESTION: &str = "a decision, not an answer";
@@ -115,6 +116,10 @@ impl Live {
             self.notify(Severity::Info, why);
         }
         self.emit(SessionUpdated { model: Some(Text::from(model)), ..SessionUpdated::default() });
+        let LoopSettings { limits, prices, model, .. } = self.agent.settings();
+        if let Some(notice) = limits.cost_notice(prices, model, now_ms()) {
+            self.notify(Severity::Info, &notice);
+        }
         self.store_conversation();
         Ok(())
     }

@@ -4,12 +4,13 @@
 //! in which it runs, and one to read a file does not name the file. So a request is held back until
 //! the input of its call was passed on.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Cow, Step};
+use super::Step;
 
 /// The time after which a request is passed on although the input of its call was not reported.
 pub(super) const INPUT_TIMEOUT: Duration = Duration::from_secs(2);

@@ -6,6 +6,7 @@ use interlingua_agents::api::ApiKind;
 use serde_json::{Value, json};
 
 use super::Bench;
+use super::resume::notices;
 use crate::support::{turn_end, within};
 
 const APIS: [ApiKind; 4] = [ApiKind::Anthropic, ApiKind::Responses, ApiKind::Chat, ApiKind::Gemini];
@@ -49,6 +50,42 @@ async fn an_unknown_model_has_no_cost() {
     let end = turn_end(&events);
     assert_eq!(end["usage"]["input"], 1_000, "{end}");
     assert_eq!(end.get("cost"), None, "{end}");
+}
+
+/// Prices change, and a program may be years old.
+#[tokio::test]
+async fn a_stale_price_is_used_and_reported() {
+    let table = |last: &str| {
+        let period = json!({"rates": {"input": 1, "output": 2},
+                            "source_date": "2026-01-01", "stale_after": last});
+        let table = json!({"models": [{"names": ["fake-model"], "periods": [period]}]});
+        Prices::read(&table.to_string()).unwrap()
+    };
+    let outdated =
+        "the price of fake-model was current until 2026-02-01 (its source is of 2026-01-01)";
+    for (last, is_reported) in [("2026-02-01", true), ("9999-12-31", false)] {
+        let mut bench = Bench::new(ApiKind::Chat, [Reply::text("Done.").usage(1_000_000, 0)]);
+        bench.settings.prices = table(last);
+        let (_, events) = bench.run("do it").await;
+        let cost = &turn_end(&events)["cost"];
+        assert_eq!((&cost["usd"], &cost["estimated"]), (&json!(1.0), &json!(true)), "{last}");
+        assert_eq!(notices(&events).contains(outdated), is_reported, "{last}: {events:#?}");
+    }
+}
+
+#[tokio::test]
+async fn the_cost_of_another_model_may_have_a_notice_of_its_own() {
+    let mut bench = Bench::new(ApiKind::Chat, [Reply::text("Done.")]);
+    bench.settings.prices = prices("fake-model");
+    bench.settings.limits.cost_usd = Some(0.5);
+    let session = bench.open().await;
+    session.handle.set_model("other-model").await.unwrap();
+    session.handle.prompt("do it").await.unwrap();
+    session.handle.finish().await.unwrap();
+    let (_, events) = session.end().await;
+    let notices = notices(&events);
+    assert!(!notices.contains("the price of fake-model"), "{notices}");
+    assert!(notices.contains("because the price of other-model is not known"), "{notices}");
 }
 
 #[tokio::test]
