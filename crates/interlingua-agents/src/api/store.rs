@@ -58,8 +58,6 @@ pub(crate) struct RunRecorder {
     bytes: Vec<u8>,
     /// Deltas of one block that are not written yet, as one.
     held: Option<Entry>,
-    /// Something else than deltas was written since the log has settled.
-    unsettled: bool,
     /// The number of the next entry that is stored.
     next: u64,
     /// Why the log is incomplete.
@@ -78,7 +76,7 @@ impl RunRecorder {
         let options = EncodeOptions { id_seed: Some(id_seed), ..EncodeOptions::default() };
         let writer = Writer::new(events, &options).map_err(io::Error::other)?;
         let (bytes, held, failed) = (Vec::new(), None, None);
-        Ok(Self { log, writer, bytes, held, unsettled: false, next: 0, failed })
+        Ok(Self { log, writer, bytes, held, next: 0, failed })
     }
 
     pub(crate) fn write(&mut self, entry: EntryRef<'_>) {
@@ -90,10 +88,7 @@ impl RunRecorder {
             Data::BlockDelta(_) => self.held = Some(entry.to_owned()),
             // What is stored can be continued, so it has no end.
             Data::SessionEnded(_) => {}
-            _ => {
-                self.unsettled = true;
-                self.write_numbered(entry);
-            }
+            _ => self.write_numbered(entry),
         }
     }
 
@@ -109,11 +104,10 @@ impl RunRecorder {
         self.writer.write(EntryRef { sequence, ..entry }, &mut self.bytes);
     }
 
-    /// Passes on what was written. What a run acts on, a call for instance, is stored before it does;
-    /// deltas are stored while more of them arrive.
-    pub(crate) fn flush(&mut self) {
+    /// Passes on what was written, and waits until it is stored if it `settles`. Otherwise it is
+    /// stored while more arrives.
+    pub(crate) fn flush(&mut self, settles: bool) {
         self.write_held();
-        let settles = std::mem::take(&mut self.unsettled);
         if !self.bytes.is_empty() && self.failed.is_none() {
             let written = self.log.write(&self.bytes);
             let stored = if settles { written.and_then(|()| self.log.settle()) } else { written };
@@ -159,12 +153,12 @@ fn join(held: &mut Entry, entry: EntryRef<'_>) -> bool {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use interlingua::event::{BlockEnded, BlockStarted, ToolInput};
+    use interlingua::event::{BlockEnded, BlockStarted};
     use interlingua::{Exit, Origin, ReadOptions, Reader, Source};
 
     use super::*;
 
-    /// Keeps what is written, and a line without a record where it has to settle.
+    /// Keeps what is written.
     struct Kept(Arc<Mutex<Vec<u8>>>);
 
     impl SessionLog for Kept {
@@ -174,7 +168,7 @@ mod tests {
         }
 
         fn settle(&mut self) -> io::Result<()> {
-            self.write(b"\n")
+            Ok(())
         }
 
         fn finish(self: Box<Self>) -> io::Result<()> {
@@ -197,7 +191,7 @@ mod tests {
                 file.write(EntryRef { sequence, received_at, epoch, origin, event, raw });
                 sequence += 1;
             }
-            file.flush();
+            file.flush(false);
         }
         assert_eq!(file.finish(), None);
         let kept = kept.lock().unwrap();
@@ -209,16 +203,6 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_acts_on_is_stored_before_it_does() {
-        let input = ToolInput { call: Text::plain("c1"), ..ToolInput::default() };
-        let file = written(&[&[delta(1, "a")], &[delta(1, "b"), input.into()], &[delta(2, "c")]]);
-        let lines: Vec<_> = file.lines().map(|line| line.contains("tool_input")).collect();
-        assert_eq!(lines, [false, false, true, false, false]);
-        let settles = file.lines().position(str::is_empty);
-        assert_eq!(settles, Some(3), "{file}");
-    }
-
-    #[test]
     fn deltas_that_arrive_together_are_stored_as_one() {
         let started = |block| Data::from(BlockStarted { block, ..BlockStarted::default() });
         let ended = |block| Data::from(BlockEnded { block, ..BlockEnded::default() });
@@ -227,9 +211,8 @@ mod tests {
             &[delta(1, "d"), started(2), delta(2, "e"), delta(1, "f"), delta(1, "g")],
             &[ended(1), ended(2)],
         ]);
-        let lines = file.lines().filter(|line| !line.is_empty());
         let records: Vec<serde_json::Value> =
-            lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+            file.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let texts: Vec<_> = records.iter().filter_map(|record| record["text"].as_str()).collect();
         assert_eq!(texts, ["a \"bc", "d", "e", "fg"]);
         let numbers: Vec<_> = records.iter().filter_map(|it| it["sequence"].as_u64()).collect();

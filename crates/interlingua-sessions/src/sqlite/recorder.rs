@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 
 use interlingua::event::Data;
 use interlingua::{EntryRef, Exit, Reader, Source, StreamEnd, dialect};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::holder::Holder;
@@ -114,6 +115,10 @@ struct Recording {
 impl Recording {
     fn open(path: &Path, record: SessionRecord) -> Result<Self, Error> {
         let (mut connection, holder) = open(path)?;
+        // The last process that closes a file moves its write-ahead log to the database, and waits for
+        // the disk twice. A run need not wait for that: the next one finds the log.
+        let keep_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        connection.set_db_config(keep_log, true).map_err(failed)?;
         let id = record.id.clone();
         let now = system_clock()();
         let transaction =

@@ -112,6 +112,11 @@ impl Calls {
     }
 
     /// The place of the call of a permission request.
+    /// Whether a call runs, or waits to run.
+    pub(super) fn any(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     fn place_of(&self, request: &PermissionRequest) -> Option<usize> {
         self.queue.iter().position(|call| request.call.contains(&call.made.id))
     }

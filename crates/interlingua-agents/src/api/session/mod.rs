@@ -215,7 +215,8 @@ impl Live {
         loop {
             self.advance();
             self.store_history();
-            self.outlets.pass_on(&mut self.outbox);
+            // A call begins to run when this task waits.
+            self.outlets.pass_on(&mut self.outbox, self.calls.any());
             if self.has_ended() {
                 return self.end().await;
             }

@@ -52,17 +52,17 @@ impl Outlets {
         Self { batch: Batch::default(), recorder, seen: Seen::default(), last: 0 }
     }
 
-    /// Passes on the entries since the last call.
-    pub(super) fn pass_on(&mut self, outbox: &mut Outbox) {
+    /// Passes on the entries since the last call. If a run acts on them, they are stored before.
+    pub(super) fn pass_on(&mut self, outbox: &mut Outbox, acts: bool) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.flush();
+            recorder.flush(acts);
         }
         outbox.put(self.batch.take());
     }
 
     /// Passes on the last entries; returns why the stored session is incomplete, if it is.
     pub(super) fn finish(mut self, outbox: &mut Outbox) -> Option<String> {
-        self.pass_on(outbox);
+        self.pass_on(outbox, false);
         self.recorder.and_then(RunRecorder::finish)
     }
 }

@@ -15,6 +15,7 @@ mod optional_fields;
 mod resume;
 mod resumed_history;
 mod split;
+mod storing;
 mod tools;
 mod usage;
 
