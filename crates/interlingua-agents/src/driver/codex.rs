@@ -102,6 +102,9 @@ impl CodexDriver {
     }
 
     fn take(&mut self, record: &str, steps: &mut Vec<Step>) {
+        if is_delta(record) {
+            return;
+        }
         let Some(message) = Message::of(record) else { return };
         match (&message.method, message.id) {
             (Some(method), Some(id)) => self.requested(method, id, &message, steps),
@@ -271,6 +274,16 @@ struct Named {
 
 fn id_in(result: &RawValue, of: impl FnOnce(Started) -> Option<Named>) -> Option<String> {
     of(serde_json::from_str(result.get()).ok()?)?.id
+}
+
+/// Whether a record is a notification of a delta. Most records are, and the driver has no use for them,
+/// so they are recognized without being parsed.
+fn is_delta(record: &str) -> bool {
+    let method = record.strip_prefix("{\"method\":\"item/").and_then(|rest| rest.split_once('"'));
+    method.is_some_and(|(method, rest)| {
+        (method.ends_with("/delta") || method.ends_with("Delta"))
+            && rest.starts_with(",\"params\":")
+    })
 }
 
 impl Driver for CodexDriver {
@@ -495,6 +508,18 @@ mod tests {
             let result = json!({"permissions": granted, "scope": "turn"});
             assert_eq!(sent(&steps), [json!({"id": 4, "result": result})]);
         }
+    }
+
+    #[test]
+    fn only_notifications_of_deltas_are_not_parsed() {
+        let record =
+            |method: &str, id: &str| format!(r#"{{"method":"{method}"{id},"params":{{}}}}"#);
+        for method in ["item/agentMessage/delta", "item/commandExecution/outputDelta"] {
+            assert!(is_delta(&record(method, "")), "{method}");
+            assert!(!is_delta(&record(method, ",\"id\":1")), "{method}");
+        }
+        assert!(!is_delta(&record("item/tool/call", "")));
+        assert!(!is_delta(r#"{"id":1,"method":"item/agentMessage/delta","params":{}}"#));
     }
 
     #[test]

@@ -391,15 +391,14 @@ impl Driver for CopilotHeadlessDriver {
     }
 
     fn output(&mut self, chunk: &[u8], steps: &mut Vec<Step>) {
-        let mut records = Vec::new();
-        self.framing.push(chunk, &mut |frame| {
+        let unframed = ContentLength::new(Limits::default());
+        let mut framing = std::mem::replace(&mut self.framing, unframed);
+        framing.push(chunk, &mut |frame| {
             if let Body::Text(text) = frame.body {
-                records.push(text.text.to_owned());
+                self.take(text.text, steps);
             }
         });
-        for record in records {
-            self.take(&record, steps);
-        }
+        self.framing = framing;
     }
 
     fn prompt(&mut self, prompt: &str, steps: &mut Vec<Step>) {

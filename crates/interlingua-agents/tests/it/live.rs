@@ -136,7 +136,7 @@ async fn closing_cancels_the_turn_and_drops_what_waits() {
 }
 
 /// The end of its input asks an agent to exit, and one that rests may take its time for that: a signal would
-/// be recorded as its end. Qwen Code needs longer on a busy machine than an interrupted turn may take.
+/// be recorded as its end, as it sometimes was for sessions of Qwen Code that rested.
 #[tokio::test]
 async fn an_agent_that_rests_is_closed_without_a_signal() {
     for is_patient in [true, false] {

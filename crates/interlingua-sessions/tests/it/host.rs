@@ -209,30 +209,35 @@ async fn live_agents_are_bounded_and_closed_when_they_rest() {
     assert_eq!(log.last().unwrap().epoch, 2);
 }
 
-/// The session that has rested longest is asked to make room, and has a prompt again by then: the next one
-/// is asked.
+/// The sessions that have rested longest are asked to make room, and have a prompt again by then: the next
+/// one is asked.
 #[tokio::test]
 async fn a_session_that_works_again_passes_on_that_room_is_needed() {
-    let fixture = Fixture::with(HostLimits { live: 2, ..HostLimits::default() }).await;
-    let longest = fixture.create("one").await;
-    fixture.until_turns(&longest, 1).await;
-    fixture.until_record(&longest, |record| record.state == State::Idle).await;
-    let other = fixture.create("two").await;
-    fixture.until_turns(&other, 1).await;
-    fixture.until_record(&other, |record| record.state == State::Idle).await;
+    let fixture = Fixture::with(HostLimits { live: 3, ..HostLimits::default() }).await;
+    let mut resting = Vec::new();
+    for text in ["one", "two", "three"] {
+        let id = fixture.create(text).await;
+        fixture.until_turns(&id, 1).await;
+        fixture.until_record(&id, |record| record.state == State::Idle).await;
+        resting.push(id);
+    }
     let new = NewSession { agent: "talker".to_owned(), ..NewSession::default() };
     let needs_room = within(fixture.host.create(new)).await.unwrap().id;
-    // The tasks of the runtime take turns: the owner that needs room is begun before the one that has rested
-    // longest learns of its prompt.
-    let (needs, works) = tokio::join!(
-        fixture.send(&needs_room, "three", prompt("three")),
-        fixture.send(&longest, "wait", prompt("wait")),
+    // The tasks of the runtime take turns: the owner that needs room looks for it before the others learn of
+    // their prompts. It looks twice, when it begins and when it is woken.
+    let (needs, first, second) = tokio::join!(
+        fixture.send(&needs_room, "four", prompt("four")),
+        fixture.send(&resting[0], "wait", prompt("wait")),
+        fixture.send(&resting[1], "wait", prompt("wait")),
     );
-    assert_eq!((needs.state, works.state), (CommandState::Accepted, CommandState::Accepted));
-    let log = fixture.until_turns(&needs_room, 1).await;
-    assert_eq!(texts(&log), ["three"]);
-    fixture.until(&longest, |log| texts(log) == ["one", "begins"]).await;
-    assert_eq!(fixture.host.live(), 2);
+    for sent in [needs, first, second] {
+        assert_eq!(sent.state, CommandState::Accepted);
+    }
+    assert_eq!(texts(&fixture.until_turns(&needs_room, 1).await), ["four"]);
+    for id in &resting[..2] {
+        fixture.until(id, |log| texts(log).last().is_some_and(|last| last == "begins")).await;
+    }
+    assert_eq!(fixture.host.live(), 3);
 }
 
 #[tokio::test]

@@ -40,6 +40,12 @@ pub(super) fn unparsable(line: &str) -> Option<&'static str> {
     None
 }
 
+/// Whether a line is short and has nothing that nests, so that parsing it needs little stack. A thread
+/// with a stack of its own takes longer than to parse such a line.
+pub(super) fn is_flat(line: &str) -> bool {
+    line.len() <= 1024 && openers(&line.replace("\\\n", "")) == 0
+}
+
 /// The number of tokens that may open a nested construct.
 fn openers(line: &str) -> usize {
     let brackets = line.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'[' | b'`' | b'!'));

@@ -42,6 +42,10 @@ pub(crate) fn parse(line: &str) -> Script {
     if let Some(reason) = lines::unparsable(line) {
         return Script::unknown(reason);
     }
+    if lines::is_flat(line) {
+        let parsed = std::panic::catch_unwind(|| walk::walk(line));
+        return parsed.unwrap_or_else(|_| Script::unknown(FAILED));
+    }
     // The stack of the caller may be small, and the parser recurses.
     let line = line.to_owned();
     let parse = move || walk::walk(&line);

@@ -255,3 +255,21 @@ fn no_line_makes_the_parser_panic() {
     });
     tested.unwrap();
 }
+
+/// A thread of tokio has 2 MiB.
+#[test]
+fn flat_lines_need_little_stack() {
+    let pieces = [
+        "a;", "a|", "a&&", "a||", "a&", ">a ", "<a ", "2>&1 ", "$a", "\"a", "\"a\"", "'a'", "a\n",
+        "a=", "a=b ", "\\", "~/", "*", "?", ")", "}", "]", "#", ";;", "&>a ", "<<<a ", "<<a\n",
+        "-", "a ",
+    ];
+    let lines: Vec<_> = pieces.iter().map(|piece| piece.repeat(1024 / piece.len())).collect();
+    assert!(lines.iter().all(|line| lines::is_flat(line)));
+    let small = std::thread::Builder::new().stack_size(512 << 10);
+    let thread = small.spawn(move || lines.iter().for_each(|line| drop(parse(line)))).unwrap();
+    thread.join().unwrap();
+    for line in ["$(a)", "i\\\nf a", "{ a; }", &"a".repeat(1025)] {
+        assert!(!lines::is_flat(line), "{line}");
+    }
+}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use serde_json::json;
 
 use super::desk::Desk;
@@ -22,8 +22,7 @@ const LATE: Duration = Duration::from_millis(500);
 fn guards(desk: &Desk) -> Vec<Pid> {
     let is_guard = |path: &PathBuf| {
         let line = std::fs::read(path.join("cmdline")).unwrap_or_default();
-        let program = line.split(|byte| *byte == 0).next().unwrap_or_default();
-        program.ends_with(b"interlingua-guard") || program.ends_with(b"/interlingua")
+        !line.starts_with(b"/bin/sh\0")
     };
     let number = |path: PathBuf| path.file_name()?.to_str()?.parse().ok();
     let guards = desk.processes().into_iter().filter(is_guard).filter_map(number);
@@ -38,6 +37,9 @@ fn signal(processes: &[Pid], signal: Signal) {
 fn kill_but_not_agents(desk: &mut Desk) -> Vec<Pid> {
     let guards = guards(desk);
     assert!(!guards.is_empty());
+    // A suspended process whose parent ends is resumed by the system, unless another one adopts it that is
+    // in the same session.
+    set_child_subreaper(Some(getpid())).unwrap();
     signal(&guards, Signal::STOP);
     desk.kill();
     guards
