@@ -26,6 +26,9 @@ const PAGE: usize = 1 << 20;
 /// How many pieces may wait to be stored. Beyond it, the run waits.
 const CAPACITY: usize = 64;
 
+/// The size of the write-ahead log, in pages of 4 KB, at which it is moved to the database.
+const WAL_PAGES: u32 = 1_000;
+
 /// Stores the entries of a session as they are emitted.
 ///
 /// A thread of its own stores them: it takes all pieces that wait in one transaction, so that a run
@@ -116,9 +119,11 @@ impl Recording {
     fn open(path: &Path, record: SessionRecord) -> Result<Self, Error> {
         let (mut connection, holder) = open(path)?;
         // The last process that closes a file moves its write-ahead log to the database, and waits for
-        // the disk twice. A run need not wait for that: the next one finds the log.
+        // the disk twice. A run need not wait for that: the next one finds the log. But it reads all
+        // of it, so it has to stay small.
         let keep_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         connection.set_db_config(keep_log, true).map_err(failed)?;
+        connection.pragma_update(None, "wal_autocheckpoint", WAL_PAGES).map_err(failed)?;
         let id = record.id.clone();
         let now = system_clock()();
         let transaction =

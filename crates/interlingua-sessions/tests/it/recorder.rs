@@ -174,6 +174,22 @@ async fn what_could_not_be_stored_is_reported_and_leaves_no_gap() {
     assert_eq!(texts(&log), [""; 0]);
 }
 
+/// The next run reads the whole write-ahead log before it starts.
+#[test]
+fn runs_leave_a_small_write_ahead_log() {
+    let desk = Desk::new();
+    let answer = "many words ".repeat(100_000);
+    for prompt in 0..24 {
+        let name = format!("s{prompt}");
+        let mut recorder = desk.record(&name).unwrap();
+        recorder.write(&bytes(&run(&name, "go", &answer))).unwrap();
+        recorder.finish().unwrap();
+    }
+    let log = desk.folder.path().join("sessions.db-wal");
+    let size = std::fs::metadata(&log).map_or(0, |log| log.len());
+    assert!(size < 12 << 20, "{size} bytes");
+}
+
 #[tokio::test]
 async fn two_processes_cannot_store_one_session() {
     let desk = Desk::new();
