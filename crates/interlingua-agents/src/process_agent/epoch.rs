@@ -93,7 +93,7 @@ impl Epoch {
         };
         self.printed = length > 0 && (self.is_fast || self.spool.may_have_more(length));
         let now = Instant::now();
-        if length > 0 && !self.spool.may_have_more(length) {
+        if !self.spool.may_have_more(length) {
             self.not_before = now + self.read_interval;
         }
         if self.is_fast && length == 0 {
