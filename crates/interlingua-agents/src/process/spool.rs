@@ -168,13 +168,14 @@ fn free_space(_file: &File) -> Option<u64> {
 /// Prevents that the program opens the file again through `/dev/stdout`, which would truncate it.
 /// The program gets an error instead.
 ///
-/// A mode without permissions is enough for ordinary users. Root ignores it, but may protect a file
-/// as append-only, where the file system has this attribute.
+/// A mode without permission to write is enough for ordinary users; without permission to read, they
+/// could not watch the file. Root ignores it, but may protect a file as append-only, where the file
+/// system has this attribute.
 #[cfg(target_os = "linux")]
 fn protect(file: &File) {
     use rustix::fs::{IFlags, Mode};
     // A truncation that cannot be prevented is noticed by the reader.
-    let _ = rustix::fs::fchmod(file, Mode::empty());
+    let _ = rustix::fs::fchmod(file, Mode::RUSR);
     let _ = set_flag(file, IFlags::APPEND, true);
 }
 
