@@ -46,6 +46,16 @@ impl Plan {
         let headers = raw.headers.clone().into_iter().collect();
         Self::Whole { status: raw.status, headers, body: raw.body.clone(), steps: gates(hold) }
     }
+
+    /// The number of gates that it waits at.
+    pub(crate) fn gates(&self) -> usize {
+        let (hold, steps) = match self {
+            Self::Whole { steps, .. } => (None, steps),
+            Self::Stream { hold, steps, .. } => (hold.as_ref(), steps),
+        };
+        let inside = steps.iter().filter(|step| matches!(step, Step::Gate(_))).count();
+        inside + usize::from(hold.is_some())
+    }
 }
 
 fn gates(hold: Option<&String>) -> Vec<Step> {
@@ -220,11 +230,8 @@ impl Desk<'_> {
         let breaches = strict::rules(protocol, self.asked);
         self.state.find(self.number, breaches);
         let body = &self.asked.body;
-        let State { threads, requests, .. } = &mut *self.state;
-        let left = |number: usize| {
-            let outcome = requests.get(number).map(|request| request.outcome);
-            outcome == Some(Outcome::AgentLeft)
-        };
+        let State { threads, requests, gates_ahead, .. } = &mut *self.state;
+        let left = |number: usize| State::gave_up(requests, gates_ahead, number);
         let (thread, breaches) = threads.follow(protocol, body, &left);
         self.state.find(self.number, breaches);
         thread

@@ -189,7 +189,7 @@ fn serve(shared: &Shared, stream: TcpStream) {
         let keep_alive = incoming.keep_alive;
         let without_body = incoming.method == "HEAD";
         let (number, plan) = answer(shared, incoming);
-        let mut player = Player { shared, connection: &mut connection };
+        let mut player = Player { shared, connection: &mut connection, number };
         let outcome = player.play(plan, without_body).unwrap_or(Outcome::AgentLeft);
         shared.change(|state| {
             if let Some(request) = state.requests.get_mut(number) {
@@ -207,6 +207,8 @@ fn serve(shared: &Shared, stream: TcpStream) {
 struct Player<'a> {
     shared: &'a Shared,
     connection: &'a mut Connection,
+    /// The number of the request that is answered.
+    number: usize,
 }
 
 /// The interval at which a reply at a gate checks whether the agent is still connected.
@@ -214,6 +216,11 @@ const LOOK: Duration = Duration::from_millis(20);
 
 impl Player<'_> {
     fn play(&mut self, plan: Plan, without_body: bool) -> io::Result<Outcome> {
+        let gates = plan.gates();
+        if gates > 0 {
+            // It is noted before anything is sent, since the agent may give up at once.
+            self.shared.change(|state| state.has_gates_ahead(self.number, gates));
+        }
         match plan {
             Plan::Stream { hold, headers, steps } => {
                 if hold.is_some_and(|gate| !self.pass(&gate)) {
@@ -296,7 +303,10 @@ impl Player<'_> {
                 (state.gate(name).open || state.stopping).then_some(!state.stopping)
             });
             match open {
-                Some(open) => return open,
+                Some(open) => {
+                    self.shared.change(|state| state.passed_gate(self.number));
+                    return open;
+                }
                 None if self.connection.is_closed() => return false,
                 None => {}
             }

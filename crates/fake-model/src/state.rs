@@ -124,6 +124,8 @@ pub(crate) struct State {
     used: HashSet<usize>,
     calls: Vec<TrackedCall>,
     gates: BTreeMap<String, GateState>,
+    /// The number of gates that the answers to requests have not passed yet.
+    pub(crate) gates_ahead: HashMap<usize, usize>,
     /// The rests of answers, by the token with which a request continues them.
     pub(crate) rests: HashMap<String, Rest>,
     /// What a strict script compares with later requests.
@@ -178,6 +180,30 @@ pub(crate) struct CallPlace<'a> {
 }
 
 impl State {
+    /// Notes that the answer to a request has to pass gates.
+    pub(crate) fn has_gates_ahead(&mut self, request: usize, gates: usize) {
+        self.gates_ahead.insert(request, gates);
+    }
+
+    /// Notes that the answer to a request has passed a gate.
+    pub(crate) fn passed_gate(&mut self, request: usize) {
+        if let Some(gates) = self.gates_ahead.get_mut(&request) {
+            *gates = gates.saturating_sub(1);
+        }
+    }
+
+    /// Whether the agent gave up the answer to an earlier request. One with a gate ahead was given up,
+    /// although the end of its connection may not have been noticed.
+    pub(crate) fn gave_up(
+        requests: &[Request],
+        gates_ahead: &HashMap<usize, usize>,
+        number: usize,
+    ) -> bool {
+        let outcome = requests.get(number).map(|request| request.outcome);
+        outcome == Some(Outcome::AgentLeft)
+            || gates_ahead.get(&number).is_some_and(|gates| *gates > 0)
+    }
+
     /// The gate of this name.
     pub(crate) fn gate(&mut self, name: &str) -> &mut GateState {
         self.gates.entry(name.to_owned()).or_default()
@@ -224,9 +250,8 @@ impl State {
                     _ => {}
                 }
             }
-            let outcome = self.requests.get(call.request).map(|request| request.outcome);
             let due = call.complete
-                && outcome != Some(Outcome::AgentLeft)
+                && !Self::gave_up(&self.requests, &self.gates_ahead, call.request)
                 && call.opening == opening
                 && call.length < conversation.entries.len();
             if due && !seen && !call.seen {

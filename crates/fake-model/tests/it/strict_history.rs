@@ -4,7 +4,7 @@ use fake_model::{ChatForm, Cut, GeminiForm, Reply, Script, SignaturePlace};
 use serde_json::{Value, json};
 
 use crate::support::turns::{Turns, list};
-use crate::support::{Entry, Wire, found, post, request, start};
+use crate::support::{Client, Entry, Wire, found, post, request, start};
 
 const NOTHING: [&str; 0] = [];
 
@@ -33,6 +33,25 @@ fn an_answer_that_comes_back_as_it_was_raises_nothing() {
             assert_eq!(turns.send(), NOTHING, "{wire:?}: a repeated request");
         }
     }
+}
+
+/// An agent that was interrupted may continue before the server has noticed that it closed the
+/// connection.
+#[test]
+fn an_answer_that_waits_at_a_gate_may_come_back_in_part() {
+    let reply = Reply::text("One, ").then_gate("counting").then_text("two.");
+    let script = Script::new().strict().any_stream().reply(reply).reply(Reply::text("Bye."));
+    let model = start(script);
+    let (path, first) = request(Wire::Messages, &[Entry::User("Count")]);
+    let mut client = Client::new(&model);
+    client.send(&path, &first);
+    client.read_until("One, ");
+    let mut second = first.clone();
+    let messages = second["messages"].as_array_mut().unwrap();
+    messages.push(json!({"role": "assistant", "content": [{"type": "text", "text": "One, "}]}));
+    messages.push(json!({"role": "user", "content": "and now?"}));
+    post(&model, &path, &second);
+    assert_eq!(found(&model), NOTHING);
 }
 
 #[test]
