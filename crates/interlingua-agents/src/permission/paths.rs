@@ -78,8 +78,17 @@ impl Place {
 
     /// Whether the path may be read with everything below it.
     pub(crate) fn is_readable_recursively(&self, hidden: bool) -> bool {
+        self.is_readable_by(Reader { hidden, follows_links: false })
+    }
+
+    /// Whether the path may be read with everything below it, and with what links in it lead to.
+    pub(crate) fn is_readable_with_links(&self) -> bool {
+        self.is_readable_by(Reader { hidden: true, follows_links: true })
+    }
+
+    fn is_readable_by(&self, reader: Reader) -> bool {
         self.is_readable()
-            && self.resolved.as_ref().is_some_and(|path| !contains_secret(path, hidden))
+            && self.resolved.as_ref().is_some_and(|path| !contains_secret(path, reader))
     }
 
     /// Whether the path is an ordinary file inside of the folder, so that an edit does not need to
@@ -186,9 +195,18 @@ fn is_protected(path: &Path) -> bool {
     })
 }
 
-/// Whether there is a secret below a folder, or whether that would take too long to find out. With
-/// `hidden`, names that start with a dot count too. The folder `.git` is not looked into.
-fn contains_secret(path: &Path, hidden: bool) -> bool {
+/// How something reads a whole folder.
+#[derive(Debug, Clone, Copy)]
+struct Reader {
+    /// It reads files whose names start with a dot, too.
+    hidden: bool,
+    /// It reads what links in the folder lead to. Then any link counts as one to a secret.
+    follows_links: bool,
+}
+
+/// Whether there is a secret below a folder, or whether that would take too long to find out. The
+/// folder `.git` is not looked into.
+fn contains_secret(path: &Path, Reader { hidden, follows_links }: Reader) -> bool {
     let (mut folders, mut seen) = (vec![path.to_owned()], 0);
     while let Some(folder) = folders.pop() {
         let entries = match std::fs::read_dir(&folder) {
@@ -210,17 +228,35 @@ fn contains_secret(path: &Path, hidden: bool) -> bool {
             if is_secret(Path::new(&name)) {
                 return true;
             }
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                folders.push(entry.path());
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(kind) if follows_links && kind.is_symlink() => return true,
+                Ok(_) => {}
+                Err(_) => return true,
             }
         }
     }
     false
 }
 
-/// Whether a folder looks like a bare git repository, whose configuration git would trust.
-pub(crate) fn looks_like_bare_repository(folder: &Path) -> bool {
-    ["HEAD", "objects", "refs"].iter().all(|name| folder.join(name).exists())
+/// Whether git may find a bare repository in a folder, or above it, before an ordinary one. It would
+/// trust its configuration.
+///
+/// Every repository has a `HEAD`, which may be a link to nothing; everything else may be elsewhere. A
+/// folder `.git` without one is no repository, and git looks further.
+pub(crate) fn may_find_bare_repository(folder: &Path) -> bool {
+    let has_head = |folder: &Path| folder.join("HEAD").symlink_metadata().is_ok();
+    let Ok(folder) = folder.canonicalize() else { return true };
+    for folder in folder.ancestors() {
+        if has_head(folder) {
+            return true;
+        }
+        let git = folder.join(".git");
+        if git.is_file() || (git.is_dir() && has_head(&git)) {
+            return false;
+        }
+    }
+    false
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub(super) enum Operands {
     Paths,
     /// One file; a second one would be written.
     OnePath,
-    /// Files, or folders that are read completely.
+    /// Files, or folders that are read completely, with what their links lead to.
     Tree,
     /// A pattern, unless an option has it, and then files.
     PatternAndPaths {

@@ -3,12 +3,12 @@
 //! git runs programs that the repository's configuration names: a file system monitor, external
 //! diffs, filters, a pager. That configuration is not part of what is cloned, and edits of `.git`
 //! are asked for. A bare repository inside of a clone is: git would trust its configuration if it
-//! ran in that folder.
+//! ran in that folder, or below it.
 
 use super::View;
 use super::arguments::{Arguments, Options};
 use crate::permission::names::Names;
-use crate::permission::paths;
+use crate::permission::paths::{self, Place};
 
 /// A subcommand with the options that it may have.
 struct Subcommand {
@@ -138,8 +138,17 @@ pub(super) fn is_read_only(words: &[&str], view: &View<'_>) -> bool {
     let Some(arguments) = Arguments::read(words, &subcommand.options) else { return false };
     // `%G` in a format runs gpg.
     let signature = arguments.values().iter().any(|value| value.contains("%G"));
-    let bare = paths::looks_like_bare_repository(view.base);
-    !signature && !bare && operands(&subcommand.operands, &arguments, view)
+    let bare = paths::may_find_bare_repository(view.base);
+    let compares_folders = subcommand.name == "diff" && compares_folders(&arguments, view);
+    !signature && !bare && !compares_folders && operands(&subcommand.operands, &arguments, view)
+}
+
+/// Whether `git diff` may compare two folders as `diff -r` does, and show a secret in them.
+fn compares_folders(arguments: &Arguments<'_>, view: &View<'_>) -> bool {
+    let [left, right] = &*arguments.operands else { return false };
+    let folders = [left, right].map(|path| view.place(path));
+    let is_folder = |place: &Place| place.resolved.as_ref().is_some_and(|path| path.is_dir());
+    folders.iter().all(is_folder) && !folders.iter().all(Place::is_readable_with_links)
 }
 
 fn operands(allowed: &Operands, arguments: &Arguments<'_>, view: &View<'_>) -> bool {

@@ -37,6 +37,11 @@ impl View<'_> {
     fn may_read_below(&self, path: &str, hidden: bool) -> bool {
         path == "-" || self.place(path).is_readable_recursively(hidden)
     }
+
+    /// Whether everything below a path may be read, also through links.
+    fn may_read_below_with_links(&self, path: &str) -> bool {
+        path == "-" || self.place(path).is_readable_with_links()
+    }
 }
 
 /// Whether a command only reads, and only what may be read. Its redirections are judged elsewhere.
@@ -66,7 +71,10 @@ pub(crate) fn is_read_only(command: &SimpleCommand, view: &View<'_>) -> bool {
 /// Whether `cd` goes to the folder in which the command runs anyway.
 pub(crate) fn stays(command: &SimpleCommand, base: &Path) -> bool {
     let target = match command.literal_words().as_deref() {
-        Some(["cd", target]) if !target.starts_with('-') => base.join(target),
+        // Shells forget the name before `..`, also if it is a link.
+        Some(["cd", target]) if !target.starts_with('-') && !target.contains("..") => {
+            base.join(target)
+        }
         _ => return false,
     };
     let same = target.canonicalize().ok();
@@ -86,7 +94,7 @@ fn operands(allowed: &Operands, arguments: &Arguments<'_>, view: &View<'_>) -> b
         Operands::Format => given.iter().all(|operand| operand.starts_with('+')),
         Operands::Paths => all_readable(given),
         Operands::OnePath => given.len() <= 1 && all_readable(given),
-        Operands::Tree => given.iter().all(|path| view.may_read_below(path, true)),
+        Operands::Tree => given.iter().all(|path| view.may_read_below_with_links(path)),
         Operands::PatternAndPaths { recursive, hidden } => {
             let pattern_given = arguments.has("e") || arguments.has("regexp");
             let paths = match given.split_first() {

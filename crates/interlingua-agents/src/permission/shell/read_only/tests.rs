@@ -6,18 +6,30 @@ use crate::permission::shell::parse;
 /// A folder with some files, and a secret.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["a", "b.txt", ".env", "src/main.rs", "docs/x.md", "docs/x.key"] {
-        let path = folder.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, "").unwrap();
-    }
+    write(
+        folder.path(),
+        &["a", "b.txt", ".env", "src/main.rs", "docs/x.md", "docs/x.key", ".git/HEAD"],
+    );
     folder
 }
 
+fn write(root: &Path, names: &[&str]) {
+    for name in names {
+        let path = root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "").unwrap();
+    }
+}
+
 fn reads(root: &Path, line: &str) -> bool {
+    reads_in(root, root, line)
+}
+
+/// Whether a line only reads if it runs in `base`.
+fn reads_in(root: &Path, base: &Path, line: &str) -> bool {
     let script = parse(line);
     let bounds = Folder::new(root);
-    let view = View { folder: &bounds, base: root };
+    let view = View { folder: &bounds, base };
     script.unresolved.is_none()
         && !script.commands.is_empty()
         && script.commands.iter().all(|command| is_read_only(command, &view))
@@ -236,4 +248,106 @@ fn git_is_not_free_in_a_bare_repository() {
         std::fs::write(folder.path().join(name), "").unwrap();
     }
     assert!(!reads(folder.path(), "git status"));
+}
+
+/// git finds a repository above its folder, does not follow a link `HEAD` into `refs`, and reads the
+/// configuration of a `commondir` elsewhere.
+#[cfg(unix)]
+#[test]
+fn git_is_not_free_below_a_bare_repository_or_in_a_part_of_one() {
+    let folder = folder();
+    let root = folder.path();
+    write(root, &["above/HEAD", "above/objects/x", "above/refs/x/y"]);
+    write(root, &["common/HEAD", "common/commondir", "link/config", "src/deeper/x"]);
+    std::os::unix::fs::symlink("refs/heads/none", root.join("link/HEAD")).unwrap();
+    for base in ["above", "above/refs", "above/refs/x", "link", "common"] {
+        assert!(!reads_in(root, &root.join(base), "git status"), "{base}");
+    }
+    // A folder `.git` that is no repository does not end git's search.
+    std::fs::create_dir(root.join("above/refs/x/.git")).unwrap();
+    assert!(!reads_in(root, &root.join("above/refs/x"), "git status"));
+    assert!(reads_in(root, &root.join("src/deeper"), "git status"));
+}
+
+/// The configuration of a planted repository names a program that git runs.
+#[cfg(unix)]
+#[test]
+fn no_free_git_command_runs_what_a_planted_repository_configures() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let marker = root.join("marker");
+    write(&root, &["above/objects/x", "above/refs/x", "link/objects/x", "link/refs/x"]);
+    write(&root, &["shared/objects/x", "shared/refs/x", "common/x"]);
+    let head = "ref: refs/heads/none\n";
+    std::fs::write(root.join("above/HEAD"), head).unwrap();
+    std::fs::write(root.join("common/HEAD"), head).unwrap();
+    std::fs::write(root.join("common/commondir"), "../shared\n").unwrap();
+    std::os::unix::fs::symlink("refs/heads/none", root.join("link/HEAD")).unwrap();
+    let (tree, touch) = (root.display(), marker.display());
+    let core = format!("[core]\nbare = false\nfsmonitor = \"touch {touch}; false\"\n");
+    let worktree = format!("[core]\nworktree = {tree}\n");
+    for name in ["above", "link"] {
+        let config = format!("{core}repositoryformatversion = 0\n{worktree}");
+        std::fs::write(root.join(name).join("config"), config).unwrap();
+    }
+    // Of a `commondir`, git takes everything but the folder of the files, which it has a file of its own for.
+    let extended = "repositoryformatversion = 1\n[extensions]\nworktreeConfig = true\n";
+    std::fs::write(root.join("shared/config"), format!("{core}{extended}")).unwrap();
+    std::fs::write(root.join("common/config.worktree"), &worktree).unwrap();
+    for base in ["above", "above/refs", "link", "common"] {
+        let mut git = std::process::Command::new("git");
+        git.arg("status").current_dir(root.join(base)).env("HOME", &root);
+        git.env("GIT_CONFIG_NOSYSTEM", "1").env_remove("GIT_DIR").env_remove("XDG_CONFIG_HOME");
+        // Future releases of git may ignore bare repositories unless this is set.
+        git.env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "safe.bareRepository");
+        git.env("GIT_CONFIG_VALUE_0", "all");
+        if git.output().is_err() {
+            eprintln!("skipped: git is not installed");
+            return;
+        }
+        assert!(std::fs::remove_file(&marker).is_ok(), "git did not run the program: {base}");
+        assert!(!reads_in(&root, &root.join(base), "git status"), "{base}");
+    }
+}
+
+/// `diff` reads what the links in two folders lead to.
+#[cfg(unix)]
+#[test]
+fn folders_with_links_are_not_compared() {
+    let folder = folder();
+    let root = folder.path();
+    write(root, &["left/x", "left/deeper/x", "right/deeper/x"]);
+    let lines = ["diff -rN left right", "diff left right", "diff right left/x"];
+    for line in lines {
+        assert!(reads(root, line), "{line}");
+    }
+    std::os::unix::fs::symlink("/etc", root.join("right/deeper/k")).unwrap();
+    for line in lines {
+        assert!(!reads(root, line), "{line}");
+    }
+    // These do not follow the links that they find.
+    for line in ["grep -r x right", "rg x right", "ls -R right"] {
+        assert!(reads(root, line), "{line}");
+    }
+}
+
+/// Two folders outside of its repository are compared by git like files.
+#[test]
+fn git_does_not_compare_folders_with_secrets() {
+    let folder = folder();
+    assert!(!reads(folder.path(), "git diff src docs"));
+    assert!(reads(folder.path(), "git diff src/main.rs docs/x.md"));
+    assert!(reads(folder.path(), "git diff HEAD -- docs"));
+}
+
+/// A shell forgets a name before `..`, where the system follows a link.
+#[cfg(unix)]
+#[test]
+fn a_change_of_the_folder_through_a_link_is_not_reading() {
+    let folder = folder();
+    let root = folder.path();
+    write(root, &["deep/x"]);
+    std::os::unix::fs::symlink(root.join("src"), root.join("deep/link")).unwrap();
+    assert!(!reads(root, "cd deep/link/.. && ls"));
+    assert!(reads(root, "cd ./ && ls"));
 }
