@@ -143,11 +143,13 @@ impl Judge<'_> {
             findings.push(self.unknown_command(reason));
         }
         findings.extend(wrapper.as_ref().and_then(|wrapper| self.wrapper(wrapper)));
+        let same = base.as_ref().and_then(|base| base.canonicalize().ok());
+        let at_home = same.is_some() && same == self.request.folder.canonicalize().ok();
         let moves = |base: &PathBuf| script.commands.iter().any(|command| moves(command, base));
         let base = base.filter(|base| !moves(base));
         for command in &script.commands {
             if !command.words.is_empty() || command.assigns {
-                findings.push(self.command(command, base.as_deref()));
+                findings.push(self.command(command, base.as_deref(), at_home));
             }
             for redirection in &command.redirections {
                 findings.push(self.redirection(redirection, base.as_deref()));
@@ -198,12 +200,16 @@ impl Judge<'_> {
         }
     }
 
-    fn command(&self, command: &SimpleCommand, base: Option<&Path>) -> Finding {
+    /// A command. What it does depends on its folder, so a pattern allows it only `at_home`: in the folder
+    /// of the session.
+    fn command(&self, command: &SimpleCommand, base: Option<&Path>, at_home: bool) -> Finding {
         let indirection = shell::indirection(command);
         let words = command.literal_words();
         let resolved = words.is_some() && indirection.is_none();
         let compare = |effect, pattern: &Pattern| match (effect, &words) {
-            (Effect::Allow, Some(words)) if resolved => yes(pattern.matches(&join_marked(words))),
+            (Effect::Allow, Some(words)) if resolved && at_home => {
+                yes(pattern.matches(&join_marked(words)))
+            }
             (Effect::Allow, _) => Match::No,
             (Effect::Deny | Effect::Ask, words) => {
                 compare_strictly(pattern, command, words.as_deref(), resolved)
@@ -216,6 +222,9 @@ impl Judge<'_> {
         self.finding(ruling, reading, free, || match &indirection {
             Some(reason) => reason.clone(),
             None if words.is_none() => "it has a word that is not literal".to_owned(),
+            None if !at_home => {
+                format!("`{}` runs in another folder than the session", command.known_prefix())
+            }
             None => {
                 format!("`{}` is not known to only read inside the folder", command.known_prefix())
             }

@@ -17,6 +17,9 @@ const MAX_SUBSTITUTION_DEPTH: usize = 16;
 /// How many commands a line may have.
 const MAX_COMMANDS: usize = 1000;
 
+/// Agents may run commands in the user's shell.
+const READ_DIFFERENTLY: &str = "bash and zsh read it differently";
+
 pub(super) fn walk(line: &str) -> Script {
     let mut walker = Walker { script: Script::default(), depth: 0 };
     walker.program(line);
@@ -155,7 +158,13 @@ impl Walker {
         for item in prefix.iter().flat_map(|ast::CommandPrefix(items)| items) {
             self.item(item, true, &mut command);
         }
-        command.words.extend(word_or_name.as_ref().map(|name| self.word(name)));
+        if let Some(name) = word_or_name {
+            // In zsh, `{rm x}` is a group.
+            if name.value.starts_with('{') {
+                self.script.mark_unresolved(READ_DIFFERENTLY);
+            }
+            command.words.push(self.word(name));
+        }
         for item in suffix.iter().flat_map(|ast::CommandSuffix(items)| items) {
             self.item(item, false, &mut command);
         }
@@ -209,7 +218,7 @@ impl Walker {
             ast::IoRedirect::HereDocument(_, document) => self.here_document(document),
             ast::IoRedirect::HereString(_, word) => self.must_be_literal(word),
             ast::IoRedirect::OutputAndError(word, _) => {
-                let word = self.word(word);
+                let word = self.target(word);
                 push_file(Redirection::Write(word), command);
             }
         }
@@ -224,7 +233,15 @@ impl Walker {
         let word = match target {
             ast::IoFileRedirectTarget::Fd(_) => return,
             ast::IoFileRedirectTarget::Filename(word)
-            | ast::IoFileRedirectTarget::Duplicate(word) => self.word(word),
+            | ast::IoFileRedirectTarget::Duplicate(word) => {
+                // In zsh, `<1-5>` is a pattern.
+                let is_range = word.value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+                    && word.value.contains('-');
+                if is_range && matches!(kind, ast::IoFileRedirectKind::Read) {
+                    self.script.mark_unresolved(READ_DIFFERENTLY);
+                }
+                self.target(word)
+            }
             ast::IoFileRedirectTarget::ProcessSubstitution(_, subshell) => {
                 self.list(&subshell.list);
                 Word::Unresolved { prefix: String::new() }
@@ -249,6 +266,14 @@ impl Walker {
                 push_file(Redirection::Write(word), command);
             }
         }
+    }
+
+    /// Reads the file of a redirection. In zsh, `>! file` overwrites the file.
+    fn target(&mut self, written: &ast::Word) -> Word {
+        if written.value.starts_with('!') {
+            self.script.mark_unresolved(READ_DIFFERENTLY);
+        }
+        self.word(written)
     }
 
     /// Text that is given to a command as its input. Shells disagree about where a document with a
@@ -284,6 +309,10 @@ impl Walker {
         let read = word::read(&written.value);
         if read.may_run_more {
             self.script.mark_unresolved("it has a substitution");
+        }
+        // In zsh, `{ echo } always { rm x; }` runs `rm`.
+        if read.closes_group || written.value == "{" {
+            self.script.mark_unresolved(READ_DIFFERENTLY);
         }
         read.substitutions.iter().for_each(|text| self.substitution(text));
         read.word

@@ -25,6 +25,8 @@ pub(super) struct ReadWord {
     pub(super) substitutions: Vec<String>,
     /// Whether the expansion may run commands that are not listed.
     pub(super) may_run_more: bool,
+    /// Whether the word has a `}` that it does not open itself. In zsh, that ends a group.
+    pub(super) closes_group: bool,
 }
 
 /// Reads a word as it is written, with its quotes.
@@ -36,7 +38,8 @@ pub(super) fn read(raw: &str) -> ReadWord {
     };
     let Some(pieces) = parsed else {
         let word = Word::Unresolved { prefix: String::new() };
-        return ReadWord { word, substitutions: Vec::new(), may_run_more: true };
+        let substitutions = Vec::new();
+        return ReadWord { word, substitutions, may_run_more: true, closes_group: true };
     };
     let mut reader = Reader {
         raw,
@@ -44,9 +47,11 @@ pub(super) fn read(raw: &str) -> ReadWord {
         literal: true,
         substitutions: Vec::new(),
         may_run_more: false,
+        open_braces: 0,
+        closes_group: false,
     };
     reader.pieces(&pieces, false);
-    let Reader { text, literal, substitutions, may_run_more, .. } = reader;
+    let Reader { text, literal, substitutions, may_run_more, closes_group, .. } = reader;
     // `{name}` before a redirection assigns a variable.
     let word = if literal && !names_variable(raw) {
         Word::Literal(text)
@@ -55,7 +60,7 @@ pub(super) fn read(raw: &str) -> ReadWord {
     } else {
         Word::Unresolved { prefix: text }
     };
-    ReadWord { word, substitutions, may_run_more }
+    ReadWord { word, substitutions, may_run_more, closes_group }
 }
 
 /// Whether a word is a variable in braces, as in `{fd}> file`.
@@ -82,6 +87,9 @@ struct Reader<'r> {
     literal: bool,
     substitutions: Vec<String>,
     may_run_more: bool,
+    /// The number of unquoted braces that are open.
+    open_braces: usize,
+    closes_group: bool,
 }
 
 impl Reader<'_> {
@@ -91,7 +99,10 @@ impl Reader<'_> {
             match piece {
                 WordPiece::Text(text) if text == "$" => self.dollar(next),
                 WordPiece::Text(text) if quoted => self.quoted_text(text),
-                WordPiece::Text(text) => self.unquoted_text(text),
+                WordPiece::Text(text) => {
+                    self.braces(text);
+                    self.unquoted_text(text);
+                }
                 WordPiece::SingleQuotedText(text) => self.push(text),
                 WordPiece::DoubleQuotedSequence(pieces) => self.pieces(pieces, true),
                 WordPiece::EscapeSequence(escape) => self.escape(escape),
@@ -151,6 +162,17 @@ impl Reader<'_> {
         let escaped = escape.strip_prefix('\\').unwrap_or_default();
         self.literal &= !escaped.is_empty() && escaped != "\n";
         self.push(escaped);
+    }
+
+    fn braces(&mut self, text: &str) {
+        for c in text.chars() {
+            match c {
+                '{' => self.open_braces += 1,
+                '}' if self.open_braces == 0 => self.closes_group = true,
+                '}' => self.open_braces -= 1,
+                _ => {}
+            }
+        }
     }
 
     /// Text outside quotes, up to the first character that is not literal there.

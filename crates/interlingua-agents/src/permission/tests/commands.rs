@@ -277,7 +277,8 @@ fn a_command_in_an_unknown_folder_does_not_only_read() {
         word(&policy(Mode::Ask, rules).judge(&request))
     };
     assert_eq!(judge(&[], "cat a"), Word::Ask);
-    assert_eq!(judge(&["allow bash git *"], "git push"), Word::Allow);
+    assert_eq!(judge(&["allow bash git *"], "git push"), Word::Ask);
+    assert_eq!(judge(&["allow bash"], "git push"), Word::Allow);
     assert_eq!(judge(&["allow bash git *", "allow write *"], "git log > x"), Word::Ask);
     let folder = scene.folder.path().display().to_string();
     let named = serde_json::json!({ "command": "cat a", "workdir": folder });
@@ -301,4 +302,95 @@ fn a_folder_that_the_request_names_counts() {
         word(&policy(Mode::Ask, &[]).judge(&request))
     };
     assert_eq!((listed("src"), listed("/etc")), (Word::Allow, Word::Ask));
+}
+
+/// In zsh, any `}` ends a group, `>! file` overwrites the file, and `<1-5>` is a pattern. Agents may run
+/// commands in the shell of the user.
+#[test]
+fn lines_that_zsh_reads_differently_are_asked() {
+    let scene = Scene::new();
+    let edits = policy(Mode::AcceptEdits, &["allow Bash git *", "allow Bash [{]*"]);
+    let differently = [
+        "{ echo } always { touch x; }",
+        "{ git push } always { touch x; }",
+        "{ ls} always { touch x; }",
+        "{ ls; } always { touch x; }",
+        "echo }",
+        "echo a} b",
+        "echo 'a'} b",
+        "echo {} }",
+        "echo }{ b",
+        "git push {",
+        "{git push}",
+        "{git push",
+        "echo a >! src/main.rs",
+        "echo a >!src/main.rs",
+        "echo a >>! src/main.rs",
+        "echo a &>! src/main.rs",
+        "echo a >&! src/main.rs",
+        "{ echo a; } >! src/main.rs",
+        "cat a<1-5>/dev/null",
+        "cat a<->/dev/null",
+    ];
+    for line in differently {
+        assert_eq!(scene.run(&edits, line), Word::Ask, "{line}");
+        let denies = policy(Mode::Auto, &["deny Bash rm *"]);
+        assert_eq!(scene.run(&denies, line), Word::Deny, "{line}");
+    }
+    let alike = [
+        "echo '}' \"{\" \\} \\{",
+        "git show HEAD@{1}",
+        "git show stash@{'1'}",
+        "echo {} a{b}c",
+        "{ git push; }",
+        "{ echo a; } > b",
+        "echo a > '!'",
+        "echo ! a",
+        "cat < a-1",
+    ];
+    for line in alike {
+        assert_eq!(scene.run(&edits, line), Word::Allow, "{line}");
+    }
+}
+
+/// A rule for `make` is about the Makefile of the session's folder: `make -C /tmp` and `cd /tmp && make`
+/// are asked, and a folder in the request means the same.
+#[test]
+fn a_pattern_allows_commands_only_in_the_folder_of_the_session() {
+    let scene = Scene::new();
+    let run = |policy: &Policy, folder: serde_json::Value| {
+        let input = serde_json::json!({ "command": "make all", "workdir": folder });
+        word(&policy.judge(&request(scene.folder.path(), "Bash", ToolKind::Execute, input)))
+    };
+    let root = scene.folder.path().display().to_string();
+    let by_pattern = policy(Mode::Ask, &["allow Bash make *"]);
+    let by_tool = policy(Mode::Ask, &["allow Bash"]);
+    let mut once = Policy::default();
+    let input = serde_json::json!({ "command": "make all" });
+    let asked = request(scene.folder.path(), "Bash", ToolKind::Execute, input);
+    once.allow_always(&asked, &Always::Same).unwrap();
+    for folder in [".", "src/..", &root] {
+        assert_eq!(run(&by_pattern, folder.into()), Word::Allow, "{folder}");
+        assert_eq!(run(&once, folder.into()), Word::Allow, "{folder}");
+    }
+    for folder in ["src", "..", "/etc", "missing", "/"].map(serde_json::Value::from) {
+        assert_eq!(run(&by_pattern, folder.clone()), Word::Ask, "{folder}");
+        assert_eq!(run(&once, folder.clone()), Word::Ask, "{folder}");
+        assert_eq!(run(&by_tool, folder.clone()), Word::Allow, "{folder}");
+        let denies = policy(Mode::Auto, &["deny Bash make *"]);
+        assert_eq!(run(&denies, folder.clone()), Word::Deny, "{folder}");
+    }
+    assert_eq!(run(&by_pattern, 7.into()), Word::Ask);
+    // A rule for `cd` is the user's decision.
+    let moves = policy(Mode::Ask, &["allow Bash cd *", "allow Bash make *"]);
+    assert_eq!(scene.run(&moves, "cd src && make all"), Word::Allow);
+}
+
+#[test]
+fn always_is_refused_for_a_command_in_another_folder() {
+    let scene = Scene::new();
+    let input = serde_json::json!({ "command": "make", "cwd": "src" });
+    let asked = request(scene.folder.path(), "Bash", ToolKind::Execute, input);
+    let refused = Policy::default().allow_always(&asked, &Always::Same).unwrap_err();
+    assert!(refused.contains("another folder"), "{refused}");
 }
