@@ -28,9 +28,14 @@ pub(super) const AGENT: KnownAgent = KnownAgent {
 const LOOSENINGS: &[Loosening] = &[
     Loosening { path: ".claude/settings.json", harmless: HARMLESS },
     Loosening { path: ".claude/settings.local.json", harmless: HARMLESS },
+    // Their front matter can name hooks, MCP servers, a permission mode and allowed tools.
+    Loosening { path: ".claude/agents", harmless: &[] },
+    Loosening { path: ".claude/commands", harmless: &[] },
+    Loosening { path: ".claude/skills", harmless: &[] },
+    Loosening { path: ".mcp.json", harmless: &[] },
 ];
 
-/// Permissions of the folder are harmless, because [`ASK`] takes precedence.
+/// Permissions that deny or ask are harmless. [`ASK`] does not cover all tools that others could allow.
 const HARMLESS: &[&str] = &[
     "$schema",
     "attribution",
@@ -38,7 +43,8 @@ const HARMLESS: &[&str] = &[
     "language",
     "model",
     "outputStyle",
-    "permissions",
+    "permissions.ask",
+    "permissions.deny",
 ];
 
 const CONFIG: Folder = Folder { variable: "CLAUDE_CONFIG_DIR", default: ".claude" };
@@ -50,8 +56,7 @@ fn signed_in(host: &HostEnvironment) -> Option<String> {
 
 /// Makes Claude ask, even if a hook in the settings of the project allows the tool. It also asks before
 /// it reads, since it knows no secrets; what else is inside the folder is allowed here at once.
-const ASK: &str =
-    r#"{"permissions":{"ask":["Bash","Edit","Write","NotebookEdit","Read","Grep","Glob","LS"]}}"#;
+const ASK: &str = r#"{"permissions":{"ask":["Bash","Edit","Write","NotebookEdit","Read","Grep","Glob","LS","WebFetch","WebSearch"]}}"#;
 
 fn plan(request: &Request) -> Result<Plan, Error> {
     let mut arguments = words(&[
@@ -88,6 +93,48 @@ fn plan(request: &Request) -> Result<Plan, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each of these alone can run a program, or allow something, without a question.
+    #[test]
+    fn what_a_repository_loads_without_settings_restricts_it() {
+        let restricted = |path: &str, text: Option<&str>| {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::create_dir(folder.path().join(".git")).unwrap();
+            let path = folder.path().join(path);
+            match text {
+                Some(text) => {
+                    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                    std::fs::write(path, text).unwrap();
+                }
+                None => std::fs::create_dir_all(path).unwrap(),
+            }
+            let request = Request { folder: folder.path().to_owned(), ..Request::default() };
+            let plan = plan(&request).unwrap();
+            assert_eq!(plan.arguments.contains(&"--setting-sources".into()), plan.restricted);
+            plan.restricted
+        };
+        assert!(restricted(".mcp.json", Some(r#"{"mcpServers":{"a":{"command":"b"}}}"#)));
+        for folder in [".claude/agents", ".claude/commands", ".claude/skills"] {
+            assert!(restricted(folder, None), "{folder}");
+        }
+        for settings in [
+            r#"{"permissions":{"allow":["WebFetch"]}}"#,
+            r#"{"permissions":{"deny":[],"defaultMode":"bypassPermissions"}}"#,
+            r#"{"permissions":["allow"]}"#,
+        ] {
+            assert!(restricted(".claude/settings.json", Some(settings)), "{settings}");
+        }
+        let harmless = r#"{"permissions":{"deny":["Read(x)"],"ask":["Bash"]},"model":"a"}"#;
+        assert!(!restricted(".claude/settings.json", Some(harmless)));
+    }
+
+    #[test]
+    fn it_asks_before_it_uses_the_web() {
+        let plan = plan(&Request::default()).unwrap();
+        let settings = plan.arguments.iter().find(|it| it.to_string_lossy().starts_with('{'));
+        let settings = settings.unwrap().to_string_lossy();
+        assert!(settings.contains("WebFetch") && settings.contains("WebSearch"), "{settings}");
+    }
 
     /// Without it, a recording would not contain the prompts.
     #[test]

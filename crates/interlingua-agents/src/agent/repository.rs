@@ -16,7 +16,8 @@ pub(super) struct Loosening {
     /// Its path below the root of the repository, or below a folder in it.
     pub(super) path: &'static str,
     /// The settings in it that neither run programs nor allow anything. A file with any other one
-    /// matters, because an agent may learn new settings; so does a folder that exists.
+    /// matters, because an agent may learn new settings; so does a folder that exists. `a.b` is the
+    /// setting `b` in the object `a`, of which any other one matters.
     pub(super) harmless: &'static [&'static str],
 }
 
@@ -80,8 +81,11 @@ fn found_settings(path: &Path, harmless: &[&str]) -> Option<String> {
         // A file that is not plain JSON, for example because of its comments, may set anything.
         return Some(String::new());
     };
-    let matters = |name: &&String| !harmless.contains(&name.as_str());
-    let mut found: Vec<_> = settings.keys().filter(matters).collect();
+    let mut found: Vec<_> = settings
+        .iter()
+        .filter(|(name, value)| !is_harmless(name, value, harmless))
+        .map(|(name, _)| name)
+        .collect();
     found.sort();
     // The repository chooses the names, and the user reads them.
     let is_plain = |name: &str| name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_');
@@ -89,6 +93,17 @@ fn found_settings(path: &Path, harmless: &[&str]) -> Option<String> {
     let shown: Vec<_> = shown.take(MOST_SHOWN).collect();
     let rest = if found.len() > MOST_SHOWN { ", …" } else { "" };
     (!found.is_empty()).then(|| format!(": {}{rest}", shown.join(", ")))
+}
+
+/// Whether a setting is harmless, or everything in it.
+fn is_harmless(name: &str, value: &Value, harmless: &[&str]) -> bool {
+    let has_parts = harmless.iter().any(|it| it.split_once('.').is_some_and(|it| it.0 == name));
+    match value {
+        Value::Object(parts) if has_parts => {
+            parts.keys().all(|part| harmless.contains(&format!("{name}.{part}").as_str()))
+        }
+        _ => harmless.contains(&name) && !name.contains('.'),
+    }
 }
 
 #[cfg(test)]

@@ -44,9 +44,11 @@ impl Rule {
         Ok(Self { tool: matcher(tool)?, pattern: pattern.map(Pattern::new).transpose()?, effect })
     }
 
-    /// Creates a rule that allows exactly one subject.
+    /// Creates a rule that allows exactly one subject, which may be empty.
     pub(super) fn allow_exactly(tool: &str, subject: &str) -> Result<Self, BadRule> {
-        Self::new(tool, Some(&globset::escape(subject)), Effect::Allow)
+        let text = globset::escape(subject);
+        let pattern = Pattern { glob: compile(&text)?, text };
+        Ok(Self { tool: matcher(tool)?, pattern: Some(pattern), effect: Effect::Allow })
     }
 
     pub(super) fn effect(&self) -> Effect {
@@ -85,12 +87,15 @@ impl Pattern {
 }
 
 fn matcher(pattern: &str) -> Result<GlobMatcher, BadRule> {
-    let bad = |problem: String| BadRule { pattern: pattern.to_owned(), problem };
     if pattern.trim().is_empty() {
-        return Err(bad(
-            "it is empty, and would match nothing; leave it out, or use `*`".to_owned()
-        ));
+        let problem = "it is empty, and would match nothing; leave it out, or use `*`".to_owned();
+        return Err(BadRule { pattern: pattern.to_owned(), problem });
     }
+    compile(pattern)
+}
+
+fn compile(pattern: &str) -> Result<GlobMatcher, BadRule> {
+    let bad = |problem: String| BadRule { pattern: pattern.to_owned(), problem };
     let glob = GlobBuilder::new(pattern).literal_separator(false).build();
     glob.map(|glob| glob.compile_matcher()).map_err(|problem| bad(problem.to_string()))
 }

@@ -107,7 +107,9 @@ impl Subject {
 /// An address, a query, or the complete input.
 fn other(fields: &Map<String, Value>, text: &str) -> String {
     let named = ["file_path", "filePath", "path", "url", "query"];
-    let subject = named.iter().find_map(|name| fields.get(*name)?.as_str());
+    // An empty field tells nothing about the others.
+    let given = |name: &&str| fields.get(*name)?.as_str().filter(|it| !it.trim().is_empty());
+    let subject = named.iter().find_map(given);
     subject.unwrap_or(text).to_owned()
 }
 

@@ -59,3 +59,39 @@ fn always_is_refused_where_a_rule_cannot_allow() {
     let mut policy = Policy { rules: Rules::new(vec![ask]), ..Policy::default() };
     assert!(policy.allow_always(&bash("git push"), &Always::Same).is_err());
 }
+
+/// The path of the folder below itself is empty, and so is the input of some tools.
+#[test]
+fn always_allows_what_has_an_empty_subject() {
+    let scene = Scene::new();
+    let root = scene.folder.path();
+    let search = |path: &str| {
+        let input = serde_json::json!({ "pattern": "x", "path": path });
+        request(root, "Grep", ToolKind::Search, input)
+    };
+    let mut policy = Policy::default();
+    assert_eq!(word(&policy.judge(&search("."))), Word::Ask);
+    policy.allow_always(&search("."), &Always::Same).unwrap();
+    assert_eq!(word(&policy.judge(&search("."))), Word::Allow);
+    assert_eq!(word(&policy.judge(&search("/etc"))), Word::Ask);
+
+    let edit = |path: &str| {
+        request(root, "Edit", ToolKind::Edit, serde_json::json!({ "file_path": path }))
+    };
+    policy.allow_always(&edit("a"), &Always::Same).unwrap();
+    assert_eq!(word(&policy.judge(&edit("a"))), Word::Allow);
+    assert_eq!(word(&policy.judge(&edit("b"))), Word::Ask);
+
+    let call = |input: Option<&str>| PermissionRequest {
+        input: input.map(str::to_owned),
+        ..request(root, "mcp__a__b", ToolKind::default(), serde_json::json!({}))
+    };
+    for empty in [None, Some(""), Some("{}")] {
+        let mut policy = Policy::default();
+        policy.allow_always(&call(empty), &Always::Same).unwrap();
+        assert_eq!(word(&policy.judge(&call(empty))), Word::Allow, "{empty:?}");
+        for other in [r#"{"x":1}"#, r#"{"url":"","x":1}"#] {
+            assert_eq!(word(&policy.judge(&call(Some(other)))), Word::Ask, "{other}");
+        }
+    }
+}
