@@ -230,6 +230,9 @@ impl AcpDriver {
                 |meta: &PermissionMeta| meta.interaction.as_deref() == Some("user_question");
             let questions = call.meta.filter(is_question).map(|meta| meta.questions.len().max(1));
             self.pending.insert(name, Pending { id: id.to_owned(), options, questions });
+        } else {
+            // No one can decide it, and the agent waits for an answer.
+            steps.push(ENVELOPE.result(id, &json!({"outcome": {"outcome": "cancelled"}})));
         }
     }
 

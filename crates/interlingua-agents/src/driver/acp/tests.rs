@@ -186,3 +186,15 @@ fn a_failed_prompt_is_reported_by_the_stream() {
     );
     assert_eq!(steps, []);
 }
+
+/// Nobody would answer it otherwise, and the agent would wait forever.
+#[test]
+fn a_permission_request_that_cannot_be_read_is_cancelled() {
+    for params in [r#","params":{"options":"none"}"#, r#","params":[7]"#, ""] {
+        let asks =
+            format!(r#"{{"jsonrpc":"2.0","id":7,"method":"session/request_permission"{params}}}"#);
+        let answer =
+            json!({"jsonrpc": "2.0", "id": 7, "result": {"outcome": {"outcome": "cancelled"}}});
+        assert_eq!(replies(&mut in_turn(), &asks), [answer], "{params}");
+    }
+}
