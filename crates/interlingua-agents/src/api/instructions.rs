@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use crate::permission::paths::is_secret;
+
 /// The files with instructions for agents, in the order in which they are read.
 const FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
 
@@ -48,11 +50,14 @@ pub fn system_prompt(folder: &Path, own: Option<&str>, appended: Option<&str>) -
     prompt
 }
 
-/// A file of instructions; `None` if there is none, if it is empty, or if it leads out of the folder:
-/// it is sent to the provider, and a repository must not choose another file of the user for that.
+/// A file of instructions; `None` if there is none, if it is empty, or if it is a link out of the
+/// folder, to a secret or into `.git`: it is sent to the provider, and a repository must not choose
+/// another file of the user for that.
 fn read(folder: &Path, name: &str) -> Option<String> {
     let path = folder.join(name).canonicalize().ok()?;
-    if !path.starts_with(folder) || !path.metadata().is_ok_and(|found| found.is_file()) {
+    let below = path.strip_prefix(folder).ok()?;
+    let in_git = below.iter().any(|name| name.eq_ignore_ascii_case(".git"));
+    if in_git || is_secret(below) || !path.metadata().is_ok_and(|found| found.is_file()) {
         return None;
     }
     let mut bytes = Vec::new();
@@ -95,6 +100,24 @@ mod tests {
         std::os::unix::fs::symlink("x.md", folder.path().join("CLAUDE.md")).unwrap();
         let prompt = system_prompt(folder.path(), None, None);
         assert!(!prompt.contains("hunter2") && prompt.contains("Use tabs."));
+    }
+
+    /// A committed link would send the secret to the provider without a question.
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_a_secret_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let secrets = [".env", ".git/config", ".git/logs/HEAD", ".GIT/HEAD", "certs/server.pem"];
+        for secret in secrets {
+            let path = folder.path().join(secret);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "hunter2").unwrap();
+            let link = folder.path().join("AGENTS.md");
+            std::os::unix::fs::symlink(secret, &link).unwrap();
+            let prompt = system_prompt(folder.path(), None, None);
+            assert!(!prompt.contains("hunter2"), "{secret}");
+            std::fs::remove_file(link).unwrap();
+        }
     }
 
     #[test]
