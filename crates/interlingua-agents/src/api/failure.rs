@@ -40,8 +40,10 @@ impl RetryPolicy {
         if attempt >= self.attempts || !failure.may_be_retried() {
             return None;
         }
-        if let Some(hint) = failure.hint {
-            return (hint <= self.longest_hint).then_some(hint);
+        // A hint of zero would let all attempts fail within a moment. A date that has passed is one.
+        if let Some(hint) = failure.hint.filter(|hint| !hint.is_zero()) {
+            // Clients that got the same hint should not come back at the same moment, nor earlier.
+            return (hint <= self.longest_hint).then(|| hint.mul_f64(1.0 + 0.25 * jitter));
         }
         let doubled = self.first_delay.saturating_mul(1 << attempt.saturating_sub(1).min(16));
         Some(doubled.min(self.longest_delay).mul_f64(1.0 - 0.25 * jitter))
@@ -285,7 +287,9 @@ mod tests {
         let failure =
             Failure::of_http(ApiKind::Chat, 429, &headers, b"{\"error\":{\"message\":\"slow\"}}");
         let policy = RetryPolicy::default();
-        assert_eq!(policy.delay(&failure, 1, 0.5), Some(Duration::from_secs(7)));
+        assert_eq!(policy.delay(&failure, 1, 0.0), Some(Duration::from_secs(7)));
+        let latest = policy.delay(&failure, 1, 1.0);
+        assert_eq!(latest, Some(Duration::from_millis(8750)), "up to a quarter is added at random");
         assert_eq!(policy.delay(&failure, policy.attempts, 0.5), None);
         let late = Failure { hint: Some(Duration::from_secs(3600)), ..failure.clone() };
         assert_eq!(policy.delay(&late, 1, 0.5), None, "an hour is too long");
@@ -293,7 +297,20 @@ mod tests {
         assert_eq!(policy.delay(&refused, 1, 0.5), None);
         let gemini = r#"{"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"3.5s"}]}}"#;
         let failure = of(ApiKind::Gemini, 429, gemini);
-        assert_eq!(policy.delay(&failure, 1, 0.5), Some(Duration::from_millis(3500)));
+        assert_eq!(policy.delay(&failure, 1, 0.0), Some(Duration::from_millis(3500)));
+    }
+
+    /// All attempts failed within a moment.
+    #[test]
+    fn a_hint_of_zero_is_no_delay() {
+        let policy = RetryPolicy::default();
+        for retry_after in ["0", "0.0", "-1"] {
+            let headers =
+                Headers { retry_after: Some(retry_after.to_owned()), ..Headers::default() };
+            let failure = Failure::of_http(ApiKind::Anthropic, 529, &headers, b"{}");
+            let delays = [1, 2, 3].map(|attempt| policy.delay(&failure, attempt, 0.0).unwrap());
+            assert_eq!(delays.map(|delay| delay.as_millis()), [500, 1000, 2000], "{retry_after}");
+        }
     }
 
     #[test]
