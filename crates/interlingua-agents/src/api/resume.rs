@@ -3,6 +3,8 @@
 //! The log of a model API contains the [records](super::history::Record) of its history. For any
 //! other agent, the history is made of its events: text, calls and results.
 
+mod omitted;
+
 use interlingua::event::{Data, Event, HostState, Outcome, ToolStatus, Withdrawn};
 use interlingua::json::Json;
 use interlingua::{EntryRef, Exit, ReadOptions, Reader, Source};
@@ -12,6 +14,7 @@ use super::history::{Answer, AnswerCall, CallResult, Content, History, Part, Rec
 use super::model::{ApiKind, OfferedTool};
 use super::turns::Frozen;
 use crate::error::Error;
+use omitted::Omitted;
 
 /// The name of the events that carry the records of the history.
 pub(super) const HISTORY: &str = "history";
@@ -43,6 +46,8 @@ pub struct Earlier {
     is_recorded: bool,
     /// The records that could not be read.
     unreadable: usize,
+    /// What the history does not contain, if it is made of events.
+    omitted: Omitted,
     /// The starts of the session, if it is one of a model API.
     conversations: Vec<Conversation>,
     /// Its id, if it is a session of a model API, which can be continued as the same session.
@@ -109,7 +114,7 @@ impl Earlier {
         model: &str,
         added: Option<&OfferedTool>,
     ) -> Continued {
-        let Self { mut history, is_recorded, unreadable, conversations, id, .. } = self;
+        let Self { mut history, is_recorded, unreadable, omitted, conversations, id, .. } = self;
         // It becomes the name of a file.
         let is_plain =
             |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
@@ -128,7 +133,7 @@ impl Earlier {
         if !is_recorded || id.is_none() {
             history.store_all();
         }
-        let mut losses = Vec::new();
+        let mut losses = if is_recorded { Vec::new() } else { omitted.losses() };
         if unreadable > 0 {
             losses.push(format!(
                 "{unreadable} steps of the stored conversation could not be read, and are left out"
@@ -178,7 +183,8 @@ impl HistoryReader {
 
     fn event(&mut self, event: &Event<'_>) {
         // What a sub-agent did is no part of the conversation.
-        if event.parent.is_some() {
+        if let Some(parent) = &event.parent {
+            self.earlier.omitted.sub_agent(parent.to_string());
             return;
         }
         match &event.data {
@@ -204,8 +210,15 @@ impl HistoryReader {
                 self.text.push_str(&block.text.to_plain());
                 self.end_block(block.block);
             }
-            Data::BlockEnded(ended) => self.end_block(ended.block),
-            Data::Withdrawn(withdrawn) => self.withdraw(withdrawn),
+            Data::Block(block) => self.earlier.omitted.block(block),
+            Data::BlockEnded(ended) => {
+                self.end_block(ended.block);
+                self.earlier.omitted.ended(ended);
+            }
+            Data::Withdrawn(withdrawn) => {
+                self.withdraw(withdrawn);
+                self.earlier.omitted.withdrawn(withdrawn);
+            }
             Data::ToolStarted(started) => {
                 self.names.push((started.call.to_string(), started.name.to_string()));
                 if let Some(input) = &started.input {
@@ -285,7 +298,9 @@ impl HistoryReader {
             return;
         };
         let error = ended.error.as_ref().map(ToString::to_string);
-        let mut content = ended.output.as_ref().map(parts).unwrap_or_default();
+        let omitted = &mut self.earlier.omitted;
+        let mut content =
+            ended.output.as_ref().map(|output| parts(output, omitted)).unwrap_or_default();
         if content.is_empty() {
             content.push(Part::Text(error.unwrap_or_else(|| "(no output)".to_owned())));
         }
@@ -341,10 +356,17 @@ impl HistoryReader {
 }
 
 /// The parts of an output: a text, or a list of blocks.
-fn parts(output: &Json<'_>) -> Vec<Part> {
+fn parts(output: &Json<'_>, omitted: &mut Omitted) -> Vec<Part> {
+    let kept = |block: &Value| {
+        let kept = part(block);
+        if kept.is_none() {
+            omitted.part(block);
+        }
+        kept
+    };
     match serde_json::from_str(output.get()) {
         Ok(Value::String(text)) => vec![Part::Text(text)],
-        Ok(Value::Array(blocks)) => blocks.iter().filter_map(part).collect(),
+        Ok(Value::Array(blocks)) => blocks.iter().filter_map(kept).collect(),
         Ok(Value::Null) | Err(_) => Vec::new(),
         Ok(other) => vec![Part::Text(other.to_string())],
     }

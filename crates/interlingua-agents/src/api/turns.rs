@@ -4,6 +4,8 @@
 //! session sends requests, asks for permissions and runs tools.
 
 mod failed;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
@@ -264,7 +266,7 @@ impl AgentLoop {
         &mut self,
         end: &TurnEnded<'_>,
         collected: Collected,
-        mut made: Vec<MadeCall>,
+        made: Vec<MadeCall>,
     ) -> Next {
         self.response_ended();
         self.turn.attempt = 1;
@@ -291,9 +293,8 @@ impl AgentLoop {
         if paused && made.is_empty() {
             return self.unless_limited(Next::Request);
         }
-        // Only a call that the next request repeats can have a result.
-        made.truncate(calls.len());
-        if made.iter().zip(&calls).any(|(made, call)| made.name != call.name) {
+        let may_run = matches!(end.outcome, Outcome::Completed | Outcome::WaitingForClient);
+        if may_run && !are_same(&made, &calls) {
             return self.mismatched();
         }
         let refuse = |call: &AnswerCall, why| Record::Result(CallResult::refused(call, why));
@@ -301,7 +302,6 @@ impl AgentLoop {
         if made.is_empty() && calls.is_empty() && !malformed.is_empty() {
             return self.repeat_malformed(end);
         }
-        let may_run = matches!(end.outcome, Outcome::Completed | Outcome::WaitingForClient);
         if !may_run || made.is_empty() {
             self.history.close_calls("This call was not run, because the response was cut off.");
             return self.answered(end);
@@ -466,6 +466,14 @@ impl AgentLoop {
         self.turn.calls.clear();
         self.history.close_calls("This call was interrupted by the user.");
     }
+}
+
+/// Whether the calls of the events are the first ones of the answer. Only a call that the next request
+/// repeats can have a result. A call whose input did not become known is one of the answer only.
+fn are_same(made: &[MadeCall], calls: &[AnswerCall]) -> bool {
+    let is_same =
+        |(made, call): (&MadeCall, &AnswerCall)| made.name == call.name && made.input == call.input;
+    made.len() <= calls.len() && made.iter().zip(calls).all(is_same)
 }
 
 fn completed() -> TurnEnded<'static> {

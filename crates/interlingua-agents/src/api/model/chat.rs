@@ -238,9 +238,11 @@ struct Delta<'r> {
     reasoning: Option<Piece<'r>>,
     reasoning_details: Option<Vec<Value>>,
     tool_calls: Option<Vec<CallDelta>>,
+    /// The older form of a call.
+    function_call: Option<FunctionDelta>,
 }
 
-#[derive(serde::Deserialize)]
+#[derive(Default, serde::Deserialize)]
 struct CallDelta {
     index: Option<u64>,
     id: Option<String>,
@@ -277,6 +279,7 @@ impl<'r> Chunk<'r> {
                 reasoning: None,
                 reasoning_details: None,
                 tool_calls: None,
+                function_call: None,
             } => {
                 let text = content.get().strip_prefix('"')?.strip_suffix('"')?;
                 (!text.contains('\\')).then_some((text, TextField::Content))
@@ -288,6 +291,7 @@ impl<'r> Chunk<'r> {
                 reasoning: None,
                 reasoning_details: None,
                 tool_calls: None,
+                function_call: None,
             } => Some((text, TextField::Reasoning("reasoning_content"))),
             _ => None,
         }
@@ -355,7 +359,10 @@ impl Message {
             self.add_text(TextField::Reasoning(field), &piece.0);
         }
         self.details.extend(delta.reasoning_details.into_iter().flatten());
-        for call in delta.tool_calls.into_iter().flatten() {
+        let function = delta
+            .function_call
+            .map(|function| CallDelta { function: Some(function), ..CallDelta::default() });
+        for call in delta.tool_calls.into_iter().flatten().chain(function) {
             self.add_call(call);
         }
     }

@@ -120,10 +120,14 @@ fn foreign(answer: &Answer) -> Option<Value> {
     let parts = answer.content.iter().filter_map(|content| match content {
         Content::Text(text) if text.is_empty() => None,
         Content::Text(text) => Some(json!({"text": text})),
-        Content::Call(call) => Some(json!({
-            "functionCall": {"id": call.id, "name": call.name, "args": call.input},
-            "thoughtSignature": FOREIGN_SIGNATURE,
-        })),
+        Content::Call(call) => {
+            let mut function = json!({"name": call.name, "args": call.input});
+            // A call has an id exactly if its result has one.
+            if !call.unnamed {
+                set(&mut function, "id", call.id.clone());
+            }
+            Some(json!({"functionCall": function, "thoughtSignature": FOREIGN_SIGNATURE}))
+        }
     });
     let parts: Vec<_> = parts.collect();
     (!parts.is_empty()).then(|| json!({"role": "model", "parts": parts}))

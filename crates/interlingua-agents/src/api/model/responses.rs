@@ -182,6 +182,14 @@ struct ItemFields {
     content: Vec<ContentPart>,
 }
 
+/// What decides whether reasoning is sent back.
+#[derive(serde::Deserialize)]
+struct Reasoning {
+    #[serde(rename = "type", default)]
+    kind: String,
+    encrypted_content: Option<String>,
+}
+
 #[derive(serde::Deserialize)]
 struct ContentPart {
     text: Option<String>,
@@ -235,10 +243,25 @@ impl Collector for Items {
 }
 
 impl Items {
-    /// The last event repeats all items. Some compatible servers leave them out there.
+    /// The last event repeats all items. Some compatible servers leave them out there, or the
+    /// encrypted content of reasoning.
     fn take_whole(&mut self, output: Vec<Box<RawValue>>) {
         if !output.is_empty() {
-            self.done = (0..).zip(output).collect();
+            let before = std::mem::take(&mut self.done);
+            let item = |(at, item): (u64, Box<RawValue>)| match before
+                .iter()
+                .find(|(known, _)| *known == at)
+            {
+                Some((_, known))
+                    if kind_of(known) == "reasoning"
+                        && can_be_sent_back(known)
+                        && !can_be_sent_back(&item) =>
+                {
+                    (at, known.clone())
+                }
+                _ => (at, item),
+            };
+            self.done = (0..).zip(output).map(item).collect();
             self.partial.clear();
         }
     }
@@ -251,8 +274,15 @@ fn drop_last_reasoning(messages: &mut Vec<Box<RawValue>>) {
     }
 }
 
+/// Whether an item is no reasoning, or reasoning with its encrypted content. Without it, the provider
+/// would look for what it has stored, and nothing is.
+fn can_be_sent_back(item: &RawValue) -> bool {
+    let Ok(fields) = serde_json::from_str::<Reasoning>(item.get()) else { return true };
+    fields.kind != "reasoning" || fields.encrypted_content.is_some_and(|it| !it.is_empty())
+}
+
 fn kind_of(item: &RawValue) -> String {
-    serde_json::from_str(item.get()).map(|fields: ItemFields| fields.kind).unwrap_or_default()
+    serde_json::from_str(item.get()).map(|fields: Reasoning| fields.kind).unwrap_or_default()
 }
 
 /// An item in the form in which it is sent back.
@@ -276,6 +306,9 @@ impl Kept {
 
 /// What is kept of an item; `None` if nothing is, because it is not complete.
 fn kept(item: Box<RawValue>) -> Option<Kept> {
+    if !can_be_sent_back(&item) {
+        return None;
+    }
     let Ok(fields) = serde_json::from_str::<ItemFields>(item.get()) else {
         return Some(Kept::unchanged(item, None));
     };

@@ -204,6 +204,47 @@ fn the_calls_of_compatible_servers_are_those_that_the_dialect_reads() {
     }
 }
 
+/// Servers leave inputs out, or write them in an older form.
+#[test]
+fn unusual_calls_are_those_that_the_dialect_reads() {
+    let gemini = |call: Value| {
+        let candidate =
+            json!({"content": {"parts": [{"functionCall": call}]}, "finishReason": "STOP"});
+        format!("data: {}\n\n", json!({"candidates": [candidate], "modelVersion": "m"}))
+    };
+    let chat = |delta: Value| {
+        let chunk = |delta: Value, reason: Value| {
+            let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
+            format!(
+                "data: {}\n\n",
+                json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [choice]})
+            )
+        };
+        chunk(delta, Value::Null) + &chunk(json!({}), "tool_calls".into()) + "data: [DONE]\n\n"
+    };
+    let function = |arguments: Value| {
+        chat(
+            json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "Read", "arguments": arguments}}]}),
+        )
+    };
+    let streams = [
+        (ApiKind::Gemini, gemini(json!({"name": "Read"}))),
+        (ApiKind::Gemini, gemini(json!({"name": "Read", "args": null}))),
+        (ApiKind::Gemini, gemini(json!({"name": "Read", "args": {}}))),
+        (ApiKind::Chat, function("".into())),
+        (ApiKind::Chat, function("null".into())),
+        (ApiKind::Chat, function(Value::Null)),
+        (ApiKind::Chat, function(json!({"a": 1}))),
+        (ApiKind::Chat, chat(json!({"function_call": {"name": "Read", "arguments": "{\"a\":1}"}}))),
+    ];
+    for (api, stream) in streams {
+        let read = calls_read(api, stream.as_bytes()).unwrap();
+        assert_eq!(read.len(), 1, "{stream}");
+        let collected = collect(api, [stream.as_bytes()], AnswerEnd::Complete);
+        assert_eq!(calls_collected(&collected), read, "{stream}");
+    }
+}
+
 /// The pieces of the calls of a stream of Chat Completions, as some server writes them.
 #[derive(Debug, Clone)]
 struct ChatCalls {
@@ -377,6 +418,30 @@ fn arguments_are_read_as_the_dialects_read_them() {
     }
 }
 
+/// Gemini rejects a history in which only one of the two has an id.
+#[test]
+fn a_call_of_gemini_has_an_id_exactly_if_its_result_has_one() {
+    for unnamed in [true, false] {
+        let call = AnswerCall {
+            id: "call_gemini_1".to_owned(),
+            unnamed,
+            name: "Read".to_owned(),
+            input: json!({}),
+            malformed: false,
+        };
+        let results = Item::Results(vec![CallResult::refused(&call, "no")]);
+        let answer = Item::Answer(Answer { content: vec![Content::Call(call)], native: None });
+        let sent = |item: &Item, before: Option<&Item>| -> Value {
+            let messages = ApiKind::Gemini.api().messages(item, before, "m");
+            serde_json::from_str(messages[0].get()).unwrap()
+        };
+        let made = sent(&answer, None)["parts"][0]["functionCall"]["id"].clone();
+        let answered = sent(&results, Some(&answer));
+        assert_eq!(made, answered["parts"][0]["functionResponse"]["id"]);
+        assert_eq!(made.is_null(), unnamed);
+    }
+}
+
 #[test]
 fn reasoning_that_led_to_nothing_is_not_sent_back() {
     let mut collector = ApiKind::Anthropic.api().collector(0);
@@ -389,4 +454,40 @@ fn reasoning_that_led_to_nothing_is_not_sent_back() {
     ];
     records.iter().for_each(|record| collector.record("", record));
     assert!(collector.answer(AnswerEnd::AtLimit).messages.is_empty());
+}
+
+/// Reasoning without its content is looked up at the provider, which has stored nothing.
+#[test]
+fn reasoning_without_its_encrypted_content_is_not_sent_back() {
+    let reasoning = |content: Option<&str>| {
+        let mut item = json!({"type": "reasoning", "id": "rs_1", "summary": [], "content": null});
+        if let Some(content) = content {
+            item["encrypted_content"] = content.into();
+        }
+        item
+    };
+    let message = json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": "Hi.", "annotations": []}]});
+    let collected = |done: Value, completed: Option<Value>| {
+        let mut collector = ApiKind::Responses.api().collector(0);
+        for (at, item) in [&done, &message].into_iter().enumerate() {
+            let record =
+                json!({"type": "response.output_item.done", "output_index": at, "item": item});
+            collector.record("", &record.to_string());
+        }
+        let output: Vec<_> = completed.into_iter().flat_map(|it| [it, message.clone()]).collect();
+        let record = json!({"type": "response.completed", "response": {"output": output}});
+        collector.record("", &record.to_string());
+        let sent = collector.answer(AnswerEnd::Complete).messages;
+        sent.iter().map(|it| serde_json::from_str::<Value>(it.get()).unwrap()).collect::<Vec<_>>()
+    };
+    let whole = || reasoning(Some("abc"));
+    for bare in [reasoning(None), reasoning(Some(""))] {
+        assert_eq!(collected(bare.clone(), Some(bare.clone())), std::slice::from_ref(&message));
+        assert_eq!(collected(bare.clone(), None), std::slice::from_ref(&message));
+        // Only one of the two copies is complete.
+        assert_eq!(collected(whole(), Some(bare.clone())), [whole(), message.clone()]);
+        assert_eq!(collected(bare, Some(whole())), [whole(), message.clone()]);
+    }
+    assert_eq!(collected(whole(), None), [whole(), message.clone()]);
 }

@@ -37,6 +37,9 @@ pub(super) struct Seen {
     pub(super) begun: Option<Usage<'static>>,
     /// The response is one of this API.
     pub(super) message: bool,
+    /// Something of the response has arrived that is not counted yet. A response that is continued
+    /// is counted after each of its requests.
+    uncounted: bool,
     /// Something was shown that has to be withdrawn if the request is sent again.
     pub(super) content: bool,
     /// The text, the reasoning and the inputs of calls, in case that they have to be counted.
@@ -96,20 +99,27 @@ impl Seen {
         calls
     }
 
-    /// The provider has begun to answer, so that the request costs something.
+    /// The provider has begun to answer the last request, so that it costs something.
     pub(super) fn has_begun(&self) -> bool {
-        let has_output = !self.text.is_empty() || !self.started.is_empty();
-        self.content || has_output || self.begun.is_some()
+        self.uncounted
+    }
+
+    /// The tokens of the last request are counted. A request that continues the response has tokens
+    /// of its own.
+    pub(super) fn counted(&mut self) {
+        self.uncounted = false;
+        (self.usage, self.begun) = (None, None);
+        self.text.clear();
     }
 
     pub(super) fn observe(&mut self, entry: EntryRef<'_>) {
         match &entry.event.data {
             Data::BlockDelta(delta) => {
-                self.content = true;
+                (self.content, self.uncounted) = (true, true);
                 self.text.push_str(&delta.text.to_plain());
             }
             Data::Block(block) => {
-                self.content = true;
+                (self.content, self.uncounted) = (true, true);
                 self.text.push_str(&block.text.to_plain());
             }
             Data::MessageStarted(started) => {
@@ -117,6 +127,7 @@ impl Seen {
                 let usage = started.usage.as_ref().filter(|usage| usage.scope == Scope::Request);
                 if let Some(usage) = usage.filter(|usage| usage.all() > 0) {
                     self.begun = Some(owned(usage));
+                    self.uncounted = true;
                 }
             }
             Data::MessageEnded(ended) => {
@@ -127,10 +138,12 @@ impl Seen {
             }
             // A call that is not streamed has its input from the start.
             Data::ToolStarted(started) if started.executor == Executor::Agent => {
+                self.uncounted = true;
                 self.started.push(started.call.to_string());
                 self.made(&started.call, &started.name, started.input.as_ref());
             }
             Data::ToolInputDelta(delta) => {
+                self.uncounted = true;
                 if self.streamed.iter().all(|id| delta.call != **id) {
                     self.streamed.push(delta.call.to_string());
                 }

@@ -328,6 +328,7 @@ impl Live {
             }
             None => return,
         };
+        seen.counted();
         self.agent.count(&usage, reported_usd, now_ms());
     }
 

@@ -5,8 +5,8 @@ use fake_model::{ChatForm, GeminiForm, MessagesForm, Reply, SignaturePlace};
 use interlingua_agents::api::ApiKind;
 use serde_json::json;
 
-use super::resume::{earlier, last_turn, notices, storing};
-use super::{of_kind, text};
+use super::resume::{earlier, history, last_turn, notices, storing};
+use super::{Bench, of_kind, text};
 
 /// A form of an API, and a first turn in it.
 struct Form {
@@ -144,6 +144,39 @@ async fn calls_without_ids_are_told_apart() {
     ids.dedup();
     assert_eq!(ids.len(), 3, "{started:#?}");
     bench.check("form-ids");
+}
+
+/// A call without an id has one that is unique in its session, also after the session was resumed.
+/// Another provider is sent these ids.
+#[tokio::test]
+async fn calls_without_ids_are_told_apart_after_a_resume() {
+    let form = || GeminiForm { without_call_ids: true, ..GeminiForm::default() };
+    let turn = || {
+        let call = Reply::call("Read", json!({"file_path": "list.txt"})).gemini(form());
+        [call, Reply::text("Read.")]
+    };
+    let mut bench = storing(ApiKind::Gemini, [turn(), turn(), turn()].concat());
+    let mut emitted = Vec::new();
+    for prompt in ["read", "again", "once more"] {
+        let (ended, events) = bench.run(prompt).await;
+        assert_eq!(ended.code(), 0, "{events:#?}");
+        let started = of_kind(&events, "tool_started");
+        emitted.extend(started.iter().map(|it| it["call"].as_str().unwrap().to_owned()));
+        bench.settings.earlier = Some(earlier(&bench, &events));
+    }
+    assert_eq!(emitted.len(), 3);
+    let mut other = Bench::new(ApiKind::Anthropic, [last_turn()]);
+    other.settings.earlier = bench.settings.earlier.take();
+    let (ended, events) = other.run("which word?").await;
+    assert_eq!(ended.code(), 0, "{events:#?}");
+    let messages = history(&other.model.main_requests()[0].body);
+    let blocks = messages.iter().filter_map(|it| it["content"].as_array()).flatten();
+    let calls = blocks.filter(|block| block["type"] == "tool_use");
+    let sent: Vec<_> = calls.map(|call| call["id"].as_str().unwrap()).collect();
+    assert_eq!(sent, emitted, "{messages:#?}");
+    let distinct: std::collections::BTreeSet<_> = sent.iter().collect();
+    assert_eq!(distinct.len(), 3, "{sent:?}");
+    other.check("form-ids-resumed");
 }
 
 #[tokio::test]

@@ -279,6 +279,31 @@ async fn the_work_of_another_agent_reaches_the_model() {
     }
 }
 
+/// The history that is made of events has text, calls and results only.
+#[tokio::test]
+async fn what_is_lost_of_the_session_of_another_agent_is_reported() {
+    let reasoning =
+        "left out of the earlier session: its reasoning, which is bound to its model (1)";
+    let sub_agents =
+        "left out of the earlier session: what its sub-agents did, apart from their results (1)";
+    for (agent, case, expected) in [
+        ("claude", "thinking", reasoning),
+        ("claude", "redacted", reasoning),
+        ("codex", "reasoning", reasoning),
+        ("claude", "subagent", sub_agents),
+        ("claude", "plain", ""),
+    ] {
+        let end = format!("/{case}");
+        let bytes = recorded(agent).into_iter().find(|(name, _)| name.ends_with(&end)).unwrap().1;
+        let mut bench = Bench::new(ApiKind::Anthropic, [last_turn()]);
+        bench.settings.earlier = Some(Earlier::read(&bytes).unwrap().forked());
+        let (_, events) = bench.run("which word?").await;
+        let notices = notices(&events);
+        let lost: Vec<_> = notices.lines().filter(|line| line.contains("left out")).collect();
+        assert_eq!(lost.join("\n"), expected, "{agent} {case}");
+    }
+}
+
 #[tokio::test]
 async fn the_key_is_not_stored() {
     let bench = storing(ApiKind::Anthropic, first_turn());

@@ -1,5 +1,7 @@
 //! What a turn of a model API used, and what it cost.
 
+use std::io::{BufRead, BufReader, Read, Write};
+
 use fake_model::{Cut, Reply, Script};
 use interlingua::price::Prices;
 use interlingua_agents::api::ApiKind;
@@ -214,4 +216,68 @@ async fn an_interrupted_request_is_a_step() {
         let (_, events) = session.end().await;
         assert_eq!(turn_end(&events)["steps"], 2, "{api:?}");
     }
+}
+
+/// A server that sends one body per connection. An empty one closes the connection without an answer.
+fn serve(bodies: Vec<String>) -> (String, std::thread::JoinHandle<()>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        for body in bodies {
+            let (mut connection, _) = listener.accept().unwrap();
+            read_request(&mut connection);
+            if !body.is_empty() {
+                let head =
+                    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close";
+                write!(connection, "{head}\r\n\r\n{body}").unwrap();
+            }
+        }
+    });
+    (address, server)
+}
+
+/// Reads a request to its end, so that closing the connection does not reset it.
+fn read_request(connection: &mut std::net::TcpStream) {
+    let mut reader = BufReader::new(connection);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let line = line.trim_end().to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    std::io::copy(&mut reader.take(length), &mut std::io::sink()).unwrap();
+}
+
+/// A request of which nothing arrives is not counted, although the response that it continues is.
+#[tokio::test]
+async fn a_continued_response_is_counted_once() {
+    let chunk = |text: &str, rest: &str, usage: (u64, u64)| {
+        let (input, output) = usage;
+        format!(
+            "data: {{\"candidates\":[{{\"content\":{{\"role\":\"model\",\"parts\":[{{\"text\":\"{text}\"}}]}},\"index\":0,{rest}}}],\"usageMetadata\":{{\"promptTokenCount\":{input},\"candidatesTokenCount\":{output},\"totalTokenCount\":{}}},\"modelVersion\":\"m\",\"responseId\":\"r\"}}\n\n",
+            input + output
+        )
+    };
+    let first = r#""continuationToken":"t","finishReason":"CONTINUATION""#;
+    let bodies = vec![
+        chunk("One ", first, (100, 10)),
+        String::new(),
+        chunk("two.", r#""finishReason":"STOP""#, (200, 5)),
+    ];
+    let (address, server) = serve(bodies);
+    let mut bench = Bench::new(ApiKind::Gemini, []);
+    bench.settings.connection.base_url = address;
+    let (ended, events) = bench.run("count").await;
+    assert_eq!(ended.code(), 0, "{events:#?}");
+    server.join().unwrap();
+    assert_eq!(super::of_kind(&events, "retry").len(), 1, "{events:#?}");
+    let usage = &turn_end(&events)["usage"];
+    assert_eq!((&usage["input"], &usage["output"]), (&300.into(), &15.into()), "{usage}");
+    assert_eq!(usage.get("estimated"), None, "{usage}");
 }

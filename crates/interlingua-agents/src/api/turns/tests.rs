@@ -1,0 +1,58 @@
+//! Responses whose calls are read differently by the dialect and by the collector of the answer.
+
+use serde_json::json;
+
+use super::*;
+
+fn agent() -> AgentLoop {
+    let settings = LoopSettings {
+        api: ApiKind::Chat,
+        model: "m".to_owned(),
+        session: "s".to_owned(),
+        frozen: Frozen { system: String::new(), tools: Vec::new() },
+        max_tokens: None,
+        effort: None,
+        limits: Limits::default(),
+        prices: Prices::builtin(),
+        retries: RetryPolicy::default(),
+        structured: false,
+        compacts: false,
+    };
+    let mut agent = AgentLoop::new(settings, History::default());
+    agent.begin(vec![Part::Text("read".to_owned())]);
+    agent
+}
+
+fn made(name: &str, input: Value) -> MadeCall {
+    MadeCall { id: "call_1".to_owned(), name: name.to_owned(), input }
+}
+
+fn call(name: &str, input: Value) -> Content {
+    let (id, name) = ("call_1".to_owned(), name.to_owned());
+    Content::Call(AnswerCall { id, unnamed: false, name, input, malformed: false })
+}
+
+fn responded(content: Content, made: MadeCall) -> Next {
+    let answer = Answer { content: vec![content], native: None };
+    agent().responded(&completed(), Collected { answer, ..Collected::default() }, vec![made])
+}
+
+/// The turn was reported as completed, and the call as never answered.
+#[test]
+fn a_call_that_the_answer_does_not_have_fails_the_turn() {
+    let input = || json!({"file_path": "a"});
+    let next = responded(Content::Text("I read.".to_owned()), made("Read", input()));
+    assert!(matches!(next, Next::Fail(_)), "{next:?}");
+    let next = responded(call("Read", input()), made("Read", input()));
+    assert!(matches!(next, Next::Run(_)), "{next:?}");
+}
+
+/// What was judged and run would not be what the model learns the result of.
+#[test]
+fn a_call_that_differs_from_that_of_the_answer_is_not_run() {
+    let made = || made("Bash", json!({"command": "true"}));
+    for other in [call("Read", json!({"command": "true"})), call("Bash", json!({"command": "b"}))] {
+        let next = responded(other, made());
+        assert!(matches!(next, Next::Fail(_)), "{next:?}");
+    }
+}
