@@ -75,6 +75,7 @@ fn a_prompt_that_was_announced_ends_with_a_server_that_is_stopped() {
     let (mut desk, id) = announced();
     let before = desk.events(&id);
     desk.stop();
+    std::fs::remove_file(desk.path("work/mute")).unwrap();
     let after = desk.restart(&id, &before);
     assert_eq!(outcomes(&after).len(), 1);
     assert!(cause(&after).contains("the server was shut down"), "{}", cause(&after));
@@ -88,19 +89,20 @@ fn a_prompt_that_was_announced_ends_with_a_session_that_is_closed() {
     let (desk, id) = announced();
     assert_eq!(desk.command(&id, "c", json!({"type": "close"})).status, 202);
     assert_eq!(outcomes(&desk.events(&id)), ["cancelled"]);
+    std::fs::remove_file(desk.path("work/mute")).unwrap();
     let same = desk.prompt(&id, "hello", "k1");
     assert_eq!((same.status, &same.json()["status"]), (202, &json!("delivered")));
     assert_eq!(desk.times("hello"), 0);
     desk.until_no_process();
 }
 
-/// A desk with a session whose first prompt was announced.
+/// A desk with a session whose first prompt was announced. The agent looks for the file `mute` only once it
+/// has read something, so the file stays until the agent has ended.
 fn announced() -> (Desk, String) {
     let mut desk = Desk::with_agent(LISTENER, "acp");
     std::fs::write(desk.path("work/mute"), "").unwrap();
     desk.start();
     let id = desk.create("hello", "k1");
     desk.until(&id, |events| intents(events) == ["k1"]);
-    std::fs::remove_file(desk.path("work/mute")).unwrap();
     (desk, id)
 }
