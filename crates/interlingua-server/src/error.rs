@@ -82,6 +82,10 @@ impl From<Error> for ApiError {
             Error::InvalidKey => Self::bad_request("invalid_idempotency_key", message),
             Error::NotFound(_) => Self::no_session(),
             Error::Exists(_) => Self::new(StatusCode::CONFLICT, "session_exists", message),
+            Error::Held(_) => {
+                let message = "the session is in use by another process: wait for its end, and send the command again";
+                Self::new(StatusCode::CONFLICT, "session_in_use", message)
+            }
             Error::Closed(_) => Self::new(StatusCode::CONFLICT, "session_closed", message),
             Error::KeyReused(_) => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", message)

@@ -1,6 +1,6 @@
 //! A store in memory, for tests and for sessions that need not outlive their process.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -36,6 +36,8 @@ struct StoredSession {
     lines: Vec<Vec<u8>>,
     commands: Vec<StoredCommand>,
     keys: BTreeMap<IdempotencyKey, usize>,
+    /// The places of commands that were withdrawn.
+    withdrawn: BTreeSet<usize>,
 }
 
 impl std::fmt::Debug for MemoryStore {
@@ -114,6 +116,7 @@ impl Store for MemoryStore {
             lines: Vec::new(),
             commands: Vec::new(),
             keys: BTreeMap::new(),
+            withdrawn: BTreeSet::new(),
             record: record.clone(),
         };
         sessions.sessions.insert(record.id, session);
@@ -266,10 +269,25 @@ impl Store for MemoryStore {
         }))
     }
 
+    fn withdraw<'a>(&'a self, id: &'a SessionId, key: &'a IdempotencyKey) -> Answer<'a, bool> {
+        ready(self.with(id, |session, _| {
+            let known = session.keys.get(key).and_then(|at| session.commands.get(*at));
+            let is_open =
+                known.is_some_and(|it| it.acknowledgement.state == CommandState::Accepted);
+            // Its position is not used again.
+            if is_open && let Some(at) = session.keys.remove(key) {
+                session.withdrawn.insert(at);
+            }
+            Ok(is_open)
+        }))
+    }
+
     fn open_commands<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Vec<StoredCommand>> {
         ready(self.with(id, |session, _| {
-            let open = session.commands.iter().filter(|it| !it.acknowledgement.state.is_final());
-            Ok(open.cloned().collect())
+            let is_open = |it: &StoredCommand| !it.acknowledgement.state.is_final();
+            let commands = session.commands.iter().enumerate();
+            let kept = commands.filter(|(at, _)| !session.withdrawn.contains(at));
+            Ok(kept.map(|(_, command)| command).filter(|it| is_open(it)).cloned().collect())
         }))
     }
 

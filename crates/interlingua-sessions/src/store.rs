@@ -112,13 +112,17 @@ pub trait Store: Send + Sync {
     /// least one if there is one.
     fn read<'a>(&'a self, id: &'a SessionId, from: u64, limit: usize) -> Answer<'a, Page>;
 
-    /// Stores a command, unless it is known. Returns it, and whether it is new.
+    /// Stores a command, unless it is known. Returns it, and whether it is new. A new command for a
+    /// session that another process holds is rejected.
     fn submit<'a>(
         &'a self,
         id: &'a SessionId,
         key: IdempotencyKey,
         body: Value,
     ) -> Answer<'a, (Acknowledgement, bool)>;
+
+    /// Removes a command that was stored and has not begun. Returns whether there was one.
+    fn withdraw<'a>(&'a self, id: &'a SessionId, key: &'a IdempotencyKey) -> Answer<'a, bool>;
 
     /// The commands of a session that are not final, in the order in which they were submitted.
     fn open_commands<'a>(&'a self, id: &'a SessionId) -> Answer<'a, Vec<StoredCommand>>;

@@ -34,10 +34,10 @@ use crate::security::Access;
         (status = 400, description = "Malformed JSON, id or key.", body = ErrorBody),
         (status = 401, description = "The token is missing or unknown.", body = ErrorBody),
         (status = 404, description = "No such session.", body = ErrorBody),
-        (status = 409, description = "The session is closed, or the command was refused, for example because its request has been answered.", body = ErrorBody),
+        (status = 409, description = "The session is closed or in use by another process, or the command was refused, for example because its request has been answered.", body = ErrorBody),
         (status = 413, description = "The body is too large.", body = ErrorBody),
         (status = 415, description = "The body is not JSON.", body = ErrorBody),
-        (status = 422, description = "A field is missing or has the wrong type, or the key was used for another command.", body = ErrorBody),
+        (status = 422, description = "A field is missing or has the wrong type, the prompt is blank, or the key was used for another command.", body = ErrorBody),
         (status = 429, description = "Too many requests.", body = ErrorBody),
     ),
 )]
@@ -62,13 +62,27 @@ pub(crate) async fn send(
     Ok((StatusCode::ACCEPTED, Json(acknowledgement)))
 }
 
-/// An answer either answers or declines.
+/// A prompt has words, and an answer either answers or declines.
 fn check(command: &Command) -> Result<(), ApiError> {
-    let Command::Answer { answer, decline, .. } = command else { return Ok(()) };
+    let Command::Answer { answer, decline, .. } = command else {
+        return match command {
+            Command::Prompt { text, .. } => check_prompt(text),
+            _ => Ok(()),
+        };
+    };
     let answers = answer.as_ref().is_some_and(|answer| *answer != Value::Null);
     if answers != decline.is_some() {
         return Ok(());
     }
     let message = "an answer has either `answer` or `decline`, with the reason";
+    Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", message))
+}
+
+/// A prompt describes something.
+pub(super) fn check_prompt(text: &str) -> Result<(), ApiError> {
+    if !text.trim().is_empty() {
+        return Ok(());
+    }
+    let message = "the prompt is empty: describe what the agent should do";
     Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", message))
 }

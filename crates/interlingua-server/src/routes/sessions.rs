@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::body;
+use super::commands::check_prompt;
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody};
 use crate::security::{Access, resolve_folder};
@@ -150,7 +151,7 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyK
         (status = 409, description = "The session cannot be continued or created.", body = ErrorBody),
         (status = 413, description = "The body is too large.", body = ErrorBody),
         (status = 415, description = "The body is not JSON.", body = ErrorBody),
-        (status = 422, description = "A field is missing or has the wrong type, or the key was used for another request.", body = ErrorBody),
+        (status = 422, description = "A field is missing or has the wrong type, the prompt is blank, or the key was used for another request.", body = ErrorBody),
         (status = 429, description = "Too many requests.", body = ErrorBody),
     ),
 )]
@@ -163,6 +164,7 @@ pub(crate) async fn create(
     access.require_many_sessions()?;
     let key = idempotency_key(&headers)?;
     let request: CreateSession = body::json(&headers, body, &app.settings.limits).await?;
+    request.prompt.as_deref().map_or(Ok(()), check_prompt)?;
     let allowed = &app.settings.allowed;
     if !allowed.agents.contains(&request.agent) {
         let message = "this agent is not allowed: name one that the server permits";
@@ -285,6 +287,7 @@ pub(crate) async fn show(
         (status = 401, description = "The token is missing or unknown.", body = ErrorBody),
         (status = 403, description = "The token is for one session.", body = ErrorBody),
         (status = 404, description = "No such session.", body = ErrorBody),
+        (status = 409, description = "The session is in use by another process.", body = ErrorBody),
         (status = 429, description = "Too many requests.", body = ErrorBody),
     ),
 )]

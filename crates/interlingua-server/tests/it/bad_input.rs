@@ -100,6 +100,7 @@ async fn malformed_bodies_change_nothing() {
         (commands, "application/json", r#"{"type":"dance"}"#, 422, "invalid_body"),
         (commands, "application/json", r#"{"type":"prompt"}"#, 422, "invalid_body"),
         (commands, "application/json", r#"{"type":"prompt","text":1}"#, 422, "invalid_body"),
+        (commands, "application/json", r#"{"type":"prompt","text":" \n"}"#, 422, "invalid_body"),
         (
             commands,
             "application/json",
@@ -134,6 +135,13 @@ async fn malformed_bodies_change_nothing() {
             "/v1/sessions",
             "application/json",
             r#"{"agent":"codex","prompt":7}"#,
+            422,
+            "invalid_body",
+        ),
+        (
+            "/v1/sessions",
+            "application/json",
+            r#"{"agent":"codex","prompt":" "}"#,
             422,
             "invalid_body",
         ),

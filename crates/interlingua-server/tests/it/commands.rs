@@ -1,9 +1,10 @@
 //! Sessions and commands, as a client uses them.
 
+use interlingua_sessions::{Durability, SessionId, SessionRecord, SqliteStore, Store};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Answer, serve};
+use crate::support::{Answer, Hands, serve, serve_store};
 
 #[tokio::test]
 async fn a_session_is_created_used_closed_and_deleted() {
@@ -51,6 +52,32 @@ async fn a_session_is_created_used_closed_and_deleted() {
         let deleted = server.request(Method::DELETE, &address).send().await.unwrap();
         assert_eq!(deleted.status(), status);
     }
+}
+
+/// Two stores of one file play two processes.
+#[tokio::test]
+async fn a_session_that_another_process_runs_is_in_use() {
+    let (hands, folder) = (Hands::new(), tempfile::tempdir().unwrap());
+    let path = folder.path().join("sessions.db");
+    let open =
+        || SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
+    let (runs, serves) = (open(), open());
+    let server = serve_store(std::sync::Arc::new(serves), hands.clone(), |_| {}).await;
+    let id = SessionId::new("run").unwrap();
+    runs.create(SessionRecord::new(id.clone(), "codex", hands.now())).await.unwrap();
+    let fence = runs.claim(&id).await.unwrap();
+    let prompt = json!({"type": "prompt", "text": "x"});
+    let send = async || {
+        let key = [("idempotency-key", "k")];
+        server.post_with("/v1/sessions/run/commands", &prompt, &key).await
+    };
+    let in_use = (409, "session_in_use".to_owned());
+    assert_eq!(send().await.error(), in_use);
+    let deleted = server.request(Method::DELETE, "/v1/sessions/run").send().await.unwrap();
+    assert_eq!(Answer::of(deleted).await.error(), in_use);
+    assert_eq!(server.store.open_commands(&id).await, Ok(vec![]));
+    runs.release(&id, fence).await.unwrap();
+    assert_eq!(send().await.status, 202);
 }
 
 #[tokio::test]

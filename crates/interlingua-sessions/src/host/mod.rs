@@ -256,19 +256,41 @@ impl Host {
             self.continue_from(&mut record, earlier).await?;
         }
         self.shared.launcher.check(&record).map_err(Error::NotLaunched)?;
-        match self.shared.store.create(record.clone()).await {
-            Err(Error::Exists(id)) => record = self.created_before(&id, &record, &new.key).await?,
-            created => created?,
-        }
-        if let Some(earlier) = new.continues {
-            let patch = Patch { continued_by: Some(record.id.clone()), ..Patch::default() };
-            self.shared.store.update(&earlier, patch).await?;
-        }
-        if let Some(text) = new.prompt {
-            let key = new.key.map_or_else(|| IdempotencyKey::new(FIRST_PROMPT), Ok)?;
-            self.command(&record.id, key, Command::prompt(text)).await?;
+        let is_new = match self.shared.store.create(record.clone()).await {
+            Err(Error::Exists(id)) => {
+                record = self.created_before(&id, &record, &new.key).await?;
+                false
+            }
+            created => created.map(|()| true)?,
+        };
+        let begun = self.begin(&record.id, new.continues, new.prompt, new.key).await;
+        if let Err(error) = begun {
+            if is_new {
+                // The caller does not learn its id. If it cannot be deleted either, the same request finds it.
+                let _ = self.delete(&record.id).await;
+            }
+            return Err(error);
         }
         Ok(record)
+    }
+
+    /// Completes a session that was created: notes which one it continues, and sends it its first prompt.
+    async fn begin(
+        &self,
+        id: &SessionId,
+        continues: Option<SessionId>,
+        prompt: Option<String>,
+        key: Option<IdempotencyKey>,
+    ) -> Result<(), Error> {
+        if let Some(earlier) = continues {
+            let patch = Patch { continued_by: Some(id.clone()), ..Patch::default() };
+            self.shared.store.update(&earlier, patch).await?;
+        }
+        if let Some(text) = prompt {
+            let key = key.map_or_else(|| IdempotencyKey::new(FIRST_PROMPT), Ok)?;
+            self.command(id, key, Command::prompt(text)).await?;
+        }
+        Ok(())
     }
 
     /// The session that an earlier request with the same key has created.
@@ -333,7 +355,7 @@ impl Host {
         command: Command,
     ) -> Result<Acknowledgement, Error> {
         let body = serde_json::to_value(&command).map_err(|it| Error::Failed(it.to_string()))?;
-        let (stored, _) = self.shared.store.submit(id, key.clone(), body.clone()).await?;
+        let (stored, is_new) = self.shared.store.submit(id, key.clone(), body.clone()).await?;
         if stored.state.is_final() {
             return Ok(stored);
         }
@@ -346,6 +368,14 @@ impl Host {
         let is_prompt = matches!(command, Command::Prompt { .. });
         let patience = if is_prompt { PROMPT_PATIENCE } else { Duration::MAX };
         match tokio::time::timeout(patience, acknowledgement).await {
+            // Another process has taken the session after the command was stored. The sender learns that
+            // it is refused, so it must not be executed later, unless it was acknowledged before.
+            Ok(Ok(Err(held @ Error::Held(_)))) => {
+                match is_new && self.shared.store.withdraw(id, &key).await? {
+                    true => Err(held),
+                    false => Ok(self.shared.store.submit(id, key, body).await?.0),
+                }
+            }
             Ok(Ok(acknowledgement)) => acknowledgement,
             // It has ended. What became of the command is stored.
             Ok(Err(_)) => Ok(self.shared.store.submit(id, key, body).await?.0),

@@ -147,9 +147,17 @@ impl Owner {
         loop {
             self.advance().await;
             self.note_rest();
-            let rests = self.prompts.is_empty() || *self.shutdown.borrow();
-            if self.agent.is_none() && rests && self.shared.retire(&self.id, &mut self.wakes) {
-                return Ok(());
+            let shuts_down = *self.shutdown.borrow();
+            let rests = self.prompts.is_empty() || shuts_down;
+            if self.agent.is_none() && rests {
+                // A prompt that was refused has begun no turn, whose end would be stored. Those that wait
+                // for the next host keep their session from resting.
+                if !shuts_down && self.record.state != State::Ended {
+                    self.store_state().await?;
+                }
+                if self.shared.retire(&self.id, &mut self.wakes) {
+                    return Ok(());
+                }
             }
             match self.wait().await {
                 News::Wake(wake) => self.woken(wake).await?,

@@ -336,12 +336,20 @@ impl Store for SqliteStore {
         key: IdempotencyKey,
         body: Value,
     ) -> Answer<'a, (Acknowledgement, bool)> {
-        let id = id.clone();
+        let (id, shared) = (id.clone(), Arc::clone(&self.shared));
         self.change(move |connection, now| {
-            let submitted = operations::submit(connection, &id, key, &body, now)?;
+            let holder = &shared.holder;
+            let submitted = operations::submit(connection, &id, key, &body, holder, now)?;
             let (acknowledgement, tail) = submitted;
             let moved = tail.map(|tail| (id, tail));
             Ok(Changed { result: (acknowledgement, moved.is_some()), moved })
+        })
+    }
+
+    fn withdraw<'a>(&'a self, id: &'a SessionId, key: &'a IdempotencyKey) -> Answer<'a, bool> {
+        let (id, key) = (id.clone(), key.clone());
+        self.change(move |connection, now| {
+            operations::withdraw(connection, &id, &key, now).map(Changed::still)
         })
     }
 

@@ -253,6 +253,7 @@ pub(super) fn submit(
     id: &SessionId,
     key: IdempotencyKey,
     body: &Value,
+    holder: &Holder,
     now: u64,
 ) -> Result<(Acknowledgement, Option<Tail>), Error> {
     let found = existing(connection, id, now)?;
@@ -265,6 +266,7 @@ pub(super) fn submit(
     if found.closed {
         return Err(Error::Closed(id.clone()));
     }
+    found.check_holder(holder)?;
     let insert = "INSERT INTO commands (session, position, key, body, state) \
                   VALUES (?1, ?2, ?3, ?4, ?5)";
     let state = CommandState::Accepted;
@@ -276,6 +278,23 @@ pub(super) fn submit(
     touch(connection, id, now)?;
     let tail = Tail { commands: unsigned(position + 1), ..found.tail() };
     Ok((Acknowledgement { key, state, sequence: None }, Some(tail)))
+}
+
+/// Removes a command that has not begun. Returns whether there was one.
+pub(super) fn withdraw(
+    connection: &Connection,
+    id: &SessionId,
+    key: &IdempotencyKey,
+    now: u64,
+) -> Result<bool, Error> {
+    let found = existing(connection, id, now)?;
+    let known = command(connection, found.number, key)?;
+    if known.is_none_or(|known| known.acknowledgement.state != CommandState::Accepted) {
+        return Ok(false);
+    }
+    let delete = "DELETE FROM commands WHERE session = ?1 AND key = ?2";
+    execute(connection, delete, params![found.number, key.as_str()])?;
+    Ok(true)
 }
 
 pub(super) fn open_commands(

@@ -294,6 +294,29 @@ for_every_store!(a_command_is_acknowledged_in_the_same_way_every_time(store, han
     assert_eq!((seen.state, seen.sequence, new), (CommandState::Delivered, Some(3), false));
 });
 
+for_every_store!(a_command_is_withdrawn_until_it_begins(store, hands) {
+    let (session, fence) = owned(&*store, "withdrawn", &hands).await;
+    for name in ["a", "b", "c"] {
+        store.submit(&session, key(name), json!(name)).await.unwrap();
+    }
+    let begun = CommandUpdate { key: key("b"), state: CommandState::Delivering, sequence: None };
+    let commit = Commit { commands: vec![begun], ..Commit::default() };
+    store.commit(&session, fence, commit).await.unwrap();
+    assert_eq!(store.withdraw(&session, &key("a")).await, Ok(true));
+    assert_eq!(store.withdraw(&session, &key("a")).await, Ok(false));
+    assert_eq!(store.withdraw(&session, &key("b")).await, Ok(false));
+    let positions = async || -> Vec<u64> {
+        store.open_commands(&session).await.unwrap().iter().map(|it| it.position).collect()
+    };
+    assert_eq!(positions().await, [1, 2]);
+    // Sent again, it is a new command behind all others.
+    assert!(store.submit(&session, key("a"), json!("other")).await.unwrap().1);
+    assert_eq!(positions().await, [1, 2, 3]);
+    let ends = Patch { state: Some(State::Ended), ..Patch::default() };
+    store.commit(&session, fence, Commit { patch: ends, ..Commit::default() }).await.unwrap();
+    assert_eq!(store.open_commands(&session).await, Ok(vec![]));
+});
+
 for_every_store!(open_commands_keep_their_order(store, hands) {
     let (session, fence) = owned(&*store, "queue", &hands).await;
     for name in ["z", "a", "m"] {

@@ -308,6 +308,15 @@ async fn a_session_whose_prompt_waits_is_starting() {
     .await;
 }
 
+/// Nothing begins for a blank prompt, so nothing ends: the session stayed in `starting`, and never expired.
+#[tokio::test]
+async fn a_session_whose_first_prompt_was_refused_rests() {
+    let fixture = Fixture::new().await;
+    let id = fixture.create(" ").await;
+    fixture.until_record(&id, |record| record.state == State::Idle).await;
+    assert_eq!(fixture.scripts.launches.lock().unwrap().len(), 0);
+}
+
 #[tokio::test]
 async fn prompts_that_wait_are_bounded() {
     let fixture = Fixture::new().await;

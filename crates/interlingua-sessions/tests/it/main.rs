@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod contract;
+mod holding;
 mod host;
 mod recorder;
 mod recovery;
