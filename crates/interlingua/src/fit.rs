@@ -1,17 +1,19 @@
-//! Adapts retractions and replayed history for encoders that support neither.
+//! Adapts retractions, replayed history and suspended turns for encoders that do not support them.
 //!
 //! A retry retracts text that was already shown, and then streams most of it again. A target that
 //! has no record for a retraction keeps the text that it has shown, and receives only what the
 //! second attempt adds to it, so its text is never doubled. If the second attempt differs, it is
 //! written as a block of its own, and the difference is counted as a loss. A turn that an agent
-//! replays on resume is left out where it would look like a live one.
+//! replays on resume is left out where it would look like a live one. Where a consumer runs tools of
+//! its own only between two turns, a turn that waits for the client is written as two turns.
 //!
 //! This module knows events and the capabilities of a target, but no protocol. The grammar
 //! remembers emitted text; this module keeps nothing until a block is retracted.
 
 use crate::dialect::{Encoder, Output, Withdraws};
 use crate::event::{
-    Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Withdrawn, WithdrawnBlock,
+    Block, BlockDelta, BlockEnded, BlockKind, BlockStarted, Data, Event, Outcome, TurnEnded,
+    TurnStarted, Withdrawn, WithdrawnBlock,
 };
 use crate::json::Text;
 
@@ -24,6 +26,8 @@ pub(crate) struct Fit {
     repeats: Vec<Repeat>,
     /// A replayed turn is being left out.
     replay: bool,
+    /// The target has ended a turn that waits for the client.
+    suspended: bool,
 }
 
 /// A retracted block that the target still shows.
@@ -55,7 +59,7 @@ impl Fit {
     pub(crate) fn pass<E: Encoder>(&mut self, event: &Event<'_>, target: &mut E, out: &mut Output) {
         // Usually nothing is retracted, and nothing is replayed.
         let begins = match &event.data {
-            Data::Withdrawn(_) | Data::Silent(_) => true,
+            Data::Withdrawn(_) | Data::Silent(_) | Data::Suspended(_) => true,
             Data::TurnStarted(started) => started.replay,
             _ => false,
         };
@@ -68,11 +72,11 @@ impl Fit {
 
     #[inline]
     fn is_idle(&self) -> bool {
-        self.shown.is_empty() && self.repeats.is_empty() && !self.replay
+        self.shown.is_empty() && self.repeats.is_empty() && !self.replay && !self.suspended
     }
 
     fn adapt(&mut self, event: &Event<'_>, target: &mut dyn Encoder, out: &mut Output) {
-        if self.is_left_out(event, target, out) {
+        if self.is_left_out(event, target, out) || self.is_suspended(event, target, out) {
             return;
         }
         match &event.data {
@@ -107,6 +111,52 @@ impl Fit {
             }
             Data::SessionStarted(_) | Data::SessionUpdated(_) | Data::SessionEnded(_) => false,
             _ => self.replay,
+        }
+    }
+
+    /// Ends a turn that waits for the client, where the target has to, and begins another one when
+    /// the turn goes on. Returns whether nothing else is to be written.
+    fn is_suspended(
+        &mut self,
+        event: &Event<'_>,
+        target: &mut dyn Encoder,
+        out: &mut Output,
+    ) -> bool {
+        match &event.data {
+            Data::Suspended(_) if target.suspends_turns() => {
+                if !std::mem::replace(&mut self.suspended, true) {
+                    self.close(event, target, out);
+                    let outcome = Outcome::WaitingForClient;
+                    encode_as(event, TurnEnded { outcome, ..TurnEnded::default() }, target, out);
+                }
+                true
+            }
+            // The process that waited is gone, and the target knows already that the turn waits.
+            Data::TurnEnded(ended) if self.suspended => {
+                self.suspended = false;
+                if ended.outcome == Outcome::WaitingForClient {
+                    return true;
+                }
+                target.encode(&Event::new(TurnStarted::default()), out);
+                false
+            }
+            Data::SessionStarted(_)
+            | Data::SessionUpdated(_)
+            | Data::SessionEnded(_)
+            | Data::TurnStarted(_)
+            | Data::HostState(_)
+            | Data::Silent(_)
+            | Data::Log(_)
+            | Data::Notice(_) => {
+                self.suspended &= !matches!(event.data, Data::TurnStarted(_));
+                false
+            }
+            _ => {
+                if std::mem::take(&mut self.suspended) {
+                    target.encode(&Event::new(TurnStarted::default()), out);
+                }
+                false
+            }
         }
     }
 

@@ -114,8 +114,8 @@ pub use entry::{Batch, Entry, EntryRef, Flow, Origin, Raw, RawRef, Sink};
 pub use error::{Error, Fault};
 pub use grammar::{Exit, Repair, RepairKind, Repairs, Stopped};
 pub use reader::{
-    Continuation, HostFacts, RawRecords, ReadOptions, ReadReport, Reader, Source, StreamEnd,
-    TurnOwner,
+    ClientCall, ClientTools, Continuation, HostFacts, RawRecords, ReadOptions, ReadReport, Reader,
+    Source, StreamEnd, TurnOwner,
 };
 pub use translate::{Finished, Options, Translator};
 pub use writer::Writer;

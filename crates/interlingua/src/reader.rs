@@ -18,7 +18,7 @@ use crate::framing::{FrameText, Framing, Limits};
 use crate::grammar::{Exit, Grammar, Outlet, Repairs};
 use crate::json::Mender;
 pub use continued::Continuation;
-pub use options::{HostFacts, RawRecords, ReadOptions, Source, TurnOwner};
+pub use options::{ClientCall, ClientTools, HostFacts, RawRecords, ReadOptions, Source, TurnOwner};
 use recognition::Recognition;
 use stream::{Core, Intake, SeededOutlet, Stream};
 
@@ -180,6 +180,38 @@ impl Reader {
         if turns == TurnOwner::Caller {
             self.core.grammar.set_turns_of_caller();
         }
+    }
+
+    /// Sets the tools that the client of the session runs. What the agent reports of them from now on
+    /// is reported under the client's names for them, and as calls that the client has to answer.
+    pub fn set_client_tools(&mut self, tools: ClientTools) {
+        self.core.grammar.set_client_tools(tools);
+    }
+
+    /// Takes a call that the server of the client's tools received, and emits it unless the agent's
+    /// stream has reported it. Returns its emitted id. The caller [emits](Self::emit) the answer.
+    pub fn client_call<S: Sink>(
+        &mut self,
+        call: &ClientCall<'_>,
+        now: Option<u64>,
+        sink: &mut S,
+    ) -> Result<String, S::Error> {
+        let mut id = String::new();
+        self.with_outlet(now, sink, |reader, outlet| {
+            reader.core.begin("", outlet);
+            id = reader.core.grammar.client_call(call, outlet);
+        })?;
+        Ok(id)
+    }
+
+    /// Emits that the turn is [suspended](crate::event::Suspended), if a call of the client is open.
+    /// Returns whether one is.
+    pub fn suspend<S: Sink>(&mut self, now: Option<u64>, sink: &mut S) -> Result<bool, S::Error> {
+        let mut suspended = false;
+        self.with_outlet(now, sink, |reader, outlet| {
+            suspended = reader.core.grammar.suspend(outlet);
+        })?;
+        Ok(suspended)
     }
 
     /// Sets whether the agent owes a turn. It owes one from the start of a stream, and from then on

@@ -33,6 +33,12 @@ pub trait Encoder: CloneEncoder + Send {
         false
     }
 
+    /// Whether its consumers run tools of their own only when a turn has ended. It then receives a
+    /// turn that waits for the client as two: one that ended so, and the rest.
+    fn suspends_turns(&self) -> bool {
+        false
+    }
+
     /// Whether it also writes records of the agent that add nothing
     /// ([`Silent`](crate::event::Silent)).
     fn writes_silent_records(&self) -> bool {
@@ -96,6 +102,10 @@ impl Encoder for Box<dyn Encoder> {
 
     fn writes_host_state(&self) -> bool {
         (**self).writes_host_state()
+    }
+
+    fn suspends_turns(&self) -> bool {
+        (**self).suspends_turns()
     }
 
     fn writes_silent_records(&self) -> bool {

@@ -225,6 +225,8 @@ data! {
     ToolProgress(ToolProgress) = "tool_progress",
     /// A call was answered.
     ToolEnded(ToolEnded) = "tool_ended",
+    /// The turn waits until the client has run tools.
+    Suspended(Suspended) = "suspended",
     /// The plan changed.
     PlanUpdated(PlanUpdated) = "plan_updated",
     /// Files changed.

@@ -86,6 +86,14 @@ payload! {
 }
 
 payload! {
+    /// The turn waits until the client has run tools. It goes on when the client has answered.
+    pub struct Suspended<'a> {
+        /// The ids of the calls that the client has not answered.
+        pub calls: Vec<Text<'a>>,
+    }
+}
+
+payload! {
     /// The turn was interrupted.
     pub struct Interrupted<'a> {
         /// The agent's message.

@@ -3,7 +3,7 @@
 mod call;
 mod ids;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::BuildHasherDefault;
 
 pub(super) use call::key;
@@ -45,6 +45,8 @@ pub(super) struct Calls {
     unclaimed: Vec<u64>,
     /// The number of calls of the current response that the host runs.
     positions: u64,
+    /// The calls of tools that the host offers for the client.
+    of_client_tools: HashSet<u64, BuildHasherDefault<FingerprintHasher>>,
     /// The allocations of closed calls, for reuse.
     #[allow(clippy::vec_box, reason = "the boxes themselves are reused")]
     spare: Vec<Box<OpenCall>>,
@@ -123,12 +125,69 @@ impl Calls {
         }
     }
 
-    /// Whether a call is one that the agent runs. A call without an id is.
-    pub(super) fn is_of_agent(&self, native: &Text<'_>) -> bool {
+    /// Whether a call is one that the host runs, or has the client run. A call without an id is.
+    pub(super) fn is_of_host(&self, native: &Text<'_>) -> bool {
         match self.calls.get(&key(&self.renamed.emitted_as(native))) {
-            Some(Call::Open(open)) => open.executor == Executor::Agent,
+            Some(Call::Open(open)) => open.executor != Executor::Provider,
             _ => native.is_empty(),
         }
+    }
+
+    /// Whether a call with this native id has started in this epoch.
+    pub(super) fn is_known(&self, native: &Text<'_>) -> bool {
+        match self.calls.get(&key(&self.renamed.emitted_as(native))) {
+            Some(Call::Open(_)) => true,
+            Some(Call::Closed(closed)) => closed.epoch == self.epoch,
+            None => false,
+        }
+    }
+
+    /// The id under which the call with this native id is emitted.
+    pub(super) fn emitted_id(&self, native: &Text<'_>) -> String {
+        self.renamed.emitted_as(native).to_string()
+    }
+
+    /// Emits the call with this native id under another id from now on.
+    pub(super) fn rename(&mut self, native: &Text<'_>, id: String) {
+        self.renamed.insert(native, id);
+    }
+
+    /// Notes that a call, given by its emitted id, is one of a tool that the host offers for the client.
+    pub(super) fn note_client_tool(&mut self, id: &str) {
+        self.of_client_tools.insert(key(&Text::plain(id)));
+    }
+
+    /// An id that no call has.
+    pub(super) fn fresh_id(&mut self) -> String {
+        self.ids.next(|id| !self.calls.contains_key(&key(&Text::plain(id))))
+    }
+
+    /// The input of an open call, if it is known.
+    pub(super) fn known_input(&self, id: &str) -> Option<String> {
+        match self.calls.get(&key(&Text::plain(id)))? {
+            Call::Open(open) if open.input_known => Some(open.input.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether the input of a call was emitted.
+    pub(super) fn has_input(&self, id: &str) -> bool {
+        match self.calls.get(&key(&Text::plain(id))) {
+            Some(Call::Open(open)) => open.input_known,
+            Some(Call::Closed(_)) => true,
+            None => false,
+        }
+    }
+
+    /// The ids of the open calls of the client, in the order in which they started.
+    pub(super) fn open_of_client(&self) -> Vec<String> {
+        let open = self.calls.values().filter_map(|call| match call {
+            Call::Open(open) if open.executor == Executor::Client => Some((open.order, &open.id)),
+            _ => None,
+        });
+        let mut open: Vec<_> = open.collect();
+        open.sort_unstable();
+        open.into_iter().map(|(_, id)| id.clone()).collect()
     }
 
     /// Closes the calls that were not generated again.
@@ -181,7 +240,11 @@ impl Calls {
         let key = key(&self.renamed.emitted_as(native));
         let taken = match self.calls.get(&key)? {
             Call::Open(_) => self.unclaimed.contains(&key),
-            Call::Closed(closed) => closed.epoch != self.epoch || is_another(closed),
+            // What an agent reports of a call of the client may come after the client's answer.
+            Call::Closed(closed) => {
+                closed.epoch != self.epoch
+                    || (is_another(closed) && !self.of_client_tools.contains(&key))
+            }
         };
         taken.then(|| native.to_string())
     }
@@ -402,6 +465,8 @@ impl Calls {
         };
         let Some(call) = self.calls.get_mut(&key(&ended.call)) else { return };
         let number = answer_number(&ended);
+        // The client's answer is the answer, in whatever words the agent repeats it.
+        let of_client_tool = self.of_client_tools.contains(&key(&ended.call));
         match call {
             Call::Open(_) => {
                 let Some(mut open) = call.end(Outcome::Answered, number) else { return };
@@ -424,7 +489,7 @@ impl Calls {
             }
             Call::Closed(closed)
                 if closed.outcome == Outcome::Answered
-                    && (closed.answer == number || is_bare(&ended)) =>
+                    && (closed.answer == number || of_client_tool || is_bare(&ended)) =>
             {
                 stream.count_repeated();
             }

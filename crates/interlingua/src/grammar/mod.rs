@@ -8,6 +8,7 @@
 
 mod blocks;
 mod calls;
+mod client_calls;
 mod closed_blocks;
 mod messages;
 mod names;
@@ -32,6 +33,7 @@ use crate::json::Text;
 use crate::reader::HostFacts;
 use blocks::Blocks;
 use calls::Calls;
+use client_calls::ClientCalls;
 use messages::Messages;
 use plans::Plans;
 pub use repair::{Repair, RepairKind, Repairs};
@@ -74,6 +76,7 @@ pub(crate) struct Grammar {
     messages: Messages,
     blocks: Blocks,
     calls: Calls,
+    client_calls: ClientCalls,
     plans: Plans,
     requests: Requests,
     responses: Responses,
@@ -235,6 +238,7 @@ impl Grammar {
     #[inline]
     fn dispatch(&mut self, mut event: Event<'_>, emit: Emit<'_>) {
         names::remove_if_empty(&mut event.parent);
+        self.recognise_client_tool(&mut event);
         self.calls.resolve_ids(&mut event, self.turns.is_replay(), &mut self.stream);
         // Text deltas are most of a stream, and need few of the steps below.
         if !(matches!(event.data, Data::BlockDelta(_)) && self.turns.is_open()) {
@@ -362,6 +366,7 @@ impl Grammar {
     /// Begins a new epoch: native ids are reset, while counts and the sequence continue.
     fn begin_epoch(&mut self) {
         self.calls.begin_epoch(self.responses.active);
+        self.client_calls.begin_epoch();
         self.responses.begin_epoch();
         self.begin_epoch_of_response();
     }
@@ -432,7 +437,8 @@ fn belongs_to_a_turn(data: &Data<'_>) -> bool {
         | Data::ToolInput(_)
         | Data::ToolInputDelta(_)
         | Data::PlanUpdated(_)
-        // An agent that asks is working on a turn.
+        // An agent that asks, or waits, is working on a turn.
+        | Data::Suspended(_)
         | Data::PermissionRequested(_)
         | Data::QuestionAsked(_)
         | Data::Retry(_)

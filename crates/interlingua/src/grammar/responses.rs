@@ -75,7 +75,7 @@ impl Grammar {
             }
             Data::Block(block) if is_long_text(block) => self.stream_block(event, emit),
             Data::ToolInput(_) | Data::PlanUpdated(_) => self.hold(event),
-            Data::ToolEnded(ended) if self.calls.is_of_agent(&ended.call) => self.hold(event),
+            Data::ToolEnded(ended) if self.calls.is_of_host(&ended.call) => self.hold(event),
             Data::ToolInputDelta(delta) if self.calls.is_reclaimed(&delta.call) => {
                 self.stream.count_repeated();
             }
@@ -88,7 +88,9 @@ impl Grammar {
         self.calls.reclaim(&mut event);
         self.calls.assign_id(&mut event.data);
         let Data::ToolStarted(started) = &mut event.data else { return };
-        started.executor = Executor::Agent;
+        if self.client_calls.tool(&started.name).is_none() {
+            started.executor = Executor::Agent;
+        }
         let input = started.input.take().map(|input| {
             let (call, message) = (started.call.clone(), started.message.clone());
             let input = ToolInput { call, message, input: Some(input), ..ToolInput::default() };

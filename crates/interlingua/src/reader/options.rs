@@ -103,3 +103,69 @@ impl RawRecords {
         }
     }
 }
+
+/// The tools that the client of a session runs. The host offers them to the agent as tools of an MCP
+/// server, so that the agent reports calls of them under names that contain the server's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientTools {
+    /// The name of the server; empty if the agent names the tools as the client does.
+    pub server: String,
+    /// The client's own names of the tools.
+    pub names: Vec<String>,
+}
+
+impl ClientTools {
+    /// What agents write before and behind the name of a server.
+    const AROUND: &[(&str, &str)] =
+        &[("mcp__", "__"), ("mcp_", "_"), ("", "__"), ("", "_"), ("", "-"), ("", "."), ("", "/")];
+
+    /// The client's own name of a tool that an agent names.
+    pub fn named(&self, name: &str) -> Option<&str> {
+        let is_called = |tool: &str| self.names.iter().find(|known| *known == tool);
+        if self.server.is_empty() {
+            return is_called(name).map(String::as_str);
+        }
+        let tools = Self::AROUND.iter().filter_map(|(before, behind)| {
+            name.strip_prefix(before)?.strip_prefix(&*self.server)?.strip_prefix(behind)
+        });
+        tools.filter_map(is_called).map(String::as_str).next()
+    }
+}
+
+/// A call of one of the client's tools, as the server of these tools received it.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientCall<'c> {
+    /// The agent's own id of the call, if the server received it.
+    pub native: Option<&'c str>,
+    /// The client's own name of the tool.
+    pub tool: &'c str,
+    /// The input, as JSON.
+    pub input: &'c str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ClientTools;
+
+    #[test]
+    fn a_tool_of_the_client_is_known_by_every_agents_name_for_it() {
+        let names = vec!["getFormSnapshot".to_owned(), "a_b".to_owned()];
+        let tools = ClientTools { server: "interlingua".to_owned(), names };
+        for name in [
+            "mcp__interlingua__getFormSnapshot",
+            "mcp_interlingua_getFormSnapshot",
+            "interlingua-getFormSnapshot",
+            "interlingua_getFormSnapshot",
+            "interlingua.getFormSnapshot",
+        ] {
+            assert_eq!(tools.named(name), Some("getFormSnapshot"), "{name}");
+        }
+        assert_eq!(tools.named("interlingua_a_b"), Some("a_b"));
+        for name in ["getFormSnapshot", "mcp__other__getFormSnapshot", "interlingua_b", ""] {
+            assert_eq!(tools.named(name), None, "{name}");
+        }
+        let own = ClientTools { server: String::new(), ..tools };
+        assert_eq!(own.named("getFormSnapshot"), Some("getFormSnapshot"));
+        assert_eq!(own.named("interlingua_a_b"), None);
+    }
+}

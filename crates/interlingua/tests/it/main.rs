@@ -61,6 +61,7 @@ mod reading {
 
 /// The events that the grammar adds, completes and withdraws.
 mod grammar {
+    mod client_calls;
     mod expected_turn;
     mod filled_in_fields;
     mod host_facts;

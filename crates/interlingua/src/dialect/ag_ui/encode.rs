@@ -167,6 +167,10 @@ impl Encoder for AgUiEncoder {
             out.lost(what);
         }
     }
+
+    fn suspends_turns(&self) -> bool {
+        true
+    }
 }
 
 /// Text, reasoning and plans.

@@ -124,6 +124,10 @@ impl Encoder for AiSdkEncoder {
             self.write_finish(out);
         }
     }
+
+    fn suspends_turns(&self) -> bool {
+        true
+    }
 }
 
 /// Text, reasoning and notices.

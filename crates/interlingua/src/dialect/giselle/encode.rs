@@ -107,6 +107,10 @@ impl Encoder for GiselleEncoder {
             self.end_run(out);
         }
     }
+
+    fn suspends_turns(&self) -> bool {
+        true
+    }
 }
 
 impl GiselleEncoder {

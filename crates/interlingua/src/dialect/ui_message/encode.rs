@@ -138,6 +138,10 @@ impl Encoder for UiMessageEncoder {
             self.finish_message(out);
         }
     }
+
+    fn suspends_turns(&self) -> bool {
+        true
+    }
 }
 
 /// Text and reasoning.

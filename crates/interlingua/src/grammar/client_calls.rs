@@ -1,0 +1,188 @@
+//! Calls of tools that the client of the session runs.
+//!
+//! The host offers the client's tools to the agent as those of an MCP server of its own, and learns
+//! of a call in two ways: the agent's stream reports it, under a name that contains the server's,
+//! and the server receives it. Either may come first, some agents report a call only when it has
+//! ended, and some servers are not given the agent's id of the call. Both are one call here, with
+//! the client's own name for its tool, and it is the client's: the host emits its answer, and what
+//! the agent reports of the answer is a repeat.
+
+use super::Grammar;
+use super::stream::Emit;
+use crate::event::{Data, Event, Executor, Reason, Suspended, ToolInput, ToolKind, ToolStarted};
+use crate::json::{Json, Text};
+use crate::reader::{ClientCall, ClientTools};
+
+/// The calls of the client's tools in the current epoch.
+#[derive(Debug, Default)]
+pub(super) struct ClientCalls {
+    tools: Option<ClientTools>,
+    /// The calls that the agent's stream reported, and that the server has not received.
+    reported: Vec<Known>,
+    /// The calls that the server received without an id, and that the stream has not reported.
+    received: Vec<Known>,
+}
+
+/// A call that is known from one of its two sources.
+#[derive(Debug)]
+struct Known {
+    /// Its native id if it was reported, else its emitted one.
+    id: String,
+    tool: String,
+    /// The input, if the server received the call.
+    input: String,
+}
+
+impl ClientCalls {
+    pub(super) fn begin_epoch(&mut self) {
+        self.reported.clear();
+        self.received.clear();
+    }
+
+    /// The client's own name of a tool that the agent names.
+    pub(super) fn tool(&self, name: &Text<'_>) -> Option<&str> {
+        self.tools.as_ref()?.named(&name.to_plain())
+    }
+
+    /// Takes the call that the server received and that the agent reports now.
+    fn take_received(&mut self, tool: &str, input: Option<&Json<'_>>) -> Option<String> {
+        let fits = |call: &Known| {
+            call.tool == tool && input.is_none_or(|input| is_same(&call.input, input.get()))
+        };
+        let at = self.received.iter().position(fits)?;
+        Some(self.received.remove(at).id)
+    }
+}
+
+impl Grammar {
+    /// Sets the tools that the client runs.
+    pub(crate) fn set_client_tools(&mut self, tools: ClientTools) {
+        self.client_calls.tools = Some(tools).filter(|tools| !tools.names.is_empty());
+    }
+
+    /// Recognises what the agent reports of the client's tools.
+    #[inline]
+    pub(super) fn recognise_client_tool(&mut self, event: &mut Event<'_>) {
+        if self.client_calls.tools.is_some() && !self.stream.from_caller {
+            self.recognise_tool(event);
+        }
+    }
+
+    fn recognise_tool(&mut self, event: &mut Event<'_>) {
+        match &mut event.data {
+            Data::ToolStarted(started) => {
+                let Some(tool) = self.client_calls.tool(&started.name).map(str::to_owned) else {
+                    return;
+                };
+                started.name = Text::from(tool.clone());
+                (started.kind, started.executor) = (ToolKind::Mcp, Executor::Client);
+                self.calls.assign_id(&mut event.data);
+                self.report_client_call(&tool, &event.data);
+            }
+            Data::PermissionRequested(asked) => {
+                let tool = asked.tool.as_ref().and_then(|tool| self.client_calls.tool(tool));
+                if let Some(tool) = tool {
+                    asked.tool = Some(Text::from(tool.to_owned()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The agent's stream reports a call of one of the client's tools.
+    fn report_client_call(&mut self, tool: &str, data: &Data<'_>) {
+        let Data::ToolStarted(started) = data else { return };
+        if self.calls.is_known(&started.call) {
+            return;
+        }
+        match self.client_calls.take_received(tool, started.input.as_ref()) {
+            Some(id) => self.calls.rename(&started.call, id),
+            None => {
+                let (id, tool) = (started.call.to_string(), tool.to_owned());
+                self.client_calls.reported.push(Known { id, tool, input: String::new() });
+            }
+        }
+    }
+
+    /// Takes a call that the server of the client's tools received, and returns its emitted id.
+    pub(crate) fn client_call(&mut self, call: &ClientCall<'_>, emit: Emit<'_>) -> String {
+        let known = match call.native {
+            Some(native) => {
+                let native = Text::plain(native);
+                self.calls.is_known(&native).then(|| self.calls.emitted_id(&native))
+            }
+            None => self.reported_as(call),
+        };
+        let Some(id) = known else {
+            let id = call.native.map_or_else(|| self.calls.fresh_id(), str::to_owned);
+            return self.start_client_call(&id, call, emit);
+        };
+        self.calls.note_client_tool(&id);
+        let calls = &self.calls;
+        let is_other = |call: &Known| calls.emitted_id(&Text::plain(&call.id)) != id;
+        self.client_calls.reported.retain(is_other);
+        if !self.calls.has_input(&id) {
+            let (call, input) = (Text::plain(&id), Some(Json::read_from(call.input)));
+            let input = ToolInput { call, input, ..ToolInput::default() };
+            self.push_from_caller(Event::new(input), emit);
+        }
+        id
+    }
+
+    /// The oldest call that the agent's stream reported and that is the one that the server received.
+    fn reported_as(&self, call: &ClientCall<'_>) -> Option<String> {
+        let of_tool = self.client_calls.reported.iter().filter(|known| known.tool == call.tool);
+        let ids = of_tool.map(|known| self.calls.emitted_id(&Text::plain(&known.id)));
+        let ids: Vec<_> = ids.collect();
+        let has_same_input = |id: &&String| {
+            self.calls.known_input(id).is_some_and(|input| is_same(&input, call.input))
+        };
+        let same = ids.iter().find(has_same_input);
+        same.or_else(|| ids.iter().find(|id| !self.calls.has_input(id))).cloned()
+    }
+
+    /// Starts a call that the agent's stream has not reported, and returns its emitted id.
+    fn start_client_call(&mut self, id: &str, call: &ClientCall<'_>, emit: Emit<'_>) -> String {
+        let started = ToolStarted {
+            call: Text::plain(id),
+            name: Text::plain(call.tool),
+            kind: ToolKind::Mcp,
+            executor: Executor::Client,
+            input: Some(Json::read_from(call.input)),
+            ..ToolStarted::default()
+        };
+        self.push_from_caller(Event::new(started), emit);
+        // An earlier process of the agent may have used the same id.
+        let id = self.calls.emitted_id(&Text::plain(id));
+        self.calls.note_client_tool(&id);
+        if call.native.is_none() {
+            let (tool, input) = (call.tool.to_owned(), call.input.to_owned());
+            self.client_calls.received.push(Known { id: id.clone(), tool, input });
+        }
+        id
+    }
+
+    /// Emits that the turn waits for the client, if one of the client's calls is open. Returns
+    /// whether it does.
+    pub(crate) fn suspend(&mut self, emit: Emit<'_>) -> bool {
+        let calls = self.calls.open_of_client();
+        if calls.is_empty() {
+            return false;
+        }
+        // What the model was writing has ended, since it waits for a tool.
+        self.blocks.end_turn(Reason::Implied, &mut self.stream, emit);
+        self.messages.end_turn(&Reason::Implied, &mut self.stream, emit);
+        let calls = calls.into_iter().map(Text::from).collect();
+        self.push_from_caller(Event::new(Suspended { calls }), emit);
+        true
+    }
+}
+
+/// Whether two JSON texts have the same value.
+fn is_same(one: &str, other: &str) -> bool {
+    if one == other {
+        return true;
+    }
+    let value = |text| serde_json::from_str::<serde_json::Value>(text).ok();
+    value(one).zip(value(other)).is_some_and(|(one, other)| one == other)
+}

@@ -1,0 +1,269 @@
+//! A call of a client's tool is one call, whether the agent's stream or the server of these tools
+//! reports it first, and whether or not the server knows the agent's id of it.
+
+use interlingua::dialect::{self, EncodeOptions};
+use interlingua::event::{Data, Event, ToolEnded};
+use interlingua::json::{Json, Text};
+use interlingua::{
+    ClientCall, ClientTools, Entry, EntryRef, Exit, ReadOptions, Reader, Source, StreamEnd, Writer,
+};
+use serde_json::{Value, json};
+
+use crate::support;
+
+/// A session with Claude Code, whose stream and whose calls a test plays.
+struct Session {
+    reader: Reader,
+    log: Vec<Entry>,
+}
+
+impl Session {
+    fn new() -> Self {
+        let options = ReadOptions { id_seed: Some(7), ..ReadOptions::default() };
+        let mut reader = Reader::new(Source::named("claude").unwrap(), options).unwrap();
+        let names = ["getFormSnapshot", "executeFormActions"].map(str::to_owned).to_vec();
+        reader.set_client_tools(ClientTools { server: "interlingua".to_owned(), names });
+        Self { reader, log: Vec::new() }
+    }
+
+    fn print(&mut self, record: &Value) {
+        let log = &mut self.log;
+        let mut keep = |entry: EntryRef<'_>| log.push(entry.to_owned());
+        self.reader.push(format!("{record}\n").as_bytes(), None, &mut keep).unwrap();
+    }
+
+    /// The stream reports calls of `getFormSnapshot`, with their ids and inputs.
+    fn report(&mut self, calls: &[(&str, Value)]) {
+        for (id, input) in calls {
+            let name = "mcp__interlingua__getFormSnapshot";
+            let call = json!({"type": "tool_use", "id": id, "name": name, "input": input});
+            let message = json!({"id": "m1", "role": "assistant", "content": [call]});
+            self.print(&json!({"type": "assistant", "message": message}));
+        }
+    }
+
+    /// The server of the tools receives a call, and the turn waits for it.
+    fn receive(&mut self, native: Option<&str>, input: &Value) -> String {
+        let input = input.to_string();
+        let log = &mut self.log;
+        let mut keep = |entry: EntryRef<'_>| log.push(entry.to_owned());
+        let call = ClientCall { native, tool: "getFormSnapshot", input: &input };
+        let id = self.reader.client_call(&call, None, &mut keep).unwrap();
+        assert!(self.reader.suspend(None, &mut keep).unwrap());
+        id
+    }
+
+    /// The client answers a call.
+    fn answer(&mut self, call: &str, output: &str) {
+        let log = &mut self.log;
+        let mut keep = |entry: EntryRef<'_>| log.push(entry.to_owned());
+        let output = Some(Json::from(&Text::plain(output)));
+        let ended = ToolEnded { call: Text::plain(call), output, ..ToolEnded::default() };
+        self.reader.emit(Event::new(ended), None, &mut keep).unwrap();
+    }
+
+    /// The stream reports the result of a call, in the words of the agent.
+    fn report_result(&mut self, id: &str) {
+        let result = json!({"type": "tool_result", "tool_use_id": id, "content": "(wrapped)"});
+        let message = json!({"role": "user", "content": [result]});
+        self.print(&json!({"type": "user", "message": message}));
+    }
+
+    fn end(mut self) -> Vec<Entry> {
+        self.print(&json!({"type": "result", "subtype": "success", "result": "Done."}));
+        let mut log = self.log;
+        let mut keep = |entry: EntryRef<'_>| log.push(entry.to_owned());
+        let report = self.reader.finish(&Exit::default(), None, &mut keep).unwrap();
+        assert!(report.repairs.is_empty(), "{:?}", report.repairs);
+        log
+    }
+}
+
+/// The calls of a log, as `started ID`, `suspended ID...` and `ended ID OUTPUT`.
+fn calls(log: &[Entry]) -> Vec<String> {
+    let story = log.iter().filter_map(|entry| match &entry.event.data {
+        Data::ToolStarted(started) => {
+            let Some(input) = &started.input else {
+                return Some(format!("began {}", started.call));
+            };
+            let executor = started.executor.as_str();
+            let (call, name) = (&started.call, &started.name);
+            Some(format!("started {call} {name} {executor} {}", input.get()))
+        }
+        Data::Suspended(suspended) => {
+            let calls: Vec<_> = suspended.calls.iter().map(ToString::to_string).collect();
+            Some(format!("suspended {}", calls.join(" ")))
+        }
+        Data::ToolEnded(ended) => {
+            let output = ended.output.as_ref().map_or("none", |output| output.get());
+            Some(format!("ended {} {output}", ended.call))
+        }
+        _ => None,
+    });
+    story.collect()
+}
+
+fn story(id: &str) -> Vec<String> {
+    vec![
+        format!("started {id} getFormSnapshot client {{\"instruction\":\"all\"}}"),
+        format!("suspended {id}"),
+        format!("ended {id} \"fields\""),
+    ]
+}
+
+fn input() -> Value {
+    json!({"instruction": "all"})
+}
+
+#[test]
+fn the_stream_reports_the_call_first() {
+    for native in [Some("toolu_1"), None] {
+        let mut session = Session::new();
+        session.report(&[("toolu_1", input())]);
+        assert_eq!(session.receive(native, &input()), "toolu_1");
+        session.answer("toolu_1", "fields");
+        session.report_result("toolu_1");
+        assert_eq!(calls(&session.end()), story("toolu_1"), "{native:?}");
+    }
+}
+
+#[test]
+fn the_server_receives_the_call_first() {
+    for native in [Some("toolu_1"), None] {
+        let mut session = Session::new();
+        let id = session.receive(native, &input());
+        session.report(&[("toolu_1", input())]);
+        session.answer(&id, "fields");
+        session.report_result("toolu_1");
+        assert_eq!(calls(&session.end()), story(&id), "{native:?}");
+        assert_eq!(id == "toolu_1", native.is_some());
+    }
+}
+
+/// OpenCode's stream contains a call only when it has ended.
+#[test]
+fn the_stream_reports_a_call_that_was_answered() {
+    for native in [Some("toolu_1"), None] {
+        let mut session = Session::new();
+        let id = session.receive(native, &input());
+        session.answer(&id, "fields");
+        session.report(&[("toolu_1", input())]);
+        session.report_result("toolu_1");
+        assert_eq!(calls(&session.end()), story(&id), "{native:?}");
+    }
+}
+
+/// Copilot runs parallel calls in reverse order, and its servers receive no ids.
+#[test]
+fn parallel_calls_are_told_apart_by_their_input() {
+    let mut session = Session::new();
+    let (one, two) = (json!({"instruction": "one"}), json!({"instruction": "two"}));
+    session.report(&[("toolu_1", one.clone()), ("toolu_2", two.clone())]);
+    assert_eq!(session.receive(None, &two), "toolu_2");
+    assert_eq!(session.receive(None, &one), "toolu_1");
+    session.answer("toolu_2", "2");
+    session.answer("toolu_1", "1");
+    session.report_result("toolu_1");
+    session.report_result("toolu_2");
+    let told = calls(&session.end());
+    assert_eq!(told[2..4], ["suspended toolu_1 toolu_2", "suspended toolu_1 toolu_2"]);
+    assert_eq!(told[4..], ["ended toolu_2 \"2\"", "ended toolu_1 \"1\""]);
+}
+
+#[test]
+fn equal_calls_are_two_calls() {
+    let mut session = Session::new();
+    let first = session.receive(None, &input());
+    let second = session.receive(None, &input());
+    assert_ne!(first, second);
+    session.report(&[("toolu_1", input()), ("toolu_2", input())]);
+    session.answer(&first, "1");
+    session.answer(&second, "2");
+    session.report_result("toolu_1");
+    session.report_result("toolu_2");
+    assert_eq!(calls(&session.end()).iter().filter(|it| it.starts_with("started")).count(), 2);
+}
+
+/// Agents count calls from the start in every process.
+#[test]
+fn a_call_of_another_process_is_another_call() {
+    let mut session = Session::new();
+    assert_eq!(session.receive(Some("call_0"), &input()), "call_0");
+    session.answer("call_0", "fields");
+    session.print(&json!({"type": "result", "subtype": "success", "result": "Done."}));
+    let log = &mut session.log;
+    let mut keep = |entry: EntryRef<'_>| log.push(entry.to_owned());
+    session.reader.end_stream(StreamEnd::Exit(&Exit::default()), None, &mut keep).unwrap();
+    session.reader.next_stream(Source::named("claude").unwrap()).unwrap();
+    assert_eq!(session.receive(Some("call_0"), &input()), "call_0-2");
+    session.report(&[("call_0", input())]);
+    session.answer("call_0-2", "fields");
+    session.report_result("call_0");
+    let told = calls(&session.log);
+    assert_eq!(told, [story("call_0"), story("call_0-2")].concat());
+}
+
+/// What a consumer that runs tools only between two turns reads of a log.
+fn written(to: &str, log: &[Entry]) -> Vec<Value> {
+    let text = text(to, true, log);
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+fn text(to: &str, stream_each_turn: bool, log: &[Entry]) -> String {
+    let options = EncodeOptions { id_seed: Some(7), stream_each_turn, ..EncodeOptions::default() };
+    let mut writer = Writer::new(dialect::named(to).unwrap(), &options).unwrap();
+    let mut bytes = Vec::new();
+    log.iter().for_each(|entry| writer.write(entry.borrowed(), &mut bytes));
+    writer.finish(&mut bytes);
+    String::from_utf8(bytes).unwrap()
+}
+
+fn paused() -> Vec<Entry> {
+    let mut session = Session::new();
+    session.report(&[("toolu_1", input())]);
+    session.receive(Some("toolu_1"), &input());
+    session.answer("toolu_1", "fields");
+    session.report_result("toolu_1");
+    let content = json!([{"type": "text", "text": "Done."}]);
+    let message = json!({"id": "m2", "role": "assistant", "content": content});
+    session.print(&json!({"type": "assistant", "message": message}));
+    session.end()
+}
+
+#[test]
+fn a_turn_that_waits_for_the_client_is_two_for_the_ai_sdk() {
+    let parts = written("ai-sdk", &paused());
+    let of = |kind: &'static str| parts.iter().filter(move |part| part["type"] == kind);
+    let calls: Vec<_> = of("tool-call").collect();
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0]["toolName"], "getFormSnapshot");
+    assert_eq!(calls[0].get("providerExecuted"), None);
+    let reasons: Vec<_> = of("finish").map(|part| &part["finishReason"]["unified"]).collect();
+    assert_eq!(reasons, ["tool-calls", "stop"]);
+}
+
+#[test]
+fn a_turn_that_waits_for_the_client_is_a_request_of_giselle() {
+    let records = written("giselle", &paused());
+    let kinds: Vec<_> = records.iter().filter_map(|record| record["type"].as_str()).collect();
+    let request = kinds.iter().position(|kind| *kind == "snapshot_request").unwrap();
+    assert_eq!(records[request]["requestId"], "toolu_1");
+    assert!(!kinds[..request].contains(&"result"), "{kinds:?}");
+    assert_eq!(kinds[request + 1..], ["message", "result"]);
+}
+
+#[test]
+fn a_turn_that_waits_for_the_client_keeps_the_rules_of_every_dialect() {
+    for to in support::written().filter(|to| to.name != "text") {
+        let text = text(to.name, false, &paused());
+        assert_eq!(support::rules::violations(to.name, &text), [""; 0], "{}:\n{text}", to.name);
+    }
+}
+
+/// The log itself has one turn, whose end the agent reports.
+#[test]
+fn a_turn_that_waits_for_the_client_has_one_end() {
+    let log = paused();
+    let ends = log.iter().filter(|entry| matches!(entry.event.data, Data::TurnEnded(_)));
+    assert_eq!(ends.count(), 1);
+}
