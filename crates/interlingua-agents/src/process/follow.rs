@@ -41,17 +41,21 @@ impl Follow {
     }
 
     /// Forgets the changes so far. Until then, further changes are added to the one that is known,
-    /// and cause no wake-up.
-    pub(super) fn acknowledge(&mut self, file: &File) {
+    /// and cause no wake-up. Returns whether the file is watched.
+    pub(super) fn acknowledge(&mut self, file: &File) -> bool {
         if !self.changed.send_replace(false) {
             // It is still watched.
-            return;
+            return true;
         }
         match self.watcher.watch(file, &self.changed) {
-            Ok(number) => self.number = number,
+            Ok(number) => {
+                self.number = number;
+                true
+            }
             // It is tried again when the file was read.
             Err(_) => {
                 self.changed.send_replace(true);
+                false
             }
         }
     }
@@ -74,7 +78,9 @@ impl Follow {
         tokio::time::sleep(POLL_INTERVAL).await;
     }
 
-    pub(super) fn acknowledge(&mut self, _file: &File) {}
+    pub(super) fn acknowledge(&mut self, _file: &File) -> bool {
+        false
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]

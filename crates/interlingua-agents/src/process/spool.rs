@@ -96,9 +96,9 @@ impl Spool {
     }
 
     /// Everything that was printed so far is about to be read. Until then, what is printed wakes
-    /// no one who is not waiting.
-    pub(crate) fn acknowledge(&mut self) {
-        self.follow.acknowledge(&self.file);
+    /// no one who is not waiting. Returns whether what is printed from now on will be noticed.
+    pub(crate) fn acknowledge(&mut self) -> bool {
+        self.follow.acknowledge(&self.file)
     }
 }
 

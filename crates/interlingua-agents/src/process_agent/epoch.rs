@@ -32,6 +32,8 @@ pub(super) struct Epoch {
     /// The minimum interval between two reads. An agent that prints fast is read in larger chunks,
     /// which is much cheaper; output after a pause is read at once.
     read_interval: Duration,
+    /// What is printed before this time comes soon after what was read last.
+    burst_until: Instant,
     /// It prints fast: it is read after every interval, and its output causes no wake-up in between.
     is_fast: bool,
     /// A temporary folder, deleted with the epoch.
@@ -60,6 +62,7 @@ impl Epoch {
             // The spool does not report output from before the first wait.
             printed: true,
             not_before: now,
+            burst_until: now,
             read_interval,
             is_fast: false,
             _scratch: launch.scratch,
@@ -95,6 +98,9 @@ impl Epoch {
         let now = Instant::now();
         if !self.spool.may_have_more(length) {
             self.not_before = now + self.read_interval;
+            if length > 0 {
+                self.burst_until = self.not_before;
+            }
         }
         if self.is_fast && length == 0 {
             // It has paused. Something may have been printed after it was read, and before that was
@@ -106,10 +112,12 @@ impl Epoch {
 
     /// The agent has printed something after everything was read.
     fn notice_output(&mut self) {
+        let now = Instant::now();
         self.printed = true;
-        self.is_fast = Instant::now() < self.not_before;
-        if !self.is_fast {
-            self.spool.acknowledge();
+        self.is_fast = now < self.burst_until;
+        // Output that cannot be watched is read after every interval.
+        if !self.is_fast && self.spool.acknowledge() {
+            self.not_before = now;
         }
     }
 }

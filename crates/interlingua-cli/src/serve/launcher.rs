@@ -94,6 +94,8 @@ impl Launcher for Agents {
             let mut options = Options { policy, ..Options::default() };
             // A session has no one at a terminal; how long a person may take is a setting.
             options.deadlines.answer = self.config.answer.unwrap_or(Duration::from_secs(3600));
+            // Readers get every event soon, and what an agent costs here is shared by many of them.
+            options.read_interval = Duration::from_millis(1);
             Ok(Prepared { agent, options })
         });
         prepared.map_err(|problem| format!("{problem:#}"))
