@@ -42,7 +42,7 @@ pub struct StoredRun<'a> {
 /// Takes what is stored of a run.
 pub trait SessionLog: Send {
     /// Takes complete records of the dialect `events`. They may be stored later, in the same order.
-    fn write(&mut self, records: &[u8]) -> io::Result<()>;
+    fn write(&mut self, records: Vec<u8>) -> io::Result<()>;
 
     /// Waits until everything is stored that was taken.
     fn settle(&mut self) -> io::Result<()>;
@@ -109,7 +109,7 @@ impl RunRecorder {
     pub(crate) fn flush(&mut self, settles: bool) {
         self.write_held();
         if !self.bytes.is_empty() && self.failed.is_none() {
-            let written = self.log.write(&self.bytes);
+            let written = self.log.write(std::mem::take(&mut self.bytes));
             let stored = if settles { written.and_then(|()| self.log.settle()) } else { written };
             self.failed = stored.err().map(|problem| problem.to_string());
         }
@@ -121,7 +121,7 @@ impl RunRecorder {
         self.write_held();
         let Self { mut log, writer, mut bytes, failed, .. } = self;
         writer.finish(&mut bytes);
-        let finish = || log.write(&bytes).and_then(|()| log.finish());
+        let finish = || log.write(bytes).and_then(|()| log.finish());
         let failed = failed.or_else(|| finish().err().map(|problem| problem.to_string()));
         failed.map(|why| format!("the session could not be stored: {why}"))
     }
@@ -162,8 +162,8 @@ mod tests {
     struct Kept(Arc<Mutex<Vec<u8>>>);
 
     impl SessionLog for Kept {
-        fn write(&mut self, records: &[u8]) -> io::Result<()> {
-            self.0.lock().unwrap().extend_from_slice(records);
+        fn write(&mut self, records: Vec<u8>) -> io::Result<()> {
+            self.0.lock().unwrap().extend_from_slice(&records);
             Ok(())
         }
 

@@ -121,7 +121,7 @@ impl SessionStore for Runs {
 struct Recorded(SessionRecorder);
 
 impl SessionLog for Recorded {
-    fn write(&mut self, records: &[u8]) -> io::Result<()> {
+    fn write(&mut self, records: Vec<u8>) -> io::Result<()> {
         self.0.write(records).map_err(io::Error::other)
     }
 

@@ -64,8 +64,8 @@ impl SessionRecorder {
     }
 
     /// Takes complete records of the dialect `events`, and stores them in the background.
-    pub fn write(&mut self, records: &[u8]) -> Result<(), Error> {
-        self.send(Piece::Records(records.to_vec()))
+    pub fn write(&mut self, records: Vec<u8>) -> Result<(), Error> {
+        self.send(Piece::Records(records))
     }
 
     /// Waits until everything is stored that was taken. Returns why something is not.

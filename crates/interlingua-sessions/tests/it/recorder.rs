@@ -100,7 +100,7 @@ async fn a_resumed_session_has_one_log() {
     let desk = Desk::new();
     for (prompt, answer) in [("first", "one"), ("second", "two")] {
         let mut recorder = desk.record("s").unwrap();
-        recorder.write(&bytes(&run("s", prompt, answer))).unwrap();
+        recorder.write(bytes(&run("s", prompt, answer))).unwrap();
         recorder.finish().unwrap();
     }
     let (record, log) = desk.log("s").await;
@@ -122,13 +122,13 @@ async fn a_resumed_session_has_one_log() {
 async fn a_run_that_was_killed_is_closed_by_the_next_one() {
     let desk = Desk::new();
     let mut recorder = desk.record("s").unwrap();
-    recorder.write(&bytes(&run("s", "first", "one")[..6])).unwrap();
+    recorder.write(bytes(&run("s", "first", "one")[..6])).unwrap();
     // A killed process releases its lock and does nothing else.
     drop(recorder);
     let (record, _) = desk.log("s").await;
     assert_eq!(record.state, State::Working);
     let mut recorder = desk.record("s").unwrap();
-    recorder.write(&bytes(&run("s", "second", "two"))).unwrap();
+    recorder.write(bytes(&run("s", "second", "two"))).unwrap();
     recorder.finish().unwrap();
     let (_, log) = desk.log("s").await;
     assert!(is_gapless(&log));
@@ -144,7 +144,7 @@ async fn what_has_settled_is_there_for_others() {
     let desk = Desk::new();
     let mut recorder = desk.record("s").unwrap();
     for record in &run("s", "first", "one")[..6] {
-        recorder.write(&bytes(std::slice::from_ref(record))).unwrap();
+        recorder.write(bytes(std::slice::from_ref(record))).unwrap();
     }
     recorder.settle().unwrap();
     assert_eq!(texts(&desk.log("s").await.1), ["one"]);
@@ -155,7 +155,7 @@ async fn what_could_not_be_stored_is_reported_and_leaves_no_gap() {
     let desk = Desk::new();
     let mut recorder = desk.record("s").unwrap();
     let records = run("s", "first", "one");
-    recorder.write(&bytes(&records[..5])).unwrap();
+    recorder.write(bytes(&records[..5])).unwrap();
     recorder.settle().unwrap();
     // Another owner has taken the session.
     let connection = rusqlite::Connection::open(desk.store()).unwrap();
@@ -164,10 +164,10 @@ async fn what_could_not_be_stored_is_reported_and_leaves_no_gap() {
         connection.execute(&update, []).unwrap();
     };
     set_fence("+ 1");
-    recorder.write(&bytes(&records[5..6])).unwrap();
+    recorder.write(bytes(&records[5..6])).unwrap();
     assert_eq!(recorder.settle().unwrap_err(), Error::StaleOwner(id("s")));
     set_fence("- 1");
-    recorder.write(&bytes(&records[6..])).unwrap();
+    recorder.write(bytes(&records[6..])).unwrap();
     assert_eq!(recorder.finish().unwrap_err(), Error::StaleOwner(id("s")));
     let (_, log) = desk.log("s").await;
     assert!(is_gapless(&log));
@@ -182,7 +182,7 @@ fn runs_leave_a_small_write_ahead_log() {
     for prompt in 0..24 {
         let name = format!("s{prompt}");
         let mut recorder = desk.record(&name).unwrap();
-        recorder.write(&bytes(&run(&name, "go", &answer))).unwrap();
+        recorder.write(bytes(&run(&name, "go", &answer))).unwrap();
         recorder.finish().unwrap();
     }
     let log = desk.folder.path().join("sessions.db-wal");
@@ -196,7 +196,7 @@ async fn two_processes_cannot_store_one_session() {
     let recorder = desk.record("s").unwrap();
     assert_eq!(desk.record("s").map(drop).unwrap_err(), Error::Held(id("s")));
     let mut other = desk.record("other").unwrap();
-    other.write(&bytes(&run("other", "go", "done"))).unwrap();
+    other.write(bytes(&run("other", "go", "done"))).unwrap();
     other.finish().unwrap();
     drop(recorder);
     desk.record("s").unwrap();
@@ -228,7 +228,7 @@ async fn session_files_are_taken_over() {
     assert!(!kinds(&log).contains(&"session_ended"));
     // It goes on like any other.
     let mut recorder = desk.record("kept").unwrap();
-    recorder.write(&bytes(&run("kept", "third", "three"))).unwrap();
+    recorder.write(bytes(&run("kept", "third", "three"))).unwrap();
     recorder.finish().unwrap();
     assert_eq!(texts(&desk.log("kept").await.1), ["one", "two", "three"]);
     nothing_is_imported_twice(&desk, &folder, &ended).await;

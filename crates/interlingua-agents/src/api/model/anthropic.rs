@@ -213,9 +213,17 @@ impl Collector for Blocks {
     }
 
     fn answer(&mut self, end: AnswerEnd) -> Collected {
+        let paused = self.stop_reason.as_deref() == Some("pause_turn");
+        let given = std::mem::take(&mut self.blocks);
+        if given.iter().all(Block::is_plain_text) {
+            // They are sent back in the same form without a copy of them.
+            let texts = given.into_iter().map(Block::into_text);
+            let texts = texts.filter(|text| !text.trim().is_empty()).map(Content::Text);
+            return Collected { paused, ..Collected::text(texts.collect()) };
+        }
         let (mut blocks, mut content) = (Vec::new(), Vec::new());
-        let last = self.blocks.len().saturating_sub(1);
-        for (at, block) in std::mem::take(&mut self.blocks).into_iter().enumerate() {
+        let last = given.len().saturating_sub(1);
+        for (at, block) in given.into_iter().enumerate() {
             let is_cut = !block.complete || (end != AnswerEnd::Complete && at == last);
             if let Some((value, said)) = block.finish(is_cut) {
                 content.extend(said);
@@ -226,7 +234,6 @@ impl Collector for Blocks {
         while blocks.last().is_some_and(is_reasoning) {
             blocks.pop();
         }
-        let paused = self.stop_reason.as_deref() == Some("pause_turn");
         let answer = Answer { content, native: None };
         let has_blocks = end != AnswerEnd::Cut && !blocks.is_empty();
         let message = NativeAnswer { role: "assistant", content: &blocks };
@@ -277,6 +284,21 @@ impl Blocks {
 }
 
 impl Block {
+    /// Whether it has nothing but text.
+    fn is_plain_text(&self) -> bool {
+        self.fields.text("type").as_deref() == Some("text")
+            && self.fields.get("text").is_some()
+            && self.fields.len() == 2
+            && self.citations.is_empty()
+    }
+
+    fn into_text(self) -> String {
+        match self.fields.text("text") {
+            Some(before) if !before.is_empty() => before + &*self.streamed,
+            _ => self.streamed,
+        }
+    }
+
     /// The block as it is sent back, and its text or call; `None` if it cannot be sent back.
     fn finish(self, is_cut: bool) -> Option<(Fields, Option<Content>)> {
         let Self { mut fields, streamed, input, citations, .. } = self;

@@ -320,8 +320,13 @@ impl Collector for Message {
         let made_up = |at: usize| format!("call_{number}_{at}");
         let calls = complete_calls.into_iter().enumerate().map(|(at, it)| it.finish(made_up(at)));
         let (calls, raw_calls): (Vec<_>, Vec<_>) = calls.unzip();
-        let mut message = json!({"role": "assistant"});
         let said = text + &*refusal;
+        let is_plain = raw_calls.is_empty() && details.is_empty() && reasoning.is_none();
+        if is_plain && !said.is_empty() {
+            // It is sent back in the same form without a copy of it.
+            return Collected::text(vec![Content::Text(said)]);
+        }
+        let mut message = json!({"role": "assistant"});
         if !said.is_empty() {
             set(&mut message, "content", said.clone());
         }

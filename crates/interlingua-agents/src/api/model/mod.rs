@@ -20,7 +20,7 @@ use interlingua::json::{mend_surrogates, on_one_line};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::history::{Answer, CallResult, Item};
+use super::history::{Answer, CallResult, Content, Item};
 use fields::Fields;
 
 /// A model API. It is stored by the name of its dialect.
@@ -205,10 +205,18 @@ impl AnswerEnd {
 pub(crate) struct Collected {
     /// Its text and its calls.
     pub(crate) answer: Answer,
-    /// The answer in the provider's own form; empty if it is not complete.
+    /// The answer in the provider's own form; empty if it is not complete, or if its text is all that
+    /// there is to it.
     pub(crate) messages: Vec<Box<RawValue>>,
     /// The provider interrupts the answer, and continues it in the next response.
     pub(crate) paused: bool,
+}
+
+impl Collected {
+    /// An answer that its content describes completely.
+    fn text(content: Vec<Content>) -> Self {
+        Self { answer: Answer { content, native: None }, ..Self::default() }
+    }
 }
 
 /// A piece of streamed text, which is borrowed from its record unless it contains escapes. Serde

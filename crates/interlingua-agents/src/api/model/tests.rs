@@ -491,3 +491,34 @@ fn reasoning_without_its_encrypted_content_is_not_sent_back() {
     }
     assert_eq!(collected(whole(), None), [whole(), message.clone()]);
 }
+
+/// A copy of a long text in the form of its provider would double the history.
+#[test]
+fn an_answer_that_is_only_text_is_sent_back_without_a_copy_of_it() {
+    let chat = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi \"}}]}\n\n\
+                data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"there.\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let block = |start: &str, delta: &str| {
+        format!(
+            "data: {{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{start}}}\n\n\
+             data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{delta}}}\n\n\
+             data: {{\"type\":\"content_block_stop\",\"index\":0}}\n\n"
+        )
+    };
+    let delta = r#"{"type":"text_delta","text":"there."}"#;
+    let anthropic = block(r#"{"type":"text","text":"Hi "}"#, delta);
+    let sent_text = json!([{"type": "text", "text": "Hi there."}]);
+    for (api, stream, content) in
+        [(ApiKind::Chat, chat, json!("Hi there.")), (ApiKind::Anthropic, &*anthropic, sent_text)]
+    {
+        let Collected { answer, messages, .. } =
+            collect(api, [stream.as_bytes()], AnswerEnd::Complete);
+        assert!(messages.is_empty(), "{api:?}: {messages:?}");
+        let sent = api.api().messages(&Item::Answer(answer), None, "m");
+        let sent: Value = serde_json::from_str(sent[0].get()).unwrap();
+        assert_eq!(sent, json!({"role": "assistant", "content": content}), "{api:?}");
+    }
+    // Whatever else a block has is sent back as it was.
+    let cited = block(r#"{"type":"text","text":"","citations":[]}"#, delta);
+    let collected = collect(ApiKind::Anthropic, [cited.as_bytes()], AnswerEnd::Complete);
+    assert!(collected.messages[0].get().contains("citations"));
+}

@@ -26,8 +26,8 @@ impl SessionStore for Files {
 struct Appended(File);
 
 impl SessionLog for Appended {
-    fn write(&mut self, records: &[u8]) -> io::Result<()> {
-        self.0.write_all(records)
+    fn write(&mut self, records: Vec<u8>) -> io::Result<()> {
+        self.0.write_all(&records)
     }
 
     fn settle(&mut self) -> io::Result<()> {

@@ -39,8 +39,8 @@ impl SessionStore for Notes {
 }
 
 impl SessionLog for NotedLog {
-    fn write(&mut self, records: &[u8]) -> io::Result<()> {
-        self.taken.push_str(std::str::from_utf8(records).map_err(io::Error::other)?);
+    fn write(&mut self, records: Vec<u8>) -> io::Result<()> {
+        self.taken.push_str(&String::from_utf8(records).map_err(io::Error::other)?);
         Ok(())
     }
 
