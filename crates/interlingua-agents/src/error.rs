@@ -47,6 +47,14 @@ pub enum Error {
         /// The agent.
         agent: &'static str,
     },
+    /// The agent cannot call tools of the client.
+    #[error(
+        "{agent} cannot call tools of the client when it is started like this: leave `--exec` and `--screen` out"
+    )]
+    NoClientTools {
+        /// The agent.
+        agent: &'static str,
+    },
     /// A settings file, or the description of a program, cannot be used.
     #[error("{path}: {problem}")]
     InvalidFile {
@@ -122,7 +130,10 @@ impl Error {
             | Self::InvalidConnection { .. }
             | Self::InvalidSchema { .. }
             | Self::PromptNotDelivered { .. } => Fault::Caller,
-            Self::NoMode { .. } | Self::NoScreen { .. } | Self::NotRestarted => Fault::Unsupported,
+            Self::NoMode { .. }
+            | Self::NoScreen { .. }
+            | Self::NoClientTools { .. }
+            | Self::NotRestarted => Fault::Unsupported,
             Self::NotInstalled { .. }
             | Self::NotPrepared { .. }
             | Self::NotStored(_)

@@ -9,6 +9,7 @@
 //! | [`permission`] | what an agent may do: modes, rules, decisions |
 //! | [`process`] | processes: complete output, signals, no survivors. It knows nothing of agents or protocols |
 //! | [`tool`] | the tools of an agent that is a model API: files, searches, commands. It knows no protocol |
+//! | [`ClientToolServer`] | tools that the client of a session runs, and the MCP server by which agents call them |
 //! | [`Config`] | the user's settings for every session, from a file |
 //! | [`Session`] | a live session: commands go in, entries come out. It knows no protocol and no process |
 //! | [`ProcessAgent`] | a session with a process, from its first prompt to the end of its last process |
@@ -18,6 +19,7 @@
 
 pub mod agent;
 pub mod api;
+mod client_tool;
 mod config;
 pub mod driver;
 mod error;
@@ -32,6 +34,7 @@ mod tls;
 pub mod tool;
 mod watch;
 
+pub use client_tool::{ClientTool, ClientToolOffer, ClientToolServer, Endpoint};
 pub use config::Config;
 pub use error::Error;
 pub use process_agent::ProcessAgent;
@@ -39,7 +42,7 @@ pub use record::Recorder;
 pub use redaction::Redacted;
 pub use request::Request;
 pub use session::{
-    Agent, Deadlines, Ended, Entries, Handle, InputRequest, Options, Prompt, Question,
+    Agent, ClientCall, Deadlines, Ended, Entries, Handle, InputRequest, Options, Prompt, Question,
     QuestionRequest, Refused, Session, Starting, Stop, Wanted,
 };
 /// The variable with the token of a server. No program that an agent or a tool starts receives it.

@@ -8,6 +8,7 @@
 //! A process is an *epoch* of the session. An agent that takes one prompt per process, that exited,
 //! or that has to be restarted for a change, is started again with its own session id.
 
+mod client_calls;
 mod commands;
 mod ending;
 mod epoch;
@@ -19,6 +20,7 @@ mod steps;
 
 use std::convert::Infallible;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use interlingua::event::{Event, Notice, Outcome, Severity, TurnEnded};
@@ -27,6 +29,7 @@ use interlingua::{Exit, Flow, HostFacts, Reader, TurnOwner};
 use tokio::sync::mpsc;
 
 use crate::agent::{Launch, Relaunch, absolute};
+use crate::client_tool::{ClientToolOffer, ToolMessage};
 use crate::error::Error;
 use crate::permission::Policy;
 use crate::process::Signal;
@@ -38,6 +41,7 @@ use crate::session::{
     until,
 };
 use crate::watch::Observation;
+use client_calls::ClientCalls;
 use epoch::Epoch;
 use outlets::Outlets;
 
@@ -49,6 +53,7 @@ pub struct ProcessAgent {
     first: Launch,
     /// How it is started again, and what the first launch was requested with.
     relaunch: Option<(Relaunch, Relauncher)>,
+    client_tools: Option<Arc<ClientToolOffer>>,
 }
 
 type Relauncher = Box<dyn FnMut(&Relaunch) -> Result<Launch, Error> + Send>;
@@ -62,7 +67,7 @@ impl std::fmt::Debug for ProcessAgent {
 impl ProcessAgent {
     /// An agent that is started once. After it has exited, it takes no more prompts.
     pub fn new(launch: Launch) -> Self {
-        Self { first: launch, relaunch: None }
+        Self { first: launch, relaunch: None, client_tools: None }
     }
 
     /// The same agent, started again whenever a prompt needs it. `first` is what its first launch was
@@ -74,6 +79,13 @@ impl ProcessAgent {
         launch: impl FnMut(&Relaunch) -> Result<Launch, Error> + Send + 'static,
     ) -> Self {
         self.relaunch = Some((first, Box::new(launch)));
+        self
+    }
+
+    /// The same agent with tools that the client runs, which its launches configure.
+    #[must_use]
+    pub fn with_client_tools(mut self, tools: Option<Arc<ClientToolOffer>>) -> Self {
+        self.client_tools = tools;
         self
     }
 }
@@ -124,6 +136,7 @@ struct Live {
     policy: Policy,
     input_requests: Option<mpsc::UnboundedSender<InputRequest>>,
     pending: PendingRequests,
+    client_calls: Option<ClientCalls>,
     record: Option<Recorder>,
     redactor: Redactor,
     max_unread: u64,
@@ -145,6 +158,10 @@ enum Wake {
     Driver,
     /// The user is not available any more.
     NoUser,
+    /// The agent calls a tool of the client, or does not wait for it any more.
+    Tool(ToolMessage),
+    /// The agent has not listed the tools of the client in time.
+    NoTools,
     Due(Due),
     /// Something has to be looked at again.
     Again,
@@ -175,6 +192,10 @@ impl Live {
         let mut reader = reader.map_or_else(|| Reader::new(launch.dialect.into(), read), Ok)?;
         reader.set_host(host.clone(), TurnOwner::Stream);
         reader.expect_turn(false);
+        let client_tools = agent.client_tools;
+        if let Some(tools) = &client_tools {
+            reader.set_client_tools(tools.to_reader());
+        }
         let (settings, relaunch) = agent.relaunch.unzip();
         let live = Self {
             outlets: Outlets::new(&launch.command, id_seed)?,
@@ -198,6 +219,7 @@ impl Live {
             policy,
             input_requests,
             pending: PendingRequests::default(),
+            client_calls: client_tools.map(ClientCalls::new),
             record,
             redactor: Redactor::default(),
             max_unread,
@@ -239,6 +261,7 @@ impl Live {
                 }
                 Some(_) if exiting => {}
                 Some(_) if self.restarts => self.close_epoch(),
+                Some(_) if self.awaits_tools() => {}
                 Some(_) => self.send_prompt().await,
             }
         } else if (self.stop.is_some() || self.finishing) && !exiting && self.epoch.is_some() {
@@ -305,6 +328,9 @@ impl Live {
         self.restarts = false;
         self.epochs += 1;
         self.add_keys(&launch.command);
+        if let Some(calls) = &mut self.client_calls {
+            calls.begin_epoch(&launch, Instant::now());
+        }
         self.epoch = Some(Epoch::new(launch, process, spool, self.read_interval));
         self.call_driver(|driver, steps| driver.start(steps));
         if let Some(prompt) = prompt {
@@ -340,6 +366,7 @@ impl Live {
         }
         self.clock.exit_expected(now);
         self.call_driver(|driver, steps| driver.close(steps));
+        self.client_calls.iter().for_each(ClientCalls::disconnect);
     }
 
     /// Emits a failed turn for a prompt that could not be sent.
@@ -355,7 +382,7 @@ impl Live {
         // An agent whose output is not being read does not count as silent.
         let may_be_silent = self.outlets.watch.tool_running() || !room;
         let due = self.clock.next(may_be_silent);
-        let Self { epoch, outbox, commands, has_caller, input_requests, .. } = self;
+        let Self { epoch, outbox, commands, has_caller, input_requests, client_calls, .. } = self;
         let epoch = epoch.as_mut();
         if epoch.as_ref().is_some_and(|epoch| epoch.is_readable() && room) {
             return Wake::Output;
@@ -367,6 +394,7 @@ impl Live {
             command = commands.next(), if *has_caller => {
                 Wake::Command(command)
             }
+            wake = client_calls::wait(client_calls.as_mut()) => wake,
             change = outbox.changed() => Wake::Consumer(change),
             () = no_user(input_requests.as_ref()) => Wake::NoUser,
             // The size of the unread output is checked periodically while the consumer is stalled.
@@ -392,6 +420,8 @@ impl Live {
                 self.input_requests = None;
                 self.decline_all().await;
             }
+            Wake::Tool(message) => self.tool_message(message).await,
+            Wake::NoTools => self.tools_overdue(),
             Wake::Due(due) => self.due(due).await,
             Wake::Consumer(_) | Wake::Again => {}
         }

@@ -2,8 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::agent::Relaunch;
+use crate::client_tool::{ClientToolOffer, Endpoint};
 use crate::error::Error;
 use crate::permission::Mode;
 use crate::process::{Guard, Isolation};
@@ -23,6 +25,8 @@ pub struct Request {
     pub environment: Vec<(String, String)>,
     /// The agent's program, if it is not the one on `PATH`.
     pub program: Option<PathBuf>,
+    /// The tools that the client runs.
+    pub client_tools: Option<Arc<ClientToolOffer>>,
     /// Additional flags, passed to the agent unchanged.
     pub flags: Vec<String>,
     /// The files of the working folder may make the agent run programs without asking: hooks,
@@ -48,6 +52,7 @@ impl Default for Request {
             mode: Mode::default(),
             environment: Vec::new(),
             program: None,
+            client_tools: None,
             flags: Vec::new(),
             trusts_folder: false,
             exec: false,
@@ -83,6 +88,11 @@ impl Request {
     /// What may change at the next launch, as it is requested for the first one.
     pub(crate) fn relaunch(&self) -> Relaunch {
         Relaunch { resume: self.resume.clone(), model: self.model.clone(), mode: self.mode }
+    }
+
+    /// Where the agent finds the tools of the client.
+    pub(crate) fn tool_endpoint(&self) -> Option<Endpoint> {
+        self.client_tools.as_ref().map(|tools| tools.endpoint())
     }
 
     /// The value of an environment variable, as the agent will see it.

@@ -35,7 +35,7 @@ pub use entries::Entries;
 pub(crate) use entries::{ConsumerChange, Outbox};
 pub use prompts::Prompt;
 pub(crate) use prompts::PromptQueue;
-pub use requests::{InputRequest, Question, QuestionRequest, Wanted};
+pub use requests::{ClientCall, InputRequest, Question, QuestionRequest, Wanted};
 pub(crate) use requests::{PendingRequests, no_user};
 pub(crate) use time::{fresh_seed, now_ms, until};
 

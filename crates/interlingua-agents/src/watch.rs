@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use interlingua::EntryRef;
-use interlingua::event::{self, Data, Outcome, PermissionRequested, QuestionAsked, ToolKind};
+use interlingua::event::{
+    self, Data, Executor, Outcome, PermissionRequested, QuestionAsked, ToolKind,
+};
 use interlingua::json::{Json, Text};
 
 use crate::permission::PermissionRequest;
@@ -14,7 +16,7 @@ use crate::session::{Question, QuestionRequest, Wanted};
 pub(crate) enum Observation {
     /// The agent requests a permission, or asks a question, with the sequence number of the entry.
     Wanted(Box<Wanted>, u64),
-    /// The request was withdrawn, or answered.
+    /// The request was withdrawn, or answered, or the call of the client has ended.
     Resolved(String),
     /// A live (non-replayed) turn ended with this outcome.
     TurnEnded(Outcome),
@@ -35,6 +37,8 @@ pub(crate) struct Watch {
     folder: PathBuf,
     observations: Vec<Observation>,
     calls: Vec<OpenCall>,
+    /// The sequence number of the last entry.
+    last: u64,
 }
 
 /// A call that has not ended.
@@ -42,6 +46,8 @@ pub(crate) struct Watch {
 struct OpenCall {
     id: String,
     kind: ToolKind,
+    /// The client runs it.
+    is_client: bool,
     /// Its input was reported.
     has_input: bool,
     /// The input of a call that reads: OpenCode's requests to read a file do not name it.
@@ -60,7 +66,17 @@ impl OpenCall {
 
 impl Watch {
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, observations: Vec::new(), calls: Vec::new() }
+        Self { folder, observations: Vec::new(), calls: Vec::new(), last: 0 }
+    }
+
+    /// The sequence number of the last entry.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Whether one of these ids is that of an open call of the client.
+    pub(crate) fn has_client_call(&self, ids: &[String]) -> bool {
+        self.calls.iter().any(|call| call.is_client && ids.contains(&call.id))
     }
 
     /// The observations since the last call.
@@ -74,6 +90,7 @@ impl Watch {
     }
 
     pub(crate) fn observe(&mut self, entry: EntryRef<'_>) {
+        self.last = entry.sequence;
         let observation = match &entry.event.data {
             Data::PermissionRequested(asked) => {
                 let wanted = Wanted::Permission(self.permission_request(asked));
@@ -90,7 +107,8 @@ impl Watch {
             Data::QuestionAnswered(answered) => Observation::Resolved(answered.request.to_string()),
             Data::ToolStarted(started) => {
                 let (id, kind) = (started.call.to_string(), started.kind.clone());
-                let mut call = OpenCall { id, kind, has_input: false, input: None };
+                let is_client = started.executor == Executor::Client;
+                let mut call = OpenCall { id, kind, is_client, has_input: false, input: None };
                 if let Some(input) = &started.input {
                     call.learn(input);
                 }
@@ -105,8 +123,11 @@ impl Watch {
                 return;
             }
             Data::ToolEnded(ended) => {
-                self.calls.retain(|call| ended.call != *call.id);
-                Observation::Progress
+                let ends = |call: &mut OpenCall| ended.call == *call.id;
+                match self.calls.extract_if(.., ends).last() {
+                    Some(call) if call.is_client => Observation::Resolved(call.id),
+                    _ => Observation::Progress,
+                }
             }
             Data::TurnStarted(started) if !started.replay => Observation::TurnStarted,
             Data::TurnEnded(ended) if !ended.replay => {

@@ -253,6 +253,7 @@ pub(crate) fn process_agent(arguments: &SessionArguments, mode: Mode) -> Result<
         mode,
         environment: arguments.env.clone(),
         program: arguments.program.clone(),
+        client_tools: None,
         flags: arguments.flags.clone(),
         trusts_folder: arguments.trust_folder,
         exec: arguments.exec,

@@ -1,8 +1,11 @@
 //! Claude Code: stream-json in both directions, with permission requests to the host.
 
+use serde_json::json;
+
 use super::repository::{self, Loosening};
 use super::session_files::{self, SessionFiles};
-use super::{Folder, HostEnvironment, KnownAgent, Plan, words};
+use super::{ClientToolNeeds, Folder, HostEnvironment, KnownAgent, Plan, scratch_file, words};
+use crate::client_tool::{Endpoint, LONGEST_WAIT, SERVER_NAME};
 use crate::driver::{ClaudeDriver, claude_mode_name};
 use crate::error::Error;
 use crate::request::Request;
@@ -87,7 +90,22 @@ fn plan(request: &Request) -> Result<Plan, Error> {
     if let Some(session) = &request.resume {
         arguments.extend(words(&["--resume", session]));
     }
-    Ok(Plan { restricted, ..Plan::live("claude", arguments, ClaudeDriver::default()) })
+    let mut scratch = None;
+    if let Some(tools) = request.tool_endpoint() {
+        let (folder, path) = scratch_file("tools.json", &client_tools(&tools))?;
+        scratch = Some(folder);
+        arguments.extend(["--mcp-config".into(), path.into_os_string()]);
+        arguments.extend(words(&["--allowedTools", &format!("mcp__{SERVER_NAME}")]));
+    }
+    let plan = Plan::live("claude", arguments, ClaudeDriver::default());
+    Ok(Plan { restricted, scratch, ..plan.calling_client(ClientToolNeeds::default()) })
+}
+
+/// The server of the client's tools. They are listed from the start, instead of being searched for.
+fn client_tools(tools: &Endpoint) -> String {
+    let wait = LONGEST_WAIT.as_millis() as u64;
+    let server = tools.http(&json!({"alwaysLoad": true, "timeout": wait}));
+    json!({"mcpServers": {SERVER_NAME: server}}).to_string()
 }
 
 #[cfg(test)]

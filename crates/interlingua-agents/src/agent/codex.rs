@@ -1,7 +1,10 @@
 //! Codex: its app-server, which reports most; `exec --json` on request.
 
 use super::session_files::{self, SessionFiles};
-use super::{Delivery, Folder, HostEnvironment, KnownAgent, Plan, absolute, arguments, words};
+use super::{
+    ClientToolNeeds, Delivery, Folder, HostEnvironment, KnownAgent, Plan, absolute, arguments,
+    words,
+};
 use crate::driver::{CodexDriver, Thread};
 use crate::error::Error;
 use crate::permission::Mode;
@@ -48,9 +51,11 @@ fn app_server(request: &Request) -> Plan {
         folder: absolute(&request.folder),
         model: request.model.clone(),
         mode: request.mode,
+        client_tools: request.tool_endpoint(),
     };
     let arguments = words(&["-c", QUESTIONS, "-c", NO_WARNING, "app-server"]);
-    Plan::live("codex-app-server", arguments, CodexDriver::new(thread))
+    let plan = Plan::live("codex-app-server", arguments, CodexDriver::new(thread));
+    plan.calling_client(ClientToolNeeds::default())
 }
 
 /// An unattended run, which requests no permissions.

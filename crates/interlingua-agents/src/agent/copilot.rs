@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use super::repository::{self, Loosening};
 use super::session_files::{self, SessionFiles};
 use super::{
-    Delivery, Folder, HostEnvironment, InputFraming, KnownAgent, PROMPT, Plan, absolute, arguments,
-    words,
+    ClientToolNeeds, Delivery, Folder, HostEnvironment, InputFraming, KnownAgent, PROMPT, Plan,
+    absolute, arguments, words,
 };
 use crate::driver::{
     CopilotDriver, CopilotHeadlessDriver, CopilotScreenDriver, HeadlessSession, Provider,
@@ -114,6 +114,7 @@ fn headless(request: &Request) -> Plan {
     let driver = CopilotHeadlessDriver::new(headless_session(request));
     let plan = Plan::live("copilot-headless", words(&["--headless", "--stdio"]), driver);
     let restricted = repository::restricts(LOOSENINGS, request);
+    let plan = plan.calling_client(ClientToolNeeds::default());
     Plan { input_framing: InputFraming::ContentLength, restricted, ..plan }
 }
 
@@ -137,6 +138,7 @@ fn headless_session(request: &Request) -> HeadlessSession {
         mode: request.mode,
         trusts_folder: request.trusts_folder,
         provider,
+        client_tools: request.tool_endpoint(),
     }
 }
 

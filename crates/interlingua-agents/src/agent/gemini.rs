@@ -1,12 +1,15 @@
 //! Gemini CLI: ACP; its JSON stream on request.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::repository::Loosening;
 use super::session_files::{self, SessionFiles};
 use super::{
-    Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments, scratch_file, session,
+    ClientToolNeeds, Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments, scratch_file,
+    session,
 };
+use crate::client_tool::SERVER_NAME;
 use crate::driver::{AcpDriver, AcpSession, GeminiDriver, ModeNames};
 use crate::error::Error;
 use crate::permission::Mode;
@@ -86,11 +89,24 @@ decision = "ask_user"
 priority = 900
 "#;
 
+/// Allows the tools of the client, which can refuse.
+fn client_tool_rule() -> String {
+    format!("[[rule]]\ntoolName = \"mcp_{SERVER_NAME}_*\"\ndecision = \"allow\"\npriority = 500\n")
+}
+
+/// Gemini gives a call up after 10 minutes, which cannot be configured over ACP. The call ends before,
+/// so that the model learns that it may wait on.
+const CALL_LIMIT: Duration = Duration::from_secs(590);
+
 const MODES: ModeNames = ModeNames { ask: "default", plan: "plan", starts_asking: true };
 
 fn acp(request: &Request) -> Result<Plan, Error> {
     let mut arguments = arguments(&["--acp"], &[("--model", &request.model)]);
-    let (scratch, policy) = scratch_file("policy.toml", POLICY)?;
+    let mut policy = POLICY.to_owned();
+    if request.client_tools.is_some() {
+        policy.push_str(&client_tool_rule());
+    }
+    let (scratch, policy) = scratch_file("policy.toml", &policy)?;
     arguments.extend(["--policy".into(), policy.into_os_string()]);
     let resume = request.resume.as_deref().map(padded);
     let mode_names = Some(MODES);
@@ -103,7 +119,8 @@ fn acp(request: &Request) -> Result<Plan, Error> {
         }
         None => Plan::live("acp", arguments, acp),
     };
-    Ok(Plan { scratch: Some(scratch), ..plan })
+    let needs = ClientToolNeeds { limit: Some(CALL_LIMIT), ..ClientToolNeeds::default() };
+    Ok(Plan { scratch: Some(scratch), ..plan.calling_client(needs) })
 }
 
 /// A session id that keeps Gemini from overwriting the session's file.

@@ -24,6 +24,7 @@ mod sign_in;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use interlingua::dialect::Dialect;
 use tempfile::TempDir;
@@ -101,6 +102,8 @@ struct Plan {
     asks: bool,
     /// Why it asks about less than it should, if it does.
     lax: Option<String>,
+    /// What has to be known about its calls of the client's tools; `None` if it cannot call them.
+    client_tools: Option<ClientToolNeeds>,
 }
 
 impl Plan {
@@ -125,6 +128,7 @@ impl Plan {
             restricted: false,
             asks: true,
             lax: None,
+            client_tools: None,
         }
     }
 
@@ -145,6 +149,12 @@ impl Plan {
         Self { at_terminal, input, delivery, ..Self::live(SCREEN.name, arguments, driver) }
     }
 
+    /// The same plan for an agent that knows the tools of the client.
+    fn calling_client(mut self, needs: ClientToolNeeds) -> Self {
+        self.client_tools = Some(needs);
+        self
+    }
+
     /// The same plan with another driver.
     fn driven_by(mut self, driver: impl Driver + 'static) -> Self {
         self.driver = Box::new(driver);
@@ -156,6 +166,15 @@ impl Plan {
         self.environment.push((name, value.to_owned()));
         self
     }
+}
+
+/// What has to be known about an agent that calls tools of the client.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClientToolNeeds {
+    /// The agent takes prompts before it knows the tools, so that they are held back until then.
+    pub late: bool,
+    /// How long the agent waits for the answer to a call, if it cannot be configured.
+    pub limit: Option<Duration>,
 }
 
 /// How a prompt reaches an agent.
@@ -220,6 +239,8 @@ pub struct Launch {
     pub scratch: Option<TempDir>,
     /// Warnings for the user, emitted when the session starts.
     pub warnings: Vec<String>,
+    /// What has to be known about its calls of the client's tools.
+    pub client_tools: ClientToolNeeds,
 }
 
 impl Launch {
@@ -236,6 +257,7 @@ impl Launch {
             files: Vec::new(),
             scratch: None,
             warnings: Vec::new(),
+            client_tools: ClientToolNeeds::default(),
         }
     }
 
@@ -326,9 +348,9 @@ impl KnownAgent {
     /// Prepares the agent for a request. It is started with [`Agent::start`](crate::Agent::start).
     pub fn prepare(&'static self, request: &Request) -> Result<ProcessAgent, Error> {
         let (launch, request) = (self.launch(request)?, request.clone());
-        let first = request.relaunch();
+        let (first, client_tools) = (request.relaunch(), request.client_tools.clone());
         let again = move |next: &Relaunch| self.launch(&request.with(next));
-        Ok(ProcessAgent::new(launch).relaunched(first, again))
+        Ok(ProcessAgent::new(launch).relaunched(first, again).with_client_tools(client_tools))
     }
 
     /// Prepares one launch for a request.
@@ -353,6 +375,9 @@ impl KnownAgent {
             (true, None) => return Err(Error::NoScreen { agent: self.title }),
         };
         let plan = plan(request)?;
+        if request.client_tools.is_some() && plan.client_tools.is_none() {
+            return Err(Error::NoClientTools { agent: self.title });
+        }
         let ignored = plan.restricted.then_some(self.ignored);
         let repository = repository::warning(self.title, ignored, self.loosenings, request);
         let unasked = (!plan.asks).then(|| {
@@ -394,16 +419,18 @@ impl Plan {
             isolation: request.isolation,
             guard: request.guard.clone(),
         };
-        let Self { delivery, input_framing, scratch, driver, .. } = self;
+        let Self { delivery, input_framing, scratch, driver, client_tools, .. } = self;
         let (model, launch) = (request.model.clone(), Launch::new(command, dialect, driver));
-        Ok(Launch { delivery, input_framing, scratch, model, ..launch })
+        let client_tools = client_tools.unwrap_or_default();
+        Ok(Launch { delivery, input_framing, scratch, model, client_tools, ..launch })
     }
 }
 
 /// The ACP session of a request; the agent's own file adds its model and the names of its modes.
 fn session(request: &Request) -> AcpSession {
     let (resume, folder) = (request.resume.clone(), absolute(&request.folder));
-    AcpSession { resume, folder, mode: request.mode, ..AcpSession::default() }
+    let client_tools = request.tool_endpoint();
+    AcpSession { resume, folder, mode: request.mode, client_tools, ..AcpSession::default() }
 }
 
 /// The folder of a request, as an absolute path.

@@ -1,9 +1,10 @@
 //! OpenCode: its server; its JSON stream on request.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::repository::{self, Loosening};
-use super::{Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments};
+use super::{ClientToolNeeds, Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments};
+use crate::client_tool::{Endpoint, LONGEST_WAIT, SERVER_NAME};
 use crate::driver::{OpencodeDriver, ServerSession, permission_setting};
 use crate::error::Error;
 use crate::permission::Mode;
@@ -95,6 +96,7 @@ fn serve(request: &Request) -> Plan {
     plan.overrides.push(("OPENCODE_SERVER_USERNAME", SERVER.user.to_owned()));
     if let Some(settings) = settings(request) {
         plan.overrides.push((SETTINGS, settings));
+        plan.client_tools = Some(ClientToolNeeds::default());
     }
     Plan { server: Some(SERVER), input: Input::Closed, ..plan }
 }
@@ -113,13 +115,22 @@ fn settings(request: &Request) -> Option<String> {
     // A refusal, also one without a reason, must not end the turn.
     let experimental = settings.entry("experimental").or_insert_with(|| Map::new().into());
     experimental.as_object_mut()?.insert("continue_loop_on_deny".to_owned(), true.into());
+    if let Some(tools) = request.tool_endpoint() {
+        let servers = settings.entry("mcp").or_insert_with(|| Map::new().into());
+        servers.as_object_mut()?.insert(SERVER_NAME.to_owned(), mcp_server(&tools));
+    }
     serde_json::to_string(&settings).ok()
+}
+
+/// The server of the client's tools.
+fn mcp_server(tools: &Endpoint) -> Value {
+    let wait = LONGEST_WAIT.as_millis() as u64;
+    let more = json!({"type": "remote", "enabled": true, "oauth": false, "timeout": wait});
+    tools.http(&more)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn settings_with(user: &str) -> Option<Value> {

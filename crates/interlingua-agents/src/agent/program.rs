@@ -218,7 +218,13 @@ impl Program {
                 let session = AcpSession { resume, folder, model, mode, ..AcpSession::default() };
                 Box::new(AcpDriver::new(session))
             }
-            _ => Box::new(CodexDriver::new(Thread { resume, folder, model, mode })),
+            _ => Box::new(CodexDriver::new(Thread {
+                resume,
+                folder,
+                model,
+                mode,
+                ..Thread::default()
+            })),
         }
     }
 

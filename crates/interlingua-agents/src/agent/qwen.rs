@@ -1,10 +1,16 @@
 //! Qwen Code: ACP; its JSON stream on request.
 
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
 use super::repository::{self, Loosening};
 use super::session_files::{self, SessionFiles};
 use super::{
-    Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments, scratch_file, session,
+    ClientToolNeeds, Delivery, Folder, HostEnvironment, KnownAgent, Plan, arguments, scratch_file,
+    session,
 };
+use crate::client_tool::{Endpoint, LONGEST_WAIT, SERVER_NAME};
 use crate::driver::{AcpSession, ModeNames};
 use crate::error::Error;
 use crate::permission::Mode;
@@ -50,9 +56,10 @@ fn signed_in(host: &HostEnvironment) -> Option<String> {
 }
 
 fn plan(request: &Request) -> Result<Plan, Error> {
-    let plan = if request.exec { stream(request) } else { acp(request) };
     // An administrator's own settings take precedence.
-    if request.variable(SYSTEM_SETTINGS).is_some() {
+    let has_settings = request.variable(SYSTEM_SETTINGS).is_some();
+    let plan = if request.exec { stream(request) } else { acp(request, has_settings) };
+    if has_settings {
         let lax = plan.asks.then(|| {
             format!(
                 "{SYSTEM_SETTINGS} is set, so Qwen Code asks only where its settings make it ask"
@@ -61,13 +68,12 @@ fn plan(request: &Request) -> Result<Plan, Error> {
         return Ok(Plan { lax, ..plan });
     }
     let restricted = repository::restricts(LOOSENINGS, request);
-    let settings = match (restricted, request.exec) {
-        (true, _) => ASK_AND_DISTRUST,
-        (false, false) => ASK,
+    if !restricted && request.exec {
         // No one can be asked.
-        (false, true) => return Ok(plan),
-    };
-    let (scratch, settings) = scratch_file("settings.json", settings)?;
+        return Ok(plan);
+    }
+    let settings = settings(restricted, request.tool_endpoint().as_ref());
+    let (scratch, settings) = scratch_file("settings.json", &settings.to_string())?;
     let settings = settings.to_string_lossy().into_owned();
     Ok(Plan { scratch: Some(scratch), restricted, ..plan.with(SYSTEM_SETTINGS, &settings) })
 }
@@ -88,21 +94,45 @@ fn stream(request: &Request) -> Plan {
 /// The variable that names the settings which take precedence over those of a project.
 const SYSTEM_SETTINGS: &str = "QWEN_CODE_SYSTEM_SETTINGS_PATH";
 
-/// Makes Qwen ask, even if the settings of the project allow the tool.
-const ASK: &str =
-    r#"{"permissions":{"ask":["Bash","Edit","Write","Read","Grep","Glob","ListFiles"]}}"#;
+/// The tools before which Qwen asks, even if the settings of the project allow them.
+const ASK: [&str; 7] = ["Bash", "Edit", "Write", "Read", "Grep", "Glob", "ListFiles"];
 
-/// The same, and the folder is not trusted, unless the user has trusted it: its settings are ignored.
-const ASK_AND_DISTRUST: &str = r#"{"permissions":{"ask":["Bash","Edit","Write","Read","Grep","Glob","ListFiles"]},"security":{"folderTrust":{"enabled":true}}}"#;
+/// Makes Qwen ask, and ignore the settings of a folder that the user has not trusted. It does not ask
+/// before it calls tools of the client, which can refuse.
+fn settings(restricted: bool, tools: Option<&Endpoint>) -> Value {
+    let mut settings = Map::from_iter([("permissions".to_owned(), json!({"ask": ASK}))]);
+    if restricted {
+        settings.insert("security".to_owned(), json!({"folderTrust": {"enabled": true}}));
+    }
+    if let Some(tools) = tools {
+        let wait = LONGEST_WAIT.as_millis() as u64;
+        let server = json!({
+            "httpUrl": tools.url,
+            "headers": tools.headers(),
+            "timeout": wait,
+            "trust": true,
+        });
+        settings.insert("mcp".to_owned(), json!({"toolIdleTimeoutMs": wait}));
+        settings.insert("mcpServers".to_owned(), json!({SERVER_NAME: server}));
+    }
+    settings.into()
+}
+
+/// The limit for a call of a server that is not in its settings, less some seconds.
+const CALL_LIMIT: Duration = Duration::from_secs(590);
 
 /// Its own default mode is `auto`, in which a model decides instead of the user.
 const MODES: ModeNames = ModeNames { ask: "default", plan: "plan", starts_asking: false };
 
-fn acp(request: &Request) -> Plan {
+/// If its settings are those of an administrator, it learns of the client's tools by the protocol.
+fn acp(request: &Request, has_settings: bool) -> Plan {
     let arguments = arguments(&["--acp"], &[("--model", &request.model)]);
     let (mode_names, restarts_for_model) = (Some(MODES), true);
-    let session = AcpSession { mode_names, restarts_for_model, ..session(request) };
-    Plan::acp(arguments, session)
+    let mut session = AcpSession { mode_names, restarts_for_model, ..session(request) };
+    session.client_tools.take_if(|_| !has_settings);
+    // A prompt is taken before the tools are known, and fails to call them.
+    let needs = ClientToolNeeds { late: true, limit: has_settings.then_some(CALL_LIMIT) };
+    Plan::acp(arguments, session).calling_client(needs)
 }
 
 #[cfg(test)]

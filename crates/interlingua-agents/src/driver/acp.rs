@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use super::json_rpc::{Envelope, Message, client_info, error_text, set};
 use super::lines::Records;
 use super::{Answer, Applied, Driver, Step};
+use crate::client_tool::{Endpoint, SERVER_NAME};
 use crate::permission::{Decision, Mode};
 
 /// The parameters with which a session is started.
@@ -40,6 +41,8 @@ pub struct AcpSession {
     /// loaded, and then lists its commands. A prompt sent earlier would appear in the middle of the
     /// history.
     pub late_history: bool,
+    /// The tools of the client.
+    pub client_tools: Option<Endpoint>,
 }
 
 /// An agent's names for its modes. Except for planning it is set to the mode in which it asks, and
@@ -58,6 +61,12 @@ impl ModeNames {
     fn name(self, mode: Mode) -> &'static str {
         if mode == Mode::Plan { self.plan } else { self.ask }
     }
+}
+
+/// The server of the client's tools. Here, headers are a list.
+fn mcp_server(tools: &Endpoint) -> Value {
+    let headers = json!([{"name": "Authorization", "value": tools.authorization}]);
+    tools.http(&json!({"name": SERVER_NAME, "headers": headers}))
 }
 
 /// The driver of an agent that speaks ACP.
@@ -241,7 +250,9 @@ impl AcpDriver {
         match (number, self.phase.clone()) {
             (INITIALIZE, Phase::Initializing) => {
                 self.phase = Phase::Opening;
-                let mut params = json!({"cwd": self.session.folder, "mcpServers": []});
+                let tools = self.session.client_tools.as_ref();
+                let servers: Vec<_> = tools.map(mcp_server).into_iter().collect();
+                let mut params = json!({"cwd": self.session.folder, "mcpServers": servers});
                 let method = match &self.session.resume {
                     Some(session) => {
                         set(&mut params, "sessionId", session.as_str());
@@ -249,7 +260,9 @@ impl AcpDriver {
                     }
                     None => "session/new",
                 };
-                steps.push(ENVELOPE.request(OPEN, method, &params));
+                let mut open = ENVELOPE.request(OPEN, method, &params);
+                open.hide(&tools.map(Endpoint::secret).into_iter().collect::<Vec<_>>());
+                steps.push(open);
             }
             (OPEN, Phase::Opening) => {
                 let opened = serde_json::from_str::<Opened>(result.get()).ok();

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use super::json_rpc::{Envelope, Message, client_info, error_text, set};
 use super::lines::Records;
 use super::{Answer, Applied, Driver, Step};
+use crate::client_tool::{Endpoint, LONGEST_WAIT, SERVER_NAME};
 use crate::permission::{Decision, Mode};
 
 /// The parameters with which a thread is started.
@@ -30,6 +31,21 @@ pub struct Thread {
     pub model: Option<String>,
     /// What the agent may do.
     pub mode: Mode,
+    /// The tools of the client.
+    pub client_tools: Option<Endpoint>,
+}
+
+/// The server of the client's tools. The thread starts when Codex knows them, and does not ask before
+/// it calls one: the client can refuse.
+fn mcp_server(tools: &Endpoint) -> Value {
+    json!({
+        "url": tools.url,
+        "http_headers": tools.headers(),
+        "tool_timeout_sec": LONGEST_WAIT.as_secs(),
+        "default_tools_approval_mode": "approve",
+        "supports_parallel_tool_calls": true,
+        "required": true,
+    })
 }
 
 /// The driver of Codex.
@@ -189,12 +205,16 @@ impl CodexDriver {
     }
 
     fn start_thread(&self) -> Step {
-        let Thread { resume, folder, model, mode } = &self.thread;
+        let Thread { resume, folder, model, mode, client_tools } = &self.thread;
         let (approvals, sandbox, _) = limits(*mode);
         let mut params = json!({"cwd": folder, "approvalPolicy": approvals, "sandbox": sandbox});
         // Otherwise Codex marks the folder as trusted in the user's configuration, unasked, and
         // applies the rules that the folder contains.
-        set(&mut params, "config", json!({"projects": {folder: {"trust_level": "untrusted"}}}));
+        let mut config = json!({"projects": {folder: {"trust_level": "untrusted"}}});
+        if let Some(tools) = client_tools {
+            set(&mut config, "mcp_servers", json!({SERVER_NAME: mcp_server(tools)}));
+        }
+        set(&mut params, "config", config);
         if let Some(model) = model {
             set(&mut params, "model", model.as_str());
         }
@@ -205,7 +225,9 @@ impl CodexDriver {
             }
             None => "thread/start",
         };
-        ENVELOPE.request(THREAD, method, &params)
+        let mut start = ENVELOPE.request(THREAD, method, &params);
+        start.hide(&client_tools.iter().map(Endpoint::secret).collect::<Vec<_>>());
+        start
     }
 
     fn failed(&mut self, number: u64, error: &RawValue, steps: &mut Vec<Step>) {

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use super::json_rpc::{Envelope, Message, error_text, set};
 use super::{Answer, Applied, Driver, Step};
+use crate::client_tool::{Endpoint, LONGEST_WAIT, SERVER_NAME};
 use crate::permission::{Decision, Mode};
 
 pub use provider::Provider;
@@ -39,6 +40,8 @@ pub struct HeadlessSession {
     pub trusts_folder: bool,
     /// The user's own provider of models.
     pub provider: Option<Provider>,
+    /// The tools of the client.
+    pub client_tools: Option<Endpoint>,
 }
 
 /// The driver of `copilot --headless --stdio`.
@@ -304,19 +307,24 @@ impl CopilotHeadlessDriver {
             }
             None => "session.create",
         };
-        match self.session.provider.as_ref().map(Provider::to_json) {
-            None => self.request(Asked::Open, method, params, steps),
-            Some(provider) => {
-                let id = self.next_request(Asked::Open);
-                let with_provider = |provider: Value| {
-                    let mut params = params.clone();
-                    set(&mut params, "provider", provider);
-                    ENVELOPE.record(id, method, &params)
-                };
-                let record = with_provider(provider);
-                steps.push(Step::SendSecret { record, redacted: with_provider(json!(SECRET)) });
-            }
+        let id = self.next_request(Asked::Open);
+        let mut redacted = params.clone();
+        if let Some(provider) = self.session.provider.as_ref().map(Provider::to_json) {
+            set(&mut params, "provider", provider);
+            set(&mut redacted, "provider", SECRET);
         }
+        if let Some(tools) = &self.session.client_tools {
+            let wait = LONGEST_WAIT.as_millis() as u64;
+            let server = tools.http(&json!({"tools": ["*"], "timeout": wait}));
+            set(&mut params, "mcpServers", json!({SERVER_NAME: server}));
+            set(&mut redacted, "mcpServers", SECRET);
+        }
+        let record = ENVELOPE.record(id, method, &params);
+        let redacted = ENVELOPE.record(id, method, &redacted);
+        steps.push(match record == redacted {
+            true => Step::Send(record),
+            false => Step::SendSecret { record, redacted },
+        });
     }
 
     fn fail(&mut self, reason: String, steps: &mut Vec<Step>) {

@@ -7,6 +7,7 @@ use interlingua::event::{Error, Event, Outcome};
 use interlingua::json::Text;
 use interlingua::{Exit, Stopped, StreamEnd};
 
+use super::client_calls::ClientCalls;
 use super::{Live, now_ms};
 use crate::record::Recorder;
 use crate::session::{Command, ConsumerChange, Ended, Sent, Stop, stopped_again};
@@ -33,6 +34,7 @@ impl Live {
         self.silent &= self.epoch.as_ref().is_none_or(|epoch| epoch.spool.is_empty());
         self.epoch = None;
         self.pending.clear();
+        self.client_calls.iter_mut().for_each(ClientCalls::end_epoch);
         self.in_turn = false;
         self.clock.process_ended();
         if !was_exiting && self.stop.is_none() && !self.finishing && self.relaunch.is_some() {

@@ -2,9 +2,11 @@
 
 use std::time::Instant;
 
+use interlingua::event::ToolStatus;
 use serde_json::Value;
 
 use super::Live;
+use super::client_calls::{ClientCalls, NO_CLIENT, needs_result};
 use crate::driver::Answer;
 use crate::permission::{Always, Decision, Mode, PermissionRequest, Verdict};
 use crate::session::{QuestionRequest, Refused, Wanted};
@@ -18,6 +20,8 @@ impl Live {
         match wanted {
             Wanted::Permission(request) => self.permission_requested(request, sequence).await,
             Wanted::Answer(request) => self.question_asked(request, sequence).await,
+            // Calls of the client do not come from the stream.
+            Wanted::Call(_) => {}
         }
     }
 
@@ -25,6 +29,8 @@ impl Live {
         let id = request.id.clone();
         let verdict = if self.stop.is_some() {
             Verdict::Decided(Decision::Deny("the session is being stopped".to_owned()))
+        } else if self.is_of_client(&request) {
+            Verdict::Decided(Decision::Allow)
         } else {
             self.policy.judge(&request)
         };
@@ -43,21 +49,27 @@ impl Live {
     }
 
     /// Asks the user. Returns whether there is one.
-    fn ask(&mut self, wanted: Wanted, sequence: u64) -> bool {
+    pub(super) fn ask(&mut self, wanted: Wanted, sequence: u64) -> bool {
         let Some(requests) = &self.input_requests else { return false };
-        let id = wanted.id().to_owned();
+        let (id, is_call) = (wanted.id().to_owned(), matches!(wanted, Wanted::Call(_)));
         let request = self.pending.add(wanted, sequence);
         if requests.send(request).is_err() {
             self.pending.remove(&id);
             return false;
         }
-        self.clock.requested(id, Instant::now());
+        if is_call {
+            let limit = self.client_calls.as_ref().and_then(ClientCalls::limit);
+            self.clock.called_client(id, limit, Instant::now());
+        } else {
+            self.clock.requested(id, Instant::now());
+        }
         true
     }
 
     pub(super) fn forget_request(&mut self, id: &str) {
         self.clock.resolved(id);
         self.pending.remove(id);
+        self.client_calls.iter_mut().for_each(|calls| calls.forget(id));
     }
 
     async fn decide(&mut self, id: &str, decision: &Decision) {
@@ -86,6 +98,9 @@ impl Live {
         name: &str,
         decision: Decision,
     ) -> Result<(), Refused> {
+        if let Some(call) = self.pending_call(name)? {
+            return self.client_decides(&call, decision);
+        }
         let request = self.pending_permission(name)?;
         if let Decision::Deny(reason) = &decision
             && !self.epoch.as_ref().is_some_and(|epoch| epoch.driver.conveys_reasons())
@@ -121,11 +136,24 @@ impl Live {
                 let needs = "an answer, not a decision".to_owned();
                 Err(Refused::WrongAnswer { id: request.id.clone(), needs })
             }
+            Wanted::Call(call) => Err(needs_result(&call.id)),
         }
     }
 
-    /// The user answered a question.
+    /// The id of the call of the client that is named, if it is one.
+    fn pending_call(&self, name: &str) -> Result<Option<String>, Refused> {
+        match self.pending.find(name)? {
+            Wanted::Call(call) => Ok(Some(call.id.clone())),
+            Wanted::Permission(_) | Wanted::Answer(_) => Ok(None),
+        }
+    }
+
+    /// The user answered a question, or the client has run a tool.
     pub(super) async fn user_answers(&mut self, name: &str, answer: &Value) -> Result<(), Refused> {
+        if let Some(call) = self.pending_call(name)? {
+            self.client_answers(&call, answer);
+            return Ok(());
+        }
         let request = self.pending_question(name)?;
         let wrong = |needs| Refused::WrongAnswer { id: request.id.clone(), needs };
         let answer = request.read(answer).map_err(wrong)?;
@@ -133,12 +161,16 @@ impl Live {
         Ok(())
     }
 
-    /// The user did not want to answer a question.
+    /// The user did not want to answer a question, or a tool of the client has failed.
     pub(super) async fn user_declines(
         &mut self,
         name: &str,
         reason: String,
     ) -> Result<(), Refused> {
+        if let Some(call) = self.pending_call(name)? {
+            self.client_fails(&call, ToolStatus::Failed, &reason);
+            return Ok(());
+        }
         let request = self.pending_question(name)?;
         self.answer(&request.id, &Answer::Declined(reason)).await;
         Ok(())
@@ -151,6 +183,7 @@ impl Live {
                 let needs = "a decision, not an answer".to_owned();
                 Err(Refused::WrongAnswer { id: request.id.clone(), needs })
             }
+            Wanted::Call(call) => Err(needs_result(&call.id)),
         }
     }
 
@@ -172,6 +205,7 @@ impl Live {
                 Wanted::Answer(request) => {
                     self.answer(&request.id, &Answer::Declined(NO_ONE.to_owned())).await;
                 }
+                Wanted::Call(call) => self.client_fails(&call.id, ToolStatus::Failed, NO_CLIENT),
             }
         }
     }
@@ -182,6 +216,7 @@ impl Live {
             Ok(Wanted::Answer(_)) => {
                 self.answer(id, &Answer::Declined(NO_ONE.to_owned())).await;
             }
+            Ok(Wanted::Call(_)) => self.client_overdue(id),
             Ok(Wanted::Permission(_)) | Err(_) => {
                 let why = "the permission request was not answered in time".to_owned();
                 self.decide(id, &Decision::Deny(why)).await;

@@ -18,6 +18,8 @@ pub struct Deadlines {
     pub exit_after_turn: Duration,
     /// For the user to decide a permission request, or to answer a question.
     pub answer: Duration,
+    /// For the client to run one of its tools. A person may be involved.
+    pub client_tool: Duration,
     /// For the agent to exit after an interrupt, before SIGTERM is sent.
     pub interrupt: Duration,
     /// For the agent to exit after SIGTERM, before SIGKILL is sent.
@@ -32,6 +34,7 @@ impl Default for Deadlines {
             retries: Some(Duration::from_secs(600)),
             exit_after_turn: Duration::from_secs(30),
             answer: Duration::from_secs(300),
+            client_tool: Duration::from_hours(24),
             interrupt: Duration::from_secs(5),
             terminate: Duration::from_secs(3),
         }
@@ -65,8 +68,8 @@ pub(crate) struct Clock {
     deadlines: Deadlines,
     started: Instant,
     last_output: Instant,
-    /// The requests that wait for the user.
-    pending: Vec<(String, Instant)>,
+    /// The requests that wait for the user, since when, and for how long.
+    pending: Vec<(String, Instant, Duration)>,
     retrying: Option<Instant>,
     phase: Phase,
     /// The next signal, once the turn or the process has to end.
@@ -115,7 +118,7 @@ impl Clock {
     pub(crate) fn resumed(&mut self, now: Instant) {
         let Some(since) = self.suspended.take() else { return };
         let pause = now.saturating_duration_since(since);
-        let pending = self.pending.iter_mut().map(|(_, at)| at);
+        let pending = self.pending.iter_mut().map(|(_, at, _)| at);
         let signal = self.next_signal.iter_mut().map(|(_, at)| at);
         let times = [&mut self.started, &mut self.last_output].into_iter();
         for time in times.chain(&mut self.retrying).chain(pending).chain(signal) {
@@ -159,11 +162,17 @@ impl Clock {
     }
 
     pub(crate) fn requested(&mut self, request: String, now: Instant) {
-        self.pending.push((request, now));
+        self.pending.push((request, now, self.deadlines.answer));
+    }
+
+    /// A call waits for the client, which may be shorter than usual for an agent with a limit of its own.
+    pub(crate) fn called_client(&mut self, call: String, limit: Option<Duration>, now: Instant) {
+        let usual = self.deadlines.client_tool;
+        self.pending.push((call, now, limit.map_or(usual, |limit| limit.min(usual))));
     }
 
     pub(crate) fn resolved(&mut self, request: &str) {
-        self.pending.retain(|(pending, _)| pending != request);
+        self.pending.retain(|(pending, ..)| pending != request);
     }
 
     /// The agent was asked to stop its turn, or to exit.
@@ -218,7 +227,7 @@ impl Clock {
         if let Some((signal, at)) = self.next_signal {
             return Some((Due::Signal(signal), at));
         }
-        let Deadlines { run, silence, retries, exit_after_turn, answer, .. } = &self.deadlines;
+        let Deadlines { run, silence, retries, exit_after_turn, .. } = &self.deadlines;
         let mut next: Option<(Due, Instant)> = None;
         let mut consider = |due: Due, since: Instant, limit: Duration| {
             // A limit that is beyond the clock never expires.
@@ -234,8 +243,8 @@ impl Clock {
             let due = if exiting { Due::ExitOverdue } else { Due::Stop(Limit::Run) };
             consider(due, self.started, *run);
         }
-        for (id, at) in &self.pending {
-            consider(Due::Unanswered(id.clone()), *at, *answer);
+        for (id, at, within) in &self.pending {
+            consider(Due::Unanswered(id.clone()), *at, *within);
         }
         let silence = silence.filter(|_| !may_be_silent && self.pending.is_empty());
         match (self.phase, silence) {

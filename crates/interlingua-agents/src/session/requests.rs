@@ -40,6 +40,9 @@ pub enum Wanted {
     Permission(PermissionRequest),
     /// An answer.
     Answer(QuestionRequest),
+    /// The result of a tool that the client runs. It is answered with any value, or declined with a
+    /// reason, which the model sees as an error.
+    Call(ClientCall),
 }
 
 impl Wanted {
@@ -48,6 +51,7 @@ impl Wanted {
         match self {
             Self::Permission(request) => &request.id,
             Self::Answer(request) => &request.id,
+            Self::Call(call) => &call.id,
         }
     }
 
@@ -55,9 +59,21 @@ impl Wanted {
         let (id, call) = match self {
             Self::Permission(request) => (&request.id, &request.call),
             Self::Answer(request) => (&request.id, &request.call),
+            Self::Call(call) => return call.id == name,
         };
         id == name || call.iter().any(|call| call == name)
     }
+}
+
+/// A call of a tool that the client runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientCall {
+    /// The id of the call.
+    pub id: String,
+    /// The client's own name of the tool.
+    pub tool: String,
+    /// The input, as JSON.
+    pub input: String,
 }
 
 /// One or more questions of an agent.
@@ -222,7 +238,7 @@ impl PendingRequests {
     pub(crate) fn permissions(&self) -> impl Iterator<Item = &PermissionRequest> {
         self.open.iter().filter_map(|(wanted, _)| match wanted {
             Wanted::Permission(request) => Some(request),
-            Wanted::Answer(_) => None,
+            Wanted::Answer(_) | Wanted::Call(_) => None,
         })
     }
 

@@ -12,6 +12,8 @@ mod support;
 mod api;
 
 #[cfg(target_os = "linux")]
+mod client_tools;
+#[cfg(target_os = "linux")]
 mod consumers;
 #[cfg(target_os = "linux")]
 mod deadlines;

@@ -332,6 +332,13 @@ impl RunReport {
             .collect()
     }
 
+    /// The input of a call.
+    pub(crate) fn input_of(&self, call: &Value) -> String {
+        let known = self.events.iter().filter(|event| event["call"] == *call);
+        let inputs = known.map(|event| &event["input"]).filter(|input| !input.is_null());
+        inputs.map(ToString::to_string).collect()
+    }
+
     /// Checks the laws: every turn ends once, every call is answered once, and the sequence has no
     /// gaps.
     pub(crate) fn lawful(&self) -> Result<(), String> {

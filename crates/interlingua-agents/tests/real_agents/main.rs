@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
 
 mod changing;
+mod client_tools;
 mod home;
 mod killed;
 mod live;
@@ -28,6 +29,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use changing::CHANGING;
+use client_tools::CLIENT_TOOLS;
 use home::{AGENTS, UNATTENDED};
 use killed::killed_with_two_sessions;
 use live::LIVE;
@@ -98,6 +100,11 @@ fn main() -> ExitCode {
         for (name, situation) in REPOSITORY.iter().filter(|_| agent != "codex-exec") {
             let program = program.clone();
             let trial = format!("{agent}::repository::{name}");
+            trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
+        }
+        for (name, situation) in CLIENT_TOOLS.iter().filter(|_| agent != "codex-exec") {
+            let program = program.clone();
+            let trial = format!("{agent}::client_tools::{name}");
             trials.push(Trial::test(trial, move || wait_for(situation(agent, program))));
         }
         for (name, situation) in REQUESTED.iter().filter(|_| agent != "codex-exec") {

@@ -162,11 +162,12 @@ impl Calls {
         self.ids.next(|id| !self.calls.contains_key(&key(&Text::plain(id))))
     }
 
-    /// The input of an open call, if it is known.
-    pub(super) fn known_input(&self, id: &str) -> Option<String> {
-        match self.calls.get(&key(&Text::plain(id)))? {
-            Call::Open(open) if open.input_known => Some(open.input.clone()),
-            _ => None,
+    /// The input of an open call, as far as it is known.
+    pub(super) fn input_so_far(&self, id: &str) -> &str {
+        match self.calls.get(&key(&Text::plain(id))) {
+            Some(Call::Open(open)) if open.input_known => &open.input,
+            Some(Call::Open(open)) => &open.streamed_input,
+            _ => "",
         }
     }
 
@@ -393,6 +394,9 @@ impl Calls {
         let Data::ToolInputDelta(delta) = &event.data else { return };
         self.ensure_known(&delta.call, &event, stream, emit);
         if let Some(open) = self.find_open(&delta.call).filter(|open| !open.input_known) {
+            if open.executor == Executor::Client {
+                open.stream_input(&delta.text.to_plain());
+            }
             let parent = open.parent.as_ref().map(Text::borrowed);
             stream.emit_decoded(&mut event.within(parent), emit);
         } else {

@@ -134,11 +134,12 @@ impl Grammar {
         let of_tool = self.client_calls.reported.iter().filter(|known| known.tool == call.tool);
         let ids = of_tool.map(|known| self.calls.emitted_id(&Text::plain(&known.id)));
         let ids: Vec<_> = ids.collect();
-        let has_same_input = |id: &&String| {
-            self.calls.known_input(id).is_some_and(|input| is_same(&input, call.input))
-        };
+        let has_same_input = |id: &&String| is_same(self.calls.input_so_far(id), call.input);
+        // An input that is complete, and another one, is that of another call.
+        let may_have_it =
+            |id: &&String| !self.calls.has_input(id) && !is_complete(self.calls.input_so_far(id));
         let same = ids.iter().find(has_same_input);
-        same.or_else(|| ids.iter().find(|id| !self.calls.has_input(id))).cloned()
+        same.or_else(|| ids.iter().find(may_have_it)).cloned()
     }
 
     /// Starts a call that the agent's stream has not reported, and returns its emitted id.
@@ -176,6 +177,11 @@ impl Grammar {
         self.push_from_caller(Event::new(Suspended { calls }), emit);
         true
     }
+}
+
+/// Whether a text is a whole JSON value.
+fn is_complete(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// Whether two JSON texts have the same value.

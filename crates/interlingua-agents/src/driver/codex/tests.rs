@@ -9,6 +9,7 @@ fn driver(resume: Option<&str>) -> CodexDriver {
         folder: "/project".to_owned(),
         model: Some("m".to_owned()),
         mode: Mode::Ask,
+        client_tools: None,
     };
     let mut driver = CodexDriver::new(thread);
     driver.prompt("do it", &mut Vec::new());

@@ -57,6 +57,8 @@ pub(super) struct OpenCall {
     pub(super) input_known: bool,
     /// The input; empty where it is not known or too long to keep.
     pub(super) input: String,
+    /// What was streamed of the input of a client's tool, by which its call is found.
+    pub(super) streamed_input: String,
     /// The fingerprint of the input.
     pub(super) input_number: u64,
     /// The end of its output so far.
@@ -70,6 +72,13 @@ impl OpenCall {
         self.input_number = input_number(input);
         if let Some(input) = input.filter(|input| input.get().len() <= MAX_INPUT) {
             self.input.push_str(input.get());
+        }
+    }
+
+    /// Appends to what was streamed of the input, if that is not too long to keep.
+    pub(super) fn stream_input(&mut self, piece: &str) {
+        if self.streamed_input.len() + piece.len() <= MAX_INPUT {
+            self.streamed_input.push_str(piece);
         }
     }
 

@@ -170,6 +170,27 @@ fn parallel_calls_are_told_apart_by_their_input() {
     assert_eq!(told[4..], ["ended toolu_2 \"2\"", "ended toolu_1 \"1\""]);
 }
 
+/// The server may receive a call before the stream has reported that its input is complete.
+#[test]
+fn parallel_calls_are_told_apart_by_what_was_streamed_of_their_input() {
+    let mut session = Session::new();
+    let event = |event: Value| json!({"type": "stream_event", "event": event});
+    session.print(&event(json!({"type": "message_start", "message": {"id": "m1"}})));
+    for (index, word) in ["one", "two"].into_iter().enumerate() {
+        let call = json!({"type": "tool_use", "id": format!("toolu_{word}"), "input": {},
+            "name": "mcp__interlingua__getFormSnapshot"});
+        let start = json!({"type": "content_block_start", "index": index, "content_block": call});
+        session.print(&event(start));
+        for piece in ["{\"instruction\": ", &format!("\"{word}\"}}")] {
+            let delta = json!({"type": "input_json_delta", "partial_json": piece});
+            let delta = json!({"type": "content_block_delta", "index": index, "delta": delta});
+            session.print(&event(delta));
+        }
+    }
+    assert_eq!(session.receive(None, &json!({"instruction": "two"})), "toolu_two");
+    assert_eq!(session.receive(None, &json!({"instruction": "one"})), "toolu_one");
+}
+
 #[test]
 fn equal_calls_are_two_calls() {
     let mut session = Session::new();

@@ -300,8 +300,7 @@ impl OpenCall {
                 paths.push(path);
             }
         }
-        // A title that is the tool's name does not describe the input.
-        let title = self.title.as_ref().filter(|title| **title != self.name);
+        let title = self.title.as_ref().filter(|title| !self.is_name(title));
         if title.is_none() && paths.is_empty() {
             return None;
         }
@@ -320,6 +319,17 @@ impl OpenCall {
                 }
             }
         }))
+    }
+
+    /// Whether a title is the tool's name, and does not describe the input. Gemini has a form of its own
+    /// for the tools of MCP servers.
+    fn is_name(&self, title: &Text<'_>) -> bool {
+        if *title == self.name {
+            return true;
+        }
+        let title = title.to_plain();
+        let named = title.strip_suffix(" MCP Server)").and_then(|title| title.rsplit_once(" ("));
+        named.is_some_and(|(tool, server)| self.name == *format!("mcp_{server}_{tool}"))
     }
 
     fn describe_file(&self, path: &Text<'_>, fields: &mut Object<'_>) {

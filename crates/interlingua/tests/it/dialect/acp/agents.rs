@@ -509,3 +509,20 @@ fn a_change_outside_of_the_location_is_named() {
     let changes = json!([{"path": "/b", "oldText": "old", "newText": "new"}]);
     assert_eq!((&input["paths"], &input["changes"]), (&json!(["/a", "/b"]), &changes));
 }
+
+/// Gemini reports no input of a tool of an MCP server, and its title has nothing but the names.
+#[test]
+fn the_title_of_a_tool_of_an_mcp_server_is_no_input() {
+    let call = |title: &str| {
+        let call = json!({"sessionUpdate": "tool_call", "toolCallId": "mcp_form_ask__c1",
+            "status": "in_progress", "title": title, "content": [], "locations": [], "kind": "other"});
+        let lines = [initialized("gemini-cli"), new_session(), prompt(), update(call), ended(None)];
+        let events = read(&lines);
+        let known = events.iter().filter(|event| {
+            ["tool_started", "tool_input"].contains(&event["type"].as_str().unwrap_or_default())
+        });
+        known.filter_map(|event| event.get("input").cloned()).collect::<Vec<_>>()
+    };
+    assert_eq!(call("ask (form MCP Server)"), [Value::Null; 0]);
+    assert_eq!(call("ask (other MCP Server)").len(), 1);
+}

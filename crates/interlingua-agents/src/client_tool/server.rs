@@ -1,0 +1,238 @@
+//! The MCP server: HTTP on loopback, with a token for each session.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::AUTHORIZATION;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+use tower_service::Service as _;
+
+use super::handler::{Handler, ToolMessage};
+use super::{ClientTool, Endpoint, SERVER_NAME};
+
+type McpService = StreamableHttpService<Handler, LocalSessionManager>;
+
+/// The path of the server.
+const PATH: &str = "/mcp";
+
+/// How long to wait before connections are accepted again, after that has failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The MCP server of client tools: one for a process, for any number of sessions. It ends when it and
+/// all offers are dropped.
+#[derive(Debug, Clone)]
+pub struct ClientToolServer {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    address: SocketAddr,
+    offers: Arc<Offers>,
+    accepting: AbortHandle,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+/// The services of the sessions, by their tokens. The tokens are random and long, so that the time
+/// that a lookup takes tells nothing about them.
+#[derive(Default)]
+struct Offers(Mutex<HashMap<String, McpService>>);
+
+impl Offers {
+    fn with<T>(&self, change: impl FnOnce(&mut HashMap<String, McpService>) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn find(&self, request: &Request<Incoming>) -> Option<McpService> {
+        let token = request.headers().get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?;
+        self.with(|offers| offers.get(token).cloned())
+    }
+}
+
+impl fmt::Debug for Offers {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Offers({})", self.with(|offers| offers.len()))
+    }
+}
+
+impl ClientToolServer {
+    /// Starts the server on a free port of the loopback interface. It has to be called in a runtime.
+    pub fn start() -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        let address = listener.local_addr()?;
+        let offers = Arc::new(Offers::default());
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&offers))).abort_handle();
+        Ok(Self { shared: Arc::new(Shared { address, offers, accepting }) })
+    }
+
+    /// Offers tools to one session, for as long as the result exists.
+    pub fn offer(&self, tools: Vec<ClientTool>) -> io::Result<ClientToolOffer> {
+        let token = random_token()?;
+        let (messages, received) = mpsc::unbounded_channel();
+        let (listings, listed) = watch::channel(0);
+        let handler = Handler::new(&tools, messages, listings);
+        let offer = ClientToolOffer {
+            server: self.clone(),
+            tools,
+            token,
+            handler,
+            received: Mutex::new(Some(received)),
+            listed,
+        };
+        offer.disconnect();
+        Ok(offer)
+    }
+}
+
+/// The service of a session, whose connections end when the token of its settings is cancelled.
+fn service(handler: Handler) -> McpService {
+    let mut sessions = LocalSessionManager::default();
+    // A person may take longer than any period of inactivity. The sessions end with the offer.
+    sessions.session_config.keep_alive = None;
+    // Gemini disconnects after an event without data, with which a stream would begin.
+    sessions.session_config.sse_retry = None;
+    let settings =
+        StreamableHttpServerConfig::default().with_sse_retry(None).enforce_origin_validation();
+    StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(sessions), settings)
+}
+
+/// The tools of one session at the [server](ClientToolServer).
+pub struct ClientToolOffer {
+    server: ClientToolServer,
+    tools: Vec<ClientTool>,
+    token: String,
+    handler: Handler,
+    received: Mutex<Option<mpsc::UnboundedReceiver<ToolMessage>>>,
+    listed: watch::Receiver<u64>,
+}
+
+impl ClientToolOffer {
+    /// The tools.
+    pub fn tools(&self) -> &[ClientTool] {
+        &self.tools
+    }
+
+    /// Where the agent finds them.
+    pub fn endpoint(&self) -> Endpoint {
+        let url = format!("http://{}{PATH}", self.server.shared.address);
+        Endpoint { url, authorization: format!("Bearer {}", self.token) }
+    }
+
+    /// The tools, as the core recognises them in what an agent reports.
+    pub(crate) fn to_reader(&self) -> interlingua::ClientTools {
+        let names = self.tools.iter().map(|tool| tool.name.clone()).collect();
+        interlingua::ClientTools { server: SERVER_NAME.to_owned(), names }
+    }
+
+    /// The calls of the session. Only the first caller receives them.
+    pub(crate) fn take_messages(&self) -> Option<mpsc::UnboundedReceiver<ToolMessage>> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Ends all connections. An agent that was asked to exit may not do so before, and the next one
+    /// begins anew.
+    pub(crate) fn disconnect(&self) {
+        let (token, next) = (self.token.clone(), service(self.handler.clone()));
+        let before = self.server.shared.offers.with(|offers| offers.insert(token, next));
+        end(before);
+    }
+
+    /// Counts how often an agent has listed the tools.
+    pub(crate) fn listings(&self) -> watch::Receiver<u64> {
+        self.listed.clone()
+    }
+}
+
+impl Drop for ClientToolOffer {
+    fn drop(&mut self) {
+        end(self.server.shared.offers.with(|offers| offers.remove(&self.token)));
+    }
+}
+
+fn end(service: Option<McpService>) {
+    if let Some(service) = service {
+        service.config.cancellation_token.cancel();
+    }
+}
+
+/// The token is a secret.
+impl fmt::Debug for ClientToolOffer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.tools.iter().map(|tool| &tool.name).collect();
+        out.debug_struct("ClientToolOffer").field("tools", &names).finish_non_exhaustive()
+    }
+}
+
+fn random_token() -> io::Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+async fn accept(listener: TcpListener, offers: Arc<Offers>) {
+    loop {
+        match listener.accept().await {
+            Ok((connection, _)) => {
+                // An answer is small, and the agent waits for it.
+                let _ = connection.set_nodelay(true);
+                tokio::spawn(serve(connection, Arc::clone(&offers)));
+            }
+            // Most likely the process has too many open files.
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+async fn serve(connection: TcpStream, offers: Arc<Offers>) {
+    let answer = service_fn(move |request| {
+        let offers = Arc::clone(&offers);
+        async move { Ok::<_, Infallible>(respond(request, &offers).await) }
+    });
+    // What goes wrong with a connection concerns the agent only.
+    let _ = hyper::server::conn::http1::Builder::new()
+        .serve_connection(TokioIo::new(connection), answer)
+        .await;
+}
+
+async fn respond(
+    request: Request<Incoming>,
+    offers: &Offers,
+) -> Response<BoxBody<Bytes, Infallible>> {
+    if request.uri().path() != PATH {
+        return refuse(StatusCode::NOT_FOUND, "the server is at /mcp");
+    }
+    let Some(mut service) = offers.find(&request) else {
+        return refuse(StatusCode::UNAUTHORIZED, "the token is missing or not valid any more");
+    };
+    let Ok(response) = service.call(request).await;
+    response
+}
+
+fn refuse(status: StatusCode, why: &'static str) -> Response<BoxBody<Bytes, Infallible>> {
+    let mut response = Response::new(Full::new(Bytes::from_static(why.as_bytes())).boxed());
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,206 @@
+//! The MCP server, as a client of the protocol sees it.
+
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest, Request,
+};
+use rmcp::service::{PeerRequestOptions, RunningService};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{RoleClient, ServiceExt};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::*;
+
+fn tool(name: &str) -> ClientTool {
+    ClientTool {
+        name: name.to_owned(),
+        description: String::new(),
+        input_schema: any_object(),
+        read_only: false,
+    }
+}
+
+#[test]
+fn tools_that_no_agent_could_call_are_refused() {
+    assert_eq!(ClientTool::check(&[tool("a"), tool("getForm_2-x")]), Ok(()));
+    assert_eq!(ClientTool::check(&ClientTool::form()), Ok(()));
+    for name in ["", "1a", "a b", "a.b", "ä", &"x".repeat(41)] {
+        assert!(ClientTool::check(&[tool(name)]).unwrap_err().contains("name"), "{name}");
+    }
+    assert!(ClientTool::check(&[tool("a"), tool("a")]).unwrap_err().contains("two"));
+    let many: Vec<_> = (0..65).map(|number| tool(&format!("t{number}"))).collect();
+    assert!(ClientTool::check(&many).unwrap_err().contains("65"));
+    let schema = json!({"type": "array"}).as_object().unwrap().clone();
+    let array = ClientTool { input_schema: schema, ..tool("a") };
+    assert!(ClientTool::check(&[array]).unwrap_err().contains("object"));
+}
+
+#[test]
+fn a_tool_is_read_as_clients_write_it() {
+    let read: ClientTool = serde_json::from_value(json!({"name": "a"})).unwrap();
+    assert_eq!(read, tool("a"));
+    let unknown = serde_json::from_value::<ClientTool>(json!({"name": "a", "schema": {}}));
+    assert!(unknown.unwrap_err().to_string().contains("schema"));
+}
+
+/// Connects as an agent would.
+async fn connect(endpoint: &Endpoint) -> Result<RunningService<RoleClient, ()>, String> {
+    crate::prepare_tls();
+    let token = endpoint.authorization.strip_prefix("Bearer ").unwrap();
+    let config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.clone());
+    let transport = StreamableHttpClientTransport::from_config(config.auth_header(token));
+    ().serve(transport).await.map_err(|error| error.to_string())
+}
+
+async fn offer(tools: Vec<ClientTool>) -> ClientToolOffer {
+    ClientToolServer::start().unwrap().offer(tools).unwrap()
+}
+
+fn call(name: &'static str, input: Value) -> CallToolRequestParams {
+    let input = input.as_object().cloned().unwrap_or_default();
+    CallToolRequestParams::new(name).with_arguments(input)
+}
+
+fn text(result: &CallToolResult) -> String {
+    result.content.iter().filter_map(|block| block.as_text()).map(|it| it.text.clone()).collect()
+}
+
+async fn next_call(messages: &mut mpsc::UnboundedReceiver<ToolMessage>) -> ReceivedCall {
+    match messages.recv().await {
+        Some(ToolMessage::Called(call)) => call,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_call_waits_for_its_answer() {
+    let offer = offer(ClientTool::form()).await;
+    let mut messages = offer.take_messages().unwrap();
+    let agent = connect(&offer.endpoint()).await.unwrap();
+    let listed = agent.list_all_tools().await.unwrap();
+    let names: Vec<_> = listed.iter().map(|tool| &*tool.name).collect();
+    assert_eq!(names, ["getFormSnapshot", "executeFormActions"]);
+    assert_eq!(*offer.listings().borrow(), 1);
+    for (result, is_error) in [
+        (ClientResult::Output("fields".to_owned()), None),
+        (ClientResult::Error("no form".to_owned()), Some(true)),
+    ] {
+        let peer = agent.peer().clone();
+        let waits = tokio::spawn(async move {
+            peer.call_tool(call("getFormSnapshot", json!({"instruction": "all"}))).await
+        });
+        let received = next_call(&mut messages).await;
+        assert_eq!(received.tool, "getFormSnapshot");
+        assert_eq!(received.input, r#"{"instruction":"all"}"#);
+        let (ClientResult::Output(words) | ClientResult::Error(words)) = &result;
+        let words = words.clone();
+        received.answer.send(result).unwrap();
+        let answered = waits.await.unwrap().unwrap();
+        assert_eq!(text(&answered), words);
+        assert_eq!(answered.is_error.filter(|it| *it), is_error);
+        // It is not waited for any more.
+        assert!(matches!(messages.recv().await, Some(ToolMessage::Withdrawn(_))));
+    }
+}
+
+#[tokio::test]
+async fn calls_wait_in_parallel() {
+    let offer = offer(ClientTool::form()).await;
+    let mut messages = offer.take_messages().unwrap();
+    let agent = connect(&offer.endpoint()).await.unwrap();
+    let calls: Vec<_> = ["one", "two"]
+        .into_iter()
+        .map(|word| {
+            let peer = agent.peer().clone();
+            tokio::spawn(async move {
+                peer.call_tool(call("getFormSnapshot", json!({"instruction": word}))).await
+            })
+        })
+        .collect();
+    let both = [next_call(&mut messages).await, next_call(&mut messages).await];
+    assert_ne!(both[0].number, both[1].number);
+    for received in both.into_iter().rev() {
+        let result = ClientResult::Output(received.input);
+        received.answer.send(result).unwrap();
+    }
+    for (word, waits) in ["one", "two"].into_iter().zip(calls) {
+        assert!(text(&waits.await.unwrap().unwrap()).contains(word));
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_named_to_the_model() {
+    let offer = offer(vec![tool("a")]).await;
+    let agent = connect(&offer.endpoint()).await.unwrap();
+    let answered = agent.call_tool(call("b", json!({}))).await.unwrap();
+    assert_eq!(answered.is_error, Some(true));
+    assert_eq!(text(&answered), "there is no tool `b`, only a");
+}
+
+/// An agent cancels a call when it is interrupted, or after a limit of its own.
+#[tokio::test]
+async fn a_cancelled_call_is_withdrawn() {
+    let offer = offer(ClientTool::form()).await;
+    let mut messages = offer.take_messages().unwrap();
+    let agent = connect(&offer.endpoint()).await.unwrap();
+    let request = ClientRequest::CallToolRequest(Request::new(call("getFormSnapshot", json!({}))));
+    let handle = agent.peer().send_cancellable_request(request, PeerRequestOptions::no_options());
+    let handle = handle.await.unwrap();
+    let received = next_call(&mut messages).await;
+    handle.cancel(Some("interrupted".to_owned())).await.unwrap();
+    match messages.recv().await {
+        Some(ToolMessage::Withdrawn(number)) => assert_eq!(number, received.number),
+        other => panic!("{other:?}"),
+    }
+    assert!(received.answer.is_closed());
+    // OpenCode cancels every call after it was answered.
+    let late = CancelledNotificationParam::new(Some(handle_id()), None);
+    agent.peer().notify_cancelled(late).await.unwrap();
+    assert_eq!(agent.list_all_tools().await.unwrap().len(), 2);
+}
+
+fn handle_id() -> rmcp::model::RequestId {
+    rmcp::model::NumberOrString::Number(77)
+}
+
+/// A session that has ended answers its calls, and its token is void.
+#[tokio::test]
+async fn a_session_that_ends_leaves_no_call_open() {
+    let server = ClientToolServer::start().unwrap();
+    let offer = server.offer(ClientTool::form()).unwrap();
+    let endpoint = offer.endpoint();
+    let mut messages = offer.take_messages().unwrap();
+    let agent = connect(&endpoint).await.unwrap();
+    let peer = agent.peer().clone();
+    let waits =
+        tokio::spawn(async move { peer.call_tool(call("getFormSnapshot", json!({}))).await });
+    drop(next_call(&mut messages).await);
+    let answered = waits.await.unwrap().unwrap();
+    assert_eq!(answered.is_error, Some(true));
+    assert!(text(&answered).contains("ended"), "{}", text(&answered));
+    drop((offer, messages));
+    let refused = connect(&endpoint).await.map(|_| ()).unwrap_err();
+    assert!(refused.contains("401") || refused.to_lowercase().contains("auth"), "{refused}");
+}
+
+/// A token is that of one session.
+#[tokio::test]
+async fn a_token_reaches_its_own_tools_only() {
+    let server = ClientToolServer::start().unwrap();
+    let one = server.offer(vec![tool("one")]).unwrap();
+    let two = server.offer(vec![tool("two")]).unwrap();
+    for (offer, name) in [(&one, "one"), (&two, "two")] {
+        let agent = connect(&offer.endpoint()).await.unwrap();
+        let listed = agent.list_all_tools().await.unwrap();
+        assert!(listed.len() == 1 && listed[0].name == name);
+    }
+    for authorization in ["Bearer ", "Bearer x", "Bearer \u{0}"] {
+        let url = one.endpoint().url;
+        let forged = Endpoint { url, authorization: authorization.to_owned() };
+        let refused = tokio::time::timeout(Duration::from_secs(20), connect(&forged)).await;
+        assert!(refused.unwrap().is_err(), "{authorization:?}");
+    }
+}

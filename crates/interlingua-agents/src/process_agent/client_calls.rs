@@ -1,0 +1,228 @@
+//! Calls of tools that the client runs.
+//!
+//! A call arrives at the MCP server of the client's tools, and suspends the turn until the client has
+//! answered. What the agent's stream reports of it is matched by the reader.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use interlingua::event::{Event, ToolEnded, ToolStatus};
+use interlingua::json::{Json, Text};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::{Live, Wake, now_ms, until};
+use crate::agent::{ClientToolNeeds, Launch};
+use crate::client_tool::{ClientResult, ClientToolOffer, ReceivedCall, ToolMessage};
+use crate::permission::{Decision, PermissionRequest};
+use crate::session::{ClientCall, Refused, Wanted};
+
+/// How long an agent that takes prompts before it knows the tools may take to list them.
+const LISTED_WITHIN: Duration = Duration::from_secs(20);
+
+/// The answer to a call that no client can run.
+pub(super) const NO_CLIENT: &str = "no client is connected that could run this tool";
+
+/// The calls that wait for the client.
+#[derive(Debug)]
+pub(super) struct ClientCalls {
+    /// Keeps the tools available.
+    offer: Arc<ClientToolOffer>,
+    messages: mpsc::UnboundedReceiver<ToolMessage>,
+    listings: watch::Receiver<u64>,
+    /// The number of listings before the running process, and until when the next one is awaited.
+    awaited: Option<(u64, Instant)>,
+    needs: ClientToolNeeds,
+    open: Vec<OpenCall>,
+}
+
+/// A call that the agent waits for.
+#[derive(Debug)]
+struct OpenCall {
+    id: String,
+    number: u64,
+    answer: oneshot::Sender<ClientResult>,
+}
+
+impl ClientCalls {
+    pub(super) fn new(offer: Arc<ClientToolOffer>) -> Self {
+        let (closed, nothing) = mpsc::unbounded_channel();
+        drop(closed);
+        Self {
+            messages: offer.take_messages().unwrap_or(nothing),
+            listings: offer.listings(),
+            awaited: None,
+            needs: ClientToolNeeds::default(),
+            open: Vec::new(),
+            offer,
+        }
+    }
+
+    /// A process of the agent was started.
+    pub(super) fn begin_epoch(&mut self, launch: &Launch, now: Instant) {
+        self.needs = launch.client_tools;
+        let before = *self.listings.borrow_and_update();
+        self.awaited = self.needs.late.then(|| (before, now + LISTED_WITHIN));
+    }
+
+    /// The process was asked to exit. Gemini does not while it is connected.
+    pub(super) fn disconnect(&self) {
+        self.offer.disconnect();
+    }
+
+    /// The process is gone, and nothing waits any more.
+    pub(super) fn end_epoch(&mut self) {
+        self.open.clear();
+        self.awaited = None;
+    }
+
+    /// How long the agent waits for the answer to a call, if it cannot be configured.
+    pub(super) fn limit(&self) -> Option<Duration> {
+        self.needs.limit
+    }
+
+    /// Forgets a call that was answered, or that has ended in another way. If the agent still waits
+    /// for it, it learns that no answer comes.
+    pub(super) fn forget(&mut self, id: &str) {
+        self.open.retain(|call| call.id != id);
+    }
+
+    fn take(&mut self, id: &str) -> Option<OpenCall> {
+        let at = self.open.iter().position(|call| call.id == id)?;
+        Some(self.open.remove(at))
+    }
+}
+
+/// Waits for a call, or for the tools to be listed. Without tools, forever.
+pub(super) async fn wait(calls: Option<&mut ClientCalls>) -> Wake {
+    let Some(calls) = calls else { return std::future::pending().await };
+    let due = calls.awaited.map(|(_, due)| due);
+    tokio::select! {
+        Some(message) = calls.messages.recv() => Wake::Tool(message),
+        Ok(()) = calls.listings.changed(), if due.is_some() => {
+            calls.awaited = None;
+            Wake::Again
+        }
+        () = until(due), if due.is_some() => Wake::NoTools,
+        else => std::future::pending().await,
+    }
+}
+
+impl Live {
+    /// Whether prompts are held back until the agent knows the tools.
+    pub(super) fn awaits_tools(&self) -> bool {
+        let Some(calls) = &self.client_calls else { return false };
+        calls.awaited.is_some_and(|(before, _)| *calls.listings.borrow() == before)
+    }
+
+    pub(super) fn tools_overdue(&mut self) {
+        self.client_calls.iter_mut().for_each(|calls| calls.awaited = None);
+        self.warn("the agent has not asked for the tools of the client, and may not know them");
+    }
+
+    /// Whether a permission request is about a call of the client, which can refuse it itself. Its name
+    /// would not do: a tool of the agent may have the same one.
+    pub(super) fn is_of_client(&self, request: &PermissionRequest) -> bool {
+        self.client_calls.is_some() && self.outlets.watch.has_client_call(&request.call)
+    }
+
+    pub(super) async fn tool_message(&mut self, message: ToolMessage) {
+        match message {
+            ToolMessage::Called(call) => self.client_called(call),
+            ToolMessage::Withdrawn(number) => {
+                let calls = self.client_calls.iter().flat_map(|calls| &calls.open);
+                let given_up = calls.into_iter().find(|call| call.number == number);
+                if let Some(id) = given_up.map(|call| call.id.clone()) {
+                    let why = "the agent does not wait for this call any more";
+                    self.client_fails(&id, ToolStatus::Cancelled, why);
+                }
+            }
+        }
+        self.handle_observations().await;
+    }
+
+    /// The agent calls a tool: the turn waits for the client.
+    fn client_called(&mut self, call: ReceivedCall) {
+        let ReceivedCall { number, native, tool, input, answer } = call;
+        if self.epoch.is_none() || self.stop.is_some() {
+            // The process that called is gone, or ends.
+            return;
+        }
+        let input = self.redactor.redact_text(&input).into_owned();
+        let received =
+            interlingua::ClientCall { native: native.as_deref(), tool: &tool, input: &input };
+        let (reader, outlets, now) = (&mut self.reader, &mut self.outlets, Some(now_ms()));
+        let Ok(id) = reader.client_call(&received, now, outlets);
+        let Ok(_) = reader.suspend(now, outlets);
+        self.outlets.pass_on(self.record.as_mut(), &mut self.outbox);
+        if let Some(calls) = &mut self.client_calls {
+            calls.open.push(OpenCall { id: id.clone(), number, answer });
+        }
+        let sequence = self.outlets.watch.last();
+        let wanted = ClientCall { id: id.clone(), tool, input };
+        if !self.ask(Wanted::Call(wanted), sequence) {
+            self.client_fails(&id, ToolStatus::Failed, NO_CLIENT);
+        }
+    }
+
+    /// The client has run a tool.
+    pub(super) fn client_answers(&mut self, id: &str, answer: &Value) {
+        let (text, structured) = match answer {
+            Value::String(text) => (text.clone(), None),
+            // OpenCode cuts long results by lines.
+            other => (format!("{other:#}"), Some(other.to_string())),
+        };
+        let structured = structured.map(|json| self.redactor.redact_text(&json).into_owned());
+        let shown = self.redactor.redact_text(&text);
+        let ended = ToolEnded {
+            call: Text::from(id.to_owned()),
+            output: Json::from_serialize(&shown),
+            structured: structured.and_then(Json::from_text),
+            ..ToolEnded::default()
+        };
+        self.end_client_call(id, ended, ClientResult::Output(text));
+    }
+
+    /// A tool has failed, was refused, or is not needed any more.
+    pub(super) fn client_fails(&mut self, id: &str, status: ToolStatus, why: &str) {
+        let error = Some(Text::from(self.redactor.redact_text(why).into_owned()));
+        let call = Text::from(id.to_owned());
+        let ended = ToolEnded { call, status, error, ..ToolEnded::default() };
+        self.end_client_call(id, ended, ClientResult::Error(why.to_owned()));
+    }
+
+    /// The client has refused a call.
+    pub(super) fn client_decides(&mut self, id: &str, decision: Decision) -> Result<(), Refused> {
+        let Decision::Deny(reason) = decision else { return Err(needs_result(id)) };
+        let reason = if reason.is_empty() { "the user refused it".to_owned() } else { reason };
+        self.client_fails(id, ToolStatus::Denied, &reason);
+        Ok(())
+    }
+
+    /// The client has not answered in time.
+    pub(super) fn client_overdue(&mut self, id: &str) {
+        let limit = self.client_calls.as_ref().and_then(ClientCalls::limit);
+        let why = match limit {
+            Some(_) => "the user has not answered yet; call this tool again to keep waiting",
+            None => "the user has not answered in time",
+        };
+        self.client_fails(id, ToolStatus::Failed, why);
+    }
+
+    /// Emits the end of a call before the agent learns of it, so that no answer is sent that is not in
+    /// the log.
+    fn end_client_call(&mut self, id: &str, ended: ToolEnded<'static>, result: ClientResult) {
+        let call = self.client_calls.as_mut().and_then(|calls| calls.take(id));
+        self.emit(Event::new(ended));
+        self.forget_request(id);
+        if let Some(call) = call {
+            // It may have been withdrawn in this moment.
+            let _ = call.answer.send(result);
+        }
+    }
+}
+
+pub(super) fn needs_result(id: &str) -> Refused {
+    let needs = "the result of the tool as its answer, or a reason why there is none".to_owned();
+    Refused::WrongAnswer { id: id.to_owned(), needs }
+}

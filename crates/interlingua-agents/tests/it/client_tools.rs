@@ -1,0 +1,213 @@
+//! Tools that the client runs. A shell script plays Claude Code, and the test calls the tools in its
+//! place.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use interlingua_agents::agent::Launch;
+use interlingua_agents::driver::ClaudeDriver;
+use interlingua_agents::permission::Decision;
+use interlingua_agents::process::Input;
+use interlingua_agents::{
+    ClientTool, ClientToolOffer, ClientToolServer, Endpoint, InputRequest, Options, ProcessAgent,
+    Refused, Wanted,
+};
+use rmcp::model::{CallToolRequestParams, CallToolResult};
+use rmcp::service::RunningService;
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{RoleClient, ServiceExt};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::support::*;
+
+/// An agent that begins a turn with each prompt, and ends it when it is interrupted.
+const WAITER: &str = r#"
+end() { echo '{"type":"result","subtype":"'$1'","is_error":'$2',"terminal_reason":"'$3'","result":"","session_id":"s1","uuid":"r'$n'"}'; }
+n=0
+while read -r line; do
+  case $line in
+    *'"subtype":"interrupt"'*) end error_during_execution true aborted_streaming; continue;;
+    *'"type":"user"'*) ;;
+    *) continue;;
+  esac
+  n=$((n+1))
+  echo '{"type":"system","subtype":"init","session_id":"s1","model":"m","cwd":"/w","tools":[],"uuid":"i'$n'"}'
+done"#;
+
+fn waiter() -> Launch {
+    live(&[WAITER], "claude", Input::Open, Box::<ClaudeDriver>::default())
+}
+
+/// A session in a turn, what the client learns of it, and the connection of its agent.
+struct Scene {
+    session: Watched,
+    asked: mpsc::UnboundedReceiver<InputRequest>,
+    agent: RunningService<RoleClient, ()>,
+    _offer: Arc<ClientToolOffer>,
+}
+
+impl Scene {
+    async fn new(mut options: Options) -> Self {
+        let server = ClientToolServer::start().unwrap();
+        let offer = Arc::new(server.offer(ClientTool::form()).unwrap());
+        let (requests, asked) = mpsc::unbounded_channel();
+        options.input_requests = Some(requests);
+        let agent = ProcessAgent::new(waiter()).with_client_tools(Some(Arc::clone(&offer)));
+        let mut session = Watched::open(agent, options).await;
+        session.handle.prompt("go").await.unwrap();
+        session.until(|event| event["type"] == "turn_started").await;
+        let agent = connect(&offer.endpoint()).await;
+        Self { session, asked, agent, _offer: offer }
+    }
+
+    /// The agent calls a tool.
+    fn call(&self, instruction: &str) -> JoinHandle<CallToolResult> {
+        let peer = self.agent.peer().clone();
+        let input = json!({"instruction": instruction}).as_object().cloned().unwrap();
+        let call = CallToolRequestParams::new("getFormSnapshot").with_arguments(input);
+        tokio::spawn(async move { peer.call_tool(call).await.unwrap() })
+    }
+
+    async fn next(&mut self) -> InputRequest {
+        let asked = within(self.asked.recv()).await.unwrap();
+        assert!(matches!(&asked.wanted, Wanted::Call(call) if call.tool == "getFormSnapshot"));
+        asked
+    }
+
+    async fn ended(&mut self, call: &str) -> Value {
+        let is_end = |event: &Value| event["type"] == "tool_ended" && event["call"] == *call;
+        self.session.until(is_end).await
+    }
+}
+
+async fn connect(endpoint: &Endpoint) -> RunningService<RoleClient, ()> {
+    interlingua_agents::prepare_tls();
+    let token = endpoint.authorization.strip_prefix("Bearer ").unwrap();
+    let config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.clone());
+    let transport = StreamableHttpClientTransport::from_config(config.auth_header(token));
+    ().serve(transport).await.unwrap()
+}
+
+fn text(result: &CallToolResult) -> String {
+    result.content.iter().filter_map(|block| block.as_text()).map(|it| it.text.clone()).collect()
+}
+
+#[tokio::test]
+async fn a_call_suspends_the_turn_until_it_is_answered() {
+    let mut scene = Scene::new(options()).await;
+    let waits = scene.call("all");
+    let asked = scene.next().await;
+    let suspended = scene.session.until(|event| event["type"] == "suspended").await;
+    assert_eq!(suspended["calls"], json!([asked.id()]));
+    assert_eq!(suspended["sequence"], asked.sequence);
+    let answer = json!({"fields": [{"label": "E-mail"}]});
+    scene.session.handle.answer(asked.id(), answer.clone()).await.unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text(&waits.await.unwrap())).unwrap(), answer);
+    let ended = scene.ended(asked.id()).await;
+    assert_eq!((&ended["status"], &ended["structured"]), (&json!("completed"), &answer));
+    assert!(!asked.is_pending());
+    let again = scene.session.handle.answer(asked.id(), json!("late")).await;
+    assert!(matches!(again, Err(Refused::UnknownRequest { .. })), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_refusal_and_a_failure_are_errors_that_the_model_sees() {
+    let mut scene = Scene::new(options()).await;
+    for (status, words) in [("denied", "not this form"), ("failed", "there is no form")] {
+        let waits = scene.call(status);
+        let asked = scene.next().await;
+        let handle = &scene.session.handle;
+        let answered = match status {
+            "denied" => handle.decide(asked.id(), Decision::Deny(words.to_owned())).await,
+            _ => handle.decline(asked.id(), words).await,
+        };
+        answered.unwrap();
+        let result = waits.await.unwrap();
+        assert_eq!((result.is_error, &*text(&result)), (Some(true), words));
+        let ended = scene.ended(asked.id()).await;
+        assert_eq!((&ended["status"], &ended["error"]), (&json!(status), &json!(words)));
+    }
+}
+
+/// A permission is not what a call needs.
+#[tokio::test]
+async fn a_call_cannot_be_allowed() {
+    let mut scene = Scene::new(options()).await;
+    let waits = scene.call("all");
+    let asked = scene.next().await;
+    let allowed = scene.session.handle.decide(asked.id(), Decision::Allow).await;
+    assert!(matches!(allowed, Err(Refused::WrongAnswer { .. })), "{allowed:?}");
+    scene.session.handle.answer(asked.id(), json!("fields")).await.unwrap();
+    assert_eq!(text(&waits.await.unwrap()), "fields");
+}
+
+/// The limit is one of its own: a person may take longer than for a permission.
+#[tokio::test]
+async fn a_call_that_is_not_answered_in_time_fails() {
+    let mut options = options();
+    options.deadlines.client_tool = Duration::from_millis(50);
+    let mut scene = Scene::new(options).await;
+    let waits = scene.call("all");
+    let asked = scene.next().await;
+    let result = within(waits).await.unwrap();
+    assert_eq!(result.is_error, Some(true));
+    assert!(text(&result).contains("not answered in time"), "{}", text(&result));
+    assert_eq!(scene.ended(asked.id()).await["status"], "failed");
+}
+
+/// The answer to a permission request is awaited for a shorter time.
+#[tokio::test]
+async fn a_call_outlasts_the_limit_for_answers() {
+    let mut options = options();
+    options.deadlines.answer = Duration::ZERO;
+    let mut scene = Scene::new(options).await;
+    let waits = scene.call("all");
+    let asked = scene.next().await;
+    scene.session.handle.answer(asked.id(), json!("fields")).await.unwrap();
+    assert_eq!(text(&waits.await.unwrap()), "fields");
+}
+
+/// The agent is released, also if it does not cancel its calls.
+#[tokio::test]
+async fn an_interrupt_ends_the_calls() {
+    let mut scene = Scene::new(options()).await;
+    let waits = [scene.call("one"), scene.call("two")];
+    let asked = [scene.next().await, scene.next().await];
+    scene.session.handle.interrupt().await.unwrap();
+    for (waits, asked) in waits.into_iter().zip(asked) {
+        let result = within(waits).await.unwrap();
+        assert_eq!(result.is_error, Some(true));
+        assert_eq!(scene.ended(asked.id()).await["status"], "abandoned");
+        let late = scene.session.handle.answer(asked.id(), json!("late")).await;
+        assert!(matches!(late, Err(Refused::UnknownRequest { .. })), "{late:?}");
+    }
+}
+
+/// No one can answer any more, and the agent does not wait.
+#[tokio::test]
+async fn a_client_that_leaves_fails_the_calls() {
+    let mut scene = Scene::new(options()).await;
+    let waits = scene.call("all");
+    let asked = scene.next().await;
+    scene.asked.close();
+    let result = within(waits).await.unwrap();
+    assert!(text(&result).contains("no client is connected"), "{}", text(&result));
+    assert_eq!(scene.ended(asked.id()).await["status"], "failed");
+    let result = within(scene.call("again")).await.unwrap();
+    assert!(text(&result).contains("no client is connected"), "{}", text(&result));
+}
+
+/// An agent may give a call up by itself.
+#[tokio::test]
+async fn a_call_that_is_withdrawn_is_not_pending() {
+    let mut scene = Scene::new(options()).await;
+    let waits = scene.call("all");
+    let asked = scene.next().await;
+    waits.abort();
+    let ended = scene.ended(asked.id()).await;
+    assert_eq!(ended["status"], "cancelled");
+    assert!(!asked.is_pending());
+}
