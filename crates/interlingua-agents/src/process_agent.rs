@@ -192,9 +192,10 @@ impl Live {
         let mut reader = reader.map_or_else(|| Reader::new(launch.dialect.into(), read), Ok)?;
         reader.set_host(host.clone(), TurnOwner::Stream);
         reader.expect_turn(false);
-        let client_tools = agent.client_tools;
+        let (client_tools, mut redactor) = (agent.client_tools, Redactor::default());
         if let Some(tools) = &client_tools {
             reader.set_client_tools(tools.to_reader());
+            redactor.add_key("the token of the client's tools", tools.token());
         }
         let (settings, relaunch) = agent.relaunch.unzip();
         let live = Self {
@@ -221,7 +222,7 @@ impl Live {
             pending: PendingRequests::default(),
             client_calls: client_tools.map(ClientCalls::new),
             record,
-            redactor: Redactor::default(),
+            redactor,
             max_unread,
             read_interval,
             clock: Clock::new(deadlines, Instant::now()),

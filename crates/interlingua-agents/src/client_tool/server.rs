@@ -141,6 +141,11 @@ impl ClientToolOffer {
         Endpoint { url, authorization: format!("Bearer {}", self.token) }
     }
 
+    /// The secret by which the agent is known.
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
     /// The tools, as the core recognises them in what an agent reports.
     pub(crate) fn to_reader(&self) -> interlingua::ClientTools {
         let names = self.tools.iter().map(|tool| tool.name.clone()).collect();

@@ -23,7 +23,8 @@ use tokio::task::JoinHandle;
 
 use crate::support::*;
 
-/// An agent that begins a turn with each prompt, and ends it when it is interrupted.
+/// An agent that begins a turn with each prompt, and ends it when it is interrupted. A prompt with the
+/// word `repeat` is repeated.
 const WAITER: &str = r#"
 end() { echo '{"type":"result","subtype":"'$1'","is_error":'$2',"terminal_reason":"'$3'","result":"","session_id":"s1","uuid":"r'$n'"}'; }
 n=0
@@ -34,6 +35,12 @@ while read -r line; do
     *) continue;;
   esac
   n=$((n+1))
+  case $line in
+    *repeat*)
+      text=${line#*content\":\"}
+      echo '{"type":"assistant","message":{"id":"m'$n'","role":"assistant","content":[{"type":"text","text":"'"${text%%\"*}"'"}]},"session_id":"s1","uuid":"u'$n'"}'
+      end success false completed; continue;;
+  esac
   echo '{"type":"system","subtype":"init","session_id":"s1","model":"m","cwd":"/w","tools":[],"uuid":"i'$n'"}'
 done"#;
 
@@ -210,4 +217,21 @@ async fn a_call_that_is_withdrawn_is_not_pending() {
     let ended = scene.ended(asked.id()).await;
     assert_eq!(ended["status"], "cancelled");
     assert!(!asked.is_pending());
+}
+
+/// An agent may print its configuration.
+#[tokio::test]
+async fn the_token_is_redacted() {
+    let server = ClientToolServer::start().unwrap();
+    let offer = Arc::new(server.offer(ClientTool::form()).unwrap());
+    let agent = ProcessAgent::new(waiter()).with_client_tools(Some(Arc::clone(&offer)));
+    let session = Watched::open(agent, options()).await;
+    let authorization = offer.endpoint().authorization;
+    session.handle.prompt(format!("repeat {authorization} twice").as_str()).await.unwrap();
+    session.handle.finish().await.unwrap();
+    let (ended, events) = session.end().await;
+    let token = authorization.strip_prefix("Bearer ").unwrap();
+    let all = serde_json::to_string(&events).unwrap();
+    assert!(all.contains("repeat Bearer [") && !all.contains(token), "{all}");
+    assert!(!ended.redacted.is_empty());
 }
