@@ -3,7 +3,9 @@
 //! Agents have an answer "always" of their own. Some of them store it permanently, and some cover
 //! only the first command of a chain, so an agent only ever learns that one request is allowed.
 
-use super::judge::{READERS, WRITERS, join_marked};
+use std::path::PathBuf;
+
+use super::judge::{READERS, WRITERS, join_marked, moves};
 use super::paths::Folder;
 use super::rules::Rule;
 use super::shell::Redirection;
@@ -30,7 +32,7 @@ pub(super) fn exact_rules(request: &PermissionRequest) -> Result<Vec<Rule>, BadR
                 .flat_map(|path| folder.place(&request.folder, path).real_forms().to_vec());
             forms.map(|form| Rule::allow_exactly(&tool, &form)).collect()
         }
-        Subject::Other(subject) => Ok(vec![Rule::allow_exactly(&tool, &subject)?]),
+        Subject::Other(input) => Ok(vec![Rule::allow_input(&tool, &input.whole)?]),
     }
 }
 
@@ -41,6 +43,11 @@ fn command_rules(
 ) -> Result<Vec<Rule>, BadRule> {
     let folder = Folder::of(request);
     let base = line.folder.path(&request.folder);
+    let moves = |base: &PathBuf| line.script.commands.iter().any(|command| moves(command, base));
+    if base.as_ref().is_none_or(moves) {
+        // A rule for a command is about the folder of the session, and this one runs elsewhere.
+        return Ok(Vec::new());
+    }
     let mut rules = Vec::new();
     for command in &line.script.commands {
         if let Some(words) = command.literal_words().filter(|words| !words.is_empty()) {

@@ -8,7 +8,7 @@ use super::paths::{Folder, Place};
 use super::rules::{Effect, Match, Pattern, Rule, Ruling};
 use super::shell::read_only::{self, View};
 use super::shell::{self, Redirection, SimpleCommand};
-use super::subject::{Access, CommandLine, Subject};
+use super::subject::{Access, CommandLine, Input, Subject};
 use super::{Mode, PermissionRequest, Policy};
 
 /// The judgement of a part. Of several parts, the greatest counts.
@@ -33,7 +33,7 @@ pub(super) fn judge(policy: &Policy, request: &PermissionRequest) -> Finding {
     match Subject::of(request) {
         Subject::Command(line) => judge.command_line(&line),
         Subject::Files { access, paths } => judge.files(access, paths.as_deref()),
-        Subject::Other(subject) => judge.other(&subject),
+        Subject::Other(input) => judge.other(&input),
     }
 }
 
@@ -55,8 +55,20 @@ impl Judge<'_> {
         [&self.request.tool, self.request.kind.as_str()]
     }
 
-    fn other(&self, subject: &str) -> Finding {
-        let compare = |_, pattern: &Pattern| yes(pattern.matches(subject));
+    /// A tool of which little is known. What it does may depend on each of its fields, so a pattern allows
+    /// it only if it matches all that are compared.
+    fn other(&self, input: &Input) -> Finding {
+        let compare = |effect, pattern: &Pattern| {
+            let matches = |subject: &String| pattern.matches(subject);
+            yes(match effect {
+                Effect::Allow => {
+                    pattern.matches_input(&input.whole) || input.named.iter().all(matches)
+                }
+                Effect::Deny | Effect::Ask => {
+                    input.named.iter().any(matches) || pattern.matches(&input.whole)
+                }
+            })
+        };
         let ruling = self.policy.rules.apply(|rule| rule.is_for(&self.names()), compare);
         let reading = matches!(self.request.kind, ToolKind::Fetch | ToolKind::WebSearch);
         self.finding(ruling, reading, self.policy.mode == Mode::Auto, || self.request.tool.clone())
@@ -285,7 +297,7 @@ fn yes(matches: bool) -> Match {
 }
 
 /// Whether a command changes the folder, or may: later relative paths are not known then.
-fn moves(command: &SimpleCommand, base: &Path) -> bool {
+pub(super) fn moves(command: &SimpleCommand, base: &Path) -> bool {
     match command.name() {
         Some("cd" | "pushd" | "popd") => !read_only::stays(command, base),
         Some(_) => false,

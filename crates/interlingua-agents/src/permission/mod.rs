@@ -108,7 +108,7 @@ impl PermissionRequest {
             subject::Subject::Files { paths: Some(paths), .. } => paths.join(", "),
             subject::Subject::Command(_) => subject::command_text(self).unwrap_or_default(),
             subject::Subject::Files { paths: None, .. } => String::new(),
-            subject::Subject::Other(subject) => subject,
+            subject::Subject::Other(input) => input.named.join(", "),
         };
         let tool = if self.tool.is_empty() { self.kind.as_str() } else { &self.tool };
         if subject.is_empty() { tool.to_owned() } else { format!("{tool} ({subject})") }

@@ -47,8 +47,15 @@ impl Rule {
     /// Creates a rule that allows exactly one subject, which may be empty.
     pub(super) fn allow_exactly(tool: &str, subject: &str) -> Result<Self, BadRule> {
         let text = globset::escape(subject);
-        let pattern = Pattern { glob: compile(&text)?, text };
+        let pattern = Pattern { glob: compile(&text)?, text, of_input: false };
         Ok(Self { tool: matcher(tool)?, pattern: Some(pattern), effect: Effect::Allow })
+    }
+
+    /// Creates a rule that allows a tool with exactly this input.
+    pub(super) fn allow_input(tool: &str, input: &str) -> Result<Self, BadRule> {
+        let mut rule = Self::allow_exactly(tool, input)?;
+        rule.pattern.iter_mut().for_each(|pattern| pattern.of_input = true);
+        Ok(rule)
     }
 
     pub(super) fn effect(&self) -> Effect {
@@ -66,17 +73,24 @@ impl Rule {
 pub(super) struct Pattern {
     text: String,
     glob: GlobMatcher,
+    /// It is compared with the complete input of a tool, and with nothing else.
+    of_input: bool,
 }
 
 impl Pattern {
     fn new(text: &str) -> Result<Self, BadRule> {
-        Ok(Self { text: text.to_owned(), glob: matcher(text)? })
+        Ok(Self { text: text.to_owned(), glob: matcher(text)?, of_input: false })
+    }
+
+    /// Whether it is about this complete input.
+    pub(super) fn matches_input(&self, input: &str) -> bool {
+        self.of_input && self.glob.is_match(input)
     }
 
     /// Whether a subject that is completely known matches.
     pub(super) fn matches(&self, subject: &str) -> bool {
         let without_arguments = || self.text.strip_suffix(" *") == Some(subject);
-        self.glob.is_match(subject) || without_arguments()
+        !self.of_input && (self.glob.is_match(subject) || without_arguments())
     }
 
     /// Whether a subject of which only the start is known could match.

@@ -22,8 +22,17 @@ pub(super) enum Subject {
         /// The paths; absent if they are not known completely.
         paths: Option<Vec<String>>,
     },
-    /// Anything else: an address, a query, or the complete input.
-    Other(String),
+    /// Anything else.
+    Other(Input),
+}
+
+/// The input of a tool of which little is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Input {
+    /// Its address, its query or its files; the complete input if it has none.
+    pub(super) named: Vec<String>,
+    /// All of it.
+    pub(super) whole: String,
 }
 
 /// A command line, with the folder that the request names for it.
@@ -49,8 +58,11 @@ pub(super) enum CommandFolder {
 impl CommandFolder {
     fn of(fields: &Map<String, Value>, request: &PermissionRequest) -> Self {
         const NAMES: [&str; 5] = ["cwd", "workdir", "directory", "dir_path", "working_directory"];
-        let named = NAMES.iter().filter_map(|name| fields.get(*name)).find(|it| !it.is_null());
-        match named {
+        let given = NAMES.iter().filter_map(|name| fields.get(*name));
+        let mut given = given.filter(|it| !it.is_null());
+        match given.next() {
+            // Which of several the agent would use is not known.
+            Some(first) if given.any(|other| other != first) => Self::Unknown,
             Some(Value::String(folder)) => Self::Named(folder.clone()),
             Some(_) => Self::Unknown,
             None if request.may_lack_input => Self::Unknown,
@@ -94,23 +106,29 @@ impl Subject {
             ToolKind::Search => Access::Search,
             ToolKind::Glob | ToolKind::List => Access::List,
             ToolKind::Write | ToolKind::Edit => Access::Write,
-            // Tools of which nothing is known may still run commands.
+            // Tools of which nothing is known may run commands too, and may do more: in another place,
+            // or something else.
             _ if command_of(&fields).is_some() => {
-                return Self::Command(command_line(&fields, request));
+                let mut line = command_line(&fields, request);
+                line.script.unresolved.get_or_insert("its tool may do more than run this command");
+                return Self::Command(line);
             }
-            _ => return Self::Other(other(&fields, text)),
+            _ => return Self::Other(other(fields, text)),
         };
         Self::Files { access, paths: paths(&fields, access) }
     }
 }
 
-/// An address, a query, or the complete input.
-fn other(fields: &Map<String, Value>, text: &str) -> String {
-    let named = ["file_path", "filePath", "path", "url", "query"];
+fn other(fields: Map<String, Value>, text: &str) -> Input {
+    let names = ["file_path", "filePath", "path", "url", "query"];
     // An empty field tells nothing about the others.
     let given = |name: &&str| fields.get(*name)?.as_str().filter(|it| !it.trim().is_empty());
-    let subject = named.iter().find_map(given);
-    subject.unwrap_or(text).to_owned()
+    let mut named: Vec<_> = names.iter().filter_map(given).map(str::to_owned).collect();
+    if named.is_empty() {
+        named.push(text.to_owned());
+    }
+    let whole = if fields.is_empty() { text.to_owned() } else { Value::Object(fields).to_string() };
+    Input { named, whole }
 }
 
 fn command_of(fields: &Map<String, Value>) -> Option<&Value> {

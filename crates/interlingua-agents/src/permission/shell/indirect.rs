@@ -40,7 +40,7 @@ const BUILTINS: Names = Names(
 /// Programs with a language of their own, in which their arguments can run commands.
 const LANGUAGES: Names = Names(
     "\
-    awk dc ed emacs ex ftp gawk less lftp man mawk more mysql nano nawk nvim pico psql sftp \
+    awk dc ed emacs emacsclient ex ftp gawk less lftp m4 man mawk more mysql nano nawk nvim pico psql sftp \
     sqlite3 telnet vi view vim",
 );
 
@@ -57,16 +57,23 @@ const INTERPRETERS: Names = Names(
 /// it. Long options may be abbreviated, as most programs accept that.
 const OPTIONS: &[(&str, Names)] = &[
     ("bundle", Names("exec")),
+    ("c++", Names("-wrapper --wrapper -B -specs --specs")),
+    ("cc", Names("-wrapper --wrapper -B -specs --specs")),
     ("cargo", Names("--config -Z")),
+    ("cmake", Names("-E -P")),
     ("conda", Names("run")),
     ("fd", Names("-x -X --exec --exec-batch")),
     ("find", Names("-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls")),
+    ("g++", Names("-wrapper --wrapper -B -specs --specs")),
+    ("gcc", Names("-wrapper --wrapper -B -specs --specs")),
+    ("ghc", Names("-e -pgm")),
     ("go", Names("-exec --exec -toolexec --toolexec -vettool --vettool")),
+    ("install", Names("--strip-program")),
     ("make", MAKE),
     ("gmake", MAKE),
     ("nix", Names("run shell develop --command -c")),
     ("nix-shell", Names("--run --command")),
-    ("npm", Names("exec x --script-shell --node-options")),
+    ("npm", Names("exec x explore --script-shell --node-options")),
     ("pdm", Names("run")),
     ("pip", Names("--python")),
     ("pipenv", Names("run")),
@@ -74,8 +81,10 @@ const OPTIONS: &[(&str, Names)] = &[
     ("poetry", Names("run")),
     ("rg", Names("--pre --hostname-bin")),
     ("rsync", Names("-e --rsh --rsync-path")),
+    ("rustup", Names("run")),
     ("scp", Names("-S -o -F")),
     ("sort", Names("--compress-program")),
+    ("split", Names("--filter")),
     (
         "tar",
         Names(
@@ -224,8 +233,14 @@ const GIT_OPTIONS: Names =
 const GIT_SUBCOMMANDS: Names = Names(
     "\
     bisect config credential daemon difftool filter-branch gui hook instaweb mergetool \
-    send-email shell submodule web--browse",
+    send-email shell submodule",
 );
+
+/// Whether a subcommand of `git` is one that only `git` itself runs: a protocol of a remote, which may
+/// be a command, or a part of another subcommand.
+fn is_internal(subcommand: &str) -> bool {
+    subcommand.starts_with("remote-") || subcommand.contains("--")
+}
 
 /// Options of subcommands that run commands, set configuration, or write a file.
 const GIT_SUBCOMMAND_OPTIONS: Names = Names(
@@ -238,7 +253,8 @@ const GIT_SUBCOMMAND_OPTIONS: Names = Names(
 fn git(arguments: &[&str]) -> bool {
     let mut rest = arguments.iter().skip_while(|argument| GIT_OPTIONS.contains(argument));
     let Some(subcommand) = rest.next() else { return false };
-    if subcommand.starts_with('-') || GIT_SUBCOMMANDS.contains(subcommand) {
+    let runs = GIT_SUBCOMMANDS.contains(subcommand) || is_internal(subcommand);
+    if subcommand.starts_with('-') || runs {
         return true;
     }
     rest.any(|argument| {

@@ -95,3 +95,50 @@ fn always_allows_what_has_an_empty_subject() {
         }
     }
 }
+
+/// The rule for `rm` would be about the folder of the session.
+#[test]
+fn always_is_refused_for_a_line_that_changes_the_folder() {
+    let scene = Scene::new();
+    let bash = |line: &str| {
+        let input = serde_json::json!({ "command": line });
+        request(scene.folder.path(), "Bash", ToolKind::Execute, input)
+    };
+    let mut policy = Policy::default();
+    for line in ["cd /tmp && rm -rf src", "rm -rf src; cd ..", "pushd src; make"] {
+        policy.allow_always(&bash(line), &Always::Same).unwrap_err();
+    }
+    assert_eq!(word(&policy.judge(&bash("rm -rf src"))), Word::Ask);
+    policy.allow_always(&bash("cd . && make"), &Always::Same).unwrap();
+    assert_eq!(word(&policy.judge(&bash("make"))), Word::Allow);
+}
+
+/// What a tool does may depend on each of its fields.
+#[test]
+fn always_allows_another_tool_with_the_same_input_only() {
+    let scene = Scene::new();
+    let call = |input: serde_json::Value| {
+        request(scene.folder.path(), "mcp__http__request", ToolKind::Mcp, input)
+    };
+    let get = || call(serde_json::json!({"url": "https://a/b", "method": "GET"}));
+    let mut policy = Policy::default();
+    policy.allow_always(&get(), &Always::Same).unwrap();
+    assert_eq!(word(&policy.judge(&get())), Word::Allow);
+    let delete = call(serde_json::json!({"url": "https://a/b", "method": "DELETE"}));
+    assert_eq!(word(&policy.judge(&delete)), Word::Ask);
+}
+
+/// A field that is added must neither allow a call nor hide it from a rule that denies it.
+#[test]
+fn a_pattern_is_compared_with_every_field_that_is_named() {
+    let scene = Scene::new();
+    let judge = |rule: &str, input: serde_json::Value| {
+        let asked = request(scene.folder.path(), "WebFetch", ToolKind::Fetch, input);
+        word(&policy(Mode::Ask, &[rule]).judge(&asked))
+    };
+    let good = serde_json::json!({"url": "https://docs.rs/a"});
+    let hidden = serde_json::json!({"path": "https://docs.rs/a", "url": "https://evil/"});
+    let allow = "allow WebFetch https://docs.rs/*";
+    assert_eq!((judge(allow, good), judge(allow, hidden.clone())), (Word::Allow, Word::Ask));
+    assert_eq!(judge("deny WebFetch https://evil/*", hidden), Word::Deny);
+}

@@ -394,3 +394,69 @@ fn always_is_refused_for_a_command_in_another_folder() {
     let refused = Policy::default().allow_always(&asked, &Always::Same).unwrap_err();
     assert!(refused.contains("another folder"), "{refused}");
 }
+
+/// A server of MCP tools may run the command elsewhere, or ignore it and do something else.
+#[test]
+fn the_command_of_another_tool_is_not_free() {
+    let scene = Scene::new();
+    let root = scene.folder.path();
+    let call = |kind: ToolKind, input: serde_json::Value| {
+        request(root, "mcp__github__delete_repo", kind, input)
+    };
+    let input = || serde_json::json!({"repo": "x", "command": "true"});
+    for kind in [ToolKind::Mcp, ToolKind::default(), ToolKind::Fetch, ToolKind::Task] {
+        for mode in [Mode::Ask, Mode::AcceptEdits] {
+            assert_eq!(word(&policy(mode, &[]).judge(&call(kind.clone(), input()))), Word::Ask);
+        }
+        for mode in [Mode::Plan, Mode::Deny] {
+            let verdict = policy(mode, &[]).judge(&call(kind.clone(), input()));
+            assert_ne!(word(&verdict), Word::Allow, "{mode:?}");
+        }
+        let allows = policy(Mode::Ask, &["allow mcp__github__delete_repo true"]);
+        assert_eq!(word(&allows.judge(&call(kind.clone(), input()))), Word::Ask);
+        let allows = policy(Mode::Ask, &["allow mcp__github__delete_repo"]);
+        assert_eq!(word(&allows.judge(&call(kind.clone(), input()))), Word::Allow);
+        let denies = policy(Mode::Auto, &["deny mcp__github__delete_repo true"]);
+        assert_eq!(word(&denies.judge(&call(kind, input()))), Word::Deny);
+    }
+}
+
+/// An agent would use one of them, and this could judge another.
+#[test]
+fn a_command_with_two_folders_does_not_only_read() {
+    let scene = Scene::new();
+    let judge = |input: serde_json::Value| {
+        let asked = request(scene.folder.path(), "Bash", ToolKind::Execute, input);
+        word(&Policy::default().judge(&asked))
+    };
+    let same = serde_json::json!({"command": "cat a", "cwd": ".", "directory": "."});
+    assert_eq!(judge(same), Word::Allow);
+    let other = serde_json::json!({"command": "cat a", "cwd": ".", "directory": "/etc"});
+    assert_eq!(judge(other), Word::Ask);
+}
+
+#[test]
+fn git_and_others_run_no_command_of_their_arguments_unasked() {
+    let scene = Scene::new();
+    let rules = ["git *", "split *", "install *", "npm *", "rustup *", "cmake *", "m4 *", "gcc *"];
+    let rules: Vec<_> = rules.iter().map(|rule| format!("allow Bash {rule}")).collect();
+    let allowing = policy(Mode::Ask, &rules.iter().map(String::as_str).collect::<Vec<_>>());
+    for line in [
+        "git remote-ext o 'touch x' <<< 'connect git-upload-pack'",
+        "git remote-https a b",
+        "git submodule--helper foreach 'touch x'",
+        "split --filter='touch x' a",
+        "split --filt='touch x' a",
+        "install -s --strip-program=./x a b",
+        "npm explore a -- touch x",
+        "rustup run stable touch x",
+        "cmake -E env touch x",
+        "m4 a",
+        "gcc -wrapper ./x a.c",
+    ] {
+        assert_eq!(scene.run(&allowing, line), Word::Ask, "{line}");
+    }
+    for line in ["git remote add a b", "split a", "install a b", "npm test", "gcc -o a a.c"] {
+        assert_eq!(scene.run(&allowing, line), Word::Allow, "{line}");
+    }
+}
