@@ -10,7 +10,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use interlingua_agents::{Ended, Prompt, Stop};
 
 use crate::arguments::{ChatArguments, SessionArguments};
@@ -28,6 +28,11 @@ use slash::SlashCommand;
 pub(crate) fn run(arguments: &ChatArguments) -> Result<u8> {
     let mut session = run::resumed(&arguments.session)?;
     let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    if at_terminal && !io::stderr().is_terminal() {
+        bail!(
+            "questions and notes are shown on standard error, which is not a terminal: do not redirect it, or redirect standard output too and type commands as JSON"
+        );
+    }
     let first = session.asked.take().or_else(|| session.prompt.take());
     let started = Started::new(&session)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

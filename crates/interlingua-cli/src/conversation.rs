@@ -516,14 +516,20 @@ fn watch_reader() -> Option<oneshot::Receiver<()>> {
 }
 
 impl Answers {
-    /// The user, if standard input is a terminal, else a program that writes commands to it.
-    pub(crate) fn from_stdin(
-        requests: mpsc::UnboundedReceiver<InputRequest>,
-        ends_with_prompt: bool,
-    ) -> Self {
+    /// The user, if standard input is a terminal, else a program that writes commands to it. The session
+    /// ends with its first prompt, unless there is another one.
+    pub(crate) fn from_stdin(requests: mpsc::UnboundedReceiver<InputRequest>) -> Self {
         if io::stdin().is_terminal() && io::stderr().is_terminal() {
             return Self::AtTerminal(requests);
         }
+        Self::by_commands(requests, true)
+    }
+
+    /// Commands on standard input, which a person may type as well.
+    pub(crate) fn by_commands(
+        requests: mpsc::UnboundedReceiver<InputRequest>,
+        ends_with_prompt: bool,
+    ) -> Self {
         let (requests, commands) = (Some(requests), commands::from_stdin());
         Self::ByCommands { requests, commands, ends_with_prompt }
     }

@@ -189,7 +189,10 @@ impl Started {
             StdinUse::Answers | StdinUse::Commands => {
                 let (requests, asked) = mpsc::unbounded_channel();
                 options.input_requests = Some(requests);
-                Answers::from_stdin(asked, stdin == StdinUse::Answers)
+                match stdin {
+                    StdinUse::Commands => Answers::by_commands(asked, false),
+                    _ => Answers::from_stdin(asked),
+                }
             }
         };
         // The start may wait for servers. What it has started ends when the future is dropped.

@@ -116,6 +116,15 @@ enum Outside {
 /// Starts a chat at a terminal of its own; returns the terminal, the chat, and the terminal's modes
 /// before.
 fn at_terminal(name: &str, folder: &Path) -> (File, Child, LocalModes) {
+    with_terminal(name, folder, |_| {})
+}
+
+/// The same, with other streams.
+fn with_terminal(
+    name: &str,
+    folder: &Path,
+    redirect: impl FnOnce(&mut Command),
+) -> (File, Child, LocalModes) {
     // The chat must not inherit it, or the terminal could not be closed.
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = openpt(flags).unwrap();
@@ -127,6 +136,7 @@ fn at_terminal(name: &str, folder: &Path) -> (File, Child, LocalModes) {
     command.args(["--ctty", env!("CARGO_BIN_EXE_interlingua"), "chat"]);
     command.arg(talker(name)).env("XDG_STATE_HOME", folder);
     command.stdin(side()).stdout(side()).stderr(side());
+    redirect(&mut command);
     let before = tcgetattr(&master).unwrap().local_modes;
     // The command has the other ends of the terminal, too, and is dropped here.
     let chat = command.spawn().unwrap();
@@ -161,6 +171,34 @@ fn a_prompt_that_is_typed_as_soon_as_a_turn_ends_is_sent() {
     // One clears the line, the other one quits.
     master.write_all(b"\x03\x03").unwrap();
     assert_eq!(chat.wait().unwrap().code(), Some(0));
+}
+
+/// It waited for a person who was never asked, and ignored what was typed.
+#[test]
+fn commands_may_be_typed_if_the_output_is_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut master, mut chat, _) = with_terminal("typed-json", folder.path(), |command| {
+        command.stdout(Stdio::piped());
+    });
+    // The second is the end of the input.
+    master.write_all(b"{\"prompt\":\"hello\"}\n\x04").unwrap();
+    let mut written = String::new();
+    chat.stdout.take().unwrap().read_to_string(&mut written).unwrap();
+    assert!(written.contains(r#""text":"hello""#), "{written}");
+    assert_eq!(chat.wait().unwrap().code(), Some(0));
+}
+
+/// The line editor and a reader of commands shared the terminal, and no question was seen.
+#[test]
+fn a_chat_needs_standard_error_for_its_questions() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_master, chat, _) = with_terminal("no-stderr", folder.path(), |command| {
+        command.stderr(Stdio::piped());
+    });
+    let ended = chat.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(2));
+    let shown = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(shown.contains("standard error"), "{shown}");
 }
 
 /// Only the line editor was awaited, so a chat survived these signals until Enter was pressed.
