@@ -49,12 +49,15 @@ pub enum Error {
     },
     /// The agent cannot call tools of the client.
     #[error(
-        "{agent} cannot call tools of the client when it is started like this: leave `--exec` and `--screen` out"
+        "{agent} cannot call tools of the client when it is started like this: use the protocol of a known agent, without `--exec` and `--screen`, and with settings that are plain JSON"
     )]
     NoClientTools {
         /// The agent.
-        agent: &'static str,
+        agent: String,
     },
+    /// The tools of the client are offered to another session.
+    #[error("these tools of the client are those of another session: offer them once more")]
+    ClientToolsTaken,
     /// A settings file, or the description of a program, cannot be used.
     #[error("{path}: {problem}")]
     InvalidFile {
@@ -133,6 +136,7 @@ impl Error {
             Self::NoMode { .. }
             | Self::NoScreen { .. }
             | Self::NoClientTools { .. }
+            | Self::ClientToolsTaken
             | Self::NotRestarted => Fault::Unsupported,
             Self::NotInstalled { .. }
             | Self::NotPrepared { .. }

@@ -220,7 +220,7 @@ impl Live {
             policy,
             input_requests,
             pending: PendingRequests::default(),
-            client_calls: client_tools.map(ClientCalls::new),
+            client_calls: client_tools.map(ClientCalls::new).transpose()?,
             record,
             redactor,
             max_unread,

@@ -189,14 +189,15 @@ impl Reader {
     }
 
     /// Takes a call that the server of the client's tools received, and emits it unless the agent's
-    /// stream has reported it. Returns its emitted id. The caller [emits](Self::emit) the answer.
+    /// stream has reported it. Returns its emitted id; `None` if the call has ended already. The caller
+    /// [emits](Self::emit) the answer.
     pub fn client_call<S: Sink>(
         &mut self,
         call: &ClientCall<'_>,
         now: Option<u64>,
         sink: &mut S,
-    ) -> Result<String, S::Error> {
-        let mut id = String::new();
+    ) -> Result<Option<String>, S::Error> {
+        let mut id = None;
         self.with_outlet(now, sink, |reader, outlet| {
             reader.core.begin("", outlet);
             id = reader.core.grammar.client_call(call, outlet);

@@ -98,7 +98,11 @@ fn plan(request: &Request) -> Result<Plan, Error> {
         arguments.extend(words(&["--allowedTools", &format!("mcp__{SERVER_NAME}")]));
     }
     let plan = Plan::live("claude", arguments, ClaudeDriver::default());
-    Ok(Plan { restricted, scratch, ..plan.calling_client(ClientToolNeeds::default()) })
+    Ok(Plan {
+        restricted,
+        scratch,
+        ..plan.calling_client(ClientToolNeeds { passes_ids: true, ..ClientToolNeeds::default() })
+    })
 }
 
 /// The server of the client's tools. They are listed from the start, instead of being searched for.

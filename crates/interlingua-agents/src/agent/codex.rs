@@ -55,7 +55,7 @@ fn app_server(request: &Request) -> Plan {
     };
     let arguments = words(&["-c", QUESTIONS, "-c", NO_WARNING, "app-server"]);
     let plan = Plan::live("codex-app-server", arguments, CodexDriver::new(thread));
-    plan.calling_client(ClientToolNeeds::default())
+    plan.calling_client(ClientToolNeeds { passes_ids: true, ..ClientToolNeeds::default() })
 }
 
 /// An unattended run, which requests no permissions.

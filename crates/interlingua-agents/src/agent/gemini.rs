@@ -91,7 +91,9 @@ priority = 900
 
 /// Allows the tools of the client, which can refuse.
 fn client_tool_rule() -> String {
-    format!("[[rule]]\ntoolName = \"mcp_{SERVER_NAME}_*\"\ndecision = \"allow\"\npriority = 500\n")
+    format!(
+        "[[rule]]\nmcpName = \"{SERVER_NAME}\"\ntoolName = \"*\"\ndecision = \"allow\"\npriority = 500\n"
+    )
 }
 
 /// Gemini gives a call up after 10 minutes, which cannot be configured over ACP. The call ends before,

@@ -175,6 +175,8 @@ pub struct ClientToolNeeds {
     pub late: bool,
     /// How long the agent waits for the answer to a call, if it cannot be configured.
     pub limit: Option<Duration>,
+    /// The agent passes its own ids of calls on. What another one sends in their place is not trusted.
+    pub passes_ids: bool,
 }
 
 /// How a prompt reaches an agent.
@@ -376,7 +378,7 @@ impl KnownAgent {
         };
         let plan = plan(request)?;
         if request.client_tools.is_some() && plan.client_tools.is_none() {
-            return Err(Error::NoClientTools { agent: self.title });
+            return Err(Error::NoClientTools { agent: self.title.to_owned() });
         }
         let ignored = plan.restricted.then_some(self.ignored);
         let repository = repository::warning(self.title, ignored, self.loosenings, request);
@@ -397,7 +399,7 @@ impl Plan {
         arguments.extend(request.flags.iter().map(OsString::from));
         let named = |(name, value): (&str, String)| (name.to_owned(), value);
         let defaults = self.environment.into_iter().map(named);
-        let overrides = self.overrides.into_iter().map(named);
+        let overrides = self.overrides.into_iter().chain(without_proxy(request)).map(named);
         let requested = request.environment.iter().cloned();
         let environment = defaults.chain(requested).chain(overrides).collect();
         let dialect = match interlingua::dialect::find(self.dialect) {
@@ -424,6 +426,20 @@ impl Plan {
         let client_tools = client_tools.unwrap_or_default();
         Ok(Launch { delivery, input_framing, scratch, model, client_tools, ..launch })
     }
+}
+
+/// Keeps an agent that calls tools of the client from sending their token to a proxy.
+fn without_proxy(request: &Request) -> Vec<(&'static str, String)> {
+    if request.client_tools.is_none() {
+        return Vec::new();
+    }
+    let names = ["NO_PROXY", "no_proxy"].into_iter();
+    let added = names.map(|name| {
+        let before = request.variable(name).map(|value| value.to_string_lossy().into_owned());
+        let before = before.filter(|before| !before.is_empty());
+        (name, before.map_or_else(String::new, |before| before + ",") + "127.0.0.1,localhost")
+    });
+    added.collect()
 }
 
 /// The ACP session of a request; the agent's own file adds its model and the names of its modes.

@@ -155,6 +155,9 @@ impl Program {
     /// Prepares one launch for a request.
     pub fn launch(&self, request: &Request) -> Result<Launch, Error> {
         request.check()?;
+        if request.client_tools.is_some() {
+            return Err(Error::NoClientTools { agent: self.command.clone() });
+        }
         let program = find_on_path(&self.command).ok_or_else(|| Error::NotInstalled {
             agent: self.command.clone(),
             program: self.command.clone(),

@@ -131,7 +131,8 @@ fn acp(request: &Request, has_settings: bool) -> Plan {
     let mut session = AcpSession { mode_names, restarts_for_model, ..session(request) };
     session.client_tools.take_if(|_| !has_settings);
     // A prompt is taken before the tools are known, and fails to call them.
-    let needs = ClientToolNeeds { late: true, limit: has_settings.then_some(CALL_LIMIT) };
+    let limit = has_settings.then_some(CALL_LIMIT);
+    let needs = ClientToolNeeds { late: true, limit, passes_ids: false };
     Plan::acp(arguments, session).calling_client(needs)
 }
 

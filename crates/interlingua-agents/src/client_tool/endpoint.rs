@@ -18,6 +18,8 @@ pub struct Endpoint {
     pub url: String,
     /// The value of the header `Authorization`, which is a secret.
     pub authorization: String,
+    /// No tool changes anything, so that several calls may run at once.
+    pub only_reads: bool,
 }
 
 impl Endpoint {
@@ -56,7 +58,8 @@ mod tests {
     #[test]
     fn the_token_is_not_shown() {
         let authorization = "Bearer abc".to_owned();
-        let endpoint = Endpoint { url: "http://127.0.0.1:1/mcp".to_owned(), authorization };
+        let url = "http://127.0.0.1:1/mcp".to_owned();
+        let endpoint = Endpoint { url, authorization, only_reads: false };
         let shown = format!("{endpoint:?}");
         assert!(shown.contains("127.0.0.1") && !shown.contains("abc"), "{shown}");
     }

@@ -13,12 +13,15 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::{ClientResult, ClientTool, SERVER_NAME};
 
 /// How often an agent learns that a call is still open. Some agents give up a call that is silent.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(20);
+
+/// The most calls of a session that wait at once. Each keeps its input.
+const MOST_OPEN: usize = 64;
 
 /// What a session learns of its tools.
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub(crate) enum ToolMessage {
 pub(crate) struct ReceivedCall {
     /// Its number in the session.
     pub(crate) number: u64,
+    /// The number of disconnections before it, by which calls of an earlier process are recognised.
+    pub(crate) generation: u64,
     /// The agent's own id of the call, if it passes it on.
     pub(crate) native: Option<String>,
     pub(crate) tool: String,
@@ -46,15 +51,18 @@ pub(crate) struct ReceivedCall {
 #[derive(Debug, Clone)]
 pub(super) struct Handler {
     shared: Arc<Shared>,
+    generation: u64,
 }
 
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
     tools: Vec<Tool>,
     messages: mpsc::UnboundedSender<ToolMessage>,
     /// The number of times that the tools were listed.
     listings: watch::Sender<u64>,
     calls: AtomicU64,
+    /// The calls that may still be opened.
+    open: Arc<Semaphore>,
 }
 
 impl Handler {
@@ -64,8 +72,19 @@ impl Handler {
         listings: watch::Sender<u64>,
     ) -> Self {
         let tools = tools.iter().map(listed).collect();
-        let shared = Shared { tools, messages, listings, calls: AtomicU64::new(0) };
-        Self { shared: Arc::new(shared) }
+        let (calls, open) = (AtomicU64::new(0), Arc::new(Semaphore::new(MOST_OPEN)));
+        let shared = Shared { tools, messages, listings, calls, open };
+        Self { shared: Arc::new(shared), generation: 0 }
+    }
+
+    /// The same for the connections after a number of disconnections.
+    pub(super) fn after(&self, generation: u64) -> Self {
+        Self { shared: Arc::clone(&self.shared), generation }
+    }
+
+    #[cfg(test)]
+    pub(super) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
     }
 
     /// Waits for the answer to a call, and reports to the agent that it is still open.
@@ -152,13 +171,18 @@ impl ServerHandler for Handler {
             let problem = format!("there is no tool `{}`, only {}", request.name, known.join(", "));
             return Ok(CallToolResult::error(vec![ContentBlock::text(problem)]).into());
         }
+        let Ok(_permit) = self.shared.open.try_acquire() else {
+            let problem = format!("{MOST_OPEN} calls wait for the user already: wait for them");
+            return Ok(CallToolResult::error(vec![ContentBlock::text(problem)]).into());
+        };
         let (answer, answered) = oneshot::channel();
         let number = self.shared.calls.fetch_add(1, Ordering::Relaxed);
         let messages = &self.shared.messages;
         let withdrawal = Withdrawal { number, messages };
         let input = serde_json::Value::Object(request.arguments.unwrap_or_default()).to_string();
         let (native, tool) = (native_id(&context.meta), request.name.into_owned());
-        let call = ReceivedCall { number, native, tool, input, answer };
+        let generation = self.generation;
+        let call = ReceivedCall { number, generation, native, tool, input, answer };
         // If the session has ended, the receiver of the answer notices.
         let _ = messages.send(ToolMessage::Called(call));
         let result = self.wait(answered, &context).await;

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,11 +16,11 @@ use hyper::body::Incoming;
 use hyper::header::AUTHORIZATION;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 use tower_service::Service as _;
 
@@ -28,8 +29,48 @@ use super::{ClientTool, Endpoint, SERVER_NAME};
 
 type McpService = StreamableHttpService<Handler, LocalSessionManager>;
 
+/// The service of a session, and the connections that it has.
+struct Offered {
+    service: McpService,
+    sessions: Arc<LocalSessionManager>,
+}
+
+impl Offered {
+    fn new(handler: Handler) -> Self {
+        let mut sessions = LocalSessionManager::default();
+        // A person may take longer than any period of inactivity. The sessions end with the offer.
+        sessions.session_config.keep_alive = None;
+        // Gemini disconnects after an event without data, with which a stream would begin.
+        sessions.session_config.sse_retry = None;
+        let settings =
+            StreamableHttpServerConfig::default().with_sse_retry(None).enforce_origin_validation();
+        let sessions = Arc::new(sessions);
+        let factory = move || Ok(handler.clone());
+        let service = StreamableHttpService::new(factory, Arc::clone(&sessions), settings);
+        Self { service, sessions }
+    }
+
+    /// Ends all connections. The library keeps a session until it is closed, also if its client is gone.
+    fn end(self) {
+        self.service.config.cancellation_token.cancel();
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let sessions = std::mem::take(&mut *self.sessions.sessions.write().await);
+            for session in sessions.values() {
+                // It may have ended by itself.
+                let _ = session.close().await;
+            }
+        });
+    }
+}
+
 /// The path of the server.
 const PATH: &str = "/mcp";
+
+/// How long a client may take for the head of a request, and how many may be connected: other users of
+/// the machine reach the port, too.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+const MOST_CONNECTIONS: usize = 1024;
 
 /// How long to wait before connections are accepted again, after that has failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -57,16 +98,16 @@ impl Drop for Shared {
 /// The services of the sessions, by their tokens. The tokens are random and long, so that the time
 /// that a lookup takes tells nothing about them.
 #[derive(Default)]
-struct Offers(Mutex<HashMap<String, McpService>>);
+struct Offers(Mutex<HashMap<String, Offered>>);
 
 impl Offers {
-    fn with<T>(&self, change: impl FnOnce(&mut HashMap<String, McpService>) -> T) -> T {
+    fn with<T>(&self, change: impl FnOnce(&mut HashMap<String, Offered>) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn find(&self, request: &Request<Incoming>) -> Option<McpService> {
         let token = request.headers().get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?;
-        self.with(|offers| offers.get(token).cloned())
+        self.with(|offers| offers.get(token).map(|offered| offered.service.clone()))
     }
 }
 
@@ -88,8 +129,11 @@ impl ClientToolServer {
         Ok(Self { shared: Arc::new(Shared { address, offers, accepting }) })
     }
 
-    /// Offers tools to one session, for as long as the result exists.
+    /// Offers tools to one session, for as long as the result exists. Tools that no agent could call
+    /// are an error.
     pub fn offer(&self, tools: Vec<ClientTool>) -> io::Result<ClientToolOffer> {
+        let invalid = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
+        ClientTool::check(&tools).map_err(invalid)?;
         let token = random_token()?;
         let (messages, received) = mpsc::unbounded_channel();
         let (listings, listed) = watch::channel(0);
@@ -99,24 +143,14 @@ impl ClientToolServer {
             tools,
             token,
             handler,
+            disconnections: AtomicU64::new(0),
             received: Mutex::new(Some(received)),
             listed,
         };
-        offer.disconnect();
+        let offered = Offered::new(offer.handler.clone());
+        self.shared.offers.with(|offers| offers.insert(offer.token.clone(), offered));
         Ok(offer)
     }
-}
-
-/// The service of a session, whose connections end when the token of its settings is cancelled.
-fn service(handler: Handler) -> McpService {
-    let mut sessions = LocalSessionManager::default();
-    // A person may take longer than any period of inactivity. The sessions end with the offer.
-    sessions.session_config.keep_alive = None;
-    // Gemini disconnects after an event without data, with which a stream would begin.
-    sessions.session_config.sse_retry = None;
-    let settings =
-        StreamableHttpServerConfig::default().with_sse_retry(None).enforce_origin_validation();
-    StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(sessions), settings)
 }
 
 /// The tools of one session at the [server](ClientToolServer).
@@ -125,6 +159,7 @@ pub struct ClientToolOffer {
     tools: Vec<ClientTool>,
     token: String,
     handler: Handler,
+    disconnections: AtomicU64,
     received: Mutex<Option<mpsc::UnboundedReceiver<ToolMessage>>>,
     listed: watch::Receiver<u64>,
 }
@@ -138,7 +173,9 @@ impl ClientToolOffer {
     /// Where the agent finds them.
     pub fn endpoint(&self) -> Endpoint {
         let url = format!("http://{}{PATH}", self.server.shared.address);
-        Endpoint { url, authorization: format!("Bearer {}", self.token) }
+        let authorization = format!("Bearer {}", self.token);
+        let only_reads = self.tools.iter().all(|tool| tool.read_only);
+        Endpoint { url, authorization, only_reads }
     }
 
     /// The secret by which the agent is known.
@@ -160,9 +197,22 @@ impl ClientToolOffer {
     /// Ends all connections. An agent that was asked to exit may not do so before, and the next one
     /// begins anew.
     pub(crate) fn disconnect(&self) {
-        let (token, next) = (self.token.clone(), service(self.handler.clone()));
+        let generation = self.disconnections.fetch_add(1, Ordering::Relaxed) + 1;
+        let next = Offered::new(self.handler.after(generation));
+        let token = self.token.clone();
         let before = self.server.shared.offers.with(|offers| offers.insert(token, next));
-        end(before);
+        before.into_iter().for_each(Offered::end);
+    }
+
+    /// The number of disconnections, which the calls of the present process have, too.
+    pub(crate) fn generation(&self) -> u64 {
+        self.disconnections.load(Ordering::Relaxed)
+    }
+
+    /// What all connections share, by which a test finds out whether one is left.
+    #[cfg(test)]
+    pub(super) fn shared_handler(&self) -> Arc<super::handler::Shared> {
+        self.handler.shared()
     }
 
     /// Counts how often an agent has listed the tools.
@@ -173,13 +223,8 @@ impl ClientToolOffer {
 
 impl Drop for ClientToolOffer {
     fn drop(&mut self) {
-        end(self.server.shared.offers.with(|offers| offers.remove(&self.token)));
-    }
-}
-
-fn end(service: Option<McpService>) {
-    if let Some(service) = service {
-        service.config.cancellation_token.cancel();
+        let offered = self.server.shared.offers.with(|offers| offers.remove(&self.token));
+        offered.into_iter().for_each(Offered::end);
     }
 }
 
@@ -198,12 +243,18 @@ fn random_token() -> io::Result<String> {
 }
 
 async fn accept(listener: TcpListener, offers: Arc<Offers>) {
+    let free = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         match listener.accept().await {
             Ok((connection, _)) => {
+                let Ok(permit) = Arc::clone(&free).try_acquire_owned() else { continue };
                 // An answer is small, and the agent waits for it.
                 let _ = connection.set_nodelay(true);
-                tokio::spawn(serve(connection, Arc::clone(&offers)));
+                let offers = Arc::clone(&offers);
+                tokio::spawn(async move {
+                    serve(connection, offers).await;
+                    drop(permit);
+                });
             }
             // Most likely the process has too many open files.
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -218,6 +269,8 @@ async fn serve(connection: TcpStream, offers: Arc<Offers>) {
     });
     // What goes wrong with a connection concerns the agent only.
     let _ = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
         .serve_connection(TokioIo::new(connection), answer)
         .await;
 }

@@ -1,5 +1,6 @@
 //! The MCP server, as a client of the protocol sees it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
@@ -199,8 +200,59 @@ async fn a_token_reaches_its_own_tools_only() {
     }
     for authorization in ["Bearer ", "Bearer x", "Bearer \u{0}"] {
         let url = one.endpoint().url;
-        let forged = Endpoint { url, authorization: authorization.to_owned() };
+        let authorization = authorization.to_owned();
+        let forged = Endpoint { url, authorization, only_reads: false };
         let refused = tokio::time::timeout(Duration::from_secs(20), connect(&forged)).await;
-        assert!(refused.unwrap().is_err(), "{authorization:?}");
+        assert!(refused.unwrap().is_err(), "{forged:?}");
     }
+}
+
+#[tokio::test]
+async fn tools_that_no_agent_could_call_are_not_offered() {
+    let server = ClientToolServer::start().unwrap();
+    let refused = server.offer(vec![tool("a"), tool("a")]).unwrap_err();
+    assert!(refused.to_string().contains("two tools"), "{refused}");
+}
+
+/// The library keeps a session until it is closed, also if its client is gone.
+#[tokio::test]
+async fn a_disconnected_agent_leaves_no_session() {
+    let offer = offer(ClientTool::form()).await;
+    let agent = connect(&offer.endpoint()).await.unwrap();
+    agent.list_all_tools().await.unwrap();
+    let shared = offer.shared_handler();
+    let before = Arc::strong_count(&shared);
+    offer.disconnect();
+    // The end of the session is no event here.
+    for _ in 0..500 {
+        if Arc::strong_count(&shared) < before {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(Arc::strong_count(&shared) < before);
+}
+
+/// An agent in a loop must not fill the memory.
+#[tokio::test]
+async fn the_number_of_open_calls_is_bounded() {
+    let offer = offer(ClientTool::form()).await;
+    let mut messages = offer.take_messages().unwrap();
+    let agent = connect(&offer.endpoint()).await.unwrap();
+    let calls = (0..65).map(|_| {
+        let peer = agent.peer().clone();
+        tokio::spawn(async move { peer.call_tool(call("getFormSnapshot", json!({}))).await })
+    });
+    let mut calls: Vec<_> = calls.collect();
+    let mut open = Vec::new();
+    for _ in 0..64 {
+        open.push(next_call(&mut messages).await);
+    }
+    let refused = loop {
+        if let Some(at) = calls.iter().position(|call| call.is_finished()) {
+            break calls.remove(at).await.unwrap().unwrap();
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(text(&refused).contains("64 calls wait"), "{}", text(&refused));
 }

@@ -43,7 +43,7 @@ fn mcp_server(tools: &Endpoint) -> Value {
         "http_headers": tools.headers(),
         "tool_timeout_sec": LONGEST_WAIT.as_secs(),
         "default_tools_approval_mode": "approve",
-        "supports_parallel_tool_calls": true,
+        "supports_parallel_tool_calls": tools.only_reads,
         "required": true,
     })
 }

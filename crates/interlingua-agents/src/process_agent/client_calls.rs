@@ -14,11 +14,15 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::{Live, Wake, now_ms, until};
 use crate::agent::{ClientToolNeeds, Launch};
 use crate::client_tool::{ClientResult, ClientToolOffer, ReceivedCall, ToolMessage};
+use crate::error::Error;
 use crate::permission::{Decision, PermissionRequest};
 use crate::session::{ClientCall, Refused, Wanted};
 
 /// How long an agent that takes prompts before it knows the tools may take to list them.
 const LISTED_WITHIN: Duration = Duration::from_secs(20);
+
+/// How long the list takes to be known to the agent.
+const LISTING_SETTLES: Duration = Duration::from_millis(50);
 
 /// The answer to a call that no client can run.
 pub(super) const NO_CLIENT: &str = "no client is connected that could run this tool";
@@ -30,10 +34,19 @@ pub(super) struct ClientCalls {
     offer: Arc<ClientToolOffer>,
     messages: mpsc::UnboundedReceiver<ToolMessage>,
     listings: watch::Receiver<u64>,
-    /// The number of listings before the running process, and until when the next one is awaited.
-    awaited: Option<(u64, Instant)>,
+    /// The list of tools is awaited, before which no prompt is sent.
+    awaited: Option<AwaitedList>,
     needs: ClientToolNeeds,
     open: Vec<OpenCall>,
+}
+
+/// A list of tools that an agent has not requested, or has not received for long enough.
+#[derive(Debug)]
+struct AwaitedList {
+    /// It was requested, and is on its way.
+    requested: bool,
+    /// Until when it is awaited.
+    until: Instant,
 }
 
 /// A call that the agent waits for.
@@ -45,24 +58,24 @@ struct OpenCall {
 }
 
 impl ClientCalls {
-    pub(super) fn new(offer: Arc<ClientToolOffer>) -> Self {
-        let (closed, nothing) = mpsc::unbounded_channel();
-        drop(closed);
-        Self {
-            messages: offer.take_messages().unwrap_or(nothing),
+    /// The calls of a session. An offer is for one session.
+    pub(super) fn new(offer: Arc<ClientToolOffer>) -> Result<Self, Error> {
+        Ok(Self {
+            messages: offer.take_messages().ok_or(Error::ClientToolsTaken)?,
             listings: offer.listings(),
             awaited: None,
             needs: ClientToolNeeds::default(),
             open: Vec::new(),
             offer,
-        }
+        })
     }
 
     /// A process of the agent was started.
     pub(super) fn begin_epoch(&mut self, launch: &Launch, now: Instant) {
         self.needs = launch.client_tools;
-        let before = *self.listings.borrow_and_update();
-        self.awaited = self.needs.late.then(|| (before, now + LISTED_WITHIN));
+        self.listings.mark_unchanged();
+        let awaited = AwaitedList { requested: false, until: now + LISTED_WITHIN };
+        self.awaited = self.needs.late.then_some(awaited);
     }
 
     /// The process was asked to exit. Gemini does not while it is connected.
@@ -70,8 +83,9 @@ impl ClientCalls {
         self.offer.disconnect();
     }
 
-    /// The process is gone, and nothing waits any more.
+    /// The process is gone, and nothing waits any more. What it called last is not for the next one.
     pub(super) fn end_epoch(&mut self) {
+        self.offer.disconnect();
         self.open.clear();
         self.awaited = None;
     }
@@ -96,14 +110,18 @@ impl ClientCalls {
 /// Waits for a call, or for the tools to be listed. Without tools, forever.
 pub(super) async fn wait(calls: Option<&mut ClientCalls>) -> Wake {
     let Some(calls) = calls else { return std::future::pending().await };
-    let due = calls.awaited.map(|(_, due)| due);
+    let due = calls.awaited.as_ref().map(|awaited| awaited.until);
     tokio::select! {
         Some(message) = calls.messages.recv() => Wake::Tool(message),
         Ok(()) = calls.listings.changed(), if due.is_some() => {
-            calls.awaited = None;
+            let until = Instant::now() + LISTING_SETTLES;
+            calls.awaited = Some(AwaitedList { requested: true, until });
             Wake::Again
         }
-        () = until(due), if due.is_some() => Wake::NoTools,
+        () = until(due), if due.is_some() => match calls.awaited.take() {
+            Some(AwaitedList { requested: false, .. }) => Wake::NoTools,
+            _ => Wake::Again,
+        },
         else => std::future::pending().await,
     }
 }
@@ -111,19 +129,19 @@ pub(super) async fn wait(calls: Option<&mut ClientCalls>) -> Wake {
 impl Live {
     /// Whether prompts are held back until the agent knows the tools.
     pub(super) fn awaits_tools(&self) -> bool {
-        let Some(calls) = &self.client_calls else { return false };
-        calls.awaited.is_some_and(|(before, _)| *calls.listings.borrow() == before)
+        self.client_calls.as_ref().is_some_and(|calls| calls.awaited.is_some())
     }
 
     pub(super) fn tools_overdue(&mut self) {
-        self.client_calls.iter_mut().for_each(|calls| calls.awaited = None);
         self.warn("the agent has not asked for the tools of the client, and may not know them");
     }
 
     /// Whether a permission request is about a call of the client, which can refuse it itself. Its name
     /// would not do: a tool of the agent may have the same one.
     pub(super) fn is_of_client(&self, request: &PermissionRequest) -> bool {
-        self.client_calls.is_some() && self.outlets.watch.has_client_call(&request.call)
+        let Some(calls) = &self.client_calls else { return false };
+        let is_offered = calls.offer.tools().iter().any(|tool| tool.name == request.tool);
+        is_offered && self.outlets.watch.has_client_call(&request.call)
     }
 
     pub(super) async fn tool_message(&mut self, message: ToolMessage) {
@@ -143,16 +161,24 @@ impl Live {
 
     /// The agent calls a tool: the turn waits for the client.
     fn client_called(&mut self, call: ReceivedCall) {
-        let ReceivedCall { number, native, tool, input, answer } = call;
-        if self.epoch.is_none() || self.stop.is_some() {
-            // The process that called is gone, or ends.
+        let ReceivedCall { number, generation, native, tool, input, answer } = call;
+        let Some(calls) = self.client_calls.as_ref() else { return };
+        // The process that called is gone, or ends, or its turn has ended before its call arrived.
+        let is_late = generation != calls.offer.generation() || !self.in_turn;
+        if is_late || self.epoch.is_none() || self.stop.is_some() {
+            let _ = answer.send(ClientResult::Error("no turn is running any more".to_owned()));
             return;
         }
+        let native = native.filter(|_| calls.needs.passes_ids);
         let input = self.redactor.redact_text(&input).into_owned();
         let received =
             interlingua::ClientCall { native: native.as_deref(), tool: &tool, input: &input };
         let (reader, outlets, now) = (&mut self.reader, &mut self.outlets, Some(now_ms()));
         let Ok(id) = reader.client_call(&received, now, outlets);
+        let Some(id) = id else {
+            let _ = answer.send(ClientResult::Error("this call has ended already".to_owned()));
+            return;
+        };
         let Ok(_) = reader.suspend(now, outlets);
         self.outlets.pass_on(self.record.as_mut(), &mut self.outbox);
         if let Some(calls) = &mut self.client_calls {

@@ -67,7 +67,7 @@ impl Live {
     }
 
     pub(super) fn forget_request(&mut self, id: &str) {
-        self.clock.resolved(id);
+        self.clock.resolved(id, Instant::now());
         self.pending.remove(id);
         self.client_calls.iter_mut().for_each(|calls| calls.forget(id));
     }

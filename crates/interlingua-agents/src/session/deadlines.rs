@@ -171,8 +171,13 @@ impl Clock {
         self.pending.push((call, now, limit.map_or(usual, |limit| limit.min(usual))));
     }
 
-    pub(crate) fn resolved(&mut self, request: &str) {
+    /// A request was answered, or is not needed any more. The silence of the agent begins only now.
+    pub(crate) fn resolved(&mut self, request: &str, now: Instant) {
+        let before = self.pending.len();
         self.pending.retain(|(pending, ..)| pending != request);
+        if self.pending.len() < before {
+            self.last_output = now;
+        }
     }
 
     /// The agent was asked to stop its turn, or to exit.
@@ -309,7 +314,7 @@ mod tests {
         clock.requested("r1".into(), now);
         let due = (Due::Unanswered("r1".into()), now + Duration::from_secs(300));
         assert_eq!(clock.next(false), Some(due));
-        clock.resolved("r1");
+        clock.resolved("r1", now);
         assert!(matches!(clock.next(false), Some((Due::Stop(_), _))));
     }
 

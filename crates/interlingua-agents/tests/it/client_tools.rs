@@ -9,8 +9,8 @@ use interlingua_agents::driver::ClaudeDriver;
 use interlingua_agents::permission::Decision;
 use interlingua_agents::process::Input;
 use interlingua_agents::{
-    ClientTool, ClientToolOffer, ClientToolServer, Endpoint, InputRequest, Options, ProcessAgent,
-    Refused, Wanted,
+    Agent, ClientTool, ClientToolOffer, ClientToolServer, Endpoint, InputRequest, Options,
+    ProcessAgent, Refused, Wanted,
 };
 use rmcp::model::{CallToolRequestParams, CallToolResult};
 use rmcp::service::RunningService;
@@ -234,4 +234,48 @@ async fn the_token_is_redacted() {
     let all = serde_json::to_string(&events).unwrap();
     assert!(all.contains("repeat Bearer [") && !all.contains(token), "{all}");
     assert!(!ended.redacted.is_empty());
+}
+
+/// The silence of the agent begins with the answer. Before, a late answer ended the session at once.
+#[tokio::test]
+async fn a_call_may_take_longer_than_the_limit_for_silence() {
+    let mut options = options();
+    let silence = Duration::from_secs(2);
+    options.deadlines.silence = Some(silence);
+    let mut scene = Scene::new(options).await;
+    for word in ["one", "two"] {
+        let waits = scene.call(word);
+        let asked = scene.next().await;
+        // The time that passes is what is tested.
+        tokio::time::sleep(silence + Duration::from_millis(100)).await;
+        scene.session.handle.answer(asked.id(), json!(word)).await.unwrap();
+        assert_eq!(text(&within(waits).await.unwrap()), word);
+    }
+}
+
+/// A call that arrives after the end of its turn would open one that never ends.
+#[tokio::test]
+async fn a_call_outside_of_a_turn_is_refused() {
+    let mut scene = Scene::new(options()).await;
+    scene.session.handle.interrupt().await.unwrap();
+    scene.session.until(|event| event["type"] == "turn_ended").await;
+    let result = within(scene.call("late")).await.unwrap();
+    assert!(text(&result).contains("no turn is running"), "{}", text(&result));
+    scene.session.handle.prompt("repeat this").await.unwrap();
+    let is_end = |event: &Value| event["type"] == "turn_ended";
+    let second = scene.session.until_seen(2, is_end).await;
+    assert_eq!(second["outcome"], "completed");
+    let started = scene.session.events.iter().filter(|event| event["type"] == "tool_started");
+    assert_eq!(started.count(), 0);
+}
+
+/// The calls of two sessions could not be told apart.
+#[tokio::test]
+async fn an_offer_is_for_one_session() {
+    let server = ClientToolServer::start().unwrap();
+    let offer = Arc::new(server.offer(ClientTool::form()).unwrap());
+    let agent = || ProcessAgent::new(waiter()).with_client_tools(Some(Arc::clone(&offer)));
+    let _session = Watched::open(agent(), options()).await;
+    let refused = Box::new(agent()).start(options()).await.unwrap_err();
+    assert!(refused.to_string().contains("another session"), "{refused}");
 }

@@ -171,6 +171,14 @@ impl Calls {
         }
     }
 
+    /// Whether a call is open, and one of this tool that the client runs.
+    pub(super) fn is_open_call_of(&self, id: &str, tool: &str) -> bool {
+        match self.calls.get(&key(&Text::plain(id))) {
+            Some(Call::Open(open)) => open.executor == Executor::Client && open.name == tool,
+            _ => false,
+        }
+    }
+
     /// Whether the input of a call was emitted.
     pub(super) fn has_input(&self, id: &str) -> bool {
         match self.calls.get(&key(&Text::plain(id))) {

@@ -34,7 +34,8 @@ struct Known {
 }
 
 impl ClientCalls {
-    pub(super) fn begin_epoch(&mut self) {
+    /// Forgets the calls of a turn or a process that has ended.
+    pub(super) fn forget(&mut self) {
         self.reported.clear();
         self.received.clear();
     }
@@ -104,19 +105,21 @@ impl Grammar {
         }
     }
 
-    /// Takes a call that the server of the client's tools received, and returns its emitted id.
-    pub(crate) fn client_call(&mut self, call: &ClientCall<'_>, emit: Emit<'_>) -> String {
-        let known = match call.native {
-            Some(native) => {
-                let native = Text::plain(native);
-                self.calls.is_known(&native).then(|| self.calls.emitted_id(&native))
-            }
+    /// Takes a call that the server of the client's tools received, and returns its emitted id; `None` if
+    /// it has ended already.
+    pub(crate) fn client_call(&mut self, call: &ClientCall<'_>, emit: Emit<'_>) -> Option<String> {
+        let native = call.native.map(Text::plain);
+        let known = match &native {
+            Some(native) => self.calls.is_known(native).then(|| self.calls.emitted_id(native)),
             None => self.reported_as(call),
         };
         let Some(id) = known else {
             let id = call.native.map_or_else(|| self.calls.fresh_id(), str::to_owned);
-            return self.start_client_call(&id, call, emit);
+            return Some(self.start_client_call(&id, call, emit));
         };
+        if !self.calls.is_open_call_of(&id, call.tool) {
+            return None;
+        }
         self.calls.note_client_tool(&id);
         let calls = &self.calls;
         let is_other = |call: &Known| calls.emitted_id(&Text::plain(&call.id)) != id;
@@ -126,7 +129,7 @@ impl Grammar {
             let input = ToolInput { call, input, ..ToolInput::default() };
             self.push_from_caller(Event::new(input), emit);
         }
-        id
+        Some(id)
     }
 
     /// The oldest call that the agent's stream reported and that is the one that the server received.

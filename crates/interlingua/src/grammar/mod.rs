@@ -366,7 +366,7 @@ impl Grammar {
     /// Begins a new epoch: native ids are reset, while counts and the sequence continue.
     fn begin_epoch(&mut self) {
         self.calls.begin_epoch(self.responses.active);
-        self.client_calls.begin_epoch();
+        self.client_calls.forget();
         self.responses.begin_epoch();
         self.begin_epoch_of_response();
     }
@@ -420,6 +420,7 @@ impl Grammar {
             self.requests.end_turn(&reason, &mut self.stream, emit);
         }
         self.calls.end_turn(waiting, reason, &mut self.stream, emit);
+        self.client_calls.forget();
         self.turns.end(event, added, &mut self.stream, emit);
     }
 }

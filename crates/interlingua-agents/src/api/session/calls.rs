@@ -274,7 +274,7 @@ impl Live {
             Ok(Wanted::Permission(request)) => request.clone(),
             _ => return,
         };
-        self.clock.resolved(id);
+        self.clock.resolved(id, Instant::now());
         self.pending.remove(id);
         match decision {
             Decision::Allow => {
@@ -437,7 +437,7 @@ impl Live {
                 CallState::Ended => continue,
                 CallState::Running(task) => task.abort(),
                 CallState::Asked(request) => {
-                    self.clock.resolved(&request);
+                    self.clock.resolved(&request, Instant::now());
                     self.pending.remove(&request);
                 }
                 CallState::Waiting => {}

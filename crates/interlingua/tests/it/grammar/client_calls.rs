@@ -48,7 +48,7 @@ impl Session {
         let log = &mut self.log;
         let mut keep = |entry: EntryRef<'_>| log.push(entry.to_owned());
         let call = ClientCall { native, tool: "getFormSnapshot", input: &input };
-        let id = self.reader.client_call(&call, None, &mut keep).unwrap();
+        let id = self.reader.client_call(&call, None, &mut keep).unwrap().unwrap();
         assert!(self.reader.suspend(None, &mut keep).unwrap());
         id
     }
