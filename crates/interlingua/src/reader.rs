@@ -254,6 +254,13 @@ impl Reader {
         self.core.grammar.take_response_end()
     }
 
+    /// The ids of the calls of the current response, in its order, where the caller ends the turns
+    /// ([`TurnOwner::Caller`]). A call that is generated again, because its response was requested
+    /// again, has started before: the order of the events is not that of the response.
+    pub fn response_calls(&self) -> &[String] {
+        self.core.grammar.response_calls()
+    }
+
     /// Begins another stream of the session, as a new epoch: another process of the agent, or
     /// another response of a model API. The previous stream must have been
     /// [ended](Self::end_stream).

@@ -33,6 +33,9 @@ pub(super) struct Responses {
     end: Option<TurnEnded<'static>>,
     /// What is known of calls only when the response has ended properly, in order.
     held: Vec<Event<'static>>,
+    /// The emitted ids of the calls of the current response, in its order. A call that is generated
+    /// again does not start again, so that the order of the events does not tell its place.
+    calls: Vec<String>,
 }
 
 impl Responses {
@@ -40,6 +43,7 @@ impl Responses {
     pub(super) fn begin_epoch(&mut self) {
         self.end = None;
         self.held.clear();
+        self.calls.clear();
     }
 }
 
@@ -57,6 +61,11 @@ impl Grammar {
     /// Takes the end of the current response; `None` if the response did not report it.
     pub(crate) fn take_response_end(&mut self) -> Option<TurnEnded<'static>> {
         self.responses.end.take()
+    }
+
+    /// The emitted ids of the calls of the current response, in its order.
+    pub(crate) fn response_calls(&self) -> &[String] {
+        &self.responses.calls
     }
 
     /// Takes the next event of a response.
@@ -96,7 +105,9 @@ impl Grammar {
             let input = ToolInput { call, message, input: Some(input), ..ToolInput::default() };
             Event::new(input).into_owned()
         });
+        let native = started.call.to_plain().into_owned();
         self.dispatch(event, emit);
+        self.responses.calls.push(self.calls.emitted_id(&Text::plain(&native)));
         self.responses.held.extend(input);
     }
 

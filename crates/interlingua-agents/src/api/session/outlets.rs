@@ -27,8 +27,6 @@ pub(super) struct Outlets {
 pub(super) struct Seen {
     /// The calls that the model made, in the order in which their inputs became known.
     pub(super) calls: Vec<MadeCall>,
-    /// The ids of the calls that started, in order.
-    started: Vec<String>,
     /// The ids of the calls whose input is streamed.
     streamed: Vec<String>,
     /// The tokens of the request.
@@ -90,11 +88,11 @@ impl Seen {
         self.usage.take().filter(|usage| usage.all() > 0)
     }
 
-    /// Takes the calls in the order in which they started, which is their order in the answer.
-    pub(super) fn take_calls(&mut self) -> Vec<MadeCall> {
+    /// Takes the calls in the order of the response, which is given by their ids. Inputs can become
+    /// known in another one.
+    pub(super) fn take_calls(&mut self, order: &[String]) -> Vec<MadeCall> {
         let mut calls = std::mem::take(&mut self.calls);
-        let place = |call: &MadeCall| self.started.iter().position(|id| *id == call.id);
-        // A call that was generated again has started in an earlier response.
+        let place = |call: &MadeCall| order.iter().position(|id| *id == call.id);
         calls.sort_by_key(|call| place(call).unwrap_or(usize::MAX));
         calls
     }
@@ -139,7 +137,6 @@ impl Seen {
             // A call that is not streamed has its input from the start.
             Data::ToolStarted(started) if started.executor == Executor::Agent => {
                 self.uncounted = true;
-                self.started.push(started.call.to_string());
                 self.made(&started.call, &started.name, started.input.as_ref());
             }
             Data::ToolInputDelta(delta) => {

@@ -255,7 +255,8 @@ impl Live {
 
     fn responded(&mut self, end: &TurnEnded<'_>, collected: Collected) {
         self.clock.progressed();
-        let next = self.agent.responded(end, collected, self.outlets.seen.take_calls());
+        let calls = self.outlets.seen.take_calls(self.reader.response_calls());
+        let next = self.agent.responded(end, collected, calls);
         self.follow(next);
     }
 

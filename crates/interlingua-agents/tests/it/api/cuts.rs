@@ -35,6 +35,42 @@ async fn a_call_of_a_response_without_an_end_is_not_run() {
     }
 }
 
+/// The first call keeps its id, and the second one starts in the response that is requested again:
+/// their order was taken for another one than that of the answer, and the turn failed.
+#[tokio::test]
+async fn a_call_that_is_generated_again_keeps_its_place_before_a_new_one() {
+    let write = |name: &str| json!({"file_path": name, "content": name});
+    for api in APIS {
+        let first = || Reply::call("Write", write("first.txt"));
+        let both = || first().then_call("Write", write("second.txt"));
+        let cases = [
+            vec![first().cut(Cut::AfterCalls), both()],
+            vec![first().cut(Cut::AfterCalls), both().cut(Cut::AfterCalls), both()],
+            vec![first().cut(Cut::AfterCalls), both().then_call("Write", write("third.txt"))],
+            // Only the second call is one of the first response.
+            vec![
+                Reply::call("Read", write("first.txt"))
+                    .then_call("Write", write("second.txt"))
+                    .cut(Cut::AfterCalls),
+                both(),
+            ],
+        ];
+        for (case, replies) in cases.into_iter().enumerate() {
+            let calls = if case == 2 { 3 } else { 2 };
+            let bench = Bench::new(api, replies.into_iter().chain([Reply::text("Done.")]));
+            let (ended, events) = bench.run("write").await;
+            assert_eq!(ended.code(), 0, "{api:?} {case}: {events:#?}");
+            let ends = of_kind(&events, "tool_ended");
+            let completed = ends.iter().filter(|end| end["status"] == "completed");
+            assert_eq!(completed.count(), calls, "{api:?} {case}: {ends:#?}");
+            for name in ["first.txt", "second.txt", "third.txt"].iter().take(calls) {
+                assert_eq!(std::fs::read_to_string(bench.path(name)).unwrap(), *name, "{api:?}");
+            }
+            bench.check("cut-between-calls");
+        }
+    }
+}
+
 /// A connection that stays open without a byte is the most common way in which a proxy fails.
 #[tokio::test]
 async fn a_server_that_falls_silent_is_asked_again() {
