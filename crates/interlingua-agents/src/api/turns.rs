@@ -32,6 +32,9 @@ pub(crate) const ANSWER_TOOL: &str = "StructuredOutput";
 /// How often the same request is sent again without a notice, because a response had no content.
 const EMPTY_REPEATS: u32 = 2;
 
+/// How many responses in a row may ask to be continued without having added anything.
+const IDLE_CONTINUATIONS: u32 = 3;
+
 /// How often the model may repeat a call whose arguments are no JSON object.
 const MALFORMED_REPEATS: u32 = 3;
 
@@ -138,6 +141,7 @@ struct Turn {
     empty_repeats: u32,
     malformed_repeats: u32,
     reminders: u32,
+    idle_continuations: u32,
     continuation: Option<String>,
     spent: Spent,
     structured: Option<Value>,
@@ -254,11 +258,16 @@ impl AgentLoop {
         self.unless_limited(Next::Request)
     }
 
-    /// A response ended at a place from which the next one continues it.
-    pub(crate) fn continues(&mut self, token: String) -> Next {
+    /// A response ended at a place from which the next one has to continue it; `has_advanced` tells
+    /// whether it has added anything. `None` if it cannot be continued, or if that leads nowhere:
+    /// then it is one that was cut off.
+    pub(crate) fn continues(&mut self, token: Option<String>, has_advanced: bool) -> Option<Next> {
+        let idle = if has_advanced { 0 } else { self.turn.idle_continuations + 1 };
+        self.turn.idle_continuations = idle;
+        let token = token.filter(|_| idle < IDLE_CONTINUATIONS)?;
         self.response_ended();
         self.turn.continuation = Some(token);
-        self.unless_limited(Next::Request)
+        Some(self.unless_limited(Next::Request))
     }
 
     /// A response ended properly.
@@ -270,7 +279,7 @@ impl AgentLoop {
     ) -> Next {
         self.response_ended();
         self.turn.attempt = 1;
-        self.turn.continuation = None;
+        (self.turn.continuation, self.turn.idle_continuations) = (None, 0);
         let Collected { mut answer, messages, paused } = collected;
         if end.outcome == Outcome::Refused {
             // The text before a refusal is not sent back to the model.

@@ -71,6 +71,12 @@ impl TurnEnded<'_> {
     pub fn has_only_malformed_calls(&self) -> bool {
         self.reason.as_ref().is_some_and(|reason| *reason == *Self::MALFORMED_CALLS)
     }
+
+    /// Whether the response is only the beginning of one that the client has to continue, as Gemini
+    /// requests it. Until then, nothing of it is final.
+    pub fn is_to_be_continued(&self) -> bool {
+        self.stop_reason.as_ref().is_some_and(|reason| *reason == *"CONTINUATION")
+    }
 }
 
 payload! {

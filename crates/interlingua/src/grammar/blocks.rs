@@ -83,8 +83,14 @@ impl Blocks {
 
     /// Begins a new epoch, whose blocks repeat none of earlier epochs.
     pub(super) fn begin_epoch(&mut self) {
-        self.closed = ClosedBlocks::default();
         self.retractable.clear();
+        self.continue_response();
+    }
+
+    /// Begins a new epoch that continues the response of the one before. If it is given up, what it
+    /// showed in both can be retracted.
+    pub(super) fn continue_response(&mut self) {
+        self.closed = ClosedBlocks::default();
         self.has_text = false;
     }
 

@@ -368,13 +368,14 @@ impl Grammar {
         self.calls.begin_epoch(self.responses.active);
         self.client_calls.forget();
         self.responses.begin_epoch();
+        self.blocks.begin_epoch();
         self.begin_epoch_of_response();
     }
 
     /// Begins a new epoch, in which the calls are still those of the response before.
     fn begin_epoch_of_response(&mut self) {
         self.stream.epoch += 1;
-        self.blocks.begin_epoch();
+        self.blocks.continue_response();
         self.requests.begin_epoch();
         self.turns.begin_epoch();
         self.session.begin_epoch();

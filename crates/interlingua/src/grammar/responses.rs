@@ -139,9 +139,10 @@ impl Grammar {
 
     fn end_response(&mut self, event: Event<'_>, emit: Emit<'_>) {
         let Data::TurnEnded(ended) = event.data else { return };
-        let held = std::mem::take(&mut self.responses.held);
-        if ended.outcome != Outcome::Failed || ended.has_only_malformed_calls() {
-            for event in held {
+        // The calls of a response that has to be continued may still be generated again.
+        let is_proper = ended.outcome != Outcome::Failed || ended.has_only_malformed_calls();
+        if is_proper && !ended.is_to_be_continued() {
+            for event in std::mem::take(&mut self.responses.held) {
                 self.dispatch(event, emit);
             }
             let why = "the model did not repeat this call when its response was requested again";

@@ -114,6 +114,8 @@ impl Work {
 enum StreamState {
     /// It waits for the first bytes of a response.
     Fresh,
+    /// It waits for the first bytes of what continues the response before.
+    Continuing,
     /// It has read some.
     Used,
     /// The response has ended.

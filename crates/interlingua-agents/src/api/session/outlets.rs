@@ -38,6 +38,8 @@ pub(super) struct Seen {
     /// Something of the response has arrived that is not counted yet. A response that is continued
     /// is counted after each of its requests.
     uncounted: bool,
+    /// The last request has added something to the response.
+    advanced: bool,
     /// Something was shown that has to be withdrawn if the request is sent again.
     pub(super) content: bool,
     /// The text, the reasoning and the inputs of calls, in case that they have to be counted.
@@ -102,6 +104,16 @@ impl Seen {
         self.uncounted
     }
 
+    /// Another request continues the response.
+    pub(super) fn continued(&mut self) {
+        self.advanced = false;
+    }
+
+    /// Whether the last request has added text or a call to the response.
+    pub(super) fn has_advanced(&self) -> bool {
+        self.advanced
+    }
+
     /// The tokens of the last request are counted. A request that continues the response has tokens
     /// of its own.
     pub(super) fn counted(&mut self) {
@@ -114,10 +126,12 @@ impl Seen {
         match &entry.event.data {
             Data::BlockDelta(delta) => {
                 (self.content, self.uncounted) = (true, true);
+                self.advanced |= !delta.text.is_empty();
                 self.text.push_str(&delta.text.to_plain());
             }
             Data::Block(block) => {
                 (self.content, self.uncounted) = (true, true);
+                self.advanced |= !block.text.is_empty();
                 self.text.push_str(&block.text.to_plain());
             }
             Data::MessageStarted(started) => {
@@ -136,7 +150,7 @@ impl Seen {
             }
             // A call that is not streamed has its input from the start.
             Data::ToolStarted(started) if started.executor == Executor::Agent => {
-                self.uncounted = true;
+                (self.uncounted, self.advanced) = (true, true);
                 self.made(&started.call, &started.name, started.input.as_ref());
             }
             Data::ToolInputDelta(delta) => {

@@ -108,24 +108,37 @@ impl Live {
             return self.fail(&failure);
         }
         let body = self.agent.body();
-        if continued.is_none() {
-            self.outlets.seen = Seen::default();
+        match continued {
+            Some(_) => self.outlets.seen.continued(),
+            None => self.outlets.seen = Seen::default(),
         }
-        if self.stream == StreamState::Ended {
-            let dialect = self.agent.settings().api.dialect();
-            let next = dialect.and_then(|dialect| match &continued {
-                Some(_) => self.reader.continue_response(dialect.into()),
-                None => self.reader.next_stream(dialect.into()),
-            });
-            // The dialects of model APIs are read, and the stream before has ended.
-            debug_assert!(next.is_ok());
-            self.stream = StreamState::Fresh;
-        }
+        self.begin_stream(continued.is_some());
         let collector = continued.map(|response| response.collector);
         let response = self.open_response(body, collector);
         self.agent.requested();
         self.clock.output_seen(Instant::now());
         self.work = Work::Responding(Box::new(response));
+    }
+
+    /// Lets the reader take the next response, or what continues the one before.
+    fn begin_stream(&mut self, continues: bool) {
+        if self.stream == StreamState::Continuing && !continues {
+            // Nothing has come of it, and the next response has nothing to do with the one before.
+            let (end, now) = (StreamEnd::TurnGoesOn, Some(now_ms()));
+            let Ok(_) = self.reader.end_stream(end, now, &mut self.outlets);
+            self.stream = StreamState::Ended;
+        }
+        if self.stream != StreamState::Ended {
+            return;
+        }
+        let dialect = self.agent.settings().api.dialect();
+        let next = dialect.and_then(|dialect| match continues {
+            true => self.reader.continue_response(dialect.into()),
+            false => self.reader.next_stream(dialect.into()),
+        });
+        // The dialects of model APIs are read, and the stream before has ended.
+        debug_assert!(next.is_ok());
+        self.stream = if continues { StreamState::Continuing } else { StreamState::Fresh };
     }
 
     /// Sends a request.
@@ -224,11 +237,14 @@ impl Live {
         self.count(&mut seen, Asked::Answer, reported_usd).await;
         self.outlets.seen = seen;
         let next = match end {
-            Some(end) if let Some(token) = continuation_after(&end, &response) => {
-                return match self.agent.continues(token) {
-                    Next::Request => self.send_request(Some(response)),
-                    next => self.follow(next),
-                };
+            Some(end) if end.is_to_be_continued() => {
+                let (token, seen) = (response.collector.continuation(), &self.outlets.seen);
+                let next = self.agent.continues(token, seen.has_advanced());
+                match next {
+                    Some(Next::Request) => return self.send_request(Some(response)),
+                    Some(next) => next,
+                    None => self.agent.failed(cut_off(seen), None, jitter()),
+                }
             }
             Some(end) if end.outcome != Outcome::Failed || end.has_only_malformed_calls() => {
                 let collected = response.collect(AnswerEnd::of(&end.outcome));
@@ -359,12 +375,6 @@ impl Live {
         let message = self.redactor.redact_text(&failure.message);
         Failure { message: crate::api::key::mask(&message, self.client.key()), ..failure }
     }
-}
-
-/// Where a response goes on that ended with the request to continue it.
-fn continuation_after(end: &TurnEnded<'_>, response: &Response) -> Option<String> {
-    let is_continued = end.stop_reason.as_ref().is_some_and(|reason| *reason == *"CONTINUATION");
-    response.collector.continuation().filter(|_| is_continued)
 }
 
 /// Why a response has no end.

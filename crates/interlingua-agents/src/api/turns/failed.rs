@@ -33,6 +33,8 @@ impl AgentLoop {
         continuation: Option<String>,
         jitter: f64,
     ) -> Next {
+        // A request that has another form or another history begins another response.
+        self.turn.continuation = None;
         if failure.class == ErrorClass::BadRequest
             && let Some(field) = self.api.rejected_field(&failure.message)
             && !self.rejected.contains(&field)
@@ -58,6 +60,9 @@ impl AgentLoop {
         match self.next_attempt(&failure, jitter) {
             Some(retry) => {
                 let continues = continuation.is_some();
+                if !continues {
+                    self.turn.idle_continuations = 0;
+                }
                 self.turn.continuation = continuation;
                 Next::Retry(NextAttempt { continues, ..retry })
             }

@@ -1,6 +1,7 @@
 //! Model APIs as agents, with a scripted model.
 
 mod compaction;
+mod continuations;
 mod conversation;
 mod cuts;
 mod failures;
