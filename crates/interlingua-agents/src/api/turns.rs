@@ -22,7 +22,7 @@ use super::history::{
 };
 use super::limits::{Exceeded, Limits, RequestCost, Spent};
 use super::model::{
-    ApiKind, Collected, Collector, ModelApi, OfferedTool, OptionalField, RequestSettings,
+    ApiKind, CallIds, Collected, Collector, ModelApi, OfferedTool, OptionalField, RequestSettings,
 };
 use super::resume::Conversation;
 
@@ -125,6 +125,8 @@ pub(crate) struct AgentLoop {
     /// The messages of the first items of the history, in the form of the API.
     messages: Vec<Box<RawValue>>,
     rendered: usize,
+    /// The ids of the calls in these messages.
+    ids: CallIds,
     rejected: Vec<OptionalField>,
     turn: Turn,
 }
@@ -158,6 +160,7 @@ impl AgentLoop {
             history,
             messages: Vec::new(),
             rendered: 0,
+            ids: CallIds::default(),
             rejected: Vec::new(),
             turn: Turn::default(),
         }
@@ -174,7 +177,7 @@ impl AgentLoop {
             return false;
         }
         self.settings.model = model;
-        (self.messages, self.rendered) = (Vec::new(), 0);
+        self.forget_messages();
         self.history.native_answers().next().is_some()
     }
 
@@ -222,9 +225,17 @@ impl AgentLoop {
         let items = self.history.items();
         for (at, item) in items.iter().enumerate().skip(self.rendered) {
             let before = at.checked_sub(1).and_then(|at| items.get(at));
-            self.messages.extend(self.api.messages(item, before, &self.settings.model));
+            let LoopSettings { api, model, .. } = &self.settings;
+            let item = self.ids.distinct(item, *api, model);
+            self.messages.extend(self.api.messages(&item, before, model));
         }
         self.rendered = items.len();
+    }
+
+    /// The next request has other messages for the history so far.
+    fn forget_messages(&mut self) {
+        (self.messages, self.rendered) = (Vec::new(), 0);
+        self.ids = CallIds::default();
     }
 
     /// A request was sent.
@@ -254,7 +265,7 @@ impl AgentLoop {
     pub(crate) fn compacted(&mut self, summary: &str) -> Next {
         self.turn.attempt = 1;
         self.history.record(Record::Compacted(summary.to_owned()));
-        (self.messages, self.rendered) = (Vec::new(), 0);
+        self.forget_messages();
         self.unless_limited(Next::Request)
     }
 

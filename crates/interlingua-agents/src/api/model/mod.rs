@@ -8,6 +8,7 @@ mod anthropic;
 mod chat;
 mod fields;
 mod gemini;
+mod ids;
 mod responses;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use serde_json::{Value, json};
 
 use super::history::{Answer, CallResult, Content, Item};
 use fields::Fields;
+pub(crate) use ids::CallIds;
 
 /// A model API. It is stored by the name of its dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

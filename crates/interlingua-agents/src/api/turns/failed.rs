@@ -47,7 +47,7 @@ impl AgentLoop {
             && self.history.native_answers().next().is_some()
         {
             self.history.record(Record::ReasoningDropped);
-            (self.messages, self.rendered) = (Vec::new(), 0);
+            self.forget_messages();
             return self.adapted(failure, Some(REASONING_REJECTED));
         }
         if failure.class == ErrorClass::ContextOverflow && self.settings.compacts {

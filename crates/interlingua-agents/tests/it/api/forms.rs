@@ -1,12 +1,12 @@
 //! The forms in which providers and compatible servers write answers. Each of them has to come back
 //! as it was, in the same session and in a resumed one.
 
-use fake_model::{ChatForm, GeminiForm, MessagesForm, Reply, SignaturePlace};
+use fake_model::{ChatForm, GeminiForm, MessagesForm, Reply, Script, SignaturePlace};
 use interlingua_agents::api::ApiKind;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::resume::{earlier, history, last_turn, notices, storing};
-use super::{Bench, of_kind, text};
+use super::resume::{earlier, history, last_turn, notices, storing, that_stores};
+use super::{APIS, Bench, of_kind, text};
 
 /// A form of an API, and a first turn in it.
 struct Form {
@@ -177,6 +177,70 @@ async fn calls_without_ids_are_told_apart_after_a_resume() {
     let distinct: std::collections::BTreeSet<_> = sent.iter().collect();
     assert_eq!(distinct.len(), 3, "{sent:?}");
     other.check("form-ids-resumed");
+}
+
+/// A response of a server that numbers the calls of each response from zero: a call per name.
+fn numbered_calls(names: &[&str]) -> Reply {
+    let calls = names.iter().enumerate().map(|(index, name)| {
+        let arguments = json!({"file_path": name}).to_string();
+        let function = json!({"name": "Read", "arguments": arguments});
+        json!({"index": index, "id": format!("call_{index}"), "type": "function", "function": function})
+    });
+    let delta = json!({"role": "assistant", "tool_calls": calls.collect::<Vec<_>>()});
+    let chunk = json!({
+        "id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}],
+    });
+    let headers = [("content-type", "text/event-stream")];
+    Reply::raw(200, &headers, &format!("data: {chunk}\n\ndata: [DONE]\n\n"))
+}
+
+/// The values of some fields anywhere in a history, in order.
+fn values(history: &Value, fields: &[&str]) -> Vec<String> {
+    match history {
+        Value::Object(object) => {
+            let found = object.iter().flat_map(|(name, value)| match value.as_str() {
+                Some(text) if fields.contains(&&**name) => vec![text.to_owned()],
+                _ => values(value, fields),
+            });
+            found.collect()
+        }
+        Value::Array(items) => items.iter().flat_map(|item| values(item, fields)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Anthropic's API rejects a request in which two calls have the same id.
+#[tokio::test]
+async fn ids_that_a_server_repeats_are_told_apart_by_another_one() {
+    for api in APIS {
+        let replies = [numbered_calls(&["note.txt", "list.txt"]), numbered_calls(&["list.txt"])];
+        let script = replies.into_iter().fold(Script::new(), Script::reply);
+        let bench = Bench::with_script(ApiKind::Chat, script.reply(Reply::text("Plum.")));
+        let bench = that_stores(bench);
+        let (ended, events) = bench.run("read").await;
+        assert_eq!(ended.code(), 0, "{events:#?}");
+        // The server gets its own ids back.
+        let sent = history(&bench.model.main_requests()[2].body);
+        let own = values(&json!(sent), &["tool_call_id"]);
+        assert_eq!(own, ["call_0", "call_1", "call_0"], "{sent:#?}");
+        let again = Reply::call("Read", json!({"file_path": "note.txt"}));
+        let mut other = Bench::new(api, [again, last_turn()]);
+        other.settings.model = "another-model".to_owned();
+        other.write("note.txt", "plum");
+        other.settings.earlier = Some(earlier(&bench, &events));
+        let (ended, events) = other.run("which word?").await;
+        assert_eq!(ended.code(), 0, "{api:?}: {events:#?}");
+        let requests = other.model.main_requests();
+        let [first, second] = [0, 1].map(|at: usize| history(&requests[at].body));
+        assert_eq!(first[..], second[..first.len()], "{api:?}");
+        let fields = ["id", "call_id", "tool_use_id", "tool_call_id"];
+        let mut ids = values(&json!(first), &fields);
+        ids.retain(|id| id.starts_with("call_"));
+        let expected = ["call_0", "call_1", "call_0", "call_1", "call_0_2", "call_0_2"];
+        assert_eq!(ids, expected, "{api:?}: {first:#?}");
+        other.check("form-ids-repeated");
+    }
 }
 
 #[tokio::test]
