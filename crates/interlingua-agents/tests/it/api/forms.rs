@@ -33,7 +33,7 @@ fn redacted() -> Vec<Reply> {
     vec![calls(hidden()), hidden().then_text("Plum.")]
 }
 
-const FORMS: [Form; 8] = [
+const FORMS: [Form; 9] = [
     Form {
         name: "redacted reasoning of Anthropic",
         api: ApiKind::Anthropic,
@@ -54,6 +54,16 @@ const FORMS: [Form; 8] = [
             let paused = Reply::new().then_reasoning("Hm.").then_text("I search.");
             let paused = paused.messages(MessagesForm { stop_reason, ..MessagesForm::default() });
             vec![paused, Reply::text("Plum.")]
+        },
+        text: "I search.|Plum.",
+    },
+    Form {
+        name: "a paused turn that is only text so far",
+        api: ApiKind::Anthropic,
+        replies: || {
+            let stop_reason = Some("pause_turn".to_owned());
+            let form = MessagesForm { stop_reason, ..MessagesForm::default() };
+            vec![Reply::text("I search.").messages(form), Reply::text("Plum.")]
         },
         text: "I search.|Plum.",
     },
