@@ -16,7 +16,7 @@ pub struct Settings {
     pub tokens: Vec<Token>,
     /// Signs tokens for one session. Without it, none are issued.
     pub token_key: Option<TokenKey>,
-    /// What callers may request for new sessions.
+    /// What callers may request for new sessions, and which stored ones they may prompt.
     pub allowed: Allowed,
     /// Names under which the server may be addressed, besides those of the loopback interface.
     pub hosts: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Settings {
     pub clock: Clock,
 }
 
-/// What callers may request for new sessions.
+/// What callers may request for new sessions, and which stored ones they may prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allowed {
     /// The agents.

@@ -33,6 +33,7 @@ use crate::security::Access;
         (status = 202, description = "The acknowledgement: `key`, `status` (`accepted`, `delivering`, `delivered` or `unknown`), and the `sequence` number of the entry at which it took effect.", body = Object),
         (status = 400, description = "Malformed JSON, id or key.", body = ErrorBody),
         (status = 401, description = "The token is missing or unknown.", body = ErrorBody),
+        (status = 403, description = "The agent, the folder or the mode of the session is not allowed on this server, or the host or the origin is not allowed.", body = ErrorBody),
         (status = 404, description = "No such session.", body = ErrorBody),
         (status = 409, description = "The session is closed or in use by another process, or the command was refused, for example because its request has been answered.", body = ErrorBody),
         (status = 413, description = "The body is too large.", body = ErrorBody),
@@ -55,6 +56,9 @@ pub(crate) async fn send(
     })?;
     let command: Command = body::json(&headers, body, &app.settings.limits).await?;
     check(&command)?;
+    if matches!(command, Command::Prompt { .. }) {
+        app.settings.allowed.check_session(&record).await?;
+    }
     let acknowledgement = app.sessions.command(&record.id, key, command).await?;
     if let CommandState::Refused { reason } = acknowledgement.state {
         return Err(ApiError::new(StatusCode::CONFLICT, "command_refused", reason));

@@ -166,16 +166,8 @@ pub(crate) async fn create(
     let request: CreateSession = body::json(&headers, body, &app.settings.limits).await?;
     request.prompt.as_deref().map_or(Ok(()), check_prompt)?;
     let allowed = &app.settings.allowed;
-    if !allowed.agents.contains(&request.agent) {
-        let message = "this agent is not allowed: name one that the server permits";
-        return Err(ApiError::forbidden("agent_not_allowed", message));
-    }
-    if let Some(mode) = &request.permission_mode
-        && !allowed.modes.contains(mode)
-    {
-        let message = "this permission mode is not allowed: name one that the server permits";
-        return Err(ApiError::forbidden("mode_not_allowed", message));
-    }
+    allowed.check_agent(&request.agent)?;
+    allowed.check_mode(request.permission_mode.as_deref())?;
     let metadata = serde_json::to_vec(&request.metadata).unwrap_or_default();
     if metadata.len() > app.settings.limits.metadata_bytes {
         let limit = app.settings.limits.metadata_bytes;

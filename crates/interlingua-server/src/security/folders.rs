@@ -39,7 +39,7 @@ fn inside(wanted: &Path, allowed: &[PathBuf]) -> Result<String, ApiError> {
     text.map_err(|_| ApiError::bad_request("invalid_folder", "the path of the folder is not UTF-8"))
 }
 
-fn outside() -> ApiError {
+pub(super) fn outside() -> ApiError {
     ApiError::forbidden(
         "folder_not_allowed",
         "this folder does not exist or is not allowed: name one that the server permits",

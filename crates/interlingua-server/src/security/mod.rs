@@ -3,6 +3,7 @@
 //! Every request passes these checks before its route is found, except those for the health of the
 //! server, which need no token.
 
+mod allowed;
 mod folders;
 mod issued;
 mod origin;

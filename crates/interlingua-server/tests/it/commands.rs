@@ -1,10 +1,10 @@
 //! Sessions and commands, as a client uses them.
 
-use interlingua_sessions::{Durability, SessionId, SessionRecord, SqliteStore, Store};
+use interlingua_sessions::{Durability, SessionId, SessionRecord, SqliteStore, State, Store};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Answer, Hands, serve, serve_store};
+use crate::support::{Answer, Hands, serve, serve_store, serve_with};
 
 #[tokio::test]
 async fn a_session_is_created_used_closed_and_deleted() {
@@ -78,6 +78,49 @@ async fn a_session_that_another_process_runs_is_in_use() {
     assert_eq!(server.store.open_commands(&id).await, Ok(vec![]));
     runs.release(&id, fence).await.unwrap();
     assert_eq!(send().await.status, 202);
+}
+
+/// Sessions of `run`, or of a server with wider lists, are in the same store.
+#[tokio::test]
+async fn a_prompt_needs_a_session_that_this_server_permits() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let (allowed, outside) = (folder.join("allowed"), folder.join("outside"));
+    for folder in [&allowed, &outside] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let server = serve_with(|settings| settings.allowed.folders = vec![allowed.clone()]).await;
+    let text = |path: &std::path::Path| Some(path.to_str().unwrap().to_owned());
+    let mode = |mode: &str| Some(mode.to_owned());
+    for (number, (agent, folder, mode, refused)) in [
+        ("codex", text(&allowed), mode("default"), None),
+        ("codex", None, None, None),
+        ("rm", text(&allowed), None, Some("agent_not_allowed")),
+        ("codex", text(&outside), None, Some("folder_not_allowed")),
+        ("codex", mode("relative"), None, Some("folder_not_allowed")),
+        ("codex", text(&allowed), mode("auto"), Some("mode_not_allowed")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = SessionId::new(format!("s{number}")).unwrap();
+        let record = SessionRecord::new(id.clone(), agent, server.hands.now());
+        let record = SessionRecord { folder, mode, state: State::Idle, ..record };
+        server.store.create(record).await.unwrap();
+        let path = format!("/v1/sessions/{id}/commands");
+        let prompt = json!({"type": "prompt", "text": "x"});
+        let sent = server.post_with(&path, &prompt, &[("idempotency-key", "p")]).await;
+        match refused {
+            None => assert_eq!(sent.status, 202, "{id}"),
+            Some(code) => assert_eq!(sent.error(), (403, code.to_owned()), "{id}"),
+        }
+        let stored = server.store.open_commands(&id).await.unwrap();
+        assert_eq!(stored.is_empty(), refused.is_some(), "{id}");
+        // What starts no agent is not refused.
+        let close = json!({"type": "close"});
+        let closed = server.post_with(&path, &close, &[("idempotency-key", "c")]).await;
+        assert_eq!(closed.status, 202, "{id}");
+    }
 }
 
 #[tokio::test]
