@@ -167,7 +167,6 @@ pub(crate) async fn create(
     request.prompt.as_deref().map_or(Ok(()), check_prompt)?;
     let allowed = &app.settings.allowed;
     allowed.check_agent(&request.agent)?;
-    allowed.check_mode(request.permission_mode.as_deref())?;
     let metadata = serde_json::to_vec(&request.metadata).unwrap_or_default();
     if metadata.len() > app.settings.limits.metadata_bytes {
         let limit = app.settings.limits.metadata_bytes;
@@ -179,6 +178,8 @@ pub(crate) async fn create(
         Some(id) => Some(app.session(&access, id).await?),
         None => None,
     };
+    let inherited = earlier.as_ref().and_then(|earlier| earlier.mode.as_deref());
+    allowed.check_mode(request.permission_mode.as_deref().or(inherited))?;
     let inherited = earlier.as_ref().and_then(|earlier| earlier.folder.as_deref());
     let folder = resolve_folder(request.cwd.as_deref().or(inherited), &allowed.folders).await?;
     let record = app

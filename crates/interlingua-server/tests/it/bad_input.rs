@@ -1,6 +1,6 @@
 //! Requests that are wrong: the documented status, and nothing changes.
 
-use interlingua_sessions::{Filter, State, Waiting};
+use interlingua_sessions::{Filter, SessionId, SessionRecord, State, Waiting};
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -241,6 +241,26 @@ async fn a_continued_session_stays_in_its_folder() {
     std::fs::remove_dir(&project).unwrap();
     let gone = server.post("/v1/sessions", &next).await;
     assert_eq!(gone.error(), (403, "folder_not_allowed".to_owned()));
+}
+
+/// The session that is continued may be one of a server with wider lists.
+#[tokio::test]
+async fn a_continued_session_keeps_its_mode_only_if_it_is_allowed() {
+    let server = serve().await;
+    for (name, mode, refused) in [("plain", None, false), ("wide", Some("auto"), true)] {
+        let id = SessionId::new(name).unwrap();
+        let record = SessionRecord::new(id, "codex", server.hands.now());
+        let record = SessionRecord { mode: mode.map(str::to_owned), state: State::Ended, ..record };
+        server.store.create(record).await.unwrap();
+        let next = json!({"agent": "codex", "continueFrom": name});
+        let inherited = server.post("/v1/sessions", &next).await;
+        match refused {
+            true => assert_eq!(inherited.error(), (403, "mode_not_allowed".to_owned())),
+            false => assert_eq!(inherited.status, 201),
+        }
+        let next = json!({"agent": "codex", "continueFrom": name, "permissionMode": "default"});
+        assert_eq!(server.post("/v1/sessions", &next).await.status, 201, "another mode is named");
+    }
 }
 
 #[tokio::test]
