@@ -65,6 +65,17 @@ pub enum Error {
         /// The newest version that is known.
         known: i64,
     },
+    /// An entry of a log is lost, or is not what was stored.
+    #[error(
+        "entry {entry} of the session {id} is lost or changed, because the file of the store is damaged; the session \
+         takes no more prompts: close or delete it, and begin a new one"
+    )]
+    Damaged {
+        /// The session.
+        id: SessionId,
+        /// The number of the entry.
+        entry: u64,
+    },
     /// The store failed.
     #[error("the store of sessions failed: {0}")]
     Failed(String),

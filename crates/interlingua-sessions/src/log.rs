@@ -79,8 +79,7 @@ impl Rebuilt {
     /// Takes the next page. Returns whether more follow.
     pub(crate) fn push(&mut self, page: &Page) -> Result<bool, Error> {
         if page.next == self.next && page.next < page.tail.next {
-            let problem = format!("entry {} of the session {} is lost", self.next, self.id);
-            return Err(Error::Failed(problem));
+            return Err(Error::Damaged { id: self.id.clone(), entry: self.next });
         }
         for line in lines(&page.lines) {
             let entry = entry(&self.id, line)?;

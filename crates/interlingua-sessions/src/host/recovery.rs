@@ -16,7 +16,9 @@ use super::observation::Observed;
 use super::owner::Owner;
 use crate::log::{self, LOST, StoredLog};
 use crate::store::system_clock;
-use crate::{CommandState, CommandUpdate, Commit, Error, Lines, Patch, State, StoredCommand};
+use crate::{
+    Acknowledgement, CommandState, CommandUpdate, Commit, Error, Lines, Patch, State, StoredCommand,
+};
 
 /// The cause of a turn of which it is not known whether it began.
 const UNKNOWN: &str = "delivery unknown: the process that ran the agent ended while the prompt was being sent, and the \
@@ -39,14 +41,15 @@ impl Owner {
         if self.record.state == State::Idle && delivering.is_empty() {
             return Ok(());
         }
-        let stored = log::read(&*self.shared.store, &self.record, false).await?;
+        let stored = match log::read(&*self.shared.store, &self.record, false).await {
+            Err(damaged @ Error::Damaged { .. }) => return self.give_up(&commands, &damaged).await,
+            read => read?,
+        };
         if delivering.iter().any(|command| is_prompt(&command.body)) {
             // Until then, it may still write to the files that are asked.
             self.until_lost_agent_ended().await;
         }
-        let waits = commands.iter().any(|command| {
-            command.acknowledgement.state == CommandState::Accepted && is_prompt(&command.body)
-        });
+        let waits = commands.iter().any(waits);
         let mut updates = Vec::new();
         let mut cause = stored.has_open_turn.then_some(LOST);
         for command in delivering {
@@ -92,17 +95,38 @@ impl Owner {
         self.commit(Commit { entries, patch, commands: updates }).await
     }
 
+    /// Notes that nothing is under way in a session whose log is damaged. A turn that is open in it stays
+    /// open, because nothing is appended; but the session rests, so that it can expire.
+    async fn give_up(&mut self, commands: &[StoredCommand], damaged: &Error) -> Result<(), Error> {
+        let unknown = CommandState::Unknown { reason: damaged.to_string() };
+        let delivering = commands.iter().map(|command| &command.acknowledgement);
+        let delivering = delivering.filter(|it| it.state == CommandState::Delivering);
+        let update = |it: &Acknowledgement| {
+            let (key, state, sequence) = (it.key.clone(), unknown.clone(), it.sequence);
+            CommandUpdate { key, state, sequence }
+        };
+        let updates = delivering.map(update).collect();
+        // Prompts that wait are refused when their agent would be started.
+        let state = if commands.iter().any(waits) { State::Starting } else { State::Idle };
+        let patch = Patch { state: Some(state), ..Patch::default() };
+        self.commit(Commit { patch, commands: updates, ..Commit::default() }).await
+    }
+
     /// Closes the turn that the log left open.
     pub(super) async fn close_turn(&mut self, cause: &str) -> Result<(), Error> {
-        let stored = log::read(&*self.shared.store, &self.record, false).await?;
+        let stored = log::read(&*self.shared.store, &self.record, false).await;
         let key = match &self.observed.turn {
             Turn::Sent(key) => Some(key.clone()),
             _ => None,
         };
-        let entries = match stored.has_open_turn {
-            true => self.ended(stored.reader, cause),
-            false if key.is_some() => self.emitted(stored.reader, delivery::failed_turn(cause)),
-            false => Lines::default(),
+        let entries = match stored {
+            Ok(stored) if stored.has_open_turn => self.ended(stored.reader, cause),
+            Ok(stored) if key.is_some() => {
+                self.emitted(stored.reader, delivery::failed_turn(cause))
+            }
+            // Nothing is appended to a damaged log.
+            Ok(_) | Err(Error::Damaged { .. }) => Lines::default(),
+            Err(error) => return Err(error),
         };
         let reason = cause.to_owned();
         let (state, sequence) = (CommandState::Unknown { reason }, Some(self.next));
@@ -143,6 +167,11 @@ impl Owner {
         let Ok(_) = reader.finish(&Exit::default(), Some(now()), &mut keep);
         entries
     }
+}
+
+/// Whether a command is a prompt that was not sent yet.
+fn waits(command: &StoredCommand) -> bool {
+    command.acknowledgement.state == CommandState::Accepted && is_prompt(&command.body)
 }
 
 fn is_prompt(body: &Value) -> bool {

@@ -114,10 +114,12 @@ pub(super) fn read(
     let from = params![first, place(session, page.next)?, last];
     let mut rows = statement.query(from).map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
-        let first = unsigned(row.get(0).map_err(failed)?);
-        let count = unsigned(row.get(1).map_err(failed)?);
-        let known: Option<i64> = row.get(2).map_err(failed)?;
-        let lines = row.get_ref(3).and_then(|lines| Ok(lines.as_blob()?)).map_err(failed)?;
+        // A column with a value of another type is damaged as well.
+        let wrong = |_| damaged(id, page.next);
+        let first = unsigned(row.get(0).map_err(wrong)?);
+        let count = unsigned(row.get(1).map_err(wrong)?);
+        let known: Option<i64> = row.get(2).map_err(wrong)?;
+        let lines = row.get_ref(3).and_then(|lines| Ok(lines.as_blob()?)).map_err(wrong)?;
         let is_whole = lines.ends_with(b"\n")
             && memchr_iter(b'\n', lines).count() as u64 == count
             && known.is_none_or(|known| known == checksum(first, lines));
@@ -139,10 +141,8 @@ pub(super) fn read(
     }
 }
 
-fn damaged(id: &SessionId, number: u64) -> Error {
-    Error::Failed(format!(
-        "entry {number} of the session {id} is lost or changed: the file is damaged"
-    ))
+fn damaged(id: &SessionId, entry: u64) -> Error {
+    Error::Damaged { id: id.clone(), entry }
 }
 
 /// What follows some lines.

@@ -1,9 +1,11 @@
 //! Damage in the file of the store concerns the session that has it, and no other one.
 
+use std::time::Instant;
+
 use rusqlite::{Connection, params};
 use serde_json::json;
 
-use super::desk::Desk;
+use super::desk::{Desk, PATIENCE};
 use crate::log::{has, outcomes};
 
 /// Damages the session while no server runs, and starts the server again.
@@ -71,6 +73,38 @@ fn a_damaged_command_is_not_executed() {
     }
 }
 
+/// Sends a prompt, and waits until it was refused; returns why. The log cannot be awaited, and requests are
+/// limited, so the store is asked.
+fn until_refused(desk: &Desk, id: &str, key: &str) -> String {
+    desk.prompt(id, "never", key);
+    let connection = Connection::open(&desk.store).unwrap();
+    let query = "SELECT final FROM commands WHERE key = ?2 AND session = \
+                 (SELECT number FROM sessions WHERE id = ?1)";
+    let mut statement = connection.prepare(query).unwrap();
+    let begun = Instant::now();
+    while !statement.query_row([id, key], |row| row.get::<_, bool>(0)).unwrap() {
+        assert!(begun.elapsed() < PATIENCE, "{}", desk.session(id));
+        std::thread::yield_now();
+    }
+    let answer = desk.prompt(id, "never", key);
+    assert_eq!(answer.status, 409, "{}", answer.text());
+    assert_eq!(answer.json()["error"]["code"], "command_refused");
+    answer.json()["error"]["message"].as_str().unwrap().to_owned()
+}
+
+/// The prompts of a session with a damaged log are refused, and it can be closed. It stayed in `starting`
+/// and never expired.
+fn assert_takes_no_prompts(desk: &Desk, id: &str, damaged: &str) {
+    for key in ["c", "d"] {
+        let reason = until_refused(desk, id, key);
+        assert!(reason.contains("is lost or changed"), "{damaged}: {reason}");
+        assert_eq!(desk.session(id)["state"], "idle", "{damaged}");
+    }
+    let closed = desk.command(id, "close", json!({"type": "close"}));
+    assert_eq!(closed.status, 202, "{damaged}: {}", closed.text());
+    assert_eq!(desk.session(id)["state"], "ended", "{damaged}");
+}
+
 /// Nothing is served in place of entries that are lost, and nothing is appended after them.
 #[test]
 fn a_damaged_log_is_an_error_of_its_session() {
@@ -97,8 +131,28 @@ fn a_damaged_log_is_an_error_of_its_session() {
             assert_eq!(answer.status, 500, "{damaged}: {}", answer.text());
         }
         assert_eq!(desk.session(&id)["state"], "idle");
-        desk.prompt(&id, "never", "c");
+        assert_takes_no_prompts(&desk, &id, &damaged);
         assert_others_work(&desk, &other);
         assert_eq!(desk.times("never"), 0, "{damaged}");
     }
+}
+
+/// The turn of a server that was killed cannot be closed in a damaged log, but its session rests.
+#[test]
+fn a_damaged_log_with_an_open_turn_is_given_up() {
+    let mut desk = Desk::new();
+    let id = desk.create("wait", "a");
+    desk.until(&id, has("block_delta"));
+    assert_eq!(desk.prompt(&id, "never", "waits").status, 202);
+    desk.kill();
+    desk.until_no_process();
+    let connection = Connection::open(&desk.store).unwrap();
+    let damaged = "UPDATE log SET lines = x'00ff' WHERE place >> 32 = \
+                   (SELECT number FROM sessions WHERE id = ?1)";
+    assert!(connection.execute(damaged, params![id]).unwrap() > 0);
+    drop(connection);
+    desk.start();
+    until_refused(&desk, &id, "waits");
+    assert_takes_no_prompts(&desk, &id, damaged);
+    assert_eq!(desk.times("never"), 0);
 }

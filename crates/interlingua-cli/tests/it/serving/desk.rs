@@ -16,7 +16,7 @@ use crate::reader::{Address, Mode, Reader};
 use crate::support::command;
 
 /// How long something may take that is awaited.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct Desk {
     pub(super) folder: tempfile::TempDir,

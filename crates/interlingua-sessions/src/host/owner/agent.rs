@@ -7,15 +7,24 @@ use super::{Live, Owner};
 use crate::host::delivery::{self, Turn};
 use crate::host::observation::Observed;
 use crate::host::{Logs, Prepared};
-use crate::{CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Patch, State, log};
+use crate::{CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Lines, Patch, State, log};
 
 impl Owner {
     /// Starts the agent, because a prompt waits.
     pub(super) async fn start_agent(&mut self, slot: OwnedSemaphorePermit) -> Result<(), Error> {
         self.until_lost_agent_ended().await;
         let needs_log = self.shared.launcher.needs_log(&self.record);
-        let stored = log::read(&*self.shared.store, &self.record, needs_log).await?;
-        let earlier = if needs_log { self.log_of_earlier().await? } else { Vec::new() };
+        let stored = match log::read(&*self.shared.store, &self.record, needs_log).await {
+            Err(damaged @ Error::Damaged { .. }) => return self.refuse_prompts(&damaged).await,
+            read => read?,
+        };
+        let earlier = if needs_log { self.log_of_earlier().await } else { Ok(Vec::new()) };
+        let earlier = match earlier {
+            Err(damaged @ Error::Damaged { .. }) => {
+                return self.fail_prompt(stored.reader, &damaged.to_string()).await;
+            }
+            read => read?,
+        };
         let logs = Logs { own: stored.lines, earlier };
         match self.shared.launcher.prepare(&self.record, &logs) {
             Ok(prepared) => self.start(prepared, stored.reader, slot).await,
@@ -71,6 +80,24 @@ impl Owner {
         let update = CommandUpdate { key: key.clone(), state: state.clone(), sequence };
         self.commit(Commit { entries, patch, commands: vec![update] }).await?;
         self.answered(key, state, sequence);
+        Ok(())
+    }
+
+    /// Refuses the prompts that wait, because their turns cannot be appended to a damaged log.
+    async fn refuse_prompts(&mut self, damaged: &Error) -> Result<(), Error> {
+        let keys: Vec<_> = self.prompts.drain(..).map(|prompt| prompt.key).collect();
+        let (state, sequence) =
+            (CommandState::Refused { reason: damaged.to_string() }, Some(self.next));
+        let update = |key: &IdempotencyKey| {
+            let (key, state) = (key.clone(), state.clone());
+            CommandUpdate { key, state, sequence }
+        };
+        let commands = keys.iter().map(update).collect();
+        let patch = Patch { state: Some(self.state()), ..Patch::default() };
+        self.commit(Commit { patch, commands, ..Commit::default() }).await?;
+        for key in keys {
+            self.answered(key, state.clone(), sequence);
+        }
         Ok(())
     }
 
@@ -137,8 +164,12 @@ impl Owner {
                 self.store_batch(&batch).await?;
             }
         } else {
-            let stored = log::read(&*self.shared.store, &self.record, false).await?;
-            let entries = self.finished(stored.reader);
+            let entries = match log::read(&*self.shared.store, &self.record, false).await {
+                Ok(stored) => self.finished(stored.reader),
+                // Nothing is appended to a damaged log, not even its end.
+                Err(Error::Damaged { .. }) => Lines::default(),
+                Err(error) => return Err(error),
+            };
             self.commit(Commit { entries, ..Commit::default() }).await?;
         }
         let (state, sequence) = (CommandState::Delivered, Some(self.next));
