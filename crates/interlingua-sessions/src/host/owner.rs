@@ -150,9 +150,8 @@ impl Owner {
             let shuts_down = *self.shutdown.borrow();
             let rests = self.prompts.is_empty() || shuts_down;
             if self.agent.is_none() && rests {
-                // A prompt that was refused has begun no turn, whose end would be stored. Those that wait
-                // for the next host keep their session from resting.
-                if !shuts_down && self.record.state != State::Ended {
+                // A prompt that was refused has begun no turn, whose end would be stored.
+                if self.record.state != State::Ended {
                     self.store_state().await?;
                 }
                 if self.shared.retire(&self.id, &mut self.wakes) {

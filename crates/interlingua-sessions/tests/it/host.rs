@@ -248,6 +248,8 @@ async fn a_shutdown_ends_turns_truthfully_and_keeps_what_waits() {
     fixture.send(&id, "next", prompt("next")).await;
     within(fixture.host.shutdown()).await;
     assert_eq!(fixture.host.live(), 0);
+    let record = fixture.store.load(&id).await.unwrap().unwrap();
+    assert_eq!(record.state, State::Starting, "a session with a prompt that waits does not expire");
     // The agent obeyed the interrupt.
     assert_eq!(outcomes(&log(&*fixture.store, &id).await), [Outcome::Cancelled]);
     let limits = HostLimits::default();

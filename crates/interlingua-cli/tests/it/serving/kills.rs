@@ -90,6 +90,13 @@ fn a_prompt_that_waits_survives_a_stop() {
     desk.prompt(&id, "hello", "k2");
     let before = desk.until(&id, has("block_delta"));
     desk.stop();
+    // A session that rests could expire together with its prompt.
+    let connection = rusqlite::Connection::open(&desk.store).unwrap();
+    let query = "SELECT record ->> '$.state.state', expires_at FROM sessions WHERE id = ?1";
+    let stored: (String, Option<i64>) =
+        connection.query_row(query, [&id], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert_eq!(stored, ("starting".to_owned(), None));
+    drop(connection);
     desk.restart(&id, &before);
     let end = desk.until(&id, |events| outcomes(events).len() == 2);
     assert_eq!(outcomes(&end), ["cancelled", "completed"]);

@@ -183,9 +183,9 @@ impl Owner {
         Ok(())
     }
 
-    /// Ends the agent because the host is shut down. Prompts that wait are sent by the next host.
+    /// Ends the agent because the host is shut down. Prompts that wait are sent by the next host, and keep
+    /// their session from resting until then.
     pub(super) async fn shut_down(&mut self) -> Result<(), Error> {
-        self.prompts.clear();
         if let Some(mut live) = self.agent.take() {
             let why = Stop::GaveUp("the server was shut down".to_owned());
             let _ = live.handle.stop(why).await;
@@ -196,9 +196,10 @@ impl Owner {
         // A prompt that was only announced was not sent, so it still waits.
         if let Some(prompt) = self.current.take() {
             self.observed.turn = Turn::Resting;
-            let (key, state, sequence) = (prompt.key, CommandState::Accepted, None);
+            let (key, state, sequence) = (prompt.key.clone(), CommandState::Accepted, None);
+            self.prompts.push_front(prompt);
             let commands = vec![CommandUpdate { key, state, sequence }];
-            let patch = Patch { state: Some(State::Starting), ..Patch::default() };
+            let patch = Patch { state: Some(self.state()), ..Patch::default() };
             self.commit(Commit { patch, commands, ..Commit::default() }).await?;
         }
         self.note_rest();
