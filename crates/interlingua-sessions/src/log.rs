@@ -81,8 +81,8 @@ impl Rebuilt {
         if page.next == self.next && page.next < page.tail.next {
             return Err(Error::Damaged { id: self.id.clone(), entry: self.next });
         }
-        for line in lines(&page.lines) {
-            let entry = entry(&self.id, line)?;
+        for (number, line) in (self.next..).zip(lines(&page.lines)) {
+            let entry = parse(&self.id, number, line)?;
             match &entry.event.data {
                 Data::TurnStarted(started) if !started.replay => self.intent = None,
                 Data::HostState(state) => self.intent = intent(state).or(self.intent.take()),
@@ -123,7 +123,35 @@ fn lines(page: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn entry(id: &SessionId, line: &[u8]) -> Result<Entry, Error> {
-    serde_json::from_slice(line)
-        .map_err(|problem| Error::Failed(format!("the log of the session {id}: {problem}")))
+/// Parses an entry. The problem names its number alone: the parser's own words may quote the entry, and
+/// errors are logged.
+fn parse(id: &SessionId, number: u64, line: &[u8]) -> Result<Entry, Error> {
+    serde_json::from_slice(line).map_err(|_| Error::Damaged { id: id.clone(), entry: number })
+}
+
+#[cfg(test)]
+mod tests {
+    use interlingua::Origin;
+    use interlingua::event::{Event, TurnStarted};
+
+    use super::*;
+    use crate::Tail;
+
+    /// The problem is logged, and sent to callers.
+    #[test]
+    fn an_entry_that_cannot_be_read_is_named_and_not_quoted() {
+        let id = SessionId::new("one").unwrap();
+        let mut rebuilt = Rebuilt::new(&SessionRecord::new(id.clone(), "codex", 0)).unwrap();
+        let started = TurnStarted { replay: true, ..TurnStarted::default() };
+        let (origin, event) = (Origin::default(), Event::new(started));
+        let entry = Entry { sequence: 0, received_at: None, epoch: 0, origin, event, raw: None };
+        let good = serde_json::to_string(&entry).unwrap();
+        let bad = good.replace(r#""replay":true"#, r#""replay":"secret""#);
+        assert_ne!(good, bad);
+        let lines = format!("{good}\n{bad}\n").into_bytes();
+        let page = Page { lines, next: 2, tail: Tail { next: 2, ..Tail::default() } };
+        let problem = rebuilt.push(&page).unwrap_err();
+        assert!(!problem.to_string().contains("secret"), "{problem}");
+        assert_eq!(problem, Error::Damaged { id, entry: 1 });
+    }
 }
