@@ -143,7 +143,9 @@ async fn a_closed_session_is_continued_by_another_one() {
     let next = within(fixture.host.create(continued)).await.unwrap();
     assert_eq!((&*next.agent, &next.native_ids), ("talker", &vec!["s1".to_owned()]));
     let before = fixture.store.load(&id).await.unwrap().unwrap();
-    assert_eq!(before.continued_by, Some(next.id.clone()));
+    assert_eq!((before.continues, before.continued_by), (None, Some(next.id.clone())));
+    let after = fixture.store.load(&next.id).await.unwrap().unwrap();
+    assert_eq!((after.continues, after.continued_by), (Some(id.clone()), None));
     fixture.send(&next.id, "two", prompt("two")).await;
     assert_eq!(texts(&fixture.until_turns(&next.id, 1).await), ["two"]);
 }

@@ -24,3 +24,20 @@ fn a_session_that_is_closed_in_a_turn_ends_it() {
         assert_eq!(reader.finish().records, log);
     }
 }
+
+#[test]
+fn a_closed_session_and_the_one_that_continues_it_name_each_other() {
+    let desk = Desk::new();
+    let id = desk.create("hello", "k1");
+    desk.until(&id, has("turn_ended"));
+    let body = json!({"agent": desk.agent, "prompt": "more", "continueFrom": id});
+    let open = desk.request("POST", "/v1/sessions", Some("k2"), Some(body.clone()));
+    assert_eq!((open.status, &open.json()["error"]["code"]), (409, &json!("session_not_closed")));
+    assert_eq!(desk.session(&id)["continuedBy"], json!(null));
+    assert_eq!(desk.command(&id, "c", json!({"type": "close"})).status, 202);
+    let next = desk.create_with("k3", body);
+    desk.until(&next, has("turn_ended"));
+    let (before, after) = (desk.session(&id), desk.session(&next));
+    assert_eq!((&before["continues"], &before["continuedBy"]), (&json!(null), &json!(next)));
+    assert_eq!((&after["continues"], &after["continuedBy"]), (&json!(id), &json!(null)));
+}
