@@ -50,12 +50,24 @@ pub(crate) fn send(
     key: Option<&str>,
     body: Option<&Value>,
 ) -> Result<Response> {
+    send_with(TOKEN, address, method, path, key, body)
+}
+
+/// Sends a request with another token.
+pub(crate) fn send_with(
+    token: &str,
+    address: &str,
+    method: &str,
+    path: &str,
+    key: Option<&str>,
+    body: Option<&Value>,
+) -> Result<Response> {
     let mut connection = TcpStream::connect(address)?;
     connection.set_read_timeout(Some(PATIENCE))?;
     let body = body.map(Value::to_string).unwrap_or_default();
     let key = key.map(|key| format!("idempotency-key: {key}\r\n")).unwrap_or_default();
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {TOKEN}\r\n{key}\
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n{key}\
          content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
