@@ -93,6 +93,9 @@ pub(super) enum Access {
     Write,
 }
 
+/// The names by which agents call the tool that runs commands. Those of MCP servers have a prefix.
+const SHELL_TOOLS: [&str; 5] = ["Bash", "bash", "command_execution", "run_shell_command", "shell"];
+
 impl Subject {
     pub(super) fn of(request: &PermissionRequest) -> Self {
         let text = request.input.as_deref().unwrap_or_default();
@@ -102,6 +105,10 @@ impl Subject {
         };
         let access = match request.kind {
             ToolKind::Execute => return Self::Command(command_line(&fields, request)),
+            // A request may come before its call is known.
+            ToolKind::Unspecified if SHELL_TOOLS.contains(&&*request.tool) => {
+                return Self::Command(command_line(&fields, request));
+            }
             ToolKind::Read => Access::Read,
             ToolKind::Search => Access::Search,
             ToolKind::Glob | ToolKind::List => Access::List,

@@ -421,6 +421,21 @@ fn the_command_of_another_tool_is_not_free() {
     }
 }
 
+/// Claude may ask before its stream has shown the call.
+#[test]
+fn the_tool_for_commands_is_known_by_its_name() {
+    let scene = Scene::new();
+    let input = || serde_json::json!({"command": "cat a"});
+    let judge = |tool: &str| {
+        let asked = request(scene.folder.path(), tool, ToolKind::default(), input());
+        word(&Policy::default().judge(&asked))
+    };
+    assert_eq!(
+        (judge("Bash"), judge("mcp__x__Bash"), judge("Run")),
+        (Word::Allow, Word::Ask, Word::Ask)
+    );
+}
+
 /// An agent would use one of them, and this could judge another.
 #[test]
 fn a_command_with_two_folders_does_not_only_read() {
