@@ -269,8 +269,8 @@ impl AgentLoop {
         self.unless_limited(Next::Request)
     }
 
-    /// A response ended at a place from which the next one has to continue it; `has_advanced` tells
-    /// whether it has added anything. `None` if it cannot be continued, or if that leads nowhere:
+    /// A response ended at a place from which the next one has to continue it; `has_advanced` is
+    /// set if it has added anything. `None` if it cannot be continued, or if that leads nowhere:
     /// then it is one that was cut off.
     pub(crate) fn continues(&mut self, token: Option<String>, has_advanced: bool) -> Option<Next> {
         let idle = if has_advanced { 0 } else { self.turn.idle_continuations + 1 };

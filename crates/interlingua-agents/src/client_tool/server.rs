@@ -96,7 +96,7 @@ impl Drop for Shared {
 }
 
 /// The services of the sessions, by their tokens. The tokens are random and long, so that the time
-/// that a lookup takes tells nothing about them.
+/// that a lookup takes reveals nothing about them.
 #[derive(Default)]
 struct Offers(Mutex<HashMap<String, Offered>>);
 

@@ -128,7 +128,7 @@ impl Subject {
 
 fn other(fields: Map<String, Value>, text: &str) -> Input {
     let names = ["file_path", "filePath", "path", "url", "query"];
-    // An empty field tells nothing about the others.
+    // An empty field does not describe the call.
     let given = |name: &&str| fields.get(*name)?.as_str().filter(|it| !it.trim().is_empty());
     let mut named: Vec<_> = names.iter().filter_map(given).map(str::to_owned).collect();
     if named.is_empty() {

@@ -269,7 +269,7 @@ async fn a_call_outside_of_a_turn_is_refused() {
     assert_eq!(started.count(), 0);
 }
 
-/// The calls of two sessions could not be told apart.
+/// The calls of two sessions could not be distinguished.
 #[tokio::test]
 async fn an_offer_is_for_one_session() {
     let server = ClientToolServer::start().unwrap();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Bench, of_kind, only, text};
 
-/// A reply that asks to be continued, although no token says from where.
+/// A reply that asks to be continued, without a token that marks the place.
 fn without_token(reply: Reply) -> Reply {
     let finish_reason = Some("CONTINUATION".to_owned());
     reply.gemini(GeminiForm { finish_reason, ..GeminiForm::default() })
