@@ -3,6 +3,7 @@
 //! The host is this program, started once more. It opens the sessions and waits to be killed.
 
 use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use interlingua_agents::{Agent, Options, Request, Session};
 use serde_json::{Value, json};
 
 use crate::home::{Home, guard};
-use crate::situations::{Outcome, command_runs, make_fifo};
+use crate::situations::{Outcome, make_fifo};
 
 /// The first argument of the host.
 pub(crate) const HOST: &str = "interlingua-host";
@@ -25,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) async fn killed_with_two_sessions(agent: &'static str, program: PathBuf) -> Outcome {
     let mut homes = Vec::new();
     for _ in 0..2 {
-        let script = Script::new().reply(Reply::shell("echo > running; tail -f /dev/null"));
+        let script = Script::new().reply(Reply::shell("cat running"));
         let home = Home::new(agent, program.clone(), script.any_stream())?;
         make_fifo(&home.work().join("running"))?;
         homes.push(home);
@@ -36,14 +37,17 @@ pub(crate) async fn killed_with_two_sessions(agent: &'static str, program: PathB
     host.arg(HOST).args(sessions.map(|session| session.to_string()));
     let mut host = host.spawn().map_err(|error| error.to_string())?;
     let both = async {
+        let mut pipes = Vec::new();
         for home in &homes {
-            command_runs(home.work().join("running")).await;
+            pipes.push(read_by_command(home.work().join("running")).await);
         }
+        pipes
     };
-    let run = tokio::time::timeout(crate::home::RUN_TIMEOUT, both).await;
-    let working = homes.iter().filter(|home| home.runs("tail -f /dev/null")).count();
+    // While they are open, the commands do not end by themselves.
+    let pipes = tokio::time::timeout(crate::home::RUN_TIMEOUT, both).await;
+    let working = homes.iter().filter(|home| home.runs("cat running")).count();
     host.kill().and_then(|()| host.wait()).map_err(|error| error.to_string())?;
-    if run.is_err() || working != 2 {
+    if pipes.is_err() || working != 2 {
         return Err(format!("{working} commands run in two sessions"));
     }
     let killed = Instant::now();
@@ -57,6 +61,15 @@ pub(crate) async fn killed_with_two_sessions(agent: &'static str, program: PathB
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Opens the named pipe once a command reads it. A command that announced itself before it executes
+/// the program might not be found: for a moment in between, a process has no command line.
+async fn read_by_command(pipe: PathBuf) -> Option<File> {
+    let (sender, opened) = tokio::sync::oneshot::channel();
+    // A thread, because a blocking task in the runtime would keep a failing test from ending.
+    std::thread::spawn(move || sender.send(OpenOptions::new().write(true).open(pipe)));
+    opened.await.ok()?.ok()
 }
 
 /// A session as an argument of the host.
