@@ -23,10 +23,19 @@ pub(crate) struct StoredLog {
     pub(crate) reader: Reader,
     /// A turn has not ended.
     pub(crate) has_open_turn: bool,
-    /// The prompt that was about to be sent last, if no turn has begun since: its key.
-    pub(crate) intent: Option<String>,
+    /// The prompt that was about to be sent last, if no turn has begun since.
+    pub(crate) intent: Option<Intent>,
     /// The entries, one per line, if they are kept.
     pub(crate) lines: Vec<u8>,
+}
+
+/// A prompt that was about to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Intent {
+    /// The key of its command.
+    pub(crate) key: String,
+    /// When it was announced, in milliseconds since 1970.
+    pub(crate) at: Option<u64>,
 }
 
 /// Reads the log of a session.
@@ -58,7 +67,7 @@ pub(crate) async fn read(
 pub(crate) struct Rebuilt {
     id: SessionId,
     continuation: Continuation,
-    intent: Option<String>,
+    intent: Option<Intent>,
     next: u64,
 }
 
@@ -85,7 +94,10 @@ impl Rebuilt {
             let entry = parse(&self.id, number, line)?;
             match &entry.event.data {
                 Data::TurnStarted(started) if !started.replay => self.intent = None,
-                Data::HostState(state) => self.intent = intent(state).or(self.intent.take()),
+                Data::HostState(state) => {
+                    let intent = intent(state).map(|key| Intent { key, at: entry.received_at });
+                    self.intent = intent.or(self.intent.take());
+                }
                 _ => {}
             }
             self.continuation.push(entry.borrowed());

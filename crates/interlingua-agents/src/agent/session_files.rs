@@ -1,10 +1,16 @@
 //! The files in which agents keep their sessions, to find out what an agent has received.
 //!
 //! Their formats are private and change with every release, so nothing is read from them but whether
-//! they contain a prompt, as a JSON string.
+//! they contain a prompt, as a JSON string, and the time of its record. All agents write one record
+//! per line, with a field `timestamp`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use memchr::memmem;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Folder, HostEnvironment, KnownAgent};
 
@@ -25,9 +31,16 @@ pub(super) struct SessionFiles {
 }
 
 impl KnownAgent {
-    /// Whether the files of a session, by the agent's own id, contain a prompt; `None` if there are no
+    /// Whether the files of a session, by the agent's own id, show that the agent received a prompt at
+    /// or after a time, in milliseconds since 1970. `None` if they do not decide it, if there are no
     /// such files, or if the agent keeps its sessions in another form.
-    pub fn has_received(&self, host: &HostEnvironment, id: &str, prompt: &str) -> Option<bool> {
+    pub fn has_received(
+        &self,
+        host: &HostEnvironment,
+        id: &str,
+        prompt: &str,
+        since: u64,
+    ) -> Option<bool> {
         let files = self.session_files.as_ref()?;
         let root = host.folder(files.folder).join(files.below);
         let mut found = Vec::new();
@@ -39,25 +52,96 @@ impl KnownAgent {
         if found.is_empty() {
             return None;
         }
-        // An agent may put something around the prompt, remove spaces, or change the ends of lines. To
-        // find too much is safe: then the prompt is not sent again.
-        let longest = prompt.lines().map(str::trim).max_by_key(|line| line.len())?;
-        let quoted = serde_json::to_string(longest).ok()?;
-        let text = quoted.get(1..quoted.len() - 1)?;
-        let mut received = false;
+        let sought = Sought::new(prompt, since)?;
+        let mut traces = Vec::new();
         for path in found {
-            received |= contains(&path, text)?;
+            traces.push(sought.trace(&path)?);
         }
-        Some(received)
+        match traces.into_iter().max()? {
+            Trace::None => Some(false),
+            Trace::Possible => None,
+            Trace::Certain => Some(true),
+        }
     }
 }
 
-fn contains(path: &Path, text: &str) -> Option<bool> {
-    if path.metadata().ok()?.len() > LARGEST {
-        return None;
+/// What a file shows of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Trace {
+    /// The file does not contain it, or only from an earlier time: the same words may have been sent
+    /// before.
+    None,
+    /// A part of a record may be the prompt, or something else with the same words.
+    Possible,
+    /// A record contains it as a string of its own.
+    Certain,
+}
+
+/// A prompt that is looked for.
+struct Sought<'a> {
+    prompt: &'a str,
+    /// What every form of the prompt contains: its longest line, as a part of a JSON string. An agent
+    /// may put something around a prompt, remove spaces, or change the ends of lines.
+    part: String,
+    since: DateTime<Utc>,
+}
+
+/// The part of a record that all agents have in common.
+#[derive(Deserialize)]
+struct Stamped {
+    #[serde(default)]
+    timestamp: Option<DateTime<Utc>>,
+}
+
+impl<'a> Sought<'a> {
+    fn new(prompt: &'a str, since: u64) -> Option<Self> {
+        let longest = prompt.lines().map(str::trim).max_by_key(|line| line.len())?;
+        let quoted = serde_json::to_string(longest).ok()?;
+        let part = quoted.get(1..quoted.len() - 1)?.to_owned();
+        let since = DateTime::from_timestamp_millis(i64::try_from(since).ok()?)?;
+        Some(Self { prompt: prompt.trim(), part, since })
     }
-    let bytes = fs::read(path).ok()?;
-    Some(memchr::memmem::find(&bytes, text.as_bytes()).is_some())
+
+    /// The trace of the prompt in a file; `None` if the file cannot be read.
+    fn trace(&self, path: &Path) -> Option<Trace> {
+        if path.metadata().ok()?.len() > LARGEST {
+            return None;
+        }
+        let bytes = fs::read(path).ok()?;
+        // Records are appended, so one without a time is as old as the one before it.
+        let mut is_new = false;
+        let mut traces = Trace::None;
+        for line in bytes.split(|byte| *byte == b'\n') {
+            let contains = memmem::find(line, self.part.as_bytes()).is_some();
+            match serde_json::from_slice(line) {
+                Ok(Stamped { timestamp: Some(at) }) => is_new = at >= self.since,
+                Ok(Stamped { timestamp: None }) => {}
+                // The end of the file may be cut off.
+                Err(_) if contains => traces = traces.max(Trace::Possible),
+                Err(_) => continue,
+            }
+            if is_new && contains {
+                traces = traces.max(self.trace_in(line));
+            }
+        }
+        Some(traces)
+    }
+
+    fn trace_in(&self, record: &[u8]) -> Trace {
+        match serde_json::from_slice(record) {
+            Ok(record) if self.is_string_in(&record) => Trace::Certain,
+            _ => Trace::Possible,
+        }
+    }
+
+    fn is_string_in(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => text.trim().lines().eq(self.prompt.lines()),
+            Value::Array(items) => items.iter().any(|item| self.is_string_in(item)),
+            Value::Object(fields) => fields.values().any(|field| self.is_string_in(field)),
+            _ => false,
+        }
+    }
 }
 
 /// Calls a function for every file below a folder. Links are not followed.
@@ -100,30 +184,74 @@ pub(super) fn within(path: &Path, id: &str) -> bool {
 mod tests {
     use super::*;
 
+    const ID: &str = "0123abcd-1111-2222-3333-444455556666";
+
+    /// 2026-11-17T10:00:00Z.
+    const SENT: u64 = 1_794_909_600_000;
+
+    const BEFORE: &str = "2026-11-17T09:59:59.999Z";
+    const AFTER: &str = "2026-11-17T10:00:00.000Z";
+
+    /// A home in which an agent has a session, and the file of that session.
+    fn home_of(name: &str) -> (tempfile::TempDir, PathBuf) {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(match name {
+            "claude" => format!(".claude/projects/-w/{ID}.jsonl"),
+            "codex" => format!(".codex/sessions/2026/11/17/rollout-2026-11-17T10-00-00-{ID}.jsonl"),
+            "gemini" => ".gemini/tmp/w/chats/session-2026-11-17T10-00-0123abcd.jsonl".to_owned(),
+            "copilot" => format!(".copilot/session-state/{ID}/events.jsonl"),
+            _ => format!(".qwen/projects/-w/chats/{ID}.jsonl"),
+        });
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        (home, path)
+    }
+
+    fn record(timestamp: &str, text: &str) -> String {
+        format!("{}\n", serde_json::json!({"m": [{"text": text}], "timestamp": timestamp}))
+    }
+
+    fn received(records: &str, prompt: &str) -> Option<bool> {
+        let (home, path) = home_of("claude");
+        fs::write(path, records).unwrap();
+        let host = HostEnvironment::at(home.path());
+        KnownAgent::find("claude").unwrap().has_received(&host, ID, prompt, SENT)
+    }
+
     #[test]
     fn a_prompt_is_found_in_the_files_of_its_session() {
+        for name in ["claude", "codex", "gemini", "copilot", "qwen"] {
+            let (home, path) = home_of(name);
+            let host = HostEnvironment::at(home.path());
+            let agent = KnownAgent::find(name).unwrap();
+            let received = |id, prompt| agent.has_received(&host, id, prompt, SENT);
+            assert_eq!(received(ID, "go"), None, "{name} has no files yet");
+            fs::write(&path, record(AFTER, "fix \"it\"\nnow")).unwrap();
+            assert_eq!(received(ID, "fix \"it\"\r\nnow "), Some(true), "{name}");
+            assert_eq!(received(ID, "something else"), Some(false), "{name}");
+            let other = "ffffffff-1111-2222-3333-444455556666";
+            assert_eq!(received(other, "go"), None, "{name}");
+        }
         let home = tempfile::tempdir().unwrap();
         let host = HostEnvironment::at(home.path());
-        let id = "0123abcd-1111-2222-3333-444455556666";
-        let files = [
-            ("claude", format!(".claude/projects/-w/{id}.jsonl")),
-            ("codex", format!(".codex/sessions/2026/11/17/rollout-2026-11-17T10-00-00-{id}.jsonl")),
-            ("gemini", ".gemini/tmp/w/chats/session-2026-11-17T10-00-0123abcd.jsonl".to_owned()),
-            ("copilot", format!(".copilot/session-state/{id}/events.jsonl")),
-            ("qwen", format!(".qwen/projects/-w/chats/{id}.jsonl")),
-        ];
-        for (name, path) in files {
-            let agent = KnownAgent::find(name).unwrap();
-            assert_eq!(agent.has_received(&host, id, "go"), None, "{name} has no files yet");
-            let path = home.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, "{\"text\":\"fix \\\"it\\\"\\nnow\"}\n").unwrap();
-            assert_eq!(agent.has_received(&host, id, "fix \"it\"\r\nnow "), Some(true), "{name}");
-            assert_eq!(agent.has_received(&host, id, "something else"), Some(false), "{name}");
-            let other = "ffffffff-1111-2222-3333-444455556666";
-            assert_eq!(agent.has_received(&host, other, "go"), None, "{name}");
-        }
         let opencode = KnownAgent::find("opencode").unwrap();
-        assert_eq!(opencode.has_received(&host, id, "go"), None);
+        assert_eq!(opencode.has_received(&host, ID, "go", SENT), None);
+    }
+
+    #[test]
+    fn the_same_words_of_an_earlier_prompt_do_not_count() {
+        // Claude Code repeats the newest prompt in a record without a time.
+        let earlier = record(BEFORE, "continue") + "{\"lastPrompt\":\"continue\"}\n";
+        assert_eq!(received(&earlier, "continue"), Some(false));
+        let both = earlier + &record(AFTER, "continue");
+        assert_eq!(received(&both, "continue"), Some(true));
+    }
+
+    /// The agent's own instructions contain many words, and are written again when it is started.
+    #[test]
+    fn the_same_words_within_another_text_do_not_decide() {
+        let within = record(AFTER, "You continue until the task is done.");
+        assert_eq!(received(&within, "continue"), None);
+        let truncated = record(AFTER, "continue").replace("}\n", "");
+        assert_eq!(received(&truncated, "continue"), None);
     }
 }

@@ -101,12 +101,10 @@ impl Launcher for Agents {
         prepared.map_err(|problem| format!("{problem:#}"))
     }
 
-    fn received(&self, record: &SessionRecord, prompt: &str) -> Received {
-        let known = KnownAgent::find(&record.agent);
-        let received = known
-            .zip(record.native_ids.last())
-            .and_then(|(agent, id)| agent.has_received(&HostEnvironment::current(), id, prompt));
-        match received {
+    fn received(&self, record: &SessionRecord, prompt: &str, since: u64) -> Received {
+        let host = HostEnvironment::current();
+        let known = KnownAgent::find(&record.agent).zip(record.native_ids.last());
+        match known.and_then(|(agent, id)| agent.has_received(&host, id, prompt, since)) {
             Some(true) => Received::Yes,
             Some(false) => Received::No,
             // A model API has no files, and our own log may lack what it began to do.

@@ -17,9 +17,9 @@ pub trait Launcher: Send + Sync {
     /// [own sessions](SessionRecord::native_ids), if there is one.
     fn prepare(&self, record: &SessionRecord, logs: &Logs) -> Result<Prepared, String>;
 
-    /// Whether the agent has received a prompt, according to the files in which it keeps its
-    /// sessions.
-    fn received(&self, record: &SessionRecord, prompt: &str) -> Received;
+    /// Whether the agent has received a prompt at or after a time, in milliseconds since 1970,
+    /// according to the files in which it keeps its sessions.
+    fn received(&self, record: &SessionRecord, prompt: &str, since: u64) -> Received;
 }
 
 /// What an agent without a memory of its own [continues from](Launcher::needs_log): entries, one per
@@ -54,6 +54,6 @@ pub enum Received {
     Yes,
     /// The agent's own files exist without the prompt, so it was not sent.
     No,
-    /// There are no such files, or they cannot be read.
+    /// There are no such files, or they do not decide it.
     Unknown,
 }

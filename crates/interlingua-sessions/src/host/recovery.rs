@@ -14,7 +14,7 @@ use super::command::Command;
 use super::delivery::{self, Turn};
 use super::observation::Observed;
 use super::owner::Owner;
-use crate::log::{self, LOST, StoredLog};
+use crate::log::{self, Intent, LOST, StoredLog};
 use crate::store::system_clock;
 use crate::{
     Acknowledgement, CommandState, CommandUpdate, Commit, Error, Lines, Patch, State, StoredCommand,
@@ -58,14 +58,16 @@ impl Owner {
                 Ok(Command::Prompt { text, joins, .. }) => (Some(text), joins),
                 _ => (None, false),
             };
-            let announced = stored.intent.as_deref() == Some(key.as_str());
+            let intent = stored.intent.as_ref().filter(|intent| intent.key == key.as_str());
             let sequence = command.acknowledgement.sequence;
             let state = match prompt {
                 // It was about to join a turn, which is not announced.
-                Some(_) if joins && !announced => CommandState::Unknown { reason: GONE.to_owned() },
+                Some(_) if joins && intent.is_none() => {
+                    CommandState::Unknown { reason: GONE.to_owned() }
+                }
                 // Its turn has begun, but that was not noted.
-                Some(_) if !announced => CommandState::Delivered,
-                Some(text) => match self.shared.launcher.received(&self.record, &text) {
+                Some(_) if intent.is_none() => CommandState::Delivered,
+                Some(text) => match self.received(&text, intent) {
                     Received::No => CommandState::Accepted,
                     Received::Yes => {
                         cause = Some(LOST);
@@ -93,6 +95,13 @@ impl Owner {
         }
         let patch = Patch { state: Some(state), ..Patch::default() };
         self.commit(Commit { entries, patch, commands: updates }).await
+    }
+
+    /// Whether the agent received a prompt after it was announced.
+    fn received(&self, prompt: &str, intent: Option<&Intent>) -> Received {
+        let announced = intent.and_then(|intent| intent.at);
+        announced
+            .map_or(Received::Unknown, |at| self.shared.launcher.received(&self.record, prompt, at))
     }
 
     /// Notes that nothing is under way in a session whose log is damaged. A turn that is open in it stays

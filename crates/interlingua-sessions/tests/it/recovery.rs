@@ -31,7 +31,7 @@ async fn killed(
     let origin = interlingua::Origin { added: true, ..interlingua::Origin::default() };
     let entry = |(sequence, event)| {
         let origin = origin.clone();
-        Entry { sequence, received_at: None, epoch: 0, origin, event, raw: None }
+        Entry { sequence, received_at: Some(ANNOUNCED), epoch: 0, origin, event, raw: None }
     };
     let entries = (0..).zip(events).map(entry).collect();
     let (state, sequence) = (CommandState::Delivering, Some(0));
@@ -41,6 +41,9 @@ async fn killed(
     store.commit(&id, fence, Commit { entries, patch, commands }).await.unwrap();
     id
 }
+
+/// When the prompt was announced.
+const ANNOUNCED: u64 = 1_794_909_600_000;
 
 /// The entry that announces a prompt.
 fn intent(key: &IdempotencyKey) -> Event<'static> {
@@ -63,6 +66,7 @@ async fn a_prompt_whose_delivery_is_unknown_is_not_sent_again() {
         let fixture = Fixture { host, store, scripts };
         let log = fixture.until_turns(&id, 1).await;
         assert_eq!(outcomes(&log), [outcome], "{received:?}");
+        assert_eq!(*fixture.scripts.looked_since.lock().unwrap(), [ANNOUNCED]);
         fixture.until_record(&id, |record| record.state == State::Idle).await;
         let acknowledged = fixture.send(&id, "once", prompt("once")).await.state;
         match received {

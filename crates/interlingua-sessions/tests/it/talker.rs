@@ -55,6 +55,8 @@ pub(crate) struct Scripts {
     folder: TempDir,
     pub(crate) launches: Mutex<Vec<SessionRecord>>,
     received: Received,
+    /// The times since which a prompt was looked for.
+    pub(crate) looked_since: Mutex<Vec<u64>>,
     /// Called once, when the first agent is launched.
     pub(crate) at_launch: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
@@ -69,7 +71,13 @@ impl Scripts {
             script.display().to_string()
         );
         std::fs::write(folder.path().join("talker.toml"), description).unwrap();
-        Arc::new(Self { folder, launches: Mutex::default(), received, at_launch: Mutex::default() })
+        Arc::new(Self {
+            folder,
+            launches: Mutex::default(),
+            received,
+            looked_since: Mutex::default(),
+            at_launch: Mutex::default(),
+        })
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -110,7 +118,8 @@ impl Launcher for Scripts {
         Ok(Prepared { agent: Box::new(agent), options: Options::default() })
     }
 
-    fn received(&self, _record: &SessionRecord, _prompt: &str) -> Received {
+    fn received(&self, _record: &SessionRecord, _prompt: &str, since: u64) -> Received {
+        self.looked_since.lock().unwrap().push(since);
         self.received
     }
 }
