@@ -215,6 +215,13 @@ impl Reader {
         Ok(suspended)
     }
 
+    /// Sets the answers, as [`ToolEnded`](crate::event::ToolEnded), to calls of the client that were open when
+    /// the process that had made them was lost. They are emitted when the next turn begins, because the
+    /// agent receives them with the prompt of that turn.
+    pub fn answer_with_next_turn(&mut self, answers: Vec<Event<'static>>) {
+        self.core.grammar.answer_with_next_turn(answers);
+    }
+
     /// Sets whether the agent owes a turn. It owes one from the start of a stream, and from then on
     /// whenever the caller has sent it another prompt. If the stream ends before that turn has
     /// started, the turn is added, and it has failed. An agent that waits for its first prompt owes

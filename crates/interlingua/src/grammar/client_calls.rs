@@ -21,6 +21,8 @@ pub(super) struct ClientCalls {
     reported: Vec<Known>,
     /// The calls that the server received without an id, and that the stream has not reported.
     received: Vec<Known>,
+    /// The answers to calls of an earlier process, which belong to the next turn.
+    late_answers: Vec<Event<'static>>,
 }
 
 /// A call that is known from one of its two sources.
@@ -164,6 +166,24 @@ impl Grammar {
             self.client_calls.received.push(Known { id: id.clone(), tool, input });
         }
         id
+    }
+
+    /// Sets the answers to calls that waited when their process was lost. They are emitted when the next
+    /// turn begins, since the agent receives them with its prompt.
+    pub(crate) fn answer_with_next_turn(&mut self, answers: Vec<Event<'static>>) {
+        self.client_calls.late_answers = answers;
+    }
+
+    /// Emits the answers that belong to the turn which has just begun.
+    #[inline]
+    pub(super) fn emit_late_answers(&mut self, emit: Emit<'_>) {
+        if !self.client_calls.late_answers.is_empty() && !self.turns.is_replay() {
+            let (from_caller, fate) = (self.stream.from_caller, self.stream.event_fate);
+            for answer in std::mem::take(&mut self.client_calls.late_answers) {
+                self.push_from_caller(answer, emit);
+            }
+            (self.stream.from_caller, self.stream.event_fate) = (from_caller, fate);
+        }
     }
 
     /// Emits that the turn waits for the client, if one of the client's calls is open. Returns

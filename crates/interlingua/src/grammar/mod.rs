@@ -277,6 +277,7 @@ impl Grammar {
             Data::TurnStarted(_) => {
                 self.session.ensure_started(stream, emit);
                 self.turns.start(event, stream, emit);
+                self.emit_late_answers(emit);
             }
             Data::TurnEnded(_) => self.end_turn(event, false, emit),
             Data::Withdrawn(_) => self.blocks.withdraw(event, stream, emit),
@@ -406,6 +407,7 @@ impl Grammar {
         if !self.turns.is_open() {
             self.session.ensure_started(&mut self.stream, emit);
             self.turns.imply(&mut self.stream, emit);
+            self.emit_late_answers(emit);
         }
     }
 

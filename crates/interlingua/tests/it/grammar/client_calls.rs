@@ -2,10 +2,11 @@
 //! reports it first, and whether or not the server knows the agent's id of it.
 
 use interlingua::dialect::{self, EncodeOptions};
-use interlingua::event::{Data, Event, ToolEnded};
+use interlingua::event::{Data, Event, Outcome, ToolEnded};
 use interlingua::json::{Json, Text};
 use interlingua::{
-    ClientCall, ClientTools, Entry, EntryRef, Exit, ReadOptions, Reader, Source, StreamEnd, Writer,
+    ClientCall, ClientTools, Continuation, Entry, EntryRef, Exit, ReadOptions, Reader, Source,
+    Stopped, StreamEnd, Writer,
 };
 use serde_json::{Value, json};
 
@@ -69,13 +70,19 @@ impl Session {
         self.print(&json!({"type": "user", "message": message}));
     }
 
-    fn end(mut self) -> Vec<Entry> {
+    fn end(self) -> Vec<Entry> {
+        let (log, repairs) = self.finish();
+        assert_eq!(repairs, [""; 0]);
+        log
+    }
+
+    /// Ends the session; returns its log, and what was repaired.
+    fn finish(mut self) -> (Vec<Entry>, Vec<String>) {
         self.print(&json!({"type": "result", "subtype": "success", "result": "Done."}));
         let mut log = self.log;
         let mut keep = |entry: EntryRef<'_>| log.push(entry.to_owned());
         let report = self.reader.finish(&Exit::default(), None, &mut keep).unwrap();
-        assert!(report.repairs.is_empty(), "{:?}", report.repairs);
-        log
+        (log, report.repairs.listed().iter().map(|repair| repair.what.clone()).collect())
     }
 }
 
@@ -287,4 +294,58 @@ fn a_turn_that_waits_for_the_client_has_one_end() {
     let log = paused();
     let ends = log.iter().filter(|entry| matches!(entry.event.data, Data::TurnEnded(_)));
     assert_eq!(ends.count(), 1);
+}
+
+/// A session whose process is killed while a call waits. Another reader continues its log, and another
+/// process receives the answer with its first prompt.
+fn answered_after_a_kill() -> Vec<Entry> {
+    let mut session = Session::new();
+    session.report(&[("toolu_1", input())]);
+    session.receive(Some("toolu_1"), &input());
+    let Session { reader, mut log } = session;
+    drop(reader);
+    let options = ReadOptions { id_seed: Some(7), ..ReadOptions::default() };
+    let mut continuation = Continuation::new(options).unwrap();
+    log.iter().for_each(|entry| continuation.push(entry.borrowed()));
+    let mut reader = continuation.into_reader();
+    let stopped = Stopped { outcome: Outcome::WaitingForClient, cause: "lost".to_owned() };
+    let exit = Exit { stopped: Some(stopped), ..Exit::default() };
+    let mut keep = |entry: EntryRef<'_>| log.push(entry.to_owned());
+    reader.end_stream(StreamEnd::Exit(&exit), None, &mut keep).unwrap();
+    reader.next_stream(Source::named("claude").unwrap()).unwrap();
+    let output = Some(Json::from(&Text::plain("fields")));
+    let ended = ToolEnded { call: Text::plain("toolu_1"), output, ..ToolEnded::default() };
+    reader.answer_with_next_turn(vec![Event::new(ended).into_owned()]);
+    let mut session = Session { reader, log };
+    let content = json!([{"type": "text", "text": "Done."}]);
+    session.print(&json!({"type": "system", "subtype": "init", "session_id": "s"}));
+    let message = json!({"id": "m2", "role": "assistant", "content": content});
+    session.print(&json!({"type": "assistant", "message": message}));
+    let (log, repairs) = session.finish();
+    assert_eq!(repairs, ["lost"]);
+    log
+}
+
+#[test]
+fn a_call_of_a_lost_process_is_answered_in_the_next_turn() {
+    let log = answered_after_a_kill();
+    assert_eq!(calls(&log), story("toolu_1"));
+    let kinds: Vec<_> = log.iter().map(|entry| entry.event.data.kind()).collect();
+    let answer = kinds.iter().position(|kind| *kind == "tool_ended").unwrap();
+    let turns = |kind: &str| kinds.iter().filter(|it| **it == kind).count();
+    assert_eq!((turns("turn_started"), turns("turn_ended")), (2, 2), "{kinds:?}");
+    assert_eq!(kinds[answer - 1], "turn_started", "{kinds:?}");
+    let outcomes = log.iter().filter_map(|entry| match &entry.event.data {
+        Data::TurnEnded(ended) => Some(ended.outcome.as_str().to_owned()),
+        _ => None,
+    });
+    assert_eq!(outcomes.collect::<Vec<_>>(), ["waiting_for_client", "completed"]);
+}
+
+#[test]
+fn a_turn_that_waited_in_a_lost_process_keeps_the_rules_of_every_dialect() {
+    for to in support::written().filter(|to| to.name != "text") {
+        let text = text(to.name, false, &answered_after_a_kill());
+        assert_eq!(support::rules::violations(to.name, &text), [""; 0], "{}:\n{text}", to.name);
+    }
 }
