@@ -9,6 +9,9 @@
 //! tool = "Bash"          # a name or a kind of work, with * and ?
 //! pattern = "git *"      # the subject: a command, a path, an address
 //! effect = "allow"       # or deny, or ask
+//!
+//! [client-tools]
+//! answer-within-seconds = 86400
 //! ```
 //!
 //! Deny beats ask, and ask beats allow; the order of the rules does not matter.
@@ -28,6 +31,8 @@ pub struct Config {
     pub mode: Option<Mode>,
     /// How long the user has to answer, if the file sets it.
     pub answer: Option<Duration>,
+    /// How long a tool of the client may take, if the file sets it.
+    pub client_tool: Option<Duration>,
     /// The permission rules.
     pub rules: Rules,
 }
@@ -37,6 +42,14 @@ pub struct Config {
 struct File {
     #[serde(default)]
     permissions: Permissions,
+    #[serde(default, rename = "client-tools")]
+    client_tools: WrittenClientTools,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct WrittenClientTools {
+    answer_within_seconds: Option<WrittenSeconds>,
 }
 
 #[derive(Deserialize, Default)]
@@ -72,7 +85,7 @@ struct WrittenRule {
 struct WrittenPattern(String);
 
 /// What to do about a file that cannot be read.
-const ADVICE: &str = "Correct the file: [permissions] has the keys mode, answer-within-seconds and rules, and a rule has tool, effect and, optionally, pattern.";
+const ADVICE: &str = "Correct the file: [permissions] has the keys mode, answer-within-seconds and rules, a rule has tool, effect and, optionally, pattern; [client-tools] has the key answer-within-seconds.";
 
 impl Config {
     /// Reads a settings file.
@@ -85,12 +98,15 @@ impl Config {
 
     fn parse(text: &str) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|error| format!("{error}{ADVICE}"))?;
-        let Permissions { mode, answer_within_seconds, rules } = file.permissions;
+        let File { permissions, client_tools } = file;
+        let Permissions { mode, answer_within_seconds, rules } = permissions;
+        let time = |WrittenSeconds(time)| Duration::from_secs(time);
         let made = rules.iter().map(WrittenRule::made);
         let rules = made.collect::<Result<_, _>>().map_err(|bad| bad.to_string())?;
         Ok(Self {
             mode: mode.map(|WrittenMode(mode)| mode),
-            answer: answer_within_seconds.map(|WrittenSeconds(time)| Duration::from_secs(time)),
+            answer: answer_within_seconds.map(time),
+            client_tool: client_tools.answer_within_seconds.map(time),
             rules: Rules::new(rules),
         })
     }
@@ -147,6 +163,8 @@ mod tests {
         let text = "[permissions]\nmode = 'deny'\nanswer-within-seconds = 7\n[[permissions.rules]]\ntool = 'Bash'\neffect = 'allow'";
         let config = Config::parse(text).unwrap();
         assert_eq!((config.mode, config.answer), (Some(Mode::Deny), Some(Duration::from_secs(7))));
+        let tools = Config::parse("[client-tools]\nanswer-within-seconds = 60\n").unwrap();
+        assert_eq!(tools.client_tool, Some(Duration::from_secs(60)));
         let wrong = |text: &str| Config::parse(text).unwrap_err();
         assert!(wrong("[permissions]\nmode = 'yolo'").contains("accept-edits"));
         assert!(wrong("[permission]").contains("permission"));

@@ -34,7 +34,7 @@ mod tls;
 pub mod tool;
 mod watch;
 
-pub use client_tool::{ClientTool, ClientToolOffer, ClientToolServer, Endpoint};
+pub use client_tool::{ClientTool, ClientToolOffer, ClientToolServer, ClientTools, Endpoint};
 pub use config::Config;
 pub use error::Error;
 pub use process_agent::ProcessAgent;

@@ -151,6 +151,10 @@ pub(crate) struct SessionArguments {
     /// A file with permission settings.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// A file with tools that whoever reads the output runs: a JSON array of definitions (`name`, `description`,
+    /// `inputSchema`), or of names of built-in ones. Their calls are answered on standard input.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) client_tools: Option<PathBuf>,
     /// Record the agent's own bytes in FILE, which `interlingua translate` reads, and the time of
     /// each chunk in FILE.times.jsonl.
     #[arg(long, value_name = "FILE")]

@@ -34,8 +34,10 @@ pub(crate) fn run(arguments: &ChatArguments) -> Result<u8> {
         );
     }
     let first = session.asked.take().or_else(|| session.prompt.take());
-    let started = Started::new(&session)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let entered = runtime.enter();
+    let started = Started::new(&session)?;
+    drop(entered);
     let ended = runtime.block_on(async {
         if at_terminal {
             let files = session.of_api.attach.clone();

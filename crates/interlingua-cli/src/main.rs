@@ -11,6 +11,7 @@ mod arguments_of_serve;
 mod asking;
 mod chat;
 mod check;
+mod client_tools;
 mod commands;
 mod completions;
 mod conversation;

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use interlingua::dialect::{self, Dialect, EncodeOptions};
@@ -12,7 +13,8 @@ use interlingua_agents::api::provider::{self, Provider};
 use interlingua_agents::permission::{Mode, Policy};
 use interlingua_agents::process::adopt_orphans;
 use interlingua_agents::{
-    Agent, Config, Ended, Error, Options, ProcessAgent, Prompt, Recorder, Refused, Request, Stop,
+    Agent, ClientToolOffer, Config, Ended, Error, Options, ProcessAgent, Prompt, Recorder, Refused,
+    Request, Stop,
 };
 use tokio::sync::mpsc;
 
@@ -21,7 +23,7 @@ use crate::conversation::{Answers, Conversation, Display, REDRAW_INTERVAL, Until
 use crate::output::{Output, Stdout};
 use crate::recent::{Recent, RecentRecorder};
 use crate::signals::{OnInterrupt, Signals};
-use crate::{guard, model_api, report, suggest};
+use crate::{client_tools, guard, model_api, report, suggest};
 
 /// The number of lines of standard error that are shown for an agent without output.
 const STDERR_LINES: usize = 8;
@@ -29,8 +31,10 @@ const STDERR_LINES: usize = 8;
 /// Runs the command; returns its exit code.
 pub(crate) fn run(arguments: &RunArguments) -> Result<u8> {
     let input = Input::of(&arguments.session)?;
-    let started = Started::new(&resumed(&arguments.session)?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let entered = runtime.enter();
+    let started = Started::new(&resumed(&arguments.session)?)?;
+    drop(entered);
     let files = arguments.session.of_api.attach.clone();
     let ended = runtime.block_on(converse(started, input, files))?;
     // A thread may still wait for a line of standard input.
@@ -164,6 +168,9 @@ impl Started {
         if let Some(answer) = config.answer {
             options.deadlines.answer = answer;
         }
+        if let Some(time) = config.client_tool {
+            options.deadlines.client_tool = time;
+        }
         let encode = EncodeOptions {
             partial: arguments.partial,
             team: arguments.team.team(),
@@ -245,10 +252,14 @@ fn agent(arguments: &SessionArguments, mode: Mode) -> Result<(Box<dyn Agent>, bo
     if let [first, ..] = arguments.of_api.given()[..] {
         bail!("{first} is for model APIs; {} is a program", arguments.agent);
     }
-    Ok((Box::new(process_agent(arguments, mode)?), true))
+    Ok((Box::new(process_agent(arguments, mode, client_tools::offer(arguments)?)?), true))
 }
 
-pub(crate) fn process_agent(arguments: &SessionArguments, mode: Mode) -> Result<ProcessAgent> {
+pub(crate) fn process_agent(
+    arguments: &SessionArguments,
+    mode: Mode,
+    client_tools: Option<Arc<ClientToolOffer>>,
+) -> Result<ProcessAgent> {
     let request = Request {
         model: arguments.model.clone(),
         folder: arguments.cwd.clone(),
@@ -256,7 +267,7 @@ pub(crate) fn process_agent(arguments: &SessionArguments, mode: Mode) -> Result<
         mode,
         environment: arguments.env.clone(),
         program: arguments.program.clone(),
-        client_tools: None,
+        client_tools,
         flags: arguments.flags.clone(),
         trusts_folder: arguments.trust_folder,
         exec: arguments.exec,

@@ -38,6 +38,8 @@ pub use command::{Acknowledgement, CommandState, CommandUpdate, IdempotencyKey, 
 pub use error::Error;
 pub use host::Host;
 pub use id::SessionId;
+/// The tools of a session, which its client runs.
+pub use interlingua_agents::{ClientTool, ClientTools};
 pub use lines::Lines;
 pub use memory::MemoryStore;
 pub use record::{Filter, Patch, SessionRecord, State, Waiting};

@@ -1,5 +1,6 @@
 //! What is known of a session besides its log.
 
+use interlingua_agents::ClientTool;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -37,6 +38,9 @@ pub struct SessionRecord {
     /// What the caller attached.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+    /// The tools that the client of the session runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ClientTool>,
     /// What the session is doing.
     #[serde(default)]
     pub state: State,
@@ -175,6 +179,7 @@ impl SessionRecord {
             native_ids: Vec::new(),
             host: Map::new(),
             metadata: Map::new(),
+            tools: Vec::new(),
             state: State::Starting,
             owner: None,
             id_seed: 0,

@@ -10,6 +10,7 @@
 mod endpoint;
 mod form;
 mod handler;
+mod list;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use serde_json::{Map, Value};
 pub use endpoint::Endpoint;
 pub(crate) use endpoint::LONGEST_WAIT;
 pub(crate) use handler::{ReceivedCall, ToolMessage};
+pub use list::ClientTools;
 pub use server::{ClientToolOffer, ClientToolServer};
 
 /// The name of the MCP server. It has neither `-` nor `_`, so that the names of its tools, which agents
@@ -30,6 +32,7 @@ pub(crate) const SERVER_NAME: &str = "interlingua";
 
 /// A tool that the client runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClientTool {
     /// Its name.
@@ -39,6 +42,7 @@ pub struct ClientTool {
     pub description: String,
     /// The JSON schema of its input.
     #[serde(default = "any_object")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub input_schema: Map<String, Value>,
     /// It changes nothing, so that an agent may call it several times at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -68,6 +72,12 @@ impl ClientTool {
                 return Err(format!("there are two tools `{}`", tool.name));
             }
         }
+        let size = serde_json::to_string(tools).map_or(usize::MAX, |json| json.len());
+        if size > LARGEST {
+            return Err(format!(
+                "the definitions have {size} bytes, and at most {LARGEST}: shorten descriptions and schemas"
+            ));
+        }
         Ok(())
     }
 
@@ -92,6 +102,9 @@ impl ClientTool {
 
 /// The most tools of a session. Every request to the model repeats their descriptions.
 const MOST_TOOLS: usize = 64;
+
+/// The largest definitions, as JSON. They are also stored with every change of a session.
+const LARGEST: usize = 64 * 1024;
 
 /// The longest name of a tool. Model APIs limit it to 64 characters, with what an agent adds to it.
 const LONGEST_NAME: usize = 40;

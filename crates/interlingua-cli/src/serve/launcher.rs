@@ -1,6 +1,7 @@
 //! Prepares the agents of served sessions, as `run` would prepare them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -9,7 +10,7 @@ use interlingua_agents::agent::{HostEnvironment, KnownAgent};
 use interlingua_agents::api::ApiKind;
 use interlingua_agents::api::provider::Provider;
 use interlingua_agents::permission::{Mode, Policy};
-use interlingua_agents::{Agent, Config, Options};
+use interlingua_agents::{Agent, ClientToolOffer, ClientToolServer, Config, Options};
 use interlingua_sessions::SessionRecord;
 use interlingua_sessions::host::{Launcher, Logs, Prepared, Received};
 
@@ -26,11 +27,18 @@ pub(crate) struct Agents {
     programs: Vec<PathBuf>,
     /// The API of `openai-api`, if it is not the usual one.
     api: Option<OpenAiApi>,
+    /// Offers agents that are programs the tools of their clients.
+    client_tools: ClientToolServer,
 }
 
 impl Agents {
-    pub(crate) fn new(config: Config, programs: Vec<PathBuf>, api: Option<OpenAiApi>) -> Self {
-        Self { config, programs, api }
+    pub(crate) fn new(
+        config: Config,
+        programs: Vec<PathBuf>,
+        api: Option<OpenAiApi>,
+        client_tools: ClientToolServer,
+    ) -> Self {
+        Self { config, programs, api, client_tools }
     }
 
     /// The arguments with which `run` would start the agent of a session.
@@ -68,18 +76,33 @@ impl Agents {
         arguments.permission_mode.or(self.config.mode).unwrap_or_default()
     }
 
-    fn agent(&self, arguments: &SessionArguments, logs: &Logs) -> Result<Box<dyn Agent>> {
+    fn agent(
+        &self,
+        record: &SessionRecord,
+        arguments: &SessionArguments,
+        logs: &Logs,
+    ) -> Result<Box<dyn Agent>> {
         if let Some(provider) = Provider::find(&arguments.agent) {
             return Ok(Box::new(model_api::hosted(provider, arguments, logs)?));
         }
-        Ok(Box::new(run::process_agent(arguments, self.mode(arguments))?))
+        let offer = self.offer(record)?;
+        Ok(Box::new(run::process_agent(arguments, self.mode(arguments), offer)?))
+    }
+
+    /// Offers an agent the tools of its session's client.
+    fn offer(&self, record: &SessionRecord) -> Result<Option<Arc<ClientToolOffer>>> {
+        if record.tools.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(self.client_tools.offer(record.tools.clone())?)))
     }
 }
 
 impl Launcher for Agents {
     fn check(&self, record: &SessionRecord) -> Result<(), String> {
-        let checked =
-            self.arguments(record).and_then(|arguments| self.agent(&arguments, &Logs::default()));
+        let checked = self
+            .arguments(record)
+            .and_then(|arguments| self.agent(record, &arguments, &Logs::default()));
         checked.map(drop).map_err(|problem| format!("{problem:#}"))
     }
 
@@ -89,11 +112,14 @@ impl Launcher for Agents {
 
     fn prepare(&self, record: &SessionRecord, logs: &Logs) -> Result<Prepared, String> {
         let prepared = self.arguments(record).and_then(|arguments| {
-            let agent = self.agent(&arguments, logs)?;
+            let agent = self.agent(record, &arguments, logs)?;
             let policy = Policy { mode: self.mode(&arguments), rules: self.config.rules.clone() };
             let mut options = Options { policy, ..Options::default() };
             // A session has no one at a terminal; how long a person may take is a setting.
             options.deadlines.answer = self.config.answer.unwrap_or(Duration::from_secs(3600));
+            if let Some(time) = self.config.client_tool {
+                options.deadlines.client_tool = time;
+            }
             // Readers get every event soon, and what an agent costs here is shared by many of them.
             options.read_interval = Duration::from_millis(1);
             Ok(Prepared { agent, options })

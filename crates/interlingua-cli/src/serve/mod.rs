@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use interlingua_agents::Config;
 use interlingua_agents::agent::ALL;
 use interlingua_agents::api::provider;
 use interlingua_agents::process::adopt_orphans;
+use interlingua_agents::{ClientToolServer, Config};
 use interlingua_server::{Allowed, Server, Settings};
 use interlingua_sessions::host::HostLimits;
 use interlingua_sessions::{Durability, Host, MemoryStore, ServerLock, Store};
@@ -48,7 +48,8 @@ async fn serve(
         .await
         .with_context(|| format!("the address {} cannot be used", arguments.listen))?;
     let address = listener.local_addr()?;
-    let agents = Arc::new(Agents::new(config, arguments.programs(), arguments.api));
+    let tools = ClientToolServer::start().context("the tools of clients cannot be offered")?;
+    let agents = Arc::new(Agents::new(config, arguments.programs(), arguments.api, tools));
     let limits = HostLimits {
         live: arguments.live,
         idle: arguments.idle,

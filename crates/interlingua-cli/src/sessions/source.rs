@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use interlingua::Entry;
+use interlingua_agents::{ClientToolServer, Config};
 use interlingua_server::Session;
 use interlingua_sessions::host::{Command, HostLimits};
 use interlingua_sessions::{
@@ -98,12 +99,17 @@ impl Source {
             Self::Local { store, host } => {
                 let id = SessionId::new(id)?;
                 let record = local::find(&**store, id.as_str()).await?;
-                let host = host.get_or_insert_with(|| {
-                    // No one looks at the requests of the agent.
-                    let limits = HostLimits { attended: false, ..HostLimits::default() };
-                    let agents = Agents::new(Default::default(), vec![record.agent.into()], None);
-                    Host::new(Arc::clone(store), Arc::new(agents), limits)
-                });
+                let host = match host {
+                    Some(host) => host,
+                    None => {
+                        // No one looks at the requests of the agent.
+                        let limits = HostLimits { attended: false, ..HostLimits::default() };
+                        let programs = vec![record.agent.into()];
+                        let tools = ClientToolServer::start()?;
+                        let agents = Agents::new(Config::default(), programs, None, tools);
+                        host.insert(Host::new(Arc::clone(store), Arc::new(agents), limits))
+                    }
+                };
                 Ok(host.command(&id, key.clone(), command.clone()).await?)
             }
             Self::Server(remote) => remote.command(id, key, command).await,

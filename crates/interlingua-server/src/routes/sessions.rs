@@ -8,7 +8,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use interlingua_sessions::host::NewSession;
-use interlingua_sessions::{Filter, IdempotencyKey, SessionId, SessionRecord};
+use interlingua_sessions::{
+    ClientTool, ClientTools, Filter, IdempotencyKey, SessionId, SessionRecord,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -41,6 +43,12 @@ pub(crate) struct CreateSession {
     #[serde(default)]
     #[schema(value_type = Object)]
     metadata: Map<String, Value>,
+    /// Tools that the client runs, which the agent can call: definitions, or the names `getFormSnapshot`
+    /// and `executeFormActions` of those that are built in. Without any, a session has those of the one
+    /// that it continues.
+    #[serde(default)]
+    #[schema(value_type = Vec<ClientTool>)]
+    tools: ClientTools,
     /// A session that this one continues.
     continue_from: Option<String>,
 }
@@ -64,6 +72,9 @@ pub struct Session {
     native_ids: Vec<String>,
     #[schema(value_type = Object)]
     metadata: Map<String, Value>,
+    /// The tools that the client runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ClientTool>,
     /// `starting`, `working`, `waiting`, `idle` or `ended`.
     state: String,
     /// What a waiting session waits for.
@@ -116,6 +127,7 @@ impl From<SessionRecord> for Session {
             permission_mode: record.mode,
             native_ids: record.native_ids,
             metadata: record.metadata,
+            tools: record.tools,
             state: name,
             waiting: state.get("waiting").cloned(),
             owner: record.owner,
@@ -192,6 +204,7 @@ pub(crate) async fn create(
             model: request.model,
             mode: request.permission_mode,
             metadata: request.metadata,
+            tools: request.tools.0,
             continues: earlier.map(|earlier| earlier.id),
             owner: access.owner().map(str::to_owned),
             ttl: app.settings.session_ttl,

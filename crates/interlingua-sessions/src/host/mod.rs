@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use interlingua_agents::ClientTool;
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -99,6 +100,8 @@ pub struct NewSession {
     pub mode: Option<String>,
     /// What the caller attaches.
     pub metadata: Map<String, Value>,
+    /// The tools that the client runs. Without any, a session has those of the one that it continues.
+    pub tools: Vec<ClientTool>,
     /// The closed session that this one continues.
     pub continues: Option<SessionId>,
     /// Whose session it is.
@@ -110,8 +113,9 @@ pub struct NewSession {
 impl NewSession {
     /// Identifies the request, so that the same key with another request is noticed.
     fn fingerprint(&self) -> String {
-        let Self { agent, prompt, key: _, folder, model, mode, metadata, continues, owner, ttl } =
-            self;
+        let Self { agent, prompt, key: _, folder, model, mode, metadata, .. } = self;
+        let Self { tools, continues, owner, ttl, .. } = self;
+        let tools = serde_json::to_string(tools).ok().filter(|_| !tools.is_empty());
         let ttl = ttl.map(|ttl| ttl.as_millis().to_string());
         let metadata = Value::Object(metadata.clone()).to_string();
         let optional = [
@@ -122,6 +126,7 @@ impl NewSession {
             continues.as_ref().map(SessionId::as_str),
             owner.as_deref(),
             ttl.as_deref(),
+            tools.as_deref(),
         ];
         let marks = optional.map(|value| if value.is_some() { "given" } else { "absent" });
         let values = optional.map(Option::unwrap_or_default);
@@ -247,7 +252,7 @@ impl Host {
         let ttl = new.ttl.or(self.shared.limits.ttl);
         record.ttl_ms = ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
         (record.folder, record.model, record.mode) = (new.folder, new.model, new.mode);
-        (record.metadata, record.owner) = (new.metadata, new.owner);
+        (record.metadata, record.owner, record.tools) = (new.metadata, new.owner, new.tools);
         record.id_seed = random_seed()?;
         record.title = new.prompt.as_deref().map(crate::record::title);
         record.state = if new.prompt.is_some() { State::Starting } else { State::Idle };
@@ -329,6 +334,9 @@ impl Host {
         record.folder = record.folder.take().or(before.folder);
         record.model = record.model.take().or(before.model);
         record.mode = record.mode.take().or(before.mode);
+        if record.tools.is_empty() {
+            record.tools = before.tools;
+        }
         if record.agent == before.agent {
             record.native_ids = before.native_ids;
         }

@@ -1,6 +1,6 @@
 //! What the entries of an agent change in the record of its session.
 
-use interlingua::event::Data;
+use interlingua::event::{Data, Executor};
 use interlingua::{Batch, EntryRef};
 use interlingua_agents::{InputRequest, Wanted};
 
@@ -118,6 +118,10 @@ impl Observed {
                 }
             }
             Data::QuestionAnswered(answered) => self.forget(&answered.request.to_string()),
+            // A call of the client has the id of its request.
+            Data::ToolEnded(ended) if ended.executor == Executor::Client => {
+                self.forget(&ended.call.to_string());
+            }
             _ => {}
         }
     }
@@ -130,8 +134,9 @@ impl Observed {
 
 fn waiting(request: &InputRequest) -> Waiting {
     let id = request.id().to_owned();
-    match request.wanted {
+    match &request.wanted {
         Wanted::Answer(_) => Waiting::Answer { request: id },
+        Wanted::Call(call) => Waiting::ClientTool { request: id, tool: call.tool.clone() },
         _ => Waiting::Decision { request: id },
     }
 }
