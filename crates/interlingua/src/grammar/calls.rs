@@ -316,12 +316,18 @@ impl Calls {
         !matches!(self.calls.get(&key(&self.renamed.emitted_as(call))), Some(Call::Closed(_)))
     }
 
+    /// Whether a call of the client waits whose process is gone. The client answers it, whatever an agent
+    /// replays of it.
+    pub(super) fn waits_since_before(&self, call: &Text<'_>) -> bool {
+        matches!(self.calls.get(&key(call)), Some(Call::Open(open)) if open.waits_since_before(self.epoch))
+    }
+
     /// Closes the unanswered calls. While a turn waits for the client, the client's calls stay
     /// open, and writers rely on no others being open. If the agent does not report which call the
     /// turn waits for, all of them are closed, which is not reported as a repair.
     pub(super) fn end_turn(
         &mut self,
-        waiting: bool,
+        (waiting, replay): (bool, bool),
         reason: Reason,
         stream: &mut Stream,
         emit: Emit<'_>,
@@ -329,7 +335,10 @@ impl Calls {
         if self.open == 0 {
             return;
         }
-        let stays = |open: &OpenCall| waiting && open.executor == Executor::Client;
+        let epoch = self.epoch;
+        let stays = |open: &OpenCall| {
+            waiting && open.executor == Executor::Client || replay && open.waits_since_before(epoch)
+        };
         let open = self.calls.iter().filter_map(|(key, call)| match call {
             Call::Open(open) => Some((open.order, *key, stays(open))),
             _ => None,

@@ -284,6 +284,11 @@ impl Grammar {
             Data::ToolInputDelta(_) | Data::ToolInput(_) | Data::ToolProgress(_) => {
                 self.calls.push(event, stream, emit);
             }
+            Data::ToolEnded(ref ended)
+                if self.turns.is_replay() && self.calls.waits_since_before(&ended.call) =>
+            {
+                stream.count_repeated();
+            }
             Data::ToolEnded(_) => {
                 // Plans are emitted only within a turn.
                 let refused = self.plans.refused_by(&event).filter(|_| self.turns.is_open());
@@ -422,7 +427,8 @@ impl Grammar {
         if !waiting {
             self.requests.end_turn(&reason, &mut self.stream, emit);
         }
-        self.calls.end_turn(waiting, reason, &mut self.stream, emit);
+        let replay = self.turns.is_replay();
+        self.calls.end_turn((waiting, replay), reason, &mut self.stream, emit);
         self.client_calls.forget();
         self.turns.end(event, added, &mut self.stream, emit);
     }

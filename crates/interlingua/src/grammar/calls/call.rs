@@ -66,6 +66,11 @@ pub(super) struct OpenCall {
 }
 
 impl OpenCall {
+    /// Whether it is a call of the client whose process is gone.
+    pub(super) fn waits_since_before(&self, epoch: u64) -> bool {
+        self.executor == Executor::Client && self.epoch != epoch
+    }
+
     /// Keeps the input, if it is known.
     pub(super) fn set_input(&mut self, input: Option<&Json<'_>>) {
         self.input_known = input.is_some();

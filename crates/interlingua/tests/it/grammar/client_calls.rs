@@ -2,7 +2,9 @@
 //! reports it first, and whether or not the server knows the agent's id of it.
 
 use interlingua::dialect::{self, EncodeOptions};
-use interlingua::event::{Data, Event, Outcome, ToolEnded};
+use interlingua::event::{
+    Data, Event, Outcome, ToolEnded, ToolStarted, ToolStatus, TurnEnded, TurnStarted,
+};
 use interlingua::json::{Json, Text};
 use interlingua::{
     ClientCall, ClientTools, Continuation, Entry, EntryRef, Exit, ReadOptions, Reader, Source,
@@ -298,7 +300,7 @@ fn a_turn_that_waits_for_the_client_has_one_end() {
 
 /// A session whose process is killed while a call waits. Another reader continues its log, and another
 /// process receives the answer with its first prompt.
-fn answered_after_a_kill() -> Vec<Entry> {
+fn answered_after_a_kill(replays: bool) -> Vec<Entry> {
     let mut session = Session::new();
     session.report(&[("toolu_1", input())]);
     session.receive(Some("toolu_1"), &input());
@@ -318,6 +320,21 @@ fn answered_after_a_kill() -> Vec<Entry> {
     reader.answer_with_next_turn(vec![Event::new(ended).into_owned()]);
     let mut session = Session { reader, log };
     let content = json!([{"type": "text", "text": "Done."}]);
+    // The next process replays what it knows of the turn that was lost.
+    let mut replay = |event: Event<'_>| {
+        let log = &mut session.log;
+        let mut keep = |entry: EntryRef<'_>| log.push(entry.to_owned());
+        session.reader.emit(event, None, &mut keep).unwrap();
+    };
+    if replays {
+        let (call, name) = (Text::plain("toolu_1"), Text::plain("getFormSnapshot"));
+        let ended =
+            ToolEnded { call: call.clone(), status: ToolStatus::Failed, ..ToolEnded::default() };
+        replay(Event::new(TurnStarted { replay: true, ..TurnStarted::default() }));
+        replay(Event::new(ToolStarted { call, name, ..ToolStarted::default() }));
+        replay(Event::new(ended));
+        replay(Event::new(TurnEnded { replay: true, ..TurnEnded::default() }));
+    }
     session.print(&json!({"type": "system", "subtype": "init", "session_id": "s"}));
     let message = json!({"id": "m2", "role": "assistant", "content": content});
     session.print(&json!({"type": "assistant", "message": message}));
@@ -328,7 +345,7 @@ fn answered_after_a_kill() -> Vec<Entry> {
 
 #[test]
 fn a_call_of_a_lost_process_is_answered_in_the_next_turn() {
-    let log = answered_after_a_kill();
+    let log = answered_after_a_kill(false);
     assert_eq!(calls(&log), story("toolu_1"));
     let kinds: Vec<_> = log.iter().map(|entry| entry.event.data.kind()).collect();
     let answer = kinds.iter().position(|kind| *kind == "tool_ended").unwrap();
@@ -345,7 +362,16 @@ fn a_call_of_a_lost_process_is_answered_in_the_next_turn() {
 #[test]
 fn a_turn_that_waited_in_a_lost_process_keeps_the_rules_of_every_dialect() {
     for to in support::written().filter(|to| to.name != "text") {
-        let text = text(to.name, false, &answered_after_a_kill());
+        let text = text(to.name, false, &answered_after_a_kill(false));
         assert_eq!(support::rules::violations(to.name, &text), [""; 0], "{}:\n{text}", to.name);
     }
+}
+
+/// Agents that load a session replay it, with an error of their own in the place of the result.
+#[test]
+fn what_an_agent_replays_of_a_call_does_not_end_it() {
+    let log = answered_after_a_kill(true);
+    assert_eq!(calls(&log), story("toolu_1"));
+    let answer = log.iter().position(|it| matches!(it.event.data, Data::ToolEnded(_))).unwrap();
+    assert_eq!(log[answer - 1].event.data.kind(), "turn_started");
 }
