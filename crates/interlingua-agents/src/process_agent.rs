@@ -37,8 +37,8 @@ use crate::record::Recorder;
 use crate::redaction::Redactor;
 use crate::session::{
     Agent, Clock, Commands, ConsumerChange, Due, InputRequest, Limit, Options, Outbox,
-    PendingRequests, PromptQueue, Sent, Session, Starting, Stop, fresh_seed, no_user, now_ms,
-    until,
+    PendingRequests, Prompt, PromptQueue, Sent, Session, Starting, Stop, fresh_seed, no_user,
+    now_ms, until,
 };
 use crate::watch::Observation;
 use client_calls::ClientCalls;
@@ -283,7 +283,7 @@ impl Live {
             Ok(false) | Err(_) => self.prompts.next(),
         };
         let started = match takes_many {
-            Ok(_) => self.start_epoch(prompt.as_deref()).await,
+            Ok(_) => self.start_epoch(prompt.as_ref()).await,
             Err(error) => Err(error),
         };
         if started.is_err() && prompt.is_none() {
@@ -303,10 +303,10 @@ impl Live {
     }
 
     /// Starts the next epoch, with the prompt of an agent that receives it then.
-    async fn start_epoch(&mut self, prompt: Option<&str>) -> Result<(), Error> {
+    async fn start_epoch(&mut self, prompt: Option<&Prompt>) -> Result<(), Error> {
         let launch = self.next_launch()?;
         if let Some(prompt) = prompt {
-            launch.deliver(prompt)?;
+            launch.deliver(&prompt.written())?;
         }
         launch.prepare()?;
         let started = launch.command.start().await.map_err(|problem| {
@@ -349,10 +349,21 @@ impl Live {
         self.handle_observations().await;
     }
 
-    fn begin_turn(&mut self, prompt: &str) {
+    fn begin_turn(&mut self, prompt: &Prompt) {
         self.in_turn = true;
         self.clock.turn_started(Instant::now());
-        self.call_driver(|driver, steps| driver.prompt(prompt, steps));
+        let answers = prompt.results.iter().map(|result| {
+            let redact = |text: &str| self.redactor.redact_text(text).into_owned();
+            result.outcome.to_event(&result.call, redact)
+        });
+        self.reader.answer_with_next_turn(answers.collect());
+        let text = prompt.written();
+        self.call_driver(|driver, steps| {
+            let is_placed = prompt.only_resumes() && driver.resume(&prompt.results, &text, steps);
+            if !is_placed {
+                driver.prompt(&text, steps);
+            }
+        });
     }
 
     /// Asks the agent to exit. One that has nothing left to do, because its session is finished or closed,
@@ -537,8 +548,12 @@ impl Live {
             return;
         }
         self.prompts.clear();
-        if self.in_turn {
-            self.interrupt_turn();
+        match &self.stop {
+            Some(Stop::Suspended) => {
+                self.signal(Signal::Kill);
+            }
+            _ if self.in_turn => self.interrupt_turn(),
+            _ => {}
         }
     }
 

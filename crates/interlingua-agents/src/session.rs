@@ -10,6 +10,7 @@
 mod commands;
 mod deadlines;
 mod entries;
+mod late_results;
 mod prompts;
 mod requests;
 mod time;
@@ -33,6 +34,7 @@ pub use deadlines::Deadlines;
 pub(crate) use deadlines::{Clock, Due, Limit};
 pub use entries::Entries;
 pub(crate) use entries::{ConsumerChange, Outbox};
+pub use late_results::{CallOutcome, LateResult};
 pub use prompts::Prompt;
 pub(crate) use prompts::PromptQueue;
 pub use requests::{ClientCall, InputRequest, Question, QuestionRequest, Wanted};
@@ -120,6 +122,9 @@ pub enum Stop {
     TimedOut(String),
     /// The agent cannot do what was requested; why.
     GaveUp(String),
+    /// The session is continued later. A turn that waits for the client goes on waiting, and the agent is
+    /// killed, so that it does not record that it was interrupted.
+    Suspended,
 }
 
 impl Stop {
@@ -133,6 +138,7 @@ impl Stop {
             }
             Self::TimedOut(what) => (Outcome::TimedOut, what.clone()),
             Self::GaveUp(why) => (Outcome::Failed, why.clone()),
+            Self::Suspended => (Outcome::WaitingForClient, "the session was suspended".to_owned()),
         };
         Stopped { outcome, cause }
     }

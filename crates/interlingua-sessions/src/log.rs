@@ -5,6 +5,7 @@ use interlingua::{Continuation, Entry, ReadOptions, Reader, Stopped};
 use memchr::memchr_iter;
 use serde_json::Value;
 
+use crate::host::ClientCalls;
 use crate::{Error, Page, SessionId, SessionRecord, Store};
 
 /// The number of bytes that are read at once.
@@ -25,6 +26,8 @@ pub(crate) struct StoredLog {
     pub(crate) has_open_turn: bool,
     /// The prompt that was about to be sent last, if no turn has begun since.
     pub(crate) intent: Option<Intent>,
+    /// The calls of the client's tools in the last turn.
+    pub(crate) client_calls: ClientCalls,
     /// The entries, one per line, if they are kept.
     pub(crate) lines: Vec<u8>,
 }
@@ -59,8 +62,8 @@ pub(crate) async fn read(
         tokio::task::yield_now().await;
     }
     let has_open_turn = rebuilt.continuation.has_open_turn();
-    let intent = rebuilt.intent.take();
-    Ok(StoredLog { reader: rebuilt.into_reader(), has_open_turn, intent, lines })
+    let (intent, client_calls) = (rebuilt.intent.take(), std::mem::take(&mut rebuilt.client_calls));
+    Ok(StoredLog { reader: rebuilt.into_reader(), has_open_turn, intent, client_calls, lines })
 }
 
 /// What is rebuilt from the pages of a log.
@@ -68,6 +71,7 @@ pub(crate) struct Rebuilt {
     id: SessionId,
     continuation: Continuation,
     intent: Option<Intent>,
+    client_calls: ClientCalls,
     next: u64,
 }
 
@@ -77,7 +81,8 @@ impl Rebuilt {
         let options = ReadOptions { id_seed: Some(record.id_seed), ..ReadOptions::default() };
         let continuation = Continuation::new(options);
         let continuation = continuation.map_err(|problem| Error::Failed(problem.to_string()))?;
-        Ok(Self { id: record.id.clone(), continuation, intent: None, next: 0 })
+        let (id, client_calls) = (record.id.clone(), ClientCalls::default());
+        Ok(Self { id, continuation, intent: None, client_calls, next: 0 })
     }
 
     /// The number of the next entry.
@@ -100,6 +105,7 @@ impl Rebuilt {
                 }
                 _ => {}
             }
+            self.client_calls.observe(&entry.event);
             self.continuation.push(entry.borrowed());
         }
         self.next = page.next;
@@ -118,6 +124,15 @@ pub(crate) fn intent(state: &HostState<'_>) -> Option<String> {
     }
     let raw: Value = serde_json::from_str(state.raw.as_ref()?.get()).ok()?;
     Some(raw.get("key")?.as_str()?.to_owned())
+}
+
+/// The text of the prompt that an entry announces, if it does.
+pub(crate) fn announced(state: &HostState<'_>) -> Option<String> {
+    if state.name != *INTENT {
+        return None;
+    }
+    let raw: Value = serde_json::from_str(state.raw.as_ref()?.get()).ok()?;
+    Some(raw.get("text")?.as_str()?.to_owned())
 }
 
 /// How the stream of an agent ended whose process was lost.

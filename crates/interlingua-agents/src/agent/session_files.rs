@@ -31,6 +31,25 @@ pub(super) struct SessionFiles {
 }
 
 impl KnownAgent {
+    /// Whether the agent has files of a session, by the agent's own id. One that is killed at the beginning of its
+    /// first turn may have none. `None` if the agent keeps its sessions in another form.
+    pub fn remembers(&self, host: &HostEnvironment, id: &str) -> Option<bool> {
+        self.files_of(host, id).map(|found| !found.is_empty())
+    }
+
+    /// The files of a session.
+    fn files_of(&self, host: &HostEnvironment, id: &str) -> Option<Vec<PathBuf>> {
+        let files = self.session_files.as_ref()?;
+        let root = host.folder(files.folder).join(files.below);
+        let mut found = Vec::new();
+        collect(&root, DEPTH, &mut |path| {
+            if (files.is_session)(path, id) {
+                found.push(path.to_owned());
+            }
+        });
+        Some(found)
+    }
+
     /// Whether the files of a session, by the agent's own id, show that the agent received a prompt at
     /// or after a time, in milliseconds since 1970. `None` if they do not decide it, if there are no
     /// such files, or if the agent keeps its sessions in another form.
@@ -41,17 +60,7 @@ impl KnownAgent {
         prompt: &str,
         since: u64,
     ) -> Option<bool> {
-        let files = self.session_files.as_ref()?;
-        let root = host.folder(files.folder).join(files.below);
-        let mut found = Vec::new();
-        collect(&root, DEPTH, &mut |path| {
-            if (files.is_session)(path, id) {
-                found.push(path.to_owned());
-            }
-        });
-        if found.is_empty() {
-            return None;
-        }
+        let found = self.files_of(host, id).filter(|found| !found.is_empty())?;
         let sought = Sought::new(prompt, since)?;
         let mut traces = Vec::new();
         for path in found {
@@ -225,9 +234,11 @@ mod tests {
             let agent = KnownAgent::find(name).unwrap();
             let received = |id, prompt| agent.has_received(&host, id, prompt, SENT);
             assert_eq!(received(ID, "go"), None, "{name} has no files yet");
+            assert_eq!(agent.remembers(&host, ID), Some(false), "{name}");
             fs::write(&path, record(AFTER, "fix \"it\"\nnow")).unwrap();
             assert_eq!(received(ID, "fix \"it\"\r\nnow "), Some(true), "{name}");
             assert_eq!(received(ID, "something else"), Some(false), "{name}");
+            assert_eq!(agent.remembers(&host, ID), Some(true), "{name}");
             let other = "ffffffff-1111-2222-3333-444455556666";
             assert_eq!(received(other, "go"), None, "{name}");
         }

@@ -19,6 +19,7 @@ use super::lines::Records;
 use super::{Answer, Applied, Driver, Step};
 use crate::client_tool::{Endpoint, LONGEST_WAIT, SERVER_NAME};
 use crate::permission::{Decision, Mode};
+use crate::session::LateResult;
 
 /// The parameters with which a thread is started.
 #[derive(Debug, Clone, Default)]
@@ -56,6 +57,10 @@ pub struct CodexDriver {
     phase: Phase,
     /// The prompt that waits until the thread has started.
     prompt: Option<String>,
+    /// Results that are added to the thread before the next turn.
+    late: Option<Late>,
+    /// The id of the request that adds them.
+    injected: Option<u64>,
     /// The settings that the next turn changes, for itself and all later ones.
     changes: Map<String, Value>,
     /// The pending requests of the server by their id.
@@ -66,6 +71,15 @@ pub struct CodexDriver {
     /// The prompts that the server was asked to add to the running turn, by the ids of the requests.
     joining: HashMap<u64, String>,
     interrupted: bool,
+}
+
+/// Results of calls that were open when an earlier server was lost.
+#[derive(Debug)]
+struct Late {
+    /// The outputs, as items of the thread.
+    items: Vec<Value>,
+    /// The prompt that gives them, if the server does not take the items.
+    prompt: String,
 }
 
 /// The phase of the conversation.
@@ -111,6 +125,8 @@ impl CodexDriver {
             records: Records::default(),
             phase: Phase::Initializing,
             prompt: None,
+            late: None,
+            injected: None,
             changes: Map::new(),
             pending: HashMap::new(),
             last_request: THREAD,
@@ -177,6 +193,10 @@ impl CodexDriver {
     /// The server answered a request of this driver.
     fn answered(&mut self, number: u64, result: &RawValue, steps: &mut Vec<Step>) {
         self.joining.remove(&number);
+        if self.injected == Some(number) {
+            self.late_taken(steps);
+            return;
+        }
         match (number, &self.phase) {
             (INITIALIZE, Phase::Initializing) => {
                 self.phase = Phase::StartingThread;
@@ -189,6 +209,7 @@ impl CodexDriver {
                     return;
                 };
                 self.phase = Phase::Idle { thread };
+                self.inject(steps);
                 if let Some(prompt) = self.prompt.take() {
                     self.prompt(&prompt, steps);
                 }
@@ -231,6 +252,10 @@ impl CodexDriver {
     }
 
     fn failed(&mut self, number: u64, error: &RawValue, steps: &mut Vec<Step>) {
+        if self.injected == Some(number) {
+            self.late_refused(steps);
+            return;
+        }
         // The turn may have ended before the request arrived.
         if let Some(prompt) = self.joining.remove(&number) {
             Step::queue(prompt, &error_text(error), steps);
@@ -243,6 +268,40 @@ impl CodexDriver {
             self.phase = Phase::Closed;
             steps.push(Step::GiveUp(error_text(error)));
         }
+    }
+
+    /// Adds late results to the thread, in which they answer their calls.
+    fn inject(&mut self, steps: &mut Vec<Step>) {
+        let (Some(late), Phase::Idle { thread }) = (&self.late, &self.phase) else { return };
+        let params = json!({"threadId": thread, "items": late.items});
+        steps.push(self.request("thread/inject_items", &params));
+        self.injected = Some(self.last_request);
+    }
+
+    /// The thread contains the results: a turn without a prompt continues from them.
+    fn late_taken(&mut self, steps: &mut Vec<Step>) {
+        (self.late, self.injected) = (None, None);
+        self.start_turn(json!([]), steps);
+    }
+
+    /// Another version of Codex may not know the request.
+    fn late_refused(&mut self, steps: &mut Vec<Step>) {
+        self.injected = None;
+        if let Some(late) = self.late.take() {
+            self.prompt(&late.prompt, steps);
+        }
+    }
+
+    fn start_turn(&mut self, input: Value, steps: &mut Vec<Step>) {
+        let Phase::Idle { thread } = &self.phase else { return };
+        let thread = thread.clone();
+        let mut params = std::mem::take(&mut self.changes);
+        params.insert("threadId".to_owned(), json!(thread));
+        params.insert("input".to_owned(), input);
+        steps.push(self.request("turn/start", &Value::Object(params)));
+        self.last_turn = self.last_request;
+        self.interrupted = false;
+        self.phase = Phase::StartingTurn { thread };
     }
 
     fn request(&mut self, method: &str, params: &Value) -> Step {
@@ -326,18 +385,29 @@ impl Driver for CodexDriver {
     }
 
     fn prompt(&mut self, prompt: &str, steps: &mut Vec<Step>) {
-        let Phase::Idle { thread } = &self.phase else {
-            self.prompt = Some(prompt.to_owned());
-            return;
+        match self.phase {
+            Phase::Idle { .. } => self.start_turn(text_input(prompt), steps),
+            _ => self.prompt = Some(prompt.to_owned()),
+        }
+    }
+
+    fn resume(&mut self, results: &[LateResult], prompt: &str, steps: &mut Vec<Step>) -> bool {
+        // A new thread does not have the calls.
+        if self.thread.resume.is_none() {
+            return false;
+        }
+        let item = |result: &LateResult| {
+            let (output, _) = result.outcome.text();
+            json!({
+                "type": "function_call_output",
+                "call_id": result.native_id(),
+                "output": output,
+            })
         };
-        let thread = thread.clone();
-        let mut params = std::mem::take(&mut self.changes);
-        params.insert("threadId".to_owned(), json!(thread));
-        params.insert("input".to_owned(), text_input(prompt));
-        steps.push(self.request("turn/start", &Value::Object(params)));
-        self.last_turn = self.last_request;
-        self.interrupted = false;
-        self.phase = Phase::StartingTurn { thread };
+        let items = results.iter().map(item).collect();
+        self.late = Some(Late { items, prompt: prompt.to_owned() });
+        self.inject(steps);
+        true
     }
 
     fn join(&mut self, prompt: &str, steps: &mut Vec<Step>) -> bool {

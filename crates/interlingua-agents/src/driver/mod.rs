@@ -42,6 +42,7 @@ pub(crate) use terminal::{SCREEN, SIZE};
 
 use crate::permission::{Decision, Mode};
 use crate::process::Signal;
+use crate::session::LateResult;
 
 /// A step that a driver requests from the session.
 #[derive(Clone, PartialEq)]
@@ -194,6 +195,13 @@ pub trait Driver: Send + std::fmt::Debug {
     /// keeps the prompt until it is. An agent that receives its prompt when it is started has it
     /// already.
     fn prompt(&mut self, prompt: &str, steps: &mut Vec<Step>);
+
+    /// Gives the agent results for which it waited when its process was lost, in the places of their
+    /// calls. Returns whether the agent can take them so; `prompt` is for the case that it does not in the
+    /// end.
+    fn resume(&mut self, _results: &[LateResult], _prompt: &str, _steps: &mut Vec<Step>) -> bool {
+        false
+    }
 
     /// Adds a prompt to the running turn, where the agent can. Returns whether it was sent.
     fn join(&mut self, _prompt: &str, _steps: &mut Vec<Step>) -> bool {

@@ -6,8 +6,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use interlingua::event::{Event, ToolEnded, ToolStatus};
-use interlingua::json::{Json, Text};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -16,7 +14,7 @@ use crate::agent::{ClientToolNeeds, Launch};
 use crate::client_tool::{ClientResult, ClientToolOffer, ReceivedCall, ToolMessage};
 use crate::error::Error;
 use crate::permission::{Decision, PermissionRequest};
-use crate::session::{ClientCall, Refused, Wanted};
+use crate::session::{CallOutcome, ClientCall, Refused, Wanted};
 
 /// How long an agent that takes prompts before it knows the tools may take to list them.
 const LISTED_WITHIN: Duration = Duration::from_secs(20);
@@ -90,6 +88,11 @@ impl ClientCalls {
         self.awaited = None;
     }
 
+    /// Whether a call waits.
+    pub(super) fn has_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// How long the agent waits for the answer to a call, if it cannot be configured.
     pub(super) fn limit(&self) -> Option<Duration> {
         self.needs.limit
@@ -152,7 +155,8 @@ impl Live {
                 let given_up = calls.into_iter().find(|call| call.number == number);
                 if let Some(id) = given_up.map(|call| call.id.clone()) {
                     let why = "the agent does not wait for this call any more";
-                    self.client_fails(&id, ToolStatus::Cancelled, why);
+                    let gone = CallOutcome::Cancelled(why.to_owned());
+                    self.end_client_call(&id, &gone);
                 }
             }
         }
@@ -187,41 +191,25 @@ impl Live {
         let sequence = self.outlets.watch.last();
         let wanted = ClientCall { id: id.clone(), tool, input };
         if !self.ask(Wanted::Call(wanted), sequence) {
-            self.client_fails(&id, ToolStatus::Failed, NO_CLIENT);
+            self.client_fails(&id, NO_CLIENT);
         }
     }
 
     /// The client has run a tool.
     pub(super) fn client_answers(&mut self, id: &str, answer: &Value) {
-        let (text, structured) = match answer {
-            Value::String(text) => (text.clone(), None),
-            // OpenCode cuts long results by lines.
-            other => (format!("{other:#}"), Some(other.to_string())),
-        };
-        let structured = structured.map(|json| self.redactor.redact_text(&json).into_owned());
-        let shown = self.redactor.redact_text(&text);
-        let ended = ToolEnded {
-            call: Text::from(id.to_owned()),
-            output: Json::from_serialize(&shown),
-            structured: structured.and_then(Json::from_text),
-            ..ToolEnded::default()
-        };
-        self.end_client_call(id, ended, ClientResult::Output(text));
+        self.end_client_call(id, &CallOutcome::Output(answer.clone()));
     }
 
-    /// A tool has failed, was refused, or is not needed any more.
-    pub(super) fn client_fails(&mut self, id: &str, status: ToolStatus, why: &str) {
-        let error = Some(Text::from(self.redactor.redact_text(why).into_owned()));
-        let call = Text::from(id.to_owned());
-        let ended = ToolEnded { call, status, error, ..ToolEnded::default() };
-        self.end_client_call(id, ended, ClientResult::Error(why.to_owned()));
+    /// A tool has failed, or was not run.
+    pub(super) fn client_fails(&mut self, id: &str, why: &str) {
+        self.end_client_call(id, &CallOutcome::Failed(why.to_owned()));
     }
 
     /// The client has refused a call.
     pub(super) fn client_decides(&mut self, id: &str, decision: Decision) -> Result<(), Refused> {
         let Decision::Deny(reason) = decision else { return Err(needs_result(id)) };
         let reason = if reason.is_empty() { "the user refused it".to_owned() } else { reason };
-        self.client_fails(id, ToolStatus::Denied, &reason);
+        self.end_client_call(id, &CallOutcome::Denied(reason));
         Ok(())
     }
 
@@ -232,18 +220,21 @@ impl Live {
             Some(_) => "the user has not answered yet; call this tool again to keep waiting",
             None => "the user has not answered in time",
         };
-        self.client_fails(id, ToolStatus::Failed, why);
+        self.client_fails(id, why);
     }
 
     /// Emits the end of a call before the agent learns of it, so that no answer is sent that is not in
     /// the log.
-    fn end_client_call(&mut self, id: &str, ended: ToolEnded<'static>, result: ClientResult) {
+    fn end_client_call(&mut self, id: &str, outcome: &CallOutcome) {
         let call = self.client_calls.as_mut().and_then(|calls| calls.take(id));
-        self.emit(Event::new(ended));
+        let ended = outcome.to_event(id, |text| self.redactor.redact_text(text).into_owned());
+        self.emit(ended);
         self.forget_request(id);
         if let Some(call) = call {
+            let (text, failed) = outcome.text();
+            let result = if failed { ClientResult::Error } else { ClientResult::Output };
             // It may have been withdrawn in this moment.
-            let _ = call.answer.send(result);
+            let _ = call.answer.send(result(text.into_owned()));
         }
     }
 }

@@ -122,6 +122,12 @@ impl Live {
             outcome: Outcome::Cancelled,
             cause: "the turn was interrupted".to_owned(),
         });
+        // The client can still answer, and the next process continues the turn.
+        let waits = self.in_turn && self.client_calls.as_ref().is_some_and(ClientCalls::has_open);
+        let waits = waits.then(|| Stopped {
+            outcome: Outcome::WaitingForClient,
+            cause: "the agent ended while it waited for the client".to_owned(),
+        });
         // A signal is no result of an agent that ends by no other means.
         let is_terminated = self.epoch.as_ref().is_some_and(|epoch| epoch.terminated);
         let status = status.filter(|status| !is_terminated || !was_terminated(*status));
@@ -130,7 +136,7 @@ impl Live {
             code: status.and_then(|status| status.code()).map(i64::from),
             signal: status.and_then(signal),
             stderr: stderr.map(|tail| self.redactor.redact_text(&tail).into_owned()),
-            stopped: self.stop.as_ref().map(Stop::to_stopped).or(interrupted),
+            stopped: self.stop.as_ref().map(Stop::to_stopped).or(interrupted).or(waits),
         }
     }
 

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use interlingua::event::ToolStatus;
 use serde_json::Value;
 
 use super::Live;
@@ -168,7 +167,7 @@ impl Live {
         reason: String,
     ) -> Result<(), Refused> {
         if let Some(call) = self.pending_call(name)? {
-            self.client_fails(&call, ToolStatus::Failed, &reason);
+            self.client_fails(&call, &reason);
             return Ok(());
         }
         let request = self.pending_question(name)?;
@@ -205,7 +204,7 @@ impl Live {
                 Wanted::Answer(request) => {
                     self.answer(&request.id, &Answer::Declined(NO_ONE.to_owned())).await;
                 }
-                Wanted::Call(call) => self.client_fails(&call.id, ToolStatus::Failed, NO_CLIENT),
+                Wanted::Call(call) => self.client_fails(&call.id, NO_CLIENT),
             }
         }
     }

@@ -3,10 +3,11 @@
 //! Agents disagree about a prompt that arrives during a turn: three cancel the turn, others merge
 //! the prompt into it. So it is kept here until the turn has ended.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use super::Refused;
+use super::{LateResult, Refused};
 
 /// A prompt for the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,12 +19,15 @@ pub struct Prompt {
     pub joins: bool,
     /// Files that are sent with it, to agents that are model APIs.
     pub files: Vec<PathBuf>,
+    /// The answers to calls of the client's tools for which the agent does not wait any more.
+    /// With a text, they only end the calls, whose results the agent does not need any more.
+    pub results: Vec<LateResult>,
 }
 
 impl Prompt {
     /// A prompt that waits for its turn.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), joins: false, files: Vec::new() }
+        Self { text: text.into(), joins: false, files: Vec::new(), results: Vec::new() }
     }
 
     /// A prompt that is added to the running turn. Without a running turn, it starts one.
@@ -38,8 +42,27 @@ impl Prompt {
         self
     }
 
+    /// A prompt that gives an agent the results for which it waited when its process was lost.
+    pub fn resuming(results: Vec<LateResult>) -> Self {
+        Self { results, ..Self::new("") }
+    }
+
+    /// Whether it gives results, and says nothing else.
+    pub(crate) fn only_resumes(&self) -> bool {
+        self.text.is_empty() && !self.results.is_empty()
+    }
+
+    /// What an agent reads that does not take results in the places of their calls.
+    pub fn written(&self) -> Cow<'_, str> {
+        match self.only_resumes() {
+            true => LateResult::prompt(&self.results).into(),
+            false => self.text.as_str().into(),
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), Refused> {
-        if self.text.trim().is_empty() { Err(Refused::EmptyPrompt) } else { Ok(()) }
+        let is_empty = self.text.trim().is_empty() && self.results.is_empty();
+        if is_empty { Err(Refused::EmptyPrompt) } else { Ok(()) }
     }
 }
 
@@ -86,15 +109,11 @@ impl PromptQueue {
         self.reasons.push(format!("The user denied {what}, for this reason: {reason}"));
     }
 
-    /// The text of the next prompt, with the reasons that belong before it.
-    pub(crate) fn next(&mut self) -> Option<String> {
-        self.next_prompt().map(|prompt| prompt.text)
-    }
-
     /// The next prompt, with the reasons that belong before it.
-    pub(crate) fn next_prompt(&mut self) -> Option<Prompt> {
+    pub(crate) fn next(&mut self) -> Option<Prompt> {
         let mut prompt = self.waiting.pop_front()?;
-        if !self.reasons.is_empty() {
+        // Results may be given without a text, and the reasons wait for one.
+        if !self.reasons.is_empty() && !prompt.text.is_empty() {
             let reasons = std::mem::take(&mut self.reasons).join("\n");
             prompt.text = format!("{reasons}\n\n{}", prompt.text);
         }
@@ -114,8 +133,9 @@ mod tests {
         queue.push(Prompt::new("go on"));
         queue.push(Prompt::new("and then"));
         let first = "The user denied Bash, for this reason: use the other branch\n\ngo on";
-        assert_eq!(queue.next().as_deref(), Some(first));
-        assert_eq!(queue.next().as_deref(), Some("and then"));
+        let mut next = || queue.next().map(|prompt| prompt.text);
+        assert_eq!(next().as_deref(), Some(first));
+        assert_eq!(next().as_deref(), Some("and then"));
         assert!(queue.is_empty());
     }
 

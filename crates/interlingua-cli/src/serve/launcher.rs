@@ -127,6 +127,11 @@ impl Launcher for Agents {
         prepared.map_err(|problem| format!("{problem:#}"))
     }
 
+    fn remembers(&self, record: &SessionRecord) -> Option<bool> {
+        let (agent, id) = KnownAgent::find(&record.agent).zip(record.native_ids.last())?;
+        agent.remembers(&HostEnvironment::current(), id)
+    }
+
     fn received(&self, record: &SessionRecord, prompt: &str, since: u64) -> Received {
         let host = HostEnvironment::current();
         let known = KnownAgent::find(&record.agent).zip(record.native_ids.last());

@@ -8,6 +8,8 @@
 #![allow(clippy::expect_used, reason = "a message tells what was wrong")]
 
 #[cfg(target_os = "linux")]
+mod client_tools;
+#[cfg(target_os = "linux")]
 mod faults;
 #[cfg(target_os = "linux")]
 #[path = "../support/http.rs"]
@@ -72,6 +74,13 @@ fn trials(programs: &Path) -> Vec<Trial> {
             same_story::check(agent, &folder);
             Ok(())
         }));
+        for (name, loss) in client_tools::LOSSES.into_iter().filter(|_| agent.is_program()) {
+            let (name, folder) = (format!("{}::{name}", agent.title()), programs.to_owned());
+            trials.push(Trial::test(name, move || {
+                client_tools::check(agent, &folder, loss);
+                Ok(())
+            }));
+        }
         let (name, folder) = (format!("{}::faults", agent.title()), programs.to_owned());
         trials.push(Trial::test(name, move || {
             faults::check(agent, &folder, seed.wrapping_add(number), faults);

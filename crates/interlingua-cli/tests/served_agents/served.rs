@@ -140,6 +140,17 @@ impl Served {
         }
     }
 
+    /// The processes that the server has started.
+    pub(crate) fn processes(&self) -> Vec<i32> {
+        let server = self.server.as_ref().map(|server| server.id());
+        let ids = self.home.process_ids().into_iter();
+        ids.filter(|id| u32::try_from(*id).ok() != server).collect()
+    }
+
+    pub(crate) fn session(&self, id: &str) -> Value {
+        self.request("GET", &format!("/v1/sessions/{id}"), None, None).json()
+    }
+
     fn end(&mut self, signal: Signal) {
         if let Some(mut server) = self.server.take() {
             kill_process(Pid::from_child(&server), signal).unwrap();
@@ -173,7 +184,11 @@ impl Served {
     }
 
     pub(crate) fn create(&self, prompt: &str, key: &str, mode: &str) -> String {
-        let body = json!({"agent": self.agent.name, "prompt": prompt, "permissionMode": mode});
+        self.create_with(key, json!({"prompt": prompt, "permissionMode": mode}))
+    }
+
+    pub(crate) fn create_with(&self, key: &str, mut body: Value) -> String {
+        body["agent"] = self.agent.name.into();
         let created = self.request("POST", "/v1/sessions", Some(key), Some(body));
         assert_eq!(created.status, 201, "{}", created.text());
         created.json()["id"].as_str().unwrap().to_owned()

@@ -6,16 +6,36 @@
 
 use interlingua::event::{Event, HostState, Outcome, TurnEnded, TurnStarted};
 use interlingua::json::{Json, Text};
+use interlingua_agents::{LateResult, Prompt};
 use serde_json::json;
 
 use crate::IdempotencyKey;
 use crate::log::INTENT;
 
+/// The most characters of a prompt that its announcement repeats. Most agents do not repeat it at all.
+const LONGEST_ANNOUNCED: usize = 64 * 1024;
+
 /// A prompt that waits for its turn.
 #[derive(Debug, Clone)]
 pub(super) struct QueuedPrompt {
-    pub(super) key: IdempotencyKey,
+    /// Its command. Of late answers, there are several.
+    pub(super) keys: Vec<IdempotencyKey>,
     pub(super) text: String,
+    /// The late answers that the agent gets with it.
+    pub(super) results: Vec<LateResult>,
+}
+
+impl QueuedPrompt {
+    pub(super) fn new(key: IdempotencyKey, text: String) -> Self {
+        Self { keys: vec![key], text, results: Vec::new() }
+    }
+
+    /// The prompt as its agent takes it.
+    pub(super) fn to_prompt(&self) -> Prompt {
+        let mut prompt = Prompt::resuming(self.results.clone());
+        prompt.text.clone_from(&self.text);
+        prompt
+    }
 }
 
 /// How far the current prompt got.
@@ -24,22 +44,34 @@ pub(super) enum Turn {
     /// No turn is running, and no prompt is on its way.
     Resting,
     /// The intent to send a prompt was emitted, and is not stored yet.
-    Announced(IdempotencyKey),
+    Announced(Vec<IdempotencyKey>),
     /// The prompt was given to the agent, and its turn has not begun yet.
-    Sent(IdempotencyKey),
+    Sent(Vec<IdempotencyKey>),
     /// A turn is running.
     Running,
 }
 
-/// The event that announces a prompt.
-pub(super) fn announcement(key: &IdempotencyKey) -> Event<'static> {
-    let raw = Json::from_serialize(&json!({ "key": key }));
+/// The event that announces a prompt. Its key is that of the first of its commands.
+pub(super) fn announcement(prompt: &QueuedPrompt) -> Event<'static> {
+    let text: String = prompt.text.chars().take(LONGEST_ANNOUNCED).collect();
+    let raw = Json::from_serialize(&json!({ "key": prompt.keys.first(), "text": text }));
     Event::new(HostState { name: Text::plain(INTENT), raw })
 }
 
 /// The events of a turn that an agent was asked for, and that it did not report.
-pub(super) fn failed_turn(cause: &str) -> [Event<'static>; 2] {
+pub(super) fn failed_turn(cause: &str) -> Vec<Event<'static>> {
+    turn_of(&[], Outcome::Failed, cause)
+}
+
+/// The events of a turn that an agent did not report, in which calls of the client end.
+pub(super) fn turn_of(
+    results: &[LateResult],
+    outcome: Outcome,
+    cause: &str,
+) -> Vec<Event<'static>> {
     let cause = Some(Text::from(cause.to_owned()));
-    let ended = TurnEnded { outcome: Outcome::Failed, cause, ..TurnEnded::default() };
-    [Event::new(TurnStarted::default()), Event::new(ended)]
+    let mut events = vec![Event::new(TurnStarted::default())];
+    events.extend(results.iter().map(LateResult::to_event));
+    events.push(Event::new(TurnEnded { outcome, cause, ..TurnEnded::default() }));
+    events
 }

@@ -17,6 +17,10 @@ pub trait Launcher: Send + Sync {
     /// [own sessions](SessionRecord::native_ids), if there is one.
     fn prepare(&self, record: &SessionRecord, logs: &Logs) -> Result<Prepared, String>;
 
+    /// Whether the agent still has the newest of its own sessions; `None` if that is not known. Without it, a
+    /// new one begins with what the log knows.
+    fn remembers(&self, record: &SessionRecord) -> Option<bool>;
+
     /// Whether the agent has received a prompt at or after a time, in milliseconds since 1970,
     /// according to the files in which it keeps its sessions.
     fn received(&self, record: &SessionRecord, prompt: &str, since: u64) -> Received;

@@ -8,14 +8,18 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `command` | what can be asked of a session |
+//! | `client_calls` | the calls of the client's tools that can be answered late |
 //! | `launcher` | what a host needs to know of agents |
 //! | `owner` | the owner of a session: its loop, and what each command does |
 //! | `delivery` | how a prompt reaches an agent at most once |
+//! | `history` | what an agent is told of a session that it has forgotten |
 //! | `observation` | what the entries of an agent change in the record |
 //! | `recovery` | how a session goes on whose owner was lost |
 
+mod client_calls;
 mod command;
 mod delivery;
+mod history;
 mod launcher;
 mod observation;
 mod owner;
@@ -31,6 +35,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+pub(crate) use client_calls::ClientCalls;
 pub use command::{Command, Verdict, WhilePending};
 pub use launcher::{Launcher, Logs, Prepared, Received};
 

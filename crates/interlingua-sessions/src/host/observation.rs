@@ -4,6 +4,7 @@ use interlingua::event::{Data, Executor};
 use interlingua::{Batch, EntryRef};
 use interlingua_agents::{InputRequest, Wanted};
 
+use super::client_calls::ClientCalls;
 use super::delivery::Turn;
 use crate::record::title;
 use crate::{CommandState, CommandUpdate, Commit, IdempotencyKey, State, Waiting, log};
@@ -13,6 +14,8 @@ use crate::{CommandState, CommandUpdate, Commit, IdempotencyKey, State, Waiting,
 pub(super) struct Observed {
     pub(super) turn: Turn,
     pub(super) waiting: Vec<Waiting>,
+    /// The calls of the client's tools.
+    pub(super) client_calls: ClientCalls,
     /// Requests whose entry is not stored yet.
     requested: Vec<InputRequest>,
 }
@@ -21,19 +24,39 @@ pub(super) struct Observed {
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub(super) commit: Commit,
-    /// The prompt whose intent the entries contain: once they are stored, it is sent.
-    pub(super) announced: Option<IdempotencyKey>,
+    /// The entries contain the intent of the prompt that was announced: once they are stored, it is sent.
+    pub(super) announced: bool,
 }
 
 impl Observed {
     pub(super) fn resting() -> Self {
-        Self { turn: Turn::Resting, waiting: Vec::new(), requested: Vec::new() }
+        Self {
+            turn: Turn::Resting,
+            waiting: Vec::new(),
+            client_calls: ClientCalls::default(),
+            requested: Vec::new(),
+        }
+    }
+
+    /// At the end of a log whose last turn has ended.
+    pub(super) fn resting_with(client_calls: ClientCalls) -> Self {
+        Self { waiting: client_calls.waiting(), client_calls, ..Self::resting() }
+    }
+
+    /// Whether a turn is running that waits for the client.
+    pub(super) fn waits_for_client(&self) -> bool {
+        self.waiting.iter().any(|waiting| matches!(waiting, Waiting::ClientTool { .. }))
+    }
+
+    /// Whether a prompt can begin a turn.
+    pub(super) fn may_begin(&self) -> bool {
+        self.turn == Turn::Resting && self.waiting.is_empty()
     }
 
     /// What the session is doing.
     pub(super) fn state(&self) -> State {
         match (&self.turn, self.waiting.is_empty()) {
-            (Turn::Resting, _) => State::Idle,
+            (Turn::Resting, true) => State::Idle,
             (_, true) => State::Working,
             (_, false) => State::Waiting { waiting: self.waiting.clone() },
         }
@@ -68,6 +91,7 @@ impl Observed {
     /// What the agent reports of its own permission mode is not the mode of the session, which callers
     /// are allowed to request or not.
     fn entry(&mut self, entry: EntryRef<'_>, changes: &mut Changes) {
+        self.client_calls.observe(entry.event);
         let Commit { patch, commands, .. } = &mut changes.commit;
         match &entry.event.data {
             Data::SessionStarted(started) => {
@@ -82,12 +106,11 @@ impl Observed {
                     updated.model.as_ref().map(ToString::to_string).or(patch.model.take());
             }
             Data::HostState(state) => {
-                if let Turn::Announced(key) = &self.turn
-                    && log::intent(state).as_deref() == Some(key.as_str())
+                if let Turn::Announced(keys) = &self.turn
+                    && log::intent(state).as_deref() == keys.first().map(IdempotencyKey::as_str)
                 {
-                    let (state, sequence) = (CommandState::Delivering, Some(entry.sequence));
-                    commands.push(CommandUpdate { key: key.clone(), state, sequence });
-                    changes.announced = Some(key.clone());
+                    commands.extend(updates(keys, &CommandState::Delivering, Some(entry.sequence)));
+                    changes.announced = true;
                 }
             }
             Data::UserMessage(message) => {
@@ -97,15 +120,14 @@ impl Observed {
             // waits for its end.
             Data::TurnStarted(started) if !started.replay => match &self.turn {
                 Turn::Announced(_) => {}
-                Turn::Sent(key) => {
-                    let (state, sequence) = (CommandState::Delivered, Some(entry.sequence));
-                    commands.push(CommandUpdate { key: key.clone(), state, sequence });
+                Turn::Sent(keys) => {
+                    commands.extend(updates(keys, &CommandState::Delivered, Some(entry.sequence)));
                     self.turn = Turn::Running;
                 }
                 Turn::Resting | Turn::Running => self.turn = Turn::Running,
             },
             Data::TurnEnded(ended) if !ended.replay => {
-                self.waiting.clear();
+                self.waiting = self.client_calls.waiting();
                 // A request of the next turn may have arrived before its entry.
                 self.requested.retain(|requested| requested.sequence > entry.sequence);
                 if self.turn == Turn::Running {
@@ -130,6 +152,19 @@ impl Observed {
         self.waiting.retain(|waiting| waiting.request() != request);
         self.requested.retain(|requested| requested.id() != request);
     }
+}
+
+/// What became of the commands with these keys.
+pub(super) fn updates(
+    keys: &[IdempotencyKey],
+    state: &CommandState,
+    sequence: Option<u64>,
+) -> impl Iterator<Item = CommandUpdate> {
+    let update = move |key: &IdempotencyKey| {
+        let (key, state) = (key.clone(), state.clone());
+        CommandUpdate { key, state, sequence }
+    };
+    keys.iter().map(update)
 }
 
 fn waiting(request: &InputRequest) -> Waiting {

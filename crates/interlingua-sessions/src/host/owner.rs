@@ -2,6 +2,7 @@
 
 mod agent;
 mod commands;
+mod late;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use interlingua::Batch;
+use interlingua::event::Outcome;
 use interlingua_agents::{Entries, Handle, InputRequest};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -20,6 +22,7 @@ use crate::{
     Acknowledgement, CommandState, Commit, Error, Fence, IdempotencyKey, Patch, SessionId,
     SessionRecord, State,
 };
+use late::LateAnswer;
 
 /// The number of entries that are stored in one commit, if so many have arrived.
 const MAX_BATCH: u64 = 4096;
@@ -55,11 +58,15 @@ pub(super) struct Owner {
     prompts: VecDeque<QueuedPrompt>,
     /// The prompt that is on its way to the agent.
     current: Option<QueuedPrompt>,
+    /// The late answers that were taken, until all calls that waited are answered.
+    late: Vec<LateAnswer>,
     /// The commands that were taken and are not final.
     open: HashMap<IdempotencyKey, Acknowledgement>,
     waiters: Vec<(IdempotencyKey, oneshot::Sender<Result<Acknowledgement, Error>>)>,
     /// The commands before this position were taken.
     taken: u64,
+    /// What the agent is told with its next prompt, because it has forgotten the session.
+    history: Option<String>,
     /// The number of the next entry.
     pub(super) next: u64,
     /// The agent of an earlier owner may still be ending.
@@ -121,9 +128,11 @@ impl Owner {
             observed: Observed::resting(),
             prompts: VecDeque::new(),
             current: None,
+            late: Vec::new(),
             open: HashMap::new(),
             waiters: Vec::new(),
             taken: 0,
+            history: None,
             lost_agent: fence.follows_lost_owner(),
         };
         let served = owner.serve().await;
@@ -148,7 +157,7 @@ impl Owner {
             self.advance().await;
             self.note_rest();
             let shuts_down = *self.shutdown.borrow();
-            let rests = self.prompts.is_empty() || shuts_down;
+            let rests = !self.may_begin() || shuts_down;
             if self.agent.is_none() && rests {
                 // A prompt that was refused has begun no turn, whose end would be stored.
                 if self.record.state != State::Ended {
@@ -175,7 +184,7 @@ impl Owner {
 
     async fn wait(&mut self) -> News {
         let shuts_down = *self.shutdown.borrow();
-        let wants_agent = self.agent.is_none() && !self.prompts.is_empty() && !shuts_down;
+        let wants_agent = self.agent.is_none() && self.may_begin() && !shuts_down;
         if wants_agent {
             self.shared.wanting.fetch_add(1, Ordering::SeqCst);
             self.shared.make_room();
@@ -219,7 +228,7 @@ impl Owner {
             }
             Wake::Delete(deleted) => self.delete(deleted).await?,
             Wake::MakeRoom => {
-                match self.observed.turn == Turn::Resting && self.prompts.is_empty() {
+                match self.observed.turn == Turn::Resting && !self.may_begin() {
                     true => self.close_agent().await,
                     // It works again; another one may rest.
                     false => self.shared.make_room(),
@@ -229,15 +238,20 @@ impl Owner {
         Ok(())
     }
 
+    /// Whether a prompt waits that can begin a turn.
+    fn may_begin(&self) -> bool {
+        !self.prompts.is_empty() && self.observed.may_begin()
+    }
+
     /// Begins the delivery of the next prompt, if the session rests and its agent is there.
     async fn advance(&mut self) {
-        if self.observed.turn != Turn::Resting {
+        if !self.may_begin() {
             return;
         }
         let Some(live) = self.agent.as_ref().filter(|live| !live.ends) else { return };
         let Some(prompt) = self.prompts.pop_front() else { return };
-        if live.handle.emit(delivery::announcement(&prompt.key)).await.is_ok() {
-            self.observed.turn = Turn::Announced(prompt.key.clone());
+        if live.handle.emit(delivery::announcement(&prompt)).await.is_ok() {
+            self.observed.turn = Turn::Announced(prompt.keys.clone());
             self.current = Some(prompt);
         } else {
             // The agent is ending; another one is started for the prompt.
@@ -261,8 +275,12 @@ impl Owner {
         let Changes { commit, announced } = changes;
         self.commit(commit).await?;
         self.store_requests().await?;
-        if let Some(key) = announced {
-            self.send_prompt(key).await?;
+        if announced {
+            self.send_prompt().await?;
+        }
+        // The process that waited is gone. The agent is started anew when the client has answered.
+        if self.awaits_late_answers() {
+            self.close_agent().await;
         }
         Ok(())
     }
@@ -276,19 +294,25 @@ impl Owner {
     }
 
     /// Sends the prompt whose intent is stored.
-    async fn send_prompt(&mut self, key: IdempotencyKey) -> Result<(), Error> {
+    async fn send_prompt(&mut self) -> Result<(), Error> {
         let (Some(prompt), Some(live)) = (self.current.take(), &self.agent) else { return Ok(()) };
-        self.observed.turn = Turn::Sent(key.clone());
-        let handle = live.handle.clone();
-        if let Err(refused) = handle.prompt(prompt.text).await {
+        self.observed.turn = Turn::Sent(prompt.keys.clone());
+        let (handle, mut given) = (live.handle.clone(), prompt.to_prompt());
+        if let Some(history) = self.history.take() {
+            given.text = format!("{history}\n\n{}", given.written());
+        }
+        if let Err(refused) = handle.prompt(given).await {
             let reason = refused.to_string();
             self.observed.turn = Turn::Running;
-            for event in delivery::failed_turn(&reason) {
+            for event in delivery::turn_of(&prompt.results, Outcome::Failed, &reason) {
                 if handle.emit(event).await.is_err() {
                     self.observed.turn = Turn::Resting;
                 }
             }
-            self.settle(key, CommandState::Refused { reason }).await?;
+            for key in prompt.keys {
+                let state = CommandState::Refused { reason: reason.clone() };
+                self.settle(key, state).await?;
+            }
         }
         Ok(())
     }
@@ -354,7 +378,7 @@ impl Owner {
     }
 
     fn note_rest(&mut self) {
-        let rests = self.observed.turn == Turn::Resting && self.prompts.is_empty();
+        let rests = self.observed.turn == Turn::Resting && !self.may_begin();
         let since = match &mut self.agent {
             Some(live) if rests && !live.ends => {
                 Some(*live.rests_since.get_or_insert_with(Instant::now))

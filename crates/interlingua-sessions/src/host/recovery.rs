@@ -7,17 +7,20 @@
 use interlingua::event::{Event, Outcome};
 use interlingua::{EntryRef, Exit, Reader, Stopped, StreamEnd};
 
+use interlingua_agents::LateResult;
 use serde_json::Value;
 
 use super::Received;
+use super::client_calls::{self, ClientCalls};
 use super::command::Command;
 use super::delivery::{self, Turn};
-use super::observation::Observed;
+use super::observation::{Observed, updates};
 use super::owner::Owner;
 use crate::log::{self, Intent, LOST, StoredLog};
 use crate::store::system_clock;
 use crate::{
-    Acknowledgement, CommandState, CommandUpdate, Commit, Error, Lines, Patch, State, StoredCommand,
+    Acknowledgement, CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Lines, Patch,
+    State, StoredCommand,
 };
 
 /// The cause of a turn of which it is not known whether it began.
@@ -45,20 +48,31 @@ impl Owner {
             Err(damaged @ Error::Damaged { .. }) => return self.give_up(&commands, &damaged).await,
             read => read?,
         };
-        if delivering.iter().any(|command| is_prompt(&command.body)) {
+        if stored.intent.is_some() && !delivering.is_empty() {
             // Until then, it may still write to the files that are asked.
             self.until_lost_agent_ended().await;
         }
         let waits = commands.iter().any(waits);
         let mut updates = Vec::new();
         let mut cause = stored.has_open_turn.then_some(LOST);
+        let late = LateAnswers::of(&delivering, &stored);
         for command in delivering {
             let key = command.acknowledgement.key;
             let (prompt, joins) = match serde_json::from_value(command.body) {
                 Ok(Command::Prompt { text, joins, .. }) => (Some(text), joins),
+                // Without an intent, the answer was not given to an agent that then began a turn.
+                _ if late.keys.contains(&key) => match &late.intent {
+                    Some(_) => (Some(LateResult::prompt(&late.results)), false),
+                    None => {
+                        let (state, sequence) = (CommandState::Accepted, None);
+                        updates.push(CommandUpdate { key, state, sequence });
+                        continue;
+                    }
+                },
                 _ => (None, false),
             };
             let intent = stored.intent.as_ref().filter(|intent| intent.key == key.as_str());
+            let intent = intent.or(late.intent.as_ref().filter(|_| late.keys.contains(&key)));
             let sequence = command.acknowledgement.sequence;
             let state = match prompt {
                 // It was about to join a turn, which is not announced.
@@ -82,14 +96,21 @@ impl Owner {
             };
             updates.push(CommandUpdate { key, state, sequence });
         }
-        let StoredLog { reader, has_open_turn, .. } = stored;
+        let StoredLog { reader, has_open_turn, mut client_calls, .. } = stored;
         let entries = match cause {
-            Some(cause) if has_open_turn => self.ended(reader, cause),
-            Some(cause) => self.emitted(reader, delivery::failed_turn(cause)),
+            Some(cause) if has_open_turn => self.ended(reader, cause, &mut client_calls),
+            Some(cause) => {
+                client_calls = ClientCalls::default();
+                self.emitted(reader, delivery::turn_of(&late.results, Outcome::Failed, cause))
+            }
             None => Lines::default(),
         };
+        self.observed = Observed::resting_with(client_calls);
         let sent_again = updates.iter().any(|update| update.state == CommandState::Accepted);
-        let state = if waits || sent_again { State::Starting } else { State::Idle };
+        let state = match self.observed.state() {
+            State::Idle if waits || sent_again => State::Starting,
+            state => state,
+        };
         if entries.is_empty() && updates.is_empty() && self.record.state == state {
             return Ok(());
         }
@@ -124,13 +145,18 @@ impl Owner {
     /// Closes the turn that the log left open.
     pub(super) async fn close_turn(&mut self, cause: &str) -> Result<(), Error> {
         let stored = log::read(&*self.shared.store, &self.record, false).await;
-        let key = match &self.observed.turn {
-            Turn::Sent(key) => Some(key.clone()),
-            _ => None,
+        let keys = match &self.observed.turn {
+            Turn::Sent(keys) => keys.clone(),
+            _ => Vec::new(),
         };
+        let mut client_calls = ClientCalls::default();
         let entries = match stored {
-            Ok(stored) if stored.has_open_turn => self.ended(stored.reader, cause),
-            Ok(stored) if key.is_some() => {
+            Ok(mut stored) if stored.has_open_turn => {
+                let entries = self.ended(stored.reader, cause, &mut stored.client_calls);
+                client_calls = stored.client_calls;
+                entries
+            }
+            Ok(stored) if !keys.is_empty() => {
                 self.emitted(stored.reader, delivery::failed_turn(cause))
             }
             // Nothing is appended to a damaged log.
@@ -139,18 +165,23 @@ impl Owner {
         };
         let reason = cause.to_owned();
         let (state, sequence) = (CommandState::Unknown { reason }, Some(self.next));
-        let commands = key.map(|key| CommandUpdate { key, state, sequence }).into_iter().collect();
-        self.observed = Observed::resting();
+        let commands = updates(&keys, &state, sequence).collect();
+        self.observed = Observed::resting_with(client_calls);
         let patch = Patch { state: Some(self.state()), ..Patch::default() };
         self.commit(Commit { entries, patch, commands }).await
     }
 
-    /// The entries that end the stream which an agent left open.
-    fn ended(&self, mut reader: Reader, cause: &str) -> Lines {
-        let stopped = Some(Stopped { outcome: Outcome::Failed, cause: cause.to_owned() });
+    /// The entries that end the stream which an agent left open. If it waited for the client, the session
+    /// goes on waiting.
+    fn ended(&self, mut reader: Reader, cause: &str, calls: &mut ClientCalls) -> Lines {
+        let outcome = if calls.has_open() { Outcome::WaitingForClient } else { Outcome::Failed };
+        let stopped = Some(Stopped { outcome, cause: cause.to_owned() });
         let exit = Exit { stopped, ..Exit::default() };
         let mut entries = Lines::default();
-        let mut keep = |entry: EntryRef<'_>| entries.push(entry);
+        let mut keep = |entry: EntryRef<'_>| {
+            calls.observe(entry.event);
+            entries.push(entry);
+        };
         let Ok(_) = reader.end_stream(StreamEnd::Exit(&exit), Some(now()), &mut keep);
         entries
     }
@@ -175,6 +206,34 @@ impl Owner {
         let mut keep = |entry: EntryRef<'_>| entries.push(entry);
         let Ok(_) = reader.finish(&Exit::default(), Some(now()), &mut keep);
         entries
+    }
+}
+
+/// Answers to calls of the client whose agent was lost before it got them.
+#[derive(Default)]
+struct LateAnswers {
+    keys: Vec<IdempotencyKey>,
+    results: Vec<LateResult>,
+    /// They were about to be given to the agent.
+    intent: Option<Intent>,
+}
+
+impl LateAnswers {
+    /// The answers among the commands that were being executed.
+    fn of(delivering: &[StoredCommand], stored: &StoredLog) -> Self {
+        let mut late = Self::default();
+        for command in delivering {
+            let read = serde_json::from_value::<Command>(command.body.clone()).ok();
+            let answer = read.as_ref().and_then(client_calls::outcome_of);
+            let Some((call, outcome)) = answer else { continue };
+            if stored.client_calls.is_open(call) {
+                late.keys.push(command.acknowledgement.key.clone());
+                late.results.extend(stored.client_calls.late(call, outcome));
+            }
+        }
+        let is_theirs = |intent: &&Intent| late.keys.iter().any(|key| key.as_str() == intent.key);
+        late.intent = stored.intent.as_ref().filter(is_theirs).cloned();
+        late
     }
 }
 

@@ -118,6 +118,10 @@ impl Launcher for Scripts {
         Ok(Prepared { agent: Box::new(agent), options: Options::default() })
     }
 
+    fn remembers(&self, _: &SessionRecord) -> Option<bool> {
+        None
+    }
+
     fn received(&self, _record: &SessionRecord, _prompt: &str, since: u64) -> Received {
         self.looked_since.lock().unwrap().push(since);
         self.received

@@ -1,20 +1,26 @@
 //! The agent of a session: how it is started, and how it ends.
 
+use interlingua::event::{Event, Notice, Outcome, Severity};
+use interlingua::json::Text;
 use interlingua_agents::{Session, Stop};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::{Live, Owner};
 use crate::host::delivery::{self, Turn};
-use crate::host::observation::Observed;
-use crate::host::{Logs, Prepared};
+use crate::host::observation::{Observed, updates};
+use crate::host::{Logs, Prepared, history};
 use crate::{CommandState, CommandUpdate, Commit, Error, IdempotencyKey, Lines, Patch, State, log};
 
 impl Owner {
     /// Starts the agent, because a prompt waits.
     pub(super) async fn start_agent(&mut self, slot: OwnedSemaphorePermit) -> Result<(), Error> {
         self.until_lost_agent_ended().await;
-        let needs_log = self.shared.launcher.needs_log(&self.record);
-        let stored = match log::read(&*self.shared.store, &self.record, needs_log).await {
+        let launcher = self.shared.launcher.clone();
+        let needs_log = launcher.needs_log(&self.record);
+        let remembers =
+            self.record.native_ids.is_empty() || launcher.remembers(&self.record) != Some(false);
+        let keeps_lines = needs_log || !remembers;
+        let stored = match log::read(&*self.shared.store, &self.record, keeps_lines).await {
             Err(damaged @ Error::Damaged { .. }) => return self.refuse_prompts(&damaged).await,
             read => read?,
         };
@@ -26,10 +32,20 @@ impl Owner {
             read => read?,
         };
         let logs = Logs { own: stored.lines, earlier };
-        match self.shared.launcher.prepare(&self.record, &logs) {
-            Ok(prepared) => self.start(prepared, stored.reader, slot).await,
-            Err(reason) => self.fail_prompt(stored.reader, &reason).await,
+        let mut record = self.record.clone();
+        if !remembers {
+            self.history = Some(history::of(&record, &logs.own)?);
+            record.native_ids.clear();
         }
+        match launcher.prepare(&record, &logs) {
+            Ok(prepared) => self.start(prepared, stored.reader, slot).await?,
+            Err(reason) => return self.fail_prompt(stored.reader, &reason).await,
+        }
+        if let Some(live) = self.agent.as_ref().filter(|_| !remembers) {
+            // A session that is ending takes no more.
+            let _ = live.handle.emit(forgotten()).await;
+        }
+        Ok(())
     }
 
     /// The log of the session that this one continues.
@@ -73,28 +89,33 @@ impl Owner {
         reason: &str,
     ) -> Result<(), Error> {
         let Some(prompt) = self.prompts.pop_front() else { return Ok(()) };
-        let entries = self.emitted(reader, delivery::failed_turn(reason));
+        let events = delivery::turn_of(&prompt.results, Outcome::Failed, reason);
+        let entries = self.emitted(reader, events);
         let state = CommandState::Refused { reason: reason.to_owned() };
         let patch = Patch { state: Some(self.state()), ..Patch::default() };
-        let (key, sequence) = (prompt.key, Some(self.next));
-        let update = CommandUpdate { key: key.clone(), state: state.clone(), sequence };
-        self.commit(Commit { entries, patch, commands: vec![update] }).await?;
-        self.answered(key, state, sequence);
-        Ok(())
+        let (sequence, commit) = (Some(self.next), Commit { entries, patch, ..Commit::default() });
+        self.end_commands(prompt.keys, &state, sequence, commit).await
     }
 
     /// Refuses the prompts that wait, because their turns cannot be appended to a damaged log.
     async fn refuse_prompts(&mut self, damaged: &Error) -> Result<(), Error> {
-        let keys: Vec<_> = self.prompts.drain(..).map(|prompt| prompt.key).collect();
-        let (state, sequence) =
-            (CommandState::Refused { reason: damaged.to_string() }, Some(self.next));
-        let update = |key: &IdempotencyKey| {
-            let (key, state) = (key.clone(), state.clone());
-            CommandUpdate { key, state, sequence }
-        };
-        let commands = keys.iter().map(update).collect();
+        let keys: Vec<_> = self.prompts.drain(..).flat_map(|prompt| prompt.keys).collect();
+        let state = CommandState::Refused { reason: damaged.to_string() };
         let patch = Patch { state: Some(self.state()), ..Patch::default() };
-        self.commit(Commit { patch, commands, ..Commit::default() }).await?;
+        let (sequence, commit) = (Some(self.next), Commit { patch, ..Commit::default() });
+        self.end_commands(keys, &state, sequence, commit).await
+    }
+
+    /// Stores a change with what became of commands in the end, and answers those who wait for them.
+    async fn end_commands(
+        &mut self,
+        keys: Vec<IdempotencyKey>,
+        state: &CommandState,
+        sequence: Option<u64>,
+        mut commit: Commit,
+    ) -> Result<(), Error> {
+        commit.commands = updates(&keys, state, sequence).collect();
+        self.commit(commit).await?;
         for key in keys {
             self.answered(key, state.clone(), sequence);
         }
@@ -112,6 +133,16 @@ impl Owner {
         }
         if self.observed.turn != Turn::Resting {
             self.close_turn("the agent's session ended in the middle of the turn").await?;
+        }
+        Ok(())
+    }
+
+    /// Stores what an agent still emits that was asked to end.
+    pub(super) async fn until_agent_ended(&mut self) -> Result<(), Error> {
+        if let Some(mut live) = self.agent.take() {
+            while let Some(batch) = live.entries.next().await {
+                self.store_batch(&batch).await?;
+            }
         }
         Ok(())
     }
@@ -157,12 +188,11 @@ impl Owner {
     /// Closes the session: its agent and its log. The store refuses the commands that wait.
     pub(super) async fn close(&mut self, key: IdempotencyKey) -> Result<(), Error> {
         self.prompts.clear();
+        self.late.clear();
         self.current = None;
-        if let Some(mut live) = self.agent.take() {
+        if let Some(live) = &self.agent {
             let _ = live.handle.close().await;
-            while let Some(batch) = live.entries.next().await {
-                self.store_batch(&batch).await?;
-            }
+            self.until_agent_ended().await?;
         } else {
             let entries = match log::read(&*self.shared.store, &self.record, false).await {
                 Ok(stored) => self.finished(stored.reader),
@@ -186,23 +216,32 @@ impl Owner {
     /// Ends the agent because the host is shut down. Prompts that wait are sent by the next host, and keep
     /// their session from resting until then.
     pub(super) async fn shut_down(&mut self) -> Result<(), Error> {
-        if let Some(mut live) = self.agent.take() {
-            let why = Stop::GaveUp("the server was shut down".to_owned());
+        if let Some(live) = &self.agent {
+            // A turn that waits for the client goes on with the next host.
+            let why = match self.observed.waits_for_client() {
+                true => Stop::Suspended,
+                false => Stop::GaveUp("the server was shut down".to_owned()),
+            };
             let _ = live.handle.stop(why).await;
-            while let Some(batch) = live.entries.next().await {
-                self.store_batch(&batch).await?;
-            }
+            self.until_agent_ended().await?;
         }
         // A prompt that was only announced was not sent, so it still waits.
         if let Some(prompt) = self.current.take() {
             self.observed.turn = Turn::Resting;
-            let (key, state, sequence) = (prompt.key.clone(), CommandState::Accepted, None);
+            let commands = updates(&prompt.keys, &CommandState::Accepted, None).collect();
             self.prompts.push_front(prompt);
-            let commands = vec![CommandUpdate { key, state, sequence }];
             let patch = Patch { state: Some(self.state()), ..Patch::default() };
             self.commit(Commit { patch, commands, ..Commit::default() }).await?;
         }
         self.note_rest();
         Ok(())
     }
+}
+
+/// The notice that the agent has forgotten the session.
+fn forgotten() -> Event<'static> {
+    let text = Text::plain(
+        "the agent has no file of this session any more, so a new one of its own begins, with what this log knows",
+    );
+    Event::new(Notice { severity: Severity::Warning, text })
 }

@@ -1,9 +1,10 @@
 //! What each command does, and who learns what became of it.
 
 use interlingua_agents::permission::Decision;
-use interlingua_agents::{Prompt, Refused};
+use interlingua_agents::{CallOutcome, Prompt, Refused};
 
 use super::{Live, Owner};
+use crate::host::client_calls;
 use crate::host::command::{Command, Reaction, WhilePending};
 use crate::host::delivery::{QueuedPrompt, Turn};
 use crate::{
@@ -42,7 +43,17 @@ impl Owner {
     }
 
     async fn execute(&mut self, key: IdempotencyKey, command: Command) -> Result<(), Error> {
+        if let Some((call, outcome)) = client_calls::outcome_of(&command) {
+            if let Some(result) = self.late_result(call, outcome) {
+                return self.answer_late(key, result).await;
+            }
+            if self.has_late_answer(call) {
+                let reason = format!("the call `{call}` was answered already");
+                return self.settle(key, CommandState::Refused { reason }).await;
+            }
+        }
         match command {
+            Command::Interrupt if self.awaits_late_answers() => self.interrupt_late(key).await,
             Command::Prompt { text, joins: true, .. } if self.observed.turn == Turn::Running => {
                 self.mark(&key, CommandState::Delivering).await?;
                 let joined = match &self.agent {
@@ -52,7 +63,7 @@ impl Owner {
                 self.settle(key, settled(joined)).await
             }
             Command::Prompt { text, while_pending, .. } => {
-                self.queue(QueuedPrompt { key, text }, while_pending).await
+                self.queue(key, text, while_pending).await
             }
             Command::Close => self.close(key).await,
             command => {
@@ -66,28 +77,34 @@ impl Owner {
     /// Queues a prompt, unless it may not wait for what is pending.
     async fn queue(
         &mut self,
-        prompt: QueuedPrompt,
+        key: IdempotencyKey,
+        text: String,
         while_pending: WhilePending,
     ) -> Result<(), Error> {
-        if prompt.text.trim().is_empty() {
+        if text.trim().is_empty() {
             let reason = Refused::EmptyPrompt.to_string();
-            return self.settle(prompt.key, CommandState::Refused { reason }).await;
+            return self.settle(key, CommandState::Refused { reason }).await;
         }
+        let mut prompt = QueuedPrompt::new(key.clone(), text);
         if !self.observed.waiting.is_empty() {
             match while_pending {
                 WhilePending::Queue => {}
+                WhilePending::Supersede if self.awaits_late_answers() => {
+                    let outcome = CallOutcome::Denied(SUPERSEDED.to_owned());
+                    prompt.results = self.end_late_calls(&outcome).await?;
+                }
                 WhilePending::Supersede => self.supersede().await,
                 WhilePending::Reject => {
                     let reason = "the session waits for an answer: give it, or send the prompt with \
                                   `whilePending` set to `queue` or `supersede`";
                     let state = CommandState::Refused { reason: reason.to_owned() };
-                    return self.settle(prompt.key, state).await;
+                    return self.settle(key, state).await;
                 }
             }
         }
         if self.prompts.len() >= MAX_QUEUED {
             let reason = format!("{MAX_QUEUED} prompts wait already: send it again later");
-            return self.settle(prompt.key, CommandState::Refused { reason }).await;
+            return self.settle(key, CommandState::Refused { reason }).await;
         }
         self.prompts.push_back(prompt);
         self.store_state().await

@@ -1,0 +1,125 @@
+//! Tools that the client of a served session runs, while the agent lives, and after it was lost.
+
+use std::path::Path;
+use std::time::Instant;
+
+use fake_model::{Reply, Script};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::served::{Agent, PATIENCE, Served};
+
+/// What the client answers. The model has to get it once.
+const ANSWER: &str = "colour-4711";
+
+/// What happens while a call waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// Nothing.
+    None,
+    /// The agent is killed.
+    Agent,
+    /// The server is killed, and with it the agent.
+    Server,
+    /// The server is stopped properly.
+    Shutdown,
+}
+
+pub(crate) const LOSSES: [(&str, Loss); 4] = [
+    ("a_client_tool", Loss::None),
+    ("a_client_tool_of_a_killed_agent", Loss::Agent),
+    ("a_client_tool_of_a_killed_server", Loss::Server),
+    ("a_client_tool_of_a_stopped_server", Loss::Shutdown),
+];
+
+/// The name under which an agent offers a tool of the client to the model.
+fn name(agent: &str, tool: &str) -> String {
+    match agent {
+        "codex" => format!("mcp__interlingua/{tool}"),
+        "gemini" => format!("mcp_interlingua_{tool}"),
+        "copilot" => format!("interlingua-{tool}"),
+        "opencode" => format!("interlingua_{tool}"),
+        "claude" | "qwen" => format!("mcp__interlingua__{tool}"),
+        _ => tool.to_owned(),
+    }
+}
+
+pub(crate) fn check(agent: Agent, programs: &Path, loss: Loss) {
+    let call = Reply::call(&name(agent.name, "getFormSnapshot"), json!({"instruction": "all"}));
+    let script = Script::new().reply(call).reply(Reply::text("Done.")).any_stream();
+    let mut served = Served::new(agent, programs, script);
+    served.start();
+    let tools = json!(["getFormSnapshot", "executeFormActions"]);
+    let id = served.create_with("k1", json!({"prompt": "Fill in the form.", "tools": tools}));
+    let waits = |events: &[Value]| events.iter().any(|event| event["type"] == "suspended");
+    let events = served.until(&id, waits);
+    let started: Vec<_> = of(&events, "tool_started").collect();
+    assert_eq!(started.len(), 1, "{started:#?}");
+    assert_eq!(
+        (&started[0]["executor"], &started[0]["name"]),
+        (&json!("client"), &json!("getFormSnapshot"))
+    );
+    let call = started[0]["call"].as_str().unwrap().to_owned();
+    match loss {
+        Loss::None => {}
+        Loss::Agent => kill_agent(&served),
+        Loss::Server => {
+            served.kill();
+            served.start();
+        }
+        Loss::Shutdown => {
+            served.stop();
+            served.start();
+        }
+    }
+    if loss != Loss::None {
+        let events = served.until(&id, |events| !outcomes(events).is_empty());
+        assert_eq!(outcomes(&events), ["waiting_for_client"]);
+    }
+    let waiting = json!([{"for": "clientTool", "request": call, "tool": "getFormSnapshot"}]);
+    until_waiting(&served, &id, &waiting);
+    let answer = json!({"type": "answer", "request": call, "answer": {"fields": [ANSWER]}});
+    let answered = served.command_of(&id, "k2", answer.clone());
+    assert_eq!(answered.status, 202, "{}", answered.text());
+    let other = json!({"type": "answer", "request": call, "answer": "another"});
+    assert_eq!(served.command_of(&id, "k3", other).status, 409);
+    let turns = if loss == Loss::None { 1 } else { 2 };
+    let events = served.until(&id, |events| outcomes(events).len() == turns);
+    assert_eq!(outcomes(&events).last().map(|it| &**it), Some("completed"), "{events:#?}");
+    let ended: Vec<_> = of(&events, "tool_ended").collect();
+    assert_eq!(ended.len(), 1, "{ended:#?}");
+    assert_eq!((&ended[0]["call"], &ended[0]["status"]), (&json!(call), &json!("completed")));
+    let again = served.command_of(&id, "k2", answer);
+    assert_eq!((again.status, &again.json()["status"]), (202, &json!("delivered")));
+    let requests = served.home.model.main_requests();
+    let times = |request: &fake_model::Request| request.body.to_string().matches(ANSWER).count();
+    let counts: Vec<_> = requests.iter().map(times).collect();
+    assert_eq!(counts, [0, 1], "the model got the answer so often in each request");
+    served.stop();
+}
+
+/// Waits for the state, which is stored after the entries.
+fn until_waiting(served: &Served, id: &str, waiting: &Value) {
+    let begun = Instant::now();
+    while served.session(id)["waiting"] != *waiting {
+        assert!(begun.elapsed() < PATIENCE, "{:#}", served.session(id));
+        std::thread::yield_now();
+    }
+}
+
+fn of<'e>(events: &'e [Value], kind: &'static str) -> impl Iterator<Item = &'e Value> {
+    events.iter().filter(move |event| event["type"] == kind)
+}
+
+fn outcomes(events: &[Value]) -> Vec<String> {
+    let ended = of(events, "turn_ended").filter(|event| event["replay"] != true);
+    ended.map(|event| event["outcome"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Kills everything that the server has started.
+fn kill_agent(served: &Served) {
+    for process in served.processes() {
+        // Another one of them may have been its only reason to live.
+        let _ = kill_process(Pid::from_raw(process).unwrap(), Signal::KILL);
+    }
+}

@@ -1,0 +1,157 @@
+//! The calls of the client's tools in the last turn, which can be answered after their agent was lost.
+//!
+//! A turn whose agent is lost while a call waits ends as waiting for the client. The answer to such a call
+//! is *late*: it is given to the agent with the next prompt. Until its turn begins, its command stays
+//! accepted, so that it survives the process that took it.
+
+use interlingua::event::{Data, Event, Executor, Outcome};
+use interlingua_agents::{CallOutcome, LateResult};
+
+use super::command::{Command, Verdict};
+use crate::Waiting;
+
+/// The calls of the client's tools in the last turn.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ClientCalls {
+    /// Those that were not answered.
+    open: Vec<OpenCall>,
+    /// The turn has ended, and waits for the client.
+    wait: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+struct OpenCall {
+    id: String,
+    native: Option<String>,
+    tool: String,
+    input: String,
+}
+
+impl ClientCalls {
+    /// Takes the next event of the log.
+    pub(crate) fn observe(&mut self, event: &Event<'_>) {
+        match &event.data {
+            Data::TurnStarted(started) if !started.replay => *self = Self::default(),
+            Data::ToolStarted(started) if started.executor == Executor::Client => {
+                self.open.push(OpenCall {
+                    id: started.call.to_string(),
+                    native: started.native_call.as_ref().map(ToString::to_string),
+                    tool: started.name.to_string(),
+                    input: started
+                        .input
+                        .as_ref()
+                        .map_or_else(String::new, |it| it.get().to_owned()),
+                });
+            }
+            Data::ToolInput(given) if given.executor == Executor::Client => {
+                let id = given.call.to_string();
+                let call = self.open.iter_mut().find(|call| call.id == id);
+                if let Some((call, input)) = call.zip(given.input.as_ref()) {
+                    call.input = input.get().to_owned();
+                }
+            }
+            Data::ToolEnded(ended) if ended.executor == Executor::Client => {
+                let id = ended.call.to_string();
+                self.open.retain(|call| call.id != id);
+            }
+            Data::TurnEnded(ended) if !ended.replay => {
+                self.wait = ended.outcome == Outcome::WaitingForClient;
+                if !self.wait {
+                    self.open.clear();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether there are calls that were not answered.
+    pub(crate) fn has_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Whether a call was not answered.
+    pub(super) fn is_open(&self, id: &str) -> bool {
+        self.open.iter().any(|call| call.id == id)
+    }
+
+    /// What the session waits for after its turn has ended.
+    pub(super) fn waiting(&self) -> Vec<Waiting> {
+        let open = self.open.iter().filter(|_| self.wait);
+        open.map(|call| Waiting::ClientTool { request: call.id.clone(), tool: call.tool.clone() })
+            .collect()
+    }
+
+    /// The late answer to a call.
+    pub(super) fn late(&self, id: &str, outcome: CallOutcome) -> Option<LateResult> {
+        let call = self.open.iter().find(|call| call.id == id).filter(|_| self.wait)?;
+        let OpenCall { id, native, tool, input } = call.clone();
+        Some(LateResult { call: id, native, tool, input, outcome })
+    }
+}
+
+/// What a command answers to which call, if it is an answer to one.
+pub(super) fn outcome_of(command: &Command) -> Option<(&str, CallOutcome)> {
+    match command {
+        Command::Answer { request, answer: Some(answer), .. } => {
+            Some((request, CallOutcome::Output(answer.clone())))
+        }
+        Command::Answer { request, answer: None, decline } => {
+            let why = decline.clone().unwrap_or_else(|| "the user declined to answer".to_owned());
+            Some((request, CallOutcome::Failed(why)))
+        }
+        Command::Decide { request, decision: Verdict::Deny, reason } => {
+            let why = reason.clone().unwrap_or_else(|| "the user refused it".to_owned());
+            Some((request, CallOutcome::Denied(why)))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use interlingua::event::{ToolEnded, ToolStarted, TurnEnded, TurnStarted};
+    use interlingua::json::{Json, Text};
+    use serde_json::json;
+
+    use super::*;
+
+    fn started(id: &str) -> Event<'static> {
+        Event::new(ToolStarted {
+            call: Text::from(id.to_owned()),
+            name: Text::plain("ask"),
+            executor: Executor::Client,
+            input: Json::from_text("{}".to_owned()),
+            ..ToolStarted::default()
+        })
+    }
+
+    fn ended(outcome: Outcome) -> Event<'static> {
+        Event::new(TurnEnded { outcome, ..TurnEnded::default() })
+    }
+
+    #[test]
+    fn a_call_waits_after_the_end_of_a_turn_that_waits_for_the_client() {
+        let mut calls = ClientCalls::default();
+        calls.observe(&started("a"));
+        calls.observe(&started("b"));
+        assert!(calls.has_open() && calls.waiting().is_empty());
+        let (call, executor) = (Text::plain("a"), Executor::Client);
+        calls.observe(&Event::new(ToolEnded { call, executor, ..ToolEnded::default() }));
+        calls.observe(&ended(Outcome::WaitingForClient));
+        let waiting = Waiting::ClientTool { request: "b".to_owned(), tool: "ask".to_owned() };
+        assert_eq!(calls.waiting(), [waiting]);
+        let late = calls.late("b", CallOutcome::Output(json!(1))).unwrap();
+        assert_eq!((&*late.call, &*late.input), ("b", "{}"));
+        assert_eq!(calls.late("a", CallOutcome::Output(json!(1))), None);
+        calls.observe(&Event::new(TurnStarted::default()));
+        assert_eq!(calls, ClientCalls::default());
+    }
+
+    #[test]
+    fn no_call_waits_after_another_end() {
+        let mut calls = ClientCalls::default();
+        calls.observe(&started("a"));
+        calls.observe(&ended(Outcome::Failed));
+        assert!(calls.waiting().is_empty() && !calls.has_open());
+    }
+}
