@@ -2,7 +2,7 @@
 //!
 //! The next batch is read when the connection has taken the one before, so a slow reader takes no
 //! memory for what it has not read. After a while the connection is closed, and the client continues
-//! at the last position.
+//! at the last position. One that takes nothing at all is disconnected (`stall.rs`).
 
 use std::convert::Infallible;
 use std::sync::Arc;
