@@ -10,6 +10,7 @@ use interlingua_agents::api::ApiKind;
 use interlingua_agents::api::provider::Provider;
 use interlingua_agents::permission::{Mode, Policy};
 use interlingua_agents::{Agent, Config, Options};
+use interlingua_server::Allowed;
 use interlingua_sessions::SessionRecord;
 use interlingua_sessions::host::{Launcher, Logs, Prepared, Received};
 
@@ -26,11 +27,29 @@ pub(crate) struct Agents {
     programs: Vec<PathBuf>,
     /// The API of `openai-api`, if it is not the usual one.
     api: Option<OpenAiApi>,
+    /// What the callers of a server may request.
+    allowed: Option<Allowed>,
 }
 
 impl Agents {
     pub(crate) fn new(config: Config, programs: Vec<PathBuf>, api: Option<OpenAiApi>) -> Self {
-        Self { config, programs, api }
+        Self { config, programs, api, allowed: None }
+    }
+
+    /// The same agents, of which those are started that a server permits.
+    pub(crate) fn permitting(self, allowed: Allowed) -> Self {
+        Self { allowed: Some(allowed), ..self }
+    }
+
+    /// Checks a stored session before its agent is started. It may come from a server that permits
+    /// more, with a prompt that waits.
+    fn check_stored(&self, record: &SessionRecord) -> Result<()> {
+        if let Some(allowed) = &self.allowed {
+            allowed
+                .check_record(record)
+                .map_err(|why| anyhow!("the prompt was not sent: {why}"))?;
+        }
+        Ok(())
     }
 
     /// The arguments with which `run` would start the agent of a session.
@@ -88,7 +107,8 @@ impl Launcher for Agents {
     }
 
     fn prepare(&self, record: &SessionRecord, logs: &Logs) -> Result<Prepared, String> {
-        let prepared = self.arguments(record).and_then(|arguments| {
+        let checked = self.check_stored(record).and_then(|()| self.arguments(record));
+        let prepared = checked.and_then(|arguments| {
             let agent = self.agent(&arguments, logs)?;
             let policy = Policy { mode: self.mode(&arguments), rules: self.config.rules.clone() };
             let mut options = Options { policy, ..Options::default() };

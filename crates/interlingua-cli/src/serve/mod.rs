@@ -48,7 +48,8 @@ async fn serve(
         .await
         .with_context(|| format!("the address {} cannot be used", arguments.listen))?;
     let address = listener.local_addr()?;
-    let agents = Arc::new(Agents::new(config, arguments.programs(), arguments.api));
+    let agents = Agents::new(config, arguments.programs(), arguments.api);
+    let agents = Arc::new(agents.permitting(settings.allowed.clone()));
     let limits = HostLimits {
         live: arguments.live,
         idle: arguments.idle,
