@@ -39,8 +39,8 @@ pub struct Settings {
 pub struct Allowed {
     /// The agents.
     pub agents: Vec<String>,
-    /// The folders in which, or below which, an agent may work. A session that names no folder works
-    /// in the first one.
+    /// The folders in which, or below which, an agent may work. A new session that names no folder works
+    /// in the first one. A stored session without one takes no prompts: where it has worked is not known.
     pub folders: Vec<PathBuf>,
     /// The permission modes. A session that names none has the agent's default.
     pub modes: Vec<String>,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use clap::Parser;
 use interlingua_agents::agent::{HostEnvironment, KnownAgent};
 use interlingua_agents::api::ApiKind;
@@ -48,6 +48,11 @@ impl Agents {
             allowed
                 .check_record(record)
                 .map_err(|why| anyhow!("the prompt was not sent: {why}"))?;
+        }
+        if record.folder.is_none() {
+            bail!(
+                "the prompt was not sent: the folder of this session is not known; begin a new session in it"
+            );
         }
         Ok(())
     }

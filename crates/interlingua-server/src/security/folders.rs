@@ -26,10 +26,15 @@ pub(crate) async fn resolve(
     resolved.map_err(|problem| ApiError::internal("resolving a folder", &problem))?.map(Some)
 }
 
-/// Checks the folder of a stored session.
+/// Checks the folder of a stored session. Where a session without one has worked is not known, and the
+/// first folder may be another one.
 pub(super) fn check(folder: Option<&str>, allowed: &[PathBuf]) -> Result<(), ApiError> {
     match (folder.map(Path::new), allowed) {
-        (None, _) => Ok(()),
+        (None, []) => Ok(()),
+        (None, _) => Err(ApiError::forbidden(
+            "folder_unknown",
+            "the folder of this session is not known: close it, and continue it with a new one that names `cwd`",
+        )),
         (Some(folder), _) if is_plain(folder) => inside(folder, allowed).map(drop),
         // The caller has sent no folder that could be malformed.
         (Some(_), _) => Err(outside()),

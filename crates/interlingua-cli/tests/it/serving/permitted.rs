@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::desk::Desk;
 use crate::log::{assert_continues, cause, has, outcomes};
+use crate::support::{command, ran};
 
 /// A desk whose server was stopped while the prompt `hello` waited in a session with these facts.
 fn stopped_with_a_prompt(facts: Value) -> (Desk, String, Vec<Value>) {
@@ -53,4 +54,32 @@ fn a_prompt_that_waited_is_not_sent_to_an_agent_that_is_not_permitted_any_more()
     let (mut desk, id, before) = stopped_with_a_prompt(json!({}));
     "codex".clone_into(&mut desk.agent);
     refuses(desk, &id, &before, "agent is not allowed", "agent_not_allowed");
+}
+
+/// The agent worked in the folder of the server, whichever that was.
+#[test]
+fn a_session_without_a_folder_takes_no_prompts() {
+    let (desk, id, before) = stopped_with_a_prompt(json!({}));
+    forget_folder(&desk);
+    refuses(desk, &id, &before, "the folder of this session is not known", "folder_unknown");
+}
+
+/// Without a server, it would be the folder of the command.
+#[test]
+fn a_session_without_a_folder_takes_no_prompts_of_the_command_either() {
+    let (desk, id, _) = stopped_with_a_prompt(json!({}));
+    forget_folder(&desk);
+    let store = desk.store.display().to_string();
+    let mut send = command(&["sessions", "--store", &store, "send", &id, "here", "--to", "text"]);
+    let sent = ran(send.current_dir(desk.path("work")).output().unwrap());
+    assert_ne!(sent.code, Some(0), "{}", sent.stdout);
+    let shown = sent.stdout + &sent.stderr;
+    assert!(shown.contains("the folder of this session is not known"), "{shown}");
+    assert_eq!((desk.times("hello"), desk.times("here")), (0, 0));
+}
+
+fn forget_folder(desk: &Desk) {
+    let connection = rusqlite::Connection::open(&desk.store).unwrap();
+    let forget = "UPDATE sessions SET record = json_remove(record, '$.folder')";
+    assert_eq!(connection.execute(forget, []).unwrap(), 1);
 }
