@@ -83,6 +83,9 @@ while read -r line; do
 done
 "#;
 
+/// A time after everything that a test does. Agents note when they received a prompt.
+pub(super) const LATER: &str = "2999-01-01T00:00:00Z";
+
 /// What [`TALKER`] says in answer to a prompt, if nothing stops it.
 pub(super) fn said(prompt: &str) -> String {
     let repeated = |ends: &[&str]| ends.iter().map(|end| format!("{prompt} {end}. ")).collect();
