@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use super::Refused;
 
@@ -18,12 +19,41 @@ pub struct Prompt {
     pub joins: bool,
     /// Files that are sent with it, to agents that are model APIs.
     pub files: Vec<PathBuf>,
+    receipt: Option<Receipt>,
 }
+
+/// Shows when a prompt was given to the agent, and so which turn is its own. An agent may begin a turn by
+/// itself while a prompt waits, for example because a command in the background has ended.
+#[derive(Debug, Clone, Default)]
+pub struct Receipt(Arc<OnceLock<u64>>);
+
+impl Receipt {
+    /// The number of the first entry after the prompt was given to the agent; nothing while it waits.
+    /// What that entry and those behind it show may be an effect of the prompt.
+    pub fn sequence(&self) -> Option<u64> {
+        self.0.get().copied()
+    }
+
+    /// Notes that the prompt is given to the agent now, before this entry.
+    pub fn note(&self, next_entry: u64) {
+        // A prompt is given to an agent once.
+        let _ = self.0.set(next_entry);
+    }
+}
+
+/// Receipts are equal if they are for the same prompt.
+impl PartialEq for Receipt {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Receipt {}
 
 impl Prompt {
     /// A prompt that waits for its turn.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), joins: false, files: Vec::new() }
+        Self { text: text.into(), joins: false, files: Vec::new(), receipt: None }
     }
 
     /// A prompt that is added to the running turn. Without a running turn, it starts one.
@@ -35,6 +65,13 @@ impl Prompt {
     #[must_use]
     pub fn with_files(mut self, files: Vec<PathBuf>) -> Self {
         self.files = files;
+        self
+    }
+
+    /// The same prompt, with a receipt. A prompt that joins a turn begins none, and needs no receipt.
+    #[must_use]
+    pub fn with_receipt(mut self, receipt: &Receipt) -> Self {
+        self.receipt = Some(receipt.clone());
         self
     }
 
@@ -86,14 +123,17 @@ impl PromptQueue {
         self.reasons.push(format!("The user denied {what}, for this reason: {reason}"));
     }
 
-    /// The text of the next prompt, with the reasons that belong before it.
-    pub(crate) fn next(&mut self) -> Option<String> {
-        self.next_prompt().map(|prompt| prompt.text)
+    /// The text of the next prompt, with the reasons that belong before it. It is given to the agent now,
+    /// before this entry.
+    pub(crate) fn next(&mut self, next_entry: u64) -> Option<String> {
+        self.next_prompt(next_entry).map(|prompt| prompt.text)
     }
 
-    /// The next prompt, with the reasons that belong before it.
-    pub(crate) fn next_prompt(&mut self) -> Option<Prompt> {
+    /// The next prompt, with the reasons that belong before it. It is given to the agent now, before this
+    /// entry.
+    pub(crate) fn next_prompt(&mut self, next_entry: u64) -> Option<Prompt> {
         let mut prompt = self.waiting.pop_front()?;
+        prompt.receipt.iter().for_each(|receipt| receipt.note(next_entry));
         if !self.reasons.is_empty() {
             let reasons = std::mem::take(&mut self.reasons).join("\n");
             prompt.text = format!("{reasons}\n\n{}", prompt.text);
@@ -110,12 +150,12 @@ mod tests {
     fn reasons_are_given_once_with_the_next_prompt() {
         let mut queue = PromptQueue::default();
         queue.explain_denial("Bash", "use the other branch");
-        assert_eq!(queue.next(), None);
+        assert_eq!(queue.next(0), None);
         queue.push(Prompt::new("go on"));
         queue.push(Prompt::new("and then"));
         let first = "The user denied Bash, for this reason: use the other branch\n\ngo on";
-        assert_eq!(queue.next().as_deref(), Some(first));
-        assert_eq!(queue.next().as_deref(), Some("and then"));
+        assert_eq!(queue.next(0).as_deref(), Some(first));
+        assert_eq!(queue.next(0).as_deref(), Some("and then"));
         assert!(queue.is_empty());
     }
 

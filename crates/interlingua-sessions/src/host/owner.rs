@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use interlingua::Batch;
-use interlingua_agents::{Entries, Handle, InputRequest};
+use interlingua_agents::{Entries, Handle, InputRequest, Prompt, Receipt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -53,7 +53,7 @@ pub(super) struct Owner {
     pub(super) observed: Observed,
     /// The prompts that wait.
     prompts: VecDeque<QueuedPrompt>,
-    /// The prompt that is on its way to the agent.
+    /// The prompt that is on its way to the agent, until its turn begins.
     current: Option<QueuedPrompt>,
     /// The commands that were taken and are not final.
     open: HashMap<IdempotencyKey, Acknowledgement>,
@@ -257,6 +257,7 @@ impl Owner {
                 self.observed.observe(&more, &mut changes);
             }
         }
+        self.forget_begun();
         changes.commit.patch.state = Some(self.state());
         let Changes { commit, announced } = changes;
         self.commit(commit).await?;
@@ -271,17 +272,28 @@ impl Owner {
     async fn store_batch(&mut self, batch: &Batch) -> Result<(), Error> {
         let mut changes = Changes::default();
         self.observed.observe(batch, &mut changes);
+        self.forget_begun();
         changes.commit.patch.state = Some(self.state());
         self.commit(changes.commit).await
     }
 
+    /// Forgets the current prompt once its turn has begun.
+    fn forget_begun(&mut self) {
+        if matches!(self.observed.turn, Turn::Resting | Turn::Running) {
+            self.current = None;
+        }
+    }
+
     /// Sends the prompt whose intent is stored.
     async fn send_prompt(&mut self, key: IdempotencyKey) -> Result<(), Error> {
-        let (Some(prompt), Some(live)) = (self.current.take(), &self.agent) else { return Ok(()) };
-        self.observed.turn = Turn::Sent(key.clone());
+        let (Some(prompt), Some(live)) = (&self.current, &self.agent) else { return Ok(()) };
+        let receipt = Receipt::default();
+        let prompt = Prompt::new(prompt.text.clone()).with_receipt(&receipt);
+        self.observed.turn = Turn::Sent { key: key.clone(), receipt };
         let handle = live.handle.clone();
-        if let Err(refused) = handle.prompt(prompt.text).await {
+        if let Err(refused) = handle.prompt(prompt).await {
             let reason = refused.to_string();
+            self.current = None;
             self.observed.turn = Turn::Running;
             for event in delivery::failed_turn(&reason) {
                 if handle.emit(event).await.is_err() {

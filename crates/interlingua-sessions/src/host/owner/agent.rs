@@ -106,7 +106,9 @@ impl Owner {
         self.agent = None;
         self.note_rest();
         // The intent of this prompt was not stored, so it was not sent.
-        if let Some(prompt) = self.current.take() {
+        if let Some(prompt) = self.current.take()
+            && matches!(self.observed.turn, Turn::Announced(_))
+        {
             self.prompts.push_front(prompt);
             self.observed.turn = Turn::Resting;
         }
@@ -193,8 +195,10 @@ impl Owner {
                 self.store_batch(&batch).await?;
             }
         }
-        // A prompt that was only announced was not sent, so it still waits.
-        if let Some(prompt) = self.current.take() {
+        // A prompt that the agent was not given still waits.
+        if let Some(prompt) = self.current.take()
+            && !self.observed.turn.may_be_known()
+        {
             self.observed.turn = Turn::Resting;
             let (key, state, sequence) = (prompt.key.clone(), CommandState::Accepted, None);
             self.prompts.push_front(prompt);
