@@ -66,6 +66,15 @@ fn reported_without_a_token(folder: &Path, use_it: impl Fn(&str, &str)) -> (Stri
     (token, reported)
 }
 
+/// A signal that arrived before the first connection ended the process at once.
+#[test]
+fn a_server_can_be_stopped_as_soon_as_it_serves() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..20 {
+        reported_without_a_token(folder.path(), |_, _| {});
+    }
+}
+
 #[test]
 fn a_server_without_a_token_generates_one_and_shows_it_once() {
     let folder = tempfile::tempdir().unwrap();
