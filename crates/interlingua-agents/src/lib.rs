@@ -43,7 +43,7 @@ pub use redaction::Redacted;
 pub use request::Request;
 pub use session::{
     Agent, CallOutcome, ClientCall, Deadlines, Ended, Entries, Handle, InputRequest, LateResult,
-    Options, Prompt, Question, QuestionRequest, Refused, Session, Starting, Stop, Wanted,
+    Options, Prompt, Question, QuestionRequest, Receipt, Refused, Session, Starting, Stop, Wanted,
 };
 /// The variable with the token of a server. No program that an agent or a tool starts receives it.
 pub const SERVER_TOKEN: &str = "INTERLINGUA_TOKEN";

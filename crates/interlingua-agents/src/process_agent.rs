@@ -280,14 +280,14 @@ impl Live {
         let takes_many = self.next_launch().map(|launch| launch.takes_many_prompts());
         let prompt = match takes_many {
             Ok(true) => None,
-            Ok(false) | Err(_) => self.prompts.next(),
+            Ok(false) | Err(_) => self.prompts.next(self.reader.next_sequence()),
         };
         let started = match takes_many {
             Ok(_) => self.start_epoch(prompt.as_ref()).await,
             Err(error) => Err(error),
         };
         if started.is_err() && prompt.is_none() {
-            self.prompts.next();
+            self.prompts.next(self.reader.next_sequence());
         }
         started
     }
@@ -343,7 +343,7 @@ impl Live {
 
     /// Sends the next prompt to the agent.
     async fn send_prompt(&mut self) {
-        let Some(prompt) = self.prompts.next() else { return };
+        let Some(prompt) = self.prompts.next(self.reader.next_sequence()) else { return };
         self.reader.expect_turn(true);
         self.begin_turn(&prompt);
         self.handle_observations().await;

@@ -26,6 +26,7 @@ mod security;
 mod serve;
 mod sessions;
 mod settings;
+mod stall;
 mod stream;
 
 pub use error::{ErrorBody, ErrorDetail};

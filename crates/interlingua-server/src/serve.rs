@@ -16,6 +16,7 @@ use crate::Sessions;
 use crate::app::App;
 use crate::routes;
 use crate::settings::{Limits, Settings};
+use crate::stall::StallGuard;
 
 /// The answer to a connection beyond the limit.
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
@@ -92,7 +93,8 @@ impl Server {
             let service = TowerToHyperService::new(self.router.clone());
             // Records are small, and must not wait for each other.
             let _ = stream.set_nodelay(true);
-            let connection = protocol(&limits).serve_connection(TokioIo::new(stream), service);
+            let stream = TokioIo::new(StallGuard::accepted(stream, limits.stall_timeout));
+            let connection = protocol(&limits).serve_connection(stream, service);
             let connection = graceful.watch(connection);
             tokio::spawn(async move {
                 if let Err(problem) = connection.await {

@@ -39,8 +39,8 @@ pub struct Settings {
 pub struct Allowed {
     /// The agents.
     pub agents: Vec<String>,
-    /// The folders in which, or below which, an agent may work. A session that names no folder works
-    /// in the first one.
+    /// The folders in which, or below which, an agent may work. A new session that names no folder works
+    /// in the first one. A stored session without one takes no prompts: where it has worked is not known.
     pub folders: Vec<PathBuf>,
     /// The permission modes. A session that names none has the agent's default.
     pub modes: Vec<String>,
@@ -65,6 +65,9 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// How long the body of a request may take to arrive.
     pub body_timeout: Duration,
+    /// How long a client may take nothing of a response. Its connection is then closed; a client that
+    /// reads slowly keeps it.
+    pub stall_timeout: Duration,
     /// How many connections may be open.
     pub connections: usize,
     /// How many requests a token may send in a second, on average and at once.
@@ -119,6 +122,7 @@ impl Default for Limits {
             header_bytes: 32 * 1024,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
+            stall_timeout: Duration::from_secs(300),
             connections: 8192,
             requests_per_second: 100,
         }

@@ -24,7 +24,8 @@ pub(crate) struct StoredLog {
     pub(crate) reader: Reader,
     /// A turn has not ended.
     pub(crate) has_open_turn: bool,
-    /// The prompt that was about to be sent last, if no turn has begun since.
+    /// The prompt that was announced last. A turn behind it may be the agent's own, so it does not show
+    /// that the agent has the prompt.
     pub(crate) intent: Option<Intent>,
     /// The calls of the client's tools in the last turn.
     pub(crate) client_calls: ClientCalls,
@@ -97,13 +98,9 @@ impl Rebuilt {
         }
         for (number, line) in (self.next..).zip(lines(&page.lines)) {
             let entry = parse(&self.id, number, line)?;
-            match &entry.event.data {
-                Data::TurnStarted(started) if !started.replay => self.intent = None,
-                Data::HostState(state) => {
-                    let intent = intent(state).map(|key| Intent { key, at: entry.received_at });
-                    self.intent = intent.or(self.intent.take());
-                }
-                _ => {}
+            if let Data::HostState(state) = &entry.event.data {
+                let intent = intent(state).map(|key| Intent { key, at: entry.received_at });
+                self.intent = intent.or(self.intent.take());
             }
             self.client_calls.observe(&entry.event);
             self.continuation.push(entry.borrowed());

@@ -329,6 +329,11 @@ impl Reader {
         }
     }
 
+    /// The number of the next entry.
+    pub fn next_sequence(&self) -> u64 {
+        self.core.grammar.sequence()
+    }
+
     /// The repairs of the input so far.
     pub fn repairs(&self) -> &Repairs {
         self.core.grammar.repairs()

@@ -117,20 +117,25 @@ impl<'a> Sought<'a> {
             return None;
         }
         let bytes = fs::read(path).ok()?;
-        // Records are appended, so one without a time is as old as the one before it.
-        let mut is_new = false;
+        // Records are appended, so one without a time is as old as the one before it. Before the first
+        // time, and in a file without any, that is not known.
+        let mut is_new = None;
         let mut traces = Trace::None;
         for line in bytes.split(|byte| *byte == b'\n') {
             let contains = memmem::find(line, self.part.as_bytes()).is_some();
             match serde_json::from_slice(line) {
-                Ok(Stamped { timestamp: Some(at) }) => is_new = at >= self.since,
+                Ok(Stamped { timestamp: Some(at) }) => is_new = Some(at >= self.since),
                 Ok(Stamped { timestamp: None }) => {}
                 // The end of the file may be cut off.
                 Err(_) if contains => traces = traces.max(Trace::Possible),
                 Err(_) => continue,
             }
-            if is_new && contains {
-                traces = traces.max(self.trace_in(line));
+            if contains {
+                traces = traces.max(match is_new {
+                    Some(true) => self.trace_in(line),
+                    Some(false) => Trace::None,
+                    None => Trace::Possible,
+                });
             }
         }
         Some(traces)
@@ -255,6 +260,16 @@ mod tests {
         assert_eq!(received(&earlier, "continue"), Some(false));
         let both = earlier + &record(AFTER, "continue");
         assert_eq!(received(&both, "continue"), Some(true));
+    }
+
+    /// A release of an agent may keep its sessions in another form. To send the prompt again because it
+    /// is in no record with a time would run it twice.
+    #[test]
+    fn a_file_without_times_does_not_decide() {
+        assert_eq!(received("{\"text\":\"continue\"}\n", "continue"), None);
+        assert_eq!(received("{\"text\":\"continue\"}\n", "something else"), Some(false));
+        let first = "{\"text\":\"continue\"}\n".to_owned() + &record(BEFORE, "go");
+        assert_eq!(received(&first, "continue"), None);
     }
 
     /// The agent's own instructions contain many words, and are written again when it is started.

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use super::{LateResult, Refused};
 
@@ -22,12 +23,42 @@ pub struct Prompt {
     /// The answers to calls of the client's tools for which the agent does not wait any more.
     /// With a text, they only end the calls, whose results the agent does not need any more.
     pub results: Vec<LateResult>,
+    receipt: Option<Receipt>,
 }
+
+/// Shows when a prompt was given to the agent, and so which turn is its own. An agent may begin a turn by
+/// itself while a prompt waits, for example because a command in the background has ended.
+#[derive(Debug, Clone, Default)]
+pub struct Receipt(Arc<OnceLock<u64>>);
+
+impl Receipt {
+    /// The number of the first entry after the prompt was given to the agent; nothing while it waits.
+    /// What that entry and those behind it show may be an effect of the prompt.
+    pub fn sequence(&self) -> Option<u64> {
+        self.0.get().copied()
+    }
+
+    /// Notes that the prompt is given to the agent now, before this entry.
+    pub fn note(&self, next_entry: u64) {
+        // A prompt is given to an agent once.
+        let _ = self.0.set(next_entry);
+    }
+}
+
+/// Receipts are equal if they are for the same prompt.
+impl PartialEq for Receipt {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Receipt {}
 
 impl Prompt {
     /// A prompt that waits for its turn.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), joins: false, files: Vec::new(), results: Vec::new() }
+        let (text, receipt) = (text.into(), None);
+        Self { text, joins: false, files: Vec::new(), results: Vec::new(), receipt }
     }
 
     /// A prompt that is added to the running turn. Without a running turn, it starts one.
@@ -58,6 +89,13 @@ impl Prompt {
             true => LateResult::prompt(&self.results).into(),
             false => self.text.as_str().into(),
         }
+    }
+
+    /// The same prompt, with a receipt. A prompt that joins a turn begins none, and needs no receipt.
+    #[must_use]
+    pub fn with_receipt(mut self, receipt: &Receipt) -> Self {
+        self.receipt = Some(receipt.clone());
+        self
     }
 
     pub(crate) fn check(&self) -> Result<(), Refused> {
@@ -109,9 +147,11 @@ impl PromptQueue {
         self.reasons.push(format!("The user denied {what}, for this reason: {reason}"));
     }
 
-    /// The next prompt, with the reasons that belong before it.
-    pub(crate) fn next(&mut self) -> Option<Prompt> {
+    /// The next prompt, with the reasons that belong before it. It is given to the agent now, before this
+    /// entry.
+    pub(crate) fn next(&mut self, next_entry: u64) -> Option<Prompt> {
         let mut prompt = self.waiting.pop_front()?;
+        prompt.receipt.iter().for_each(|receipt| receipt.note(next_entry));
         // Results may be given without a text, and the reasons wait for one.
         if !self.reasons.is_empty() && !prompt.text.is_empty() {
             let reasons = std::mem::take(&mut self.reasons).join("\n");
@@ -129,11 +169,11 @@ mod tests {
     fn reasons_are_given_once_with_the_next_prompt() {
         let mut queue = PromptQueue::default();
         queue.explain_denial("Bash", "use the other branch");
-        assert_eq!(queue.next(), None);
+        assert_eq!(queue.next(0), None);
         queue.push(Prompt::new("go on"));
         queue.push(Prompt::new("and then"));
         let first = "The user denied Bash, for this reason: use the other branch\n\ngo on";
-        let mut next = || queue.next().map(|prompt| prompt.text);
+        let mut next = || queue.next(0).map(|prompt| prompt.text);
         assert_eq!(next().as_deref(), Some(first));
         assert_eq!(next().as_deref(), Some("and then"));
         assert!(queue.is_empty());

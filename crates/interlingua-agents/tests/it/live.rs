@@ -12,7 +12,7 @@ use interlingua_agents::driver::{AcpDriver, AcpSession, ClaudeDriver, PlainDrive
 use interlingua_agents::permission::{Always, Decision, Mode};
 use interlingua_agents::process::Input;
 use interlingua_agents::{
-    Agent, InputRequest, Options, ProcessAgent, Prompt, Recorder, Refused, Session, Wanted,
+    Agent, InputRequest, Options, ProcessAgent, Prompt, Receipt, Recorder, Refused, Session, Wanted,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -79,6 +79,36 @@ async fn open_with_user() -> (Watched, mpsc::UnboundedReceiver<InputRequest>) {
     let mut options = options();
     options.input_requests = Some(requests);
     (Watched::open(ProcessAgent::new(talker()), options).await, asked)
+}
+
+/// Claude Code begins a turn by itself when a command in the background has ended.
+#[tokio::test]
+async fn a_receipt_shows_which_turn_is_that_of_a_prompt() {
+    let fifo = Fifo::new();
+    let wait = fifo.wait_command();
+    let own = format!(
+        "*own*) say one; end success false completed; n=own; say own; {wait}; end success false completed;;"
+    );
+    let script = TALKER.replacen("*stubborn*)", &format!("{own}\n    *stubborn*)"), 1);
+    let launch = live(&[&script], "claude", Input::Open, Box::<ClaudeDriver>::default());
+    let mut session = Watched::open(ProcessAgent::new(launch), options()).await;
+    let receipts = [(); 2].map(|()| Receipt::default());
+    let prompt = |text: &str, receipt: &Receipt| Prompt::new(text).with_receipt(receipt);
+    session.handle.prompt(prompt("own", &receipts[0])).await.unwrap();
+    session.until(has_text("own")).await;
+    session.handle.prompt(prompt("two", &receipts[1])).await.unwrap();
+    assert_eq!(receipts[1].sequence(), None, "it waits for the end of the agent's own turn");
+    fifo.release();
+    session.until_seen(3, is_end).await;
+    let numbers = |kind: &str| {
+        let found = session.events.iter().filter(|event| event["type"] == kind);
+        found.map(|event| event["sequence"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let [first, second] = receipts.map(|receipt| receipt.sequence().unwrap());
+    let (starts, ends) = (numbers("turn_started"), numbers("turn_ended"));
+    assert_eq!((starts.len(), ends.len()), (3, 3), "{:?}", session.events);
+    assert!(first <= starts[0] && starts[1] < second, "{first}, {second}: {starts:?}");
+    assert!(ends[1] < second && second <= starts[2], "{second}: {starts:?}, {ends:?}");
 }
 
 #[tokio::test]

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use clap::Parser;
 use interlingua_agents::agent::{HostEnvironment, KnownAgent};
 use interlingua_agents::api::ApiKind;
 use interlingua_agents::api::provider::Provider;
 use interlingua_agents::permission::{Mode, Policy};
 use interlingua_agents::{Agent, ClientToolOffer, ClientToolServer, Config, Options};
+use interlingua_server::Allowed;
 use interlingua_sessions::SessionRecord;
 use interlingua_sessions::host::{Launcher, Logs, Prepared, Received};
 
@@ -29,6 +30,8 @@ pub(crate) struct Agents {
     api: Option<OpenAiApi>,
     /// Offers agents that are programs the tools of their clients.
     client_tools: ClientToolServer,
+    /// What the callers of a server may request.
+    allowed: Option<Allowed>,
 }
 
 impl Agents {
@@ -38,7 +41,28 @@ impl Agents {
         api: Option<OpenAiApi>,
         client_tools: ClientToolServer,
     ) -> Self {
-        Self { config, programs, api, client_tools }
+        Self { config, programs, api, client_tools, allowed: None }
+    }
+
+    /// The same agents, of which those are started that a server permits.
+    pub(crate) fn permitting(self, allowed: Allowed) -> Self {
+        Self { allowed: Some(allowed), ..self }
+    }
+
+    /// Checks a stored session before its agent is started. It may come from a server that permits
+    /// more, with a prompt that waits.
+    fn check_stored(&self, record: &SessionRecord) -> Result<()> {
+        if let Some(allowed) = &self.allowed {
+            allowed
+                .check_record(record)
+                .map_err(|why| anyhow!("the prompt was not sent: {why}"))?;
+        }
+        if record.folder.is_none() {
+            bail!(
+                "the prompt was not sent: the folder of this session is not known; begin a new session in it"
+            );
+        }
+        Ok(())
     }
 
     /// The arguments with which `run` would start the agent of a session.
@@ -111,7 +135,8 @@ impl Launcher for Agents {
     }
 
     fn prepare(&self, record: &SessionRecord, logs: &Logs) -> Result<Prepared, String> {
-        let prepared = self.arguments(record).and_then(|arguments| {
+        let checked = self.check_stored(record).and_then(|()| self.arguments(record));
+        let prepared = checked.and_then(|arguments| {
             let agent = self.agent(record, &arguments, logs)?;
             let policy = Policy { mode: self.mode(&arguments), rules: self.config.rules.clone() };
             let mut options = Options { policy, ..Options::default() };

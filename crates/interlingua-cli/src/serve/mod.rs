@@ -49,7 +49,8 @@ async fn serve(
         .with_context(|| format!("the address {} cannot be used", arguments.listen))?;
     let address = listener.local_addr()?;
     let tools = ClientToolServer::start().context("the tools of clients cannot be offered")?;
-    let agents = Arc::new(Agents::new(config, arguments.programs(), arguments.api, tools));
+    let agents = Agents::new(config, arguments.programs(), arguments.api, tools);
+    let agents = Arc::new(agents.permitting(settings.allowed.clone()));
     let limits = HostLimits {
         live: arguments.live,
         idle: arguments.idle,
@@ -58,8 +59,10 @@ async fn serve(
     };
     let host = Host::open(store, agents, limits).await?;
     let server = Server::new(Arc::new(host.clone()), settings);
+    // Who reads the address may send a signal at once.
+    let stopped = stopped();
     report::print_line(&format!("interlingua: serving on http://{address}"));
-    server.run(listener, stopped()).await;
+    server.run(listener, stopped).await;
     host.shutdown().await;
     Ok(())
 }
@@ -120,22 +123,24 @@ fn open_store(arguments: &ServeArguments) -> Result<(Arc<dyn Store>, Option<Serv
     Ok((Arc::new(store), Some(lock)))
 }
 
-/// Waits for a signal to stop.
-async fn stopped() {
+/// Takes signals to stop from now on, and waits for one.
+fn stopped() -> impl Future<Output = ()> {
     #[cfg(unix)]
-    {
+    let signals = {
         use tokio::signal::unix::{SignalKind, signal};
-        let terminated = signal(SignalKind::terminate());
-        let interrupted = signal(SignalKind::interrupt());
-        if let (Ok(mut terminated), Ok(mut interrupted)) = (terminated, interrupted) {
+        signal(SignalKind::terminate()).ok().zip(signal(SignalKind::interrupt()).ok())
+    };
+    async move {
+        #[cfg(unix)]
+        if let Some((mut terminated, mut interrupted)) = signals {
             tokio::select! {
                 _ = terminated.recv() => {}
                 _ = interrupted.recv() => {}
             }
             return;
         }
+        let _ = tokio::signal::ctrl_c().await;
     }
-    let _ = tokio::signal::ctrl_c().await;
 }
 
 impl ServeArguments {

@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A tmux server of its own.
-struct Tmux {
+pub(crate) struct Tmux {
     name: String,
 }
 
 impl Tmux {
     /// Starts a server. It has a session of its own, because a server exits with its last one, and
     /// the next command could reach it then.
-    fn start(purpose: &str) -> Self {
+    pub(crate) fn start(purpose: &str) -> Self {
         let tmux = Self { name: format!("interlingua-{purpose}-{}", std::process::id()) };
         let started = tmux.run(&["new-session", "-d", "-s", "kept", "cat"]);
         assert!(started.status.success(), "{started:?}");
         tmux
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new("tmux");
         command.args(["-u", "-L", &self.name, "-f", "/dev/null"]).args(arguments);
         command.env_remove("NO_COLOR").env_remove("TMUX").env("SHELL", "/bin/sh");
@@ -49,7 +49,7 @@ impl Tmux {
 
     /// The screen of a command that still runs, once it shows a text. A terminal has no event for that.
     #[allow(clippy::panic, reason = "the test has failed")]
-    fn screen_with(&self, text: &str) -> String {
+    pub(crate) fn screen_with(&self, text: &str) -> String {
         let mut screen = String::new();
         for _ in 0..600 {
             let shown = self.run(&["capture-pane", "-t", "live", "-p", "-S", "-"]).stdout;
@@ -76,7 +76,7 @@ impl Drop for Tmux {
 }
 
 #[allow(clippy::print_stdout, reason = "a test that did not run has to be seen")]
-fn is_installed() -> bool {
+pub(crate) fn is_installed() -> bool {
     let found = Command::new("tmux").arg("-V").output().is_ok();
     if !found {
         println!("SKIPPED screens in tmux: tmux is not installed");
@@ -180,7 +180,7 @@ cat > /dev/null
 "###;
 
 /// A screen without what depends on time: the frame of a spinner, and for how long something runs.
-fn timeless(screen: &str) -> String {
+pub(crate) fn timeless(screen: &str) -> String {
     let row = |row: &str| {
         let row = row.replace(|letter| ('\u{2801}'..='\u{28ff}').contains(&letter), "⠋");
         let is_time =

@@ -17,15 +17,32 @@ pub(crate) async fn resolve(
         };
     };
     let wanted = wanted.map_or_else(|| first.clone(), PathBuf::from);
-    let is_plain = wanted.is_absolute()
-        && !wanted.components().any(|part| matches!(part, Component::ParentDir));
-    if !is_plain {
+    if !is_plain(&wanted) {
         let message = "`cwd` is an absolute path without `..`";
         return Err(ApiError::bad_request("invalid_folder", message));
     }
     let allowed = allowed.to_vec();
     let resolved = tokio::task::spawn_blocking(move || inside(&wanted, &allowed)).await;
     resolved.map_err(|problem| ApiError::internal("resolving a folder", &problem))?.map(Some)
+}
+
+/// Checks the folder of a stored session. Where a session without one has worked is not known, and the
+/// first folder may be another one.
+pub(super) fn check(folder: Option<&str>, allowed: &[PathBuf]) -> Result<(), ApiError> {
+    match (folder.map(Path::new), allowed) {
+        (None, []) => Ok(()),
+        (None, _) => Err(ApiError::forbidden(
+            "folder_unknown",
+            "the folder of this session is not known: close it, and continue it with a new one that names `cwd`",
+        )),
+        (Some(folder), _) if is_plain(folder) => inside(folder, allowed).map(drop),
+        // The caller has sent no folder that could be malformed.
+        (Some(_), _) => Err(outside()),
+    }
+}
+
+fn is_plain(folder: &Path) -> bool {
+    folder.is_absolute() && !folder.components().any(|part| matches!(part, Component::ParentDir))
 }
 
 fn inside(wanted: &Path, allowed: &[PathBuf]) -> Result<String, ApiError> {
@@ -39,7 +56,7 @@ fn inside(wanted: &Path, allowed: &[PathBuf]) -> Result<String, ApiError> {
     text.map_err(|_| ApiError::bad_request("invalid_folder", "the path of the folder is not UTF-8"))
 }
 
-pub(super) fn outside() -> ApiError {
+fn outside() -> ApiError {
     ApiError::forbidden(
         "folder_not_allowed",
         "this folder does not exist or is not allowed: name one that the server permits",

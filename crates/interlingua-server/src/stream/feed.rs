@@ -80,8 +80,15 @@ impl Feed {
         Self { feeds, record, form, turn, key, tail: None, position, ended, writer: None }
     }
 
-    fn offset(&self) -> Offset {
+    /// Where the next records begin.
+    pub(crate) fn offset(&self) -> Offset {
         Offset { entries: self.position, ended: self.ended }
+    }
+
+    /// The end of a stream whose log is gone, for a reader that has read up to an offset.
+    pub(crate) fn closed_at(&self, offset: Offset) -> Batch {
+        let records = Records::new(self.form.dialect.written);
+        Batch { records, from: offset, next: offset, up_to_date: true, closed: true }
     }
 
     /// When the session was created.

@@ -2,7 +2,7 @@
 //!
 //! The next batch is read when the connection has taken the one before, so a slow reader takes no
 //! memory for what it has not read. After a while the connection is closed, and the client continues
-//! at the last position.
+//! at the last position. One that takes nothing at all is disconnected (`stall.rs`).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -90,9 +90,14 @@ impl Connection {
             if is_over && self.state != Progress::Begun {
                 return None;
             }
-            // A session that was deleted, or that cannot be read, ends the connection. The client
-            // learns why when it connects again.
-            let batch = self.feed.read(limit).await.ok()?;
+            let offset = self.feed.offset();
+            let batch = match self.feed.read(limit).await {
+                Ok(batch) => batch,
+                // The session was deleted, or has expired, and its stream is closed with it.
+                Err(error) if error.status == StatusCode::NOT_FOUND => self.feed.closed_at(offset),
+                // The client learns why when it connects again.
+                Err(_) => return None,
+            };
             if self.state == Progress::Begun || batch.next > batch.from || batch.closed {
                 self.state = if batch.closed { Progress::Ended } else { Progress::Running };
                 return Some(self.events(batch));

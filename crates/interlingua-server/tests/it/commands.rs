@@ -94,7 +94,8 @@ async fn a_prompt_needs_a_session_that_this_server_permits() {
     let mode = |mode: &str| Some(mode.to_owned());
     for (number, (agent, folder, mode, refused)) in [
         ("codex", text(&allowed), mode("default"), None),
-        ("codex", None, None, None),
+        ("codex", None, mode("default"), Some("folder_unknown")),
+        ("codex", text(&allowed), None, None),
         ("rm", text(&allowed), None, Some("agent_not_allowed")),
         ("codex", text(&outside), None, Some("folder_not_allowed")),
         ("codex", mode("relative"), None, Some("folder_not_allowed")),

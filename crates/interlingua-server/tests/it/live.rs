@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::{Method, Response};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{
     Answer, Events, Part, Running, entries, entry, parts, serve, serve_with, transcript, written,
@@ -85,6 +85,27 @@ async fn deleting_answers_a_long_poll() {
         assert_eq!(deleted.status(), 204);
     });
     assert_eq!(answer.error(), (404, "session_not_found".to_owned()));
+}
+
+/// A stream that only breaks off is asked for again.
+#[tokio::test]
+async fn deleting_closes_server_sent_events() {
+    let server = serve().await;
+    let log = server.session("one").await;
+    log.append(entries(0..2)).await;
+    for dialect in ["events", "ui-message"] {
+        let path = format!("{}?offset=-1&live=sse&dialect={dialect}", log.events());
+        let mut events = Events::new(open(&server, &path).await);
+        while events.next().await.unwrap().event != "control" {}
+        let deleted = server.request(Method::DELETE, "/v1/sessions/one").send().await.unwrap();
+        assert_eq!(deleted.status(), 204);
+        let end = events.next().await.unwrap();
+        let offset = format!("{:020}", 2);
+        let control = json!({"streamNextOffset": offset, "upToDate": true, "streamClosed": true});
+        assert_eq!((&*end.event, &*end.id, end.json()), ("control", &*offset, control));
+        assert_eq!(events.next().await, None);
+        server.session("one").await.append(entries(0..2)).await;
+    }
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod reconnecting;
 mod secrets;
 #[path = "../support/sessions.rs"]
 mod sessions;
+mod stalling;
 mod support;
 mod tokens;
 mod translate;

@@ -1,12 +1,13 @@
 //! How a prompt reaches an agent at most once.
 //!
 //! An *intent* is appended to the log before the prompt is sent, and in the same commit its command
-//! is marked as being delivered. When the turn begins, the command is marked as delivered. Whoever
-//! finds an intent without a turn after it does not know whether the agent has the prompt.
+//! is marked as being delivered. When its turn begins, the command is marked as delivered in the same
+//! commit. Whoever finds a command that is being delivered does not know whether the agent has the
+//! prompt, also if a turn follows the intent: an agent may begin one by itself.
 
 use interlingua::event::{Event, HostState, Outcome, TurnEnded, TurnStarted};
 use interlingua::json::{Json, Text};
-use interlingua_agents::{LateResult, Prompt};
+use interlingua_agents::{LateResult, Prompt, Receipt};
 use serde_json::json;
 
 use crate::IdempotencyKey;
@@ -45,10 +46,22 @@ pub(super) enum Turn {
     Resting,
     /// The intent to send a prompt was emitted, and is not stored yet.
     Announced(Vec<IdempotencyKey>),
-    /// The prompt was given to the agent, and its turn has not begun yet.
-    Sent(Vec<IdempotencyKey>),
+    /// The prompt was sent, and its turn has not begun yet. Until the agent has it, which the receipt
+    /// shows, a turn that begins is the agent's own.
+    Sent { keys: Vec<IdempotencyKey>, receipt: Receipt },
     /// A turn is running.
     Running,
+}
+
+impl Turn {
+    /// Whether the agent may have been given the prompt that is on its way.
+    pub(super) fn may_be_known(&self) -> bool {
+        match self {
+            Self::Announced(_) => false,
+            Self::Sent { receipt, .. } => receipt.sequence().is_some(),
+            Self::Resting | Self::Running => true,
+        }
+    }
 }
 
 /// The event that announces a prompt. Its key is that of the first of its commands.

@@ -116,11 +116,13 @@ impl Observed {
             Data::UserMessage(message) => {
                 patch.title.get_or_insert_with(|| title(&message.text.to_plain()));
             }
-            // A turn that begins before the announced prompt was sent is the agent's own; the prompt
-            // waits for its end.
+            // A turn that begins before the agent was given the prompt is its own, for example because a
+            // command in the background has ended. The prompt waits for the end of it.
             Data::TurnStarted(started) if !started.replay => match &self.turn {
                 Turn::Announced(_) => {}
-                Turn::Sent(keys) => {
+                Turn::Sent { receipt, .. }
+                    if receipt.sequence().is_none_or(|first| entry.sequence < first) => {}
+                Turn::Sent { keys, .. } => {
                     commands.extend(updates(keys, &CommandState::Delivered, Some(entry.sequence)));
                     self.turn = Turn::Running;
                 }
@@ -178,11 +180,22 @@ fn waiting(request: &InputRequest) -> Waiting {
 
 #[cfg(test)]
 mod tests {
-    use interlingua::event::{Event, SessionUpdated};
+    use interlingua::event::{Event, SessionUpdated, TurnEnded, TurnStarted};
     use interlingua::json::Text;
     use interlingua::{Entry, Origin};
+    use interlingua_agents::Receipt;
 
     use super::*;
+
+    /// What an event changes that has this number.
+    fn observed(observed: &mut Observed, sequence: u64, event: Event<'static>) -> Changes {
+        let origin = Origin::default();
+        let entry = Entry { sequence, received_at: None, epoch: 0, origin, event, raw: None };
+        let (mut batch, mut changes) = (Batch::default(), Changes::default());
+        batch.push(entry.borrowed());
+        observed.observe(&batch, &mut changes);
+        changes
+    }
 
     /// Agents have modes of their own, and one of them may be called `auto`.
     #[test]
@@ -192,18 +205,32 @@ mod tests {
             permission_mode: Some(Text::plain("auto")),
             ..SessionUpdated::default()
         };
-        let entry = Entry {
-            sequence: 0,
-            received_at: None,
-            epoch: 0,
-            origin: Origin::default(),
-            event: Event::new(updated),
-            raw: None,
-        };
-        let (mut batch, mut changes) = (Batch::default(), Changes::default());
-        batch.push(entry.borrowed());
-        Observed::resting().observe(&batch, &mut changes);
+        let changes = observed(&mut Observed::resting(), 0, Event::new(updated));
         let patch = changes.commit.patch;
         assert_eq!((patch.model.as_deref(), patch.mode), (Some("m"), None));
+    }
+
+    /// A command in the background ended while a prompt was on its way. The agent reported it in a turn
+    /// of its own, which was taken for that of the prompt.
+    #[test]
+    fn a_turn_that_an_agent_begins_by_itself_is_no_receipt() {
+        let (key, receipt) = (IdempotencyKey::new("k").unwrap(), Receipt::default());
+        let sent = Turn::Sent { keys: vec![key.clone()], receipt: receipt.clone() };
+        let mut observation = Observed { turn: sent.clone(), ..Observed::resting() };
+        let started = || Event::new(TurnStarted::default());
+        let ended = || Event::new(TurnEnded::default());
+        // The prompt waits in the agent's queue.
+        assert_eq!(observed(&mut observation, 3, started()).commit.commands, []);
+        assert_eq!(observation.turn, sent);
+        // The agent has it by the time at which the end of its own turns is observed.
+        receipt.note(7);
+        for (sequence, event) in [(4, ended()), (5, started()), (6, ended())] {
+            assert_eq!(observed(&mut observation, sequence, event).commit.commands, []);
+            assert_eq!(observation.turn, sent);
+        }
+        let changes = observed(&mut observation, 7, started());
+        let (state, sequence) = (CommandState::Delivered, Some(7));
+        assert_eq!(changes.commit.commands, [CommandUpdate { key, state, sequence }]);
+        assert_eq!(observation.turn, Turn::Running);
     }
 }

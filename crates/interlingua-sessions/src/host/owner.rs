@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use interlingua::Batch;
 use interlingua::event::Outcome;
-use interlingua_agents::{Entries, Handle, InputRequest};
+use interlingua_agents::{Entries, Handle, InputRequest, Receipt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -56,7 +56,7 @@ pub(super) struct Owner {
     pub(super) observed: Observed,
     /// The prompts that wait.
     prompts: VecDeque<QueuedPrompt>,
-    /// The prompt that is on its way to the agent.
+    /// The prompt that is on its way to the agent, until its turn begins.
     current: Option<QueuedPrompt>,
     /// The late answers that were taken, until all calls that waited are answered.
     late: Vec<LateAnswer>,
@@ -271,6 +271,7 @@ impl Owner {
                 self.observed.observe(&more, &mut changes);
             }
         }
+        self.forget_begun();
         changes.commit.patch.state = Some(self.state());
         let Changes { commit, announced } = changes;
         self.commit(commit).await?;
@@ -289,27 +290,38 @@ impl Owner {
     async fn store_batch(&mut self, batch: &Batch) -> Result<(), Error> {
         let mut changes = Changes::default();
         self.observed.observe(batch, &mut changes);
+        self.forget_begun();
         changes.commit.patch.state = Some(self.state());
         self.commit(changes.commit).await
     }
 
+    /// Forgets the current prompt once its turn has begun.
+    fn forget_begun(&mut self) {
+        if matches!(self.observed.turn, Turn::Resting | Turn::Running) {
+            self.current = None;
+        }
+    }
+
     /// Sends the prompt whose intent is stored.
     async fn send_prompt(&mut self) -> Result<(), Error> {
-        let (Some(prompt), Some(live)) = (self.current.take(), &self.agent) else { return Ok(()) };
-        self.observed.turn = Turn::Sent(prompt.keys.clone());
-        let (handle, mut given) = (live.handle.clone(), prompt.to_prompt());
+        let (Some(prompt), Some(live)) = (&self.current, &self.agent) else { return Ok(()) };
+        let receipt = Receipt::default();
+        let (handle, mut given) = (live.handle.clone(), prompt.to_prompt().with_receipt(&receipt));
         if let Some(history) = self.history.take() {
             given.text = format!("{history}\n\n{}", given.written());
         }
+        let (keys, results) = (prompt.keys.clone(), prompt.results.clone());
+        self.observed.turn = Turn::Sent { keys: keys.clone(), receipt };
         if let Err(refused) = handle.prompt(given).await {
             let reason = refused.to_string();
+            self.current = None;
             self.observed.turn = Turn::Running;
-            for event in delivery::turn_of(&prompt.results, Outcome::Failed, &reason) {
+            for event in delivery::turn_of(&results, Outcome::Failed, &reason) {
                 if handle.emit(event).await.is_err() {
                     self.observed.turn = Turn::Resting;
                 }
             }
-            for key in prompt.keys {
+            for key in keys {
                 let state = CommandState::Refused { reason: reason.clone() };
                 self.settle(key, state).await?;
             }

@@ -28,6 +28,10 @@ const UNKNOWN: &str = "delivery unknown: the process that ran the agent ended wh
                        agent's own files do not decide whether it was received; send it again if it \
                        should run";
 
+/// What became of a prompt that its agent was not given.
+const NOT_SENT: &str =
+    "the agent's session ended before the agent was given the prompt; send it again";
+
 /// What became of a command for an agent that has ended.
 const GONE: &str = "the process that ran the agent ended while the command was being executed, and the agent with it";
 
@@ -79,7 +83,7 @@ impl Owner {
                 Some(_) if joins && intent.is_none() => {
                     CommandState::Unknown { reason: GONE.to_owned() }
                 }
-                // Its turn has begun, but that was not noted.
+                // Another prompt was announced since, so its turn has ended.
                 Some(_) if intent.is_none() => CommandState::Delivered,
                 Some(text) => match self.received(&text, intent) {
                     Received::No => CommandState::Accepted,
@@ -146,7 +150,7 @@ impl Owner {
     pub(super) async fn close_turn(&mut self, cause: &str) -> Result<(), Error> {
         let stored = log::read(&*self.shared.store, &self.record, false).await;
         let keys = match &self.observed.turn {
-            Turn::Sent(keys) => keys.clone(),
+            Turn::Sent { keys, .. } => keys.clone(),
             _ => Vec::new(),
         };
         let mut client_calls = ClientCalls::default();
@@ -163,8 +167,11 @@ impl Owner {
             Ok(_) | Err(Error::Damaged { .. }) => Lines::default(),
             Err(error) => return Err(error),
         };
-        let reason = cause.to_owned();
-        let (state, sequence) = (CommandState::Unknown { reason }, Some(self.next));
+        let state = match self.observed.turn.may_be_known() {
+            true => CommandState::Unknown { reason: cause.to_owned() },
+            false => CommandState::Refused { reason: NOT_SENT.to_owned() },
+        };
+        let sequence = Some(self.next);
         let commands = updates(&keys, &state, sequence).collect();
         self.observed = Observed::resting_with(client_calls);
         let patch = Patch { state: Some(self.state()), ..Patch::default() };

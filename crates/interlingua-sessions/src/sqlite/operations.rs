@@ -360,22 +360,20 @@ pub(super) fn probe(connection: &Connection) -> Result<(), Error> {
     execute(connection, "UPDATE fences SET last = last", []).map(drop)
 }
 
-/// A row of the table of commands.
+/// A row of the table of commands. The problem names its number alone: the parser's own words may quote the
+/// command, and errors are logged.
 fn stored_command(row: &Row<'_>) -> rusqlite::Result<Result<StoredCommand, Error>> {
     let (position, key): (i64, String) = (row.get(0)?, row.get(1)?);
     let (body, state): (String, String) = (row.get(2)?, row.get(3)?);
     let sequence: Option<i64> = row.get(4)?;
-    let unreadable = |problem: serde_json::Error| Error::Failed(problem.to_string());
-    Ok((|| {
-        let key = IdempotencyKey::new(key)?;
-        let state = serde_json::from_str(&state).map_err(unreadable)?;
-        let sequence = sequence.map(unsigned);
-        Ok(StoredCommand {
-            position: unsigned(position),
-            body: serde_json::from_str(&body).map_err(unreadable)?,
-            acknowledgement: Acknowledgement { key, state, sequence },
-        })
-    })())
+    let command = || {
+        let key = IdempotencyKey::new(key).ok()?;
+        let state = serde_json::from_str(&state).ok()?;
+        let acknowledgement = Acknowledgement { key, state, sequence: sequence.map(unsigned) };
+        let body = serde_json::from_str(&body).ok()?;
+        Some(StoredCommand { position: unsigned(position), body, acknowledgement })
+    };
+    Ok(command().ok_or_else(|| Error::Failed(format!("command {position} cannot be read"))))
 }
 
 pub(super) fn execute(

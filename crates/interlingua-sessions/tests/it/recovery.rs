@@ -111,6 +111,32 @@ async fn a_prompt_that_was_joining_a_turn_is_not_sent_again() {
     }
 }
 
+/// The agent had begun a turn by itself between the intent and the end of the host. It does not show
+/// whether the agent has the prompt.
+#[tokio::test]
+async fn a_turn_of_the_agents_own_is_no_receipt() {
+    for (received, expected) in [
+        (Received::Unknown, &[Outcome::Failed][..]),
+        (Received::No, &[Outcome::Failed, Outcome::Completed]),
+    ] {
+        let (store, scripts) = (Arc::new(MemoryStore::default()), Scripts::new(received));
+        let own = [intent(&key("once")), Event::new(TurnStarted::default())];
+        let id = killed(&store, prompt("once"), own).await;
+        let limits = HostLimits::default();
+        let host = Host::open(store.clone(), scripts.clone(), limits).await.unwrap();
+        let fixture = Fixture { host, store, scripts };
+        let log = fixture.until_turns(&id, expected.len()).await;
+        assert_eq!(outcomes(&log), expected, "{received:?}");
+        fixture.until_record(&id, |record| record.state == State::Idle).await;
+        let acknowledged = fixture.send(&id, "once", prompt("once")).await.state;
+        match received {
+            Received::No => assert_eq!(acknowledged, CommandState::Delivered),
+            _ => assert!(matches!(acknowledged, CommandState::Unknown { .. }), "{acknowledged:?}"),
+        }
+        assert_eq!(fixture.scripts.times("once"), expected.len() - 1, "{received:?}");
+    }
+}
+
 /// A prompt that joined the running turn belongs to it: a host that is shut down ends the turn, and the
 /// next host sends nothing again.
 #[tokio::test]

@@ -107,6 +107,24 @@ async fn the_content_of_a_command_that_is_final_is_not_kept() {
     assert!(!store.submit(&session, key("k"), body).await.unwrap().1);
 }
 
+/// The problem is logged, and sent to callers.
+#[tokio::test]
+async fn a_command_that_cannot_be_read_is_named_and_not_quoted() {
+    let (hands, folder) = (Hands::new(), tempfile::tempdir().unwrap());
+    let path = folder.path().join("sessions.db");
+    let store = SqliteStore::open_with_clock(&path, Durability::default(), hands.clock()).unwrap();
+    let (session, _) = owned(&store, "damaged", &hands).await;
+    let body = json!({"type": "answer", "answer": "open sesame"});
+    for name in ["zero", "one"] {
+        store.submit(&session, key(name), body.clone()).await.unwrap();
+    }
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let damage = "UPDATE commands SET state = '\"open sesame\"' WHERE key = 'one'";
+    assert_eq!(connection.execute(damage, []).unwrap(), 1);
+    let problem = store.submit(&session, key("one"), body).await.unwrap_err();
+    assert_eq!(problem, Error::Failed("command 1 cannot be read".to_owned()));
+}
+
 /// The lock of a process that was killed is gone, and its name is not.
 #[tokio::test]
 async fn a_session_of_a_killed_process_is_recognised() {

@@ -231,7 +231,7 @@ impl Live {
     fn advance(&mut self) {
         if matches!(self.work, Work::Idle)
             && self.stop.is_none()
-            && let Some(prompt) = self.prompts.next()
+            && let Some(prompt) = self.prompts.next(self.reader.next_sequence())
         {
             self.clock.turn_started(Instant::now());
             self.emit(TurnStarted::default());

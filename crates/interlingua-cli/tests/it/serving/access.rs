@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::desk::Desk;
 use crate::http::{TOKEN, send_with};
@@ -66,6 +66,15 @@ fn reported_without_a_token(folder: &Path, use_it: impl Fn(&str, &str)) -> (Stri
     (token, reported)
 }
 
+/// A signal that arrived before the first connection ended the process at once.
+#[test]
+fn a_server_can_be_stopped_as_soon_as_it_serves() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..20 {
+        reported_without_a_token(folder.path(), |_, _| {});
+    }
+}
+
 #[test]
 fn a_server_without_a_token_generates_one_and_shows_it_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -81,4 +90,71 @@ fn a_server_without_a_token_generates_one_and_shows_it_once() {
         token
     });
     assert_ne!(first, second, "each server has its own");
+}
+
+/// A desk whose server has a file of tokens, and no token in its environment.
+fn desk_with_tokens(lines: &str) -> Desk {
+    let mut desk = Desk::prepared();
+    std::fs::write(desk.path("tokens"), lines).unwrap();
+    desk.arguments = vec!["--tokens".to_owned(), desk.path("tokens").display().to_string()];
+    desk.environment = vec![("INTERLINGUA_TOKEN", String::new())];
+    desk
+}
+
+#[test]
+fn a_file_of_tokens_names_who_may_see_which_sessions() {
+    const ADMIN: &str = "admin-0123456789abcdef";
+    const ANNA: &str = "anna-0123456789abcdef";
+    const BERT: &str = "bert-0123456789abcdef";
+    const ONE: &str = "only-0123456789abcdef";
+    let lines = format!("# who\n\n{ADMIN} admin\n{ANNA} owner anna\n  {BERT}  owner bert\n");
+    let mut desk = desk_with_tokens(&lines);
+    desk.start();
+    let address = desk.address.get().unwrap();
+    let send = |token: &str, method: &str, path: &str, body: Option<&Value>| {
+        let sent = send_with(token, &address, method, path, Some("k"), body);
+        sent.and_then(crate::http::Response::complete).unwrap()
+    };
+    let body = json!({"agent": desk.agent, "prompt": "hello"});
+    let created = send(ANNA, "POST", "/v1/sessions", Some(&body));
+    assert_eq!(created.status, 201, "{}", created.text());
+    let id = created.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(created.json()["owner"], "anna");
+    let path = format!("/v1/sessions/{id}");
+    let seen = [ADMIN, ANNA, BERT, TOKEN].map(|token| send(token, "GET", &path, None).status);
+    assert_eq!(seen, [200, 200, 404, 401]);
+    // The tokens of the next server: one is new, and one is gone.
+    drop(send(ADMIN, "POST", &format!("{path}/commands"), Some(&json!({"type": "close"}))));
+    desk.stop();
+    std::fs::write(desk.path("tokens"), format!("{ADMIN}\n{ONE} session {id}\n")).unwrap();
+    desk.start();
+    let address = desk.address.get().unwrap();
+    let status = |token: &str, method: &str, path: &str| {
+        let sent = send_with(token, &address, method, path, None, None);
+        sent.and_then(crate::http::Response::complete).unwrap().status
+    };
+    let events = format!("{path}/events");
+    assert_eq!([ADMIN, ONE, ANNA].map(|token| status(token, "GET", &events)), [200, 200, 401]);
+    assert_eq!([ADMIN, ONE].map(|token| status(token, "GET", "/metrics")), [200, 403]);
+    assert_eq!([ONE, ADMIN].map(|token| status(token, "DELETE", &path)), [403, 204]);
+}
+
+#[test]
+fn a_wrong_line_in_a_file_of_tokens_is_named_and_not_quoted() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens");
+    for (line, problem) in [
+        ("secret-0123456789abcdef king", "`admin`, `owner NAME` or `session ID`"),
+        ("secret", "at least 16"),
+        ("secret-0123456789abcdef session ../x", "id of a session"),
+    ] {
+        std::fs::write(&tokens, format!("# who\n{line}\n")).unwrap();
+        let path = tokens.display().to_string();
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--memory", "--tokens", &path];
+        let served = command(&arguments).env_remove("INTERLINGUA_TOKEN").output().unwrap();
+        assert_eq!(served.status.code(), Some(2), "{line}");
+        let reported = String::from_utf8_lossy(&served.stderr).into_owned();
+        assert!(reported.contains("tokens:2") && reported.contains(problem), "{reported}");
+        assert!(!reported.contains("secret"), "{reported}");
+    }
 }

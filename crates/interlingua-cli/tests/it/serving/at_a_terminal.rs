@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::desk::Desk;
 use super::script::said;
 use crate::http::TOKEN;
-use crate::log::outcomes;
+use crate::log::{has, of_kind, outcomes};
+use crate::screens::{Tmux, is_installed, timeless};
 use crate::support::{Ran, command, ran};
 
 fn sessions(desk: &Desk, arguments: &[&str]) -> Ran {
@@ -67,6 +68,47 @@ fn a_session_of_a_server_is_followed_and_answered() {
     assert_eq!(desk.session(&id)["state"], "ended");
     let closed = sessions(&desk, &["send", &id, "too late"]);
     assert!(closed.stderr.contains("closed"), "{}", closed.stderr);
+}
+
+/// A session is joined in the middle of a turn, which waits for a permission.
+#[test]
+fn a_real_terminal_shows_a_session_that_is_followed() {
+    if !is_installed() {
+        return;
+    }
+    let desk = Desk::new();
+    let id = desk.create("hello there", "k1");
+    desk.until(&id, |events| outcomes(events).len() == 1);
+    desk.prompt(&id, "touch it", "k2");
+    let events = desk.until(&id, has("permission_requested"));
+    let request = of_kind(&events, "permission_requested")[0]["request"].clone();
+    let command = format!(
+        "INTERLINGUA_TOKEN={TOKEN} HOME=/nowhere {} sessions --server http://{} follow {id} --to text; \
+         echo exit code $?; exec cat",
+        env!("CARGO_BIN_EXE_interlingua"),
+        desk.address.get().unwrap()
+    );
+    let tmux = Tmux::start("follow");
+    let session = ["new-session", "-d", "-s", "live", "-x", "80", "-y", "40"];
+    let started = tmux.run(&[&session[..], &["/bin/sh", "-c", &command]].concat());
+    assert!(started.status.success(), "{started:?}");
+    let work = desk.path("work").canonicalize().unwrap().display().to_string();
+    let rows = |screen: String| {
+        let screen = timeless(&screen).replace(&work, "/work");
+        // How long a turn took is at its end.
+        let row = |row: &str| if row.starts_with('—') { "—\n" } else { row }.to_owned();
+        screen.split_inclusive('\n').map(row).collect::<String>()
+    };
+    let before = "● claude · /work · default\n\n› hello there\n\nhello there one.\n\nhello there two.\n\n\
+                  hello there three.\n\n—\n\n› touch it\n\n";
+    let waiting = rows(tmux.screen_with("Waiting for you"));
+    assert_eq!(waiting, format!("{before}⠋ Waiting for you\n"));
+    let allow = json!({"type": "decide", "request": request, "decision": "allow"});
+    assert_eq!(desk.command(&id, "allow", allow).status, 202);
+    desk.until(&id, |events| outcomes(events).len() == 2);
+    desk.command(&id, "close", json!({"type": "close"}));
+    let ended = rows(tmux.screen_with("exit code 0"));
+    assert_eq!(ended, format!("{before}allowed\n\n—\nexit code 0\n"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use super::desk::Desk;
-use super::script::LISTENER;
+use super::script::{LATER, LISTENER};
 use crate::log::{cause, intents, outcomes, turns};
 
 /// A desk with a session whose second prompt was announced, and whose server was then killed.
@@ -48,7 +48,7 @@ fn a_prompt_in_the_file_of_the_agent_is_not_sent_again() {
     let (mut desk, id, before) = killed_between_intent_and_receipt(Desk::of_qwen(LISTENER));
     let file = desk.path(".qwen/projects/p/s1.jsonl");
     let mut file = std::fs::File::options().append(true).open(file).unwrap();
-    writeln!(file, "{}", json!({"content": "again"})).unwrap();
+    writeln!(file, "{}", json!({"content": "again", "timestamp": LATER})).unwrap();
     let after = desk.restart(&id, &before);
     assert_eq!(outcomes(&after), ["completed", "failed"]);
     assert!(cause(&after).contains("the process that ran the agent ended"), "{}", cause(&after));

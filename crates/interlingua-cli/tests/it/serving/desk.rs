@@ -30,7 +30,7 @@ pub(super) struct Desk {
     pub(super) agent: String,
     /// Further arguments of the server.
     pub(super) arguments: Vec<String>,
-    /// Further variables of the server.
+    /// Further variables of the server. One that is empty is removed.
     pub(super) environment: Vec<(&'static str, String)>,
 }
 
@@ -106,7 +106,12 @@ impl Desk {
         command.args(["--allow-agent", &self.agent]).args(&self.arguments);
         command.current_dir(self.path("work"));
         command.env("INTERLINGUA_TOKEN", TOKEN).env("HOME", self.folder.path());
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        for (name, value) in &self.environment {
+            match value.is_empty() {
+                true => command.env_remove(name),
+                false => command.env(name, value),
+            };
+        }
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{path}", self.path("bin").display()));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());

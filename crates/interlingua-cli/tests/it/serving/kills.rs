@@ -1,15 +1,19 @@
 //! A server that is killed or stopped in the middle of a turn.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::desk::Desk;
-use crate::log::{assert_continues, cause, has, of_kind, outcomes};
+use crate::log::{assert_continues, cause, has, of_kind, outcomes, turns};
 
 #[test]
 fn a_killed_server_closes_the_turn_and_goes_on() {
-    // In a text, in a call, and in a question.
-    let phases: [(&str, &str); 3] =
-        [("wait", "block_delta"), ("run it", "tool_started"), ("touch it", "permission_requested")];
+    // In a text, in a call, and while a permission and an answer are awaited.
+    let phases: [(&str, &str); 4] = [
+        ("wait", "block_delta"),
+        ("run it", "tool_started"),
+        ("touch it", "permission_requested"),
+        ("ask me", "question_asked"),
+    ];
     for (prompt, kind) in phases {
         let mut desk = Desk::new();
         let id = desk.create(prompt, "k1");
@@ -42,6 +46,38 @@ fn a_killed_server_closes_the_turn_and_goes_on() {
             assert!(read.connections > 1, "{prompt}: the server had to be found again");
         }
     }
+}
+
+/// The question is gone with its agent: it takes no answer, and the agent can ask again.
+#[test]
+fn a_question_ends_with_a_server_that_is_killed() {
+    let mut desk = Desk::new();
+    let id = desk.create("ask me", "k1");
+    let asked = |count: usize| {
+        move |events: &[Value]| {
+            let asked = of_kind(events, "question_asked");
+            asked.get(count - 1).map(|event| event["request"].as_str().unwrap().to_owned())
+        }
+    };
+    let before = desk.until(&id, |events| asked(1)(events).is_some());
+    let first = asked(1)(&before).unwrap();
+    desk.kill();
+    let after = desk.restart(&id, &before);
+    assert_eq!(outcomes(&after), ["failed"]);
+    let session = desk.session(&id);
+    assert_eq!((&session["state"], session.get("waiting")), (&json!("idle"), None));
+    let answer = |request: &str| json!({"type": "answer", "request": request, "answer": "Blue"});
+    let late = desk.command(&id, "late", answer(&first));
+    assert_eq!((late.status, &late.json()["error"]["code"]), (409, &json!("command_refused")));
+    desk.prompt(&id, "ask again", "k2");
+    let again = desk.until(&id, |events| asked(2)(events).is_some());
+    assert_continues(&after, &again);
+    let second = asked(2)(&again).unwrap();
+    assert_eq!(desk.command(&id, "answer", answer(&second)).status, 202);
+    let end = desk.until(&id, |events| outcomes(events).len() == 2);
+    assert_eq!(outcomes(&end), ["failed", "completed"]);
+    assert_eq!(turns(&end)[1].text, "answered");
+    assert_eq!((desk.times("ask me"), desk.times("ask again")), (1, 1));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use serde_json::json;
 
 use super::desk::Desk;
-use super::script::{LISTENER, TALKER};
+use super::script::{LATER, LISTENER, TALKER};
 use crate::log::{cause, has, intents, outcomes};
 
 /// How long the guard is suspended once the next server is there: long enough for one that does not wait,
@@ -77,7 +77,10 @@ fn end_late(
 #[test]
 fn the_files_of_a_lost_agent_are_read_after_its_end() {
     // It writes the prompt to its file once the pipe `go` is written, as an agent that stores late.
-    let late = "[ -e mute ] && { echo > ready; read -r _ < go; echo '{\"content\":\"again\"}' >> \"$kept/s1.jsonl\"; echo > done; };";
+    let record = json!({"content": "again", "timestamp": LATER});
+    let late = format!(
+        "[ -e mute ] && {{ echo > ready; read -r _ < go; echo '{record}' >> \"$kept/s1.jsonl\"; echo > done; }};"
+    );
     let mut desk = Desk::of_qwen(
         &LISTENER.replace("*'\"initialize\"'*)", &format!("*'\"initialize\"'*) {late}")),
     );

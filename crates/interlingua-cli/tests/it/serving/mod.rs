@@ -12,4 +12,5 @@ mod faults;
 mod kills;
 mod lost_agents;
 mod model_api;
+mod permitted;
 mod script;

@@ -7,6 +7,7 @@
 /// | `wait` | streams half of a text, and goes on when it is interrupted |
 /// | `run` | a command runs until it is interrupted |
 /// | `touch` | asks for a permission, and prints the decision |
+/// | `ask` | asks a question, and prints whether it was answered |
 /// | `silent` | reports nothing |
 /// | `flood` | says one word, waits at the pipe `go`, and prints 50 texts of 8 KB |
 /// | `stream` | streams a text in twenty pieces |
@@ -29,7 +30,7 @@ while read -r line; do
       [ "$busy" ] || continue
       end error_during_execution true aborted_streaming; continue;;
     *'"control_response"'*)
-      case $line in *'"behavior":"allow"'*) say allowed;; *) say denied;; esac
+      case $line in *'"answers"'*) say answered;; *'"behavior":"allow"'*) say allowed;; *) say denied;; esac
       end success false completed; continue;;
     *'"type":"user"'*) ;;
     *) continue;;
@@ -45,6 +46,7 @@ while read -r line; do
     run*) echo '{"type":"assistant","message":{"id":"c'$n'","role":"assistant","content":[{"type":"tool_use","id":"call'$n'","name":"Bash","input":{"command":"sleep 1000"}}]},"session_id":"s1","uuid":"c'$n'"}'
       sleep 1000.4711 & child=$!;;
     touch*) echo '{"type":"control_request","request_id":"q'$n'","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"touch x"},"tool_use_id":"t'$n'"}}';;
+    ask*) echo '{"type":"control_request","request_id":"q'$n'","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which?","header":"W","options":[{"label":"Red","description":"r"},{"label":"Blue","description":"b"}],"multiSelect":false}]},"tool_use_id":"t'$n'"}}';;
     stream*) begin; all=
       for k in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do piece "$text $k. " $k; all="$all$text $k. "; done
       part '{"type":"content_block_stop","index":0}' y
@@ -83,12 +85,15 @@ while read -r line; do
 done
 "#;
 
+/// A time after everything that a test does. Agents note when they received a prompt.
+pub(super) const LATER: &str = "2999-01-01T00:00:00Z";
+
 /// What [`TALKER`] says in answer to a prompt, if nothing stops it.
 pub(super) fn said(prompt: &str) -> String {
     let repeated = |ends: &[&str]| ends.iter().map(|end| format!("{prompt} {end}. ")).collect();
     match prompt.split(' ').next().unwrap() {
         "wait" => prompt.to_owned(),
-        "run" | "touch" | "silent" => String::new(),
+        "run" | "touch" | "ask" | "silent" => String::new(),
         "flood" => {
             let number = |number: usize| format!("{number}{:08000}", 0);
             "begins".to_owned() + &(10..60).map(number).collect::<String>()

@@ -127,7 +127,9 @@ impl Owner {
         self.agent = None;
         self.note_rest();
         // The intent of this prompt was not stored, so it was not sent.
-        if let Some(prompt) = self.current.take() {
+        if let Some(prompt) = self.current.take()
+            && matches!(self.observed.turn, Turn::Announced(_))
+        {
             self.prompts.push_front(prompt);
             self.observed.turn = Turn::Resting;
         }
@@ -225,8 +227,10 @@ impl Owner {
             let _ = live.handle.stop(why).await;
             self.until_agent_ended().await?;
         }
-        // A prompt that was only announced was not sent, so it still waits.
-        if let Some(prompt) = self.current.take() {
+        // A prompt that the agent was not given still waits.
+        if let Some(prompt) = self.current.take()
+            && !self.observed.turn.may_be_known()
+        {
             self.observed.turn = Turn::Resting;
             let commands = updates(&prompt.keys, &CommandState::Accepted, None).collect();
             self.prompts.push_front(prompt);
