@@ -4,6 +4,7 @@
 mod contract;
 mod holding;
 mod host;
+mod late_answers;
 mod recorder;
 mod recovery;
 mod sqlite;

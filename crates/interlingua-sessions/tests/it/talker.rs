@@ -17,7 +17,8 @@ use tempfile::TempDir;
 use crate::support::{key, parsed};
 
 /// Reacts to words of its prompt, and otherwise repeats it: `wait` (until it is interrupted), `die`,
-/// `flood` (prints without a pause), `touch` (asks for a permission), `ask` (asks a question). Every prompt is added to a file.
+/// `flood` (prints without a pause), `touch` (asks for a permission), `ask` (asks a question).
+/// Late results let it say `resumed`. Every prompt is added to a file.
 const TALKER: &str = r#"#!/bin/sh
 say() { echo '{"type":"assistant","message":{"id":"m'$n'","role":"assistant","content":[{"type":"text","text":"'"$1"'"}]},"session_id":"s1","uuid":"u'$n'"}'; }
 end() { echo '{"type":"result","subtype":"'$1'","is_error":'$2',"terminal_reason":"'$3'","result":"","session_id":"s1","uuid":"r'$n'"}'; }
@@ -40,6 +41,7 @@ while read -r line; do
   echo "$line" >> received
   echo '{"type":"system","subtype":"init","session_id":"s1","model":"m","cwd":"/w","tools":[],"uuid":"i'$n'"}'
   case $line in
+    *'take the following results'*) say resumed; end success false completed;;
     *die*) say begins; exit 7;;
     *wait*) say begins; continue;;
     *flood*) i=0; while [ $i -lt 2000 ]; do i=$((i+1)); n=$((n+1)); say more; done; continue;;
