@@ -4,6 +4,7 @@
 //! session sends requests, asks for permissions and runs tools.
 
 mod failed;
+mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -15,16 +16,16 @@ use interlingua::price::Prices;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::compaction;
 use super::failure::{Failure, RetryPolicy};
 use super::history::{
-    Answer, AnswerCall, CallResult, Content, History, Item, NativeAnswer, Part, Record,
+    Answer, AnswerCall, CallResult, Content, History, NativeAnswer, Part, Record,
 };
 use super::limits::{Exceeded, Limits, RequestCost, Spent};
 use super::model::{
     ApiKind, CallIds, Collected, Collector, ModelApi, OfferedTool, OptionalField, RequestSettings,
 };
 use super::resume::Conversation;
+pub(crate) use summary::Shortening;
 
 /// The tool by which the model gives a structured answer.
 pub(crate) const ANSWER_TOOL: &str = "StructuredOutput";
@@ -65,6 +66,8 @@ pub(crate) enum Next {
     Run(Vec<MadeCall>),
     /// Request a summary of what is older, because of this failure.
     Compact(Failure),
+    /// Request a summary of less, because of this failure. The first one was an overflow.
+    Shorten(Box<Shortening>),
     /// The turn has ended.
     End(Box<TurnEnded<'static>>),
     /// The turn has failed for good.
@@ -145,6 +148,10 @@ struct Turn {
     reminders: u32,
     idle_continuations: u32,
     continuation: Option<String>,
+    /// How often a request for a summary was made of less.
+    shortenings: u32,
+    /// How long the excerpt is then that a summary is made of, in bytes.
+    longest_excerpt: Option<usize>,
     spent: Spent,
     structured: Option<Value>,
     /// The calls that are run, with the provider's ids.
@@ -241,32 +248,6 @@ impl AgentLoop {
     /// A request was sent.
     pub(crate) fn requested(&mut self) {
         self.turn.awaits_response = true;
-    }
-
-    /// The body of a request for a summary of what is older; `None` if there is nothing.
-    pub(crate) fn summary_body(&self) -> Option<String> {
-        let text = self.history.to_summarise()?;
-        let LoopSettings { model, session, max_tokens, .. } = &self.settings;
-        let messages = self.api.messages(&Item::User(vec![Part::Text(text)]), None, model);
-        let settings = RequestSettings {
-            model,
-            system: compaction::SYSTEM,
-            tools: &[],
-            max_tokens: *max_tokens,
-            effort: None,
-            session,
-            continuation: None,
-            rejected: &self.rejected,
-        };
-        Some(self.api.body(&messages, &settings))
-    }
-
-    /// Replaces what is older by a summary.
-    pub(crate) fn compacted(&mut self, summary: &str) -> Next {
-        self.turn.attempt = 1;
-        self.history.record(Record::Compacted(summary.to_owned()));
-        self.forget_messages();
-        self.unless_limited(Next::Request)
     }
 
     /// A response ended at a place from which the next one has to continue it; `has_advanced` is

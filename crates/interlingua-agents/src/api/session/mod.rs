@@ -341,6 +341,7 @@ impl Live {
                 self.withdraw(&failure.message);
                 self.compact(failure);
             }
+            Next::Shorten(shortening) => self.shorten(*shortening),
             Next::End(ended) => self.end_turn(*ended),
             Next::Fail(failure) => self.fail(&failure),
         }
