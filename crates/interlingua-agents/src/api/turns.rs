@@ -95,6 +95,15 @@ pub(crate) struct MadeCall {
     pub(crate) input: Value,
 }
 
+/// What another model cannot take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    /// There is reasoning of the model before.
+    pub(crate) reasoning: bool,
+    /// A response of the model before was to be continued.
+    pub(crate) continuation: bool,
+}
+
 /// What stays the same for all requests of a session.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Frozen {
@@ -177,15 +186,19 @@ impl AgentLoop {
         &self.settings
     }
 
-    /// Changes the model for the following requests. Another model cannot take the reasoning of this
-    /// one; returns whether there is some to drop.
-    pub(crate) fn set_model(&mut self, model: String) -> bool {
+    /// Changes the model for the following requests. Another model can take neither the reasoning of
+    /// this one, nor the token that continues its response.
+    pub(crate) fn set_model(&mut self, model: String) -> Dropped {
         if model == self.settings.model {
-            return false;
+            return Dropped::default();
         }
         self.settings.model = model;
         self.forget_messages();
-        self.history.native_answers().next().is_some()
+        self.turn.idle_continuations = 0;
+        Dropped {
+            reasoning: self.history.native_answers().next().is_some(),
+            continuation: self.turn.continuation.take().is_some(),
+        }
     }
 
     /// Begins a turn.
@@ -422,6 +435,11 @@ impl AgentLoop {
             ..TurnEnded::default()
         };
         Next::End(Box::new(self.ended(ended)))
+    }
+
+    /// The turn has ended. A response of it that was to be continued is not.
+    pub(crate) fn forget_continuation(&mut self) {
+        self.turn.continuation = None;
     }
 
     /// Adds what is known of the whole turn to its end.

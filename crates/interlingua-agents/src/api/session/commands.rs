@@ -111,8 +111,13 @@ impl Live {
                 "the model cannot be changed during a turn; interrupt it, or wait for its end";
             return Err(Refused::NotSupported(why.to_owned()));
         }
-        if self.agent.set_model(model.clone()) {
+        let dropped = self.agent.set_model(model.clone());
+        if dropped.reasoning {
             let why = "another model cannot take the reasoning of the one before, so it is dropped";
+            self.notify(Severity::Info, why);
+        }
+        if dropped.continuation {
+            let why = "another model cannot continue the response of the one before, so it is requested again";
             self.notify(Severity::Info, why);
         }
         self.emit(SessionUpdated { model: Some(Text::from(model)), ..SessionUpdated::default() });

@@ -362,6 +362,7 @@ impl Live {
 
     fn end_turn(&mut self, ended: TurnEnded<'static>) {
         self.work = Work::Idle;
+        self.agent.forget_continuation();
         self.store_history();
         self.clock.turn_ended();
         self.outcome = Some(ended.outcome.clone());
