@@ -141,7 +141,7 @@ impl Grammar {
         let Data::TurnEnded(ended) = event.data else { return };
         // The calls of a response that has to be continued may still be generated again.
         let is_proper = ended.outcome != Outcome::Failed || ended.has_only_malformed_calls();
-        if is_proper && !ended.is_to_be_continued() {
+        if is_proper && !ended.to_be_continued {
             for event in std::mem::take(&mut self.responses.held) {
                 self.dispatch(event, emit);
             }

@@ -237,7 +237,7 @@ impl Live {
         self.count(&mut seen, Asked::Answer, reported_usd).await;
         self.outlets.seen = seen;
         let next = match end {
-            Some(end) if end.is_to_be_continued() => {
+            Some(end) if end.to_be_continued => {
                 let (token, seen) = (response.collector.continuation(), &self.outlets.seen);
                 let next = self.agent.continues(token, seen.has_advanced());
                 match next {
