@@ -186,7 +186,8 @@ impl ClientToolOffer {
     /// The tools, as the core recognises them in what an agent reports.
     pub(crate) fn to_reader(&self) -> interlingua::ClientTools {
         let names = self.tools.iter().map(|tool| tool.name.clone()).collect();
-        interlingua::ClientTools { server: SERVER_NAME.to_owned(), names }
+        let server = SERVER_NAME.to_owned();
+        interlingua::ClientTools { server, names, ..interlingua::ClientTools::default() }
     }
 
     /// The calls of the session. Only the first caller receives them.

@@ -94,12 +94,14 @@ impl Calls {
     }
 
     /// Lets a call that the model generates again, with the same name and at the same position of
-    /// its response, keep its emitted id.
-    pub(super) fn reclaim(&mut self, event: &mut Event<'_>) {
+    /// its response, keep its emitted id. `own_name` is the client's own name of its tool, under which
+    /// it is emitted, if the client runs it.
+    pub(super) fn reclaim(&mut self, event: &mut Event<'_>, own_name: Option<&str>) {
         let Data::ToolStarted(started) = &mut event.data else { return };
         let position = self.positions;
         self.positions += 1;
         let name = started.name.to_plain();
+        let name = own_name.unwrap_or(&name);
         let is_same = |key: &u64| match self.calls.get(key) {
             Some(Call::Open(open)) => open.position == position && open.name == *name,
             _ => false,

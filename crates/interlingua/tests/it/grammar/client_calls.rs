@@ -22,7 +22,8 @@ impl Session {
         let options = ReadOptions { id_seed: Some(7), ..ReadOptions::default() };
         let mut reader = Reader::new(Source::named("claude").unwrap(), options).unwrap();
         let names = ["getFormSnapshot", "executeFormActions"].map(str::to_owned).to_vec();
-        reader.set_client_tools(ClientTools { server: "interlingua".to_owned(), names });
+        let server = "interlingua".to_owned();
+        reader.set_client_tools(ClientTools { server, names, ..ClientTools::default() });
         Self { reader, log: Vec::new() }
     }
 
