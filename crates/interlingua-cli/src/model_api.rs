@@ -97,6 +97,7 @@ fn settings(
         compact: of_api.compact,
         tools: tools(arguments),
         mcp: mcp_servers(arguments)?,
+        client_tools: Vec::new(),
         earlier,
     })
 }

@@ -107,13 +107,8 @@ impl Earlier {
         self
     }
 
-    /// Continues the session with a model. `added` is a tool that it has to offer.
-    pub(super) fn continued(
-        self,
-        api: ApiKind,
-        model: &str,
-        added: Option<&OfferedTool>,
-    ) -> Continued {
+    /// Continues the session with a model. `added` are tools that it has to offer.
+    pub(super) fn continued(self, api: ApiKind, model: &str, added: &[OfferedTool]) -> Continued {
         let Self { mut history, is_recorded, unreadable, omitted, conversations, id, .. } = self;
         // It becomes the name of a file.
         let is_plain =
@@ -123,12 +118,12 @@ impl Earlier {
         let own = conversations.into_iter().rev().find(|it| it.api == api);
         let mut frozen = own.map(|it| it.frozen).filter(|_| id.is_some());
         let mut is_bound = frozen.is_some();
-        if let (Some(frozen), Some(added)) = (&mut frozen, added)
-            && !frozen.tools.contains(added)
-        {
-            frozen.tools.retain(|tool| tool.name != added.name);
-            frozen.tools.push(added.clone());
-            is_bound = false;
+        for added in added {
+            if let Some(frozen) = frozen.as_mut().filter(|it| !it.tools.contains(added)) {
+                frozen.tools.retain(|tool| tool.name != added.name);
+                frozen.tools.push(added.clone());
+                is_bound = false;
+            }
         }
         if !is_recorded || id.is_none() {
             history.store_all();

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 
 pub use endpoint::Endpoint;
 pub(crate) use endpoint::LONGEST_WAIT;
-pub(crate) use handler::{ReceivedCall, ToolMessage};
+pub(crate) use handler::{MOST_OPEN, ReceivedCall, ToolMessage};
 pub use server::{ClientToolOffer, ClientToolServer};
 
 /// The name of the MCP server. It has neither `-` nor `_`, so that the names of its tools, which agents

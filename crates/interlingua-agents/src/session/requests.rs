@@ -199,6 +199,26 @@ impl Question {
     }
 }
 
+impl ClientCall {
+    /// The answer to a call that no client can run.
+    pub(crate) const NO_CLIENT: &str = "no client is connected that could run this tool";
+
+    /// The answer to a call that was refused without a reason.
+    pub(crate) const REFUSED: &str = "the user refused it";
+
+    /// The answer to a call that the client has not answered in time.
+    pub(crate) const OVERDUE: &str = "the user has not answered in time";
+
+    /// An answer as the model gets it; and as JSON, unless it is a text.
+    pub(crate) fn answer_texts(answer: &Value) -> (String, Option<String>) {
+        match answer {
+            Value::String(text) => (text.clone(), None),
+            // OpenCode cuts long results by lines.
+            other => (format!("{other:#}"), Some(other.to_string())),
+        }
+    }
+}
+
 /// The requests that wait for the user.
 #[derive(Debug, Default)]
 pub(crate) struct PendingRequests {

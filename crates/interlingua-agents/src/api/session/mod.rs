@@ -7,11 +7,13 @@
 //! A response is an *epoch* of the session, and a turn has one or more of them.
 
 mod calls;
+mod client_calls;
 mod commands;
 mod compaction;
 mod outlets;
 mod progress;
 mod responses;
+mod results;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -162,6 +164,7 @@ impl Live {
         let cwd = Some(folder.display().to_string());
         reader.set_host(HostFacts { cwd, ..HostFacts::default() }, TurnOwner::Caller);
         let prepared = settings.prepare(servers, &folder, id_seed)?;
+        reader.set_client_tools(prepared.client_tools.to_reader());
         let mut live = Self {
             agent: prepared.agent,
             client,
@@ -175,7 +178,7 @@ impl Live {
             has_caller: true,
             prompts: PromptQueue::default(),
             work: Work::Idle,
-            calls: Calls::new(prepared.tools, prepared.schema),
+            calls: Calls::new(prepared.tools, prepared.client_tools, prepared.schema),
             finishing: false,
             stop: None,
             policy,
@@ -299,6 +302,7 @@ impl Live {
             Wake::NoUser => {
                 self.input_requests = None;
                 self.deny_all("no user is available to allow it");
+                self.fail_client_calls();
             }
             Wake::Due(due) => self.due(due),
         }
@@ -306,6 +310,7 @@ impl Live {
 
     fn due(&mut self, due: Due) {
         match due {
+            Due::Unanswered(id) if self.is_client_call(&id) => self.client_overdue(&id),
             Due::Unanswered(id) => {
                 let why = "the permission request was not answered in time";
                 self.decide(&id, crate::permission::Decision::Deny(why.to_owned()));

@@ -272,6 +272,7 @@ impl Live {
     fn responded(&mut self, end: &TurnEnded<'_>, collected: Collected) {
         self.clock.progressed();
         let calls = self.outlets.seen.take_calls(self.reader.response_calls());
+        let calls = self.as_offered(calls);
         let next = self.agent.responded(end, collected, calls);
         self.follow(next);
     }

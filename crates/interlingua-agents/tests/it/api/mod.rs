@@ -1,5 +1,6 @@
 //! Model APIs as agents, with a scripted model.
 
+mod client_tools;
 mod compaction;
 mod continuations;
 mod conversation;
@@ -142,6 +143,7 @@ fn settings(api: ApiKind, address: &str, folder: &Path) -> ApiSettings {
         compact: false,
         tools,
         mcp: Vec::new(),
+        client_tools: Vec::new(),
         sessions: None,
         earlier: None,
     }

@@ -1,0 +1,130 @@
+//! Calls of tools that the client runs: the turn waits until the client has answered.
+//!
+//! They need no permission, since the client can refuse a call itself, and all of them are with the
+//! client at once, whatever our own tools do.
+
+use std::time::Instant;
+
+use interlingua::event::{ToolEnded, ToolStatus};
+use interlingua::json::{Json, Text};
+use serde_json::Value;
+
+use super::calls::CallState;
+use super::{Live, now_ms};
+use crate::api::history::Part;
+use crate::api::turns::MadeCall;
+use crate::client_tool::MOST_OPEN;
+use crate::permission::Decision;
+use crate::session::{ClientCall, Refused, Wanted};
+
+impl Live {
+    /// Calls with the names under which their tools are offered. Events have the client's own names.
+    pub(super) fn as_offered(&self, mut calls: Vec<MadeCall>) -> Vec<MadeCall> {
+        let of_client = &self.outlets.seen.of_client;
+        for call in calls.iter_mut().filter(|call| of_client.contains(&call.id)) {
+            if let Some(name) = self.calls.client_tools.offered_name(&call.name) {
+                name.clone_into(&mut call.name);
+            }
+        }
+        calls
+    }
+
+    /// Lets the client run its tools, if some are called.
+    pub(super) fn call_client(&mut self) {
+        let client_tools = &self.calls.client_tools;
+        let mut calls = Vec::new();
+        for queued in &mut self.calls.queue {
+            let Some(tool) = client_tools.own_name(&queued.made.name) else { continue };
+            queued.state = CallState::AtClient;
+            let (id, input) = (queued.made.id.clone(), queued.made.input.to_string());
+            calls.push(ClientCall { id, tool: tool.to_owned(), input });
+        }
+        if calls.is_empty() {
+            return;
+        }
+        // Once the client knows of a call, a resumed session has to know of it, too.
+        self.store_history();
+        self.suspend();
+        self.outlets.pass_on(&mut self.outbox, true);
+        let too_many = calls.split_off(calls.len().min(MOST_OPEN));
+        let sequence = self.outlets.last;
+        for call in calls {
+            let id = call.id.clone();
+            let wanted = self.pending.add(Wanted::Call(call), sequence);
+            if self.input_requests.as_ref().is_some_and(|user| user.send(wanted).is_ok()) {
+                self.clock.called_client(id, None, Instant::now());
+            } else {
+                self.client_fails(&id, ToolStatus::Failed, ClientCall::NO_CLIENT);
+            }
+        }
+        let why = format!("{MOST_OPEN} calls wait for the user already: wait for them");
+        for call in too_many {
+            self.client_fails(&call.id, ToolStatus::Failed, &why);
+        }
+    }
+
+    /// Emits that the turn waits for the client.
+    pub(super) fn suspend(&mut self) {
+        let Ok(_) = self.reader.suspend(Some(now_ms()), &mut self.outlets);
+    }
+
+    /// Whether a request is a call of the client.
+    pub(super) fn is_client_call(&self, id: &str) -> bool {
+        matches!(self.pending.find(id), Ok(Wanted::Call(_)))
+    }
+
+    /// The client has run a tool.
+    pub(super) fn client_answers(&mut self, id: &str, answer: &Value) {
+        let (text, structured) = ClientCall::answer_texts(answer);
+        let text = self.redactor.redact_text(&text).into_owned();
+        let structured = structured.map(|json| self.redactor.redact_text(&json).into_owned());
+        let ended = ToolEnded {
+            call: Text::from(id.to_owned()),
+            output: Json::from_serialize(&text),
+            structured: structured.and_then(Json::from_text),
+            ..ToolEnded::default()
+        };
+        self.end_client_call(id, text, ended);
+    }
+
+    /// A tool has failed, was refused, or is not needed any more.
+    pub(super) fn client_fails(&mut self, id: &str, status: ToolStatus, why: &str) {
+        let why = self.redactor.redact_text(why).into_owned();
+        let (call, error) = (Text::from(id.to_owned()), Some(Text::from(why.clone())));
+        self.end_client_call(id, why, ToolEnded { call, status, error, ..ToolEnded::default() });
+    }
+
+    /// The client has refused a call.
+    pub(super) fn client_decides(&mut self, id: &str, decision: Decision) -> Result<(), Refused> {
+        let Decision::Deny(reason) = decision else { return Err(Refused::needs_result(id)) };
+        let reason = if reason.is_empty() { ClientCall::REFUSED.to_owned() } else { reason };
+        self.client_fails(id, ToolStatus::Denied, &reason);
+        Ok(())
+    }
+
+    /// The client has not answered in time.
+    pub(super) fn client_overdue(&mut self, id: &str) {
+        self.client_fails(id, ToolStatus::Failed, ClientCall::OVERDUE);
+    }
+
+    /// No client is there any more.
+    pub(super) fn fail_client_calls(&mut self) {
+        for wanted in self.pending.all() {
+            if let Wanted::Call(call) = wanted {
+                self.client_fails(&call.id, ToolStatus::Failed, ClientCall::NO_CLIENT);
+            }
+        }
+    }
+
+    /// The call is not waited for any more.
+    pub(super) fn forget_client_call(&mut self, id: &str) {
+        self.clock.resolved(id, Instant::now());
+        self.pending.remove(id);
+    }
+
+    fn end_client_call(&mut self, id: &str, text: String, ended: ToolEnded<'static>) {
+        self.forget_client_call(id);
+        let text = self.calls.tools.shortened(text);
+        self.end_call(id, vec![Part::Text(text)], Vec::new(), ended);
+    }
+}
