@@ -156,7 +156,7 @@ impl ApiSettings {
         let (mut session, mut history, mut frozen) = (new_id(), History::default(), None);
         if let Some(earlier) = self.earlier {
             notices.extend(other_folder(&earlier, folder));
-            let continued = earlier.continued(self.api, &self.model, &added);
+            let continued = earlier.continued(self.api, &self.model, &added, &client_tools);
             notices.extend(continued.losses);
             (history, frozen) = (continued.history, continued.frozen);
             session = continued.id.unwrap_or(session);

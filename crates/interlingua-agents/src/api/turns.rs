@@ -208,6 +208,27 @@ impl AgentLoop {
         Next::Request
     }
 
+    /// The calls of a resumed session that the client can still answer.
+    pub(crate) fn open_calls(&self) -> Vec<AnswerCall> {
+        self.history.open_calls()
+    }
+
+    /// Answers them, because the client is not there.
+    pub(crate) fn close_calls(&mut self, why: &str) {
+        self.history.close_calls(why);
+    }
+
+    /// Begins a turn that goes on with open calls, in their order, under their emitted ids.
+    pub(crate) fn reopen(&mut self, ids: &[String]) -> Next {
+        self.turn = Turn { attempt: 1, ..Turn::default() };
+        let calls = ids.iter().cloned().zip(self.history.open_calls()).map(|(id, call)| {
+            let (name, input) = (call.name.clone(), call.input.clone());
+            (MadeCall { id, name, input }, call)
+        });
+        self.turn.calls = calls.collect();
+        Next::Run(self.turn.calls.iter().map(|(made, _)| made.clone()).collect())
+    }
+
     /// What a resumed session has to know besides the history.
     pub(crate) fn conversation(&self) -> Conversation {
         let LoopSettings { api, model, frozen, .. } = &self.settings;

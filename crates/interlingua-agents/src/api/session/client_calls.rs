@@ -5,13 +5,14 @@
 
 use std::time::Instant;
 
-use interlingua::event::{ToolEnded, ToolStatus};
+use interlingua::event::{ToolEnded, ToolStatus, TurnStarted};
 use interlingua::json::{Json, Text};
 use serde_json::Value;
 
 use super::calls::CallState;
 use super::{Live, now_ms};
 use crate::api::history::Part;
+use crate::api::resume::UNKNOWN;
 use crate::api::turns::MadeCall;
 use crate::client_tool::MOST_OPEN;
 use crate::permission::Decision;
@@ -27,6 +28,35 @@ impl Live {
             }
         }
         calls
+    }
+
+    /// Goes on with the calls that the client had not answered when the program of the session before
+    /// ended. Their results take the place in the history that is left for them.
+    pub(super) fn reopen_calls(&mut self) {
+        let open = self.agent.open_calls();
+        if open.is_empty() {
+            return;
+        }
+        if self.input_requests.as_ref().is_none_or(|user| user.is_closed()) {
+            self.agent.close_calls(UNKNOWN);
+            return self.store_history();
+        }
+        // The log that is continued may have ended these calls, under ids of its last epoch.
+        self.begin_stream(false);
+        self.clock.turn_started(Instant::now());
+        self.emit(TurnStarted::default());
+        let mut ids: Vec<String> = Vec::new();
+        for call in open {
+            let tool = self.calls.client_tools.own_name(&call.name).unwrap_or(&call.name);
+            let (input, is_taken) = (call.input.to_string(), ids.contains(&call.id));
+            let native = Some(&*call.id).filter(|_| !is_taken);
+            let call = interlingua::ClientCall { native, tool, input: &input };
+            let now = Some(now_ms());
+            let Ok(id) = self.reader.client_call(&call, now, &mut self.outlets);
+            ids.extend(id);
+        }
+        let next = self.agent.reopen(&ids);
+        self.follow(next);
     }
 
     /// Lets the client run its tools, if some are called.

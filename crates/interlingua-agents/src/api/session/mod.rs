@@ -190,6 +190,7 @@ impl Live {
             outcome: None,
         };
         live.announce(prepared.name, &prepared.runnable, &prepared.notices);
+        live.reopen_calls();
         Ok((live, Session { handle, entries, id_seed }))
     }
 

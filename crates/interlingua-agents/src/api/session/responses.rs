@@ -121,7 +121,7 @@ impl Live {
     }
 
     /// Lets the reader take the next response, or what continues the one before.
-    fn begin_stream(&mut self, continues: bool) {
+    pub(super) fn begin_stream(&mut self, continues: bool) {
         if self.stream == StreamState::Continuing && !continues {
             // Nothing has come of it, and the next response has nothing to do with the one before.
             let (end, now) = (StreamEnd::TurnGoesOn, Some(now_ms()));

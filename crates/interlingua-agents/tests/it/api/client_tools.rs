@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fake_model::{Cut, GeminiForm, Reply, Script};
-use interlingua_agents::api::ApiKind;
+use interlingua_agents::api::{ApiAgent, ApiKind};
 use interlingua_agents::permission::{Always, Decision, Mode};
 use interlingua_agents::{ClientTool, InputRequest, Options, Refused, Wanted};
 use serde_json::{Value, json};
@@ -13,10 +13,10 @@ use super::resume::history;
 use super::{APIS, Bench, of_kind, only, text};
 use crate::support::{Watched, options};
 
-type Asked = mpsc::UnboundedReceiver<InputRequest>;
+pub(super) type Asked = mpsc::UnboundedReceiver<InputRequest>;
 
 /// A bench with the tools for a form, and what their client is asked.
-fn with_form(mut bench: Bench) -> (Bench, Asked) {
+pub(super) fn with_form(mut bench: Bench) -> (Bench, Asked) {
     let (user, asked) = mpsc::unbounded_channel();
     bench.user = Some(user);
     bench.settings.client_tools = ClientTool::form();
@@ -29,11 +29,11 @@ fn bench(api: ApiKind, replies: impl IntoIterator<Item = Reply>) -> (Bench, Aske
     with_form(Bench::new(api, replies))
 }
 
-fn snapshot(instruction: &str) -> Reply {
+pub(super) fn snapshot(instruction: &str) -> Reply {
     Reply::new().then_reasoning("Hm.").then_call("getFormSnapshot", input(instruction))
 }
 
-fn input(instruction: &str) -> Value {
+pub(super) fn input(instruction: &str) -> Value {
     json!({"instruction": instruction})
 }
 
@@ -45,7 +45,7 @@ async fn prompted(bench: &Bench) -> Watched {
 }
 
 /// Waits for a request. A session does not go on unless its entries are taken.
-async fn request(session: &mut Watched, asked: &mut Asked) -> InputRequest {
+pub(super) async fn request(session: &mut Watched, asked: &mut Asked) -> InputRequest {
     loop {
         tokio::select! {
             biased;
@@ -55,14 +55,14 @@ async fn request(session: &mut Watched, asked: &mut Asked) -> InputRequest {
     }
 }
 
-async fn next(session: &mut Watched, asked: &mut Asked) -> (String, u64) {
+pub(super) async fn next(session: &mut Watched, asked: &mut Asked) -> (String, u64) {
     let asked = request(session, asked).await;
     assert!(matches!(&asked.wanted, Wanted::Call(call) if call.tool == "getFormSnapshot"));
     (asked.id().to_owned(), asked.sequence)
 }
 
 /// The history of the last request, as text.
-fn last_history(bench: &Bench) -> String {
+pub(super) fn last_history(bench: &Bench) -> String {
     let requests = bench.model.main_requests();
     json!(history(&requests.last().unwrap().body)).to_string()
 }
@@ -225,12 +225,16 @@ async fn a_client_that_leaves_fails_the_calls() {
     }
 }
 
+pub(super) async fn start(bench: &Bench, options: Options) -> Watched {
+    let (policy, input_requests) = (bench.policy.clone(), bench.user.clone());
+    let options = Options { policy, input_requests, ..options };
+    Watched::open(ApiAgent::new(bench.settings.clone()), options).await
+}
+
 async fn open(bench: &Bench, change: impl FnOnce(&mut Options)) -> Watched {
-    let policy = bench.policy.clone();
-    let mut options = Options { policy, input_requests: bench.user.clone(), ..options() };
+    let mut options = options();
     change(&mut options);
-    let agent = interlingua_agents::api::ApiAgent::new(bench.settings.clone());
-    let session = Watched::open(agent, options).await;
+    let session = start(bench, options).await;
     session.handle.prompt("fill in the form").await.unwrap();
     session.handle.finish().await.unwrap();
     session
@@ -379,7 +383,7 @@ async fn tools_that_cannot_be_called_are_refused() {
     use interlingua_agents::Agent;
     let (mut bench, _asked) = with_form(Bench::with_script(ApiKind::Chat, Script::new()));
     bench.settings.client_tools.extend(ClientTool::form());
-    let agent = Box::new(interlingua_agents::api::ApiAgent::new(bench.settings.clone()));
+    let agent = Box::new(ApiAgent::new(bench.settings.clone()));
     let refused = agent.start(options()).await.unwrap_err().to_string();
     assert!(refused.contains("two tools `getFormSnapshot`"), "{refused}");
 }

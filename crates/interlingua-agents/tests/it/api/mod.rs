@@ -15,6 +15,7 @@ mod mcp_http;
 mod models;
 mod optional_fields;
 mod resume;
+mod resumed_client_tools;
 mod resumed_history;
 mod split;
 mod storing;
